@@ -1,0 +1,277 @@
+"""The one driver: a fixed-point map with a monotone objective, run in compiled chunks.
+
+It sees a map ``step(point, data) -> (next point, objective at point)`` and nothing else. EM,
+MAP-EM and CAVI are such maps. Acceleration is SQUAREM (Varadhan and Roland 2008, scheme S3) made
+monotone: an extrapolated point whose objective is lower than the last plain one is dropped, the
+iteration goes on from the plain point, and the next extrapolations are tried less often.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from inference.moments import Total
+from inference.results import Result, Status
+
+Step = Callable[[Any, Any], tuple[Any, Total]]
+
+
+class Coordinates(NamedTuple):
+    """Unconstrained coordinates in which points are extrapolated; hashable, so it may be static."""
+
+    free: Callable[[Any, Any], Any]
+    constrain: Callable[[Any, Any, Any], Any]
+
+
+def _same(point: Any, data: Any) -> Any:
+    return point
+
+
+def _back(free: Any, point: Any, data: Any) -> Any:
+    return free
+
+
+IDENTITY = Coordinates(_same, _back)
+
+
+class State(NamedTuple):
+    """Carried state, apart from what is reported."""
+
+    point: Any  # where the step is evaluated next
+    base: Any  # the first point of the present cycle
+    best: Any  # the best accepted point
+    fallback: Any  # where to go on when an extrapolation is refused
+    best_objective: Total
+    phase: Any  # 0 first plain point, 1 second plain point, 2 extrapolated point
+    wait: Any  # cycles to run without extrapolation
+    penalty: Any  # how long the next refusal makes us wait
+    trace: Any
+    n_iter: Any
+    n_evaluations: Any
+    status: Any
+
+
+def start(point: Any, *, max_steps: int, dtype: Any = None) -> State:
+    """State before the first step.
+
+    Args:
+        point: pytree of arrays, the starting point.
+        max_steps: length of the trace, the largest number of accepted points.
+        dtype: dtype of the objective; that of the point's first floating leaf by default.
+    """
+    if dtype is None:
+        dtype = jnp.result_type(*jax.tree.leaves(point), jnp.float32)
+    worst = Total(jnp.asarray(-jnp.inf, dtype), jnp.zeros((), dtype))
+    zero = jnp.zeros((), jnp.int32)
+    return State(
+        point,
+        point,
+        point,
+        point,
+        worst,
+        zero,
+        zero,
+        zero + 1,
+        jnp.full((max_steps,), jnp.nan, dtype),
+        zero,
+        zero,
+        zero,
+    )
+
+
+def _pick(condition: Any, yes: Any, no: Any) -> Any:
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+
+
+def _norm(tree: Any) -> Any:
+    return jnp.sqrt(sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(tree)))
+
+
+def _extrapolate(coordinates: Coordinates, p0: Any, p1: Any, p2: Any, data: Any) -> Any:
+    x0, x1, x2 = (coordinates.free(p, data) for p in (p0, p1, p2))
+    r = jax.tree.map(jnp.subtract, x1, x0)
+    v = jax.tree.map(lambda a, b, c: (c - b) - (b - a), x0, x1, x2)
+    size = _norm(v)
+    length = jnp.where(size > 0, _norm(r) / jnp.where(size > 0, size, 1), 1)
+    length = jnp.maximum(length, 1)
+    moved = jax.tree.map(lambda a, b, c: a + 2 * length * b + length**2 * c, x0, r, v)
+    return coordinates.constrain(moved, p2, data)
+
+
+def advance(
+    step: Step,
+    state: State,
+    data: Any,
+    *,
+    until: Any,
+    tol: Any,
+    accelerate: bool = True,
+    coordinates: Coordinates = IDENTITY,
+) -> State:
+    """Run until the status is decided or ``until`` evaluations have been made; pure, jittable.
+
+    Args:
+        step: the map; must be the same object from call to call to be compiled once.
+        state: from :func:`start` or an earlier call.
+        data: second argument of ``step``.
+        until: scalar, total number of evaluations to stop at.
+        tol: scalar, smallest gain of a plain step, in units of the objective.
+        accelerate: try SQUAREM extrapolations.
+        coordinates: where to extrapolate.
+    """
+    eps = jnp.finfo(state.trace.dtype).eps
+    max_steps = state.trace.shape[0]
+
+    def body(s: State) -> State:
+        following, objective = step(s.point, data)
+        first = s.n_iter == 0
+        gain = jnp.where(first, jnp.inf, objective - s.best_objective)
+        noise = 2 * eps * jnp.abs(objective.value)
+        finite = jnp.isfinite(objective.value)
+        extrapolated = s.phase == 2
+        refused = extrapolated & ~(finite & (gain >= 0))
+        fell = ~extrapolated & finite & (gain < -jnp.maximum(tol, 4 * noise)) & ~first
+        broken = ~extrapolated & ~finite
+        accepted = ~(refused | fell | broken)
+        settled = accepted & ~extrapolated & (gain <= jnp.maximum(tol, noise))
+
+        n_iter = s.n_iter + accepted
+        trace = jnp.where(accepted & (jnp.arange(max_steps) == s.n_iter), objective.value, s.trace)
+        status = jnp.select(
+            [broken, fell, settled, n_iter >= max_steps],
+            [Status.NOT_FINITE, Status.OBJECTIVE_FELL, Status.CONVERGED, Status.LIMIT_REACHED],
+            Status.RUNNING,
+        ).astype(jnp.int32)
+
+        try_now = (s.phase == 1) & (s.wait == 0) & accelerate
+        if accelerate:
+            moved = lax.cond(
+                try_now,
+                lambda: _extrapolate(coordinates, s.base, s.point, following, data),
+                lambda: following,
+            )
+        else:
+            moved = following
+        point = _pick(refused, s.fallback, moved)
+        phase = jnp.where(try_now, 2, jnp.where(s.phase == 0, 1, 0)).astype(jnp.int32)
+        wait = jnp.where(refused, s.penalty, jnp.maximum(s.wait - (s.phase == 1), 0))
+        penalty = jnp.where(
+            refused, jnp.minimum(2 * s.penalty, 64), jnp.where(extrapolated, 1, s.penalty)
+        )
+        better = accepted & ((gain > 0) | first)
+        return State(
+            point,
+            _pick(s.phase == 0, s.point, s.base) if accelerate else s.base,
+            _pick(better, s.point, s.best),
+            _pick(try_now, following, s.fallback) if accelerate else s.fallback,
+            _pick(better, objective, s.best_objective),
+            phase,
+            wait.astype(jnp.int32),
+            penalty.astype(jnp.int32),
+            trace,
+            n_iter.astype(jnp.int32),
+            s.n_evaluations + 1,
+            status,
+        )
+
+    def running(s: State) -> Any:
+        return (s.status == Status.RUNNING) & (s.n_evaluations < until)
+
+    return lax.while_loop(running, body, state)
+
+
+_advance = jax.jit(advance, static_argnames=("step", "accelerate", "coordinates"))
+
+
+def result(state: State) -> Result:
+    """What is reported of a state."""
+    status = jnp.where(state.status == Status.RUNNING, Status.LIMIT_REACHED, state.status)
+    return Result(
+        state.best,
+        state.best_objective.value,
+        state.best_objective.high - state.best_objective.value + state.best_objective.low,
+        state.trace,
+        state.n_iter,
+        state.n_evaluations,
+        status,
+    )
+
+
+def solve(
+    step: Step,
+    point: Any,
+    data: Any,
+    *,
+    max_steps: int = 500,
+    tol: Any = 1e-6,
+    accelerate: bool = True,
+    coordinates: Coordinates = IDENTITY,
+) -> Result:
+    """Iterate to a fixed point; pure, so that it may be put under ``jit`` and ``vmap``.
+
+    Args:
+        step: ``step(point, data) -> (next, objective at point)``, objective as a ``Total``.
+        point: starting point, a pytree of floating arrays.
+        data: passed through to ``step``.
+        max_steps: largest number of accepted points (evaluations: at most 3 for every 2).
+        tol: gain of a plain step, in units of the objective, below which it has converged.
+        accelerate: try monotone SQUAREM extrapolations.
+        coordinates: unconstrained coordinates for them.
+    """
+    state = start(point, max_steps=max_steps)
+    state = advance(
+        step,
+        state,
+        data,
+        until=2 * max_steps,
+        tol=tol,
+        accelerate=accelerate,
+        coordinates=coordinates,
+    )
+    return result(state)
+
+
+def run(
+    step: Step,
+    point: Any,
+    data: Any,
+    *,
+    max_steps: int = 500,
+    tol: float = 1e-6,
+    accelerate: bool = True,
+    coordinates: Coordinates = IDENTITY,
+    report: Callable[[int, float], None] | None = None,
+    chunk_seconds: float = 0.25,
+) -> Result:
+    """:func:`solve` from the host: the same compiled loop in chunks, so that Ctrl-C loses nothing.
+
+    Between chunks of about ``chunk_seconds`` the host calls ``report(accepted points, objective)``.
+    On ``KeyboardInterrupt`` the best point so far is returned with ``Status.INTERRUPTED``.
+    """
+    state = start(point, max_steps=max_steps)
+    advance_by = partial(
+        _advance, step, data=data, tol=tol, accelerate=accelerate, coordinates=coordinates
+    )
+    chunk, done = 8, 0
+    try:
+        while True:
+            began = time.perf_counter()
+            done = min(done + chunk, 2 * max_steps)
+            state = jax.block_until_ready(advance_by(state, until=done))
+            if report is not None:
+                report(int(state.n_iter), float(state.best_objective.value))
+            if int(state.status) != Status.RUNNING or done >= 2 * max_steps:
+                return result(state)
+            pace = (time.perf_counter() - began) / chunk
+            chunk = int(min(max(chunk_seconds / max(pace, 1e-9), 1), 4 * chunk))
+    except KeyboardInterrupt:
+        if int(state.n_iter) == 0:
+            raise
+        return result(state)._replace(status=jnp.asarray(Status.INTERRUPTED, jnp.int32))

@@ -1,0 +1,53 @@
+"""Sums that keep their small digits: an objective of 1e8 nats must still resolve a gain of 1e-3."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+
+class Total(NamedTuple):
+    """An unevaluated sum ``high + low`` with about twice the digits of its dtype."""
+
+    high: Array
+    low: Array
+
+    def __sub__(self, other: Total) -> Array:
+        return (self.high - other.high) + (self.low - other.low)
+
+    @property
+    def value(self) -> Array:
+        return self.high + self.low
+
+
+def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """Knuth's error-free sum: ``a + b == s + e`` exactly."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+def _plus(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
+    s, e = _two_sum(a[0], b[0])
+    return s, a[1] + b[1] + e
+
+
+def total(x: Array) -> Total:
+    """Sum of all entries of ``x``, by error-free additions."""
+    flat, zero = x.reshape(-1), jnp.zeros((), x.dtype)
+    return Total(*lax.reduce((flat, jnp.zeros_like(flat)), (zero, zero), _plus, (0,)))
+
+
+def add(*totals: Total) -> Total:
+    """Sum of several totals."""
+    out = totals[0]
+    for other in totals[1:]:
+        out = Total(*_plus(out, other))
+    return out
+
+
+def negate(t: Total) -> Total:
+    """The total with its sign turned."""
+    return Total(-t.high, -t.low)

@@ -1,0 +1,78 @@
+"""Cholesky factors and their inverses in plain array operations, batched over leading axes.
+
+LAPACK's are called one matrix at a time, and on a CPU two such calls running side by side inside one
+compiled program have been seen to wait for each other for ever (jaxlib 0.10 on two cores, matrices
+of 64 rows and more). These run as ordinary kernels, on any device: columns one after the other up to
+``_LEAF`` rows, halves joined by matrix products above that.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+_LEAF = 48
+
+
+def _products(a: Array, b: Array) -> Array:
+    return jnp.matmul(a, b, precision=lax.Precision.HIGHEST)
+
+
+def _transposed(a: Array) -> Array:
+    return jnp.swapaxes(a, -1, -2)
+
+
+def lower_inverse(lower: Array) -> Array:
+    """Inverse of lower triangular matrices ``(..., d, d)``."""
+    d = lower.shape[-1]
+    if d > _LEAF:
+        h = d // 2
+        first, last = lower_inverse(lower[..., :h, :h]), lower_inverse(lower[..., h:, h:])
+        return _join(first, -_products(last, _products(lower[..., h:, :h], first)), last)
+
+    def row(j: Array, inverse: Array) -> Array:
+        mine = lax.dynamic_index_in_dim(lower, j, -2, keepdims=False)
+        pivot = lax.dynamic_index_in_dim(mine, j, -1, keepdims=True)
+        known = jnp.einsum("...i,...ij->...j", mine, inverse)
+        solved = ((jnp.arange(d) == j) - known) / pivot
+        return lax.dynamic_update_index_in_dim(inverse, solved, j, -2)
+
+    return lax.fori_loop(0, d, row, jnp.zeros_like(lower))
+
+
+def factor(matrix: Array) -> tuple[Array, Array]:
+    """Cholesky factor ``L`` of positive definite matrices ``(..., d, d)``, and its inverse.
+
+    NaN where a matrix is not positive definite. Only the lower triangle is read.
+    """
+    d = matrix.shape[-1]
+    if d > _LEAF:
+        h = d // 2
+        first, first_inverse = factor(matrix[..., :h, :h])
+        below = _products(matrix[..., h:, :h], _transposed(first_inverse))
+        rest = matrix[..., h:, h:] - _products(below, _transposed(below))
+        last, last_inverse = factor(rest)
+        inverse = -_products(last_inverse, _products(below, first_inverse))
+        return _join(first, below, last), _join(first_inverse, inverse, last_inverse)
+
+    def column(j: Array, lower: Array) -> Array:
+        mine = lax.dynamic_index_in_dim(lower, j, -2, keepdims=False)
+        given = lax.dynamic_index_in_dim(matrix, j, -1, keepdims=False)
+        rest = given - jnp.einsum("...ij,...j->...i", lower, mine)
+        pivot = jnp.sqrt(lax.dynamic_index_in_dim(rest, j, -1, keepdims=True))
+        done = jnp.where(jnp.arange(d) >= j, rest / pivot, 0)
+        return lax.dynamic_update_index_in_dim(lower, done, j, -1)
+
+    lower = lax.fori_loop(0, d, column, jnp.zeros_like(matrix))
+    return lower, lower_inverse(lower)
+
+
+def _join(first: Array, below: Array, last: Array) -> Array:
+    above = jnp.zeros((*first.shape[:-1], last.shape[-1]), first.dtype)
+    top, bottom = jnp.concatenate([first, above], -1), jnp.concatenate([below, last], -1)
+    return jnp.concatenate([top, bottom], -2)
+
+
+def log_diagonal(lower: Array) -> Array:
+    """Sum of the logarithms of the diagonal, half the log-determinant of the factored matrix."""
+    return jnp.sum(jnp.log(jnp.diagonal(lower, axis1=-2, axis2=-1)), -1)

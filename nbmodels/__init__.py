@@ -1,0 +1,40 @@
+"""Learning from wrong labels: noise matrices with honest uncertainty.
+
+The estimators are loaded on first use, so that ``import nbmodels`` costs little more than JAX.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "NoisyBernoulliNB": "nbmodels.estimators",
+    "NoisyCategoricalNB": "nbmodels.estimators",
+    "NoisyGaussianNB": "nbmodels.estimators",
+    "NoisyMixedNB": "nbmodels.estimators",
+    "NoisyMultinomialNB": "nbmodels.estimators",
+    "DataError": "nbmodels.errors",
+    "IdentifiabilityWarning": "nbmodels.errors",
+    "NbmodelsWarning": "nbmodels.errors",
+    "NotConvergedWarning": "nbmodels.errors",
+    "em": "nbmodels.fit",
+    "fit": "nbmodels.fit",
+    "Fit": "nbmodels.fit",
+    "Data": "nbmodels.model",
+    "program": "nbmodels.program",
+}
+
+__all__ = sorted([*_HOME, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'nbmodels' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,8 @@
+"""Channels: what labels say about the true class. One file a kind of label evidence."""
+
+from nbmodels.channels.fixed import FixedTransition
+from nbmodels.channels.symmetric import SymmetricTransition
+from nbmodels.channels.transition import Transition
+from nbmodels.channels.trusted import TrustedLabels
+
+__all__ = ["FixedTransition", "SymmetricTransition", "Transition", "TrustedLabels"]

@@ -1,0 +1,41 @@
+"""Noisy labels through a transition that the caller knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from nbmodels.channels.transition import draw_labels, observe, pack_labels, read_labels
+from nbmodels.component import Evidence, Given
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class FixedTransition(Given):
+    """A given transition.
+
+    Attributes:
+        prior: ``(K, observed)`` probabilities ``[true, observed]``, rows summing to one.
+    """
+
+    pack = staticmethod(pack_labels)
+
+    def evidence(self, natural: Array, data: Array) -> Evidence:
+        return read_labels(natural, data)
+
+    def transition(self, natural: Array) -> Array:
+        return jnp.exp(natural)
+
+    def anchor(self, data: Array) -> Array:
+        n_classes, n_observed = self.prior.shape
+        return jax.nn.one_hot(data, n_observed)[:, :n_classes]
+
+    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
+        observe(name, self.prior, y, data)
+
+    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
+        return draw_labels(key, self.prior, y)

@@ -1,0 +1,92 @@
+"""Noisy labels through a one-parameter transition: all mistakes are equally likely."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from nbmodels.channels.transition import (
+    discount,
+    draw_labels,
+    observe,
+    pack_labels,
+    read_labels,
+)
+from nbmodels.component import Component, Evidence
+from nbmodels.families import Dirichlet, Rule, beta
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class SymmetricTransition(Component):
+    """A label is wrong with probability ``epsilon ~ Beta``, then any other class alike.
+
+    Attributes:
+        prior: Beta over (right, wrong), a Dirichlet of shape ``(2,)``.
+        n_classes: K, true and observed alike.
+    """
+
+    prior: Dirichlet
+    n_classes: int = field(metadata={"static": True})
+
+    @classmethod
+    def of(cls, n_classes: int, alpha: float = 1.0, diagonal: float = 2.0) -> SymmetricTransition:
+        """Prior by pseudo-labels: ``alpha`` wrong and ``diagonal`` right ones."""
+        prior = beta(jnp.asarray(1.0 + alpha), jnp.asarray(1.0 + diagonal))
+        return cls(prior=prior, n_classes=n_classes)
+
+    pack = staticmethod(pack_labels)
+
+    def _table(self, right: Any, wrong: Any) -> Array:
+        return jnp.where(jnp.eye(self.n_classes, dtype=bool), right, wrong)
+
+    def natural(self, q: Dirichlet, rule: Rule, key: Array | None = None) -> Array:
+        right, wrong = q.natural(rule, key)
+        return self._table(right, wrong - jnp.log(max(self.n_classes - 1, 1)))
+
+    def evidence(self, natural: Array, data: Array) -> Evidence:
+        return read_labels(natural, data)
+
+    def stats(self, natural: Any, resp: Array, data: Array, key: Array | None = None) -> Array:
+        right = jnp.sum(resp * jax.nn.one_hot(data, self.n_classes, dtype=resp.dtype))
+        labelled = jnp.sum(resp * (data < self.n_classes)[:, None])
+        return jnp.stack([right, labelled - right])
+
+    def transition(self, natural: Array) -> Array:
+        return jnp.exp(natural)
+
+    def anchor(self, data: Array) -> Array:
+        return jax.nn.one_hot(data, self.n_classes)
+
+    def start(self, resp: Array, data: Array, rule: Rule) -> Dirichlet:
+        return super().start(discount(resp), data, rule)
+
+    def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
+        return q
+
+    def values(self, natural: Array) -> dict[str, Array]:
+        return {"epsilon": 1 - jnp.exp(natural[0, 0])}
+
+    def sites(self, name: str) -> dict[str, Any]:
+        import numpyro
+        from numpyro import distributions as dist
+
+        right, wrong = self.prior.concentration
+        return {"epsilon": numpyro.sample(f"{name}_epsilon", dist.Beta(wrong, right))}
+
+    def _transition(self, values: dict[str, Any]) -> Array:
+        wrong = values["epsilon"]
+        return self._table(1 - wrong, wrong / max(self.n_classes - 1, 1))
+
+    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
+        observe(name, self._transition(values), y, data)
+
+    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
+        return draw_labels(key, self._transition(values), y)
+
+    def dims(self) -> dict[str, list[str]]:
+        return {"epsilon": []}

@@ -1,0 +1,126 @@
+"""Noisy labels through a full transition: any true class may be mistaken for any other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from nbmodels.component import Component, Evidence
+from nbmodels.families import Dirichlet, Rule
+
+#: How much of a given label the start believes: the rest goes evenly to all classes.
+START_TRUST = 0.8
+
+
+def pack_labels(labels: Any, n_observed: int) -> Array:
+    """Data of every label channel: ``(N,)`` int32 codes, ``n_observed`` where a label is missing.
+
+    Args:
+        labels: ``(N,)`` integers in ``0..n_observed-1``, negative where the label is missing.
+    """
+    codes = np.asarray(labels)
+    return jnp.asarray(np.where(codes < 0, n_observed, codes), jnp.int32)
+
+
+def read_labels(transition: Array, labels: Array) -> Evidence:
+    """Column ``labels`` of a ``(K, observed)`` log-transition, rows of zeros for missing labels."""
+    padded = jnp.concatenate([transition.T, jnp.zeros((1, transition.shape[0]), transition.dtype)])
+    return Evidence(padded[labels], jnp.zeros((1,), transition.dtype))
+
+
+def count_labels(resp: Array, labels: Array, n_observed: int) -> Array:
+    """Expected ``(K, observed)`` counts of (true, observed) pairs."""
+    return resp.T @ jax.nn.one_hot(labels, n_observed, dtype=resp.dtype)
+
+
+def discount(resp: Array) -> Array:
+    """The start's doubt about given labels: a transition of exactly one could never be left."""
+    share = jnp.sum(resp, 1, keepdims=True) / resp.shape[1]
+    return START_TRUST * resp + (1 - START_TRUST) * share
+
+
+def observe(name: str, transition: Any, y: Any, labels: Any) -> None:
+    """NumPyro's statement for every label channel: ``label ~ Categorical(transition[y])``."""
+    import numpyro
+    from numpyro import distributions as dist
+
+    seen = labels < transition.shape[-1]
+    site = dist.Categorical(probs=transition[y]).mask(seen)
+    numpyro.sample(name, site, obs=jnp.where(seen, labels, 0))
+
+
+def draw_labels(key: Array, transition: Array, y: Array) -> Array:
+    return jax.random.categorical(key, jnp.log(transition)[y])
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Transition(Component):
+    """``P(observed | true)`` with a Dirichlet prior on each true class's row (Zeng 2022, eq. (1)).
+
+    Stored ``[true, observed]``, rows summing to one; the transposed of the papers' ``rho``.
+
+    Attributes:
+        prior: Dirichlet of shape ``(K, observed)``.
+    """
+
+    prior: Dirichlet
+
+    @classmethod
+    def of(
+        cls,
+        n_classes: int,
+        n_observed: int | None = None,
+        alpha: float = 1.0,
+        diagonal: float = 2.0,
+    ) -> Transition:
+        """Prior by pseudo-labels: ``alpha`` wrong ones a class, shared out, and ``diagonal`` right."""
+        n_observed = n_classes if n_observed is None else n_observed
+        concentration = np.full((n_classes, n_observed), 1.0 + alpha / max(n_observed - 1, 1))
+        np.fill_diagonal(concentration, 1.0 + diagonal)
+        return cls(prior=Dirichlet(jnp.asarray(concentration)))
+
+    pack = staticmethod(pack_labels)
+
+    def evidence(self, natural: Array, data: Array) -> Evidence:
+        return read_labels(natural, data)
+
+    def stats(self, natural: Any, resp: Array, data: Array, key: Array | None = None) -> Array:
+        return count_labels(resp, data, self.prior.concentration.shape[1])
+
+    def transition(self, natural: Array) -> Array:
+        return jnp.exp(natural)
+
+    def anchor(self, data: Array) -> Array:
+        n_classes, n_observed = self.prior.concentration.shape
+        return jax.nn.one_hot(data, n_observed)[:, :n_classes]
+
+    def start(self, resp: Array, data: Array, rule: Rule) -> Dirichlet:
+        return super().start(discount(resp), data, rule)
+
+    def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
+        return replace(q, concentration=q.concentration[order])
+
+    def values(self, natural: Array) -> dict[str, Array]:
+        return {"transition": jnp.exp(natural)}
+
+    def sites(self, name: str) -> dict[str, Any]:
+        import numpyro
+        from numpyro import distributions as dist
+
+        rows = dist.Dirichlet(self.prior.concentration).to_event(1)
+        return {"transition": numpyro.sample(f"{name}_transition", rows)}
+
+    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
+        observe(name, values["transition"], y, data)
+
+    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
+        return draw_labels(key, values["transition"], y)
+
+    def dims(self) -> dict[str, list[str]]:
+        return {"transition": ["true_class", "observed_class"]}

@@ -1,0 +1,159 @@
+"""From what users have to what models read: the only place where N and K are inferred.
+
+Labels, row weights and padding live here; features are encoded by :mod:`nbmodels.encoders`. Bad
+input raises :class:`nbmodels.errors.DataError` naming the argument, the row and what was expected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from nbmodels.errors import DataError
+
+#: Rows are padded to lengths with this many leading binary digits: few shapes, at most 1/8 more.
+_LEADING = 3
+_LEAST_ROWS = 32
+
+
+def padded_length(n: int) -> int:
+    """The row count that ``n`` rows are padded to, so that similar sizes compile once."""
+    if n <= _LEAST_ROWS:
+        return _LEAST_ROWS
+    unit = 1 << max(int(n - 1).bit_length() - 1 - _LEADING, 0)
+    return -(-n // unit) * unit
+
+
+def pad_rows(x: np.ndarray, length: int, fill: Any = 0) -> np.ndarray:
+    """``x`` with rows of ``fill`` appended."""
+    extra = np.full((length - len(x), *x.shape[1:]), fill, x.dtype)
+    return np.concatenate([x, extra]) if len(extra) else x
+
+
+def as_column(name: str, values: Any) -> np.ndarray:
+    """One-dimensional object or plain array from a list, array, series or one-column frame."""
+    array = np.asarray(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise DataError(
+            f"{name}: expected one value a row, a 1d array; got an array of shape {array.shape}"
+        )
+    return array
+
+
+def is_missing(values: np.ndarray, marker: Any) -> np.ndarray:
+    """Where ``values`` hold the marker; a NaN or None marker means any null, None (off) nowhere."""
+    if isinstance(marker, str) or (marker is not None and not pd.isna(marker)):
+        return np.asarray([bool(v == marker) for v in values], bool)
+    return np.asarray(pd.isna(values), bool)
+
+
+class Classes:
+    """The names of the classes and their codes.
+
+    Args:
+        names: ``(K,)`` distinct names, in the order of the codes.
+    """
+
+    def __init__(self, names: Any) -> None:
+        self.names = np.asarray(names)
+        self._index = pd.Index(self.names)
+
+    @classmethod
+    def infer(cls, y: np.ndarray, declared: Any = None) -> Classes:
+        """From the labels that occur, sorted, or from a declared list.
+
+        Raises:
+            DataError: fewer than two classes, a duplicate, or labels that cannot be sorted.
+        """
+        if declared is not None:
+            names = as_column("classes", declared)
+            if len(pd.unique(names)) != len(names):
+                raise DataError(f"classes: a name occurs twice in {list(names)}")
+        else:
+            try:
+                names = np.unique(y)
+            except TypeError as error:
+                kinds = sorted({type(v).__name__ for v in y})
+                raise DataError(
+                    f"y: labels of mixed types {kinds} cannot be sorted; make them all strings"
+                ) from error
+        if len(names) < 2:
+            only = f": only {names[0]!r} occurs" if len(names) else ": no label occurs"
+            raise DataError(f"y: at least two classes are needed, got {len(names)} class(es){only}")
+        return cls(names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def encode(self, name: str, y: np.ndarray, missing: np.ndarray) -> np.ndarray:
+        """``(N,)`` codes, -1 where missing.
+
+        Raises:
+            DataError: a label outside the classes, with its row.
+        """
+        codes = np.full(len(y), -1)
+        codes[~missing] = self._index.get_indexer(pd.Index(y[~missing]))
+        bad = np.flatnonzero((codes < 0) & ~missing)
+        if len(bad):
+            known = ", ".join(map(str, self.names[:12])) + (", ..." if len(self) > 12 else "")
+            raise DataError(
+                f"{name}: row {bad[0]} has the label {y[bad[0]]!r}, which is not among the "
+                f"{len(self)} classes ({known})"
+            )
+        return codes
+
+
+def check_length(name: str, values: Any, n_rows: int) -> None:
+    """Raises: DataError: ``values`` has another length than X."""
+    if len(values) != n_rows:
+        raise DataError(f"{name}: has {len(values)} rows where X has {n_rows}")
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """``(N,)`` row weights, ones where None.
+
+    Raises:
+        DataError: wrong length, negative, not finite, or all zero.
+    """
+    if sample_weight is None:
+        return np.ones(n_rows)
+    if np.ndim(sample_weight) == 0:
+        return np.full(n_rows, float(sample_weight))
+    if np.ndim(sample_weight) != 1:
+        raise DataError("sample_weight: Sample weights must be 1D array or scalar")
+    weights = np.asarray(sample_weight, float)
+    check_length("sample_weight", weights, n_rows)
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise DataError(
+            f"sample_weight: row {bad[0]} is {weights[bad[0]]}; weights must be finite, 0 or more"
+        )
+    if not weights.any():
+        raise DataError("sample_weight: all weights are zero")
+    return weights
+
+
+def trusted_codes(trusted: Any, classes: Classes, n_rows: int, marker: Any) -> np.ndarray:
+    """``(N,)`` codes of checked labels, -1 where none.
+
+    Args:
+        trusted: one label a row, null (or ``marker``) where unchecked; or a mapping row -> label.
+    """
+    if isinstance(trusted, Mapping):
+        values = np.full(n_rows, None, object)
+        for row, label in trusted.items():
+            if not 0 <= row < n_rows:
+                raise DataError(f"trusted: row {row} does not exist; X has {n_rows} rows")
+            values[row] = label
+    else:
+        values = as_column("trusted", trusted)
+        check_length("trusted", values, n_rows)
+    missing = np.asarray(pd.isna(values), bool)
+    if marker is not None:
+        missing |= is_missing(values, marker)
+    return classes.encode("trusted", values, missing)

@@ -1,0 +1,9 @@
+"""Emissions: what the features say about the true class. One file a family."""
+
+from nbmodels.emissions.bernoulli import Bernoulli
+from nbmodels.emissions.categorical import Categorical
+from nbmodels.emissions.gaussian import DiagonalGaussian
+from nbmodels.emissions.gaussian_full import FullGaussian
+from nbmodels.emissions.multinomial import Multinomial
+
+__all__ = ["Bernoulli", "Categorical", "DiagonalGaussian", "FullGaussian", "Multinomial"]

@@ -1,0 +1,83 @@
+"""Binary features, independent given the class (Zeng 2022, section 3.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from inference.products import matrix
+from nbmodels.component import Component, Evidence, product_evidence
+from nbmodels.emissions.cells import Cells, observed_cells, without
+from nbmodels.families import Dirichlet, beta
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Bernoulli(Component):
+    """``x_ij ~ Bernoulli(p_j[y_i])``, ``p ~ Beta``.
+
+    Missing cells are left out of the likelihood. Dense and sparse data give the same numbers.
+
+    Attributes:
+        prior: Beta distributions, a Dirichlet of shape ``(2, d, K)`` over the values (0, 1).
+    """
+
+    prior: Dirichlet
+
+    @classmethod
+    def of(cls, n_features: int, n_classes: int, alpha: float = 1.0) -> Bernoulli:
+        """Symmetric prior: ``alpha`` pseudo-items for each of the two values."""
+        pseudo = jnp.full((n_features, n_classes), 1.0 + alpha)
+        return cls(prior=beta(pseudo, pseudo))
+
+    @staticmethod
+    def pack(x: Any, missing: Any = None) -> Cells:
+        """Args: x: ``(N, d)`` of zeros and ones; missing: ``(N, d)`` booleans, or None."""
+        return Cells(matrix(without(x, missing)), None if missing is None else matrix(missing))
+
+    def evidence(self, natural: Array, data: Cells) -> Evidence:
+        zero, one = natural
+        table, offset = product_evidence(data.x, one - zero, jnp.sum(zero, 0))
+        if data.missing is not None:
+            left_out = product_evidence(data.missing, zero)
+            table, offset = table - left_out.table, offset - left_out.offset
+        return Evidence(table, offset)
+
+    def stats(self, natural: Any, resp: Array, data: Cells, key: Array | None = None) -> Array:
+        ones = data.x.transpose_times(resp)
+        count = jnp.broadcast_to(jnp.sum(resp, 0), ones.shape)
+        if data.missing is not None:
+            count = count - data.missing.transpose_times(resp)
+        return jnp.stack([jnp.maximum(count - ones, 0), ones])
+
+    def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
+        return replace(q, concentration=q.concentration[:, :, order])
+
+    def values(self, natural: Array) -> dict[str, Array]:
+        return {"probs": jnp.exp(natural[1]).T}
+
+    def sites(self, name: str) -> dict[str, Any]:
+        import numpyro
+        from numpyro import distributions as dist
+
+        zeros, ones = jnp.swapaxes(self.prior.concentration, 1, 2)
+        return {"probs": numpyro.sample(f"{name}_probs", dist.Beta(ones, zeros).to_event(2))}
+
+    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Cells) -> None:
+        import numpyro
+        from numpyro import distributions as dist
+
+        site = dist.Bernoulli(probs=values["probs"][y])
+        if data.missing is not None:
+            site = site.mask(observed_cells(data.missing))
+        numpyro.sample(name, site.to_event(1), obs=data.x.to_dense())
+
+    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
+        return jax.random.bernoulli(key, values["probs"][y]).astype(jnp.int32)
+
+    def dims(self) -> dict[str, list[str]]:
+        return {"probs": ["true_class", "feature"]}

@@ -1,0 +1,231 @@
+"""Real features, jointly normal given the class, with their own or one shared covariance matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from inference.products import Dense
+from inference.triangular import factor, log_diagonal
+from nbmodels.component import Component, Evidence, centred
+from nbmodels.emissions.cells import observed_cells, without
+from nbmodels.families import Matrices, NormalInverseWishart
+
+_LOG_2PI = float(np.log(2 * np.pi))
+
+#: Cells of one temporary array; classes are worked on in groups that keep within it.
+_CELLS = 20_000_000
+
+
+def _groups(size: int, n: int) -> list[slice]:
+    """Slices of ``range(n)``, unrolled: a loop inside the driver's loop would run on one core."""
+    each = max(1, min(n, _CELLS // max(size, 1)))
+    return [slice(i, min(i + each, n)) for i in range(0, n, each)]
+
+
+def _covariance(natural: Matrices) -> tuple[Array, Array]:
+    """Inverse of the (expected) precision matrix, and its log-determinant."""
+    lower, half = factor(natural.whiten @ jnp.swapaxes(natural.whiten, -1, -2))
+    return jnp.swapaxes(half, -1, -2) @ half, -2 * log_diagonal(lower)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Rows:
+    """Packed rows; those with missing cells are listed, because they need their own factorisation.
+
+    Attributes:
+        x: ``(N, d)``, zeros in missing cells.
+        missing: ``(N, d)`` ones where a cell is missing, or None.
+        incomplete: ``(n,)`` rows with missing cells, or None.
+    """
+
+    x: Dense
+    missing: Dense | None
+    incomplete: Array | None
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class FullGaussian(Component):
+    """``x_i ~ N(mu[y_i], Sigma[y_i])`` with a normal-inverse-Wishart prior (Bootkrajang 2011).
+
+    Missing cells are integrated out, exactly: an incomplete row is scored by the marginal normal of
+    its observed cells, and its missing ones are a private latent of the update.
+
+    Attributes:
+        prior: normal-inverse-Wishart; ``scale`` of shape ``(K, d, d)``, or ``(1, d, d)`` where the
+            classes share one covariance matrix.
+    """
+
+    prior: NormalInverseWishart
+
+    @classmethod
+    def of(
+        cls,
+        n_features: int,
+        n_classes: int,
+        tied: bool = False,
+        kappa: float = 0.01,
+        extra_dof: float = 2.0,
+        scale: float = 0.1,
+    ) -> FullGaussian:
+        """A weak prior for standardised features: ``Sigma ~ IW(d + 1 + extra_dof, scale * I)``."""
+        share = 1 if tied else n_classes
+        return cls(
+            prior=NormalInverseWishart(
+                jnp.zeros((n_classes, n_features)),
+                jnp.full((n_classes,), kappa),
+                jnp.full((share,), n_features + 1.0 + extra_dof),
+                jnp.broadcast_to(scale * jnp.eye(n_features), (share, n_features, n_features)),
+            )
+        )
+
+    @staticmethod
+    def pack(x: Any, missing: Any = None) -> Rows:
+        """Args: x: ``(N, d)`` dense; missing: ``(N, d)`` booleans, or None."""
+        floating = jnp.zeros(()).dtype
+        clean = Dense(jnp.asarray(without(x, missing), floating))
+        if missing is None or not np.any(missing):
+            return Rows(clean, None, None)
+        rows = np.flatnonzero(np.any(missing, 1))
+        return Rows(clean, Dense(jnp.asarray(missing, floating)), jnp.asarray(rows, jnp.int32))
+
+    def evidence(self, natural: Matrices, data: Rows) -> Evidence:
+        x, n_classes, d = data.x.to_dense(), *natural.mean.shape
+        whiten = jnp.broadcast_to(natural.whiten, (n_classes, d, d))
+
+        squares = []
+        for some in _groups(x.size, n_classes):
+            root = whiten[some]
+            flat = jnp.moveaxis(root, 0, 1).reshape(d, -1)
+            centre = (natural.mean[some][:, None, :] @ root).reshape(1, -1)
+            gap = (data.x.times(flat) - centre).reshape(len(x), -1, d)
+            squares.append(jnp.sum(jnp.square(gap), -1))
+        constant = natural.log_det - d * _LOG_2PI - natural.spread
+        table = (constant - jnp.concatenate(squares, 1)) / 2
+        if data.incomplete is not None:
+            table = table.at[data.incomplete].set(self._marginal(natural, data)[0])
+        return centred(table)
+
+    def _marginal(self, natural: Matrices, data: Rows) -> tuple[Array, Array, Array]:
+        """For incomplete rows: log-evidence, and mean and covariance of the row given what is seen.
+
+        Shapes ``(n, K)``, ``(n, K, d)``, ``(n, K, d, d)``.
+        """
+        assert data.missing is not None
+        n_classes, d = natural.mean.shape
+        covariance, log_det = _covariance(natural)
+        covariance = jnp.broadcast_to(covariance, (n_classes, d, d))
+        constant = natural.log_det + log_det - natural.spread
+
+        def of_row(row: tuple[Array, Array]) -> tuple[Array, Array, Array]:
+            x, missing = row
+            seen = missing == 0
+
+            def of_class(mean: Array, sigma: Array, base: Array) -> tuple[Array, Array, Array]:
+                both = seen[:, None] & seen[None, :]
+                lower, half = factor(jnp.where(both, sigma, jnp.eye(d)))
+                gap = half @ jnp.where(seen, x - mean, 0)
+                solved = half.T @ gap
+                table = (base - seen.sum() * _LOG_2PI - gap @ gap) / 2 - log_diagonal(lower)
+                filled = jnp.where(seen, x, mean + sigma @ solved)
+                across = half @ jnp.where(seen[:, None], sigma, 0)
+                rest = sigma - across.T @ across
+                neither = ~seen[:, None] & ~seen[None, :]
+                return table, filled, jnp.where(neither, rest, 0)
+
+            return jax.vmap(of_class)(
+                natural.mean, covariance, jnp.broadcast_to(constant, (n_classes,))
+            )
+
+        x, missing = data.x.to_dense()[data.incomplete], data.missing.to_dense()[data.incomplete]
+        parts = [
+            jax.vmap(of_row)((x[some], missing[some]))
+            for some in _groups(n_classes * d * d, len(x))
+        ]
+        table, filled, rest = (jnp.concatenate(part) for part in zip(*parts, strict=True))
+        return table, filled, rest
+
+    def stats(
+        self, natural: Matrices, resp: Array, data: Rows, key: Array | None = None
+    ) -> tuple[Array, Array, Array]:
+        x, complete = data.x.to_dense(), resp
+        if data.incomplete is not None:
+            complete = resp.at[data.incomplete].set(0)
+
+        d, n_classes = x.shape[1], resp.shape[1]
+        parts = []
+        for some in _groups(x.size, n_classes):
+            weighted = (x[:, None, :] * complete[:, some, None]).reshape(len(x), -1)
+            parts.append(data.x.transpose_times(weighted).reshape(d, -1, d))
+        squares = jnp.moveaxis(jnp.concatenate(parts, 1), 1, 0)
+        sums = data.x.transpose_times(complete).T
+        if data.incomplete is not None:
+            weight = resp[data.incomplete]
+            _, filled, rest = self._marginal(natural, data)
+            if key is not None:
+                values, vectors = jnp.linalg.eigh(rest)
+                noise = jax.random.normal(key, filled.shape, filled.dtype)
+                scaled = noise * jnp.sqrt(jnp.maximum(values, 0))
+                filled = filled + jnp.einsum("nkij,nkj->nki", vectors, scaled)
+                rest = jnp.zeros_like(rest)
+            sums = sums + jnp.einsum("nk,nkd->kd", weight, filled)
+            squares = squares + jnp.einsum("nk,nki,nkj->kij", weight, filled, filled)
+            squares = squares + jnp.einsum("nk,nkij->kij", weight, rest)
+        return jnp.sum(resp, 0), sums, squares
+
+    def relabel(self, q: NormalInverseWishart, order: Array) -> NormalInverseWishart:
+        if q.tied:
+            return NormalInverseWishart(q.mean[order], q.kappa[order], q.dof, q.scale)
+        return jax.tree.map(lambda leaf: leaf[order], q)
+
+    def values(self, natural: Matrices) -> dict[str, Array]:
+        return {"mu": natural.mean, "covariance": _covariance(natural)[0]}
+
+    def sites(self, name: str) -> dict[str, Any]:
+        import numpyro
+        from numpyro import distributions as dist
+
+        p = self.prior
+        wishart = dist.InverseWishart(p.dof, scale_matrix=p.scale).to_event(1)
+        covariance = numpyro.sample(f"{name}_covariance", wishart)
+        normal = dist.MultivariateNormal(p.mean, covariance / p.kappa[:, None, None])
+        return {"mu": numpyro.sample(f"{name}_mu", normal.to_event(1)), "covariance": covariance}
+
+    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Rows) -> None:
+        import numpyro
+        from numpyro import distributions as dist
+
+        mean, covariance = (
+            values["mu"][y],
+            values["covariance"][y if not self.prior.tied else 0 * y],
+        )
+        if data.missing is None:
+            site = dist.MultivariateNormal(mean, covariance)
+            numpyro.sample(name, site, obs=data.x.to_dense())
+            return
+        # cut each row's normal down to its observed cells; missing ones become N(0, 1) at zero
+        seen = observed_cells(data.missing)
+        both = seen[:, :, None] & seen[:, None, :]
+        covariance = jnp.where(both, covariance, jnp.eye(self.prior.mean.shape[1]))
+        gap = jnp.where(seen, data.x.to_dense() - mean, 0)
+        padded = dist.MultivariateNormal(jnp.zeros_like(gap), covariance).log_prob(gap)
+        numpyro.factor(name, padded + 0.5 * _LOG_2PI * (~seen).sum(-1))
+
+    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
+        lower = jnp.linalg.cholesky(values["covariance"])[y if not self.prior.tied else 0 * y]
+        noise = jax.random.normal(key, (len(y), values["mu"].shape[1]))
+        return values["mu"][y] + jnp.einsum("nij,nj->ni", lower, noise)
+
+    def dims(self) -> dict[str, list[str]]:
+        share = "shared" if self.prior.tied else "true_class"
+        return {
+            "mu": ["true_class", "feature"],
+            "covariance": [share, "feature", "other_feature"],
+        }

@@ -1,0 +1,137 @@
+"""Counts of words: one multinomial draw a document, one word distribution a class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.scipy.special import gammaln
+from scipy import special
+
+from inference.products import Matrix, matrix
+from nbmodels.component import Component, Evidence, product_evidence
+from nbmodels.emissions.cells import observed_cells, without
+from nbmodels.families import Dirichlet
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Counts:
+    """Packed counts.
+
+    Attributes:
+        x: ``(N, d)``, zeros in missing cells.
+        missing: ``(N, d)`` ones where a count is unknown, or None.
+        length: ``(N,)`` sum of each row's known counts.
+        log_coefficient: ``(N,)`` logarithm of the multinomial coefficient.
+    """
+
+    x: Matrix
+    missing: Matrix | None
+    length: Array
+    log_coefficient: Array
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Multinomial(Component):
+    """``x_i ~ Multinomial(n_i, theta[y_i])``, ``theta ~ Dirichlet`` over the words.
+
+    A missing count is left out: the known counts follow the multinomial over the known words, so
+    ``theta`` is normalised over them. The tokens lost in the missing cells are a private latent (a
+    negative multinomial), which keeps the update conjugate.
+
+    Attributes:
+        prior: Dirichlet of shape ``(d, K)``, normalised along axis 0.
+    """
+
+    prior: Dirichlet
+
+    @classmethod
+    def of(cls, n_features: int, n_classes: int, alpha: float = 1.0) -> Multinomial:
+        """Symmetric prior: ``alpha`` pseudo-counts a word."""
+        return cls(prior=Dirichlet(jnp.full((n_features, n_classes), 1.0 + alpha), axis=0))
+
+    @staticmethod
+    def pack(x: Any, missing: Any = None) -> Counts:
+        """Args: x: ``(N, d)`` counts, 0 or more; missing: ``(N, d)`` booleans, or None."""
+        clean = without(x, missing)
+        length = np.asarray(clean.sum(axis=1), float).ravel()
+        if hasattr(clean, "tocsr"):
+            logs = clean.tocsr().astype(float)
+            logs.data = special.gammaln(logs.data + 1)
+        else:
+            logs = special.gammaln(np.asarray(clean, float) + 1)
+        coefficient = special.gammaln(length + 1) - np.asarray(logs.sum(axis=1)).ravel()
+        return Counts(
+            matrix(clean),
+            None if missing is None else matrix(missing),
+            jnp.asarray(length),
+            jnp.asarray(coefficient),
+        )
+
+    def _known(self, natural: Array, data: Counts) -> Array:
+        """``(N, K)`` probability of a word that is not missing."""
+        assert data.missing is not None
+        mass = 1 - data.missing.times(jnp.exp(natural))
+        return jnp.maximum(mass, jnp.finfo(mass.dtype).eps)
+
+    def evidence(self, natural: Array, data: Counts) -> Evidence:
+        table, offset = product_evidence(data.x, natural)
+        if data.missing is not None:
+            table = table - data.length[:, None] * jnp.log(self._known(natural, data))
+        return Evidence(table, offset)
+
+    def stats(self, natural: Array, resp: Array, data: Counts, key: Array | None = None) -> Array:
+        counts = data.x.transpose_times(resp)
+        if data.missing is None:
+            return counts
+        lost = data.length[:, None] / self._known(natural, data)
+        if key is None:
+            return counts + jnp.exp(natural) * data.missing.transpose_times(resp * lost)
+        first, second = jax.random.split(key)
+        drawn = jax.random.gamma(first, data.length, dtype=resp.dtype)[:, None]
+        rate = resp * lost * drawn / jnp.maximum(data.length, 1)[:, None]
+        mean = jnp.exp(natural) * data.missing.transpose_times(rate)
+        return counts + jax.random.poisson(second, mean).astype(counts.dtype)
+
+    def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
+        return replace(q, concentration=q.concentration[:, order])
+
+    def base_measure(self, data: Counts) -> Array:
+        return data.log_coefficient
+
+    def values(self, natural: Array) -> dict[str, Array]:
+        return {"probs": jnp.exp(natural).T}
+
+    def sites(self, name: str) -> dict[str, Any]:
+        import numpyro
+        from numpyro import distributions as dist
+
+        words = dist.Dirichlet(self.prior.concentration.T).to_event(1)
+        return {"probs": numpyro.sample(f"{name}_probs", words)}
+
+    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Counts) -> None:
+        import numpyro
+
+        x, probs = data.x.to_dense(), values["probs"][y]
+        known = jnp.ones(x.shape, bool) if data.missing is None else observed_cells(data.missing)
+        # written out, not dist.Multinomial: counts need not be whole (TF-IDF), some may be missing
+        probs = jnp.where(known, probs, 0)
+        probs = probs / probs.sum(-1, keepdims=True)
+        logs = jnp.where(x > 0, x * jnp.log(jnp.where(x > 0, probs, 1)), 0).sum(-1)
+        coefficient = gammaln(x.sum(-1) + 1) - gammaln(x + 1).sum(-1)
+        numpyro.factor(name, logs + coefficient)
+
+    def simulate(self, key: Array, values: dict[str, Array], y: Array, length: int = 30) -> Array:
+        """Documents of ``length`` words each."""
+        words = jnp.log(values["probs"])[y]
+        drawn = jax.random.categorical(key, words[None], shape=(length, len(y)))
+        return jax.vmap(lambda w: jnp.bincount(w, length=words.shape[1]), 1)(drawn)
+
+    def dims(self) -> dict[str, list[str]]:
+        return {"probs": ["true_class", "feature"]}

@@ -1,0 +1,299 @@
+"""Feature encoders: check a block of columns, remember its coding, hand it to an emission.
+
+One frozen dataclass a kind of column. ``fit`` learns the coding from training data, ``component``
+builds the emission, ``pack`` encodes rows for it; ``log_jacobian`` is what the coding adds to an
+item's log-density.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from nbmodels.component import Component
+from nbmodels.data import pad_rows
+from nbmodels.emissions import (
+    Bernoulli,
+    Categorical,
+    DiagonalGaussian,
+    FullGaussian,
+    Multinomial,
+)
+from nbmodels.errors import DataError
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of columns as the estimators pass it on.
+
+    Attributes:
+        x: ``(N, d)`` array or CSR matrix of numbers, or an object array of categories.
+        missing: ``(N, d)`` booleans (sparse where ``x`` is), or None where nothing may be missing.
+        names: ``(d,)`` names of the columns, for messages.
+    """
+
+    x: Any
+    missing: Any
+    names: tuple[str, ...]
+
+    @property
+    def is_sparse(self) -> bool:
+        return sparse.issparse(self.x)
+
+    def rows(self, index: Any) -> Block:
+        """Some of the rows."""
+        return Block(
+            self.x[index], None if self.missing is None else self.missing[index], self.names
+        )
+
+
+class Encoder(Protocol):
+    """What the estimators need of a kind of column."""
+
+    @classmethod
+    def fit(cls, block: Block, weights: np.ndarray, **options: Any) -> Self:
+        """Check training data and learn their coding."""
+
+    def component(self, n_classes: int) -> Component:
+        """The emission, with its prior."""
+
+    def pack(self, component: Component, block: Block, length: int) -> Any:
+        """Check rows and pack them for the emission, padded to ``length``."""
+
+    def log_jacobian(self, block: Block) -> np.ndarray:
+        """``(N,)`` log-density that the coding adds to each item."""
+
+
+def refuse(block: Block, bad: Any, expected: str) -> None:
+    """Raise for the first bad cell, naming row and column."""
+    if sparse.issparse(bad):
+        rows, columns = bad.nonzero()
+    else:
+        rows, columns = np.nonzero(bad)
+    if len(rows):
+        at = int(np.argmin(rows))
+        i, j = int(rows[at]), int(columns[at])
+        value = block.x[i, j]
+        raise DataError(f"X: row {i}, column {block.names[j]!r} is {value}; expected {expected}")
+
+
+def check_missing(block: Block, declared: bool) -> None:
+    """Refuse null cells that were not declared, and rows or columns with nothing else.
+
+    Raises:
+        DataError: with the row and the column.
+    """
+    if block.missing is None:
+        return
+    missing = block.missing
+    if not declared:
+        refuse(block, missing, "no NaN or null (declare missing cells with missing_values)")
+        return
+    counts = np.asarray(missing.sum(axis=1)).ravel()
+    empty = np.flatnonzero(counts == missing.shape[1])
+    if len(empty):
+        raise DataError(f"X: row {empty[0]} has nothing but missing values; drop it")
+
+
+def check_columns(block: Block) -> None:
+    """Refuse columns with nothing but missing cells.
+
+    Raises:
+        DataError: with the column.
+    """
+    if block.missing is None:
+        return
+    counts = np.asarray(block.missing.sum(axis=0)).ravel()
+    empty = np.flatnonzero(counts == block.missing.shape[0])
+    if len(empty):
+        raise DataError(
+            f"X: column {block.names[empty[0]]!r} has nothing but missing values; drop it"
+        )
+
+
+def _seen(block: Block, bad: Any) -> Any:
+    """``bad`` without the missing cells."""
+    return bad if block.missing is None else bad & ~block.missing
+
+
+def _padded(block: Block, length: int) -> tuple[Any, Any]:
+    """``x`` and ``missing`` with rows of zeros appended; sparse ones are left as long as they are."""
+    if block.is_sparse:
+        return block.x, block.missing
+    missing = None if block.missing is None else pad_rows(np.asarray(block.missing), length)
+    return pad_rows(np.asarray(block.x, float), length), missing
+
+
+@dataclass(frozen=True)
+class BinaryEncoder:
+    """Zeros and ones, for the Bernoulli emission.
+
+    Attributes:
+        n_features: number of columns.
+        alpha: pseudo-items of each value in each class.
+        binarize: values above it become one; None where data must be binary already.
+    """
+
+    n_features: int
+    alpha: float
+    binarize: float | None
+
+    @classmethod
+    def fit(
+        cls,
+        block: Block,
+        weights: np.ndarray,
+        alpha: float = 1.0,
+        binarize: float | None = None,
+    ) -> BinaryEncoder:
+        return cls(len(block.names), alpha, binarize)
+
+    def component(self, n_classes: int) -> Component:
+        return Bernoulli.of(self.n_features, n_classes, self.alpha)
+
+    def _binary(self, block: Block) -> Block:
+        x = block.x if block.is_sparse else np.asarray(block.x, float)
+        if self.binarize is not None:
+            if block.is_sparse and self.binarize < 0:
+                raise DataError("binarize: must be 0 or more for sparse X")
+            above = x > self.binarize
+            x = above.astype(float) if block.is_sparse else np.asarray(above, float)
+        elif block.is_sparse:
+            wrong = x.copy()
+            wrong.data = (wrong.data != 0) & (wrong.data != 1)
+            refuse(block, wrong, "0 or 1 (set binarize to cut other values)")
+        else:
+            wrong = _seen(block, (x != 0) & (x != 1))
+            refuse(block, wrong, "0 or 1 (set binarize to cut other values)")
+        return Block(x, block.missing, block.names)
+
+    def pack(self, component: Component, block: Block, length: int) -> Any:
+        return Bernoulli.pack(*_padded(self._binary(block), length))
+
+    def log_jacobian(self, block: Block) -> np.ndarray:
+        return np.zeros(1)
+
+
+@dataclass(frozen=True)
+class CountEncoder:
+    """Counts, or non-negative weights such as TF-IDF, for the multinomial emission.
+
+    Attributes:
+        n_features: number of columns.
+        alpha: pseudo-counts of each column in each class.
+    """
+
+    n_features: int
+    alpha: float
+
+    @classmethod
+    def fit(cls, block: Block, weights: np.ndarray, alpha: float = 1.0) -> CountEncoder:
+        return cls(len(block.names), alpha)
+
+    def component(self, n_classes: int) -> Component:
+        return Multinomial.of(self.n_features, n_classes, self.alpha)
+
+    def pack(self, component: Component, block: Block, length: int) -> Any:
+        if block.is_sparse:
+            wrong = block.x.copy()
+            wrong.data = wrong.data < 0
+        else:
+            wrong = _seen(block, np.asarray(block.x, float) < 0)
+        refuse(block, wrong, "a count, 0 or more (Negative values in data)")
+        return Multinomial.pack(*_padded(block, length))
+
+    def log_jacobian(self, block: Block) -> np.ndarray:
+        return np.zeros(1)
+
+
+@dataclass(frozen=True)
+class CategoryEncoder:
+    """Values of any kind, one attribute a column, for the categorical emission.
+
+    Attributes:
+        categories: of each column, sorted.
+        alpha: pseudo-items of each category in each class.
+    """
+
+    categories: tuple[np.ndarray, ...]
+    alpha: float
+
+    @classmethod
+    def fit(cls, block: Block, weights: np.ndarray, alpha: float = 1.0) -> CategoryEncoder:
+        categories = []
+        for j, name in enumerate(block.names):
+            column = block.x[:, j]
+            if block.missing is not None:
+                column = column[~block.missing[:, j]]
+            try:
+                categories.append(np.unique(column))
+            except TypeError as error:
+                raise DataError(
+                    f"X: column {name!r} mixes types that cannot be sorted; make them all strings"
+                ) from error
+        return cls(tuple(categories), alpha)
+
+    def component(self, n_classes: int) -> Component:
+        return Categorical.of(tuple(len(c) for c in self.categories), n_classes, self.alpha)
+
+    def pack(self, component: Component, block: Block, length: int) -> Any:
+        """Categories that training never saw are left out, like missing cells."""
+        codes = np.full(block.x.shape, -1)
+        for j, known in enumerate(self.categories):
+            codes[:, j] = pd.Index(known).get_indexer(pd.Index(block.x[:, j]))
+        if block.missing is not None:
+            codes[np.asarray(block.missing)] = -1
+        assert isinstance(component, Categorical)
+        return component.pack(pad_rows(codes, length, -1))
+
+    def log_jacobian(self, block: Block) -> np.ndarray:
+        return np.zeros(1)
+
+
+@dataclass(frozen=True)
+class RealEncoder:
+    """Real numbers, standardised, for the Gaussian emissions.
+
+    The model sees ``(x - location) / scale``, so that one prior and single precision serve any unit.
+
+    Attributes:
+        location: ``(d,)`` weighted means of the training data.
+        scale: ``(d,)`` weighted standard deviations, 1 for constant columns.
+        covariance: ``"diag"``, ``"full"`` or ``"tied"``.
+    """
+
+    location: np.ndarray
+    scale: np.ndarray
+    covariance: str
+
+    @classmethod
+    def fit(cls, block: Block, weights: np.ndarray, covariance: str = "diag") -> RealEncoder:
+        x = np.asarray(block.x, float)
+        seen = np.ones(x.shape) if block.missing is None else 1.0 - block.missing
+        mass = weights[:, None] * seen
+        count = np.maximum(mass.sum(0), np.finfo(float).tiny)
+        x = np.where(seen > 0, x, 0)
+        location = (mass * x).sum(0) / count
+        scale = np.sqrt((mass * np.square(x - location)).sum(0) / count)
+        # a column that varies by less than its values' rounding is constant
+        flat = scale <= 1e-12 * np.maximum(np.abs(location), np.finfo(float).tiny)
+        return cls(location, np.where(flat, 1.0, scale), covariance)
+
+    def component(self, n_classes: int) -> Component:
+        d = len(self.location)
+        if self.covariance == "diag":
+            return DiagonalGaussian.of(d, n_classes)
+        return FullGaussian.of(d, n_classes, tied=self.covariance == "tied")
+
+    def pack(self, component: Component, block: Block, length: int) -> Any:
+        x = (np.asarray(block.x, float) - self.location) / self.scale
+        standard = Block(x, block.missing, block.names)
+        return type(component).pack(*_padded(standard, length))  # type: ignore[attr-defined]
+
+    def log_jacobian(self, block: Block) -> np.ndarray:
+        shift = np.broadcast_to(-np.log(self.scale), block.x.shape)
+        return shift.sum(1) if block.missing is None else (shift * ~block.missing).sum(1)

@@ -1,0 +1,19 @@
+"""What the library raises and warns with."""
+
+from __future__ import annotations
+
+
+class DataError(ValueError):
+    """Input that cannot be used; the message names the argument, the row and what was expected."""
+
+
+class NbmodelsWarning(UserWarning):
+    """Base of the library's warnings."""
+
+
+class IdentifiabilityWarning(NbmodelsWarning):
+    """The noise matrix is not diagonally dominant: classes may have traded names."""
+
+
+class NotConvergedWarning(NbmodelsWarning):
+    """The iteration did not converge; the message says how it ended."""

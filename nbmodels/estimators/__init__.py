@@ -1,0 +1,17 @@
+"""The scikit-learn face."""
+
+from nbmodels.estimators.naive_bayes import (
+    NoisyBernoulliNB,
+    NoisyCategoricalNB,
+    NoisyGaussianNB,
+    NoisyMixedNB,
+    NoisyMultinomialNB,
+)
+
+__all__ = [
+    "NoisyBernoulliNB",
+    "NoisyCategoricalNB",
+    "NoisyGaussianNB",
+    "NoisyMixedNB",
+    "NoisyMultinomialNB",
+]

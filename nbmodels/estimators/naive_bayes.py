@@ -1,0 +1,328 @@
+"""Noise-aware naive Bayes, one estimator an emission."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from functools import partial
+from numbers import Number
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from nbmodels.encoders import (
+    BinaryEncoder,
+    Block,
+    CategoryEncoder,
+    CountEncoder,
+    RealEncoder,
+)
+from nbmodels.errors import DataError
+from nbmodels.estimators.base import Columns, NoisyClassifier
+from nbmodels.estimators.reading import numbers, table
+
+_PARAMETERS = """
+    noise: ``"full"``, ``"symmetric"`` (one error rate), or a known ``(K, K)`` matrix
+        ``[observed, true]`` whose columns sum to one.
+    noise_alpha: pseudo-labels that are wrong, for each true class, shared out evenly.
+    noise_diagonal: pseudo-labels that are right, for each true class.
+    class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+    class_alpha: pseudo-items of each class, where the shares are learned.
+    weight: power of the features' likelihood; below 1 where features depend on each other.
+    method: ``"map"`` (EM with priors), ``"ml"`` (EM without), ``"vb"`` (variational Bayes).
+    classes: names of all classes, where some may not occur among the labels.
+    missing_label: value of y that means "no label"; None where every row has one.
+    missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may be.
+    n_restarts: random starts beside the label-anchored one; the best objective wins.
+    max_iter: largest number of accepted steps of each start.
+    tol: gain in nats per row below which the fit has converged.
+    accelerate: extrapolate with monotone SQUAREM.
+    precision: ``"single"``, ``"double"``, or ``"auto"``: double unless the data are large.
+    progress: show a bar; None to show one once a fit takes over two seconds.
+    random_state: seed of the restarts.
+
+Attributes:
+    classes_: ``(K,)`` names of the classes.
+    class_prior_: ``(K,)`` shares of the true classes.
+    noise_matrix_: ``(K, K)`` ``[observed, true]``, P(observed | true); columns sum to one.
+    inverse_noise_matrix_: ``(K, K)`` ``[true, observed]``, P(true | observed).
+    label_posterior_: ``(N, K)`` P(true class | features, given label) of the training rows.
+    objective_: log-posterior density (or likelihood, or evidence bound), all constants kept.
+    objective_trace_: the objective at each accepted step; it never falls.
+    n_iter_: number of accepted steps.
+    converged_: whether the fit converged.
+    fit_: everything else: restarts, status in words, confused classes.
+"""
+
+
+def _with_shared_parameters(cls: type) -> type:
+    """Append what all estimators share to the docstring and to the constructor's signature.
+
+    scikit-learn reads parameters off the signature; this spares writing them out in every class.
+    """
+    cls.__doc__ = inspect.cleandoc(cls.__doc__ or "") + _PARAMETERS
+    init: Any = cls.__init__  # type: ignore[misc]
+    own = [p for p in inspect.signature(init).parameters.values() if p.kind != p.VAR_KEYWORD]
+    shared = list(inspect.signature(NoisyClassifier.__init__).parameters.values())[1:]
+    init.__signature__ = inspect.Signature(own + shared)
+    return cls
+
+
+def _check_alpha(alpha: Any) -> None:
+    if not (np.isscalar(alpha) and np.isfinite(alpha) and alpha >= 0):
+        raise DataError(f"alpha: expected a finite number, 0 or more; got {alpha!r}")
+
+
+def _everything(block: Block, name: str, encoder: Any) -> list[Columns]:
+    return [Columns(name, np.arange(len(block.names)), encoder)]
+
+
+@_with_shared_parameters
+class NoisyBernoulliNB(NoisyClassifier):
+    """Naive Bayes on binary features with noisy labels (Zeng 2022); dense or sparse X.
+
+    Parameters:
+        alpha: pseudo-items of each value of each feature in each class (Laplace smoothing).
+        binarize: values above it become one; None where X must hold zeros and ones already.
+    """
+
+    def __init__(self, *, alpha: float = 1.0, binarize: float | None = None, **shared: Any) -> None:
+        super().__init__(**shared)
+        self.alpha = alpha
+        self.binarize = binarize
+
+    def _block(self, X: Any, *, reset: bool) -> Block:
+        return numbers(self, X, reset=reset, accept_sparse=True)
+
+    def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
+        _check_alpha(self.alpha)
+        return _everything(
+            block,
+            "features",
+            BinaryEncoder.fit(block, weights, alpha=self.alpha, binarize=self.binarize),
+        )
+
+    def _read_out(self) -> None:
+        self.feature_log_prob_ = np.asarray(self.fit_.point["features"][1], float).T
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+@_with_shared_parameters
+class NoisyMultinomialNB(NoisyClassifier):
+    """Naive Bayes on counts, or weights such as TF-IDF, with noisy labels; dense or sparse X.
+
+    Parameters:
+        alpha: pseudo-counts of each feature in each class.
+    """
+
+    def __init__(self, *, alpha: float = 1.0, **shared: Any) -> None:
+        super().__init__(**shared)
+        self.alpha = alpha
+
+    def _block(self, X: Any, *, reset: bool) -> Block:
+        return numbers(self, X, reset=reset, accept_sparse=True)
+
+    def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
+        _check_alpha(self.alpha)
+        return _everything(block, "features", CountEncoder.fit(block, weights, alpha=self.alpha))
+
+    def _read_out(self) -> None:
+        self.feature_log_prob_ = np.asarray(self.fit_.point["features"], float).T
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        return tags
+
+
+@_with_shared_parameters
+class NoisyCategoricalNB(NoisyClassifier):
+    """Naive Bayes on symbolic attributes of any kind and size, with noisy labels.
+
+    Every distinct value of a column is a category. At prediction, a category that training never
+    saw is left out of the likelihood, like a missing cell.
+
+    Parameters:
+        alpha: pseudo-items of each category in each class.
+    """
+
+    def __init__(self, *, alpha: float = 1.0, **shared: Any) -> None:
+        super().__init__(**shared)
+        self.alpha = alpha
+
+    def _block(self, X: Any, *, reset: bool) -> Block:
+        return table(self, X, reset=reset)[0]
+
+    def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
+        _check_alpha(self.alpha)
+        encoder = CategoryEncoder.fit(block, weights, alpha=self.alpha)
+        self.categories_ = list(encoder.categories)
+        return _everything(block, "features", encoder)
+
+    def _read_out(self) -> None:
+        values = self.fit_.model["features"].values(self.fit_.point["features"])
+        self.feature_log_prob_ = [
+            np.log(np.asarray(values[f"probs_{j}"], float)) for j in range(len(self.categories_))
+        ]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+def _check_covariance(covariance: Any) -> None:
+    if covariance not in ("diag", "full", "tied"):
+        raise DataError(f"covariance: expected 'diag', 'full' or 'tied', got {covariance!r}")
+
+
+@_with_shared_parameters
+class NoisyGaussianNB(NoisyClassifier):
+    """Normal features with noisy labels: naive Bayes, or discriminant analysis; dense X.
+
+    Parameters:
+        covariance: ``"diag"`` (naive Bayes), ``"full"`` (each class its own covariance matrix,
+            as in Bootkrajang 2011) or ``"tied"`` (one for all classes).
+    """
+
+    def __init__(
+        self, *, covariance: Literal["diag", "full", "tied"] = "diag", **shared: Any
+    ) -> None:
+        super().__init__(**shared)
+        self.covariance = covariance
+
+    def _block(self, X: Any, *, reset: bool) -> Block:
+        return numbers(self, X, reset=reset, accept_sparse=False)
+
+    def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
+        _check_covariance(self.covariance)
+        encoder = RealEncoder.fit(block, weights, covariance=self.covariance)
+        return _everything(block, "features", encoder)
+
+    def _read_out(self) -> None:
+        values = self.fit_.model["features"].values(self.fit_.point["features"])
+        encoder = self._columns_[0].encoder
+        assert isinstance(encoder, RealEncoder)
+        self.theta_ = encoder.location + encoder.scale * np.asarray(values["mu"], float)
+        if self.covariance == "diag":
+            self.var_ = np.asarray(values["variance"], float) * encoder.scale**2
+            return
+        covariance = np.asarray(values["covariance"], float)
+        covariance = covariance * np.outer(encoder.scale, encoder.scale)
+        self.covariance_ = covariance[0] if self.covariance == "tied" else covariance
+
+
+_KINDS = ("bernoulli", "multinomial", "categorical", "gaussian")
+
+
+@_with_shared_parameters
+class NoisyMixedNB(NoisyClassifier):
+    """Columns of different kinds, each with its own emission, with noisy labels; dense X.
+
+    Columns that ``families`` does not name are assigned by their dtype and values: booleans and
+    columns of zeros and ones are binary; text, objects and pandas categories are categorical; other
+    numbers are Gaussian. Counts must be named, because they cannot be told from measurements.
+
+    Parameters:
+        families: ``"auto"``, or columns by family: a mapping from ``"bernoulli"``,
+            ``"multinomial"``, ``"categorical"`` or ``"gaussian"`` to names or positions of columns.
+        alpha: pseudo-items or pseudo-counts of each value, for the discrete families.
+        covariance: of the Gaussian columns, ``"diag"``, ``"full"`` or ``"tied"``.
+    """
+
+    def __init__(
+        self,
+        *,
+        families: Any = "auto",
+        alpha: float = 1.0,
+        covariance: Literal["diag", "full", "tied"] = "diag",
+        **shared: Any,
+    ) -> None:
+        super().__init__(**shared)
+        self.families = families
+        self.alpha = alpha
+        self.covariance = covariance
+
+    def _block(self, X: Any, *, reset: bool) -> Block:
+        block, frame = table(self, X, reset=reset)
+        if reset:
+            self.families_ = assign_families(block, frame, self.families)
+        return block
+
+    def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
+        _check_alpha(self.alpha)
+        _check_covariance(self.covariance)
+        makers: dict[str, Any] = {
+            "bernoulli": partial(BinaryEncoder.fit, alpha=self.alpha),
+            "multinomial": partial(CountEncoder.fit, alpha=self.alpha),
+            "categorical": partial(CategoryEncoder.fit, alpha=self.alpha),
+            "gaussian": partial(RealEncoder.fit, covariance=self.covariance),
+        }
+        kinds = np.asarray(list(self.families_.values()))
+        out = []
+        for kind, make in makers.items():
+            where = np.flatnonzero(kinds == kind)
+            if len(where):
+                part = self._part(block, Columns(kind, where, None))
+                out.append(Columns(kind, where, make(part, weights)))
+        return out
+
+
+def assign_families(block: Block, frame: pd.DataFrame, families: Any) -> dict[str, str]:
+    """The family of each column, by its name, in the columns' order.
+
+    Raises:
+        DataError: an unknown family or column, a column named twice, text assigned to numbers.
+    """
+    assigned: dict[str, str] = {}
+    if families != "auto":
+        if not isinstance(families, Mapping) or not set(families) <= set(_KINDS):
+            raise DataError(
+                f"families: expected 'auto' or a mapping from {_KINDS} to columns, got {families!r}"
+            )
+        for kind, columns in families.items():
+            for column in columns:
+                by_name = isinstance(column, str)
+                if by_name and column in block.names:
+                    name = column
+                elif not by_name and 0 <= column < len(block.names):
+                    name = block.names[column]
+                else:
+                    raise DataError(f"families: there is no column {column!r} in X")
+                if name in assigned:
+                    raise DataError(f"families: column {name!r} is named twice")
+                assigned[name] = kind
+    out = {}
+    for j, name in enumerate(block.names):
+        kind = assigned.get(name) or _infer_family(block, frame[name], j)
+        if kind != "categorical":
+            _check_numeric(block, j, kind)
+        out[name] = kind
+    return out
+
+
+def _infer_family(block: Block, column: pd.Series, j: int) -> str:
+    if isinstance(column.dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(column.dtype):
+        return "bernoulli" if pd.api.types.is_bool_dtype(column.dtype) else "categorical"
+    if not pd.api.types.is_numeric_dtype(column.dtype):
+        return "categorical"
+    values = block.x[:, j]
+    if block.missing is not None:
+        values = values[~block.missing[:, j]]
+    return "bernoulli" if set(values.tolist()) == {0, 1} else "gaussian"
+
+
+def _check_numeric(block: Block, j: int, kind: str) -> None:
+    for i, value in enumerate(block.x[:, j]):
+        hidden = block.missing is not None and block.missing[i, j]
+        if not hidden and not isinstance(value, Number | np.bool_):
+            raise DataError(
+                f"X: row {i}, column {block.names[j]!r} is {value!r}; the {kind} family needs numbers"
+            )

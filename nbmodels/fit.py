@@ -1,0 +1,241 @@
+"""Fitting a model: label-anchored start, restarts, the driver, and a check that classes kept names."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from inference import Result, Status, run, solve
+from nbmodels import model as models
+from nbmodels.errors import IdentifiabilityWarning, NotConvergedWarning
+from nbmodels.families import Rule
+from nbmodels.identify import diagnose
+from nbmodels.model import Data, Model
+
+#: Share of the labels' evidence that a random restart begins from; the rest of its start is chance.
+_RESTART_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted model, in host memory.
+
+    Attributes:
+        model: the components.
+        params: conjugate posterior of each component.
+        rule: ``"ml"``, ``"map"`` or ``"vb"``.
+        resp: ``(N, K)`` responsibilities.
+        log_likelihood: ``(N,)`` log-density of each item, base measure included.
+        objective: log-likelihood, log-posterior density or evidence bound, all constants kept.
+        trace: objective at each accepted point.
+        n_iter: number of accepted points.
+        n_evaluations: passes over the data.
+        status: how the iteration ended.
+        restarts: objective that each start reached, the label-anchored one first.
+        renamed: ``(K,)`` order by which classes were renamed, or None.
+        confused: pairs of classes ``(k, j)`` where ``k`` is labelled ``j`` at least as often as ``k``.
+    """
+
+    model: Model
+    params: Any
+    rule: Rule
+    resp: np.ndarray
+    log_likelihood: np.ndarray
+    objective: float
+    trace: np.ndarray
+    n_iter: int
+    n_evaluations: int
+    status: Status
+    restarts: tuple[float, ...]
+    renamed: np.ndarray | None
+    confused: tuple[tuple[int, int], ...]
+
+    @property
+    def point(self) -> dict[str, Any]:
+        """Point estimates, as likelihoods read them: modes, or posterior means under ``"vb"``."""
+        rule: Rule = "mean" if self.rule == "vb" else self.rule
+        return models.natural(self.model, self.params, rule)
+
+
+def em(
+    model: Model,
+    data: Data,
+    *,
+    rule: Rule = "map",
+    max_iter: int = 500,
+    tol: Any = 1e-6,
+    accelerate: bool = True,
+) -> Result:
+    """Fit from the label-anchored start; pure, so that it may be put under ``jit`` and ``vmap``.
+
+    Args:
+        model: components by name.
+        data: encoded data with labels.
+        rule: ``"ml"`` and ``"map"`` for EM, ``"vb"`` for CAVI.
+        max_iter: largest number of accepted points.
+        tol: gain in nats per unit of row weight below which it has converged.
+        accelerate: try monotone SQUAREM extrapolations.
+
+    Returns:
+        A :class:`inference.Result`; its objective lacks :func:`nbmodels.model.constant`.
+    """
+    resp = models.anchor(model, data)
+    if resp is None:
+        raise ValueError("data: no labels to start from; give a starting point to inference.solve")
+    return solve(
+        models.step(rule),
+        models.start(model, resp, data, rule),
+        (model, data),
+        max_steps=max_iter,
+        tol=tol * jnp.sum(data.weights),
+        accelerate=accelerate,
+        coordinates=models.coordinates(rule),
+    )
+
+
+@partial(jax.jit, static_argnames="rule")
+def _anchored(model: Model, data: Data, key: Array, rule: Rule) -> Any:
+    resp = models.anchor(model, data)
+    if resp is None:
+        k = _n_classes(model)
+        resp = jax.random.dirichlet(key, jnp.ones(k), data.weights.shape)
+    return models.start(model, resp, data, rule)
+
+
+@partial(jax.jit, static_argnames="rule")
+def _scattered(model: Model, data: Data, key: Array, rule: Rule) -> Any:
+    """A start drawn around the anchored one, from a posterior that saw a tenth of the labels.
+
+    The draw is of parameters, not of items' classes, so that repeated rows and weighted rows agree.
+    """
+    resp = models.anchor(model, data)
+    if resp is None:
+        return _anchored(model, data, key, rule)
+    few = models.start(model, _RESTART_SHARE * resp, data, "map")
+    drawn = models.natural(model, few, "draw", key)
+    resp = models.posterior(model, drawn, data).resp
+    return models.update(model, models.stats(model, drawn, resp, data), rule)
+
+
+@partial(jax.jit, static_argnames="rule")
+def _finish(
+    model: Model, q: Any, data: Data, rule: Rule
+) -> tuple[Array, Array, Array, dict[str, Array]]:
+    read = models.natural(model, q, rule)
+    resp, lik = models.posterior(model, read, data)
+    transitions = {
+        name: t for name, c in model.items() if (t := c.transition(read[name])) is not None
+    }
+    constant = models.constant(model, data, rule)
+    return resp, lik + models.base_measure(model, data), constant.value, transitions
+
+
+def _n_classes(model: Model) -> int:
+    prior = model[models.PRIOR]
+    return prior.evidence(prior.natural(prior.prior, "vb"), None).table.shape[-1]
+
+
+def fit(
+    model: Model,
+    data: Data,
+    *,
+    rule: Rule = "map",
+    key: Array,
+    n_restarts: int = 0,
+    max_iter: int = 500,
+    tol: float = 1e-6,
+    accelerate: bool = True,
+    names: Any = None,
+    report: Callable[[int, float], None] | None = None,
+) -> Fit:
+    """Fit from the host: several starts, progress, Ctrl-C, and a check that classes kept their names.
+
+    Args:
+        model: components by name, the class prior called ``"prior"``.
+        data: encoded data.
+        rule: ``"ml"`` and ``"map"`` for EM, ``"vb"`` for CAVI.
+        key: JAX random key; each restart gets its own.
+        n_restarts: random starts tried beside the label-anchored one; the best objective wins.
+        max_iter: largest number of accepted points of each start.
+        tol: gain in nats per unit of row weight below which it has converged.
+        accelerate: try monotone SQUAREM extrapolations.
+        names: ``(K,)`` names of the classes, for warnings.
+        report: called with (accepted points, objective) a few times a second.
+
+    Warns:
+        IdentifiabilityWarning: the noise matrix is not diagonally dominant.
+        NotConvergedWarning: the iteration ended in another way than by converging.
+    """
+    drive = partial(
+        run,
+        models.step(rule),
+        data=(model, data),
+        max_steps=max_iter,
+        tol=tol * float(np.sum(data.weights)),
+        accelerate=accelerate,
+        coordinates=models.coordinates(rule),
+        report=report,
+    )
+    first, *others = jax.random.split(key, 1 + n_restarts)
+    results = [drive(_anchored(model, data, first, rule))]
+    for one in others:
+        if int(results[-1].status) == Status.INTERRUPTED:
+            break
+        results.append(drive(_scattered(model, data, one, rule)))
+    reached = np.array([float(r.objective) for r in results])
+    best = results[int(np.nanargmax(np.where(np.isfinite(reached), reached, -np.inf)))]
+
+    resp, lik, constant, transitions = _finish(model, best.params, data, rule)
+    renamed: np.ndarray | None = None
+    confused: tuple[tuple[int, int], ...] = ()
+    for transition in map(np.asarray, transitions.values()):
+        if transition.shape[0] != transition.shape[1]:
+            continue
+        diagnosis = diagnose(transition)
+        confused = diagnosis.confused
+        if diagnosis.renames and int(best.status) != Status.INTERRUPTED:
+            again = drive(models.relabel(model, best.params, jnp.asarray(diagnosis.order)))
+            after = _finish(model, again.params, data, rule)
+            left = [diagnose(np.asarray(t)).confused for t in after[3].values()]
+            if not any(left):
+                renamed, confused, best = diagnosis.order, (), again
+                resp, lik, constant, _ = after
+    names = np.arange(resp.shape[1]) if names is None else np.asarray(names)
+    if confused:
+        pairs = ", ".join(f"{names[k]!s} as {names[j]!s}" for k, j in confused[:10])
+        warnings.warn(
+            "the noise matrix is not diagonally dominant and no renaming of the classes makes it so; "
+            f"these classes are labelled as another at least as often as themselves: {pairs}"
+            f"{' and more' if len(confused) > 10 else ''}. Do not read class names literally there: "
+            "add trusted labels, a stronger prior on the diagonal, or merge the classes",
+            IdentifiabilityWarning,
+            stacklevel=2,
+        )
+    status = Status(int(best.status))
+    if not status.ok:
+        warnings.warn(status.sentence, NotConvergedWarning, stacklevel=2)
+    n_iter = int(best.n_iter)
+    to_host = partial(jax.tree.map, np.asarray)
+    return Fit(
+        to_host(model),
+        to_host(best.params),
+        rule,
+        np.asarray(resp),
+        np.asarray(lik),
+        float(best.objective) + float(best.remainder) + float(constant),
+        np.asarray(best.trace, float)[:n_iter] + float(constant),
+        n_iter,
+        int(best.n_evaluations),
+        status,
+        tuple(reached + float(constant)),
+        renamed,
+        confused,
+    )

@@ -1,0 +1,98 @@
+"""The second description: any model as a NumPyro program with the true classes enumerated out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from nbmodels.model import PRIOR, Data, Model
+
+
+def program(model: Model, data: Data) -> Callable[[], None]:
+    """A NumPyro model of ``data``, assembled from the components' own statements.
+
+    It never calls ``evidence``, ``stats`` or ``update``: parameters are sampled from their priors,
+    each item's class ``y`` is a discrete site that NumPyro sums over, and every component observes
+    its data given ``y``. A component's weight is ``handlers.scale``. Row weights other than 1 are a
+    power of the item's marginal density, which enumeration cannot express: there the sum over
+    classes is written out, with the same statements evaluated at each class.
+
+    Args:
+        model: components by name; the class prior is called ``"prior"``.
+        data: encoded data; densified here, so keep it small.
+    """
+    weighted = bool(np.any(np.asarray(data.weights) != 1))
+    return lambda: _weighted(model, data) if weighted else _enumerated(model, data)
+
+
+def sample_parameters(model: Model) -> dict[str, dict[str, Any]]:
+    """Sites of all parameters, ``{component}_{parameter}``, sampled from their priors."""
+    return {name: component.sites(name) for name, component in model.items()}
+
+
+def _observe(model: Model, data: Data, values: dict[str, dict[str, Any]], y: Any) -> None:
+    from numpyro import handlers
+
+    for name, component in model.items():
+        if name == PRIOR or name not in data.parts:
+            continue
+        with handlers.scale(scale=component.weight):
+            component.likelihood(name, values[name], y, data.parts[name])
+
+
+def _enumerated(model: Model, data: Data) -> None:
+    import numpyro
+    from numpyro import distributions as dist
+    from numpyro import handlers
+
+    values = sample_parameters(model)
+    with numpyro.plate("item", len(data.weights)):
+        with handlers.scale(scale=model[PRIOR].weight):
+            y = numpyro.sample(
+                "y", dist.Categorical(probs=values[PRIOR]["probs"]), infer={"enumerate": "parallel"}
+            )
+        _observe(model, data, values, y)
+
+
+def _weighted(model: Model, data: Data) -> None:
+    import numpyro
+
+    values = sample_parameters(model)
+    prior = values[PRIOR]["probs"]
+    n_items = len(data.weights)
+
+    def given(k: int) -> Array:
+        from numpyro import handlers
+
+        y = jnp.full((n_items,), k)
+        with handlers.block(), handlers.trace() as trace, numpyro.plate("item", n_items):
+            _observe(model, data, values, y)
+        parts = [
+            (1 if site["scale"] is None else site["scale"]) * site["fn"].log_prob(site["value"])
+            for site in trace.values()
+            if site["type"] == "sample"
+        ]
+        return model[PRIOR].weight * jnp.log(prior[k]) + sum(parts)
+
+    table = jnp.stack([given(k) for k in range(len(prior))], 1)
+    numpyro.factor("items", jnp.sum(data.weights * jax.scipy.special.logsumexp(table, 1)))
+
+
+def log_density(model: Model, data: Data, values: dict[str, dict[str, Array]]) -> Array:
+    """NumPyro's log-density of parameters and data, the classes summed out.
+
+    Args:
+        values: parameters by component and name, as :func:`nbmodels.model.values` gives them.
+    """
+    from numpyro.contrib.funsor import config_enumerate, enum
+    from numpyro.contrib.funsor import log_density as enumerated_log_density
+
+    flat = {f"{name}_{site}": v for name, part in values.items() for site, v in part.items()}
+    # dimension -1 is the items' plate, so that enumeration starts to its left
+    enumerated = enum(config_enumerate(program(model, data)), first_available_dim=-2)
+    return enumerated_log_density(enumerated, (), {}, flat)[0]

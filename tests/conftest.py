@@ -1,0 +1,37 @@
+"""Settings of the whole suite: float64, quick compilation, a cache that outlives the run."""
+
+import os
+
+import hypothesis
+import jax
+import pytest
+from hypothesis.configuration import set_hypothesis_home_dir
+
+# pytest imports this file before any test module; the library itself never touches jax.config
+jax.config.update("jax_enable_x64", True)
+# compilation is most of the suite's time; JAX_DISABLE_MOST_OPTIMIZATIONS=0 runs what users run
+if "JAX_DISABLE_MOST_OPTIMIZATIONS" not in os.environ:
+    jax.config.update("jax_disable_most_optimizations", True)
+
+hypothesis.settings.register_profile(
+    "nbmodels",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    max_examples=20,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("nbmodels")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: left out of the quick run (-m 'not slow')")
+    if hasattr(config, "cache"):
+        jax.config.update("jax_compilation_cache_dir", str(config.cache.mkdir("jax")))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+        set_hypothesis_home_dir(config.cache.mkdir("hypothesis"))
+
+
+@pytest.fixture
+def key():
+    return jax.random.key(0)

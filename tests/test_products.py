@@ -1,0 +1,125 @@
+"""Both products, dense and sparse, are those of SciPy, whatever the shape of the matrix."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import sparse
+
+from inference.products import Dense, Sparse, matrix
+
+K = 3
+
+
+def scattered(n, d, density, seed=0):
+    return sparse.random_array((n, d), density=density, rng=np.random.default_rng(seed)).tocsr()
+
+
+def with_hubs():
+    """Degrees from 0 to all, on both sides: every bucket of the layout is used."""
+    rng = np.random.default_rng(1)
+    dense = rng.random((200, 170)) < np.linspace(0, 1, 200)[:, None] * np.linspace(0, 1, 170) ** 2
+    dense[7] = dense[:, 11] = True
+    dense[3] = dense[:, 5] = False
+    return sparse.csr_array(dense * rng.normal(size=dense.shape))
+
+
+def duplicated():
+    """The same cells several times, in a CSR matrix that has not been put in order."""
+    indptr, indices = [0, 4, 4, 7], [2, 0, 2, 2, 1, 1, 0]
+    return sparse.csr_array((np.arange(1.0, 8.0), indices, indptr), shape=(3, 4))
+
+
+def exactly(degree):
+    """Rows at the borders of the chunks' width."""
+    return sparse.csr_array(np.arange(40) < np.arange(degree - 1, degree + 2)[:, None]) * 1.0
+
+
+CASES = {
+    "small": lambda: scattered(5, 4, 0.5),
+    "tall": lambda: scattered(500, 3, 0.3),
+    "wide": lambda: scattered(3, 500, 0.3),
+    "one row": lambda: scattered(1, 9, 0.5),
+    "one column": lambda: scattered(9, 1, 0.5),
+    "one cell": lambda: sparse.csr_array([[2.5]]),
+    "full": lambda: scattered(30, 20, 1.0),
+    "nothing in it": lambda: sparse.csr_array((6, 5)),
+    "empty rows and columns": lambda: scattered(60, 50, 0.01),
+    "hubs": with_hubs,
+    "duplicates": duplicated,
+    "duplicates in COO": lambda: sparse.coo_array(([1.0, 2, 4], ([0, 0, 1], [1, 1, 0])), (3, 2)),
+    "explicit zeros": lambda: sparse.csr_array(([0.0, 1, 0, 3], ([0, 0, 1, 2], [0, 1, 1, 0]))),
+    "cancelling": lambda: sparse.coo_array(([1.0, -1, 2], ([0, 0, 1], [1, 1, 0])), (2, 2)),
+    "width": lambda: exactly(16),
+    "two widths": lambda: exactly(32),
+    "CSC": lambda: scattered(20, 30, 0.2).tocsc(),
+    "old style": lambda: sparse.csr_matrix(scattered(20, 30, 0.2)),
+    "integers": lambda: (scattered(20, 30, 0.2) * 9).astype(int),
+    "booleans": lambda: scattered(20, 30, 0.2) > 0.3,
+}
+
+
+def tables(shape, seed=2):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(shape[1], K)), rng.normal(size=(shape[0], K))
+
+
+@pytest.mark.parametrize("binary", [False, True], ids=["valued", "binary"])
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("layout", ["sparse", "dense"])
+def test_products(case, binary, layout):
+    x = CASES[case]()
+    if binary:
+        x = (x != 0).astype(float)
+    expected = x.toarray().astype(float)
+    ours = matrix(x if layout == "sparse" else expected)
+    assert isinstance(ours, Sparse if layout == "sparse" else Dense)
+    assert ours.shape == x.shape
+    table, rows = tables(x.shape)
+    np.testing.assert_allclose(ours.times(table), expected @ table, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(ours.transpose_times(rows), expected.T @ rows, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(ours.to_dense(), expected)
+
+
+def test_a_binary_matrix_carries_no_values():
+    x = with_hubs()
+    assert matrix(x).forward.values is not None
+    ones = matrix((x != 0).astype(float))
+    assert ones.forward.values is None
+    assert ones.backward.values is None
+    assert ones.forward.index.dtype == jnp.int32
+
+
+def test_input_is_left_alone():
+    x = duplicated()
+    matrix(x)
+    assert x.nnz == 7
+    assert not x.has_canonical_format
+
+
+@pytest.mark.parametrize("columns", [1, 2, 20])
+def test_products_of_any_number_of_columns(columns):
+    x = with_hubs()
+    table = np.random.default_rng(3).normal(size=(x.shape[1], columns))
+    np.testing.assert_allclose(matrix(x).times(table), x @ table, rtol=0, atol=1e-12)
+
+
+def test_products_under_jit_vmap_and_grad():
+    x = with_hubs()
+    ours = matrix(x)
+    table, rows = tables(x.shape)
+    stack = jnp.stack([table, 2 * table])
+    together = jax.jit(jax.vmap(lambda m, t: m.times(t), (None, 0)))(ours, stack)
+    np.testing.assert_allclose(together, [x @ table, 2 * (x @ table)], rtol=0, atol=1e-12)
+    slope = jax.grad(lambda t: jnp.sum(ours.times(t) * rows))(table)
+    np.testing.assert_allclose(slope, x.T @ rows, rtol=0, atol=1e-12)
+
+
+def test_float32_data_stay_float32():
+    x = with_hubs()
+    table = tables(x.shape)[0].astype(np.float32)
+    for kind in (x, x.toarray()):
+        found = matrix(kind, jnp.float32).times(table)
+        assert found.dtype == jnp.float32
+        # 170 terms of size 1: a bound on the rounding error of float32 sums
+        np.testing.assert_allclose(found, x @ table.astype(float), rtol=0, atol=170 * 6e-7)

@@ -1,0 +1,151 @@
+"""Every component of the library, and models made of any of them with data drawn from the prior."""
+
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nbmodels import model as m
+from nbmodels.channels import FixedTransition, SymmetricTransition, TrustedLabels, Transition
+from nbmodels.emissions import (
+    Bernoulli,
+    Categorical,
+    DiagonalGaussian,
+    FullGaussian,
+    Multinomial,
+)
+from nbmodels.priors import FixedProportions, Proportions
+
+K = 3
+
+EMISSIONS = {
+    "bernoulli": lambda: Bernoulli.of(4, K),
+    "multinomial": lambda: Multinomial.of(5, K),
+    "categorical": lambda: Categorical.of((2, 3, 4), K),
+    "gaussian": lambda: DiagonalGaussian.of(3, K, kappa=0.5, shape=2.0, rate=1.0),
+    "full": lambda: FullGaussian.of(3, K, kappa=0.5, scale=1.0),
+    "tied": lambda: FullGaussian.of(3, K, tied=True, kappa=0.5, scale=1.0),
+}
+CHANNELS = {
+    "transition": lambda: Transition.of(K),
+    "symmetric": lambda: SymmetricTransition.of(K),
+    "fixed": lambda: FixedTransition(
+        prior=jnp.array([[0.8, 0.15, 0.05], [0.1, 0.7, 0.2], [0.25, 0.15, 0.6]])
+    ),
+    "trusted": lambda: TrustedLabels.of(K),
+}
+PRIORS = {
+    "proportions": lambda: Proportions.of(K),
+    "known": lambda: FixedProportions(prior=jnp.array([0.5, 0.3, 0.2])),
+}
+COMPONENTS = EMISSIONS | CHANNELS | PRIORS
+
+#: Nothing to learn.
+GIVEN = {"fixed", "trusted", "known"}
+#: Their classes are named from outside, so that renaming a class means nothing to them.
+NAMED = GIVEN | {"symmetric"}
+
+
+class Case(NamedTuple):
+    """A model with data: ``raw`` is what ``pack`` took, ``hidden`` which cells or labels it lost."""
+
+    model: dict
+    data: m.Data
+    y: Any
+    raw: dict
+    hidden: dict
+
+
+def pack(component, raw, hidden):
+    """Packed data of any component; ``hidden`` cells (or labels) are missing."""
+    if raw is None:
+        return None
+    if raw.ndim == 1:
+        return component.pack(np.where(hidden, -1, raw), K)
+    if isinstance(component, Categorical):
+        return component.pack(np.where(hidden, -1, raw))
+    return component.pack(raw, hidden if hidden.any() else None)
+
+
+def _hide(raw, rng, missing):
+    hidden = rng.random(raw.shape) < (0.25 if missing else 0)
+    hidden[0] |= missing  # nothing at all is known of the first item
+    return hidden
+
+
+@cache
+def build(
+    *names, prior="proportions", n_items=12, seed=0, missing=False, row_weights=False, powers=False
+):
+    """A model of the named emissions and channels, and items simulated from its prior.
+
+    Args:
+        missing: hide a quarter of the cells and labels.
+        row_weights: random weights of items, all one otherwise.
+        powers: random weights of components, all one otherwise.
+    """
+    rng = np.random.default_rng(seed)
+    model = {m.PRIOR: PRIORS[prior](), **{name: COMPONENTS[name]() for name in names}}
+    if powers:
+        model = {n: replace(c, weight=float(rng.uniform(0.3, 1.5))) for n, c in model.items()}
+    # not jitted as a whole: gamma samplers are slow to compile, and models share them
+    parts, y, _ = m.simulate(model, jax.random.key(seed), n_items)
+    raw = {name: np.asarray(part) for name, part in parts.items()}
+    hidden = {name: _hide(part, rng, missing) for name, part in raw.items()}
+    packed = {name: pack(model[name], raw[name], hidden[name]) for name in raw}
+    weights = rng.uniform(0.2, 2, n_items) if row_weights else np.ones(n_items)
+    data = m.Data({m.PRIOR: None, **packed}, jnp.asarray(weights))
+    return Case(model, data, np.asarray(y), raw, hidden)
+
+
+# Methods of components, compiled once for each structure and shape
+
+
+@partial(jax.jit, static_argnames="rule")
+def natural(component, q, rule, key=None):
+    return component.natural(q, rule, key)
+
+
+@partial(jax.jit, static_argnames="rule")
+def update(component, stats, rule):
+    return component.update(stats, rule)
+
+
+@jax.jit
+def stats(component, natural, resp, data, key=None):
+    return component.stats(natural, resp, data, key)
+
+
+@jax.jit
+def evidence(component, natural, data):
+    """The ``(N or 1, K)`` table with its offset put back."""
+    found = component.evidence(natural, data)
+    return found.table + found.offset[:, None]
+
+
+def anchored(case, rule):
+    """Where EM begins: at the labels, or at the true classes where there are none."""
+    guess = m.anchor(case.model, case.data)
+    if guess is None:
+        guess = 0.8 * jax.nn.one_hot(case.y, K) + 0.2 / K
+    return m.start(case.model, guess, case.data, rule)
+
+
+def log_likelihood(model, natural, data):
+    """Sum of the weighted items' log-densities, base measures included."""
+    items = m.posterior(model, natural, data).log_likelihood + m.base_measure(model, data)
+    return jnp.sum(data.weights * items)
+
+
+def random_natural(model, key):
+    """Parameters drawn from the prior, as the likelihoods read them."""
+    return m.natural(model, {name: c.prior for name, c in model.items()}, "draw", key)
+
+
+def close(a, b, rtol=1e-9, atol=1e-9):
+    """Assert that two pytrees agree to rounding error."""
+    assert jax.tree.structure(a) == jax.tree.structure(b)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol, atol), a, b)
