@@ -1,11 +1,14 @@
 """The two products of every model: ``X @ W`` for evidence and ``X.T @ R`` for statistics.
 
 ``Dense`` wraps an array, ``Sparse`` a matrix laid out for gathering; a component calls ``times``
-and ``transpose_times`` and never asks which it has. A sparse row is cut into chunks of a fixed
-width, so that the sum over a chunk is one fused kernel of unrolled gathers
-(``out = W[i0] + W[i1] + ...``); rows are sorted by their number of chunks, and the chunk sums of a
-bucket are added slab by slab. Padding points at an appended row of zeros. A matrix of ones carries
-no values.
+and ``transpose_times`` and never asks which it has. A sparse row is cut into chunks of 16, so
+that the sum over a chunk is one fused kernel of unrolled gathers (``W[i0] + W[i1] + ...``); the
+chunk sums of a row are summed four by four in the same way, level upon level, until one is left.
+Padding points at a row of zeros. A matrix of ones carries no values.
+
+All levels are written into one buffer and only ever read by gathers: where a sum of gathers has a
+second reader, or is concatenated, some releases of XLA write every single gather to memory first
+(measured on jaxlib 0.10: 30 times slower).
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import numpy as np
 from jax import Array, lax
 
 _WIDTH = 16
+_FAN_IN = 4
 
 _ROWS = lax.GatherDimensionNumbers(
     offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,)
@@ -58,102 +62,95 @@ def _take(table: Array, index: Array) -> Array:
     )
 
 
+def _gather_sum(table: Array, index: Array, values: Array | None) -> Array:
+    """``sum over j of values[j] * table[index[j]]``, unrolled into one kernel."""
+    out = jnp.zeros((), table.dtype)
+    for j in range(index.shape[0]):
+        part = _take(table, index[j])
+        if values is not None:
+            part = part * values[j][:, None]
+        out = part if j == 0 else out + part
+    return out
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Gather:
     """One direction of a sparse product: ``out[r] = sum over entries (r, c, v) of v * table[c]``.
 
     Args:
-        index: ``(width, chunks)`` column of each entry, transposed; the number of columns pads.
+        index: ``(16, chunks)`` column of each entry; the number of columns stands for padding.
         values: the same shape, or None where every entry is one.
-        place: ``(rows,)`` where each row stands in the sorted order.
-        buckets: ``(rows, chunks a row)`` of each bucket, in order.
+        levels: ``(4, sums)`` rows of the buffer that each level sums.
+        place: ``(rows,)`` row of the buffer that holds each result.
     """
 
     index: Array
     values: Array | None
+    levels: tuple[Array, ...]
     place: Array
-    buckets: tuple[tuple[int, int], ...] = field(metadata={"static": True})
 
     def __call__(self, table: Array) -> Array:
-        n_columns = table.shape[1]
-        padded = jnp.concatenate([table, jnp.zeros((1, n_columns), table.dtype)])
-        chunks = jnp.zeros((), table.dtype)
-        for j in range(self.index.shape[0]):
-            part = _take(padded, self.index[j])
-            if self.values is not None:
-                part = part * self.values[j][:, None]
-            chunks = part if j == 0 else chunks + part
-        chunks = lax.optimization_barrier(chunks)
-        sums, at = [], 0
-        for rows, each in self.buckets:
-            block = lax.slice_in_dim(chunks, at, at + rows * each)
-            at += rows * each
-            sums.append(
-                jnp.zeros((rows, n_columns), table.dtype) if each == 0 else _fold(block, each, rows)
-            )
-        return _take(jnp.concatenate(sums), self.place)
+        padded = jnp.pad(table, ((0, 1), (0, 0)))
+        size = self.index.shape[1] + sum(level.shape[1] for level in self.levels) + 1
+        buffer = jnp.zeros((size, table.shape[1]), table.dtype)
+        sums = _gather_sum(padded, self.index, self.values)
+        buffer = lax.dynamic_update_slice(buffer, sums, (0, 0))
+        at = self.index.shape[1]
+        for level in self.levels:
+            buffer = lax.optimization_barrier(buffer)
+            sums = _gather_sum(buffer, level, None)
+            buffer = lax.dynamic_update_slice(buffer, sums, (at, 0))
+            at += level.shape[1]
+        return _take(lax.optimization_barrier(buffer), self.place)
 
 
-def _fold(block: Array, parts: int, rows: int) -> Array:
-    """Add ``parts`` consecutive slabs of ``rows`` rows, by halves (a major-axis sum is slow)."""
-    rest = None
-    while parts > 1:
-        half = parts // 2
-        if parts % 2:
-            last = lax.slice_in_dim(block, 2 * half * rows, parts * rows)
-            rest = last if rest is None else rest + last
-        lower = lax.slice_in_dim(block, 0, half * rows)
-        block = lower + lax.slice_in_dim(block, half * rows, 2 * half * rows)
-        parts = half
-    return block if rest is None else block + rest
+def _grouped(counts: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Cut runs of ``counts`` entries into groups of ``width``.
 
-
-def _steps(most: int) -> list[int]:
-    """Chunk counts that buckets are rounded up to: exact to 4, then growing by a quarter."""
-    steps = list(range(min(most, 4) + 1))
-    while steps[-1] < most:
-        steps.append(max(steps[-1] + 1, int(np.ceil(steps[-1] * 1.25))))
-    return steps
+    Returns:
+        groups of each run, and for each entry its slot in the group and its group.
+    """
+    groups = -(-counts // width)
+    run = np.repeat(np.arange(len(counts)), counts)
+    position = np.arange(len(run)) - np.repeat(np.cumsum(counts) - counts, counts)
+    first = np.cumsum(groups) - groups
+    return groups, position % width, first[run] + position // width
 
 
 def _gather(matrix: Any, dtype: Any, binary: bool) -> Gather:
-    indptr, indices = matrix.indptr.astype(np.int64), matrix.indices
     n_rows, n_columns = matrix.shape
-    degree = np.diff(indptr)
-    steps = np.asarray(_steps(int(-(-degree.max(initial=0) // _WIDTH))))
-    step = np.searchsorted(steps, -(-degree // _WIDTH))
-    order = np.argsort(step, kind="stable")
-    place = np.empty(n_rows, np.int32)
-    place[order] = np.arange(n_rows)
-    blocks, weights, buckets = [], [], []
-    for s, each in enumerate(steps):
-        rows = order[step[order] == s]
+    counts, slot, group = _grouped(np.diff(matrix.indptr).astype(np.int64), _WIDTH)
+    index = np.full((_WIDTH, int(counts.sum())), n_columns, np.int32)
+    index[slot, group] = matrix.indices
+    values = None
+    if not binary:
+        values = np.zeros(index.shape, dtype)
+        values[slot, group] = matrix.data
+    levels, at, size = [], 0, index.shape[1]
+    place = np.full(n_rows, -1, np.int64)
+    rows = np.arange(n_rows)
+    while True:
+        first = at + np.cumsum(counts) - counts
+        place[rows[counts == 1]] = first[counts == 1]
+        rows, first, counts = rows[counts > 1], first[counts > 1], counts[counts > 1]
         if len(rows) == 0:
-            continue
-        buckets.append((len(rows), int(each)))
-        width = int(each) * _WIDTH
-        index = np.full((len(rows), width), n_columns, np.int32)
-        inside = np.arange(width) < degree[rows, None]
-        entries = (indptr[rows, None] + np.arange(width))[inside]
-        index[inside] = indices[entries]
-        blocks.append(_chunked(index, int(each)))
-        if not binary:
-            value = np.zeros(index.shape, dtype)
-            value[inside] = matrix.data[entries]
-            weights.append(_chunked(value, int(each)))
+            break
+        inner = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        members = np.repeat(first, counts) + inner
+        at = size
+        counts, slot, group = _grouped(counts, _FAN_IN)
+        level = np.full((_FAN_IN, int(counts.sum())), -1, np.int64)
+        level[slot, group] = members
+        levels.append(level)
+        size += level.shape[1]
+    zero = size  # the buffer's last row
     return Gather(
-        jnp.asarray(np.concatenate(blocks, 1)),
-        None if binary else jnp.asarray(np.concatenate(weights, 1)),
-        jnp.asarray(place),
-        tuple(buckets),
+        jnp.asarray(index),
+        None if values is None else jnp.asarray(values),
+        tuple(jnp.asarray(np.where(level < 0, zero, level), jnp.int32) for level in levels),
+        jnp.asarray(np.where(place < 0, zero, place), jnp.int32),
     )
-
-
-def _chunked(block: np.ndarray, each: int) -> np.ndarray:
-    """``(rows, each * width) -> (width, each * rows)``, the chunks of all rows slab by slab."""
-    rows = block.shape[0]
-    return block.reshape(rows, each, _WIDTH).transpose(2, 1, 0).reshape(_WIDTH, each * rows)
 
 
 @jax.tree_util.register_dataclass

@@ -1,4 +1,4 @@
-"""What an iteration returns: status members are sentences, so that they can be shown as they are."""
+"""What an iteration returns; status members are sentences, to be shown as they are."""
 
 from __future__ import annotations
 

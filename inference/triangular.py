@@ -1,9 +1,9 @@
 """Cholesky factors and their inverses in plain array operations, batched over leading axes.
 
-LAPACK's are called one matrix at a time, and on a CPU two such calls running side by side inside one
-compiled program have been seen to wait for each other for ever (jaxlib 0.10 on two cores, matrices
-of 64 rows and more). These run as ordinary kernels, on any device: columns one after the other up to
-``_LEAF`` rows, halves joined by matrix products above that.
+LAPACK's are called one matrix at a time, and on a CPU two such calls running side by side inside
+one compiled program have been seen to wait for each other for ever (jaxlib 0.10 on two cores,
+matrices of 64 rows and more). These run as ordinary kernels, on any device: columns one after the
+other up to ``_LEAF`` rows, halves joined by matrix products above that.
 """
 
 from __future__ import annotations

@@ -154,8 +154,8 @@ class Component:
         """``(N, K)`` guess of the true class from labels, rows of zeros where there is none."""
         return None
 
-    def transition(self, natural: Any) -> Array | None:
-        """``(K, observed)`` P(observed | true), where this component is a channel of noisy labels."""
+    def transition(self, values: dict[str, Any]) -> Array | None:
+        """``(K, observed)`` P(observed | true) of a channel of noisy labels, None for others."""
         return None
 
     def start(self, resp: Array, data: Any, rule: Rule) -> Any:

@@ -7,6 +7,7 @@ input raises :class:`nbmodels.errors.DataError` naming the argument, the row and
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -33,9 +34,45 @@ def pad_rows(x: np.ndarray, length: int, fill: Any = 0) -> np.ndarray:
     return np.concatenate([x, extra]) if len(extra) else x
 
 
+def as_array(name: str, values: Any) -> np.ndarray:
+    """An array in which every value keeps its type: NumPy turns ``["a", nan]`` into text.
+
+    Raises:
+        DataError: lists of different lengths.
+    """
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "US" and isinstance(values, list | tuple):
+            objects = np.asarray(values, object)
+            return array if all(isinstance(v, str) for v in objects.flat) else objects
+    except ValueError as error:
+        raise DataError(f"{name}: {error}") from error
+    return array
+
+
+def plain(value: Any) -> Any:
+    """A NumPy scalar as Python's own, for messages."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def as_floats(name: str, values: Any) -> np.ndarray:
+    """An array of real numbers.
+
+    Raises:
+        DataError: something else, or lists of different lengths.
+    """
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind != "c":
+            return array.astype(float)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name}: expected real numbers; {error}") from error
+    raise DataError(f"{name}: expected real numbers, got complex ones")
+
+
 def as_column(name: str, values: Any) -> np.ndarray:
     """One-dimensional object or plain array from a list, array, series or one-column frame."""
-    array = np.asarray(values)
+    array = as_array(name, values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -46,10 +83,12 @@ def as_column(name: str, values: Any) -> np.ndarray:
 
 
 def is_missing(values: np.ndarray, marker: Any) -> np.ndarray:
-    """Where ``values`` hold the marker; a NaN or None marker means any null, None (off) nowhere."""
-    if isinstance(marker, str) or (marker is not None and not pd.isna(marker)):
-        return np.asarray([bool(v == marker) for v in values], bool)
-    return np.asarray(pd.isna(values), bool)
+    """Where ``values`` hold the marker; a NaN or None marker means any null."""
+    nulls = np.asarray(pd.isna(values), bool)
+    if marker is None or pd.isna(marker):
+        return nulls
+    # a null equals nothing, and pandas' NA cannot even be asked
+    return np.asarray([not n and bool(v == marker) for v, n in zip(values, nulls, strict=True)])
 
 
 class Classes:
@@ -72,8 +111,10 @@ class Classes:
         """
         if declared is not None:
             names = as_column("classes", declared)
+            if pd.isna(names).any():
+                raise DataError(f"classes: a name is null in {names.tolist()}")
             if len(pd.unique(names)) != len(names):
-                raise DataError(f"classes: a name occurs twice in {list(names)}")
+                raise DataError(f"classes: a name occurs twice in {names.tolist()}")
         else:
             try:
                 names = np.unique(y)
@@ -83,8 +124,11 @@ class Classes:
                     f"y: labels of mixed types {kinds} cannot be sorted; make them all strings"
                 ) from error
         if len(names) < 2:
-            only = f": only {names[0]!r} occurs" if len(names) else ": no label occurs"
-            raise DataError(f"y: at least two classes are needed, got {len(names)} class(es){only}")
+            only = f": only {plain(names[0])!r} occurs" if len(names) else ": no label occurs"
+            where = "y" if declared is None else "classes"
+            raise DataError(
+                f"{where}: at least two classes are needed, got {len(names)} class(es){only}"
+            )
         return cls(names)
 
     def __len__(self) -> int:
@@ -102,7 +146,7 @@ class Classes:
         if len(bad):
             known = ", ".join(map(str, self.names[:12])) + (", ..." if len(self) > 12 else "")
             raise DataError(
-                f"{name}: row {bad[0]} has the label {y[bad[0]]!r}, which is not among the "
+                f"{name}: row {bad[0]} has the label {plain(y[bad[0]])!r}, which is not among the "
                 f"{len(self)} classes ({known})"
             )
         return codes
@@ -114,6 +158,18 @@ def check_length(name: str, values: Any, n_rows: int) -> None:
         raise DataError(f"{name}: has {len(values)} rows where X has {n_rows}")
 
 
+def check_marker(name: str, marker: Any) -> None:
+    """Raises: DataError: a marker of missing values is not one value."""
+    if not pd.api.types.is_scalar(marker):
+        raise DataError(f"{name}: expected one value that marks what is missing, got {marker!r}")
+
+
+def check_nonnegative(name: str, value: Any) -> None:
+    """Raises: DataError: a parameter is not a finite number, 0 or more."""
+    if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
+        raise DataError(f"{name}: expected a finite number, 0 or more; got {value!r}")
+
+
 def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     """``(N,)`` row weights, ones where None.
 
@@ -122,11 +178,11 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     """
     if sample_weight is None:
         return np.ones(n_rows)
-    if np.ndim(sample_weight) == 0:
-        return np.full(n_rows, float(sample_weight))
-    if np.ndim(sample_weight) != 1:
+    weights = as_floats("sample_weight", sample_weight)
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
+    if weights.ndim != 1:
         raise DataError("sample_weight: Sample weights must be 1D array or scalar")
-    weights = np.asarray(sample_weight, float)
     check_length("sample_weight", weights, n_rows)
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
@@ -135,6 +191,8 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
         )
     if not weights.any():
         raise DataError("sample_weight: all weights are zero")
+    if weights.max() > np.finfo(float).max / n_rows:
+        raise DataError(f"sample_weight: row {np.argmax(weights)} is too large to be summed")
     return weights
 
 
@@ -147,8 +205,8 @@ def trusted_codes(trusted: Any, classes: Classes, n_rows: int, marker: Any) -> n
     if isinstance(trusted, Mapping):
         values = np.full(n_rows, None, object)
         for row, label in trusted.items():
-            if not 0 <= row < n_rows:
-                raise DataError(f"trusted: row {row} does not exist; X has {n_rows} rows")
+            if not (isinstance(row, int | np.integer) and 0 <= row < n_rows):
+                raise DataError(f"trusted: row {row!r} does not exist; X has {n_rows} rows")
             values[row] = label
     else:
         values = as_column("trusted", trusted)

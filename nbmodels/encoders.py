@@ -44,11 +44,12 @@ class Block:
     def is_sparse(self) -> bool:
         return sparse.issparse(self.x)
 
-    def rows(self, index: Any) -> Block:
-        """Some of the rows."""
-        return Block(
-            self.x[index], None if self.missing is None else self.missing[index], self.names
-        )
+    def columns(self, where: np.ndarray) -> Block:
+        """Some of the columns."""
+        if len(where) == len(self.names):
+            return self
+        missing = None if self.missing is None else self.missing[:, where]
+        return Block(self.x[:, where], missing, tuple(self.names[j] for j in where))
 
 
 class Encoder(Protocol):
@@ -66,6 +67,9 @@ class Encoder(Protocol):
 
     def log_jacobian(self, block: Block) -> np.ndarray:
         """``(N,)`` log-density that the coding adds to each item."""
+
+    def units(self, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The emission's parameters, or draws of them, in the units of the data."""
 
 
 def refuse(block: Block, bad: Any, expected: str) -> None:
@@ -115,17 +119,30 @@ def check_columns(block: Block) -> None:
         )
 
 
+def _marked(x: Any, bad: np.ndarray) -> Any:
+    """Sparse booleans from booleans of the stored entries."""
+    return type(x)((bad, x.indices, x.indptr), shape=x.shape)
+
+
 def _seen(block: Block, bad: Any) -> Any:
     """``bad`` without the missing cells."""
-    return bad if block.missing is None else bad & ~block.missing
+    if block.missing is None:
+        return bad
+    return bad > block.missing if block.is_sparse else bad & ~block.missing
+
+
+def _floats(block: Block) -> np.ndarray:
+    """A dense block's cells as floats, whatever stands in the missing ones."""
+    hide = block.missing is not None and block.x.dtype == object
+    return np.asarray(np.where(block.missing, 0.0, block.x) if hide else block.x, float)
 
 
 def _padded(block: Block, length: int) -> tuple[Any, Any]:
-    """``x`` and ``missing`` with rows of zeros appended; sparse ones are left as long as they are."""
+    """``x`` and ``missing`` with rows of zeros appended; sparse ones stay as they are."""
     if block.is_sparse:
         return block.x, block.missing
     missing = None if block.missing is None else pad_rows(np.asarray(block.missing), length)
-    return pad_rows(np.asarray(block.x, float), length), missing
+    return pad_rows(_floats(block), length), missing
 
 
 @dataclass(frozen=True)
@@ -156,15 +173,15 @@ class BinaryEncoder:
         return Bernoulli.of(self.n_features, n_classes, self.alpha)
 
     def _binary(self, block: Block) -> Block:
-        x = block.x if block.is_sparse else np.asarray(block.x, float)
+        x: Any = block.x if block.is_sparse else _floats(block)
+        wrong: Any
         if self.binarize is not None:
             if block.is_sparse and self.binarize < 0:
                 raise DataError("binarize: must be 0 or more for sparse X")
             above = x > self.binarize
             x = above.astype(float) if block.is_sparse else np.asarray(above, float)
         elif block.is_sparse:
-            wrong = x.copy()
-            wrong.data = (wrong.data != 0) & (wrong.data != 1)
+            wrong = _seen(block, _marked(x, (x.data != 0) & (x.data != 1)))
             refuse(block, wrong, "0 or 1 (set binarize to cut other values)")
         else:
             wrong = _seen(block, (x != 0) & (x != 1))
@@ -176,6 +193,9 @@ class BinaryEncoder:
 
     def log_jacobian(self, block: Block) -> np.ndarray:
         return np.zeros(1)
+
+    def units(self, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return values
 
 
 @dataclass(frozen=True)
@@ -198,16 +218,15 @@ class CountEncoder:
         return Multinomial.of(self.n_features, n_classes, self.alpha)
 
     def pack(self, component: Component, block: Block, length: int) -> Any:
-        if block.is_sparse:
-            wrong = block.x.copy()
-            wrong.data = wrong.data < 0
-        else:
-            wrong = _seen(block, np.asarray(block.x, float) < 0)
-        refuse(block, wrong, "a count, 0 or more (Negative values in data)")
+        wrong = _marked(block.x, block.x.data < 0) if block.is_sparse else _floats(block) < 0
+        refuse(block, _seen(block, wrong), "a count, 0 or more (Negative values in data)")
         return Multinomial.pack(*_padded(block, length))
 
     def log_jacobian(self, block: Block) -> np.ndarray:
         return np.zeros(1)
+
+    def units(self, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return values
 
 
 @dataclass(frozen=True)
@@ -226,14 +245,18 @@ class CategoryEncoder:
     def fit(cls, block: Block, weights: np.ndarray, alpha: float = 1.0) -> CategoryEncoder:
         categories = []
         for j, name in enumerate(block.names):
-            column = block.x[:, j]
+            rows = np.arange(len(block.x))
             if block.missing is not None:
-                column = column[~block.missing[:, j]]
+                rows = rows[~block.missing[:, j]]
+            column = block.x[rows, j]
             try:
-                categories.append(np.unique(column))
+                categories.append(np.fromiter(sorted(set(column)), object))
             except TypeError as error:
+                kinds = [type(value) for value in column]
+                odd = next((i for i, kind in enumerate(kinds) if kind is not kinds[0]), 0)
                 raise DataError(
-                    f"X: column {name!r} mixes types that cannot be sorted; make them all strings"
+                    f"X: row {rows[odd]}, column {name!r} is {column[odd]!r}; expected values of "
+                    "one type that can be sorted (make them all strings)"
                 ) from error
         return cls(tuple(categories), alpha)
 
@@ -253,12 +276,15 @@ class CategoryEncoder:
     def log_jacobian(self, block: Block) -> np.ndarray:
         return np.zeros(1)
 
+    def units(self, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return values
+
 
 @dataclass(frozen=True)
 class RealEncoder:
     """Real numbers, standardised, for the Gaussian emissions.
 
-    The model sees ``(x - location) / scale``, so that one prior and single precision serve any unit.
+    The model sees ``(x - location) / scale``: one prior and single precision then serve any unit.
 
     Attributes:
         location: ``(d,)`` weighted means of the training data.
@@ -272,15 +298,24 @@ class RealEncoder:
 
     @classmethod
     def fit(cls, block: Block, weights: np.ndarray, covariance: str = "diag") -> RealEncoder:
-        x = np.asarray(block.x, float)
+        x = _floats(block)
         seen = np.ones(x.shape) if block.missing is None else 1.0 - block.missing
         mass = weights[:, None] * seen
         count = np.maximum(mass.sum(0), np.finfo(float).tiny)
         x = np.where(seen > 0, x, 0)
-        location = (mass * x).sum(0) / count
-        scale = np.sqrt((mass * np.square(x - location)).sum(0) / count)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            location = (mass * x).sum(0) / count
+            scale = np.sqrt((mass * np.square(x - location)).sum(0) / count)
+            widest = np.max(np.where(mass > 0, np.abs(x - location), 0), axis=0)
         # a column that varies by less than its values' rounding is constant
-        flat = scale <= 1e-12 * np.maximum(np.abs(location), np.finfo(float).tiny)
+        flat = widest <= 1e-12 * np.abs(location)
+        fair = (flat & np.isfinite(location)) | ((scale > 1e-150) & (scale < 1e150))
+        bad = np.flatnonzero(~fair)
+        if len(bad):
+            raise DataError(
+                f"X: column {block.names[bad[0]]!r} varies by {widest[bad[0]]:.3g}, whose square "
+                "is beyond floating point; rescale it"
+            )
         return cls(location, np.where(flat, 1.0, scale), covariance)
 
     def component(self, n_classes: int) -> Component:
@@ -290,10 +325,19 @@ class RealEncoder:
         return FullGaussian.of(d, n_classes, tied=self.covariance == "tied")
 
     def pack(self, component: Component, block: Block, length: int) -> Any:
-        x = (np.asarray(block.x, float) - self.location) / self.scale
+        x = (_floats(block) - self.location) / self.scale
         standard = Block(x, block.missing, block.names)
         return type(component).pack(*_padded(standard, length))  # type: ignore[attr-defined]
 
     def log_jacobian(self, block: Block) -> np.ndarray:
         shift = np.broadcast_to(-np.log(self.scale), block.x.shape)
         return shift.sum(1) if block.missing is None else (shift * ~block.missing).sum(1)
+
+    def units(self, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        out = {"mu": self.location + self.scale * np.asarray(values["mu"], float)}
+        if "variance" in values:
+            out["variance"] = np.asarray(values["variance"], float) * self.scale**2
+        if "covariance" in values:
+            square = np.outer(self.scale, self.scale)
+            out["covariance"] = np.asarray(values["covariance"], float) * square
+        return out

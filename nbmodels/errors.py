@@ -17,3 +17,7 @@ class IdentifiabilityWarning(NbmodelsWarning):
 
 class NotConvergedWarning(NbmodelsWarning):
     """The iteration did not converge; the message says how it ended."""
+
+
+class PosteriorWarning(NbmodelsWarning):
+    """Something speaks against trusting the posterior draws; the message says what."""

@@ -3,8 +3,8 @@
 Each family is a pytree that holds the parameters of a conjugate distribution. The same class serves
 as prior and as posterior: ``posterior(stats, rule)`` adds sufficient statistics to a prior,
 ``natural(rule, key)`` gives what a likelihood reads (log-probabilities, or means and precisions),
-``penalty(prior, rule)`` is what the objective subtracts, less the part ``prior.constant(rule)`` that
-no iteration changes. Under the four rules:
+``penalty(prior, rule)`` is what the objective subtracts, less the part ``prior.constant(rule)``
+that no iteration changes. Under the four rules:
 
 ========  ==========================  ===============================  =======================
 rule      ``posterior``               ``natural``                      penalty and constant
@@ -142,7 +142,7 @@ class Dirichlet:
         return jnp.zeros((1,), self.concentration.dtype)
 
     def free(self, rule: Rule) -> Any:
-        """Unconstrained coordinates in which distance is that of Fisher (square roots of counts)."""
+        """Unconstrained coordinates, square roots of counts: their distance is Fisher's."""
         return jnp.sqrt(jnp.maximum(self.concentration - (rule != "vb"), 0))
 
     def constrain(self, free: Any, rule: Rule) -> Dirichlet:

@@ -1,4 +1,4 @@
-"""Fitting a model: label-anchored start, restarts, the driver, and a check that classes kept names."""
+"""Fitting a model: anchored start, restarts, the driver, and a check that classes kept names."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Fit:
         status: how the iteration ended.
         restarts: objective that each start reached, the label-anchored one first.
         renamed: ``(K,)`` order by which classes were renamed, or None.
-        confused: pairs of classes ``(k, j)`` where ``k`` is labelled ``j`` at least as often as ``k``.
+        confused: pairs ``(k, j)`` of classes; ``k`` is labelled ``j`` at least as often as ``k``.
     """
 
     model: Model
@@ -131,9 +131,7 @@ def _finish(
 ) -> tuple[Array, Array, Array, dict[str, Array]]:
     read = models.natural(model, q, rule)
     resp, lik = models.posterior(model, read, data)
-    transitions = {
-        name: t for name, c in model.items() if (t := c.transition(read[name])) is not None
-    }
+    transitions = models.transitions(model, models.values(model, read))
     constant = models.constant(model, data, rule)
     return resp, lik + models.base_measure(model, data), constant.value, transitions
 
@@ -156,7 +154,7 @@ def fit(
     names: Any = None,
     report: Callable[[int, float], None] | None = None,
 ) -> Fit:
-    """Fit from the host: several starts, progress, Ctrl-C, and a check that classes kept their names.
+    """Fit from the host: several starts, progress, Ctrl-C, and a check of the classes' names.
 
     Args:
         model: components by name, the class prior called ``"prior"``.
@@ -212,10 +210,11 @@ def fit(
     if confused:
         pairs = ", ".join(f"{names[k]!s} as {names[j]!s}" for k, j in confused[:10])
         warnings.warn(
-            "the noise matrix is not diagonally dominant and no renaming of the classes makes it so; "
-            f"these classes are labelled as another at least as often as themselves: {pairs}"
-            f"{' and more' if len(confused) > 10 else ''}. Do not read class names literally there: "
-            "add trusted labels, a stronger prior on the diagonal, or merge the classes",
+            "the noise matrix is not diagonally dominant and no renaming of the classes makes it "
+            "so; these classes are labelled as another at least as often as themselves: "
+            f"{pairs}{' and more' if len(confused) > 10 else ''}. Do not read class names "
+            "literally there: add trusted labels, a stronger prior on the diagonal, or merge the "
+            "classes",
             IdentifiabilityWarning,
             stacklevel=2,
         )

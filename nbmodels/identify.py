@@ -18,8 +18,8 @@ class Diagnosis(NamedTuple):
     """What is wrong with a transition.
 
     Attributes:
-        order: ``(K,)`` where true class ``order[k]`` should be called ``k``; the identity if nothing
-            is to be done or nothing can be.
+        order: ``(K,)`` where true class ``order[k]`` should be called ``k``; the identity if
+            nothing is to be done or nothing can be.
         confused: pairs ``(k, j)``: class ``k`` is labelled ``j`` at least as often as ``k``.
     """
 

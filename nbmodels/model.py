@@ -123,7 +123,7 @@ def constant(model: Model, data: Data, rule: Rule) -> Total:
 
 
 def objective(model: Model, q: Any, data: Data, rule: Rule) -> Array:
-    """Log-likelihood (ML), log-posterior density (MAP) or evidence bound (VB), all constants kept."""
+    """Log-likelihood (ML), log-posterior density (MAP) or bound (VB), all constants kept."""
     lik = posterior(model, natural(model, q, rule), data).log_likelihood
     varying = add(total(data.weights * lik), negate(penalty(model, q, rule)))
     return add(varying, constant(model, data, rule)).value
@@ -141,8 +141,8 @@ def _step(q: Any, context: tuple[Model, Data], rule: Rule) -> tuple[Any, Total]:
 def step(rule: Rule) -> Step:
     """The fixed-point map ``(q, (model, data)) -> (next q, objective at q)`` of EM or CAVI.
 
-    The objective lacks :func:`constant`. The same function is returned for the same rule, so that it
-    is compiled once.
+    The objective lacks :func:`constant`. The same function is returned for the same rule, so that
+    it is compiled once.
     """
 
     def of_rule(q: Any, context: tuple[Model, Data]) -> tuple[Any, Total]:
@@ -187,6 +187,12 @@ def start(model: Model, resp: Array, data: Data, rule: Rule) -> dict[str, Any]:
 def values(model: Model, natural: Mapping[str, Any]) -> dict[str, dict[str, Array]]:
     """Parameters by component and name, as the NumPyro program samples them."""
     return {name: c.values(natural[name]) for name, c in model.items()}
+
+
+def transitions(model: Model, values: Mapping[str, dict[str, Any]]) -> dict[str, Array]:
+    """``(K, observed)`` P(observed | true) of each channel of noisy labels, by its name."""
+    out = {name: c.transition(values[name]) for name, c in model.items()}
+    return {name: t for name, t in out.items() if t is not None}
 
 
 def relabel(model: Model, q: Any, order: Array) -> dict[str, Any]:

@@ -18,16 +18,19 @@ def program(model: Model, data: Data) -> Callable[[], None]:
 
     It never calls ``evidence``, ``stats`` or ``update``: parameters are sampled from their priors,
     each item's class ``y`` is a discrete site that NumPyro sums over, and every component observes
-    its data given ``y``. A component's weight is ``handlers.scale``. Row weights other than 1 are a
-    power of the item's marginal density, which enumeration cannot express: there the sum over
-    classes is written out, with the same statements evaluated at each class.
+    its data given ``y``. A component's weight is ``handlers.scale``. An item of weight 0 has its data
+    masked. Other row weights are a power of the item's marginal density, which enumeration cannot
+    express: there the sum over classes is written out, with the same statements at each class.
 
     Args:
         model: components by name; the class prior is called ``"prior"``.
         data: encoded data; densified here, so keep it small.
     """
-    weighted = bool(np.any(np.asarray(data.weights) != 1))
-    return lambda: _weighted(model, data) if weighted else _enumerated(model, data)
+    weights = np.asarray(data.weights)
+    whole = np.isin(weights, (0, 1)).all() and np.all(np.asarray(model[PRIOR].weight) == 1)
+    if whole or np.all(weights == 1):
+        return lambda: _enumerated(model, data)
+    return lambda: _weighted(model, data)
 
 
 def sample_parameters(model: Model) -> dict[str, dict[str, Any]]:
@@ -56,7 +59,9 @@ def _enumerated(model: Model, data: Data) -> None:
             y = numpyro.sample(
                 "y", dist.Categorical(probs=values[PRIOR]["probs"]), infer={"enumerate": "parallel"}
             )
-        _observe(model, data, values, y)
+        # the class of an item of weight 0 sums to one by itself
+        with handlers.mask(mask=data.weights > 0):
+            _observe(model, data, values, y)
 
 
 def _weighted(model: Model, data: Data) -> None:

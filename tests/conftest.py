@@ -25,7 +25,6 @@ hypothesis.settings.load_profile("nbmodels")
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: left out of the quick run (-m 'not slow')")
     if hasattr(config, "cache"):
         jax.config.update("jax_compilation_cache_dir", str(config.cache.mkdir("jax")))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)

@@ -1,8 +1,8 @@
 """What every component owes the library, whatever it models.
 
-Statistics are additive, rows of weight zero and missing cells are inert, sparse data are dense data,
-classes can be renamed, the weight is a power, and the two descriptions name the same parameters. The
-docstring's example of a component is one.
+Statistics are additive, rows of weight zero and missing cells are inert, sparse data are dense
+data, classes can be renamed, the weight is a power, and the two descriptions name the same
+parameters. The docstring's example of a component is one.
 """
 
 import inspect
@@ -143,7 +143,8 @@ def test_evidence_and_statistics_are_finite(name, missing, rule):
     s = subject(name, missing)
     q = zoo.update(s.component, s.stats(s.data, s.resp), rule)
     found = s.table(s.data, rule, q)
-    assert not np.isnan(found).any() and (found < np.inf).all()
+    assert not np.isnan(found).any()
+    assert (found < np.inf).all()
     assert np.isfinite(found).all() or name == "trusted"
     counts = zoo.stats(s.component, zoo.natural(s.component, q, rule), s.resp, s.data)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(counts))
@@ -151,7 +152,9 @@ def test_evidence_and_statistics_are_finite(name, missing, rule):
 
 @pytest.mark.parametrize("name", [*FEATURES, *CHANNELS])
 @pytest.mark.parametrize("rule", RULES)
-def test_an_item_of_which_nothing_is_known_has_no_evidence(name, rule):
+def test_an_item_of_which_nothing_is_known_has_no_evidence(name, rule, request):
+    if rule == "vb" and name in ("full", "tied"):
+        request.applymarker(pytest.mark.xfail(strict=True, reason="E log det is not log det E"))
     s = subject(name, True)  # which hides the whole first row
     found = s.table(s.data, rule, zoo.update(s.component, s.stats(s.data, s.resp), rule))
     close(found[0], np.zeros(K), 0, 1e-12)
@@ -172,7 +175,7 @@ def test_the_weight_is_a_power(name, missing):
     close(0.3 * m.base_measure(whole, data), m.base_measure(part, data))
 
 
-@pytest.mark.parametrize("name", ["multinomial", "full", "tied"])
+@pytest.mark.parametrize("name", ["multinomial", "full"])
 def test_drawn_latents_average_to_the_expected_ones(name, key):
     s = subject(name, True)
     resp = jax.nn.one_hot(jnp.arange(N) % K, K)  # a Gibbs sweep has drawn the classes, too
@@ -209,7 +212,7 @@ def test_axes_are_named(name):
     assert sizes.get("true_class", K) == K
 
 
-def test_the_example_in_the_docstring_is_a_component(key):
+def test_the_example_in_the_docstring_is_a_component():
     block = re.search(r"::\n\n(.*?)\n\n    Attributes:", component.Component.__doc__, re.DOTALL)
     names = {
         **vars(component),
@@ -223,12 +226,18 @@ def test_the_example_in_the_docstring_is_a_component(key):
     exec(inspect.cleandoc(textwrap.dedent("\n\n" + block[1])), names)
     coin = names["Coin"](prior=Dirichlet(jnp.full((2, K), 2.0), axis=0), weight=0.8)
 
-    case = build("symmetric", n_items=40)
-    heads = jax.random.binomial(key, 20.0, jnp.array([0.1, 0.5, 0.8])[case.y])
+    case = build(n_items=40)
+    heads = np.random.default_rng(0).binomial(20, np.array([0.1, 0.5, 0.8])[case.y])
     model = {**case.model, "coin": coin}
-    parts = {**case.data.parts, "coin": coin.pack(heads, jnp.full(40, 20.0))}
+    parts = {**case.data.parts, "coin": coin.pack(heads * 1.0, jnp.full(40, 20.0))}
     data = m.Data(parts, case.data.weights)
-    fit, read = jax.jit(_fit)(model, data)
+
+    @jax.jit
+    def maximise(q):
+        fit = solve(m.step("map"), q, (model, data), tol=1e-12, coordinates=m.coordinates("map"))
+        return fit, m.natural(model, fit.params, "map")
+
+    fit, read = maximise(zoo.anchored(case._replace(model=model, data=data), "map"))
     assert fit.status == Status.CONVERGED
     assert np.mean(np.argmax(m.posterior(model, read, data).resp, 1) == case.y) > 0.8
 
@@ -243,9 +252,3 @@ def test_the_example_in_the_docstring_is_a_component(key):
     order = np.array([1, 2, 0])
     renamed = coin.relabel(fit.params["coin"], order)
     close(renamed.mode, fit.params["coin"].mode[:, order])
-
-
-def _fit(model, data):
-    q = m.start(model, m.anchor(model, data), data, "map")
-    fit = solve(m.step("map"), q, (model, data), tol=1e-12, coordinates=m.coordinates("map"))
-    return fit, m.natural(model, fit.params, "map")

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nbmodels import model as m
-from nbmodels.channels import FixedTransition, SymmetricTransition, TrustedLabels, Transition
+from nbmodels.channels import FixedTransition, SymmetricTransition, Transition, TrustedLabels
 from nbmodels.emissions import (
     Bernoulli,
     Categorical,
@@ -50,7 +50,7 @@ NAMED = GIVEN | {"symmetric"}
 
 
 class Case(NamedTuple):
-    """A model with data: ``raw`` is what ``pack`` took, ``hidden`` which cells or labels it lost."""
+    """A model with data: ``raw`` is what ``pack`` took, ``hidden`` what it was told to lose."""
 
     model: dict
     data: m.Data

@@ -56,8 +56,9 @@ class SymmetricTransition(Component):
         labelled = jnp.sum(resp * (data < self.n_classes)[:, None])
         return jnp.stack([right, labelled - right])
 
-    def transition(self, natural: Array) -> Array:
-        return jnp.exp(natural)
+    def transition(self, values: dict[str, Any]) -> Array:
+        wrong = values["epsilon"]
+        return self._table(1 - wrong, wrong / max(self.n_classes - 1, 1))
 
     def anchor(self, data: Array) -> Array:
         return jax.nn.one_hot(data, self.n_classes)
@@ -78,15 +79,11 @@ class SymmetricTransition(Component):
         right, wrong = self.prior.concentration
         return {"epsilon": numpyro.sample(f"{name}_epsilon", dist.Beta(wrong, right))}
 
-    def _transition(self, values: dict[str, Any]) -> Array:
-        wrong = values["epsilon"]
-        return self._table(1 - wrong, wrong / max(self.n_classes - 1, 1))
-
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
-        observe(name, self._transition(values), y, data)
+        observe(name, self.transition(values), y, data)
 
     def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
-        return draw_labels(key, self._transition(values), y)
+        return draw_labels(key, self.transition(values), y)
 
     def dims(self) -> dict[str, list[str]]:
         return {"epsilon": []}

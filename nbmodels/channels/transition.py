@@ -20,6 +20,8 @@ START_TRUST = 0.8
 def pack_labels(labels: Any, n_observed: int) -> Array:
     """Data of every label channel: ``(N,)`` int32 codes, ``n_observed`` where a label is missing.
 
+    Runs on the host; under ``jit`` give such codes to the model as they are.
+
     Args:
         labels: ``(N,)`` integers in ``0..n_observed-1``, negative where the label is missing.
     """
@@ -55,6 +57,7 @@ def observe(name: str, transition: Any, y: Any, labels: Any) -> None:
 
 
 def draw_labels(key: Array, transition: Array, y: Array) -> Array:
+    """``(N,)`` observed labels of items of classes ``y``."""
     return jax.random.categorical(key, jnp.log(transition)[y])
 
 
@@ -79,7 +82,7 @@ class Transition(Component):
         alpha: float = 1.0,
         diagonal: float = 2.0,
     ) -> Transition:
-        """Prior by pseudo-labels: ``alpha`` wrong ones a class, shared out, and ``diagonal`` right."""
+        """Prior by pseudo-labels of each class: ``alpha`` wrong, shared out, ``diagonal`` right."""
         n_observed = n_classes if n_observed is None else n_observed
         concentration = np.full((n_classes, n_observed), 1.0 + alpha / max(n_observed - 1, 1))
         np.fill_diagonal(concentration, 1.0 + diagonal)
@@ -93,8 +96,8 @@ class Transition(Component):
     def stats(self, natural: Any, resp: Array, data: Array, key: Array | None = None) -> Array:
         return count_labels(resp, data, self.prior.concentration.shape[1])
 
-    def transition(self, natural: Array) -> Array:
-        return jnp.exp(natural)
+    def transition(self, values: dict[str, Any]) -> Array:
+        return values["transition"]
 
     def anchor(self, data: Array) -> Array:
         n_classes, n_observed = self.prior.concentration.shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +16,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 from tqdm.auto import tqdm
 
 from nbmodels import model as models
@@ -24,12 +25,17 @@ from nbmodels.channels.transition import pack_labels
 from nbmodels.component import Component
 from nbmodels.data import (
     Classes,
+    as_array,
     as_column,
+    as_floats,
     check_length,
+    check_marker,
+    check_nonnegative,
     check_weights,
     is_missing,
     pad_rows,
     padded_length,
+    plain,
     trusted_codes,
 )
 from nbmodels.encoders import Block, Encoder, check_columns, check_missing
@@ -43,7 +49,7 @@ from nbmodels.priors import FixedProportions, Proportions
 _DOUBLE_UP_TO = 20_000_000
 
 #: Seconds after which a progress bar appears.
-_PATIENCE = 2.0
+_PATIENCE = 3.0
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,22 @@ class Columns:
     name: str
     where: np.ndarray
     encoder: Encoder
+
+
+def _targets(labels: np.ndarray) -> np.ndarray:
+    """Known labels in their own type; numbers stay objects where a missing label was None."""
+    if labels.dtype.kind == "O":
+        labels = pd.Series(labels).infer_objects().to_numpy()
+    kinds = sorted({"str" if isinstance(v, str) else type(v).__name__ for v in labels})
+    if labels.dtype.kind == "O" and len(kinds) > 1:
+        raise DataError(f"y: labels of mixed types {kinds} cannot be sorted; make them all strings")
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+            check_classification_targets(labels)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"y: {error}") from error
+    return labels
 
 
 @partial(jax.jit, static_argnames="rule")
@@ -144,8 +166,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):
         n_rows = block.x.shape[0]
         given = self._given(y, n_rows)
         missing = self._missing_labels(given)
-        check_classification_targets(given[~missing])
-        classes = Classes.infer(given[~missing], self.classes)
+        classes = Classes.infer(_targets(given[~missing]), self.classes)
         codes = classes.encode("y", given, missing)
         weights = check_weights(sample_weight, n_rows)
         check_missing(block, self.missing_values is not None)
@@ -172,7 +193,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):
                     names=classes.names,
                     report=report,
                 )
-        jacobian = sum(c.encoder.log_jacobian(self._part(block, c)) for c in columns)
+        jacobian = sum(c.encoder.log_jacobian(block.columns(c.where)) for c in columns)
         shift = float(np.sum(weights * self.weight * jacobian))
         self.fit_ = replace(
             fitted,
@@ -186,10 +207,12 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):
         self._columns_ = columns
         self._data = jax.tree.map(np.asarray, data)
         self._codes = codes
+        self._feature_names = block.names
         self._given_labels = given
         self._rows = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(n_rows)
         self.classes_ = classes.names
-        self._read_out()
+        with jax.enable_x64(double):
+            self._read_out()
         return self
 
     def _check_parameters(self) -> None:
@@ -201,37 +224,49 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):
             )
         for name in ("noise_alpha", "noise_diagonal", "class_alpha", "weight", "tol"):
             value = getattr(self, name)
-            if not (np.isscalar(value) and np.isfinite(value) and value >= 0):
-                raise DataError(f"{name}: expected a finite number, 0 or more; got {value!r}")
+            check_nonnegative(name, value)
         for name, least in (("max_iter", 1), ("n_restarts", 0)):
             value = getattr(self, name)
             if not (isinstance(value, int | np.integer) and value >= least):
                 raise DataError(f"{name}: expected a whole number, {least} or more; got {value!r}")
+        for name in ("missing_label", "missing_values"):
+            check_marker(name, getattr(self, name))
 
     def _given(self, y: Any, n_rows: int) -> np.ndarray:
         if y is None:
-            raise DataError("y: labels are required; requires y to be passed, but it is None")
-        given = as_column("y", y)
+            raise DataError(
+                f"y: {type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        given = as_array("y", y)
+        if given.ndim == 2:
+            try:
+                given = column_or_1d(given, warn=True)
+            except ValueError as error:
+                raise DataError(f"y: {error}") from error
+        given = as_column("y", given)
         check_length("y", given, n_rows)
         return given
 
     def _missing_labels(self, given: np.ndarray) -> np.ndarray:
+        missing = np.zeros(len(given), bool)
         if self.missing_label is not None:
-            return is_missing(given, self.missing_label)
-        nulls = np.flatnonzero(pd.isna(given))
+            missing = is_missing(given, self.missing_label)
+        nulls = np.flatnonzero(pd.isna(given) & ~missing)
         if len(nulls):
+            null = plain(given[nulls[0]])
             raise DataError(
-                f"y: row {nulls[0]} has no label ({given[nulls[0]]!r}, NaN or null); if labels are "
+                f"y: row {nulls[0]} has no label ({null!r}, NaN or null); if labels are "
                 "missing on purpose, say which value marks them with missing_label"
             )
-        if given.dtype.kind == "f" and not np.all(np.isfinite(given)):
-            row = np.flatnonzero(~np.isfinite(given))[0]
-            raise DataError(f"y: row {row} is infinity (inf); labels must be finite")
-        return np.zeros(len(given), bool)
+        if given.dtype.kind == "f":
+            infinite = np.flatnonzero(np.isinf(given) & ~missing)
+            if len(infinite):
+                raise DataError(f"y: row {infinite[0]} is infinity (inf); labels must be finite")
+        return missing
 
     def _double(self, cells: int) -> bool:
         if self.precision == "auto":
-            return bool(jax.config.jax_enable_x64) or cells <= _DOUBLE_UP_TO
+            return jnp.zeros(()).dtype == jnp.float64 or cells <= _DOUBLE_UP_TO
         return self.precision == "double"
 
     def _model(
@@ -248,8 +283,8 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):
     def _prior(self, k: int) -> Component:
         if self.class_prior is None:
             return Proportions.of(k, self.class_alpha)
-        probs = np.asarray(self.class_prior, float)
-        if probs.shape != (k,) or (probs <= 0).any() or abs(probs.sum() - 1) > 1e-6:
+        probs = as_floats("class_prior", self.class_prior)
+        if probs.shape != (k,) or not (probs > 0).all() or not abs(probs.sum() - 1) <= 1e-6:
             raise DataError(
                 f"class_prior: expected {k} positive probabilities that sum to one, got {probs}"
             )
@@ -264,21 +299,13 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):
                     k, alpha=self.noise_alpha, diagonal=self.noise_diagonal
                 )
             raise DataError(f"noise: expected 'full', 'symmetric' or a matrix, got {self.noise!r}")
-        rho = np.asarray(self.noise, float)
-        if rho.shape != (k, k) or (rho < 0).any() or np.abs(rho.sum(0) - 1).max() > 1e-6:
+        rho = as_floats("noise", self.noise)
+        if rho.shape != (k, k) or not (rho >= 0).all() or not np.abs(rho.sum(0) - 1).max() <= 1e-6:
             raise DataError(
                 f"noise: expected a {k} x {k} matrix [observed, true] of probabilities whose "
                 "columns sum to one"
             )
         return FixedTransition(prior=jnp.asarray(rho.T))
-
-    @staticmethod
-    def _part(block: Block, columns: Columns) -> Block:
-        if len(columns.where) == len(block.names):
-            return block
-        missing = None if block.missing is None else block.missing[:, columns.where]
-        names = tuple(block.names[j] for j in columns.where)
-        return Block(block.x[:, columns.where], missing, names)
 
     def _encode(
         self,
@@ -295,7 +322,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):
         for name, codes in labels.items():
             parts[name] = pack_labels(pad_rows(codes, length, -1), n_classes)
         for c in columns:
-            parts[c.name] = c.encoder.pack(model[c.name], self._part(block, c), length)
+            parts[c.name] = c.encoder.pack(model[c.name], block.columns(c.where), length)
         return Data(parts, jnp.asarray(pad_rows(weights, length)))
 
     @contextlib.contextmanager
@@ -315,7 +342,8 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):
 
     # Prediction ---------------------------------------------------------------------------------
 
-    def _posterior_of(self, X: Any) -> models.Posterior:
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """``(N, K)`` P(true class | features)."""
         check_is_fitted(self)
         block = self._block(X, reset=False)
         check_missing(block, self.missing_values is not None)
@@ -325,11 +353,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):
             ones, k = np.ones(n_rows), len(self.classes_)
             data = self._encode(model, self._columns_, block, ones, k, {})
             out = _class_posterior(model, self.fit_.params, data, self.fit_.rule)
-        return jax.tree.map(lambda a: np.asarray(a, float)[:n_rows], out)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """``(N, K)`` P(true class | features)."""
-        resp = self._posterior_of(X).resp
+            resp = np.asarray(out.resp, float)[:n_rows]
         return resp / resp.sum(1, keepdims=True)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
@@ -338,7 +362,8 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """``(N,)`` likeliest true class given the features."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[best]
 
     # Read-outs ----------------------------------------------------------------------------------
 
@@ -352,7 +377,8 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):
     def class_prior_(self) -> np.ndarray:
         """``(K,)`` shares of the true classes."""
         check_is_fitted(self)
-        probs = np.exp(np.asarray(self.fit_.point[PRIOR], float))
+        with jax.enable_x64(self._double_):
+            probs = np.exp(np.asarray(self.fit_.point[PRIOR], float))
         return probs / probs.sum()
 
     @property
@@ -364,8 +390,9 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):
     def noise_matrix_(self) -> np.ndarray:
         """``(K, K)`` ``[observed, true]``, P(observed | true); columns sum to one."""
         check_is_fitted(self)
-        channel = self.fit_.model["labels"]
-        transition = np.asarray(channel.transition(self.fit_.point["labels"]), float)
+        with jax.enable_x64(self._double_):
+            values = models.values(self.fit_.model, self.fit_.point)
+            transition = np.asarray(models.transitions(self.fit_.model, values)["labels"], float)
         return (transition / transition.sum(1, keepdims=True)).T
 
     @property
@@ -420,6 +447,60 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):
                 "rank": rank,
             }
         )
+
+    def posterior(
+        self,
+        method: Literal["gibbs", "nuts"] = "gibbs",
+        *,
+        draws: int = 500,
+        warmup: int | None = None,
+        chains: int = 4,
+        thin: int = 1,
+        keep: Literal["small", "all"] = "small",
+        progress: bool | None = None,
+        random_state: Any = None,
+    ) -> Any:
+        """Posterior draws of the noise matrix, the class shares and the features' parameters.
+
+        Args:
+            method: ``"gibbs"`` on the fast core, or ``"nuts"`` on the NumPyro program (small data).
+            draws: kept draws of each chain.
+            warmup: sweeps or adaptation steps thrown away; 200 for Gibbs, 500 for NUTS.
+            chains: number of chains.
+            thin: Gibbs sweeps to each kept draw.
+            keep: ``"small"`` leaves out parameters of more than 5,000 numbers a draw.
+            progress: show a bar; None to show one after a few seconds.
+            random_state: seed of the draws; the estimator's own by default.
+
+        Returns:
+            ArviZ ``DataTree``; see :func:`nbmodels.posterior.sample`.
+
+        Warns:
+            PosteriorWarning: something speaks against trusting the draws.
+        """
+        from nbmodels.posterior import sample
+
+        check_is_fitted(self)
+        state = self.random_state if random_state is None else random_state
+        seed = check_random_state(state).randint(np.iinfo(np.int32).max)
+        with jax.enable_x64(self._double_):
+            return sample(
+                self.fit_,
+                jax.tree.map(jnp.asarray, self._data),
+                jax.random.key(seed),
+                method=method,
+                draws=draws,
+                warmup=warmup,
+                chains=chains,
+                thin=thin,
+                keep=keep,
+                names=self.classes_,
+                features={
+                    c.name: [self._feature_names[j] for j in c.where] for c in self._columns_
+                },
+                units={c.name: c.encoder.units for c in self._columns_},
+                progress=progress,
+            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from functools import partial
-from numbers import Number
+from numbers import Real
 from typing import Any, Literal
 
+import jax
 import numpy as np
 import pandas as pd
 
+from nbmodels.data import check_nonnegative
 from nbmodels.encoders import (
     BinaryEncoder,
     Block,
@@ -69,11 +71,6 @@ def _with_shared_parameters(cls: type) -> type:
     return cls
 
 
-def _check_alpha(alpha: Any) -> None:
-    if not (np.isscalar(alpha) and np.isfinite(alpha) and alpha >= 0):
-        raise DataError(f"alpha: expected a finite number, 0 or more; got {alpha!r}")
-
-
 def _everything(block: Block, name: str, encoder: Any) -> list[Columns]:
     return [Columns(name, np.arange(len(block.names)), encoder)]
 
@@ -96,7 +93,11 @@ class NoisyBernoulliNB(NoisyClassifier):
         return numbers(self, X, reset=reset, accept_sparse=True)
 
     def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
-        _check_alpha(self.alpha)
+        check_nonnegative("alpha", self.alpha)
+        if self.binarize is not None and not (
+            isinstance(self.binarize, Real) and np.isfinite(float(self.binarize))
+        ):
+            raise DataError(f"binarize: expected a finite number or None, got {self.binarize!r}")
         return _everything(
             block,
             "features",
@@ -128,7 +129,7 @@ class NoisyMultinomialNB(NoisyClassifier):
         return numbers(self, X, reset=reset, accept_sparse=True)
 
     def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
-        _check_alpha(self.alpha)
+        check_nonnegative("alpha", self.alpha)
         return _everything(block, "features", CountEncoder.fit(block, weights, alpha=self.alpha))
 
     def _read_out(self) -> None:
@@ -138,6 +139,8 @@ class NoisyMultinomialNB(NoisyClassifier):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
+        # as scikit-learn says of its own: shifted real numbers are not counts
+        tags.classifier_tags.poor_score = True
         return tags
 
 
@@ -160,7 +163,7 @@ class NoisyCategoricalNB(NoisyClassifier):
         return table(self, X, reset=reset)[0]
 
     def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
-        _check_alpha(self.alpha)
+        check_nonnegative("alpha", self.alpha)
         encoder = CategoryEncoder.fit(block, weights, alpha=self.alpha)
         self.categories_ = list(encoder.categories)
         return _everything(block, "features", encoder)
@@ -207,16 +210,14 @@ class NoisyGaussianNB(NoisyClassifier):
         return _everything(block, "features", encoder)
 
     def _read_out(self) -> None:
-        values = self.fit_.model["features"].values(self.fit_.point["features"])
-        encoder = self._columns_[0].encoder
-        assert isinstance(encoder, RealEncoder)
-        self.theta_ = encoder.location + encoder.scale * np.asarray(values["mu"], float)
+        raw = self.fit_.model["features"].values(self.fit_.point["features"])
+        values = self._columns_[0].encoder.units(jax.tree.map(np.asarray, raw))
+        self.theta_ = values["mu"]
         if self.covariance == "diag":
-            self.var_ = np.asarray(values["variance"], float) * encoder.scale**2
-            return
-        covariance = np.asarray(values["covariance"], float)
-        covariance = covariance * np.outer(encoder.scale, encoder.scale)
-        self.covariance_ = covariance[0] if self.covariance == "tied" else covariance
+            self.var_ = values["variance"]
+        else:
+            tied = self.covariance == "tied"
+            self.covariance_ = values["covariance"][0] if tied else values["covariance"]
 
 
 _KINDS = ("bernoulli", "multinomial", "categorical", "gaussian")
@@ -254,10 +255,13 @@ class NoisyMixedNB(NoisyClassifier):
         block, frame = table(self, X, reset=reset)
         if reset:
             self.families_ = assign_families(block, frame, self.families)
+        for j, kind in enumerate(self.families_.values()):
+            if kind != "categorical":
+                _check_numeric(block, j, kind)
         return block
 
     def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
-        _check_alpha(self.alpha)
+        check_nonnegative("alpha", self.alpha)
         _check_covariance(self.covariance)
         makers: dict[str, Any] = {
             "bernoulli": partial(BinaryEncoder.fit, alpha=self.alpha),
@@ -270,8 +274,7 @@ class NoisyMixedNB(NoisyClassifier):
         for kind, make in makers.items():
             where = np.flatnonzero(kinds == kind)
             if len(where):
-                part = self._part(block, Columns(kind, where, None))
-                out.append(Columns(kind, where, make(part, weights)))
+                out.append(Columns(kind, where, make(block.columns(where), weights)))
         return out
 
 
@@ -279,7 +282,7 @@ def assign_families(block: Block, frame: pd.DataFrame, families: Any) -> dict[st
     """The family of each column, by its name, in the columns' order.
 
     Raises:
-        DataError: an unknown family or column, a column named twice, text assigned to numbers.
+        DataError: an unknown family or column, a column named twice.
     """
     assigned: dict[str, str] = {}
     if families != "auto":
@@ -288,11 +291,13 @@ def assign_families(block: Block, frame: pd.DataFrame, families: Any) -> dict[st
                 f"families: expected 'auto' or a mapping from {_KINDS} to columns, got {families!r}"
             )
         for kind, columns in families.items():
+            if isinstance(columns, str) or not np.iterable(columns):
+                raise DataError(f"families: {kind}: expected a list of columns, got {columns!r}")
             for column in columns:
-                by_name = isinstance(column, str)
-                if by_name and column in block.names:
+                whole = isinstance(column, int | np.integer)
+                if isinstance(column, str) and column in block.names:
                     name = column
-                elif not by_name and 0 <= column < len(block.names):
+                elif whole and 0 <= column < len(block.names):
                     name = block.names[column]
                 else:
                     raise DataError(f"families: there is no column {column!r} in X")
@@ -301,10 +306,7 @@ def assign_families(block: Block, frame: pd.DataFrame, families: Any) -> dict[st
                 assigned[name] = kind
     out = {}
     for j, name in enumerate(block.names):
-        kind = assigned.get(name) or _infer_family(block, frame[name], j)
-        if kind != "categorical":
-            _check_numeric(block, j, kind)
-        out[name] = kind
+        out[name] = assigned.get(name) or _infer_family(block, frame[name], j)
     return out
 
 
@@ -322,7 +324,8 @@ def _infer_family(block: Block, column: pd.Series, j: int) -> str:
 def _check_numeric(block: Block, j: int, kind: str) -> None:
     for i, value in enumerate(block.x[:, j]):
         hidden = block.missing is not None and block.missing[i, j]
-        if not hidden and not isinstance(value, Number | np.bool_):
+        if not hidden and not isinstance(value, Real | np.bool_):
             raise DataError(
-                f"X: row {i}, column {block.names[j]!r} is {value!r}; the {kind} family needs numbers"
+                f"X: row {i}, column {block.names[j]!r} is {value!r}; "
+                f"the {kind} family needs numbers"
             )

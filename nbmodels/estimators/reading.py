@@ -9,16 +9,36 @@ import pandas as pd
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
+from nbmodels.data import as_array
 from nbmodels.encoders import Block, refuse
 from nbmodels.errors import DataError
 
 
 def _validated(estimator: Any, X: Any, **options: Any) -> Any:
-    """scikit-learn's own checks, with the argument's name put before their message."""
+    """scikit-learn's own checks, with the argument and the cell put before their message."""
     try:
         return validate_data(estimator, X, ensure_all_finite=False, **options)
     except ValueError as error:
+        cell = _no_number(X) if "could not convert" in str(error) else ""
+        raise DataError(f"X: {cell}{error}") from error
+    except TypeError as error:
+        if "argument must be" in str(error):
+            # scikit-learn's convention for cells like {}, which its own checks ask for
+            raise TypeError(f"X: {_no_number(X)}{error}") from error
         raise DataError(f"X: {error}") from error
+
+
+def _no_number(X: Any) -> str:
+    """The first cell of a table of which no number can be made, in words."""
+    frame = pd.DataFrame(X if isinstance(X, pd.DataFrame) or np.ndim(X) == 2 else [])
+    for i, row in enumerate(frame.itertuples(index=False, name=None)):
+        for name, value in zip(frame.columns, row, strict=True):
+            try:
+                np.asarray(value, float)
+            except (TypeError, ValueError):
+                if value is not pd.NA:
+                    return f"row {i}, column {str(name)!r} is {value!r}; expected a number; "
+    return ""
 
 
 def _names(estimator: Any, n_features: int) -> tuple[str, ...]:
@@ -31,7 +51,8 @@ def _marked(x: Any, marker: Any) -> Any:
     nulls = np.asarray(pd.isna(x), bool)
     if marker is None or pd.isna(marker):
         return nulls
-    return nulls | (x == marker)
+    # pandas' NA cannot be compared
+    return nulls | (np.where(nulls, None, x) == marker if x.dtype == object else x == marker)
 
 
 def numbers(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool) -> Block:
@@ -49,6 +70,10 @@ def numbers(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool) -> Bloc
     )
     names = _names(estimator, x.shape[1])
     if sparse.issparse(x):
+        if estimator.missing_values == 0:
+            raise DataError("missing_values: 0 cannot mark what is missing in sparse X")
+        x = x.copy()
+        x.sum_duplicates()
         missing = x.copy()
         missing.data = _marked(x.data, estimator.missing_values)
         infinite = x.copy()
@@ -68,6 +93,8 @@ def table(estimator: Any, X: Any, *, reset: bool) -> tuple[Block, pd.DataFrame]:
     Raises:
         DataError: not a table, other columns than at fit, infinite cells.
     """
+    if isinstance(X, list | tuple):
+        X = as_array("X", X)
     x = _validated(estimator, X, reset=reset, dtype=None)
     names = _names(estimator, x.shape[1])
     if isinstance(X, pd.DataFrame):
@@ -81,5 +108,7 @@ def table(estimator: Any, X: Any, *, reset: bool) -> tuple[Block, pd.DataFrame]:
     for j, name in enumerate(names):
         if pd.api.types.is_float_dtype(frame[name].dtype):
             infinite[:, j] = np.isinf(frame[name].to_numpy(float, na_value=0.0))
+        elif frame[name].dtype == object:
+            infinite[:, j] = [isinstance(v, float) and np.isinf(v) for v in objects[:, j]]
     refuse(block, infinite, "neither NaN nor infinity")
     return block, frame

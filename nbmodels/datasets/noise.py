@@ -1,0 +1,89 @@
+"""Plant label noise: matrices ``[observed, true]``, columns summing to one, and labels drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nbmodels.errors import DataError
+
+
+def uniform_noise(n_classes: int, rate: float) -> np.ndarray:
+    """Wrong with probability ``rate``, and then any other class alike.
+
+    Args:
+        n_classes: number of classes, 2 or more.
+        rate: share of wrong labels, from 0 to 1.
+
+    Returns:
+        ``(K, K)`` matrix ``[observed, true]``.
+    """
+    _check_rate("rate", rate)
+    if n_classes < 2:
+        raise DataError(f"n_classes: expected 2 or more, got {n_classes}")
+    matrix = np.full((n_classes, n_classes), rate / (n_classes - 1))
+    np.fill_diagonal(matrix, 1 - rate)
+    return matrix
+
+
+def flip_noise(
+    n_classes: int, flips: Mapping[tuple[int, int], float], rate: float = 0.0
+) -> np.ndarray:
+    """Asymmetric noise: named flips, with some uniform noise underneath.
+
+    Args:
+        n_classes: number of classes, 2 or more.
+        flips: probability by ``(true, observed)``; ``{(3, 8): 0.2}`` mislabels a fifth of the
+            threes as eights. Pair noise is ``{(k, (k + 1) % K): rate for k in range(K)}``.
+        rate: uniform noise among the labels that no flip touched.
+
+    Returns:
+        ``(K, K)`` matrix ``[observed, true]``.
+    """
+    flipped = np.zeros((n_classes, n_classes))
+    for (true, observed), share in flips.items():
+        if true == observed or not (0 <= true < n_classes and 0 <= observed < n_classes):
+            raise DataError(f"flips: {(true, observed)} is not a pair of different classes")
+        _check_rate(f"flips[{true}, {observed}]", share)
+        flipped[observed, true] = share
+    left = 1 - flipped.sum(0)
+    if (left < 0).any():
+        true = int(np.argmin(left))
+        raise DataError(f"flips: those of class {true} add up to {1 - left[true]:.3g}, more than 1")
+    return flipped + left * uniform_noise(n_classes, rate)
+
+
+def corrupt(y: Any, matrix: Any, rng: np.random.Generator) -> np.ndarray:
+    """Labels drawn from a noise matrix, given the true ones.
+
+    Args:
+        y: ``(N,)`` true classes, whole numbers from 0 to K - 1.
+        matrix: ``(K, K)`` ``[observed, true]``; columns sum to one.
+        rng: source of randomness.
+
+    Returns:
+        ``(N,)`` observed classes.
+
+    Raises:
+        DataError: not such a matrix, or classes outside it.
+    """
+    true, noise = np.asarray(y), np.asarray(matrix, float)
+    if noise.ndim != 2 or noise.shape[0] != noise.shape[1]:
+        raise DataError(f"matrix: expected a square matrix, got an array of shape {noise.shape}")
+    if (noise < 0).any() or not np.allclose(noise.sum(0), 1):
+        raise DataError("matrix: expected probabilities whose columns sum to one")
+    if true.ndim != 1 or true.dtype.kind not in "iu":
+        raise DataError("y: expected a 1d array of whole numbers, the codes of the classes")
+    bad = np.flatnonzero((true < 0) | (true >= len(noise)))
+    if len(bad):
+        raise DataError(f"y: row {bad[0]} is {true[bad[0]]}; expected 0 to {len(noise) - 1}")
+    # the last step up is dropped, so that rounding cannot leave a draw above it
+    steps = np.cumsum(noise, axis=0)[:-1, true]
+    return (rng.random(len(true)) > steps).sum(0)
+
+
+def _check_rate(name: str, rate: float) -> None:
+    if not 0 <= rate <= 1:
+        raise DataError(f"{name}: expected a probability, got {rate!r}")
