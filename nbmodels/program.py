@@ -18,9 +18,9 @@ def program(model: Model, data: Data) -> Callable[[], None]:
 
     It never calls ``evidence``, ``stats`` or ``update``: parameters are sampled from their priors,
     each item's class ``y`` is a discrete site that NumPyro sums over, and every component observes
-    its data given ``y``. A component's weight is ``handlers.scale``. An item of weight 0 has its data
-    masked. Other row weights are a power of the item's marginal density, which enumeration cannot
-    express: there the sum over classes is written out, with the same statements at each class.
+    its data given ``y``. A component's weight is ``handlers.scale``. An item of weight 0 has its
+    data masked. Other row weights are a power of the item's marginal density, which enumeration
+    cannot express: there the sum over classes is written out, the same statements at each class.
 
     Args:
         model: components by name; the class prior is called ``"prior"``.

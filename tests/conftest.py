@@ -34,3 +34,10 @@ def pytest_configure(config):
 @pytest.fixture
 def key():
     return jax.random.key(0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _release_memory():
+    """Forget a module's compiled programs: hundreds of shapes would fill the memory."""
+    yield
+    jax.clear_caches()

@@ -1,0 +1,479 @@
+"""Unusual but legitimate input works: whatever is read out is finite and normalised."""
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
+
+from nbmodels import (
+    IdentifiabilityWarning,
+    NoisyBernoulliNB,
+    NoisyCategoricalNB,
+    NoisyGaussianNB,
+    NoisyMixedNB,
+    NoisyMultinomialNB,
+)
+
+N, D, K = 24, 3, 3
+CLASSES = {
+    "bernoulli": NoisyBernoulliNB,
+    "multinomial": NoisyMultinomialNB,
+    "categorical": NoisyCategoricalNB,
+    "diag": NoisyGaussianNB,
+    "full": NoisyGaussianNB,
+    "mixed": NoisyMixedNB,
+}
+KINDS = list(CLASSES)
+every_kind = pytest.mark.parametrize("kind", KINDS)
+#: The others cost a compilation each and share all the code that matters.
+two_kinds = pytest.mark.parametrize(
+    "kind",
+    [
+        "bernoulli",
+        "diag",
+        *(pytest.param(k, marks=pytest.mark.slow) for k in KINDS if k not in ("bernoulli", "diag")),
+    ],
+)
+
+
+def make(kind, **parameters):
+    own = {"covariance": "full"} if kind == "full" else {}
+    own |= {"families": {"multinomial": ["count"]}} if kind == "mixed" else {}
+    return CLASSES[kind](**({"max_iter": 2000} | own | parameters))
+
+
+@cache
+def truth(n):
+    return np.arange(n) % K
+
+
+def features(kind, n=N, d=D):
+    """Features that tell the classes apart, mostly; every column has every value."""
+    y, rng = truth(n), np.random.default_rng(0)
+    own = np.arange(d) % K == y[:, None]
+    if kind == "bernoulli":
+        return (rng.random((n, d)) < np.where(own, 0.9, 0.2)).astype(int)
+    if kind == "multinomial":
+        return rng.poisson(np.where(own, 4.0, 1.0))
+    if kind == "categorical":
+        return np.array(["u", "v", "w"], object)[
+            np.where(rng.random((n, d)) < 0.8, y[:, None], rng.integers(0, K, (n, d)))
+        ]
+    if kind == "mixed":
+        parts = [features(k, n, d) for k in ("bernoulli", "multinomial", "categorical", "diag")]
+        names = ["flag", "count", "word", "size"]
+        return pd.DataFrame(
+            {m: p[:, i % d] for i, (m, p) in enumerate(zip(names, parts, strict=True))}
+        )
+    return rng.normal(np.where(own, 2.5, 0.0), 1)
+
+
+def labels(n=N):
+    """One in six is wrong."""
+    y = truth(n).copy()
+    y[::6] = (y[::6] + 1) % K
+    return y
+
+
+def sound(e, x):
+    """All that is read out is finite and normalised; what has converged has climbed."""
+    k, n = len(e.classes_), len(e.label_posterior_)
+    for table, axis, shape in (
+        (e.class_prior_, 0, (k,)),
+        (e.noise_matrix_, 0, (k, k)),
+        (e.inverse_noise_matrix_, 0, (k, k)),
+        (e.label_posterior_, 1, (n, k)),
+        (e.predict_proba(x), 1, (x.shape[0], k)),
+    ):
+        assert table.shape == shape
+        assert np.isfinite(table).all()
+        assert (table >= 0).all()
+        np.testing.assert_allclose(table.sum(axis), 1, 1e-9)
+    assert np.isfinite(e.predict_log_proba(x)).all()
+    assert np.isfinite(e.objective_)
+    assert np.isfinite(e.objective_trace_).all()
+    assert (np.diff(e.objective_trace_) >= -1e-11 * np.abs(e.objective_trace_[1:])).all()
+    assert set(e.predict(x)) <= set(e.classes_)
+    for name in ("feature_log_prob_", "theta_", "var_", "covariance_"):
+        if hasattr(e, name):
+            value = getattr(e, name)
+            for part in value if isinstance(value, list) else [value]:
+                assert np.isfinite(part).all()
+    if hasattr(e, "var_"):
+        assert (e.var_ > 0).all()
+    if hasattr(e, "covariance_"):
+        assert (np.linalg.eigvalsh(e.covariance_) > 0).all()
+    frame = e.corrected_labels()
+    assert frame["p_wrong"].dropna().between(-1e-12, 1 + 1e-12).all()
+    return e
+
+
+@cache
+def plain(kind):
+    return sound(make(kind).fit(features(kind), labels()), features(kind))
+
+
+# Classes and labels -------------------------------------------------------------------------------
+
+
+@every_kind
+def test_a_class_with_one_row(kind):
+    y = np.where(truth(N) == 2, 0, labels())
+    y[y == 2] = 1
+    y[5] = 2
+    x = features(kind)
+    with warnings.catch_warnings():
+        # one label cannot show that its class is labelled as itself
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        e = sound(make(kind).fit(x, y), x)
+    assert list(e.classes_) == [0, 1, 2]
+
+
+@two_kinds
+def test_a_class_never_observed(kind):
+    x = features(kind)
+    e = sound(make(kind, classes=[0, 1, 2, 3]).fit(x, labels()), x)
+    assert e.class_prior_[3] < 0.2
+    assert (e.predict(x) == truth(N)).mean() > 0.7
+
+
+@pytest.mark.parametrize("method", ["ml", "vb"])
+def test_a_class_never_observed_by_other_methods(method):
+    """Nobody was ever labelled 3: Bayes' rule has to say something of it nevertheless."""
+    x = features("bernoulli")
+    e = make("bernoulli", classes=[0, 1, 2, 3], method=method)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        sound(e.fit(x, labels()), x)
+
+
+def test_two_hundred_classes():
+    k = 200
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(k), 2)
+    x = rng.normal(np.stack([y % 15, y // 15, -y / 10], 1) * 6.0)
+    e = sound(make("diag").fit(x, y), x)
+    assert (e.predict(x) == y).mean() > 0.9
+
+
+@two_kinds
+def test_nearly_all_labels_missing(kind):
+    x = features(kind)
+    y = np.full(N, -1)
+    y[[0, 1, 2]] = truth(N)[[0, 1, 2]]
+    e = sound(make(kind, missing_label=-1).fit(x, y), x)
+    frame = e.corrected_labels()
+    assert frame["rank"].notna().sum() == 3
+
+
+def test_all_labels_missing_of_declared_classes():
+    x = features("bernoulli")
+    e = make("bernoulli", missing_label=-1, classes=[0, 1, 2], random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        sound(e.fit(x, np.full(N, -1)), x)
+    assert e.corrected_labels()["p_wrong"].isna().all()
+
+
+@two_kinds
+def test_labels_all_wrong_are_names(kind):
+    """Nothing tells a cycle of the labels from a cycle of the names."""
+    x = features(kind)
+    e = sound(make(kind).fit(x, (truth(N) + 1) % K), x)
+    assert (np.diag(e.noise_matrix_) > 0.5).all()
+    assert (e.predict(x) == (truth(N) + 1) % K).mean() > 0.7
+
+
+@two_kinds
+def test_labels_all_wrong_against_trusted_ones(kind):
+    x, y = features(kind), truth(N)
+    trusted = {int(i): int(y[i]) for i in range(0, N, 2)}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        e = sound(make(kind).fit(x, (y + 1) % K, trusted=trusted), x)
+    told = [str(w.message) for w in caught if w.category is IdentifiabilityWarning]
+    assert told
+    assert "0 as 1, 1 as 2, 2 as 0" in told[0]
+    assert (e.predict(x) == y).mean() > 0.7
+    assert e.label_posterior_[np.arange(0, N, 2), y[::2]].min() > 1 - 1e-9
+
+
+# Sizes ------------------------------------------------------------------------------------------
+
+
+@every_kind
+def test_one_row_at_predict(kind):
+    e, x = plain(kind), features(kind)
+    one = x.iloc[4:5] if kind == "mixed" else x[4:5]
+    np.testing.assert_allclose(e.predict_proba(one), e.predict_proba(x)[4:5], 1e-12)
+
+
+@two_kinds
+def test_as_few_rows_as_classes(kind):
+    x = features(kind)
+    few = x.iloc[:K] if kind == "mixed" else x[:K]
+    sound(make(kind).fit(few, truth(K)), x)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "bernoulli",
+        "diag",
+        *(pytest.param(k, marks=pytest.mark.slow) for k in [*KINDS[1:3], "full"]),
+    ],
+)
+def test_one_feature(kind):
+    x = features(kind)[:, :1]
+    with warnings.catch_warnings():
+        # one yes-or-no cannot tell three classes apart
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        sound(make(kind).fit(x, labels()), x)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["diag", "full", *(pytest.param(k, marks=pytest.mark.slow) for k in KINDS[:3])],
+)
+def test_more_features_than_rows(kind):
+    x = features(kind, n=12, d=40)
+    e = sound(make(kind).fit(x, labels(12)), x)
+    assert (e.predict(x) == truth(12)).mean() > 0.7
+
+
+# Features ---------------------------------------------------------------------------------------
+
+
+@every_kind
+def test_a_constant_column(kind):
+    x = features(kind)
+    if kind == "mixed":
+        x = x.assign(size=7.5)
+    else:
+        x[:, 1] = {"bernoulli": 1, "multinomial": 3, "categorical": "v"}.get(kind, 1e6 + 0.1)
+    e = sound(make(kind).fit(x, labels()), x)
+    if kind == "diag":
+        np.testing.assert_allclose(e.theta_[:, 1], 1e6 + 0.1, 1e-9)
+    if kind == "bernoulli":
+        assert (e.feature_log_prob_[:, 1] > np.log(0.7)).all()
+
+
+@pytest.mark.parametrize("kind", ["diag", "full"])
+def test_columns_of_very_different_size(kind):
+    x = features(kind)
+    e = sound(
+        make(kind).fit(x * [1e6, 1e-6, 1] + [1e9, 0, 5], labels()), x * [1e6, 1e-6, 1] + [1e9, 0, 5]
+    )
+    np.testing.assert_allclose(e.label_posterior_, plain(kind).label_posterior_, 1e-5, 1e-7)
+    wide = x * [1e140, 1e-140, 1]
+    sound(make(kind).fit(wide, labels()), wide)
+
+
+@every_kind
+def test_rows_that_are_all_the_same(kind):
+    x = features(kind)
+    same = x.iloc[np.full(N, 3)].reset_index(drop=True) if kind == "mixed" else x[np.full(N, 3)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        e = sound(make(kind).fit(same, labels()), same)
+    # rows differ by their label only
+    p = e.label_posterior_
+    for k in range(K):
+        assert np.ptp(p[labels() == k], axis=0).max() < 1e-9
+    assert np.ptp(e.predict_proba(same), axis=0).max() < 1e-12
+
+
+@pytest.mark.parametrize("huge", [1e6, 1e12, 1e100])
+def test_a_huge_count(huge):
+    x = features("multinomial").astype(float)
+    x[7, 1] = huge
+    e = sound(make("multinomial").fit(x, labels()), x)
+    assert e.feature_log_prob_[e.label_posterior_[7].argmax(), 1] > np.log(0.99)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_rows_of_zeros(layout):
+    x = features("multinomial")
+    x[[3, 8, 9]] = 0
+    e = sound(make("multinomial").fit(layout(x), labels()), layout(x))
+    np.testing.assert_allclose(e.predict_proba(layout(x))[3], e.class_prior_, 1e-9)
+
+
+def test_nothing_but_zeros_in_sparse_x():
+    x = sparse.csr_array((N, D))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        sound(make("bernoulli").fit(x, labels()), x)
+
+
+def test_counts_that_are_not_whole():
+    x = features("multinomial") * 0.37
+    sound(make("multinomial").fit(x, labels()), x)
+
+
+def test_the_empty_string_is_a_category():
+    x = features("categorical")
+    x[x == "u"] = ""
+    e = sound(make("categorical").fit(x, labels()), x)
+    assert all("" in c for c in e.categories_)
+    np.testing.assert_allclose(
+        e.label_posterior_, plain("categorical").label_posterior_, 1e-9, 1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    "values", [[True, False, True], [1, 2, 3], [-0.5, 1e300, 1e-300], ["ß", "", "a\n\0"]]
+)
+def test_categories_of_any_type(values):
+    x = np.array(
+        [dict(zip("uvw", values, strict=True))[v] for v in features("categorical").ravel()], object
+    )
+    x = x.reshape(N, D)
+    e = sound(make("categorical").fit(x, labels()), x)
+    assert {type(v) for c in e.categories_ for v in c} == {type(values[0])}
+
+
+@every_kind
+def test_arrays_that_must_not_be_written_to(kind):
+    x, y, w = features(kind), labels(), np.ones(N)
+    trusted = np.full(N, -1)
+    for array in (y, w, trusted) if kind == "mixed" else (x, y, w, trusted):
+        array.setflags(write=False)
+    before = x.copy()
+    e = sound(make(kind).fit(x, y, w), x)
+    assert np.array_equal(np.asarray(before), np.asarray(x))
+    np.testing.assert_array_equal(e.label_posterior_, plain(kind).label_posterior_)
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "multinomial", "diag", "full"])
+def test_layouts_and_types_in_memory(kind):
+    x = features(kind)
+    if kind in ("diag", "full"):
+        x = x.astype(np.float32).astype(float)
+    expected = make(kind).fit(x, labels())
+    backwards = np.ascontiguousarray(x[::-1, ::-1])[::-1, ::-1]
+    wide = np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3]
+    for other in (x.astype(np.float32), np.asfortranarray(x), backwards, wide, x.astype(">f8")):
+        e = make(kind).fit(other, labels())
+        np.testing.assert_array_equal(e.label_posterior_, expected.label_posterior_)
+    if kind in ("bernoulli", "multinomial"):
+        for kept in (np.int8, np.uint64, np.float16):
+            e = make(kind).fit(x.astype(kept), labels())
+            np.testing.assert_array_equal(e.label_posterior_, expected.label_posterior_)
+    if kind == "bernoulli":
+        e = make(kind).fit(x.astype(bool), labels())
+        np.testing.assert_array_equal(e.label_posterior_, expected.label_posterior_)
+
+
+# Weights and settings -----------------------------------------------------------------------------
+
+
+@every_kind
+def test_rows_of_weight_zero_do_not_exist(kind):
+    x, y = features(kind), labels()
+    weights = np.where(np.arange(N) % 4 == 1, 0.0, 1.0)
+    a = sound(make(kind).fit(x, y, weights), x)
+    off = weights == 0
+    other = x.copy()
+    if kind == "mixed":
+        other.loc[off, ["count", "size"]] = 900
+    else:
+        other[off] = other[0] if kind in ("bernoulli", "categorical") else 900
+    b = sound(make(kind).fit(other, np.where(off, 2, y), weights), x)
+    np.testing.assert_allclose(a.noise_matrix_, b.noise_matrix_, 1e-7)
+    np.testing.assert_allclose(a.label_posterior_[~off], b.label_posterior_[~off], 1e-6, 1e-9)
+    np.testing.assert_allclose(a.objective_, b.objective_, 1e-9)
+    assert np.abs(a.noise_matrix_ - plain(kind).noise_matrix_).max() > 1e-4
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "multinomial", "diag", "full"])
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_weights_of_any_size(kind, scale):
+    x = features(kind)
+    e = sound(make(kind).fit(x, labels(), np.full(N, scale)), x)
+    if scale < 1:
+        # nothing but the prior is left
+        np.testing.assert_allclose(e.class_prior_, 1 / K, 1e-6)
+        np.testing.assert_allclose(np.diag(e.noise_matrix_), 2 / 3, 1e-6)
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "diag"])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"noise_alpha": 0.0, "noise_diagonal": 0.0, "class_alpha": 0.0},
+        {"noise_alpha": 1e9},
+        {"noise_diagonal": 1e9},
+        {"class_alpha": 1e9},
+        {"weight": 0.0},
+        {"weight": 50.0},
+        {"tol": 0.0},
+        {"max_iter": 2000, "tol": 1e3},
+    ],
+    ids=str,
+)
+def test_extreme_settings(kind, parameters):
+    x = features(kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        e = sound(make(kind, **parameters).fit(x, labels()), x)
+    if parameters == {"noise_diagonal": 1e9}:
+        np.testing.assert_allclose(e.noise_matrix_, np.eye(K), atol=1e-7)
+    if parameters == {"class_alpha": 1e9}:
+        np.testing.assert_allclose(e.class_prior_, 1 / K, 1e-6)
+    if parameters == {"weight": 0.0}:
+        np.testing.assert_allclose(e.predict_proba(x), np.tile(e.class_prior_, (N, 1)), 1e-9)
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "multinomial"])
+def test_no_smoothing(kind):
+    """Zero probabilities neither poison the rows that meet them nor the next step."""
+    x = features(kind)
+    x[:, 0] = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        e = make(kind, alpha=0.0, noise_alpha=0.0, class_alpha=0.0).fit(x, labels())
+    met = features(kind)
+    met[:, 0] = 1
+    normal = e.predict_proba(met)
+    assert np.isfinite(normal).all()
+    np.testing.assert_allclose(normal.sum(1), 1, 1e-9)
+
+
+# Generated --------------------------------------------------------------------------------------
+
+TABLES = {
+    "bernoulli": hnp.arrays(int, (N, D), elements=st.integers(0, 1)),
+    "multinomial": hnp.arrays(
+        float, (N, D), elements=st.just(0.0) | st.floats(0, 1e9) | st.integers(0, 9).map(float)
+    ),
+    "diag": hnp.arrays(
+        float,
+        (N, D),
+        elements=st.sampled_from([0.0, 1.0, -1.0, 1e6]) | st.floats(-1e9, 1e9, width=32),
+    ),
+}
+GIVEN = st.lists(st.integers(-1, K - 1), min_size=N, max_size=N)
+WEIGHTS = st.lists(st.sampled_from([0.0, 1.0, 1e-9, 0.3, 7.0, 1e6]), min_size=N, max_size=N)
+
+
+@pytest.mark.parametrize("kind", list(TABLES))
+@settings(max_examples=40)
+@given(data=st.data())
+def test_random_extremes(kind, data):
+    x = data.draw(TABLES[kind])
+    y = np.array(data.draw(GIVEN))
+    weights = np.array(data.draw(WEIGHTS))
+    weights[data.draw(st.integers(0, N - 1))] = 1.0
+    power = data.draw(st.sampled_from([1.0, 0.3]))
+    e = make(kind, classes=list(range(K)), missing_label=-1, weight=power, random_state=0)
+    with warnings.catch_warnings():
+        # what the labels mean is not this test's business, nor how long a plateau is
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        sound(e.fit(x, y, weights), x)
