@@ -1,8 +1,8 @@
 """How sure are we of a noise matrix? One simulated data set, three answers.
 
-A paper's simulation (Zeng et al. 2022, section 4.1, made smaller) gives binary features whose labels
-are wrong in a known way. The same model is then fitted by EM, sampled by Gibbs on the fast core, and
-sampled by NUTS on the paper's own NumPyro page, which shares no code with the other two.
+A paper's simulation (Zeng et al. 2022, section 4.1, made smaller) gives binary features whose
+labels are wrong in a known way. The same model is then fitted by EM, sampled by Gibbs on the fast
+core, and sampled by NUTS on the paper's own NumPyro page, which shares no code with the other two.
 
 Run it with ``python examples/noise_matrix.py``; it takes about a minute.
 """

@@ -146,7 +146,7 @@ def clean(
     [bold]p_label_wrong[/], [bold]p_suggested[/] and, for few classes, their probabilities.
     """
     with _complaints():
-        from nbmodels.clean import SUFFIXES, check_output, read_table, write_table
+        from nbmodels.tables import SUFFIXES, check_output, read_table, write_table
 
         target = out if out is not None else Path(f"{file.stem}-corrected{file.suffix}")
         if out is not None and target.suffix.lower() not in SUFFIXES:
@@ -208,7 +208,7 @@ def demo(
 ) -> None:
     """Show all of it on handwritten digits with planted errors; takes about a minute."""
     with _complaints():
-        from nbmodels.clean import check_output
+        from nbmodels.tables import check_output
 
         check_output(out, overwrite=overwrite)
         _check_folder(out, "--out")

@@ -13,7 +13,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from nbmodels.clean import LEVEL, Choice, Cleaned, Noise, Scores
+from nbmodels.clean import LEVEL, Cleaned, Noise, Scores
+from nbmodels.columns import Choice
 
 #: Up to so many classes the noise matrix is shown as a matrix; beyond, class by class.
 _MATRIX = 4
@@ -102,11 +103,14 @@ def recovered_table(planted: Any, noise: Noise) -> Group:
     table.add_column("interval", style="dim")
     table.add_column("inside", justify="center")
     inside = (noise.low <= planted) & (planted <= noise.high)
+    shown = hits = 0
     for j in range(k):
         rows = [
             j,
             *(int(i) for i in np.argsort(-planted[:, j]) if i != j and planted[i, j] > floor),
         ]
+        shown += len(rows)
+        hits += int(inside[rows, j].sum())
         for i in rows:
             table.add_row(
                 _short(noise.names[j]),
@@ -119,8 +123,8 @@ def recovered_table(planted: Any, noise: Noise) -> Group:
             )
     gap = np.abs(noise.mean - planted)
     line = (
-        f"{int(inside.sum())} of all {k * k} planted entries lie inside their {LEVEL:.0%} "
-        f"intervals; largest difference {gap.max():.3f}, mean {gap.mean():.3f}"
+        f"{hits} of these {shown} planted rates lie inside their {LEVEL:.0%} intervals; over all "
+        f"{k * k} entries the mean difference is {gap.mean():.3f}, the largest {gap.max():.3f}"
     )
     return Group(table, Text(line))
 

@@ -55,12 +55,9 @@ def text_features(texts: Any) -> TextFeatures:
 
     column = pd.Series(texts)
     known = column[column.notna()]
-    wrong = [row for row, value in known.items() if not isinstance(value, str)]
-    if wrong:
-        raise DataError(
-            f"text: row {wrong[0]} is {known[wrong[0]]!r}, a {type(known[wrong[0]]).__name__}; "
-            "expected text"
-        )
+    for row, value in known.items():
+        if not isinstance(value, str):
+            raise DataError(f"text: row {row} is {value!s}, no text")
     few = len(column) < FEW_TEXTS
     vectoriser = TfidfVectorizer(
         sublinear_tf=True,

@@ -32,7 +32,7 @@ from nbmodels import (
 )
 from nbmodels.datasets import corrupt
 
-N, K = 480, 3
+N, K = 1920, 3
 NAMES = np.array(["apple", "berry", "cherry"], object)
 PRIOR = np.array([0.5, 0.3, 0.2])
 #: Planted noise, ``[observed, true]``; far from symmetric, so that a transposed one is noticed.
@@ -54,7 +54,11 @@ CLASSES = {
     "tied": (NoisyGaussianNB, {"covariance": "tied"}),
     "mixed": (NoisyMixedNB, {"families": {"multinomial": ["red", "green"]}}),
 }
-KINDS = list(CLASSES)
+#: Covariance matrices are slow to compile.
+KINDS = [
+    pytest.param(kind, marks=pytest.mark.slow) if kind in ("full", "tied") else kind
+    for kind in CLASSES
+]
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -177,9 +181,8 @@ def test_the_iteration_is_told(kind):
 def test_planted_noise_is_found(kind):
     e = fitted(kind)
     y, observed = truth()
-    assert np.abs(e.noise_matrix_ - RHO).max() < 0.09
-    assert np.abs(e.noise_matrix_ - RHO).max() < np.abs(e.noise_matrix_ - RHO.T).max()
-    assert np.abs(e.class_prior_ - PRIOR).max() < 0.07
+    assert np.abs(e.noise_matrix_ - RHO).max() < 0.08
+    assert np.abs(e.class_prior_ - PRIOR).max() < 0.04
     corrected = e.corrected_labels()["suggested"].to_numpy()
     assert (observed == y).mean() < 0.76
     assert (corrected == NAMES[y]).mean() > 0.88
@@ -199,7 +202,7 @@ def test_corrected_labels(kind):
     np.testing.assert_array_equal(ranked["rank"], np.arange(1, N + 1))
     assert (np.diff(ranked["p_wrong"]) <= 0).all()
     # the likeliest errors are errors
-    wrong = (truth()[0] != truth()[1])[ranked.index[:40]]
+    wrong = (truth()[0] != truth()[1])[ranked.index[: N // 10]]
     assert wrong.mean() > 0.9
 
 
@@ -366,16 +369,21 @@ def test_read_outs_by_their_names():
     for table in e.feature_log_prob_:
         normalised(np.exp(table), 1, (K, 3))
         assert np.abs(np.exp(table) - SYMBOLS).max() < 0.12
-    for kind in ("diag", "full", "tied"):
-        e = fitted(kind)
-        spread = np.array([1.0, 65.0, 0.008])
-        centres = MEANS * [1, 50, 0.01] + [0, 1000, 3]
-        assert (np.abs(e.theta_ - centres) / spread < 0.3).all()
-        shape = {"diag": (K, 3), "full": (K, 3, 3), "tied": (3, 3)}[kind]
-        covariance = e.var_ if kind == "diag" else e.covariance_
-        assert covariance.shape == shape
-        diagonal = e.var_ if kind == "diag" else np.diagonal(covariance, axis1=-2, axis2=-1)
-        assert (np.abs(np.sqrt(diagonal) / spread - 1) < 0.25).all()
+
+
+@pytest.mark.parametrize(
+    "kind", ["diag", *(pytest.param(k, marks=pytest.mark.slow) for k in ("full", "tied"))]
+)
+def test_read_outs_of_real_columns_are_in_their_units(kind):
+    e = fitted(kind)
+    spread = np.array([1.0, 65.0, 0.008])
+    centres = MEANS * [1, 50, 0.01] + [0, 1000, 3]
+    assert (np.abs(e.theta_ - centres) / spread < 0.3).all()
+    shape = {"diag": (K, 3), "full": (K, 3, 3), "tied": (3, 3)}[kind]
+    covariance = e.var_ if kind == "diag" else e.covariance_
+    assert covariance.shape == shape
+    diagonal = e.var_ if kind == "diag" else np.diagonal(covariance, axis1=-2, axis2=-1)
+    assert (np.abs(np.sqrt(diagonal) / spread - 1) < 0.25).all()
 
 
 def test_units_do_not_matter():
@@ -584,22 +592,52 @@ def test_labels_exchanged_by_everybody_are_the_names():
     assert (e.predict(features("bernoulli")) == truly).mean() > 0.85
 
 
-def test_labels_exchanged_against_trusted_ones_warn_by_name():
+def exchanged(step, **parameters):
+    """Apple and berry are exchanged in the labels; every ``step``-th row is checked."""
     swap = np.array([1, 0, 2])
-    rows = trusted_rows()
+    rows = np.arange(0, N, step)
     trusted = dict(zip(rows, NAMES[truth()[0][rows]], strict=True))
-    e = make("bernoulli")
-    with pytest.warns(IdentifiabilityWarning, match="apple as berry, berry as apple"):
-        e.fit(features("bernoulli"), NAMES[swap[truth()[1]]], trusted=trusted)
+    e = make("bernoulli", **parameters)
+    e.fit(features("bernoulli"), NAMES[swap[truth()[1]]], trusted=trusted)
+    return e, RHO[swap]
+
+
+def check_exchanged(e, rho):
     # what was checked is believed
     assert (e.predict(features("bernoulli")) == NAMES[truth()[0]]).mean() > 0.85
-    assert np.abs(e.noise_matrix_ - RHO[swap]).max() < 0.09
+    assert np.abs(e.noise_matrix_ - rho).max() < 0.08
+
+
+def test_labels_exchanged_against_trusted_ones_warn_by_name():
+    with pytest.warns(IdentifiabilityWarning, match="apple as berry, berry as apple"):
+        check_exchanged(*exchanged(3))
+
+
+@pytest.mark.xfail(strict=True, reason="unchecked labels, believed by the start, outnumber them")
+def test_a_fifth_of_checked_labels_is_enough():
+    with pytest.warns(IdentifiabilityWarning, match="apple as berry, berry as apple"):
+        check_exchanged(*exchanged(5))
+
+
+@pytest.mark.xfail(strict=True, reason="classes are renamed although the objective falls")
+def test_renaming_does_not_overrule_trusted_labels():
+    with pytest.warns(IdentifiabilityWarning, match="apple as berry, berry as apple"):
+        e, rho = exchanged(5, n_restarts=8, random_state=0)
+    np.testing.assert_allclose(e.objective_, max(e.fit_.restarts), 1e-9)
+    check_exchanged(e, rho)
 
 
 # Weights, missing cells -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["bernoulli", "multinomial", "diag", "full"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "bernoulli",
+        "diag",
+        *(pytest.param(k, marks=pytest.mark.slow) for k in ("multinomial", "categorical", "full")),
+    ],
+)
 def test_weights_are_repetitions(kind):
     x, y = features(kind)[:160], given_labels()[:160]
     weights = np.r_[np.zeros(20), np.full(60, 2.0), np.ones(60), np.full(20, 3.0)]
@@ -719,7 +757,7 @@ def test_an_unseen_category_is_left_out():
 # Layouts of X -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["bernoulli", "multinomial"])
+@pytest.mark.parametrize("kind", ["bernoulli", pytest.param("multinomial", marks=pytest.mark.slow)])
 def test_sparse_x_is_dense_x(kind):
     x = features(kind)
     for layout in (sparse.csr_array, sparse.csc_matrix, sparse.coo_array):
@@ -816,9 +854,9 @@ def test_pipeline_and_grid_search():
 # Precision, restarts, progress --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["bernoulli", "diag"])
+@pytest.mark.parametrize("kind", ["diag", pytest.param("bernoulli", marks=pytest.mark.slow)])
 def test_single_precision_agrees_with_double(kind):
-    e = make(kind, precision="single", tol=1e-7).fit(features(kind), given_labels())
+    e = make(kind, precision="single", tol=1e-9).fit(features(kind), given_labels())
     assert e.fit_.params["prior"].concentration.dtype == np.float32
     double = fitted(kind, precision="double")
     assert double.fit_.params["prior"].concentration.dtype == np.float64
@@ -827,7 +865,7 @@ def test_single_precision_agrees_with_double(kind):
     np.testing.assert_allclose(e.objective_, double.objective_, 1e-5)
 
 
-@pytest.mark.parametrize("kind", ["bernoulli", "full"])
+@pytest.mark.parametrize("kind", ["bernoulli", pytest.param("full", marks=pytest.mark.slow)])
 def test_double_precision_survives_where_jax_has_none(kind):
     """Users' JAX computes in single precision; read-outs of a double fit must not."""
     with jax.enable_x64(False):
@@ -917,7 +955,7 @@ def draws(method):
     e = make("bernoulli", random_state=3, noise_diagonal=8.0).fit(*small())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return e, e.posterior(method, draws=2000 if method == "gibbs" else 800, progress=False)
+        return e, e.posterior(method, draws=1000 if method == "gibbs" else 800, progress=False)
 
 
 def check_tree(e, tree, n_draws, path):
@@ -948,7 +986,7 @@ def check_tree(e, tree, n_draws, path):
 
 def test_gibbs_draws(tmp_path):
     e, tree = draws("gibbs")
-    check_tree(e, tree, 2000, tmp_path / "draws.nc")
+    check_tree(e, tree, 1000, tmp_path / "draws.nc")
     label = tree["label_posterior"]["p"]
     assert label.dims == ("item", "true_class")
     normalised(label.to_numpy(), 1, (40, K))
@@ -975,7 +1013,7 @@ def test_nuts_draws_agree_with_gibbs(tmp_path):
 def test_draws_follow_the_seed():
     e = draws("gibbs")[0]
     runs = [
-        e.posterior(draws=20, warmup=5, chains=2, random_state=s, progress=False) for s in (1, 1, 2)
+        e.posterior(draws=20, warmup=5, chains=1, random_state=s, progress=False) for s in (1, 1, 2)
     ]
     a, b, c = (r["posterior"]["noise_matrix"].to_numpy() for r in runs)
     np.testing.assert_array_equal(a, b)

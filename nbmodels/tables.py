@@ -1,0 +1,148 @@
+"""Tables in files: no cell of the input is touched, outputs appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from nbmodels.errors import DataError
+
+#: Cells with one of these count as missing. "None" is not among them: it is a fine class name.
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
+
+
+SUFFIXES = (".csv", ".tsv", ".parquet")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as it stands in a file.
+
+    Attributes:
+        path: where it came from.
+        frame: its values, typed, null where missing.
+        raw: what is written back: cells as text for CSV, an Arrow table for Parquet.
+    """
+
+    path: Path
+    frame: pd.DataFrame
+    raw: Any
+
+
+def read_table(path: Path) -> Table:
+    """Read a CSV, TSV or Parquet file.
+
+    Raises:
+        DataError: it is not there, or not such a table.
+    """
+    if not path.exists():
+        raise DataError(f"FILE: there is no file {path}")
+    if not path.is_file():
+        raise DataError(f"FILE: {path} is not a file")
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise DataError(f"FILE: {path} is neither .csv, .tsv nor .parquet")
+    try:
+        table = _read_parquet(path) if suffix == ".parquet" else _read_csv(path)
+    except OSError as error:
+        raise DataError(f"FILE: {path} cannot be read: {error.strerror or error}") from error
+    if not len(table.frame):
+        raise DataError(f"FILE: {path} has no rows")
+    return table
+
+
+def _read_csv(path: Path) -> Table:
+    options: dict[str, Any] = {
+        "sep": "\t" if path.suffix.lower() == ".tsv" else ",",
+        "index_col": False,
+        "keep_default_na": False,
+    }
+    try:
+        # a row longer than the header would be cut; better no table than a wrong one
+        with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
+            raw = pd.read_csv(path, dtype=str, **options)
+            frame = pd.read_csv(path, na_values=list(MISSING), low_memory=False, **options)
+    except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError) as error:
+        words = " ".join(str(error).split())
+        raise DataError(f"FILE: {path} is not a table: {words}") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"FILE: {path} is not a table in UTF-8") from error
+    return Table(path, frame, raw)
+
+
+def _read_parquet(path: Path) -> Table:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        raw = pyarrow.parquet.read_table(path)
+    except pyarrow.ArrowException as error:
+        raise DataError(f"FILE: {path} is not a Parquet table") from error
+    if len(set(raw.column_names)) < len(raw.column_names):
+        raise DataError(f"FILE: {path} has two columns of the same name")
+    return Table(path, raw.to_pandas(ignore_metadata=True), raw)
+
+
+def check_output(path: Path, *, overwrite: bool, name: str = "--out") -> None:
+    """Refuse, before any work, an output that exists or cannot be written.
+
+    Raises:
+        DataError: the message names the argument.
+    """
+    if path.exists() and not overwrite:
+        raise DataError(f"{name}: {path} exists; choose another, or add --overwrite")
+    parent = path.absolute().parent
+    if not parent.is_dir():
+        raise DataError(f"{name}: there is no directory {parent}")
+    try:
+        # the only sure way to know; permissions alone do not tell of full or read-only disks
+        with tempfile.TemporaryFile(dir=parent):
+            pass
+    except OSError as error:
+        raise DataError(f"{name}: cannot write to {parent}: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path that takes the place of ``path`` if all goes well, and is gone if not."""
+    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=".", suffix=path.suffix)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        # mkstemp's files are private; give the mode that an ordinary new file would have
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_table(table: Table, added: pd.DataFrame, path: Path) -> None:
+    """Write the input's rows and columns, as they were, followed by the new columns."""
+    suffix = path.suffix.lower()
+    with replacing(path) as temporary:
+        if suffix != ".parquet":
+            raw = table.raw if isinstance(table.raw, pd.DataFrame) else table.frame
+            both = pd.concat([raw, added.set_axis(raw.index)], axis=1)
+            both.to_csv(temporary, index=False, sep="\t" if suffix == ".tsv" else ",")
+            return
+        import pyarrow
+        import pyarrow.parquet
+
+        arrow = table.raw
+        if isinstance(arrow, pd.DataFrame):
+            arrow = pyarrow.Table.from_pandas(table.frame, preserve_index=False)
+        for name in added:
+            column = pyarrow.Array.from_pandas(added[name])
+            arrow = arrow.append_column(str(name), column)
+        pyarrow.parquet.write_table(arrow, temporary)
