@@ -142,8 +142,10 @@ def advance(
         accepted = ~(refused | fell | broken)
         settled = accepted & ~extrapolated & (gain <= jnp.maximum(tol, noise))
 
-        n_iter = s.n_iter + accepted
-        trace = jnp.where(accepted & (jnp.arange(max_steps) == s.n_iter), objective.value, s.trace)
+        # a last step within rounding of the best point adds nothing to the trace
+        better = accepted & ((gain > 0) | first)
+        n_iter = s.n_iter + better
+        trace = jnp.where(better & (jnp.arange(max_steps) == s.n_iter), objective.value, s.trace)
         status = jnp.select(
             [broken, fell, settled, n_iter >= max_steps],
             [Status.NOT_FINITE, Status.OBJECTIVE_FELL, Status.CONVERGED, Status.LIMIT_REACHED],
@@ -165,7 +167,6 @@ def advance(
         penalty = jnp.where(
             refused, jnp.minimum(2 * s.penalty, 64), jnp.where(extrapolated, 1, s.penalty)
         )
-        better = accepted & ((gain > 0) | first)
         return State(
             point,
             _pick(s.phase == 0, s.point, s.base) if accelerate else s.base,

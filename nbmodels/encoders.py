@@ -250,7 +250,7 @@ class CategoryEncoder:
                 rows = rows[~block.missing[:, j]]
             column = block.x[rows, j]
             try:
-                categories.append(np.fromiter(sorted(set(column)), object))
+                known = sorted(set(column))
             except TypeError as error:
                 kinds = [type(value) for value in column]
                 odd = next((i for i, kind in enumerate(kinds) if kind is not kinds[0]), 0)
@@ -258,6 +258,8 @@ class CategoryEncoder:
                     f"X: row {rows[odd]}, column {name!r} is {column[odd]!r}; expected values of "
                     "one type that can be sorted (make them all strings)"
                 ) from error
+            exist = set(column[weights[rows] > 0])  # an item of weight 0 does not
+            categories.append(np.fromiter((v for v in known if v in exist or not exist), object))
         return cls(tuple(categories), alpha)
 
     def component(self, n_classes: int) -> Component:

@@ -72,7 +72,7 @@ def test_clean_keeps_rows_and_columns_and_scores(here):
     assert new[:3] == ["suggested_label", "p_label_wrong", "p_suggested"]
     assert new[3:] == ["p_cat", "p_dog", "p_emu"]
     assert (after["suggested_label"] == after["truth"]).mean() > 0.97
-    assert np.allclose(after[new[3:]].astype(float).sum(1), 1, atol=1e-5)
+    assert np.allclose(after[new[3:]].astype(float).sum(axis=1), 1, atol=1e-5)
     for words in ("NoisyMixedNB", "cat", "labels right after", "AUC", "all values differ"):
         assert words in done.output
     assert sorted(os.listdir()) == ["animals-corrected.csv", "animals.csv"]

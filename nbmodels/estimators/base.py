@@ -371,7 +371,8 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):
     def label_posterior_(self) -> np.ndarray:
         """``(N, K)`` P(true class | features and given label) of the training rows."""
         check_is_fitted(self)
-        return np.asarray(self.fit_.resp, float)
+        resp = np.asarray(self.fit_.resp, float)
+        return resp / resp.sum(1, keepdims=True)
 
     @property
     def class_prior_(self) -> np.ndarray:
