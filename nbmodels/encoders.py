@@ -7,6 +7,7 @@ item's log-density.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -23,7 +24,7 @@ from nbmodels.emissions import (
     FullGaussian,
     Multinomial,
 )
-from nbmodels.errors import DataError
+from nbmodels.errors import CellTypeError, DataError
 
 
 @dataclass(frozen=True)
@@ -252,6 +253,12 @@ class CategoryEncoder:
             try:
                 known = sorted(set(column))
             except TypeError as error:
+                for i, value in enumerate(column):
+                    if not isinstance(value, Hashable):
+                        raise CellTypeError(
+                            f"X: row {rows[i]}, column {name!r} is {value!r}; argument must be a "
+                            "string or a number"
+                        ) from error
                 kinds = [type(value) for value in column]
                 odd = next((i for i, kind in enumerate(kinds) if kind is not kinds[0]), 0)
                 raise DataError(

@@ -7,6 +7,10 @@ class DataError(ValueError):
     """Input that cannot be used; the message names the argument, the row and what was expected."""
 
 
+class CellTypeError(DataError, TypeError):
+    """A cell holds what no column can: a list, a mapping."""
+
+
 class NbmodelsWarning(UserWarning):
     """Base of the library's warnings."""
 

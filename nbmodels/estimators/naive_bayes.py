@@ -277,6 +277,12 @@ class NoisyMixedNB(NoisyClassifier):
                 out.append(Columns(kind, where, make(block.columns(where), weights)))
         return out
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
 
 def assign_families(block: Block, frame: pd.DataFrame, families: Any) -> dict[str, str]:
     """The family of each column, by its name, in the columns' order.
