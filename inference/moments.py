@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -34,10 +35,17 @@ def _plus(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]
     return s, a[1] + b[1] + e
 
 
+@jax.custom_jvp
 def total(x: Array) -> Total:
     """Sum of all entries of ``x``, by error-free additions."""
     flat, zero = x.reshape(-1), jnp.zeros((), x.dtype)
     return Total(*lax.reduce((flat, jnp.zeros_like(flat)), (zero, zero), _plus, (0,)))
+
+
+@total.defjvp
+def _total_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Total, Total]:
+    slope = jnp.sum(tangents[0])
+    return total(*primals), Total(slope, jnp.zeros_like(slope))
 
 
 def add(*totals: Total) -> Total:

@@ -219,7 +219,7 @@ def clean(
 
     doubts: list[str] = []
     posterior = None
-    with _collected(doubts):
+    with collected(doubts):
         model = _estimator(choice, labels.names, random_state)
         tell("fitting the model")
         model.fit(x[use] if not use.all() else x, labels.text[use])
@@ -320,7 +320,7 @@ def with_plain_prior(model: Any) -> Any:
 def _draws(model: Any, random_state: int, options: dict[str, Any], doubts: list[str]) -> Any | None:
     """Draws of everything; None, with a reason for doubt, where they do not stay with the fit."""
     complaints: list[str] = []
-    with _collected(complaints):
+    with collected(complaints):
         posterior = with_plain_prior(model).posterior("gibbs", random_state=random_state, **options)
     values = posterior["posterior"]
     shares, matrix = (
@@ -377,7 +377,7 @@ def _noise_draws(
 
 
 @contextlib.contextmanager
-def _collected(into: list[str]) -> Iterator[None]:
+def collected(into: list[str]) -> Iterator[None]:
     """Our own warnings become sentences; others pass."""
     with warnings.catch_warnings(record=True, action="always") as caught:
         yield

@@ -249,6 +249,8 @@ def demo(
             highlight=False,
         )
         console.print(result.check, highlight=False)
+        for doubt in result.doubts:
+            console.print(f"[yellow]Caution:[/] {doubt}", highlight=False)
         files = ", ".join(("corrected.csv", *_REPORT))
         console.print(f"Wrote [bold]{out}[/]: {files}", highlight=False)
 
@@ -269,6 +271,7 @@ class _Demo:
     before: float
     after: float
     check: str
+    doubts: list[str]
 
 
 def _demo(data: NoisyDigits, seed: int, stage: Callable[[str], None]) -> _Demo:
@@ -276,7 +279,7 @@ def _demo(data: NoisyDigits, seed: int, stage: Callable[[str], None]) -> _Demo:
     from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 
     from nbmodels import NoisyGaussianNB
-    from nbmodels.clean import Noise, with_plain_prior
+    from nbmodels.clean import Noise, collected, with_plain_prior
 
     names = data.names
     stage("fitting the model")
@@ -288,7 +291,9 @@ def _demo(data: NoisyDigits, seed: int, stage: Callable[[str], None]) -> _Demo:
     plain = QuadraticDiscriminantAnalysis().fit(x, names[data.given])
     stage("drawing from the posterior (Gibbs)")
     draws = with_plain_prior(model)
-    posterior = draws.posterior("gibbs", draws=160, warmup=60, chains=2, progress=False)
+    doubts: list[str] = []
+    with collected(doubts):
+        posterior = draws.posterior("gibbs", draws=160, warmup=60, chains=2, progress=False)
     stage("cross-checking with NUTS on two digits")
     check = _cross_check(data, seed)
     corrected = model.corrected_labels()
@@ -298,7 +303,7 @@ def _demo(data: NoisyDigits, seed: int, stage: Callable[[str], None]) -> _Demo:
         corrected[f"p_{name}"] = resp[:, k].round(6)
     test = names[data.y_test]
     before, after = plain.score(x_test, test), model.score(x_test, test)
-    return _Demo(Noise.of(posterior), posterior, corrected, before, after, check)
+    return _Demo(Noise.of(posterior), posterior, corrected, before, after, check, doubts)
 
 
 def _cross_check(data: NoisyDigits, seed: int) -> str:

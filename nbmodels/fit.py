@@ -172,12 +172,13 @@ def fit(
         IdentifiabilityWarning: the noise matrix is not diagonally dominant.
         NotConvergedWarning: the iteration ended in another way than by converging.
     """
+    slack = tol * float(np.sum(data.weights))
     drive = partial(
         run,
         models.step(rule),
         data=(model, data),
         max_steps=max_iter,
-        tol=tol * float(np.sum(data.weights)),
+        tol=slack,
         accelerate=accelerate,
         coordinates=models.coordinates(rule),
         report=report,
@@ -203,7 +204,9 @@ def fit(
             again = drive(models.relabel(model, best.params, jnp.asarray(diagnosis.order)))
             after = _finish(model, again.params, data, rule)
             left = [diagnose(np.asarray(t)).confused for t in after[3].values()]
-            if not any(left):
+            # trusted labels, or known noise, may speak against the new names
+            loss = float(best.objective) - float(again.objective)
+            if not any(left) and loss <= slack:
                 renamed, confused, best = diagnosis.order, (), again
                 resp, lik, constant, _ = after
     names = np.arange(resp.shape[1]) if names is None else np.asarray(names)

@@ -162,7 +162,6 @@ def test_a_weight_may_be_mapped_over():
     close(jax.jit(jax.vmap(at))(weights), jnp.stack([one(w) for w in weights]), 1e-8)
 
 
-@pytest.mark.xfail(strict=True, reason="inference.moments.total has no derivative rule")
 def test_the_objective_has_a_gradient():
     case = case_of("words")
     q = anchored(case, "map")

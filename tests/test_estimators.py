@@ -620,7 +620,6 @@ def test_a_fifth_of_checked_labels_is_enough():
         check_exchanged(*exchanged(5))
 
 
-@pytest.mark.xfail(strict=True, reason="classes are renamed although the objective falls")
 def test_renaming_does_not_overrule_trusted_labels():
     with pytest.warns(IdentifiabilityWarning, match="apple as berry, berry as apple"):
         e, rho = exchanged(5, n_restarts=8, random_state=0)

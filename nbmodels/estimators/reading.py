@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from nbmodels.data import as_array
 from nbmodels.encoders import Block, refuse
-from nbmodels.errors import DataError
+from nbmodels.errors import CellTypeError, DataError
 
 
 def _validated(estimator: Any, X: Any, **options: Any) -> Any:
@@ -24,7 +24,7 @@ def _validated(estimator: Any, X: Any, **options: Any) -> Any:
     except TypeError as error:
         if "argument must be" in str(error):
             # scikit-learn's convention for cells like {}, which its own checks ask for
-            raise TypeError(f"X: {_no_number(X)}{error}") from error
+            raise CellTypeError(f"X: {_no_number(X)}{error}") from error
         raise DataError(f"X: {error}") from error
 
 
