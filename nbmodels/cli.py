@@ -72,20 +72,25 @@ def _stages(console: Console) -> Iterator[Callable[[str], None]]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(finished_text="[green]✓[/]"), TextColumn("{task.description}"))
-    with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
-        current: list[Any] = []
+    progress = Progress(*columns, TimeElapsedColumn(), console=console)
+    current: list[Any] = []
 
-        def done() -> None:
-            for task in current:
-                progress.update(task, total=1, completed=1)
-            current.clear()
+    def done() -> None:
+        for task in current:
+            progress.update(task, total=1, completed=1)
+        current.clear()
 
-        def stage(words: str) -> None:
-            done()
-            current.append(progress.add_task(words, total=None))
+    def stage(words: str) -> None:
+        done()
+        progress.start()
+        current.append(progress.add_task(words, total=None))
 
+    try:
         yield stage
         done()
+    finally:
+        if progress.live.is_started:  # otherwise it would leave an empty line
+            progress.stop()
 
 
 @app.command()

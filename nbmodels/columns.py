@@ -81,16 +81,9 @@ def check_columns(
 
 def as_text(column: pd.Series) -> np.ndarray:
     """Labels as text, None where missing; whole numbers without a point."""
-    values = column.astype(object).where(column.notna(), None)
-    if pd.api.types.is_float_dtype(column.dtype):
-        known = column.dropna()
-        if (known == known.round()).all():
-            values = values.map(lambda v: None if v is None else int(v))
-    # a column of numbers with holes becomes floats again on the way, unless told
-    values = values.astype(object)
-    return np.asarray(
-        [None if v is None or pd.isna(v) or v == "" else str(v) for v in values], object
-    )
+    whole = pd.api.types.is_float_dtype(column.dtype) and (column.dropna() % 1 == 0).all()
+    cells = (None if pd.isna(v) or v == "" else str(int(v) if whole else v) for v in column)
+    return np.asarray(list(cells), object)
 
 
 @dataclass(frozen=True)

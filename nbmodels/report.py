@@ -195,7 +195,7 @@ def changes_table(given: Any, suggested: Any, *, count: int = 8) -> Table | Text
     table.add_column("given")
     table.add_column("suggested")
     table.add_column("rows", justify="right")
-    pairs = [(str(a), str(b), int(n)) for (a, b), n in counts.head(count).items()]
+    pairs = [(str(a), str(b), int(n)) for a, b, n in counts.head(count).reset_index().to_numpy()]
     for a, b, n in pairs:
         table.add_row(_short(a), _short(b), str(n))
     rest = len(frame) - sum(n for _, _, n in pairs)

@@ -73,7 +73,7 @@ def test_clean_keeps_rows_and_columns_and_scores(here):
     assert new[3:] == ["p_cat", "p_dog", "p_emu"]
     assert (after["suggested_label"] == after["truth"]).mean() > 0.97
     assert np.allclose(after[new[3:]].astype(float).sum(axis=1), 1, atol=1e-5)
-    for words in ("NoisyMixedNB", "cat", "labels right after", "AUC", "all values differ"):
+    for words in ("NoisyMixedNB", "cat", "labels right after", "AUC", "it numbers the rows"):
         assert words in done.output
     assert sorted(os.listdir()) == ["animals-corrected.csv", "animals.csv"]
 
@@ -115,9 +115,11 @@ def test_text(here):
     cells = pd.read_csv("r/noise_matrix.csv")
     assert (cells["low"] <= cells["mean"]).all()
     assert (cells["mean"] <= cells["high"]).all()
-    wrong = 1 - cells.loc[cells["true"] == cells["observed"]]
-    assert (wrong["high"] < 0.2).all()
-    assert (wrong["low"] > 0.2).all() or (wrong["low"] > 0.15).all()
+    right = cells.loc[cells["true"] == cells["observed"], ["low", "mean", "high"]]
+    # a fifth of the labels is wrong, at one rate for all classes
+    assert (right == right.iloc[0]).all(axis=None)
+    assert (right["low"] < 0.8).all()
+    assert (right["high"] > 0.8).all()
 
 
 def test_holes_are_missing_and_unlabelled_rows_get_a_label(here):
@@ -193,7 +195,7 @@ def test_help_is_light():
     code = (
         "import sys, nbmodels.cli\n"
         "heavy = {'jax', 'pandas', 'sklearn', 'matplotlib', 'numpyro', 'arviz_base', 'scipy'}\n"
-        "sys.exit(str(sorted(heavy & set(sys.modules)) or ''))"
+        "sys.exit(sorted(heavy & set(sys.modules)) or 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent)
     for args in ([], ["--help"], ["clean", "--help"], ["demo", "--help"]):

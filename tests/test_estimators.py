@@ -593,38 +593,35 @@ def test_labels_exchanged_by_everybody_are_the_names():
     assert (e.predict(features("bernoulli")) == truly).mean() > 0.85
 
 
-def exchanged(step, **parameters):
+def exchanged(n, step, **parameters):
     """Apple and berry are exchanged in the labels; every ``step``-th row is checked."""
     swap = np.array([1, 0, 2])
-    rows = np.arange(0, N, step)
+    rows = np.arange(0, n, step)
     trusted = dict(zip(rows, NAMES[truth()[0][rows]], strict=True))
-    e = make("bernoulli", **parameters)
-    e.fit(features("bernoulli"), NAMES[swap[truth()[1]]], trusted=trusted)
-    return e, RHO[swap]
-
-
-def check_exchanged(e, rho):
+    e = make("bernoulli", random_state=0, **parameters)
+    with pytest.warns(IdentifiabilityWarning, match="apple as berry, berry as apple"):
+        e.fit(features("bernoulli")[:n], NAMES[swap[truth()[1]]][:n], trusted=trusted)
     # what was checked is believed
     assert (e.predict(features("bernoulli")) == NAMES[truth()[0]]).mean() > 0.85
-    assert np.abs(e.noise_matrix_ - rho).max() < 0.08
+    assert e.noise_matrix_[0, 1] > 0.7
+    return e
 
 
 def test_labels_exchanged_against_trusted_ones_warn_by_name():
-    with pytest.warns(IdentifiabilityWarning, match="apple as berry, berry as apple"):
-        check_exchanged(*exchanged(3))
-
-
-@pytest.mark.xfail(strict=True, reason="unchecked labels, believed by the start, outnumber them")
-def test_a_fifth_of_checked_labels_is_enough():
-    with pytest.warns(IdentifiabilityWarning, match="apple as berry, berry as apple"):
-        check_exchanged(*exchanged(5))
+    e = exchanged(N, 3)
+    assert np.abs(e.noise_matrix_ - RHO[[1, 0, 2]]).max() < 0.08
 
 
 def test_renaming_does_not_overrule_trusted_labels():
-    with pytest.warns(IdentifiabilityWarning, match="apple as berry, berry as apple"):
-        e, rho = exchanged(5, n_restarts=8, random_state=0)
+    """The best start names classes as the checked labels do; other names lose likelihood."""
+    e = exchanged(240, 5, n_restarts=8)
+    assert max(e.fit_.restarts) > e.fit_.restarts[0] + 100
     np.testing.assert_allclose(e.objective_, max(e.fit_.restarts), 1e-9)
-    check_exchanged(e, rho)
+
+
+@pytest.mark.xfail(strict=True, reason="unchecked labels, believed by every start, outnumber them")
+def test_a_fifth_of_checked_labels_is_enough():
+    exchanged(N, 5)
 
 
 # Weights, missing cells -------------------------------------------------------------------------
