@@ -153,6 +153,7 @@ def fit(
     accelerate: bool = True,
     names: Any = None,
     report: Callable[[int, float], None] | None = None,
+    start: Any = None,
 ) -> Fit:
     """Fit from the host: several starts, progress, Ctrl-C, and a check of the classes' names.
 
@@ -167,6 +168,7 @@ def fit(
         accelerate: try monotone SQUAREM extrapolations.
         names: ``(K,)`` names of the classes, for warnings.
         report: called with (accepted points, objective) a few times a second.
+        start: parameters of all components to begin from, instead of the label-anchored ones.
 
     Warns:
         IdentifiabilityWarning: the noise matrix is not diagonally dominant.
@@ -184,7 +186,7 @@ def fit(
         report=report,
     )
     first, *others = jax.random.split(key, 1 + n_restarts)
-    results = [drive(_anchored(model, data, first, rule))]
+    results = [drive(_anchored(model, data, first, rule) if start is None else start)]
     for one in others:
         if int(results[-1].status) == Status.INTERRUPTED:
             break

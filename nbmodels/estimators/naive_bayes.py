@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from functools import partial
 from numbers import Real
@@ -22,60 +21,15 @@ from nbmodels.encoders import (
 )
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import Columns, NoisyClassifier
+from nbmodels.estimators.latent import with_inherited_parameters
 from nbmodels.estimators.reading import numbers, table
-
-_PARAMETERS = """
-    noise: ``"full"``, ``"symmetric"`` (one error rate), or a known ``(K, K)`` matrix
-        ``[observed, true]`` whose columns sum to one.
-    noise_alpha: pseudo-labels that are wrong, for each true class, shared out evenly.
-    noise_diagonal: pseudo-labels that are right, for each true class.
-    class_prior: ``(K,)`` known shares of the true classes; None to learn them.
-    class_alpha: pseudo-items of each class, where the shares are learned.
-    weight: power of the features' likelihood; below 1 where features depend on each other.
-    method: ``"map"`` (EM with priors), ``"ml"`` (EM without), ``"vb"`` (variational Bayes).
-    classes: names of all classes, where some may not occur among the labels.
-    missing_label: value of y that means "no label"; None where every row has one.
-    missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may be.
-    n_restarts: random starts beside the label-anchored one; the best objective wins.
-    max_iter: largest number of accepted steps of each start.
-    tol: gain in nats per row below which the fit has converged.
-    accelerate: extrapolate with monotone SQUAREM.
-    precision: ``"single"``, ``"double"``, or ``"auto"``: double unless the data are large.
-    progress: show a bar; None to show one once a fit takes over two seconds.
-    random_state: seed of the restarts.
-
-Attributes:
-    classes_: ``(K,)`` names of the classes.
-    class_prior_: ``(K,)`` shares of the true classes.
-    noise_matrix_: ``(K, K)`` ``[observed, true]``, P(observed | true); columns sum to one.
-    inverse_noise_matrix_: ``(K, K)`` ``[true, observed]``, P(true | observed).
-    label_posterior_: ``(N, K)`` P(true class | features, given label) of the training rows.
-    objective_: log-posterior density (or likelihood, or evidence bound), all constants kept.
-    objective_trace_: the objective at each accepted step; it never falls.
-    n_iter_: number of accepted steps.
-    converged_: whether the fit converged.
-    fit_: everything else: restarts, status in words, confused classes.
-"""
-
-
-def _with_shared_parameters(cls: type) -> type:
-    """Append what all estimators share to the docstring and to the constructor's signature.
-
-    scikit-learn reads parameters off the signature; this spares writing them out in every class.
-    """
-    cls.__doc__ = inspect.cleandoc(cls.__doc__ or "") + _PARAMETERS
-    init: Any = cls.__init__  # type: ignore[misc]
-    own = [p for p in inspect.signature(init).parameters.values() if p.kind != p.VAR_KEYWORD]
-    shared = list(inspect.signature(NoisyClassifier.__init__).parameters.values())[1:]
-    init.__signature__ = inspect.Signature(own + shared)
-    return cls
 
 
 def _everything(block: Block, name: str, encoder: Any) -> list[Columns]:
     return [Columns(name, np.arange(len(block.names)), encoder)]
 
 
-@_with_shared_parameters
+@with_inherited_parameters
 class NoisyBernoulliNB(NoisyClassifier):
     """Naive Bayes on binary features with noisy labels (Zeng 2022); dense or sparse X.
 
@@ -113,7 +67,7 @@ class NoisyBernoulliNB(NoisyClassifier):
         return tags
 
 
-@_with_shared_parameters
+@with_inherited_parameters
 class NoisyMultinomialNB(NoisyClassifier):
     """Naive Bayes on counts, or weights such as TF-IDF, with noisy labels; dense or sparse X.
 
@@ -144,7 +98,7 @@ class NoisyMultinomialNB(NoisyClassifier):
         return tags
 
 
-@_with_shared_parameters
+@with_inherited_parameters
 class NoisyCategoricalNB(NoisyClassifier):
     """Naive Bayes on symbolic attributes of any kind and size, with noisy labels.
 
@@ -186,7 +140,7 @@ def _check_covariance(covariance: Any) -> None:
         raise DataError(f"covariance: expected 'diag', 'full' or 'tied', got {covariance!r}")
 
 
-@_with_shared_parameters
+@with_inherited_parameters
 class NoisyGaussianNB(NoisyClassifier):
     """Normal features with noisy labels: naive Bayes, or discriminant analysis; dense X.
 
@@ -223,7 +177,7 @@ class NoisyGaussianNB(NoisyClassifier):
 _KINDS = ("bernoulli", "multinomial", "categorical", "gaussian")
 
 
-@_with_shared_parameters
+@with_inherited_parameters
 class NoisyMixedNB(NoisyClassifier):
     """Columns of different kinds, each with its own emission, with noisy labels; dense X.
 

@@ -1,0 +1,222 @@
+"""Estimators that read one noisy label an item: its checks, its channel, its read-outs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from nbmodels import model as models
+from nbmodels.channels import FixedTransition, SymmetricTransition, Transition, TrustedLabels
+from nbmodels.channels.transition import pack_labels
+from nbmodels.component import Component
+from nbmodels.data import (
+    Classes,
+    as_array,
+    as_column,
+    as_floats,
+    check_length,
+    check_marker,
+    check_nonnegative,
+    is_missing,
+    pad_rows,
+    plain,
+    trusted_codes,
+)
+from nbmodels.errors import DataError
+from nbmodels.estimators.latent import LatentClassifier
+
+
+@dataclass(frozen=True)
+class LabelSource:
+    """One kind of label evidence as the estimators hold it before it is padded and packed.
+
+    Attributes:
+        component: the channel.
+        values: ``(N, ...)`` one row an item.
+        fill: row of an item that nothing is known of.
+        pack: from rows to the channel's data.
+    """
+
+    component: Component
+    values: np.ndarray
+    fill: Any
+    pack: Callable[[np.ndarray], Any]
+
+    def padded(self, length: int) -> Any:
+        """The channel's data for ``length`` rows, of which the last say nothing."""
+        return self.pack(pad_rows(self.values, length, self.fill))
+
+
+def coded(component: Component, codes: np.ndarray, n_classes: int) -> LabelSource:
+    """A channel whose data are one code an item, -1 where there is none."""
+    return LabelSource(component, codes, -1, partial(pack_labels, n_observed=n_classes))
+
+
+def _targets(labels: np.ndarray) -> np.ndarray:
+    """Known labels in their own type; numbers stay objects where a missing label was None."""
+    if labels.dtype.kind == "O":
+        labels = pd.Series(labels).infer_objects().to_numpy()
+    kinds = sorted({"str" if isinstance(v, str) else type(v).__name__ for v in labels})
+    if labels.dtype.kind == "O" and len(kinds) > 1:
+        raise DataError(f"y: labels of mixed types {kinds} cannot be sorted; make them all strings")
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+            check_classification_targets(labels)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"y: {error}") from error
+    return labels
+
+
+class NoisyLabelClassifier(LatentClassifier):
+    """Base of the estimators with one noisy label an item."""
+
+    parameters_doc = """
+    noise: ``"full"``, ``"symmetric"`` (one error rate), or a known ``(K, K)`` matrix
+        ``[observed, true]`` whose columns sum to one.
+    noise_alpha: pseudo-labels that are wrong, for each true class, shared out evenly.
+    noise_diagonal: pseudo-labels that are right, for each true class.
+    missing_label: value of y that means "no label"; None where every row has one.
+    """
+
+    attributes_doc = """
+    noise_matrix_: ``(K, K)`` ``[observed, true]``, P(observed | true); columns sum to one.
+    inverse_noise_matrix_: ``(K, K)`` ``[true, observed]``, P(true | observed).
+    """
+
+    def __init__(
+        self,
+        *,
+        noise: Any = "full",
+        noise_alpha: float = 1.0,
+        noise_diagonal: float = 2.0,
+        missing_label: Any = None,
+        **shared: Any,
+    ) -> None:
+        super().__init__(**shared)
+        self.noise = noise
+        self.noise_alpha = noise_alpha
+        self.noise_diagonal = noise_diagonal
+        self.missing_label = missing_label
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for name in ("noise_alpha", "noise_diagonal"):
+            check_nonnegative(name, getattr(self, name))
+        check_marker("missing_label", self.missing_label)
+
+    def _labels(
+        self, y: Any, n_rows: int, trusted: Any = None
+    ) -> tuple[Classes, dict[str, LabelSource]]:
+        """The classes and everything that the labels say, by component."""
+        given = self._given(y, n_rows)
+        missing = self._missing_labels(given)
+        classes = Classes.infer(_targets(given[~missing]), self.classes)
+        codes = classes.encode("y", given, missing)
+        k = len(classes)
+        sources = {"labels": coded(self._channel(k), codes, k)}
+        if trusted is not None:
+            checked = trusted_codes(trusted, classes, n_rows, self.missing_label)
+            sources["trusted"] = coded(TrustedLabels.of(k), checked, k)
+        self._codes = codes
+        self._given_labels = given
+        return classes, sources
+
+    def _given(self, y: Any, n_rows: int) -> np.ndarray:
+        if y is None:
+            raise DataError(
+                f"y: {type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        given = as_array("y", y)
+        if given.ndim == 2:
+            try:
+                given = column_or_1d(given, warn=True)
+            except ValueError as error:
+                raise DataError(f"y: {error}") from error
+        given = as_column("y", given)
+        check_length("y", given, n_rows)
+        return given
+
+    def _missing_labels(self, given: np.ndarray) -> np.ndarray:
+        missing = np.zeros(len(given), bool)
+        if self.missing_label is not None:
+            missing = is_missing(given, self.missing_label)
+        nulls = np.flatnonzero(pd.isna(given) & ~missing)
+        if len(nulls):
+            null = plain(given[nulls[0]])
+            raise DataError(
+                f"y: row {nulls[0]} has no label ({null!r}, NaN or null); if labels are "
+                "missing on purpose, say which value marks them with missing_label"
+            )
+        if given.dtype.kind == "f":
+            infinite = np.flatnonzero(np.isinf(given) & ~missing)
+            if len(infinite):
+                raise DataError(f"y: row {infinite[0]} is infinity (inf); labels must be finite")
+        return missing
+
+    def _channel(self, k: int) -> Component:
+        if isinstance(self.noise, str):
+            if self.noise == "full":
+                return Transition.of(k, alpha=self.noise_alpha, diagonal=self.noise_diagonal)
+            if self.noise == "symmetric":
+                return SymmetricTransition.of(
+                    k, alpha=self.noise_alpha, diagonal=self.noise_diagonal
+                )
+            raise DataError(f"noise: expected 'full', 'symmetric' or a matrix, got {self.noise!r}")
+        rho = as_floats("noise", self.noise)
+        if rho.shape != (k, k) or not (rho >= 0).all() or not np.abs(rho.sum(0) - 1).max() <= 1e-6:
+            raise DataError(
+                f"noise: expected a {k} x {k} matrix [observed, true] of probabilities whose "
+                "columns sum to one"
+            )
+        return FixedTransition(prior=jnp.asarray(rho.T))
+
+    # Read-outs ----------------------------------------------------------------------------------
+
+    @property
+    def noise_matrix_(self) -> np.ndarray:
+        """``(K, K)`` ``[observed, true]``, P(observed | true); columns sum to one."""
+        check_is_fitted(self)
+        with jax.enable_x64(self._double_):
+            values = models.values(self.fit_.model, self.fit_.point)
+            transition = np.asarray(models.transitions(self.fit_.model, values)["labels"], float)
+        return (transition / transition.sum(1, keepdims=True)).T
+
+    @property
+    def inverse_noise_matrix_(self) -> np.ndarray:
+        """``(K, K)`` ``[true, observed]``, P(true | observed); columns sum to one."""
+        joint = self.class_prior_[:, None] * self.noise_matrix_.T
+        return joint / joint.sum(0)
+
+    def corrected_labels(self) -> pd.DataFrame:
+        """The training rows' labels, given and suggested, the most doubtful ranked first.
+
+        Returns:
+            A frame in the rows' own order with columns ``row`` (the index of X where it was a data
+            frame), ``given``, ``suggested``, ``p_wrong`` (probability that the given label is
+            wrong; NaN where none was given) and ``rank`` (1 for the likeliest wrong label).
+        """
+        resp = self.label_posterior_
+        known = self._codes >= 0
+        right = resp[np.arange(len(resp)), np.maximum(self._codes, 0)]
+        p_wrong = np.where(known, 1 - right, np.nan)
+        rank = pd.Series(p_wrong).rank(ascending=False, method="first").astype("Int64")
+        return pd.DataFrame(
+            {
+                "row": np.asarray(self._rows),
+                "given": self._given_labels,
+                "suggested": self.classes_[np.argmax(resp, axis=1)],
+                "p_wrong": p_wrong,
+                "rank": rank,
+            }
+        )
