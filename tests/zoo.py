@@ -59,15 +59,29 @@ class Case(NamedTuple):
     hidden: dict
 
 
+def _codes(component, raw, hidden):
+    return component.pack(np.where(hidden, -1, raw), K)
+
+
+def _cells(component, raw, hidden):
+    return component.pack(raw, hidden if hidden.any() else None)
+
+
+#: How data with holes are packed, where it is not as cells of a matrix.
+PACK = {
+    Transition: _codes,
+    SymmetricTransition: _codes,
+    FixedTransition: _codes,
+    TrustedLabels: _codes,
+    Categorical: lambda component, raw, hidden: component.pack(np.where(hidden, -1, raw)),
+}
+
+
 def pack(component, raw, hidden):
     """Packed data of any component; ``hidden`` cells (or labels) are missing."""
     if raw is None:
         return None
-    if raw.ndim == 1:
-        return component.pack(np.where(hidden, -1, raw), K)
-    if isinstance(component, Categorical):
-        return component.pack(np.where(hidden, -1, raw))
-    return component.pack(raw, hidden if hidden.any() else None)
+    return PACK.get(type(component), _cells)(component, raw, hidden)
 
 
 def _hide(raw, rng, missing):
