@@ -28,6 +28,7 @@ MODELS = [
     ("full", "transition", "symmetric"),
     ("tied", "bernoulli", "fixed"),
     ("transition", "trusted"),
+    ("bernoulli", "transition", "candidates"),
     ("categorical", "multinomial", "gaussian"),
 ]
 
@@ -36,6 +37,8 @@ def log_probability(name, case, values, i, k):
     """log p(what component ``name`` saw of item ``i`` | its class is ``k``), by SciPy."""
     v = {site: np.asarray(x) for site, x in values[name].items()}
     x, seen = case.raw[name][i], ~case.hidden[name][i]
+    if name == "candidates":
+        return 0.0 if x[k] or not seen[k] else -np.inf
     if name in ("transition", "symmetric", "fixed", "trusted"):
         if not seen or x < 0:
             return 0.0

@@ -92,6 +92,7 @@ COVER = [
     (("categorical", "fixed", "trusted"), {"missing": True, "powers": True}),
     (("gaussian", "transition"), {"missing": True, "row_weights": True, "powers": True}),
     (("full", "symmetric"), {"missing": True, "powers": True, "prior": "known"}),
+    (("bernoulli", "candidates"), {"missing": True, "row_weights": True}),
     (("tied", "transition", "trusted"), {"missing": True, "row_weights": True}),
 ]
 

@@ -9,13 +9,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from nbmodels import model as m
-from nbmodels.channels import FixedTransition, SymmetricTransition, Transition, TrustedLabels
+from nbmodels.channels import (
+    Annotators,
+    CandidateSets,
+    FixedTransition,
+    SymmetricTransition,
+    Transition,
+    TrustedLabels,
+)
 from nbmodels.emissions import (
     Bernoulli,
     Categorical,
     DiagonalGaussian,
     FullGaussian,
     Multinomial,
+    Users,
 )
 from nbmodels.priors import FixedProportions, Proportions
 
@@ -28,6 +36,7 @@ EMISSIONS = {
     "gaussian": lambda: DiagonalGaussian.of(3, K, kappa=0.5, shape=2.0, rate=1.0),
     "full": lambda: FullGaussian.of(3, K, kappa=0.5, scale=1.0),
     "tied": lambda: FullGaussian.of(3, K, tied=True, kappa=0.5, scale=1.0),
+    "users": lambda: Users.of(6, K, alpha=1.5),
 }
 CHANNELS = {
     "transition": lambda: Transition.of(K),
@@ -36,6 +45,8 @@ CHANNELS = {
         prior=jnp.array([[0.8, 0.15, 0.05], [0.1, 0.7, 0.2], [0.25, 0.15, 0.6]])
     ),
     "trusted": lambda: TrustedLabels.of(K),
+    "annotators": lambda: Annotators.of(4, K),
+    "candidates": lambda: CandidateSets.of(K),
 }
 PRIORS = {
     "proportions": lambda: Proportions.of(K),
@@ -44,7 +55,7 @@ PRIORS = {
 COMPONENTS = EMISSIONS | CHANNELS | PRIORS
 
 #: Nothing to learn.
-GIVEN = {"fixed", "trusted", "known"}
+GIVEN = {"fixed", "trusted", "candidates", "known"}
 #: Their classes are named from outside, so that renaming a class means nothing to them.
 NAMED = GIVEN | {"symmetric"}
 
@@ -67,12 +78,19 @@ def _cells(component, raw, hidden):
     return component.pack(raw, hidden if hidden.any() else None)
 
 
+def _counts(component, raw, hidden):
+    return component.pack(np.where(hidden, 0, raw))
+
+
 #: How data with holes are packed, where it is not as cells of a matrix.
 PACK = {
     Transition: _codes,
     SymmetricTransition: _codes,
     FixedTransition: _codes,
     TrustedLabels: _codes,
+    Annotators: _counts,
+    Users: _counts,
+    CandidateSets: lambda component, raw, hidden: component.pack(np.where(hidden, True, raw)),
     Categorical: lambda component, raw, hidden: component.pack(np.where(hidden, -1, raw)),
 }
 

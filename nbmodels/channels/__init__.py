@@ -1,8 +1,10 @@
 """Channels: what labels say about the true class. One file a kind of label evidence."""
 
+from nbmodels.channels.annotators import Annotators
+from nbmodels.channels.candidates import CandidateSets
 from nbmodels.channels.fixed import FixedTransition
 from nbmodels.channels.symmetric import SymmetricTransition
 from nbmodels.channels.transition import Transition
 from nbmodels.channels.trusted import TrustedLabels
 
-__all__ = ["FixedTransition", "SymmetricTransition", "Transition", "TrustedLabels"]
+__all__ = ["Annotators", "CandidateSets", "FixedTransition", "SymmetricTransition", "Transition", "TrustedLabels"]

@@ -1,0 +1,117 @@
+"""Labels from several annotators, each with a transition of their own (Dawid and Skene 1979)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from scipy import sparse
+
+from inference.products import Matrix, matrix
+from nbmodels.channels.transition import discount
+from nbmodels.component import Component, Evidence, product_evidence
+from nbmodels.families import Dirichlet, Rule
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Annotators(Component):
+    """``label ~ Categorical(transition[annotator, y])``, one transition an annotator.
+
+    The problem of Dawid and Skene (1979, section 2): any number of votes an item, also none, also
+    several by the same annotator. A vote is one entry of a sparse matrix of counts, so that
+    evidence and statistics are the same two products as those of words.
+
+    Attributes:
+        prior: Dirichlet of shape ``(annotators, observed, K)``, normalised along axis 1.
+    """
+
+    prior: Dirichlet
+
+    @classmethod
+    def of(
+        cls,
+        n_annotators: int,
+        n_classes: int,
+        n_observed: int | None = None,
+        alpha: float = 1.0,
+        diagonal: float = 2.0,
+    ) -> Annotators:
+        """Prior by pseudo-votes of each class: ``alpha`` wrong, shared out, ``diagonal`` right."""
+        n_observed = n_classes if n_observed is None else n_observed
+        one = np.full((n_observed, n_classes), 1.0 + alpha / max(n_observed - 1, 1))
+        np.fill_diagonal(one, 1.0 + diagonal)
+        return cls.sharing(n_annotators, one)
+
+    @classmethod
+    def sharing(cls, n_annotators: int, concentration: Any) -> Annotators:
+        """One ``(observed, K)`` prior for all annotators."""
+        one = jnp.asarray(concentration)
+        return cls(prior=Dirichlet(jnp.broadcast_to(one, (n_annotators, *one.shape)), axis=1))
+
+    @staticmethod
+    def pack(votes: Any) -> Matrix:
+        """Args: votes: ``(N, annotators, observed)`` counts, or ``(N, annotators * observed)``
+        where sparse.
+        """
+        if sparse.issparse(votes):
+            return matrix(votes)
+        votes = np.asarray(votes)
+        return matrix(sparse.csr_array(votes.reshape(len(votes), -1)))
+
+    def evidence(self, natural: Array, data: Matrix) -> Evidence:
+        return product_evidence(data, natural.reshape(-1, natural.shape[-1]))
+
+    def stats(self, natural: Any, resp: Array, data: Matrix, key: Array | None = None) -> Array:
+        return data.transpose_times(resp).reshape(self.prior.concentration.shape)
+
+    def transition(self, values: dict[str, Any]) -> Array:
+        """``(K, observed)`` of an annotator taken at random."""
+        return jnp.mean(values["transitions"], 0)
+
+    def anchor(self, data: Matrix) -> Array:
+        """Shares of the votes."""
+        n_annotators, n_observed, n_classes = self.prior.concentration.shape
+        which = jnp.tile(jnp.eye(n_observed, n_classes), (n_annotators, 1))
+        votes = data.times(which)
+        return votes / jnp.maximum(jnp.sum(votes, 1, keepdims=True), 1)
+
+    def start(self, resp: Array, data: Matrix, rule: Rule) -> Dirichlet:
+        return super().start(discount(resp), data, rule)
+
+    def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
+        return replace(q, concentration=q.concentration[..., order])
+
+    def values(self, natural: Array) -> dict[str, Array]:
+        return {"transitions": jnp.swapaxes(jnp.exp(natural), 1, 2)}
+
+    def sites(self, name: str) -> dict[str, Any]:
+        import numpyro
+        from numpyro import distributions as dist
+
+        rows = dist.Dirichlet(jnp.swapaxes(self.prior.concentration, 1, 2)).to_event(2)
+        return {"transitions": numpyro.sample(f"{name}_transitions", rows)}
+
+    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Matrix) -> None:
+        import numpyro
+
+        n_annotators, n_observed, _ = self.prior.concentration.shape
+        votes = data.to_dense().reshape(-1, n_annotators, n_observed)
+        of_class = jnp.swapaxes(values["transitions"], 0, 1)[y]
+        # a vote that nobody cast must not meet the logarithm of zero
+        logs = jnp.where(votes > 0, jnp.log(jnp.where(votes > 0, of_class, 1)), 0)
+        numpyro.factor(name, (votes * logs).sum((-2, -1)))
+
+    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
+        """One vote of every annotator on every item, as counts."""
+        transitions = values["transitions"]
+        logs = jnp.log(transitions)[:, y]
+        votes = jax.random.categorical(key, logs).T
+        return jax.nn.one_hot(votes, transitions.shape[2])
+
+    def dims(self) -> dict[str, list[str]]:
+        return {"transitions": ["annotator", "true_class", "observed_class"]}

@@ -1,0 +1,82 @@
+"""Sets of candidates: classes that an item may belong to, all others being ruled out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from nbmodels.component import Evidence, Given
+from nbmodels.errors import DataError
+from nbmodels.families import Rule
+
+#: Weight of a single candidate, which is certain, against a noisy label in the first guess.
+_CERTAIN = 1e6
+
+
+def pack_candidates(possible: Any) -> Array:
+    """Data of :class:`CandidateSets`: ``(N, K)`` booleans.
+
+    Args:
+        possible: ``(N, K)`` true where the item may be of the class; a row of true values says
+            nothing, one true value is a positive label, one false value a negative one.
+
+    Raises:
+        DataError: an item for which no class is left.
+    """
+    table = np.asarray(possible, bool)
+    empty = np.flatnonzero(~table.any(1))
+    if len(empty):
+        raise DataError(f"possible: row {empty[0]} excludes every class; leave at least one")
+    return jnp.asarray(table)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class CandidateSets(Given):
+    """Rules out every class but the item's candidates (Chen 2019, section 3.1).
+
+    Positive labels, negative labels and anything between: what is possible is as likely as it was,
+    what is excluded has probability zero.
+
+    Attributes:
+        prior: ``(K,)`` zeros; there is nothing to learn, only K to know.
+    """
+
+    @classmethod
+    def of(cls, n_classes: int) -> Self:
+        return cls(prior=jnp.zeros(n_classes))
+
+    pack = staticmethod(pack_candidates)
+
+    def possible(self, data: Array) -> Array:
+        """``(N, K)`` booleans."""
+        return data
+
+    def natural(self, q: Array, rule: Rule, key: Array | None = None) -> Array:
+        return q
+
+    def evidence(self, natural: Array, data: Array) -> Evidence:
+        table = jnp.where(self.possible(data), natural, -jnp.inf)
+        return Evidence(table, jnp.zeros((1,), natural.dtype))
+
+    def anchor(self, data: Array) -> Array:
+        possible = self.possible(data)
+        size = jnp.sum(possible, 1, keepdims=True)
+        weight = jnp.where(size == 1, _CERTAIN, jnp.where(size < possible.shape[1], 1 / size, 0))
+        return weight * possible
+
+    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
+        import numpyro
+
+        possible = self.possible(data)
+        numpyro.factor(name, jnp.where(possible[jnp.arange(len(possible)), y], 0.0, -jnp.inf))
+
+    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
+        """The true class, and each other one with probability one half."""
+        k = self.prior.shape[0]
+        return jax.random.bernoulli(key, 0.5, (len(y), k)) | (y[:, None] == jnp.arange(k))
