@@ -29,6 +29,8 @@ from nbmodels.families import RULES, Dirichlet
 N = 12
 LEARNED = [name for name in COMPONENTS if name not in GIVEN]
 FEATURES = [name for name in COMPONENTS if name not in {*CHANNELS, *PRIORS}]
+#: What is not there is no hole in them: a vote not cast, an edge not seen, a class not excluded.
+WHOLE = {"users", "annotators", "candidates"}
 GARBAGE = {"bernoulli": 1, "multinomial": 50, "categorical": 1, "transition": 2, "symmetric": 2}
 
 
@@ -91,8 +93,7 @@ def test_rows_of_weight_zero_are_inert(name, missing):
     close(s.stats(s.data, s.resp), s.stats(longer, jnp.concatenate([s.resp, jnp.zeros((3, K))])))
 
 
-# what is unknown of a set of candidates is possible, and nothing else marks it
-@pytest.mark.parametrize("name", [n for n in (*FEATURES, *CHANNELS) if n != "candidates"])
+@pytest.mark.parametrize("name", [*FEATURES, *CHANNELS])
 def test_missing_cells_may_hold_anything(name):
     s = subject(name, True)
     integer = name == "categorical" or name in CHANNELS
@@ -197,6 +198,8 @@ def test_what_is_simulated_can_be_packed(name):
     if name == "candidates":
         informative = s.raw & ~s.raw.all(1, keepdims=True)
         assert ((np.asarray(anchor) > 0) == informative).all()
+    elif name == "annotators":
+        np.testing.assert_allclose(anchor, s.raw.mean(1))
     elif anchor is not None:
         labels = s.raw[s.raw >= 0]
         assert (np.argmax(np.asarray(anchor)[s.raw >= 0], 1) == labels).all()

@@ -90,7 +90,7 @@ PACK = {
     TrustedLabels: _codes,
     Annotators: _counts,
     Users: _counts,
-    CandidateSets: lambda component, raw, hidden: component.pack(np.where(hidden, True, raw)),
+    CandidateSets: lambda component, raw, hidden: component.pack(np.where(hidden, True, raw), K),
     Categorical: lambda component, raw, hidden: component.pack(np.where(hidden, -1, raw)),
 }
 

@@ -7,4 +7,11 @@ from nbmodels.channels.symmetric import SymmetricTransition
 from nbmodels.channels.transition import Transition
 from nbmodels.channels.trusted import TrustedLabels
 
-__all__ = ["Annotators", "CandidateSets", "FixedTransition", "SymmetricTransition", "Transition", "TrustedLabels"]
+__all__ = [
+    "Annotators",
+    "CandidateSets",
+    "FixedTransition",
+    "SymmetricTransition",
+    "Transition",
+    "TrustedLabels",
+]

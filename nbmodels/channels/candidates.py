@@ -18,7 +18,7 @@ from nbmodels.families import Rule
 _CERTAIN = 1e6
 
 
-def pack_candidates(possible: Any) -> Array:
+def pack_candidates(possible: Any, n_classes: int, /) -> Array:
     """Data of :class:`CandidateSets`: ``(N, K)`` booleans.
 
     Args:
@@ -26,9 +26,11 @@ def pack_candidates(possible: Any) -> Array:
             nothing, one true value is a positive label, one false value a negative one.
 
     Raises:
-        DataError: an item for which no class is left.
+        DataError: not ``(N, K)``, or an item for which no class is left.
     """
     table = np.asarray(possible, bool)
+    if table.ndim != 2 or table.shape[1] != n_classes:
+        raise DataError(f"possible: expected a column a class, {n_classes}; got {table.shape}")
     empty = np.flatnonzero(~table.any(1))
     if len(empty):
         raise DataError(f"possible: row {empty[0]} excludes every class; leave at least one")
