@@ -22,6 +22,7 @@ MODELS = {
     "holes": (("full", "transition"), {"missing": True, "powers": True}),
     "shared": (("tied", "bernoulli", "transition"), {"missing": True, "row_weights": True}),
     "labels only": (("transition", "trusted"), {}),
+    "crowd": (("users", "annotators"), {"missing": True, "row_weights": True}),
 }
 rules = pytest.mark.parametrize("rule", RULES)
 #: Compiled in the quick run: every rule of the first, every model once.
@@ -32,6 +33,7 @@ QUICK = {("words", rule) for rule in RULES} | {
     ("holes", "vb"),
     ("shared", "map"),
     ("labels only", "ml"),
+    ("crowd", "vb"),
 }
 
 

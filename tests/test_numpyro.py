@@ -94,6 +94,7 @@ COVER = [
     (("full", "symmetric"), {"missing": True, "powers": True, "prior": "known"}),
     (("bernoulli", "candidates"), {"missing": True, "row_weights": True}),
     (("tied", "transition", "trusted"), {"missing": True, "row_weights": True}),
+    (("users", "annotators"), {"missing": True, "row_weights": True, "powers": True}),
 ]
 
 

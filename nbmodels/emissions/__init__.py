@@ -5,5 +5,6 @@ from nbmodels.emissions.categorical import Categorical
 from nbmodels.emissions.gaussian import DiagonalGaussian
 from nbmodels.emissions.gaussian_full import FullGaussian
 from nbmodels.emissions.multinomial import Multinomial
+from nbmodels.emissions.users import Users
 
-__all__ = ["Bernoulli", "Categorical", "DiagonalGaussian", "FullGaussian", "Multinomial"]
+__all__ = ["Bernoulli", "Categorical", "DiagonalGaussian", "FullGaussian", "Multinomial", "Users"]

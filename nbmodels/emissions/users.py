@@ -1,0 +1,83 @@
+"""A user-item graph: items are known by the users who touch them (Maystre 2021)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from scipy import sparse
+
+from inference.products import Matrix, matrix
+from nbmodels.component import Component, Evidence, product_evidence
+from nbmodels.families import Dirichlet
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Users(Component):
+    """Each edge has a factor ``u[user, y_item]``, ``u[user] ~ Dirichlet`` (Maystre 2021, eq. (1)).
+
+    A user's proportions say how their interactions are shared among the classes. The model is one
+    of factors, not of how edges come about: an item without users gets no evidence, a user without
+    items keeps the prior.
+
+    Attributes:
+        prior: Dirichlet of shape ``(users, K)``, normalised along axis 1.
+    """
+
+    prior: Dirichlet
+
+    @classmethod
+    def of(cls, n_users: int, n_classes: int, alpha: Any = 1.0) -> Users:
+        """Prior by its concentration, as in the paper.
+
+        Args:
+            alpha: one number, or an array that broadcasts to ``(users, K)``.
+        """
+        shape = (n_users, n_classes)
+        concentration = jnp.broadcast_to(jnp.asarray(alpha, jnp.zeros(()).dtype), shape)
+        return cls(prior=Dirichlet(concentration, axis=1))
+
+    @staticmethod
+    def pack(edges: Any) -> Matrix:
+        """Args: edges: ``(N, users)`` numbers of edges, dense or sparse."""
+        return matrix(sparse.csr_array(edges))
+
+    def evidence(self, natural: Array, data: Matrix) -> Evidence:
+        return product_evidence(data, natural)
+
+    def stats(self, natural: Any, resp: Array, data: Matrix, key: Array | None = None) -> Array:
+        return data.transpose_times(resp)
+
+    def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
+        return replace(q, concentration=q.concentration[:, order])
+
+    def values(self, natural: Array) -> dict[str, Array]:
+        return {"u": jnp.exp(natural)}
+
+    def sites(self, name: str) -> dict[str, Any]:
+        import numpyro
+        from numpyro import distributions as dist
+
+        users = dist.Dirichlet(self.prior.concentration).to_event(1)
+        return {"u": numpyro.sample(f"{name}_u", users)}
+
+    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Matrix) -> None:
+        import numpyro
+
+        edges = data.to_dense()
+        of_class = values["u"].T[y]
+        logs = jnp.where(edges > 0, jnp.log(jnp.where(edges > 0, of_class, 1)), 0)
+        numpyro.factor(name, (edges * logs).sum(-1))
+
+    def simulate(self, key: Array, values: dict[str, Array], y: Array, degree: int = 3) -> Array:
+        """``degree`` users for each item, drawn by how much of them is of its class."""
+        logs = jnp.log(values["u"]).T[y]
+        users = jax.random.categorical(key, logs[None], shape=(degree, len(y)))
+        return jax.vmap(lambda u: jnp.bincount(u, length=logs.shape[1]), 1)(users)
+
+    def dims(self) -> dict[str, list[str]]:
+        return {"u": ["user", "true_class"]}
