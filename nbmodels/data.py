@@ -134,8 +134,16 @@ class Classes:
     def __len__(self) -> int:
         return len(self.names)
 
-    def encode(self, name: str, y: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    def encode(
+        self, name: str, y: np.ndarray, missing: np.ndarray, rows: np.ndarray | None = None
+    ) -> np.ndarray:
         """``(N,)`` codes, -1 where missing.
+
+        Args:
+            name: of the argument, for messages.
+            y: ``(N,)`` labels.
+            missing: ``(N,)`` where there is none.
+            rows: ``(N,)`` rows that the labels belong to; their own positions by default.
 
         Raises:
             DataError: a label outside the classes, with its row.
@@ -144,9 +152,10 @@ class Classes:
         codes[~missing] = self._index.get_indexer(pd.Index(y[~missing]))
         bad = np.flatnonzero((codes < 0) & ~missing)
         if len(bad):
+            row = bad[0] if rows is None else rows[bad[0]]
             known = ", ".join(map(str, self.names[:12])) + (", ..." if len(self) > 12 else "")
             raise DataError(
-                f"{name}: row {bad[0]} has the label {plain(y[bad[0]])!r}, which is not among the "
+                f"{name}: row {row} has the label {plain(y[bad[0]])!r}, which is not among the "
                 f"{len(self)} classes ({known})"
             )
         return codes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -24,6 +25,7 @@ from nbmodels.data import (
 )
 from nbmodels.encoders import Block, Encoder, check_columns, check_missing
 from nbmodels.estimators.labels import LabelSource, NoisyLabelClassifier
+from nbmodels.estimators.latent import LatentClassifier
 from nbmodels.families import Rule
 from nbmodels.model import PRIOR, Data
 
@@ -48,7 +50,7 @@ def _class_posterior(model: Any, params: Any, data: Data, rule: Rule) -> Any:
     return models.posterior(model, models.natural(model, params, rule), data)
 
 
-class NoisyClassifier(NoisyLabelClassifier):
+class TableClassifier(LatentClassifier):
     """Base of the estimators of a table; subclasses say how X becomes blocks of columns."""
 
     parameters_doc = """
@@ -80,27 +82,18 @@ class NoisyClassifier(NoisyLabelClassifier):
 
     # Fitting ------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> Self:
-        """Fit the model to features and noisy labels.
-
-        Args:
-            X: ``(N, d)`` features.
-            y: ``(N,)`` given labels, of any type; ``missing_label`` where there is none.
-            sample_weight: ``(N,)`` row weights, 0 or more.
-            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping row -> label.
-
-        Raises:
-            DataError: bad input, naming the argument and the row.
-
-        Warns:
-            IdentifiabilityWarning: the noise matrix is not diagonally dominant.
-            NotConvergedWarning: the iteration did not converge.
-        """
+    def _fit(
+        self,
+        X: Any,
+        sample_weight: Any,
+        read: Callable[[int], tuple[Classes, dict[str, LabelSource]]],
+    ) -> Self:
+        """Fit the model; ``read`` takes the number of rows to the classes and the labels."""
         self._check_parameters()
         block = self._block(X, reset=True)
         n_rows = block.x.shape[0]
         # classes first: their names are what everything else is checked against
-        classes, labels = self._labels(y, n_rows, trusted)
+        classes, labels = read(n_rows)
         weights = check_weights(sample_weight, n_rows)
         check_missing(block, self.missing_values is not None)
         check_columns(block)
@@ -192,3 +185,25 @@ class NoisyClassifier(NoisyLabelClassifier):
             pd.isna(self.missing_values)
         )
         return tags
+
+
+class NoisyClassifier(NoisyLabelClassifier, TableClassifier):
+    """Base of the estimators of a table with one noisy label an item."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> Self:
+        """Fit the model to features and noisy labels.
+
+        Args:
+            X: ``(N, d)`` features.
+            y: ``(N,)`` given labels, of any type; ``missing_label`` where there is none.
+            sample_weight: ``(N,)`` row weights, 0 or more.
+            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping row -> label.
+
+        Raises:
+            DataError: bad input, naming the argument and the row.
+
+        Warns:
+            IdentifiabilityWarning: the noise matrix is not diagonally dominant.
+            NotConvergedWarning: the iteration did not converge.
+        """
+        return self._fit(X, sample_weight, lambda n_rows: self._labels(y, n_rows, trusted))

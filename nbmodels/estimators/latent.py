@@ -20,7 +20,7 @@ from nbmodels.component import Component
 from nbmodels.data import Classes, as_floats, check_nonnegative
 from nbmodels.errors import DataError
 from nbmodels.families import RULES
-from nbmodels.fit import fit
+from nbmodels.fit import Fit, fit
 from nbmodels.model import PRIOR, Data
 from nbmodels.priors import FixedProportions, Proportions
 
@@ -180,6 +180,12 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
                 report=report,
                 start=start,
             )
+        self._keep(fitted, data, classes, n_rows, log_jacobian)
+
+    def _keep(
+        self, fitted: Fit, data: Data, classes: Classes, n_rows: int, log_jacobian: Any = 0.0
+    ) -> None:
+        """Set the attributes of all fits; arguments as in :meth:`_solve`."""
         jacobian = np.broadcast_to(np.asarray(log_jacobian, float), (n_rows,))
         shift = float(np.sum(np.asarray(data.weights)[:n_rows] * jacobian))
         self.fit_ = replace(
