@@ -143,8 +143,12 @@ def test_a_class_with_one_row(kind):
 @two_kinds
 def test_a_class_never_observed(kind):
     x = features(kind)
-    e = sound(make(kind, classes=[0, 1, 2, 3]).fit(x, labels()), x)
-    assert e.class_prior_[3] < 0.2
+    with warnings.catch_warnings():
+        # items given to a class that nobody was labelled as are labelled as another
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        e = sound(make(kind, classes=[0, 1, 2, 3]).fit(x, labels()), x)
+    # it may split a class of the 24 rows, and is said to, but takes none over
+    assert e.class_prior_[3] < 1 / K
     assert (e.predict(x) == truth(N)).mean() > 0.7
 
 
