@@ -11,11 +11,13 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "DawidSkene": "nbmodels.estimators",
     "NoisyBernoulliNB": "nbmodels.estimators",
     "NoisyCategoricalNB": "nbmodels.estimators",
     "NoisyGaussianNB": "nbmodels.estimators",
     "NoisyMixedNB": "nbmodels.estimators",
     "NoisyMultinomialNB": "nbmodels.estimators",
+    "PartialLabelNB": "nbmodels.estimators",
     "DataError": "nbmodels.errors",
     "IdentifiabilityWarning": "nbmodels.errors",
     "NbmodelsWarning": "nbmodels.errors",

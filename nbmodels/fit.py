@@ -136,11 +136,14 @@ def _finish(
     return resp, lik + models.base_measure(model, data), constant.value, transitions
 
 
+_objective = jax.jit(models.objective, static_argnames="rule")
+
+
 def evaluate(model: Model, params: Any, data: Data, *, rule: Rule = "map") -> Fit:
     """Given parameters, such as those of a closed form, as a fit of which nothing was iterated."""
     resp, lik, *_ = _finish(model, params, data, rule)
     to_host = partial(jax.tree.map, np.asarray)
-    objective = float(models.objective(model, params, data, rule))
+    objective = float(_objective(model, params, data, rule))
     return Fit(
         model=to_host(model),
         params=to_host(params),
@@ -149,7 +152,7 @@ def evaluate(model: Model, params: Any, data: Data, *, rule: Rule = "map") -> Fi
         log_likelihood=np.asarray(lik),
         objective=objective,
         trace=np.array([objective]),
-        n_iter=0,
+        n_iter=1,
         n_evaluations=1,
         status=Status.CONVERGED,
         restarts=(objective,),

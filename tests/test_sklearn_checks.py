@@ -9,6 +9,7 @@ from nbmodels import (
     NoisyGaussianNB,
     NoisyMixedNB,
     NoisyMultinomialNB,
+    PartialLabelNB,
 )
 
 # the default of NoisyBernoulliNB refuses data that are not binary, as most of these are
@@ -19,6 +20,8 @@ OTHERS = [
     NoisyMixedNB(),
     NoisyGaussianNB(covariance="full"),
     NoisyGaussianNB(covariance="tied"),
+    PartialLabelNB(),
+    PartialLabelNB(estimator="L2"),
 ]
 
 

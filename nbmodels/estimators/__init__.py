@@ -1,5 +1,6 @@
 """The scikit-learn face."""
 
+from nbmodels.estimators.annotators import DawidSkene
 from nbmodels.estimators.naive_bayes import (
     NoisyBernoulliNB,
     NoisyCategoricalNB,
@@ -7,11 +8,14 @@ from nbmodels.estimators.naive_bayes import (
     NoisyMixedNB,
     NoisyMultinomialNB,
 )
+from nbmodels.estimators.partial import PartialLabelNB
 
 __all__ = [
+    "DawidSkene",
     "NoisyBernoulliNB",
     "NoisyCategoricalNB",
     "NoisyGaussianNB",
     "NoisyMixedNB",
     "NoisyMultinomialNB",
+    "PartialLabelNB",
 ]

@@ -62,7 +62,7 @@ def coded(component: Component, codes: np.ndarray, n_classes: int) -> LabelSourc
     return LabelSource(component, codes, -1, partial(pack_labels, n_observed=n_classes))
 
 
-def _targets(labels: np.ndarray) -> np.ndarray:
+def known_labels(labels: np.ndarray) -> np.ndarray:
     """Known labels in their own type; numbers stay objects where a missing label was None."""
     if labels.dtype.kind == "O":
         labels = pd.Series(labels).infer_objects().to_numpy()
@@ -121,7 +121,7 @@ class NoisyLabelClassifier(LatentClassifier):
         """The classes and everything that the labels say, by component."""
         given = self._given(y, n_rows)
         missing = self._missing_labels(given)
-        classes = Classes.infer(_targets(given[~missing]), self.classes)
+        classes = Classes.infer(known_labels(given[~missing]), self.classes)
         codes = classes.encode("y", given, missing)
         k = len(classes)
         sources = {"labels": coded(self._channel(k), codes, k)}
