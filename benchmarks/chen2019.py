@@ -2,11 +2,13 @@
 
 The paper prints no table, only curves of accuracy by class, and says in its text which method is
 ahead on average; those sentences are checked on the mean over the classes. It does not say how it
-estimates P(C_i); here the class shares have the same weights as the words. Reuters here are its eight largest single-label topics (the
-paper has ten). Documents are cut into lower-case words, rare and very common ones left out, which
-the paper does not describe. NB, L1, L2 and L* are the closed forms with ``t = 2``; EM sums over the
-classes that are not excluded. All are smoothed by ``--alpha`` pseudo-counts; the paper has none,
-and without it one unseen word decides. Brackets hold the standard error over ``--repeats`` splits.
+estimates P(C_i); here the class shares have the same weights as the words.
+
+Reuters here are its eight largest single-label topics (the paper has ten). Documents are cut into
+lower-case words, rare and very common ones left out, which the paper does not describe. NB, L1, L2
+and L* are the closed forms with ``t = 2``; EM sums over the classes that are not excluded. All are
+smoothed by ``--alpha`` pseudo-counts; the paper has none, and without it one unseen word decides.
+Brackets hold the standard error over ``--repeats`` splits.
 """
 
 import argparse

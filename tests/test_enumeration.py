@@ -29,6 +29,8 @@ MODELS = [
     ("tied", "bernoulli", "fixed"),
     ("transition", "trusted"),
     ("bernoulli", "transition", "candidates"),
+    ("student", "transition"),
+    ("student_full", "student_tied", "fixed"),
     ("categorical", "multinomial", "gaussian"),
 ]
 
@@ -61,9 +63,14 @@ def log_probability(name, case, values, i, k):
         )
     if name == "gaussian":
         return stats.norm.logpdf(x[seen], v["mu"][k][seen], v["variance"][k][seen] ** 0.5).sum()
-    covariance = v["covariance"][0 if name == "tied" else k][np.ix_(seen, seen)]
     if not seen.any():
         return 0.0
+    which = 0 if name in ("tied", "student_tied") else k
+    covariance = np.diag(v["variance"][k]) if name == "student" else v["covariance"][which]
+    covariance = covariance[np.ix_(seen, seen)]
+    if name.startswith("student"):
+        dof = case.model[name].dof
+        return stats.multivariate_t.logpdf(x[seen], v["mu"][k][seen], covariance, dof)
     return stats.multivariate_normal.logpdf(x[seen], v["mu"][k][seen], covariance)
 
 

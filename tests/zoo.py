@@ -21,7 +21,9 @@ from nbmodels.emissions import (
     Bernoulli,
     Categorical,
     DiagonalGaussian,
+    DiagonalStudent,
     FullGaussian,
+    FullStudent,
     Multinomial,
     Users,
 )
@@ -36,6 +38,9 @@ EMISSIONS = {
     "gaussian": lambda: DiagonalGaussian.of(3, K, kappa=0.5, shape=2.0, rate=1.0),
     "full": lambda: FullGaussian.of(3, K, kappa=0.5, scale=1.0),
     "tied": lambda: FullGaussian.of(3, K, tied=True, kappa=0.5, scale=1.0),
+    "student": lambda: DiagonalStudent.of(3, K, kappa=0.5, shape=2.0, rate=1.0),
+    "student_full": lambda: FullStudent.of(3, K, kappa=0.5, scale=1.0),
+    "student_tied": lambda: FullStudent.of(3, K, tied=True, kappa=0.5, scale=1.0),
     "users": lambda: Users.of(6, K, alpha=1.5),
 }
 CHANNELS = {

@@ -5,6 +5,16 @@ from nbmodels.emissions.categorical import Categorical
 from nbmodels.emissions.gaussian import DiagonalGaussian
 from nbmodels.emissions.gaussian_full import FullGaussian
 from nbmodels.emissions.multinomial import Multinomial
+from nbmodels.emissions.student import DiagonalStudent, FullStudent
 from nbmodels.emissions.users import Users
 
-__all__ = ["Bernoulli", "Categorical", "DiagonalGaussian", "FullGaussian", "Multinomial", "Users"]
+__all__ = [
+    "Bernoulli",
+    "Categorical",
+    "DiagonalGaussian",
+    "DiagonalStudent",
+    "FullGaussian",
+    "FullStudent",
+    "Multinomial",
+    "Users",
+]

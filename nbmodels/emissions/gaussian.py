@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +28,33 @@ def pack_reals(x: Any, missing: Any = None) -> Cells:
     floating = jnp.zeros(()).dtype
     hidden = None if missing is None else Dense(jnp.asarray(missing, floating))
     return Cells(Dense(jnp.asarray(without(x, missing), floating)), hidden)
+
+
+class Distances(NamedTuple):
+    """What a density of elliptical shape reads of each item and class.
+
+    Attributes:
+        square: ``(N, K)`` (expected) squared distance from the mean, in units of the covariance.
+        log_det: ``(N or 1, K)`` (expected) log-determinant of the observed cells' precision.
+        size: ``(N or 1,)`` number of observed cells.
+    """
+
+    square: Array
+    log_det: Array
+    size: Array
+
+
+def normal_evidence(at: Distances) -> Evidence:
+    """Log-density of a normal distribution."""
+    return centred((at.log_det - at.size[:, None] * _LOG_2PI - at.square) / 2)
+
+
+def count_cells(resp: Array, data: Cells) -> Array:
+    """``(K, d)`` items in each class whose cell is observed."""
+    count = jnp.broadcast_to(jnp.sum(resp, 0)[:, None], (resp.shape[1], data.x.shape[1]))
+    if data.missing is None:
+        return count
+    return jnp.maximum(count - data.missing.transpose_times(resp).T, 0)
 
 
 @jax.tree_util.register_dataclass
@@ -58,25 +85,34 @@ class DiagonalGaussian(Component):
 
     pack = staticmethod(pack_reals)
 
-    def evidence(self, natural: Scalars, data: Cells) -> Evidence:
+    def distances(self, natural: Scalars, data: Cells) -> Distances:
+        """Of the observed cells."""
         x = data.x.to_dense()
-        seen = None if data.missing is None else 1 - data.missing.to_dense()
+        if data.missing is None:
 
-        def of_class(n: Scalars) -> Array:
-            terms = n.log_precision - _LOG_2PI - n.spread - n.precision * jnp.square(x - n.mean)
-            return jnp.sum(terms if seen is None else terms * seen, 1) / 2
+            def square(n: Scalars) -> Array:
+                return jnp.sum(n.precision * jnp.square(x - n.mean) + n.spread, 1)
 
-        return centred(jax.vmap(of_class)(natural).T)
+            log_det = jnp.sum(natural.log_precision, 1)[None, :]
+            return Distances(jax.vmap(square)(natural).T, log_det, jnp.full((1,), x.shape[1]))
+        seen = 1 - data.missing.to_dense()
+
+        def of_class(n: Scalars) -> tuple[Array, Array]:
+            square = n.precision * jnp.square(x - n.mean) + n.spread
+            return jnp.sum(square * seen, 1), seen @ n.log_precision
+
+        squares, log_det = jax.vmap(of_class)(natural)
+        return Distances(squares.T, log_det.T, jnp.sum(seen, 1))
+
+    def evidence(self, natural: Scalars, data: Cells) -> Evidence:
+        return normal_evidence(self.distances(natural, data))
 
     def stats(
         self, natural: Any, resp: Array, data: Cells, key: Array | None = None
     ) -> tuple[Array, Array, Array]:
         first = data.x.transpose_times(resp).T
         second = Dense(jnp.square(data.x.to_dense())).transpose_times(resp).T
-        count = jnp.broadcast_to(jnp.sum(resp, 0)[:, None], first.shape)
-        if data.missing is not None:
-            count = jnp.maximum(count - data.missing.transpose_times(resp).T, 0)
-        return count, first, second
+        return count_cells(resp, data), first, second
 
     def relabel(self, q: NormalInverseGamma, order: Array) -> NormalInverseGamma:
         return jax.tree.map(lambda leaf: leaf[order], q)

@@ -12,8 +12,9 @@ from jax import Array
 
 from inference.products import Dense
 from inference.triangular import factor, log_diagonal
-from nbmodels.component import Component, Evidence, centred
+from nbmodels.component import Component, Evidence
 from nbmodels.emissions.cells import observed_cells, without
+from nbmodels.emissions.gaussian import Distances, normal_evidence
 from nbmodels.families import Matrices, NormalInverseWishart
 
 _LOG_2PI = float(np.log(2 * np.pi))
@@ -96,7 +97,8 @@ class FullGaussian(Component):
         rows = np.flatnonzero(np.any(missing, 1))
         return Rows(clean, Dense(jnp.asarray(missing, floating)), jnp.asarray(rows, jnp.int32))
 
-    def evidence(self, natural: Matrices, data: Rows) -> Evidence:
+    def distances(self, natural: Matrices, data: Rows) -> Distances:
+        """Of the observed cells."""
         x, n_classes, d = data.x.to_dense(), *natural.mean.shape
         whiten = jnp.broadcast_to(natural.whiten, (n_classes, d, d))
 
@@ -107,57 +109,76 @@ class FullGaussian(Component):
             centre = (natural.mean[some][:, None, :] @ root).reshape(1, -1)
             gap = (data.x.times(flat) - centre).reshape(len(x), -1, d)
             squares.append(jnp.sum(jnp.square(gap), -1))
-        constant = natural.log_det - d * _LOG_2PI - natural.spread
-        table = (constant - jnp.concatenate(squares, 1)) / 2
-        if data.incomplete is not None:
-            table = table.at[data.incomplete].set(self._marginal(natural, data)[0])
-        return centred(table)
+        square = jnp.concatenate(squares, 1) + natural.spread
+        log_det = jnp.broadcast_to(natural.log_det, (1, n_classes))
+        if data.missing is None:
+            return Distances(square, log_det, jnp.full((1,), d))
+        part, part_log_det, *_ = self._marginal(natural, data)
+        log_det = jnp.broadcast_to(log_det, square.shape).at[data.incomplete].set(part_log_det)
+        size = d - jnp.sum(data.missing.to_dense(), 1)
+        return Distances(square.at[data.incomplete].set(part), log_det, size)
 
-    def _marginal(self, natural: Matrices, data: Rows) -> tuple[Array, Array, Array]:
-        """For incomplete rows: log-evidence, and mean and covariance of the row given what is seen.
+    def evidence(self, natural: Matrices, data: Rows) -> Evidence:
+        return normal_evidence(self.distances(natural, data))
 
-        Shapes ``(n, K)``, ``(n, K, d)``, ``(n, K, d, d)``.
+    def _marginal(self, natural: Matrices, data: Rows) -> tuple[Array, Array, Array, Array]:
+        """For incomplete rows: distances, and mean and covariance of the row given what is seen.
+
+        Squares and log-determinants of shape ``(n, K)``, then ``(n, K, d)``, ``(n, K, d, d)``.
         """
         assert data.missing is not None
         n_classes, d = natural.mean.shape
         covariance, log_det = _covariance(natural)
         covariance = jnp.broadcast_to(covariance, (n_classes, d, d))
-        constant = natural.log_det + log_det - natural.spread
+        gain = natural.log_det + log_det  # of an expected logarithm, less that of the expectation
 
-        def of_row(row: tuple[Array, Array]) -> tuple[Array, Array, Array]:
+        def of_row(row: tuple[Array, Array]) -> tuple[Array, Array, Array, Array]:
             x, missing = row
             seen = missing == 0
 
-            def of_class(mean: Array, sigma: Array, base: Array) -> tuple[Array, Array, Array]:
+            def of_class(
+                mean: Array, sigma: Array, gain: Array, spread: Array
+            ) -> tuple[Array, Array, Array, Array]:
                 both = seen[:, None] & seen[None, :]
                 lower, half = factor(jnp.where(both, sigma, jnp.eye(d)))
                 gap = half @ jnp.where(seen, x - mean, 0)
                 solved = half.T @ gap
-                table = (base - seen.sum() * _LOG_2PI - gap @ gap) / 2 - log_diagonal(lower)
                 filled = jnp.where(seen, x, mean + sigma @ solved)
                 across = half @ jnp.where(seen[:, None], sigma, 0)
                 rest = sigma - across.T @ across
                 neither = ~seen[:, None] & ~seen[None, :]
-                return table, filled, jnp.where(neither, rest, 0)
+                square, log_det = gap @ gap + spread, gain - 2 * log_diagonal(lower)
+                return square, log_det, filled, jnp.where(neither, rest, 0)
 
-            return jax.vmap(of_class)(
-                natural.mean, covariance, jnp.broadcast_to(constant, (n_classes,))
-            )
+            gains = jnp.broadcast_to(gain, (n_classes,))
+            return jax.vmap(of_class)(natural.mean, covariance, gains, natural.spread)
 
         x, missing = data.x.to_dense()[data.incomplete], data.missing.to_dense()[data.incomplete]
         parts = [
             jax.vmap(of_row)((x[some], missing[some]))
             for some in _groups(n_classes * d * d, len(x))
         ]
-        table, filled, rest = (jnp.concatenate(part) for part in zip(*parts, strict=True))
-        return table, filled, rest
+        square, log_det, filled, rest = (jnp.concatenate(p) for p in zip(*parts, strict=True))
+        return square, log_det, filled, rest
 
     def stats(
         self, natural: Matrices, resp: Array, data: Rows, key: Array | None = None
     ) -> tuple[Array, Array, Array]:
-        x, complete = data.x.to_dense(), resp
+        return self._moments(natural, resp, data, key)
+
+    def _moments(
+        self,
+        natural: Matrices,
+        resp: Array,
+        data: Rows,
+        key: Array | None,
+        precision: Array | None = None,
+    ) -> tuple[Array, Array, Array]:
+        """Statistics where item i of class k has covariance ``Sigma[k] / precision[i, k]``."""
+        mass = resp if precision is None else resp * precision
+        x, complete = data.x.to_dense(), mass
         if data.incomplete is not None:
-            complete = resp.at[data.incomplete].set(0)
+            complete = mass.at[data.incomplete].set(0)
 
         d, n_classes = x.shape[1], resp.shape[1]
         parts = []
@@ -167,18 +188,20 @@ class FullGaussian(Component):
         squares = jnp.moveaxis(jnp.concatenate(parts, 1), 1, 0)
         sums = data.x.transpose_times(complete).T
         if data.incomplete is not None:
-            weight = resp[data.incomplete]
-            _, filled, rest = self._marginal(natural, data)
+            weight, items = mass[data.incomplete], resp[data.incomplete]
+            *_, filled, rest = self._marginal(natural, data)
             if key is not None:
                 values, vectors = jnp.linalg.eigh(rest)
                 noise = jax.random.normal(key, filled.shape, filled.dtype)
+                if precision is not None:
+                    noise = noise / jnp.sqrt(precision[data.incomplete])[..., None]
                 scaled = noise * jnp.sqrt(jnp.maximum(values, 0))
                 filled = filled + jnp.einsum("nkij,nkj->nki", vectors, scaled)
                 rest = jnp.zeros_like(rest)
             sums = sums + jnp.einsum("nk,nkd->kd", weight, filled)
             squares = squares + jnp.einsum("nk,nki,nkj->kij", weight, filled, filled)
-            squares = squares + jnp.einsum("nk,nkij->kij", weight, rest)
-        return jnp.sum(resp, 0), sums, squares
+            squares = squares + jnp.einsum("nk,nkij->kij", items, rest)
+        return jnp.sum(mass, 0), sums, squares
 
     def relabel(self, q: NormalInverseWishart, order: Array) -> NormalInverseWishart:
         if q.tied:

@@ -1,0 +1,159 @@
+"""Real features with heavy tails: Student's t given the class, as a scale mixture of normals.
+
+``x_i | u_i ~ N(mu, Sigma / u_i)`` and ``u_i ~ Gamma(dof / 2, dof / 2)``, so that a far-off item of
+small ``u`` moves neither mean nor covariance much. The scale ``u_i`` is a private latent:
+
+- the evidence integrates it out. Under ``"ml"`` and ``"map"`` it is the exact t log-density, and
+  the objective is the likelihood of what was observed. Under ``"vb"`` it is the logarithm of
+  ``E exp E log N(x | mu, Sigma / u)``, the expectations over ``u`` and over the parameters: the
+  bound of a posterior in which each item's class and scale are joint, and the parameters
+  independent of them. It has the form of a t density with the expected squared distance in it;
+- the statistics average over it, ``E[u | x, class] = (dof + d) / (dof + square)``; a Gibbs sweep
+  draws it.
+
+One ``u`` is shared by all observed cells of a row: with a diagonal ``Sigma`` the features are
+uncorrelated given the class but not independent, for a row that is far off in one of them is
+expected to be so in others. Missing cells are left out, and ``d`` counts the observed ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.scipy.special import gammaln
+
+from inference.triangular import factor, log_diagonal
+from nbmodels.component import Evidence, centred
+from nbmodels.emissions.cells import Cells, observed_cells
+from nbmodels.emissions.gaussian import DiagonalGaussian, Distances, count_cells
+from nbmodels.emissions.gaussian_full import FullGaussian, Rows
+from nbmodels.families import Matrices, NormalInverseGamma, NormalInverseWishart, Rule, Scalars
+
+
+def student_evidence(at: Distances, dof: Any) -> Evidence:
+    """Log-density of a multivariate t distribution of ``dof`` degrees of freedom."""
+    d = at.size[:, None]
+    half = (dof + d) / 2
+    constant = gammaln(half) - gammaln(dof / 2) - d / 2 * jnp.log(dof * jnp.pi)
+    return centred(constant + at.log_det / 2 - half * jnp.log1p(at.square / dof))
+
+
+def precisions(at: Distances, dof: Any, key: Array | None) -> Array:
+    """``(N, K)`` scale ``u`` given the data and the class: its mean, or a draw."""
+    d = at.size[:, None]
+    if key is None:
+        return (dof + d) / (dof + at.square)
+    shape = jnp.broadcast_to((dof + d) / 2, at.square.shape)
+    drawn = jax.random.gamma(key, shape, dtype=at.square.dtype)
+    return 2 * drawn / (dof + at.square)
+
+
+def _observe(name: str, dof: Any, mean: Any, lower: Any, x: Any, seen: Any) -> None:
+    """NumPyro's statement; ``lower`` has ones on the diagonal where a cell is not ``seen``."""
+    import numpyro
+    from numpyro import distributions as dist
+
+    if seen is None:
+        numpyro.sample(name, dist.MultivariateStudentT(dof, mean, lower), obs=x)
+        return
+    gap = jnp.where(seen, x - mean, 0)
+    solved = jax.scipy.linalg.solve_triangular(lower, gap[..., None], lower=True)[..., 0]
+    d = seen.sum(-1)
+    density = gammaln((dof + d) / 2) - gammaln(dof / 2) - d / 2 * jnp.log(dof * jnp.pi)
+    density = density - log_diagonal(lower)
+    numpyro.factor(name, density - (dof + d) / 2 * jnp.log1p(jnp.sum(solved**2, -1) / dof))
+
+
+def _stretch(key: Array, dof: Any, centre: Array, normal: Array) -> Array:
+    """t draws from normal ones."""
+    u = 2 / dof * jax.random.gamma(key, dof / 2, (len(centre), 1))
+    return centre + (normal - centre) / jnp.sqrt(u)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class DiagonalStudent(DiagonalGaussian):
+    """``x_i ~ t(dof, mu[y_i], diag(sigma[y_i]^2))`` with a normal-inverse-gamma prior.
+
+    Attributes:
+        prior: of ``mu`` and ``sigma^2``, each parameter of shape ``(K, d)``.
+        dof: degrees of freedom, above 0, one for all classes; the variance is
+            ``dof / (dof - 2) * sigma^2``.
+    """
+
+    dof: Any = field(default=4.0)
+
+    def evidence(self, natural: Scalars, data: Cells) -> Evidence:
+        return student_evidence(self.distances(natural, data), self.dof)
+
+    def stats(  # type: ignore[override]  # counts of items beside those of precisions
+        self, natural: Scalars, resp: Array, data: Cells, key: Array | None = None
+    ) -> tuple[Array, ...]:
+        u = precisions(self.distances(natural, data), self.dof, key)
+        return count_cells(resp, data), *super().stats(natural, resp * u, data)
+
+    def update(self, stats: tuple[Array, ...], rule: Rule) -> NormalInverseGamma:
+        items, mass, first, second = stats
+        q = self.prior.posterior((mass, first, second), rule)
+        return replace(q, shape=q.shape + (items - mass) / 2)
+
+    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Cells) -> None:
+        scale = jnp.sqrt(values["variance"])[y]
+        seen = None if data.missing is None else observed_cells(data.missing)
+        lower = (scale if seen is None else jnp.where(seen, scale, 1))[..., None, :]
+        lower = lower * jnp.eye(scale.shape[-1])
+        _observe(name, self.dof, values["mu"][y], lower, data.x.to_dense(), seen)
+
+    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
+        first, second = jax.random.split(key)
+        normal = super().simulate(first, values, y)
+        return _stretch(second, self.dof, values["mu"][y], normal)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class FullStudent(FullGaussian):
+    """``x_i ~ t(dof, mu[y_i], Sigma[y_i])`` with a normal-inverse-Wishart prior.
+
+    Attributes:
+        prior: of ``mu`` and ``Sigma``; ``scale`` of shape ``(K, d, d)``, or ``(1, d, d)`` where the
+            classes share one matrix.
+        dof: degrees of freedom, above 0, one for all classes; the covariance is
+            ``dof / (dof - 2) * Sigma``.
+    """
+
+    dof: Any = field(default=4.0)
+
+    def evidence(self, natural: Matrices, data: Rows) -> Evidence:
+        return student_evidence(self.distances(natural, data), self.dof)
+
+    def stats(  # type: ignore[override]  # counts of items beside those of precisions
+        self, natural: Matrices, resp: Array, data: Rows, key: Array | None = None
+    ) -> tuple[Array, ...]:
+        first, second = (None, None) if key is None else jax.random.split(key)
+        u = precisions(self.distances(natural, data), self.dof, first)
+        return jnp.sum(resp, 0), *self._moments(natural, resp, data, second, u)
+
+    def update(self, stats: tuple[Array, ...], rule: Rule) -> NormalInverseWishart:
+        items, mass, first, second = stats
+        q = self.prior.posterior((mass, first, second), rule)
+        more = items - mass
+        return replace(q, dof=q.dof + (jnp.sum(more, keepdims=True) if q.tied else more))
+
+    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Rows) -> None:
+        covariance = values["covariance"][0 * y if self.prior.tied else y]
+        seen = None if data.missing is None else observed_cells(data.missing)
+        if seen is not None:
+            both = seen[:, :, None] & seen[:, None, :]
+            covariance = jnp.where(both, covariance, jnp.eye(covariance.shape[-1]))
+        lower = factor(covariance)[0]
+        _observe(name, self.dof, values["mu"][y], lower, data.x.to_dense(), seen)
+
+    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
+        first, second = jax.random.split(key)
+        normal = super().simulate(first, values, y)
+        return _stretch(second, self.dof, values["mu"][y], normal)
