@@ -11,6 +11,10 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "CollaborativeClassifier": "nbmodels.estimators",
+    "ClassConditionalNB": "nbmodels.estimators",
+    "PositiveUnlabelledNB": "nbmodels.estimators",
+    "UnlabelledNB": "nbmodels.estimators",
     "DawidSkene": "nbmodels.estimators",
     "NoisyBernoulliNB": "nbmodels.estimators",
     "NoisyCategoricalNB": "nbmodels.estimators",
@@ -18,6 +22,8 @@ _HOME = {
     "NoisyMixedNB": "nbmodels.estimators",
     "NoisyMultinomialNB": "nbmodels.estimators",
     "PartialLabelNB": "nbmodels.estimators",
+    "RobustNDA": "nbmodels.estimators",
+    "ClippedWarning": "nbmodels.errors",
     "DataError": "nbmodels.errors",
     "IdentifiabilityWarning": "nbmodels.errors",
     "NbmodelsWarning": "nbmodels.errors",

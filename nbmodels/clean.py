@@ -349,30 +349,21 @@ def _noise_draws(
     import jax
     import jax.numpy as jnp
 
+    from nbmodels.channels import Beliefs
     from nbmodels.channels.transition import pack_labels
-    from nbmodels.component import Evidence, Given
     from nbmodels.model import PRIOR, Data
     from nbmodels.posterior import sample
 
-    @jax.tree_util.register_dataclass
-    @dataclass(frozen=True, kw_only=True)
-    class Told(Given):
-        """Evidence that is already known."""
-
-        def evidence(self, natural: Any, data: Any) -> Evidence:
-            return Evidence(data, jnp.zeros((1,), data.dtype))
-
-    told = model.predict_log_proba(x) - model.class_log_prior_
-    told -= told.max(1, keepdims=True)
+    told = Beliefs.pack(model.predict_log_proba(x) - model.class_log_prior_)
+    beliefs = Beliefs.of(len(model.classes_))
     fitted = with_plain_prior(model).fit_
-    nothing = np.ones(1)
     held = replace(
         fitted,
-        model={**{n: fitted.model[n] for n in (PRIOR, "labels")}, "told": Told(prior=nothing)},
-        params={**{n: fitted.params[n] for n in (PRIOR, "labels")}, "told": nothing},
+        model={**{n: fitted.model[n] for n in (PRIOR, "labels")}, "told": beliefs},
+        params={**{n: fitted.params[n] for n in (PRIOR, "labels")}, "told": beliefs.prior},
     )
     codes = pack_labels(given, len(model.classes_))
-    data = Data({PRIOR: None, "labels": codes, "told": jnp.asarray(told)}, jnp.ones(len(told)))
+    data = Data({PRIOR: None, "labels": codes, "told": told}, jnp.ones(len(told)))
     return sample(held, data, jax.random.key(random_state), names=model.classes_, **options)
 
 

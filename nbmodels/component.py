@@ -165,6 +165,10 @@ class Component:
         weighted = jax.tree.map(lambda s: s * self.weight, self.stats(natural, resp, data))
         return self.update(weighted, rule)
 
+    def pooled(self, q: Any, rule: Rule) -> Component:
+        """With the prior that the many alike in ``q`` (annotators, users) share, learned."""
+        raise NotImplementedError  # only for components of many alike
+
     # Classes and coordinates --------------------------------------------------------------------
 
     def relabel(self, q: Any, order: Array) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from nbmodels.columns import Choice, Labels
+from nbmodels.identify import vanished
 
 #: Rows that the plain classifiers look at, and their folds.
 _CHECKED_ROWS, _FOLDS = 4_000, 3
@@ -81,7 +82,7 @@ def drifted(
         )
     given = np.bincount(labels.codes[labels.codes >= 0], minlength=len(labels.names))
     kept = np.bincount(best, minlength=len(labels.names))
-    gone = np.flatnonzero((given >= 10) & (kept < 0.2 * given))
+    gone = vanished(given, kept)
     if len(gone):
         some = ", ".join(f"{labels.names[k]} ({given[k]} to {kept[k]})" for k in gone[:6])
         out.append(

@@ -161,6 +161,30 @@ def evaluate(model: Model, params: Any, data: Data, *, rule: Rule = "map") -> Fi
     )
 
 
+def complain(confused: tuple[tuple[int, int], ...], names: Any, status: Status) -> None:
+    """Warn of confused classes, by name, and of an iteration that did not converge.
+
+    Args:
+        confused: pairs ``(k, j)``; class ``k`` is labelled ``j`` at least as often as ``k``.
+        names: ``(K,)`` names of the classes, or None for their numbers.
+        status: how the iteration ended.
+    """
+    if confused:
+        of = str if names is None else lambda k: str(names[k])
+        pairs = ", ".join(f"{of(k)} as {of(j)}" for k, j in confused[:10])
+        warnings.warn(
+            "the noise matrix is not diagonally dominant and no renaming of the classes makes it "
+            "so; these classes are labelled as another at least as often as themselves: "
+            f"{pairs}{' and more' if len(confused) > 10 else ''}. Do not read class names "
+            "literally there: add trusted labels, a stronger prior on the diagonal, or merge the "
+            "classes",
+            IdentifiabilityWarning,
+            stacklevel=3,
+        )
+    if not status.ok:
+        warnings.warn(status.sentence, NotConvergedWarning, stacklevel=3)
+
+
 def _n_classes(model: Model) -> int:
     prior = model[models.PRIOR]
     return prior.evidence(prior.natural(prior.prior, "vb"), None).table.shape[-1]
@@ -236,21 +260,8 @@ def fit(
             if not any(left) and loss <= slack:
                 renamed, confused, best = diagnosis.order, (), again
                 resp, lik, constant, _ = after
-    names = np.arange(resp.shape[1]) if names is None else np.asarray(names)
-    if confused:
-        pairs = ", ".join(f"{names[k]!s} as {names[j]!s}" for k, j in confused[:10])
-        warnings.warn(
-            "the noise matrix is not diagonally dominant and no renaming of the classes makes it "
-            "so; these classes are labelled as another at least as often as themselves: "
-            f"{pairs}{' and more' if len(confused) > 10 else ''}. Do not read class names "
-            "literally there: add trusted labels, a stronger prior on the diagonal, or merge the "
-            "classes",
-            IdentifiabilityWarning,
-            stacklevel=2,
-        )
     status = Status(int(best.status))
-    if not status.ok:
-        warnings.warn(status.sentence, NotConvergedWarning, stacklevel=2)
+    complain(confused, names, status)
     n_iter = int(best.n_iter)
     to_host = partial(jax.tree.map, np.asarray)
     return Fit(

@@ -60,3 +60,16 @@ def diagnose(transition: np.ndarray) -> Diagnosis:
     if confused_classes(transition[order]):
         return Diagnosis(identity, confused)
     return Diagnosis(order, confused)
+
+
+def vanished(given: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Classes that a fit has all but dissolved, a sign that it follows something else than labels.
+
+    Args:
+        given: ``(K,)`` numbers of items labelled as each class.
+        kept: ``(K,)`` numbers of the same items assigned to it, or their expectations.
+
+    Returns:
+        indices of the classes of 10 labels or more with less than a fifth of them left.
+    """
+    return np.flatnonzero((given >= 10) & (kept < 0.2 * given))

@@ -97,7 +97,7 @@ COVER = [
     (("student_tied", "transition"), {"missing": True}),
     (("bernoulli", "candidates"), {"missing": True, "row_weights": True}),
     (("tied", "transition", "trusted"), {"missing": True, "row_weights": True}),
-    (("users", "annotators"), {"missing": True, "row_weights": True, "powers": True}),
+    (("users", "annotators", "beliefs"), {"missing": True, "row_weights": True, "powers": True}),
 ]
 
 

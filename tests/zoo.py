@@ -11,6 +11,7 @@ import numpy as np
 from nbmodels import model as m
 from nbmodels.channels import (
     Annotators,
+    Beliefs,
     CandidateSets,
     FixedTransition,
     SymmetricTransition,
@@ -51,6 +52,7 @@ CHANNELS = {
     ),
     "trusted": lambda: TrustedLabels.of(K),
     "annotators": lambda: Annotators.of(4, K),
+    "beliefs": lambda: Beliefs.of(K),
     "candidates": lambda: CandidateSets.of(K),
 }
 PRIORS = {
@@ -60,7 +62,7 @@ PRIORS = {
 COMPONENTS = EMISSIONS | CHANNELS | PRIORS
 
 #: Nothing to learn.
-GIVEN = {"fixed", "trusted", "candidates", "known"}
+GIVEN = {"beliefs", "fixed", "trusted", "candidates", "known"}
 #: Their classes are named from outside, so that renaming a class means nothing to them.
 NAMED = GIVEN | {"symmetric"}
 
@@ -94,6 +96,7 @@ PACK = {
     FixedTransition: _codes,
     TrustedLabels: _codes,
     Annotators: _counts,
+    Beliefs: _counts,
     Users: _counts,
     CandidateSets: lambda component, raw, hidden: component.pack(np.where(hidden, True, raw), K),
     Categorical: lambda component, raw, hidden: component.pack(np.where(hidden, -1, raw)),

@@ -1,6 +1,7 @@
 """Channels: what labels say about the true class. One file a kind of label evidence."""
 
 from nbmodels.channels.annotators import Annotators
+from nbmodels.channels.beliefs import Beliefs
 from nbmodels.channels.candidates import CandidateSets
 from nbmodels.channels.fixed import FixedTransition
 from nbmodels.channels.symmetric import SymmetricTransition
@@ -9,6 +10,7 @@ from nbmodels.channels.trusted import TrustedLabels
 
 __all__ = [
     "Annotators",
+    "Beliefs",
     "CandidateSets",
     "FixedTransition",
     "SymmetricTransition",

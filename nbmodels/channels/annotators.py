@@ -15,6 +15,7 @@ from inference.products import Matrix, matrix
 from nbmodels.channels.transition import discount
 from nbmodels.component import Component, Evidence, product_evidence
 from nbmodels.families import Dirichlet, Rule
+from nbmodels.pooling import learned
 
 
 @jax.tree_util.register_dataclass
@@ -82,6 +83,10 @@ class Annotators(Component):
 
     def start(self, resp: Array, data: Matrix, rule: Rule) -> Dirichlet:
         return super().start(discount(resp), data, rule)
+
+    def pooled(self, q: Dirichlet, rule: Rule) -> Annotators:
+        """With one prior for all annotators, learned from what ``q`` says of each."""
+        return replace(self, prior=learned(self.prior, q, rule, axis=0))
 
     def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
         return replace(q, concentration=q.concentration[..., order])

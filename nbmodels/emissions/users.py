@@ -12,7 +12,8 @@ from scipy import sparse
 
 from inference.products import Matrix, matrix
 from nbmodels.component import Component, Evidence, product_evidence
-from nbmodels.families import Dirichlet
+from nbmodels.families import Dirichlet, Rule
+from nbmodels.pooling import learned
 
 
 @jax.tree_util.register_dataclass
@@ -51,6 +52,10 @@ class Users(Component):
 
     def stats(self, natural: Any, resp: Array, data: Matrix, key: Array | None = None) -> Array:
         return data.transpose_times(resp)
+
+    def pooled(self, q: Dirichlet, rule: Rule) -> Users:
+        """With one number as the prior of all users and classes, learned from what ``q`` says."""
+        return replace(self, prior=learned(self.prior, q, rule, axis=0, tied=True))
 
     def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
         return replace(q, concentration=q.concentration[:, order])

@@ -1,6 +1,12 @@
 """The scikit-learn face."""
 
 from nbmodels.estimators.annotators import DawidSkene
+from nbmodels.estimators.class_conditional import (
+    ClassConditionalNB,
+    PositiveUnlabelledNB,
+    UnlabelledNB,
+)
+from nbmodels.estimators.collaborative import CollaborativeClassifier
 from nbmodels.estimators.naive_bayes import (
     NoisyBernoulliNB,
     NoisyCategoricalNB,
@@ -9,8 +15,11 @@ from nbmodels.estimators.naive_bayes import (
     NoisyMultinomialNB,
 )
 from nbmodels.estimators.partial import PartialLabelNB
+from nbmodels.estimators.robust import RobustNDA
 
 __all__ = [
+    "ClassConditionalNB",
+    "CollaborativeClassifier",
     "DawidSkene",
     "NoisyBernoulliNB",
     "NoisyCategoricalNB",
@@ -18,4 +27,7 @@ __all__ = [
     "NoisyMixedNB",
     "NoisyMultinomialNB",
     "PartialLabelNB",
+    "PositiveUnlabelledNB",
+    "RobustNDA",
+    "UnlabelledNB",
 ]

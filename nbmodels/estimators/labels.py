@@ -116,17 +116,21 @@ class NoisyLabelClassifier(LatentClassifier):
         check_marker("missing_label", self.missing_label)
 
     def _labels(
-        self, y: Any, n_rows: int, trusted: Any = None
+        self, y: Any, n_rows: int, trusted: Any = None, *, marker: Any = None
     ) -> tuple[Classes, dict[str, LabelSource]]:
-        """The classes and everything that the labels say, by component."""
+        """The classes and everything that the labels say, by component.
+
+        ``marker`` means "no label" where ``missing_label`` is None.
+        """
         given = self._given(y, n_rows)
-        missing = self._missing_labels(given)
+        marker = marker if self.missing_label is None else self.missing_label
+        missing = self._missing_labels(given, marker)
         classes = Classes.infer(known_labels(given[~missing]), self.classes)
         codes = classes.encode("y", given, missing)
         k = len(classes)
         sources = {"labels": coded(self._channel(k), codes, k)}
         if trusted is not None:
-            checked = trusted_codes(trusted, classes, n_rows, self.missing_label)
+            checked = trusted_codes(trusted, classes, n_rows, marker)
             sources["trusted"] = coded(TrustedLabels.of(k), checked, k)
         self._codes = codes
         self._given_labels = given
@@ -147,10 +151,10 @@ class NoisyLabelClassifier(LatentClassifier):
         check_length("y", given, n_rows)
         return given
 
-    def _missing_labels(self, given: np.ndarray) -> np.ndarray:
+    def _missing_labels(self, given: np.ndarray, marker: Any) -> np.ndarray:
         missing = np.zeros(len(given), bool)
-        if self.missing_label is not None:
-            missing = is_missing(given, self.missing_label)
+        if marker is not None:
+            missing = is_missing(given, marker)
         nulls = np.flatnonzero(pd.isna(given) & ~missing)
         if len(nulls):
             null = plain(given[nulls[0]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal
@@ -18,9 +19,10 @@ from tqdm.auto import tqdm
 
 from nbmodels.component import Component
 from nbmodels.data import Classes, as_floats, check_nonnegative
+from nbmodels.empirical import fit_pooled
 from nbmodels.errors import DataError
-from nbmodels.families import RULES
-from nbmodels.fit import Fit, fit
+from nbmodels.families import RULES, Rule
+from nbmodels.fit import Fit
 from nbmodels.model import PRIOR, Data
 from nbmodels.priors import FixedProportions, Proportions
 
@@ -39,9 +41,21 @@ def with_inherited_parameters(cls: type) -> type:
     bases = [c for c in cls.__mro__ if issubclass(c, LatentClassifier)]
 
     def section(name: str) -> str:
-        texts = (inspect.cleandoc(vars(c)[name]) for c in bases if name in vars(c))
-        return inspect.cleandoc("\n".join(texts)).replace("\n", "\n    ")
+        entries: dict[str, str] = {}
+        for c in bases:
+            text = inspect.cleandoc(vars(c).get(name, ""))
+            for entry in re.split(r"\n(?=\S)", text) if text else []:
+                # a subclass may give a name a meaning of its own
+                entries.setdefault(entry.split(":")[0], entry)
+        return "\n".join(entries.values()).replace("\n", "\n    ")
 
+    if "__init__" not in vars(cls):
+
+        def __init__(self: Any, **parameters: Any) -> None:
+            super(cls, self).__init__(**parameters)  # type: ignore[arg-type]
+
+        # the signature written below is this class's alone
+        cls.__init__ = __init__  # type: ignore[misc]
     own = inspect.cleandoc(cls.__doc__ or "")
     attributes = section("attributes_doc")
     cls.__doc__ = f"{own}\n    {section('parameters_doc')}\n\nAttributes:\n    {attributes}\n"
@@ -113,8 +127,8 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
     # Parameters ---------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        if self.method not in RULES:
-            raise DataError(f"method: expected one of {RULES}, got {self.method!r}")
+        if self._rule not in RULES:
+            raise DataError(f"method: expected one of {RULES}, got {self._rule!r}")
         if self.precision not in ("auto", "single", "double"):
             raise DataError(
                 f"precision: expected 'auto', 'single' or 'double', got {self.precision!r}"
@@ -125,6 +139,11 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
             value = getattr(self, name)
             if not (isinstance(value, int | np.integer) and value >= least):
                 raise DataError(f"{name}: expected a whole number, {least} or more; got {value!r}")
+
+    @property
+    def _rule(self) -> Rule:
+        """The rule of the fit: ``method``, unless that means something else in a subclass."""
+        return self.method
 
     def _double(self, cells: int) -> bool:
         if self.precision == "auto":
@@ -167,10 +186,11 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
             log_jacobian: ``(n_rows,)`` what the features' coding adds to an item's log-density.
         """
         with self._report() as report:
-            fitted = fit(
+            fitted = fit_pooled(
                 model,
                 data,
-                rule=self.method,
+                self._pooled(),
+                rule=self._rule,
                 key=jax.random.key(self._seed()),
                 n_restarts=self.n_restarts,
                 max_iter=self.max_iter,
@@ -200,20 +220,27 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         self._data = jax.tree.map(np.asarray, data)
         self.classes_ = classes.names
 
+    def _bar(self, words: str, total: int | None = None) -> tqdm[Any]:
+        """A progress bar that shows itself when there is something to wait for."""
+        return tqdm(
+            desc=words,
+            total=total,
+            unit="step",
+            delay=0.0 if self.progress else _PATIENCE,
+            disable=self.progress is False,
+            leave=False,
+        )
+
     @contextlib.contextmanager
     def _report(self) -> Iterator[Any]:
-        if self.progress is False:
-            yield None
-            return
-        delay = 0.0 if self.progress else _PATIENCE
-        with tqdm(desc="fitting", unit="step", delay=delay, leave=False) as bar:
+        with self._bar("fitting") as bar:
 
             def report(n_iter: int, objective: float) -> None:
                 bar.n = n_iter
                 bar.set_postfix_str(f"objective {objective:.6g}", refresh=False)
                 bar.update(0)
 
-            yield report
+            yield None if self.progress is False else report
 
     # Read-outs ----------------------------------------------------------------------------------
 
@@ -310,6 +337,10 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
                 units=self._units(),
                 progress=progress,
             )
+
+    def _pooled(self) -> tuple[str, ...]:
+        """Names of the components whose prior is learned."""
+        return ()
 
     def _features(self) -> dict[str, list[str]]:
         """Names of the columns of each emission, for the draws."""

@@ -1,0 +1,363 @@
+"""Items known by the users who touch them, with noisy labels: collaborative classification."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from nbmodels.channels import Beliefs, FixedTransition
+from nbmodels.collapsed import Edges, fit_collapsed
+from nbmodels.component import Component, Given
+from nbmodels.data import Classes, as_floats, check_nonnegative, check_weights
+from nbmodels.emissions import Users
+from nbmodels.empirical import fit_pooled
+from nbmodels.errors import DataError, IdentifiabilityWarning
+from nbmodels.estimators.labels import LabelSource, NoisyLabelClassifier
+from nbmodels.estimators.latent import with_inherited_parameters
+from nbmodels.fit import Fit
+from nbmodels.held_out import compare, noise_unseen, predicted_unseen
+from nbmodels.interactions import Graph, item_labels, labelled_items, read_graph
+from nbmodels.model import PRIOR, Data
+
+_USERS = "users"
+
+#: Settings that are compared on labels held out: concentrations of the users, powers of the edges.
+ALPHAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+WEIGHTS = (0.3, 1.0)
+
+#: The chosen concentration is varied by these factors while the noise is learned, in two rounds.
+_STEPS, _ROUNDS = (0.5, 1.0, 2.0), 2
+
+
+@with_inherited_parameters
+class CollaborativeClassifier(NoisyLabelClassifier):
+    """Corrects items' labels by who interacts with what (Maystre 2021), and learns the noise.
+
+    Users interact with the classes in proportions of their own, ``u ~ Dirichlet(alpha)``; items of
+    one user are likely to be of one class. The published algorithm lets an item vote for its own
+    label through its users, and takes the noise, alpha and the edges' worth as given: on graphs
+    whose edges say little it makes labels worse than it found them. By default an item's own vote
+    is left out of its users' counts (``collapsed``), the noise is learned, and alpha and the power
+    of the edges are those that best predict labels held out, or no edges at all where none
+    predicts them better than chance. :meth:`published` gives the algorithm as printed.
+
+    Parameters:
+        alpha: concentration of the users' proportions: a number, an array that broadcasts to
+            (users, classes), ``"held-out"`` (chosen by held-out labels), or ``"bound"`` (empirical
+            Bayes: maximises the evidence bound).
+        weight: power of the edges, a number or ``"held-out"``.
+        collapsed: leave an item's own vote out of its users' counts.
+        cross_fit: number of folds by which the noise is learned from what the graph says of items
+            whose label it has not seen; 0 to learn it within the fit, where labels echo.
+        item_prior: (items, classes) prior probabilities of each item, the paper's beta where it is
+            more than a noisy label; None for none.
+        duplicates: pairs that occur more than once: ``"count"`` every occurrence, ``"once"``,
+            ``"refuse"``.
+    """
+
+    attributes_doc = """
+    items_: ``(N,)`` ids of the items.
+    users_: ids of the users.
+    user_proportions_: (users, classes) posterior mean of the users' proportions.
+    alpha_: concentration used.
+    weight_: power of the edges used; 0 where they were found to say nothing.
+    noise_fit_: the fit of the noise alone, where it was cross-fitted, or None.
+    held_out_: data frame of the settings compared, or None.
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: Any = "held-out",
+        weight: Any = "held-out",
+        collapsed: bool = True,
+        cross_fit: int = 5,
+        item_prior: Any = None,
+        duplicates: Literal["count", "once", "refuse"] = "count",
+        **shared: Any,
+    ) -> None:
+        super().__init__(**{"noise": "symmetric", "method": "vb"} | shared)
+        self.alpha = alpha
+        self.weight = weight
+        self.collapsed = collapsed
+        self.cross_fit = cross_fit
+        self.item_prior = item_prior
+        self.duplicates = duplicates
+
+    @classmethod
+    def published(
+        cls, n_classes: int, delta: float = 0.1, alpha: Any = 1.0, **options: Any
+    ) -> Self:
+        """Algorithm 1 as printed: labels wrong with a known probability ``delta``, no learning.
+
+        Args:
+            n_classes: K.
+            delta: probability that a label is wrong, above 0.
+            alpha: concentration of the users' proportions.
+            options: other parameters.
+        """
+        noise = np.full((n_classes, n_classes), delta / (n_classes - 1))
+        np.fill_diagonal(noise, 1 - delta)
+        fixed = {"noise": noise, "class_prior": np.full(n_classes, 1 / n_classes)}
+        plain = {"weight": 1.0, "collapsed": False, "cross_fit": 0, "accelerate": False}
+        return cls(**fixed | plain | {"alpha": alpha} | options)
+
+    # Fitting ------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        interactions: Any,
+        labels: Any,
+        sample_weight: Any = None,
+        trusted: Any = None,
+        *,
+        items: Any = None,
+    ) -> Self:
+        """Fit to a graph and the items' noisy labels.
+
+        Args:
+            interactions: SciPy sparse matrix (users, items) of counts, or a data frame with columns
+                ``user`` and ``item``, a row an interaction, ids of any kind.
+            labels: one label an item, in the items' order; or a mapping or series by item id, in
+                which items may lack and items without users may occur.
+            sample_weight: (items,) weights, 0 or more.
+            trusted: (items,) checked labels, null where unchecked, or a mapping position -> label.
+            items: ids of the items, in the order of ``labels``.
+
+        Raises:
+            DataError: bad input, naming the argument and the row.
+
+        Warns:
+            IdentifiabilityWarning: the noise matrix is not diagonally dominant.
+            NotConvergedWarning: the updates did not come to rest.
+        """
+        self._check_parameters()
+        known = labelled_items(interactions, labels) if items is None else items
+        graph = read_graph(interactions, known, duplicates=self.duplicates)
+        n_items = len(graph.items)
+        y = item_labels(labels, graph.items)
+        # an item that a mapping leaves out has no label, and needs no marker to say so
+        by_id = y is not labels
+        classes, sources = self._labels(y, n_items, trusted, marker=np.nan if by_id else None)
+        weights = check_weights(sample_weight, n_items)
+        with jax.enable_x64(self._double(graph.edges.nnz * len(classes))):
+            self._fit(graph, classes, sources, weights)
+        self.items_, self.users_ = graph.items, graph.users
+        self._rows = pd.Index(graph.items)
+        return self
+
+    def _fit(
+        self,
+        graph: Graph,
+        classes: Classes,
+        sources: dict[str, LabelSource],
+        weights: np.ndarray,
+    ) -> None:
+        n_items, k = len(weights), len(classes)
+        model: dict[str, Component] = {PRIOR: self._prior(k)}
+        parts: dict[str, Any] = {PRIOR: None}
+        for name, source in sources.items():
+            model[name], parts[name] = source.component, source.padded(n_items)
+        if self.item_prior is not None:
+            model["beliefs"] = Beliefs.of(k)
+            parts["beliefs"] = Beliefs.pack(self._beliefs(n_items, k))
+        model[_USERS] = Users.of(len(graph.users), k, self._alpha(len(graph.users), k))
+        parts[_USERS] = Users.pack(graph.edges)
+        data = Data(parts, jnp.asarray(weights))
+        self._folds = self._seed()
+        self._edges = Edges.of(graph.edges) if self.collapsed else None
+        self.held_out_: pd.DataFrame | None = None
+        model[_USERS] = replace(model[_USERS], weight=_number(self.weight))
+        if "held-out" in (_word(self.alpha), _word(self.weight)):
+            model = self._chosen(model, data)
+        self.noise_fit_: Fit | None = None
+        if not isinstance(model["labels"], Given):
+            if model[_USERS].weight == 0:
+                warnings.warn(
+                    "the edges do not predict held-out labels better than chance: no label is "
+                    "corrected, and the noise matrix is that of the prior",
+                    IdentifiabilityWarning,
+                    stacklevel=3,
+                )
+                model["labels"] = _unlearned(model["labels"])
+            elif self.cross_fit:
+                model = self._refined(model, data)
+        pooled = (_USERS,) if _word(self.alpha) == "bound" else ()
+        fitted = fit_pooled(model, data, pooled, **self._options(model, classes.names))
+        self._keep(fitted, data, classes, n_items)
+        users = fitted.model[_USERS]
+        self.weight_ = float(users.weight)
+        concentration = np.asarray(users.prior.concentration, float)
+        self.alpha_ = float(concentration.flat[0]) if np.ptp(concentration) == 0 else concentration
+
+    def _options(self, model: Any, names: Any = None) -> dict[str, Any]:
+        """How one model is fitted: by collapsed updates, or by plain ones."""
+        if self._edges is not None:
+            run = partial(fit_collapsed, edges=self._edges, name=_USERS)
+            return {"run": run, "rule": self.method, "names": names}
+        return {
+            "rule": self.method,
+            "key": jax.random.key(self._seed()),
+            "n_restarts": self.n_restarts,
+            "max_iter": self.max_iter,
+            "tol": self.tol,
+            "accelerate": self.accelerate,
+            "names": names,
+        }
+
+    def _chosen(self, model: dict[str, Component], data: Data) -> dict[str, Component]:
+        """The model with the alpha and weight under which held-out labels are likeliest."""
+        users: Any = model[_USERS]
+        alphas = ALPHAS if _word(self.alpha) == "held-out" else (None,)
+        powers = WEIGHTS if _word(self.weight) == "held-out" else (float(self.weight),)
+        settings = [(None, 0.0), *itertools.product(alphas, powers)]
+        candidates = []
+        for alpha, weight in settings:
+            n_users, k = users.prior.concentration.shape
+            one = users if alpha is None else Users.of(n_users, k, alpha)
+            candidates.append({**model, _USERS: replace(one, weight=weight)})
+
+        rng = np.random.default_rng(self._folds)
+        with self._bar("choosing settings", len(candidates)) as bar:
+            found = compare(candidates, data, self._run, rng, report=bar.update)
+        self.held_out_ = pd.DataFrame(settings, columns=["alpha", "weight"]).assign(
+            log_likelihood=found.log_likelihood,
+            gain=found.gain,
+            standard_error=found.standard_error,
+            identified=found.identified,
+        )
+        return candidates[found.best]
+
+    def _refined(self, model: dict[str, Component], data: Data) -> dict[str, Component]:
+        """The model with the noise, and an alpha near the chosen one, that suit unseen labels.
+
+        Twice over: what is found of the noise is used by the second round's fits.
+        """
+        channel = model["labels"]
+        with self._bar("learning the noise", _ROUNDS * len(_STEPS) * self.cross_fit) as bar:
+            for _ in range(_ROUNDS):
+                found = []
+                for step in _STEPS if _word(self.alpha) == "held-out" else (1.0,):
+                    users: Any = model[_USERS]
+                    prior = replace(users.prior, concentration=step * users.prior.concentration)
+                    tried = {**model, _USERS: replace(users, prior=prior)}
+                    # the same folds for every candidate
+                    rng = np.random.default_rng(self._folds)
+                    resp = predicted_unseen(
+                        tried, data, self._run, rng, folds=self.cross_fit, report=bar.update
+                    )
+                    key = jax.random.key(self._folds)
+                    alone = noise_unseen(
+                        {**tried, "labels": channel}, data, resp, key, rule=self.method
+                    )
+                    found.append((float(data.weights @ alone.log_likelihood), alone, tried))
+                _, alone, model = max(found, key=lambda one: one[0])
+                model = {**model, "labels": _held(alone.model["labels"], alone.point["labels"])}
+                self.noise_fit_ = alone
+        return model
+
+    def _run(self, model: Any, data: Data) -> Fit:
+        return fit_pooled(model, data, (), **self._options(model))
+
+    # Parameters ---------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for name, words in (("alpha", ("held-out", "bound")), ("weight", ("held-out",))):
+            value = getattr(self, name)
+            if isinstance(value, str) and value not in words:
+                known = " or ".join(map(repr, words))
+                raise DataError(f"{name}: expected numbers or {known}, got {value!r}")
+        if not isinstance(self.weight, str):
+            check_nonnegative("weight", self.weight)
+        if not (
+            isinstance(self.cross_fit, int | np.integer)
+            and (self.cross_fit == 0 or self.cross_fit > 1)
+        ):
+            raise DataError(f"cross_fit: expected 0, or 2 or more folds; got {self.cross_fit!r}")
+        if self.method == "ml" and _word(self.alpha) == "bound":
+            raise DataError("alpha: method='ml' has no prior to learn; take 'map' or 'vb'")
+
+    def _alpha(self, n_users: int, k: int) -> Any:
+        if isinstance(self.alpha, str):
+            return 1.0
+        alpha = as_floats("alpha", self.alpha)
+        try:
+            full = np.broadcast_to(alpha, (n_users, k))
+        except ValueError as error:
+            raise DataError(
+                f"alpha: an array of shape {alpha.shape} does not broadcast to {n_users} users and "
+                f"{k} classes"
+            ) from error
+        bad = np.argwhere(~(np.isfinite(full) & (full > 0)))
+        if len(bad):
+            raise DataError(f"alpha: row {bad[0][0]} holds {full[tuple(bad[0])]}; expected above 0")
+        return alpha
+
+    def _beliefs(self, n_items: int, k: int) -> np.ndarray:
+        prior = as_floats("item_prior", self.item_prior)
+        if prior.shape != (n_items, k):
+            raise DataError(f"item_prior: expected shape {(n_items, k)}, got {prior.shape}")
+        bad = np.flatnonzero(~(np.isfinite(prior) & (prior >= 0)).all(1) | ~(prior.sum(1) > 0))
+        if len(bad):
+            raise DataError(
+                f"item_prior: row {bad[0]} is {prior[bad[0]].tolist()}; expected probabilities, "
+                "of which one at least is above 0"
+            )
+        with np.errstate(divide="ignore"):
+            return np.log(prior / prior.sum(1, keepdims=True))
+
+    # Read-outs ----------------------------------------------------------------------------------
+
+    @property
+    def user_proportions_(self) -> np.ndarray:
+        """``(users, K)`` posterior mean of the share of each class in a user's interactions."""
+        check_is_fitted(self)
+        return np.asarray(self.fit_.params[_USERS].mean, float)
+
+    def predict_proba(self, interactions: Any = None) -> np.ndarray:
+        """``(n, K)`` P(true class | users) of new items, by the users of the fit.
+
+        Args:
+            interactions: sparse matrix (users, new items) with the users of the fit in their order,
+                or pairs of ids; pairs with users that the fit does not know say nothing. The fitted
+                items' posterior, labels included, where None.
+        """
+        check_is_fitted(self)
+        if interactions is None:
+            return self.label_posterior_
+        new = read_graph(interactions, duplicates=self.duplicates)
+        known = np.isin(new.users, self.users_)
+        place = pd.Index(self.users_).get_indexer(pd.Index(new.users[known]))
+        logs = np.asarray(self.fit_.params[_USERS].natural("vb"), float)[place]
+        table = self.class_log_prior_ + self.weight_ * (new.edges[:, known] @ logs)
+        resp = np.exp(table - table.max(1, keepdims=True))
+        return resp / resp.sum(1, keepdims=True)
+
+
+def _held(channel: Component, natural: Any) -> FixedTransition:
+    """A channel that learns no more."""
+    rows = channel.transition(channel.values(natural))
+    assert rows is not None  # a channel of noisy labels has one
+    return FixedTransition(prior=jnp.asarray(rows / rows.sum(1, keepdims=True)))
+
+
+def _unlearned(channel: Component) -> FixedTransition:
+    return _held(channel, channel.natural(channel.prior, "mean"))
+
+
+def _word(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _number(value: Any) -> float:
+    return 1.0 if isinstance(value, str) else float(value)
