@@ -23,5 +23,9 @@ class NotConvergedWarning(NbmodelsWarning):
     """The iteration did not converge; the message says how it ended."""
 
 
+class ClippedWarning(NbmodelsWarning):
+    """A closed form left the range of what it estimates, and was moved to its border."""
+
+
 class PosteriorWarning(NbmodelsWarning):
     """Something speaks against trusting the posterior draws; the message says what."""

@@ -109,33 +109,80 @@ def tables(x: Array, groups: Array, sizes: tuple[int, ...]) -> Tables:
     return Tables(size / jnp.sum(size), single, pair, sizes)
 
 
-def _unmixed(tables: Tables, mix: Array, outside: Array) -> Mixture:
-    """Eq. (9): the distributions of the classes from those of the two groups."""
-    gap = mix[1] - mix[0]
+def _raw(tables: Tables, mix: Array) -> Array:
+    """``(S, 2)`` eq. (9): the distributions of the classes from those of the two groups."""
     weights = jnp.stack([jnp.stack([mix[1], -mix[0]]), jnp.stack([mix[1] - 1, 1 - mix[0]])], 1)
-    raw = tables.single @ weights / gap
+    return tables.single @ weights / (mix[1] - mix[0])
+
+
+def _unmixed(tables: Tables, mix: Array, outside: Array) -> Mixture:
+    """The classes from the two groups, their probabilities moved into [0, 1] where needed."""
+    raw = _raw(tables, mix)
     rounding = jnp.sqrt(jnp.finfo(raw.dtype).eps)
     strange = jnp.any((raw < -rounding) | (raw > 1 + rounding))
     probs = _normalised(jnp.maximum(raw, 0), tables.sizes)
     return Mixture(mix, mix @ tables.share, probs, jnp.stack([outside, strange]))
 
 
+def _products(tables: Tables) -> tuple[Array, Array, Array]:
+    """The paper's ``C``, ``D``, ``E``, ``(S, S)``; zeros within one attribute."""
+    c = tables.single[:, 1] - tables.single[:, 0]
+    E, D = tables.dependence
+    return c[:, None] * c[None, :] * _apart(tables.sizes), D, E
+
+
+def _kept_apart(mix: Array) -> tuple[Array, Array]:
+    """``(beta, alpha)`` within [0, 1] and ``LEAST_GAP`` apart, and whether they had to be moved."""
+    rounding = jnp.sqrt(jnp.finfo(mix.dtype).eps)
+    outside = jnp.any((mix < -rounding) | (mix > 1 + rounding))
+    mix = jnp.clip(mix, 0, 1)
+    narrow = mix[1] - mix[0] < LEAST_GAP
+    middle = jnp.clip(jnp.mean(mix), LEAST_GAP / 2, 1 - LEAST_GAP / 2)
+    return jnp.where(narrow, middle + LEAST_GAP / 2 * jnp.array([-1, 1]), mix), outside | narrow
+
+
 @jax.jit
 def class_conditional(tables: Tables) -> Mixture:
-    """NB-CCCN (algorithm 1): both classes from labels with class-conditional noise.
+    """Both classes from labels with class-conditional noise, by eqs. (10) and (11) summed first.
 
-    The groups of ``tables`` are the items labelled 0 and those labelled 1. Eqs. (18) and (19) give
-    ``beta (1 - beta)`` and ``alpha (1 - alpha)``. ``eta0 + eta1 < 1`` means ``alpha > beta``, which
-    leaves one pair of roots on the same side of 1/2 and one on opposite sides; by eq. (10) the sum
-    of the ``C^2`` over the same denominator is ``(alpha - beta)^2``, and chooses between them.
+    The groups of ``tables`` are the items labelled 0 and those labelled 1. With ``a`` and ``b`` the
+    sums of ``C D`` and of ``C E`` over that of ``C^2``, eqs. (10) and (11) are ``alpha (1 - alpha)
+    = a d^2`` and ``beta (1 - beta) = b d^2``, ``d = alpha - beta``. Their difference is ``alpha +
+    beta = 1 - d (a - b)``, and their sum then ``d^2 = 1 / (1 + 2 (a + b) + (a - b)^2)``. So ``d >
+    0``, which is ``eta0 + eta1 < 1``, leaves one solution and no root to choose.
 
-    An estimate that cannot be is moved to the nearest one that can: a negative product to 0, a
-    negative discriminant to 0, a gap below ``LEAST_GAP`` to that. Where the denominator itself is
-    not positive, the labels are taken as they are.
+    It differs from the paper's estimate (:func:`class_conditional_by_roots`) in samples only: there
+    the squares of noisy ``D`` and ``E`` are summed, and their bias drives ``alpha`` and ``beta``
+    to 0 and 1 in small ones. Here an estimate is moved only where ``a`` or ``b`` is negative, or
+    the gap below ``LEAST_GAP``.
     """
-    c = tables.single[:, 1] - tables.single[:, 0]
-    C = c[:, None] * c[None, :] * _apart(tables.sizes)
-    E, D = tables.dependence
+    C, D, E = _products(tables)
+    size = jnp.sum(C * C)
+    safe = jnp.where(size > 0, size, 1)
+    a, b = jnp.sum(C * D) / safe, jnp.sum(C * E) / safe
+    below = 1 + 2 * (a + b) + jnp.square(a - b)
+    usable = (below > 0) & (size > 0)
+    gap = 1 / jnp.sqrt(jnp.where(usable, below, 1))
+    middle = (1 - gap * (a - b)) / 2
+    mix, outside = _kept_apart(middle + gap / 2 * jnp.array([-1, 1]))
+    # labels that cannot be unmixed are taken as they are
+    return _unmixed(tables, jnp.where(usable, mix, jnp.array([0, 1])), outside | ~usable)
+
+
+@jax.jit
+def class_conditional_by_roots(tables: Tables) -> Mixture:
+    """NB-CCCN (algorithm 1) as printed, eqs. (15), (18) and (19).
+
+    Arguments as in :func:`class_conditional`. Eqs. (18) and (19) give ``beta (1 - beta)`` and
+    ``alpha (1 - alpha)``. Of the roots, ``alpha > beta`` leaves one pair on the same side of 1/2
+    and one on opposite sides, the wider apart. The pair is taken that leaves less of the classes'
+    probabilities outside [0, 1]; where neither leaves any, the one whose gap fits eq. (10), since
+    the sum of the ``C^2`` over the same denominator is ``(alpha - beta)^2``.
+
+    A negative product is moved to 0, a negative discriminant to 0. Where the denominator is not
+    positive, the labels are taken as they are.
+    """
+    C, D, E = _products(tables)
     below = jnp.sum(jnp.square(C + D + E) - 4 * D * E)
     usable = below > 0
     sums = jnp.stack([jnp.sum(C * E), jnp.sum(C * D), jnp.sum(C * C)])
@@ -146,13 +193,20 @@ def class_conditional(tables: Tables) -> Mixture:
     products = jnp.where(usable, jnp.clip(products, 0, 0.25), 0)
 
     t, r = (1 + jnp.sqrt(1 - 4 * products)) / 2  # the larger roots, of beta and of alpha
-    nearer = jnp.abs(jnp.square(r - t) - square) < jnp.abs(jnp.square(r + t - 1) - square)
     same = jnp.where(r > t, jnp.stack([t, r]), jnp.stack([1 - t, 1 - r]))
-    mix = jnp.where(nearer & usable, same, jnp.stack([1 - t, r]))
-    narrow = mix[1] - mix[0] < LEAST_GAP
-    middle = jnp.clip(jnp.mean(mix), LEAST_GAP / 2, 1 - LEAST_GAP / 2)
-    mix = jnp.where(narrow, middle + LEAST_GAP / 2 * jnp.array([-1, 1]), mix)
-    return _unmixed(tables, mix, outside | narrow)
+    (same, moved), (apart, _) = _kept_apart(same), _kept_apart(jnp.stack([1 - t, r]))
+    excess = jnp.stack([_excess(tables, same), _excess(tables, apart)])
+    nearer = jnp.abs(jnp.square(r - t) - square) < jnp.abs(jnp.square(r + t - 1) - square)
+    clear = jnp.all(excess < rounding)
+    choose_same = usable & jnp.where(clear, nearer, excess[0] < excess[1])
+    narrow = choose_same & moved
+    return _unmixed(tables, jnp.where(choose_same, same, apart), outside | narrow)
+
+
+def _excess(tables: Tables, mix: Array) -> Array:
+    """How much of the classes' probabilities eq. (9) puts outside [0, 1]."""
+    raw = _raw(tables, mix)
+    return jnp.sum(jnp.maximum(-raw, 0) + jnp.maximum(raw - 1, 0))
 
 
 @jax.jit
@@ -187,7 +241,7 @@ def unlabelled(x: Array, weights: Array, sizes: tuple[int, ...]) -> Mixture:
     the difference between the classes, ``z_ij = (1 - s^2) u_i u_j`` and ``z_ijk = -2 s (1 - s^2)
     u_i u_j u_k``. The sums of algorithm 3 cancel where the ``u_i`` differ in sign, so the values
     are first recoded to make all ``u_i`` positive, by their covariances with the value that
-    covaries most. Of the two models, the one in which class 1 is the larger is given.
+    covaries most. Of the two models, the one in which class 0 is the larger is given.
 
     Args:
         x: ``(N, S)`` indicators of the values of three attributes or more.
@@ -229,8 +283,8 @@ def unlabelled(x: Array, weights: Array, sizes: tuple[int, ...]) -> Mixture:
     least = 1 - LEAST_GAP
     outside = jnp.any(~positive & (jnp.max(jnp.abs(z), 0) > 0)) | (jnp.abs(s) > least)
     s = jnp.clip(s, -least, least)
-    u = jnp.where(s < 0, -u, u) * sign
-    s = jnp.abs(s)
+    u = jnp.where(s > 0, -u, u) * sign
+    s = -jnp.abs(s)
     share = (1 + s) / 2
     raw = found.single + jnp.stack([-(1 + s) * u, (1 - s) * u], 1)  # eq. (2)
     rounding = jnp.sqrt(jnp.finfo(raw.dtype).eps)

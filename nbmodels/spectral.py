@@ -245,11 +245,14 @@ def _natural(component: Any, means: Array, pooled: Array, data: Data, part: Any)
     return jnp.log(Dirichlet(clipped, axis=0, sizes=component.prior.sizes).mean)
 
 
-def _split(widths: np.ndarray, key: Array, n_groups: int, K: int) -> np.ndarray:
+def _split(
+    widths: np.ndarray, summing: np.ndarray, key: Array, n_groups: int, K: int
+) -> np.ndarray:
     """Group of each unit of columns, drawn so that the groups are about equally wide.
 
     Args:
         widths: free probabilities of each unit.
+        summing: whether a unit's columns sum to one, a direction more for its group.
         key: of the draw.
         n_groups: 2 or 3.
         K: number of classes, which no group may be narrower than.
@@ -259,11 +262,12 @@ def _split(widths: np.ndarray, key: Array, n_groups: int, K: int) -> np.ndarray:
     for unit in order[np.argsort(-widths[order], kind="stable")]:
         group[unit] = np.argmin(room)
         room[group[unit]] += widths[unit]
+    room += [np.any(summing[group == g]) for g in range(n_groups)]
     if room.min() < K:
         raise DataError(
             f"init: 'moments' needs {n_groups} groups of discrete features for {K} classes, each "
-            f"with {K} or more free probabilities; X has {len(widths)} discrete feature(s) with "
-            f"{widths.sum():.0f} in all (use init='labels')"
+            f"with {K - 1} or more free probabilities ({K} without symbolic ones); X has "
+            f"{len(widths)} discrete feature(s) with {widths.sum():.0f} in all"
         )
     return group
 
@@ -284,7 +288,8 @@ def _posterior(
     if labelled:
         assert votes is not None
         # no label is ruled out by an estimate of zero
-        table = table + jnp.log(jnp.maximum(votes @ found.third, _LEAST_SHARE / len(found.shares)))
+        told = votes @ found.third
+        table = table + jnp.log(jnp.where(told > 0, told, _LEAST_SHARE / len(found.shares)))
     return jax.nn.softmax(table, 1)
 
 
@@ -315,14 +320,16 @@ def start(model: Model, data: Data, key: Array, rule: Rule, n_classes: int) -> A
     votes = models.anchor(model, data)
     labelled = votes is not None and bool((data.weights @ votes > 0).all())
 
-    units, widths = np.zeros(0, int), np.zeros(0)
+    units, widths, summing = np.zeros(0, int), np.zeros(0), np.zeros(0, bool)
     for name, (_, _, unit) in zip(names, read, strict=True):
         units = np.concatenate([units, unit + len(widths)])
         # the last of an attribute's probabilities follows from the others
-        own = np.bincount(unit) - isinstance(model[name], Categorical)
+        attribute = isinstance(model[name], Categorical)
+        own = np.bincount(unit) - attribute
         widths = np.concatenate([widths, own])
+        summing = np.concatenate([summing, np.full(len(own), attribute)])
     first, second = jax.random.split(key)
-    group = _split(widths, first, 2 if labelled else 3, n_classes)[units]
+    group = _split(widths, summing, first, 2 if labelled else 3, n_classes)[units]
 
     x = Features(tuple((m, s) for m, s, _ in read), tuple(len(unit) for *_, unit in read))
     third = votes if labelled else None

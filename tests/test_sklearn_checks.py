@@ -4,6 +4,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from nbmodels import (
+    ClassConditionalNB,
     NoisyBernoulliNB,
     NoisyCategoricalNB,
     NoisyGaussianNB,
@@ -33,4 +34,13 @@ def test_gaussian(estimator, check):
 @pytest.mark.slow
 @parametrize_with_checks(OTHERS)
 def test_others(estimator, check):
+    check(estimator)
+
+
+# attributes of no use, as most of these checks have, give inadmissible estimates
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbmodels.errors.ClippedWarning")
+@pytest.mark.filterwarnings("ignore::nbmodels.errors.IdentifiabilityWarning")
+@parametrize_with_checks([ClassConditionalNB(), ClassConditionalNB(method="moments")])
+def test_two_classes(estimator, check):
     check(estimator)

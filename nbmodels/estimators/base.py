@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from nbmodels import model as models
+from nbmodels import spectral
 from nbmodels.component import Component
 from nbmodels.data import (
     Classes,
@@ -24,6 +25,7 @@ from nbmodels.data import (
     padded_length,
 )
 from nbmodels.encoders import Block, Encoder, check_columns, check_missing
+from nbmodels.errors import DataError
 from nbmodels.estimators.labels import LabelSource, NoisyLabelClassifier
 from nbmodels.estimators.latent import LatentClassifier
 from nbmodels.families import Rule
@@ -79,6 +81,10 @@ class TableClassifier(LatentClassifier):
     def _start(self, model: Any, data: Data) -> Any:
         """Parameters to begin the fit from; None to begin from the labels."""
         return None
+
+    def _known(self, n_rows: int) -> dict[str, LabelSource]:
+        """What is known of rows to be predicted beside their features; nothing by default."""
+        return {}
 
     # Fitting ------------------------------------------------------------------------------------
 
@@ -157,7 +163,7 @@ class TableClassifier(LatentClassifier):
         n_rows = block.x.shape[0]
         with jax.enable_x64(self._double_):
             model = jax.tree.map(jnp.asarray, self.fit_.model)
-            data = self._encode(model, self._columns_, block, np.ones(n_rows), {})
+            data = self._encode(model, self._columns_, block, np.ones(n_rows), self._known(n_rows))
             out = _class_posterior(model, self.fit_.params, data, self.fit_.rule)
             resp = np.asarray(out.resp, float)[:n_rows]
         return resp / resp.sum(1, keepdims=True)
@@ -189,6 +195,27 @@ class TableClassifier(LatentClassifier):
 
 class NoisyClassifier(NoisyLabelClassifier, TableClassifier):
     """Base of the estimators of a table with one noisy label an item."""
+
+    parameters_doc = """
+    init: where the fit begins: at the ``"labels"``, or at third-order ``"moments"`` of the discrete
+        features and the labels, which need no class to be labelled right most often.
+    """
+
+    def __init__(self, *, init: Literal["labels", "moments"] = "labels", **shared: Any) -> None:
+        super().__init__(**shared)
+        self.init = init
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.init not in ("labels", "moments"):
+            raise DataError(f"init: expected 'labels' or 'moments', got {self.init!r}")
+
+    def _start(self, model: Any, data: Data) -> Any:
+        if self.init == "labels":
+            return None
+        votes = models.anchor(model, data)
+        assert votes is not None
+        return spectral.start(model, data, jax.random.key(self._seed()), self._rule, votes.shape[1])
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> Self:
         """Fit the model to features and noisy labels.

@@ -20,7 +20,7 @@ from nbmodels.encoders import (
     RealEncoder,
 )
 from nbmodels.errors import DataError
-from nbmodels.estimators.base import Columns, NoisyClassifier
+from nbmodels.estimators.base import Columns, NoisyClassifier, TableClassifier
 from nbmodels.estimators.latent import with_inherited_parameters
 from nbmodels.estimators.reading import numbers, table
 
@@ -98,15 +98,11 @@ class NoisyMultinomialNB(NoisyClassifier):
         return tags
 
 
-@with_inherited_parameters
-class NoisyCategoricalNB(NoisyClassifier):
-    """Naive Bayes on symbolic attributes of any kind and size, with noisy labels.
+class AttributesClassifier(TableClassifier):
+    """Base of the estimators of symbolic attributes: every distinct value is a category."""
 
-    Every distinct value of a column is a category. At prediction, a category that training never
-    saw is left out of the likelihood, like a missing cell.
-
-    Parameters:
-        alpha: pseudo-items of each category in each class.
+    parameters_doc = """
+    alpha: pseudo-items of each category in each class.
     """
 
     def __init__(self, *, alpha: float = 1.0, **shared: Any) -> None:
@@ -133,6 +129,17 @@ class NoisyCategoricalNB(NoisyClassifier):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+@with_inherited_parameters
+class NoisyCategoricalNB(AttributesClassifier, NoisyClassifier):
+    """Naive Bayes on symbolic attributes of any kind and size, with noisy labels.
+
+    Every distinct value of a column is a category. At prediction, a category that training never
+    saw is left out of the likelihood, like a missing cell.
+
+    Parameters:
+    """
 
 
 def _check_covariance(covariance: Any) -> None:
