@@ -21,7 +21,9 @@ from nbmodels.emissions import (
     Bernoulli,
     Categorical,
     DiagonalGaussian,
+    DiagonalStudent,
     FullGaussian,
+    FullStudent,
     Multinomial,
 )
 from nbmodels.errors import CellTypeError, DataError
@@ -291,7 +293,7 @@ class CategoryEncoder:
 
 @dataclass(frozen=True)
 class RealEncoder:
-    """Real numbers, standardised, for the Gaussian emissions.
+    """Real numbers, standardised, for the Gaussian and Student emissions.
 
     The model sees ``(x - location) / scale``: one prior and single precision then serve any unit.
 
@@ -299,14 +301,22 @@ class RealEncoder:
         location: ``(d,)`` weighted means of the training data.
         scale: ``(d,)`` weighted standard deviations, 1 for constant columns.
         covariance: ``"diag"``, ``"full"`` or ``"tied"``.
+        dof: degrees of freedom of a t distribution, None for a normal one.
     """
 
     location: np.ndarray
     scale: np.ndarray
     covariance: str
+    dof: float | None = None
 
     @classmethod
-    def fit(cls, block: Block, weights: np.ndarray, covariance: str = "diag") -> RealEncoder:
+    def fit(
+        cls,
+        block: Block,
+        weights: np.ndarray,
+        covariance: str = "diag",
+        dof: float | None = None,
+    ) -> RealEncoder:
         x = _floats(block)
         seen = np.ones(x.shape) if block.missing is None else 1.0 - block.missing
         mass = weights[:, None] * seen
@@ -325,13 +335,18 @@ class RealEncoder:
                 f"X: column {block.names[bad[0]]!r} varies by {widest[bad[0]]:.3g}, whose square "
                 "is beyond floating point; rescale it"
             )
-        return cls(location, np.where(flat, 1.0, scale), covariance)
+        return cls(location, np.where(flat, 1.0, scale), covariance, dof)
 
     def component(self, n_classes: int) -> Component:
         d = len(self.location)
         if self.covariance == "diag":
-            return DiagonalGaussian.of(d, n_classes)
-        return FullGaussian.of(d, n_classes, tied=self.covariance == "tied")
+            if self.dof is None:
+                return DiagonalGaussian.of(d, n_classes)
+            return DiagonalStudent.of(d, n_classes, dof=self.dof)
+        tied = self.covariance == "tied"
+        if self.dof is None:
+            return FullGaussian.of(d, n_classes, tied=tied)
+        return FullStudent.of(d, n_classes, tied=tied, dof=self.dof)
 
     def pack(self, component: Component, block: Block, length: int) -> Any:
         x = (_floats(block) - self.location) / self.scale

@@ -177,21 +177,30 @@ class NormalInverseGamma:
     shape: Array
     rate: Array
 
-    def posterior(self, stats: tuple[Array, Array, Array], rule: Rule) -> NormalInverseGamma:
-        """Args: stats: ``(n, sum x, sum x^2)``, each of the batch's shape."""
+    def posterior(
+        self, stats: tuple[Array, Array, Array], rule: Rule, items: Array | None = None
+    ) -> NormalInverseGamma:
+        """Add statistics.
+
+        Args:
+            stats: ``(n, sum x, sum x^2)``, each of the batch's shape.
+            rule: see the module.
+            items: number of items, where ``n`` and the sums weigh each by its precision.
+        """
         n, first, second = stats
+        items = n if items is None else items
         average = _no_nan_divide(first, n, self.mean)
         scatter = jnp.maximum(second - n * jnp.square(average), 0)
         if rule == "ml":
-            shape = n / 2 - 1.5
-            rate = jnp.maximum(scatter / 2, VARIANCE_FLOOR * n / 2)
+            shape = items / 2 - 1.5
+            rate = jnp.maximum(scatter / 2, VARIANCE_FLOOR * items / 2)
             rate = jnp.where(n > 0, rate, self.rate / self.shape * (shape + 1.5))
             return NormalInverseGamma(average, n, shape, rate)
         kappa = self.kappa + n
         mean = (self.kappa * self.mean + first) / kappa
         shrunk = self.kappa * n / kappa * jnp.square(average - self.mean)
         return NormalInverseGamma(
-            mean, kappa, self.shape + n / 2, self.rate + (scatter + shrunk) / 2
+            mean, kappa, self.shape + items / 2, self.rate + (scatter + shrunk) / 2
         )
 
     @property
@@ -306,14 +315,23 @@ class NormalInverseWishart:
     def _pool(self, x: Array) -> Array:
         return jnp.sum(x, 0, keepdims=True) if self.tied else x
 
-    def posterior(self, stats: tuple[Array, Array, Array], rule: Rule) -> NormalInverseWishart:
-        """Args: stats: ``(n, sum x, sum x x^T)`` of shapes ``(K,)``, ``(K, d)``, ``(K, d, d)``."""
+    def posterior(
+        self, stats: tuple[Array, Array, Array], rule: Rule, items: Array | None = None
+    ) -> NormalInverseWishart:
+        """Add statistics.
+
+        Args:
+            stats: ``(n, sum x, sum x x^T)`` of shapes ``(K,)``, ``(K, d)``, ``(K, d, d)``.
+            rule: see the module.
+            items: ``(K,)`` number of items, where ``n`` and the sums weigh each by its precision.
+        """
         n, first, second = stats
+        items = n if items is None else items
         d = first.shape[-1]
         average = _no_nan_divide(first, n[:, None], self.mean)
         scatter = second - n[:, None, None] * average[:, :, None] * average[:, None, :]
         if rule == "ml":
-            count = self._pool(n)
+            count = self._pool(items)
             values, vectors = jnp.linalg.eigh(self._pool(scatter))
             values = jnp.maximum(values, VARIANCE_FLOOR * count[:, None])
             scale = jnp.einsum("kij,kj,klj->kil", vectors, values, vectors)
@@ -327,7 +345,7 @@ class NormalInverseWishart:
         shrunk = weight[:, None, None] * gap[:, :, None] * gap[:, None, :]
         scale = self.scale + self._pool(scatter + shrunk)
         scale = (scale + jnp.swapaxes(scale, -1, -2)) / 2
-        return NormalInverseWishart(mean, kappa, self.dof + self._pool(n), scale)
+        return NormalInverseWishart(mean, kappa, self.dof + self._pool(items), scale)
 
     @property
     def _mode_dof(self) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -78,7 +78,7 @@ class DiagonalGaussian(Component):
         kappa: float = 0.01,
         shape: float = 1.0,
         rate: float = 0.1,
-    ) -> DiagonalGaussian:
+    ) -> Self:
         """A weak prior for standardised features: mean 0, ``kappa`` pseudo-items behind it."""
         full = jnp.zeros((n_classes, n_features))
         return cls(prior=NormalInverseGamma(full, full + kappa, full + shape, full + rate))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -75,7 +75,7 @@ class FullGaussian(Component):
         kappa: float = 0.01,
         extra_dof: float = 2.0,
         scale: float = 0.1,
-    ) -> FullGaussian:
+    ) -> Self:
         """A weak prior for standardised features: ``Sigma ~ IW(d + 1 + extra_dof, scale * I)``."""
         share = 1 if tied else n_classes
         return cls(

@@ -19,7 +19,7 @@ expected to be so in others. Missing cells are left out, and ``d`` counts the ob
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -87,6 +87,11 @@ class DiagonalStudent(DiagonalGaussian):
 
     dof: Any = field(default=4.0)
 
+    @classmethod
+    def of(cls, *args: Any, dof: Any = 4.0, **prior: Any) -> Self:
+        """As of the normal emission, with ``dof`` degrees of freedom."""
+        return replace(super().of(*args, **prior), dof=dof)
+
     def evidence(self, natural: Scalars, data: Cells) -> Evidence:
         return student_evidence(self.distances(natural, data), self.dof)
 
@@ -98,8 +103,7 @@ class DiagonalStudent(DiagonalGaussian):
 
     def update(self, stats: tuple[Array, ...], rule: Rule) -> NormalInverseGamma:
         items, mass, first, second = stats
-        q = self.prior.posterior((mass, first, second), rule)
-        return replace(q, shape=q.shape + (items - mass) / 2)
+        return self.prior.posterior((mass, first, second), rule, items)
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Cells) -> None:
         scale = jnp.sqrt(values["variance"])[y]
@@ -128,6 +132,11 @@ class FullStudent(FullGaussian):
 
     dof: Any = field(default=4.0)
 
+    @classmethod
+    def of(cls, *args: Any, dof: Any = 4.0, **prior: Any) -> Self:
+        """As of the normal emission, with ``dof`` degrees of freedom."""
+        return replace(super().of(*args, **prior), dof=dof)
+
     def evidence(self, natural: Matrices, data: Rows) -> Evidence:
         return student_evidence(self.distances(natural, data), self.dof)
 
@@ -140,9 +149,7 @@ class FullStudent(FullGaussian):
 
     def update(self, stats: tuple[Array, ...], rule: Rule) -> NormalInverseWishart:
         items, mass, first, second = stats
-        q = self.prior.posterior((mass, first, second), rule)
-        more = items - mass
-        return replace(q, dof=q.dof + (jnp.sum(more, keepdims=True) if q.tied else more))
+        return self.prior.posterior((mass, first, second), rule, items)
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Rows) -> None:
         covariance = values["covariance"][0 * y if self.prior.tied else y]
