@@ -210,8 +210,8 @@ class PartialLabelNB(TableClassifier):
             super()._solve(model, data, classes, n_rows, start, log_jacobian)
             return
         weights = jnp.asarray(pad_rows(self._item_weights, len(data.weights)))
-        params = _start(model, weights, data, rule=self.method)
-        fitted = evaluate(model, params, data, rule=self.method)
+        params = _start(model, weights, data, rule=self._rule)
+        fitted = evaluate(model, params, data, rule=self._rule)
         self._keep(fitted, data, classes, n_rows, log_jacobian)
 
     def _read_out(self) -> None:

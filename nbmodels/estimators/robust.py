@@ -158,13 +158,13 @@ class RobustNDA(NoisyGaussianNB):
             if start is None:
                 resp = models.anchor(model, data)
                 assert resp is not None
-                start = models.start(model, resp, data, self.method)
+                start = models.start(model, resp, data, self._rule)
             model, start = learn_dof(
                 model,
                 "features",
                 data,
                 start,
-                rule=self.method,
+                rule=self._rule,
                 tol=self.tol,
                 max_iter=self.max_iter,
             )
