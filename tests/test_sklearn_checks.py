@@ -11,6 +11,7 @@ from nbmodels import (
     NoisyMixedNB,
     NoisyMultinomialNB,
     PartialLabelNB,
+    RobustNDA,
 )
 
 # the default of NoisyBernoulliNB refuses data that are not binary, as most of these are
@@ -22,6 +23,7 @@ OTHERS = [
     NoisyGaussianNB(covariance="full"),
     NoisyGaussianNB(covariance="tied"),
     PartialLabelNB(),
+    RobustNDA(),
     PartialLabelNB(estimator="L2"),
 ]
 
@@ -44,4 +46,12 @@ def test_others(estimator, check):
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.IdentifiabilityWarning")
 @parametrize_with_checks([ClassConditionalNB()])
 def test_two_classes(estimator, check):
+    check(estimator)
+
+
+# a check leaves one of two classes without weight, and of that class nothing can be said
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbmodels.errors.IdentifiabilityWarning")
+@parametrize_with_checks([RobustNDA(dof=4.0)])
+def test_heavy_tails(estimator, check):
     check(estimator)
