@@ -16,6 +16,7 @@ _HOME = {
     "PositiveUnlabelledNB": "nbmodels.estimators",
     "UnlabelledNB": "nbmodels.estimators",
     "DawidSkene": "nbmodels.estimators",
+    "JointNB": "nbmodels.estimators",
     "NoisyBernoulliNB": "nbmodels.estimators",
     "NoisyCategoricalNB": "nbmodels.estimators",
     "NoisyGaussianNB": "nbmodels.estimators",

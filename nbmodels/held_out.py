@@ -92,9 +92,8 @@ def compare(
     given = np.bincount(seen[seen < n_classes], minlength=n_classes)
     scores, identified = [], []
     for model in candidates:
-        with warnings.catch_warnings():
-            # a candidate may be as bad as it likes: that is what is being found out
-            warnings.simplefilter("ignore", NbmodelsWarning)
+        # a candidate may be as bad as it likes: that is what is being found out
+        with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
             fitted = run(model, rest)
         values = models.values(model, fitted.point)
         transition = np.asarray(models.transitions(model, values)[channel])
@@ -134,8 +133,7 @@ def predicted_unseen(
     out = np.empty((len(codes), n_classes))
     for k in range(folds):
         held = np.flatnonzero(fold == k)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NbmodelsWarning)
+        with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
             fitted = run(model, _without(data, channel, held, n_classes))
         out[held] = np.asarray(fitted.resp)[held]
         if report is not None:

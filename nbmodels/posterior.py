@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 #: Parameters with more numbers than this in one draw are left out unless asked for.
 _SMALL = 5_000
 
+#: Parameters that are shown as noise matrices instead.
+_READ_OUT = ("transition", "epsilon")
+
 #: Largest R-hat that is passed over in silence.
 _RHAT = 1.05
 
@@ -192,7 +195,7 @@ def sample(
         for part, draw in here.items():
             if name == PRIOR:
                 posterior["class_prior"], dims["class_prior"] = draw, ["true_class"]
-            elif name not in transitions and (keep == "all" or draw[0, 0].size <= _SMALL):
+            elif part not in _READ_OUT and (keep == "all" or draw[0, 0].size <= _SMALL):
                 label = f"{name}_{part}"
                 posterior[label] = draw
                 dims[label] = [_qualified(d, name) for d in component.dims()[part]]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-import nbmodels.estimators.base as base
+import nbmodels.estimators.latent as latent
 from nbmodels import (
     DataError,
     NoisyBernoulliNB,
@@ -34,7 +34,7 @@ NUMERIC = ["bernoulli", "multinomial", "gaussian"]
 SPARSE = ["bernoulli", "multinomial"]
 FAMILIES = {"bernoulli": ["flag"], "multinomial": ["count"], "gaussian": ["size"]}
 MIXED = ["flag", "count", "size", "word"]
-really_fit = base.fit
+really_fit = latent.fit_pooled
 
 
 class AcceptedError(Exception):
@@ -46,7 +46,7 @@ def no_fit(monkeypatch):
     def accept(*args, **kwargs):
         raise AcceptedError
 
-    monkeypatch.setattr(base, "fit", accept)
+    monkeypatch.setattr(latent, "fit_pooled", accept)
 
 
 def features(kind):
@@ -76,7 +76,7 @@ def make(kind, **parameters):
 @cache
 def fitted(kind):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(base, "fit", really_fit)
+        patch.setattr(latent, "fit_pooled", really_fit)
         return make(kind).fit(features(kind), labels())
 
 

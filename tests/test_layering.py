@@ -32,6 +32,9 @@ MAY_INFER = {
     "estimators/": {"inference"},
     "papers/": {"inference"},
     "emissions/": {"inference.products", "inference.triangular"},
+    "channels/": {"inference.products"},
+    "collapsed.py": {"inference"},
+    "pooling.py": {"inference"},
     "families.py": {"inference.triangular"},
 }
 #: Imported where they are used, never with the library.

@@ -7,6 +7,7 @@ from nbmodels.estimators.class_conditional import (
     UnlabelledNB,
 )
 from nbmodels.estimators.collaborative import CollaborativeClassifier
+from nbmodels.estimators.joint import JointNB
 from nbmodels.estimators.naive_bayes import (
     NoisyBernoulliNB,
     NoisyCategoricalNB,
@@ -21,6 +22,7 @@ __all__ = [
     "ClassConditionalNB",
     "CollaborativeClassifier",
     "DawidSkene",
+    "JointNB",
     "NoisyBernoulliNB",
     "NoisyCategoricalNB",
     "NoisyGaussianNB",

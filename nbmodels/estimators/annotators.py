@@ -17,6 +17,7 @@ from nbmodels.data import Classes, check_nonnegative, trusted_codes
 from nbmodels.errors import DataError
 from nbmodels.estimators.labels import known_labels
 from nbmodels.estimators.latent import LatentClassifier, with_inherited_parameters
+from nbmodels.estimators.sources import Part
 from nbmodels.long_tables import distinct
 from nbmodels.model import PRIOR, Data
 from nbmodels.votes import Votes
@@ -107,6 +108,32 @@ class DawidSkene(LatentClassifier):
 
     def _pooled(self) -> tuple[str, ...]:
         return (_NAME,) if self.pooling else ()
+
+    # As one source among others -----------------------------------------------------------------
+
+    def _source_items(self, values: Any) -> None:
+        """None: a row is a vote."""
+
+    def _source_classes(self, values: Any) -> np.ndarray:
+        """Classes that were named."""
+        return Votes.read(values).label
+
+    def _source_learn(
+        self, values: Any, items: np.ndarray, classes: Classes, weights: np.ndarray
+    ) -> dict[str, Part]:
+        """The annotators' channel with the votes on ``items``; see :class:`Source`."""
+        DawidSkene._check_parameters(self)
+        table = Votes.read(values)
+        self.workers_ = table.workers()
+        alpha, diagonal = self.noise_alpha, self.noise_diagonal
+        channel = Annotators.of(len(self.workers_), len(classes), None, alpha, diagonal)
+        counts = table.counts(items, self.workers_, classes)
+        return {_NAME: Part(channel, Annotators.pack(counts))}
+
+    def _source_apply(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
+        """Votes on new items by the workers of the fit; see :class:`Source`."""
+        counts = Votes.read(values).counts(items, self.workers_, classes)
+        return {_NAME: Annotators.pack(counts)}
 
     # Read-outs ----------------------------------------------------------------------------------
 

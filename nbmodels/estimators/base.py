@@ -28,6 +28,7 @@ from nbmodels.encoders import Block, Encoder, check_columns, check_missing
 from nbmodels.errors import DataError
 from nbmodels.estimators.labels import LabelSource, NoisyLabelClassifier
 from nbmodels.estimators.latent import LatentClassifier
+from nbmodels.estimators.sources import Part
 from nbmodels.families import Rule
 from nbmodels.model import PRIOR, Data
 
@@ -48,7 +49,8 @@ class Columns:
 
 
 @partial(jax.jit, static_argnames="rule")
-def _class_posterior(model: Any, params: Any, data: Data, rule: Rule) -> Any:
+def class_posterior(model: Any, params: Any, data: Data, rule: Rule) -> Any:
+    """Responsibilities of items under fitted parameters."""
     return models.posterior(model, models.natural(model, params, rule), data)
 
 
@@ -153,6 +155,44 @@ class TableClassifier(LatentClassifier):
             parts[c.name] = c.encoder.pack(model[c.name], block.columns(c.where), length)
         return Data(parts, jnp.asarray(pad_rows(weights, length)))
 
+    # As one source among others -----------------------------------------------------------------
+
+    def _source_items(self, values: Any) -> int | None:
+        """Number of rows of a table."""
+        return int(values.shape[0]) if hasattr(values, "shape") else len(values)
+
+    def _source_classes(self, values: Any) -> np.ndarray | None:
+        """None: features name no class."""
+        return None
+
+    def _source_learn(
+        self, values: Any, items: np.ndarray, classes: Classes, weights: np.ndarray
+    ) -> dict[str, Part]:
+        """Emissions with their data, by block of columns; see :class:`Source`."""
+        TableClassifier._check_parameters(self)
+        block = self._block(values, reset=True)
+        check_missing(block, self.missing_values is not None)
+        check_columns(block)
+        self._columns_ = self._columns(block, weights)
+        self._feature_names = block.names
+        out = {}
+        for c in self._columns_:
+            component = replace(c.encoder.component(len(classes)), weight=self.weight)
+            here = block.columns(c.where)
+            data = c.encoder.pack(component, here, len(items))
+            out[c.name] = Part(component, data, c.encoder.log_jacobian(here))
+        self._components = {name: part.component for name, part in out.items()}
+        return out
+
+    def _source_apply(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
+        """Packed rows in the coding learned; see :class:`Source`."""
+        block = self._block(values, reset=False)
+        check_missing(block, self.missing_values is not None)
+        return {
+            c.name: c.encoder.pack(self._components[c.name], block.columns(c.where), len(items))
+            for c in self._columns_
+        }
+
     # Prediction ---------------------------------------------------------------------------------
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -164,7 +204,7 @@ class TableClassifier(LatentClassifier):
         with jax.enable_x64(self._double_):
             model = jax.tree.map(jnp.asarray, self.fit_.model)
             data = self._encode(model, self._columns_, block, np.ones(n_rows), self._known(n_rows))
-            out = _class_posterior(model, self.fit_.params, data, self.fit_.rule)
+            out = class_posterior(model, self.fit_.params, data, self.fit_.rule)
             resp = np.asarray(out.resp, float)[:n_rows]
         return resp / resp.sum(1, keepdims=True)
 
@@ -217,14 +257,25 @@ class NoisyClassifier(NoisyLabelClassifier, TableClassifier):
         assert votes is not None
         return spectral.start(model, data, jax.random.key(self._seed()), self._rule, votes.shape[1])
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        trusted: Any = None,
+        votes: Any = None,
+    ) -> Self:
         """Fit the model to features and noisy labels.
 
         Args:
             X: ``(N, d)`` features.
-            y: ``(N,)`` given labels, of any type; ``missing_label`` where there is none.
+            y: ``(N,)`` given labels, of any type; ``missing_label`` where there is none; None where
+                all labels are votes.
             sample_weight: ``(N,)`` row weights, 0 or more.
             trusted: ``(N,)`` checked labels, null where unchecked; or a mapping row -> label.
+            votes: labels of several annotators, each with a noise matrix of their own: a table with
+                columns ``task`` (the row of X, or its index where X is a data frame), ``worker``
+                and ``label``.
 
         Raises:
             DataError: bad input, naming the argument and the row.
@@ -233,4 +284,6 @@ class NoisyClassifier(NoisyLabelClassifier, TableClassifier):
             IdentifiabilityWarning: the noise matrix is not diagonally dominant.
             NotConvergedWarning: the iteration did not converge.
         """
-        return self._fit(X, sample_weight, lambda n_rows: self._labels(y, n_rows, trusted))
+        items = X.index if isinstance(X, pd.DataFrame) else None
+        more = {} if votes is None else {"votes": votes, "items": items}
+        return self._fit(X, sample_weight, lambda n_rows: self._labels(y, n_rows, trusted, **more))

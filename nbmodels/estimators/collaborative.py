@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.channels import Beliefs, FixedTransition
@@ -23,6 +24,7 @@ from nbmodels.empirical import fit_pooled
 from nbmodels.errors import DataError, IdentifiabilityWarning
 from nbmodels.estimators.labels import LabelSource, NoisyLabelClassifier
 from nbmodels.estimators.latent import with_inherited_parameters
+from nbmodels.estimators.sources import Part
 from nbmodels.fit import Fit
 from nbmodels.held_out import compare, noise_unseen, predicted_unseen
 from nbmodels.interactions import Graph, item_labels, labelled_items, read_graph
@@ -316,6 +318,36 @@ class CollaborativeClassifier(NoisyLabelClassifier):
         with np.errstate(divide="ignore"):
             return np.log(prior / prior.sum(1, keepdims=True))
 
+    # As one source among others -----------------------------------------------------------------
+
+    def _source_items(self, values: Any) -> int | None:
+        """Columns of a matrix; None for a table, where a row is an interaction."""
+        return int(values.shape[1]) if sparse.issparse(values) else None
+
+    def _source_classes(self, values: Any) -> np.ndarray | None:
+        """None: interactions name no class."""
+        return None
+
+    def _source_learn(
+        self, values: Any, items: np.ndarray, classes: Classes, weights: np.ndarray
+    ) -> dict[str, Part]:
+        """The users' emission with the edges of ``items``; see :class:`Source`."""
+        CollaborativeClassifier._check_parameters(self)
+        for name in ("alpha", "weight"):
+            if isinstance(getattr(self, name), str):
+                raise DataError(f"{name}: in a joint model give numbers, not {self.alpha!r}")
+        graph = read_graph(values, items, duplicates=self.duplicates)
+        self.users_ = graph.users
+        n_users, k = len(graph.users), len(classes)
+        users = Users.of(n_users, k, self._alpha(n_users, k))
+        users = replace(users, weight=float(self.weight))
+        return {_USERS: Part(users, Users.pack(graph.edges))}
+
+    def _source_apply(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
+        """Edges of new items to the users of the fit; see :class:`Source`."""
+        graph = read_graph(values, items, duplicates=self.duplicates)
+        return {_USERS: Users.pack(_edges_to(self.users_, graph))}
+
     # Read-outs ----------------------------------------------------------------------------------
 
     @property
@@ -335,11 +367,9 @@ class CollaborativeClassifier(NoisyLabelClassifier):
         check_is_fitted(self)
         if interactions is None:
             return self.label_posterior_
-        new = read_graph(interactions, duplicates=self.duplicates)
-        known = np.isin(new.users, self.users_)
-        place = pd.Index(self.users_).get_indexer(pd.Index(new.users[known]))
-        logs = np.asarray(self.fit_.params[_USERS].natural("vb"), float)[place]
-        table = self.class_log_prior_ + self.weight_ * (new.edges[:, known] @ logs)
+        edges = _edges_to(self.users_, read_graph(interactions, duplicates=self.duplicates))
+        logs = np.asarray(self.fit_.params[_USERS].natural("vb"), float)
+        table = self.class_log_prior_ + self.weight_ * (edges @ logs)
         resp = np.exp(table - table.max(1, keepdims=True))
         return resp / resp.sum(1, keepdims=True)
 
@@ -353,6 +383,16 @@ def _held(channel: Component, natural: Any) -> FixedTransition:
 
 def _unlearned(channel: Component) -> FixedTransition:
     return _held(channel, channel.natural(channel.prior, "mean"))
+
+
+def _edges_to(users: np.ndarray, graph: Graph) -> sparse.csr_array:
+    """``(N, users)`` edges to known users; those to others say nothing."""
+    place = pd.Index(users).get_indexer(pd.Index(graph.users))
+    edges = graph.edges.tocoo()
+    known = place[edges.col] >= 0
+    where = (edges.row[known], place[edges.col[known]])
+    shape = (len(graph.items), len(users))
+    return sparse.coo_array((edges.data[known], where), shape=shape).tocsr()
 
 
 def _word(value: Any) -> str | None:

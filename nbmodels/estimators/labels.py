@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,11 +12,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
+from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from nbmodels import model as models
-from nbmodels.channels import FixedTransition, SymmetricTransition, Transition, TrustedLabels
+from nbmodels.channels import (
+    Annotators,
+    FixedTransition,
+    SymmetricTransition,
+    Transition,
+    TrustedLabels,
+)
 from nbmodels.channels.transition import pack_labels
 from nbmodels.component import Component
 from nbmodels.data import (
@@ -34,6 +41,7 @@ from nbmodels.data import (
 )
 from nbmodels.errors import DataError
 from nbmodels.estimators.latent import LatentClassifier
+from nbmodels.votes import Votes
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,13 @@ def known_labels(labels: np.ndarray) -> np.ndarray:
     return labels
 
 
+def _pack_votes(counts: Any, rows: np.ndarray) -> Any:
+    """Votes on the given rows; none on row -1."""
+    known = counts[rows[rows >= 0]]
+    nothing = sparse.csr_array((int((rows < 0).sum()), counts.shape[1]))
+    return Annotators.pack(sparse.vstack([known, nothing]).tocsr())
+
+
 class NoisyLabelClassifier(LatentClassifier):
     """Base of the estimators with one noisy label an item."""
 
@@ -116,19 +131,52 @@ class NoisyLabelClassifier(LatentClassifier):
         check_marker("missing_label", self.missing_label)
 
     def _labels(
-        self, y: Any, n_rows: int, trusted: Any = None, *, marker: Any = None
+        self,
+        y: Any,
+        n_rows: int,
+        trusted: Any = None,
+        *,
+        votes: Any = None,
+        items: Any = None,
+        marker: Any = None,
+        others: Sequence[np.ndarray] = (),
     ) -> tuple[Classes, dict[str, LabelSource]]:
         """The classes and everything that the labels say, by component.
 
-        ``marker`` means "no label" where ``missing_label`` is None.
+        Args:
+            y: one label an item; may be None where there are votes.
+            n_rows: number of items.
+            trusted: checked labels.
+            votes: table of the votes of several annotators.
+            items: ids of the items, for ``votes``.
+            marker: what means "no label" where ``missing_label`` is None.
+            others: names of classes that occur elsewhere.
         """
-        given = self._given(y, n_rows)
         marker = marker if self.missing_label is None else self.missing_label
-        missing = self._missing_labels(given, marker)
-        classes = Classes.infer(known_labels(given[~missing]), self.classes)
+        table = None if votes is None else Votes.read(votes)
+        if y is None and (table is not None or len(others) or self.classes is not None):
+            given, missing = np.full(n_rows, None, object), np.ones(n_rows, bool)
+        else:
+            given = self._given(y, n_rows)
+            missing = self._missing_labels(given, marker)
+        named = given[~missing]
+        more = [*others, *([] if table is None else [table.label])]
+        if more:
+            named = np.concatenate([one.astype(object) for one in (named, *more)])
+        classes = Classes.infer(known_labels(named), self.classes)
         codes = classes.encode("y", given, missing)
         k = len(classes)
-        sources = {"labels": coded(self._channel(k), codes, k)}
+        sources = {}
+        if y is not None:
+            sources["labels"] = coded(self._channel(k), codes, k)
+        if table is not None:
+            workers = table.workers()
+            counts = table.counts(np.arange(n_rows) if items is None else items, workers, classes)
+            channel = Annotators.of(
+                len(workers), k, alpha=self.noise_alpha, diagonal=self.noise_diagonal
+            )
+            pack = partial(_pack_votes, counts)
+            sources["votes"] = LabelSource(channel, np.arange(n_rows), -1, pack)
         if trusted is not None:
             checked = trusted_codes(trusted, classes, n_rows, marker)
             sources["trusted"] = coded(TrustedLabels.of(k), checked, k)
@@ -193,7 +241,9 @@ class NoisyLabelClassifier(LatentClassifier):
         check_is_fitted(self)
         with jax.enable_x64(self._double_):
             values = models.values(self.fit_.model, self.fit_.point)
-            transition = np.asarray(models.transitions(self.fit_.model, values)["labels"], float)
+            transitions = models.transitions(self.fit_.model, values)
+        # with votes alone: of an annotator taken at random
+        transition = np.asarray(transitions.get("labels", transitions.get("votes")), float)
         return (transition / transition.sum(1, keepdims=True)).T
 
     @property

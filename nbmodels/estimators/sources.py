@@ -1,0 +1,44 @@
+"""How an estimator serves as one source of evidence among others in a joint model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from nbmodels.component import Component
+from nbmodels.data import Classes
+
+
+@dataclass(frozen=True)
+class Part:
+    """One component of a source, with its data.
+
+    Attributes:
+        component: an emission or a channel.
+        data: packed, one row an item.
+        log_jacobian: ``(N,)`` what the data's coding adds to an item's log-density, or 0.
+    """
+
+    component: Component
+    data: Any
+    log_jacobian: Any = 0.0
+
+
+class Source(Protocol):
+    """What :class:`nbmodels.JointNB` asks of an estimator that it takes as a source."""
+
+    def _source_items(self, values: Any) -> int | None:
+        """Number of items that ``values`` are about; None where rows are events, not items."""
+
+    def _source_classes(self, values: Any) -> np.ndarray | None:
+        """Names of classes that occur in ``values``, or None."""
+
+    def _source_learn(
+        self, values: Any, items: np.ndarray, classes: Classes, weights: np.ndarray
+    ) -> dict[str, Part]:
+        """Components with their data, codings learned from ``values``; keys tell parts apart."""
+
+    def _source_apply(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
+        """Packed data of new items, by part, in the codings learned."""

@@ -1,0 +1,201 @@
+"""Several kinds of evidence in one model: each adds up, any may be left out, all may be fused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from nbmodels import (
+    CollaborativeClassifier,
+    DataError,
+    DawidSkene,
+    JointNB,
+    NoisyBernoulliNB,
+    NoisyCategoricalNB,
+    NoisyGaussianNB,
+    NoisyMultinomialNB,
+    PartialLabelNB,
+)
+from nbmodels.datasets import corrupt, uniform_noise
+from nbmodels.papers import maystre2021
+
+K = 3
+NAMES = np.array(["ant", "bee", "cat"])
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Items with numbers, words, users, two annotators and a noisy label, and as many new ones."""
+    rng = np.random.default_rng(0)
+    n = 300
+    drawn = maystre2021.simulate(rng, M=260, N=2 * n, K=K, S=4, alpha=0.4, delta=0.3)
+    y = drawn.v
+    numbers = rng.normal(np.eye(K)[y] * 1.2, 1.0)
+    words = rng.poisson(0.3 + 0.8 * np.eye(K)[y].repeat(3, 1))
+    votes = pd.concat(
+        [
+            pd.DataFrame(
+                {
+                    "task": rows,
+                    "worker": name,
+                    "label": NAMES[corrupt(y[rows], uniform_noise(K, rate), rng)],
+                }
+            )
+            for name, rate in (("ann", 0.3), ("bob", 0.45))
+            for rows in [np.sort(rng.choice(2 * n, int(1.2 * n), replace=False))]
+        ]
+    )
+    item, user = drawn.edges.nonzero()
+    pairs = pd.DataFrame({"user": user, "item": item})
+    return {"n": n, "y": y, "numbers": numbers, "words": words, "votes": votes, "pairs": pairs}
+
+
+def sources():
+    return {
+        "numbers": NoisyGaussianNB(),
+        "words": NoisyMultinomialNB(),
+        "users": CollaborativeClassifier(alpha=0.4, weight=1.0),
+        "crowd": DawidSkene(),
+    }
+
+
+def data(world, rows, names=("numbers", "words", "users", "crowd")):
+    """Evidence of some items, told by their numbers."""
+    inside = {"users": ("pairs", "item"), "crowd": ("votes", "task")}
+    out = {}
+    for name in names:
+        if name in inside:
+            table, column = inside[name]
+            out[name] = world[table][world[table][column].isin(rows)]
+        else:
+            out[name] = world[name][rows]
+    return out
+
+
+def test_fused_evidence_beats_each_source_alone(world):
+    """On held-out truth: training items' classes, and new items'."""
+    n, y = world["n"], NAMES[world["y"]]
+    train, new = np.arange(n), np.arange(n, 2 * n)
+
+    def accuracy(names):
+        e = JointNB({k: v for k, v in sources().items() if k in names}, classes=NAMES)
+        # a fifth of the classes is known; nothing else names them where there are no votes
+        trusted = {i: y[i] for i in range(0, n, 5)}
+        unknown = np.setdiff1d(train, list(trusted))
+        e.fit(data(world, train, names), trusted=trusted, items=train)
+        inner = e.classes_[e.label_posterior_.argmax(1)][unknown] == y[unknown]
+        outer = e.predict(data(world, new, names), items=new) == y[new]
+        return inner.mean(), outer.mean()
+
+    alone = {name: accuracy([name]) for name in sources()}
+    fused = accuracy(list(sources()))
+    assert fused[0] > max(one[0] for one in alone.values()) + 0.02
+    assert fused[1] > max(one[1] for one in alone.values()) + 0.02
+
+
+def test_one_table_is_the_estimator_of_a_table(world):
+    rng = np.random.default_rng(1)
+    y = NAMES[corrupt(world["y"], uniform_noise(K, 0.2), rng)]
+    for name in ("numbers", "words"):
+        alone = sources()[name].set_params(method="vb").fit(world[name], y)
+        joint = JointNB({name: sources()[name]}).fit({name: world[name]}, y)
+        np.testing.assert_allclose(joint.label_posterior_, alone.label_posterior_, atol=1e-6)
+        np.testing.assert_allclose(joint.objective_, alone.objective_, 1e-9)
+        fresh = joint.predict_proba({name: world[name][:5]})
+        np.testing.assert_allclose(fresh, alone.predict_proba(world[name][:5]), atol=1e-6)
+
+
+def test_votes_alone_are_dawid_skene(world):
+    alone = DawidSkene(method="vb").fit(world["votes"])
+    joint = JointNB({"crowd": DawidSkene()})
+    joint.fit({"crowd": world["votes"]}, items=alone.tasks_)
+    np.testing.assert_allclose(joint.label_posterior_, alone.label_posterior_, atol=1e-9)
+    assert set(joint.noise_matrices()) == {"crowd"}
+
+
+def test_votes_beside_features_help(world):
+    n, y = world["n"], NAMES[world["y"]]
+    x, votes = world["numbers"][:n], world["votes"][world["votes"]["task"] < n]
+    e = NoisyGaussianNB().fit(x, votes=votes)
+    tasks = DawidSkene().fit(votes)
+    both = (e.classes_[e.label_posterior_.argmax(1)] == y[:n]).mean()
+    known = tasks.tasks_
+    voted = (tasks.predict().to_numpy() == y[known]).mean()
+    assert both > voted
+    assert e.noise_matrix_.shape == (K, K)
+    # rows are named by the index of a frame
+    named = pd.DataFrame(x, index=[f"r{i}" for i in range(n)])
+    again = votes.assign(task=[f"r{i}" for i in votes["task"]])
+    other = NoisyGaussianNB().fit(named, votes=again)
+    np.testing.assert_allclose(other.label_posterior_, e.label_posterior_, atol=1e-9)
+
+
+def test_possible_classes_and_missing_labels(world):
+    n, y = world["n"], world["y"][: world["n"]]
+    possible = [None if i % 2 else {NAMES[y[i]], NAMES[(y[i] + 1) % K]} for i in range(n)]
+    given = np.where(np.arange(n) % 3, "?", NAMES[y])
+    e = JointNB({"numbers": NoisyGaussianNB()}, classes=NAMES, missing_label="?")
+    e.fit({"numbers": world["numbers"][:n]}, given, possible=possible)
+    table = np.array([[s is None or c in s for c in NAMES] for s in possible])
+    assert (e.label_posterior_[~table] == 0).all()
+    again = JointNB({"numbers": NoisyGaussianNB()}, classes=NAMES, missing_label="?")
+    again.fit({"numbers": world["numbers"][:n]}, given, possible=table)
+    np.testing.assert_allclose(again.label_posterior_, e.label_posterior_)
+    partial = PartialLabelNB(estimator="em", features="gaussian", classes=NAMES)
+    partial.fit(world["numbers"][:n], table)
+    assert (partial.label_posterior_[~table] == 0).all()
+
+
+def test_sparse_and_symbolic_sources(world):
+    n = world["n"]
+    rng = np.random.default_rng(2)
+    y = NAMES[corrupt(world["y"][:n], uniform_noise(K, 0.1), rng)]
+    flags = sparse.csr_array((world["words"][:n] > 0).astype(float))
+    colours = pd.DataFrame({"colour": np.array(["red", "blue", "green"])[world["y"][:n]]})
+    e = JointNB({"flags": NoisyBernoulliNB(), "colour": NoisyCategoricalNB()})
+    e.fit({"flags": flags, "colour": colours}, y)
+    assert (e.predict({"colour": colours}) == NAMES[world["y"][:n]]).mean() > 0.95
+
+
+BAD = {
+    "no such source": ({"colour": [1]}, None, {}, "there is no source 'colour'"),
+    "length": ({"numbers": np.ones((3, 2)), "words": np.ones((4, 2))}, None, {}, "words: has 4 ro"),
+    "y": ({"numbers": np.ones((3, 2))}, ["a", "b"], {}, "y: has 2 rows where numbers has 3"),
+    "no label": ({"numbers": np.eye(3)}, None, {"classes": NAMES}, "nothing says which class"),
+    "cell": ({"numbers": [[np.nan], [1.0]]}, ["a", "b"], {}, "numbers: X: row 0"),
+    "vote": (
+        {"crowd": pd.DataFrame({"task": [7], "worker": ["w"], "label": ["ant"]})},
+        None,
+        {"classes": NAMES, "items": [1, 2]},
+        "crowd: votes: row 0 has the task 7, unknown here",
+    ),
+    "items": ({"numbers": np.eye(3)}, list("aba"), {"items": [1, 1, 2]}, "an id occurs twice"),
+    "all excluded": (
+        {"numbers": np.eye(3)},
+        ["ant", "bee", "cat"],
+        {"possible": [None, set(), None]},
+        "row 1 excludes every class",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_names_its_source(case):
+    evidence, y, options, words = BAD[case]
+    rest = {name: value for name, value in options.items() if name != "classes"}
+    with pytest.raises(DataError, match=words):
+        JointNB(sources(), classes=options.get("classes")).fit(evidence, y, **rest)
+
+
+def test_a_graph_needs_its_settings(world):
+    e = JointNB({"users": CollaborativeClassifier()}, classes=NAMES)
+    with pytest.raises(DataError, match="users: alpha: in a joint model give numbers"):
+        e.fit({"users": world["pairs"]}, NAMES[world["y"]], items=np.arange(2 * world["n"]))
+
+
+def test_a_source_must_be_one_and_names_must_be_free():
+    with pytest.raises(DataError, match="is a name of the model's own"):
+        JointNB({"labels": NoisyGaussianNB()}).fit({"labels": np.eye(3)}, [0, 1, 2])
+    with pytest.raises(DataError, match="cannot be a source"):
+        JointNB({"x": object()}).fit({"x": np.eye(3)}, [0, 1, 2])
+    assert "sources" in JointNB({"x": NoisyGaussianNB()}).get_params()
