@@ -133,7 +133,7 @@ class TableClassifier(LatentClassifier):
         self, columns: list[Columns], classes: Classes, labels: dict[str, LabelSource]
     ) -> dict[str, Component]:
         k = len(classes)
-        model = {PRIOR: self._prior(k), **{name: s.component for name, s in labels.items()}}
+        model = {PRIOR: self._prior(k), **{name: s.component() for name, s in labels.items()}}
         for c in columns:
             model[c.name] = replace(c.encoder.component(k), weight=self.weight)
         return model

@@ -315,8 +315,8 @@ class PositiveUnlabelledNB(ClosedForm, NoisyLabelClassifier):
         self._codes = np.where(marked, self._positive, 1 - self._positive)
         checked = np.where(marked, self._positive, -1)
         return classes, {
-            "labels": coded(self._channel(2), self._codes, 2),
-            "trusted": coded(TrustedLabels.of(2), checked, 2),
+            "labels": coded(partial(self._channel, 2), self._codes, 2),
+            "trusted": coded(partial(TrustedLabels.of, 2), checked, 2),
         }
 
     def _start(self, model: Any, data: Data) -> Any:
@@ -337,7 +337,7 @@ class PositiveUnlabelledNB(ClosedForm, NoisyLabelClassifier):
 
     def _known(self, n_rows: int) -> dict[str, LabelSource]:
         codes = np.full(n_rows, 1 - self._positive)
-        return {"labels": coded(self.fit_.model["labels"], codes, 2)}
+        return {"labels": coded(lambda: self.fit_.model["labels"], codes, 2)}
 
     @property
     def class_prior_(self) -> np.ndarray:

@@ -168,7 +168,7 @@ class CollaborativeClassifier(NoisyLabelClassifier):
         model: dict[str, Component] = {PRIOR: self._prior(k)}
         parts: dict[str, Any] = {PRIOR: None}
         for name, source in sources.items():
-            model[name], parts[name] = source.component, source.padded(n_items)
+            model[name], parts[name] = source.component(), source.padded(n_items)
         if self.item_prior is not None:
             model["beliefs"] = Beliefs.of(k)
             parts["beliefs"] = Beliefs.pack(self._beliefs(n_items, k))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Self
 
 import jax
@@ -104,7 +105,7 @@ class JointNB(NoisyLabelClassifier):
             model: dict[str, Component] = {PRIOR: self._prior(len(classes))}
             parts: dict[str, Any] = {PRIOR: None}
             for name, source in labels.items():
-                model[name], parts[name] = source.component, source.padded(n)
+                model[name], parts[name] = source.component(), source.padded(n)
             jacobian = np.zeros(n)
             for name, part in _learned(sources, evidence, ids, classes, weights).items():
                 model[name], parts[name] = part.component, part.data
@@ -251,5 +252,9 @@ def _possible(possible: Any, n: int, classes: Classes) -> LabelSource:
         allowed[~sets.given] = True
     check_length("possible", allowed, n)
     k = len(classes)
-    channel = CandidateSets.of(k)
-    return LabelSource(channel, allowed, True, lambda rows: CandidateSets.pack(rows, k))
+    pack = partial(_pack_possible, n_classes=k)
+    return LabelSource(partial(CandidateSets.of, k), allowed, True, pack)
+
+
+def _pack_possible(rows: np.ndarray, n_classes: int) -> Any:
+    return CandidateSets.pack(rows, n_classes)

@@ -49,13 +49,13 @@ class LabelSource:
     """One kind of label evidence as the estimators hold it before it is padded and packed.
 
     Attributes:
-        component: the channel.
+        component: makes the channel; called where the precision of the fit holds.
         values: ``(N, ...)`` one row an item.
         fill: row of an item that nothing is known of.
         pack: from rows to the channel's data.
     """
 
-    component: Component
+    component: Callable[[], Component]
     values: np.ndarray
     fill: Any
     pack: Callable[[np.ndarray], Any]
@@ -65,7 +65,7 @@ class LabelSource:
         return self.pack(pad_rows(self.values, length, self.fill))
 
 
-def coded(component: Component, codes: np.ndarray, n_classes: int) -> LabelSource:
+def coded(component: Callable[[], Component], codes: np.ndarray, n_classes: int) -> LabelSource:
     """A channel whose data are one code an item, -1 where there is none."""
     return LabelSource(component, codes, -1, partial(pack_labels, n_observed=n_classes))
 
@@ -168,18 +168,18 @@ class NoisyLabelClassifier(LatentClassifier):
         k = len(classes)
         sources = {}
         if y is not None:
-            sources["labels"] = coded(self._channel(k), codes, k)
+            sources["labels"] = coded(partial(self._channel, k), codes, k)
         if table is not None:
             workers = table.workers()
             counts = table.counts(np.arange(n_rows) if items is None else items, workers, classes)
-            channel = Annotators.of(
-                len(workers), k, alpha=self.noise_alpha, diagonal=self.noise_diagonal
+            channel = partial(
+                Annotators.of, len(workers), k, None, self.noise_alpha, self.noise_diagonal
             )
             pack = partial(_pack_votes, counts)
             sources["votes"] = LabelSource(channel, np.arange(n_rows), -1, pack)
         if trusted is not None:
             checked = trusted_codes(trusted, classes, n_rows, marker)
-            sources["trusted"] = coded(TrustedLabels.of(k), checked, k)
+            sources["trusted"] = coded(partial(TrustedLabels.of, k), checked, k)
         self._codes = codes
         self._given_labels = given
         return classes, sources

@@ -164,7 +164,7 @@ class PartialLabelNB(TableClassifier):
         positive = named & (named.sum(1, keepdims=True) == 1)
         single = positive.any(1, keepdims=True)
         self._item_weights = self._weights(positive, ~single & ~named | negative, possible)
-        channel = CandidateSets.of(k)
+        channel = partial(CandidateSets.of, k)
         return classes, {
             "candidates": LabelSource(
                 channel, possible, True, lambda rows: pack_candidates(rows, k)
