@@ -143,7 +143,7 @@ def predicted_unseen(
 
 def noise_unseen(
     model: Model, data: Data, resp: np.ndarray, key: Any, *, rule: Rule, channel: str = "labels"
-) -> Fit:
+) -> tuple[Fit, Data]:
     """The noise channel alone, fitted to what the rest of the model says of each item.
 
     In a joint fit a label speaks for itself: what it did to the other parameters comes back as
@@ -157,17 +157,21 @@ def noise_unseen(
         key: JAX random key.
         rule: as for :func:`nbmodels.fit.fit`.
         channel: name of the channel.
+
+    Returns:
+        the fit, and the data that it is of.
     """
     n_classes = resp.shape[1]
-    told = np.log(np.maximum(resp, np.finfo(float).tiny))
-    parts = {PRIOR: None, channel: data.parts[channel], "beliefs": Beliefs.pack(told)}
+    logs = np.log(np.maximum(resp, np.finfo(float).tiny))
+    parts = {PRIOR: None, channel: data.parts[channel], "beliefs": Beliefs.pack(logs)}
     uniform = jnp.full(n_classes, 1 / n_classes)
     alone = {
         PRIOR: FixedProportions(prior=uniform),  # the beliefs hold the shares of the classes
         channel: model[channel],
         "beliefs": Beliefs.of(n_classes),
     }
-    return fit(alone, Data(parts, data.weights), rule=rule, key=key)
+    told = Data(parts, data.weights)
+    return fit(alone, told, rule=rule, key=key), told
 
 
 def _codes(model: Model, data: Data, channel: str) -> tuple[np.ndarray, int]:

@@ -166,6 +166,12 @@ def test_labels_are_corrected_and_the_noise_is_found():
     assert e.weight_ > 0
     table = e.corrected_labels()
     assert list(table.columns) == ["row", "given", "suggested", "p_wrong", "rank"]
+    # the noise has intervals, which hold the share of labels that are wrong
+    draws = e.posterior(draws=200, warmup=50, chains=2, progress=False)
+    wrong = 1 - draws["posterior"]["noise_matrix"].values[..., 0, 0].ravel()
+    low, high = np.quantile(wrong, [0.01, 0.99])
+    assert low < (drawn.v != drawn.v_hat).mean() < high
+    assert high - low < 0.15
     # new items are classified by their users alone
     proba = e.predict_proba(drawn.edges.T)
     assert (proba.argmax(1) == drawn.v).mean() > 0.97

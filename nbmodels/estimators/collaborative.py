@@ -258,14 +258,21 @@ class CollaborativeClassifier(NoisyLabelClassifier):
                         tried, data, self._run, rng, folds=self.cross_fit, report=bar.update
                     )
                     key = jax.random.key(self._folds)
-                    alone = noise_unseen(
+                    alone, told = noise_unseen(
                         {**tried, "labels": channel}, data, resp, key, rule=self.method
                     )
-                    found.append((float(data.weights @ alone.log_likelihood), alone, tried))
-                _, alone, model = max(found, key=lambda one: one[0])
+                    score = float(data.weights @ alone.log_likelihood)
+                    found.append((score, alone, told, tried))
+                _, alone, told, model = max(found, key=lambda one: one[0])
                 model = {**model, "labels": _held(alone.model["labels"], alone.point["labels"])}
-                self.noise_fit_ = alone
+                self.noise_fit_, self._noise_data = alone, jax.tree.map(np.asarray, told)
         return model
+
+    def _sampled(self) -> tuple[Fit, Data]:
+        """Draws are of the noise alone where it was cross-fitted: in the fit it is held."""
+        if self.noise_fit_ is None:
+            return super()._sampled()
+        return self.noise_fit_, self._noise_data
 
     def _run(self, model: Any, data: Data) -> Fit:
         return fit_pooled(model, data, (), **self._options(model))

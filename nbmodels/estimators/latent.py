@@ -322,9 +322,10 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
 
         check_is_fitted(self)
         with jax.enable_x64(self._double_):
+            fitted, data = self._sampled()
             return sample(
-                self.fit_,
-                jax.tree.map(jnp.asarray, self._data),
+                fitted,
+                jax.tree.map(jnp.asarray, data),
                 jax.random.key(self._seed(random_state)),
                 method=method,
                 draws=draws,
@@ -337,6 +338,10 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
                 units=self._units(),
                 progress=progress,
             )
+
+    def _sampled(self) -> tuple[Fit, Data]:
+        """The fit that posterior draws are of, and its data."""
+        return self.fit_, self._data
 
     def _pooled(self) -> tuple[str, ...]:
         """Names of the components whose prior is learned."""
