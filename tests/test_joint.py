@@ -1,5 +1,7 @@
 """Several kinds of evidence in one model: each adds up, any may be left out, all may be fused."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +19,7 @@ from nbmodels import (
     PartialLabelNB,
 )
 from nbmodels.datasets import corrupt, uniform_noise
+from nbmodels.errors import PosteriorWarning
 from nbmodels.papers import maystre2021
 
 K = 3
@@ -128,6 +131,27 @@ def test_votes_beside_features_help(world):
     again = votes.assign(task=[f"r{i}" for i in votes["task"]])
     other = NoisyGaussianNB().fit(named, votes=again)
     np.testing.assert_allclose(other.label_posterior_, e.label_posterior_, atol=1e-9)
+
+
+def test_draws_are_in_the_units_of_the_data(world):
+    """Features are standardised inside; what is drawn of them is not."""
+    n = world["n"]
+    rng = np.random.default_rng(3)
+    y = NAMES[corrupt(world["y"][:n], uniform_noise(K, 0.2), rng)]
+    numbers = pd.DataFrame(100 + 10 * world["numbers"][:n], columns=["a", "b", "c"])
+    e = JointNB({"numbers": NoisyGaussianNB(), "crowd": DawidSkene()})
+    votes = world["votes"][world["votes"]["task"] < n]
+    e.fit({"numbers": numbers, "crowd": votes}, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PosteriorWarning)  # a few hundred draws mix so so
+        draws = e.posterior(draws=300, warmup=100, chains=2, progress=False)["posterior"]
+    mean = draws["numbers_mu"].mean(("chain", "draw")).to_numpy()
+    of_class = numbers.groupby(world["y"][:n]).mean().to_numpy()
+    np.testing.assert_allclose(mean, of_class, atol=4)
+    assert list(draws["numbers_feature"].values) == ["a", "b", "c"]
+    # each annotator has a matrix, and bob's is the worse
+    right = np.diagonal(draws["crowd_transitions"].mean(("chain", "draw")), axis1=1, axis2=2)
+    assert right[0].mean() > right[1].mean() + 0.05
 
 
 def test_possible_classes_and_missing_labels(world):

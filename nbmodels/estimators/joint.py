@@ -183,6 +183,21 @@ class JointNB(NoisyLabelClassifier):
         """``(n,)`` likeliest true class of new items; arguments as :meth:`predict_proba`."""
         return self.classes_[self.predict_proba(evidence, items).argmax(1)]
 
+    def _blocks(self) -> Any:
+        """Pairs of a component's name and its source's block of columns, of tables only."""
+        for name, source in self.sources_.items():
+            columns = getattr(source, "_columns_", ())
+            for c in columns:
+                yield (name if len(columns) == 1 else f"{name}_{c.name}"), source, c
+
+    def _features(self) -> dict[str, list[str]]:
+        return {
+            part: [source._feature_names[j] for j in c.where] for part, source, c in self._blocks()
+        }
+
+    def _units(self) -> dict[str, Any]:
+        return {part: c.encoder.units for part, _, c in self._blocks()}
+
     def noise_matrices(self) -> dict[str, np.ndarray]:
         """``(K, K)`` ``[observed, true]`` of every source of labels, by its name.
 
