@@ -15,7 +15,8 @@ from nbmodels import (
 )
 
 # the default of NoisyBernoulliNB refuses data that are not binary, as most of these are
-OTHERS = [
+ESTIMATORS = [
+    NoisyGaussianNB(),
     NoisyBernoulliNB(binarize=0.0),
     NoisyMultinomialNB(),
     NoisyCategoricalNB(),
@@ -28,14 +29,9 @@ OTHERS = [
 ]
 
 
-@parametrize_with_checks([NoisyGaussianNB()])
-def test_gaussian(estimator, check):
-    check(estimator)
-
-
 @pytest.mark.slow
-@parametrize_with_checks(OTHERS)
-def test_others(estimator, check):
+@parametrize_with_checks(ESTIMATORS)
+def test_checks(estimator, check):
     check(estimator)
 
 
