@@ -364,7 +364,7 @@ def _write_report(
         made.mkdir()
         figure, cells = noise_matrix(noise.mean, noise.low, noise.high, noise.names)
         cells.to_csv(made / "noise_matrix.csv", index=False, float_format="%.6f")
-        figure.savefig(made / "noise_matrix.png", dpi=150)
+        figure.savefig(made / "noise_matrix.png", dpi=150, bbox_inches="tight")
         posterior.to_netcdf(made / "posterior.nc")
         if corrected is not None:
             corrected.to_csv(made / "corrected.csv", index=False, float_format="%.6f")
