@@ -351,6 +351,7 @@ class RealEncoder:
     def pack(self, component: Component, block: Block, length: int) -> Any:
         x = (_floats(block) - self.location) / self.scale
         standard = Block(x, block.missing, block.names)
+        # every emission has a pack, each of its own signature, so the protocol names none
         return type(component).pack(*_padded(standard, length))  # type: ignore[attr-defined]
 
     def log_jacobian(self, block: Block) -> np.ndarray:

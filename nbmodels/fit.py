@@ -250,7 +250,7 @@ def fit(
         if transition.shape[0] != transition.shape[1]:
             continue
         diagnosis = diagnose(transition)
-        confused = diagnosis.confused
+        confused += diagnosis.confused
         if diagnosis.renames and int(best.status) != Status.INTERRUPTED:
             again = drive(models.relabel(model, best.params, jnp.asarray(diagnosis.order)))
             after = _finish(model, again.params, data, rule)
@@ -260,7 +260,9 @@ def fit(
             if not any(left) and loss <= slack:
                 renamed, confused, best = diagnosis.order, (), again
                 resp, lik, constant, _ = after
+                break
     status = Status(int(best.status))
+    confused = tuple(dict.fromkeys(confused))
     complain(confused, names, status)
     n_iter = int(best.n_iter)
     to_host = partial(jax.tree.map, np.asarray)

@@ -80,6 +80,7 @@ def noise_matrix(
         axes.text(j, i + 0.22, interval, fontsize=7 if k <= _ROOMY else 5.5, **style)
     bar = figure.colorbar(image, ax=axes, shrink=0.8, ticks=[0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.7, 1])
     bar.ax.set_yticklabels(["0", "0.01", "0.05", "0.1", "0.2", "0.4", "0.7", "1"], fontsize=8)
+    # matplotlib's types take the outline for a method
     bar.outline.set_visible(False)  # type: ignore[operator]
     observed, true = np.divmod(np.arange(k * k), k)
     frame = pd.DataFrame(

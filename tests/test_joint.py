@@ -11,6 +11,7 @@ from nbmodels import (
     CollaborativeClassifier,
     DataError,
     DawidSkene,
+    IdentifiabilityWarning,
     JointNB,
     NoisyBernoulliNB,
     NoisyCategoricalNB,
@@ -152,6 +153,18 @@ def test_draws_are_in_the_units_of_the_data(world):
     # each annotator has a matrix, and bob's is the worse
     right = np.diagonal(draws["crowd_transitions"].mean(("chain", "draw")), axis1=1, axis2=2)
     assert right[0].mean() > right[1].mean() + 0.05
+
+
+def test_one_confused_channel_among_several_is_said(world):
+    """Labels with two classes exchanged, beside votes that are sound and speak against it."""
+    n, y = world["n"], world["y"][: world["n"]]
+    votes = world["votes"][world["votes"]["task"] < n]
+    swapped = NAMES[np.array([1, 0, 2])[y]]
+    e = JointNB({"numbers": NoisyGaussianNB(), "crowd": DawidSkene()})
+    evidence = {"numbers": world["numbers"][:n], "crowd": votes}
+    with pytest.warns(IdentifiabilityWarning, match="ant as bee, bee as ant"):
+        e.fit(evidence, swapped, trusted={i: NAMES[y[i]] for i in range(0, n, 2)})
+    assert e.noise_matrices()["labels"][0, 1] > 0.7
 
 
 def test_possible_classes_and_missing_labels(world):

@@ -52,9 +52,10 @@ def with_inherited_parameters(cls: type) -> type:
     if "__init__" not in vars(cls):
 
         def __init__(self: Any, **parameters: Any) -> None:
+            # mypy cannot tell that cls is the class of self
             super(cls, self).__init__(**parameters)  # type: ignore[arg-type]
 
-        # the signature written below is this class's alone
+        # the signature written below is this class's alone; mypy forbids to assign a method
         cls.__init__ = __init__  # type: ignore[misc]
     own = inspect.cleandoc(cls.__doc__ or "")
     attributes = section("attributes_doc")
@@ -65,6 +66,7 @@ def with_inherited_parameters(cls: type) -> type:
         for name, parameter in inspect.signature(init).parameters.items():
             if parameter.kind != parameter.VAR_KEYWORD:
                 seen.setdefault(name, parameter)
+    # what inspect reads first, and mypy knows nothing of
     cls.__init__.__signature__ = inspect.Signature(list(seen.values()))  # type: ignore[misc]
     return cls
 

@@ -44,6 +44,7 @@ def _fit_at(
     tol: Array,
     max_iter: int,
 ) -> Result:
+    # the caller names a Student component, of which a model's type says nothing
     model = {**model, name: replace(model[name], dof=dof)}  # type: ignore[call-arg]
     coordinates = models.coordinates(rule)
     return solve(
