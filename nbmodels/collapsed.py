@@ -14,7 +14,7 @@ There is no bound that these updates climb; they are run until the responsibilit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -35,7 +35,8 @@ from nbmodels.model import Data, Model
 #: Updates before each is averaged with the last.
 _UNDAMPED = 20
 
-_start = jax.jit(models.start, static_argnames="rule")
+#: Updates between two looks from the host.
+_CHUNK = 10
 
 
 @jax.tree_util.register_dataclass
@@ -101,82 +102,87 @@ def without_self(
     return jax.ops.segment_sum(votes, edges.item, n_items, indices_are_sorted=True)
 
 
-@partial(jax.jit, static_argnames=("name", "rule", "max_iter"))
+@partial(jax.jit, static_argnames="rule")
 def settle(
     model: Model,
     data: Data,
-    params: Any,
-    resp: Array,
-    edges: Edges,
+    state: Settled,
+    edges: Mapping[str, Edges],
     *,
-    name: str,
     rule: Rule,
-    max_iter: int = 200,
-    tol: float = 1e-4,
+    until: Any,
+    tol: Any,
 ) -> Settled:
     """Alternate collapsed updates of the responsibilities and plain ones of all other components.
 
     Args:
         model: components by name.
         data: encoded data.
-        params: conjugate posterior of each component to begin from.
-        resp: ``(N, K)`` responsibilities to begin from.
-        edges: the graph that ``data.parts[name]`` holds.
-        name: of the :class:`nbmodels.emissions.Users` component.
+        state: to go on from; its parameters are those that its responsibilities lead to.
+        edges: by name of a :class:`nbmodels.emissions.Users` component, the graph that its part of
+            the data holds.
         rule: how the other components are read.
-        max_iter: largest number of updates.
+        until: largest number of updates in all.
         tol: largest change of a responsibility at which they have settled.
     """
-    users = model[name]
-    others: Mapping[str, Any] = {n: c for n, c in model.items() if n != name}
-    rest = Data({n: part for n, part in data.parts.items() if n != name}, data.weights)
+    others = {n: c for n, c in model.items() if n not in edges}
+    rest = Data({n: part for n, part in data.parts.items() if n not in edges}, data.weights)
 
-    def count(params: Any, resp: Array) -> Any:
-        read = models.natural(model, params, rule)
-        return models.update(model, models.stats(model, read, resp, data), rule)
-
-    def body(state: tuple[Any, Array, Array, Array]) -> tuple[Any, Array, Array, Array]:
-        q, before, n_iter, _ = state
-        table = models.evidence(others, models.natural(others, q, rule), rest).table
-        cast = before * data.weights[:, None]
-        votes = without_self(q[name].concentration, cast, edges, users.weight, len(cast))
-        after = jax.nn.softmax(table + users.weight * votes)
+    def body(s: Settled) -> Settled:
+        table = models.evidence(others, models.natural(others, s.params, rule), rest).table
+        cast = s.resp * data.weights[:, None]
+        for name, graph in edges.items():
+            power, counts = model[name].weight, s.params[name].concentration
+            table = table + power * without_self(counts, cast, graph, power, len(cast))
+        after = jax.nn.softmax(table)
         # two items that hang on each other may swap for ever: meet halfway, later on
-        after = jnp.where(n_iter < _UNDAMPED, after, (after + before) / 2)
-        return count(q, after), after, n_iter + 1, jnp.max(jnp.abs(after - before))
+        after = jnp.where(s.n_iter < _UNDAMPED, after, (after + s.resp) / 2)
+        change = jnp.max(jnp.abs(after - s.resp))
+        return Settled(after, _counted(model, data, s.params, after, rule), s.n_iter + 1, change)
 
-    def moving(state: tuple[Any, Array, Array, Array]) -> Array:
-        _, _, n_iter, change = state
-        return (n_iter < max_iter) & (change > tol)
+    def moving(s: Settled) -> Array:
+        return (s.n_iter < until) & (s.change > tol)
 
+    return lax.while_loop(moving, body, state)
+
+
+def _counted(model: Model, data: Data, params: Any, resp: Array, rule: Rule) -> Any:
+    read = models.natural(model, params, rule)
+    return models.update(model, models.stats(model, read, resp, data), rule)
+
+
+@partial(jax.jit, static_argnames="rule")
+def _begin(model: Model, data: Data, params: Any, rule: Rule) -> Settled:
+    resp = anchored_guess(model, data)
+    if params is None:
+        params = models.start(model, resp, data, rule)
     zero, far = jnp.zeros((), jnp.int32), jnp.asarray(jnp.inf, resp.dtype)
-    q, resp, n_iter, change = lax.while_loop(moving, body, (count(params, resp), resp, zero, far))
-    return Settled(resp, q, n_iter, change)
+    return Settled(resp, _counted(model, data, params, resp, rule), zero, far)
 
 
 def fit_collapsed(
     model: Model,
     data: Data,
     *,
-    edges: Edges,
-    name: str,
+    edges: Mapping[str, Edges],
     rule: Rule = "vb",
     max_iter: int = 200,
     tol: float = 1e-4,
     names: Any = None,
+    report: Callable[[int, float], None] | None = None,
     start: Any = None,
 ) -> Fit:
-    """Fit from the host, from the label-anchored start.
+    """Fit from the host, from the label-anchored start; Ctrl-C keeps what has been reached.
 
     Args:
         model: components by name.
         data: encoded data with labels.
-        edges: the graph that ``data.parts[name]`` holds.
-        name: of the users' component.
+        edges: as for :func:`settle`.
         rule: how the other components are read.
         max_iter: largest number of updates.
         tol: largest change of a responsibility at which they have settled.
         names: ``(K,)`` names of the classes, for warnings.
+        report: called with (updates, largest change of a responsibility) now and then.
         start: parameters of components with a private latent to begin from.
 
     Returns:
@@ -187,25 +193,32 @@ def fit_collapsed(
         IdentifiabilityWarning: the noise matrix is not diagonally dominant.
         NotConvergedWarning: the updates did not settle.
     """
-    resp = anchored_guess(model, data)
-    params = _start(model, resp, data, rule) if start is None else start
-    found = settle(
-        model, data, params, resp, edges, name=name, rule=rule, max_iter=max_iter, tol=tol
-    )
-    params = dict(found.params)
-    fitted = evaluate(model, params, data, rule=rule)
-    read = models.natural(model, params, rule)
-    transitions = models.transitions(model, models.values(model, read)).values()
-    pairs = [p for t in transitions for p in confused_classes(np.asarray(t))]
-    status = Status.CONVERGED if float(found.change) <= tol else Status.LIMIT_REACHED
-    complain(tuple(pairs), names, status)
+    found = _begin(model, data, start, rule)
+    status = Status.RUNNING
+    try:
+        while status == Status.RUNNING:
+            until = min(int(found.n_iter) + _CHUNK, max_iter)
+            found = settle(model, data, found, edges, rule=rule, until=until, tol=tol)
+            if report is not None:
+                report(int(found.n_iter), float(found.change))
+            if float(found.change) <= tol:
+                status = Status.CONVERGED
+            elif int(found.n_iter) >= max_iter:
+                status = Status.LIMIT_REACHED
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    fitted = evaluate(model, dict(found.params), data, rule=rule)
+    values = models.values(model, models.natural(model, dict(found.params), rule))
+    transitions = models.transitions(model, values).values()
+    pairs = tuple(p for t in transitions for p in confused_classes(np.asarray(t)))
+    complain(pairs, names, status)
     return replace(
         fitted,
         resp=np.asarray(found.resp),
         n_iter=int(found.n_iter),
         n_evaluations=int(found.n_iter),
         status=status,
-        confused=tuple(pairs),
+        confused=pairs,
     )
 
 

@@ -227,10 +227,58 @@ def test_bad_input_names_its_source(case):
         JointNB(sources(), classes=options.get("classes")).fit(evidence, y, **rest)
 
 
-def test_a_graph_needs_its_settings(world):
+def test_a_graph_without_given_labels_needs_its_settings(world):
     e = JointNB({"users": CollaborativeClassifier()}, classes=NAMES)
-    with pytest.raises(DataError, match="users: alpha: in a joint model give numbers"):
-        e.fit({"users": world["pairs"]}, NAMES[world["y"]], items=np.arange(2 * world["n"]))
+    known = dict(enumerate(NAMES[world["y"][:50]]))
+    with pytest.raises(DataError, match="users: settings are chosen by labels held out of y"):
+        e.fit({"users": world["pairs"]}, trusted=known, items=np.arange(2 * world["n"]))
+
+
+def test_settings_of_a_graph_are_chosen_by_held_out_labels(world):
+    """A graph that follows the classes is listened to; the same one shuffled is switched off."""
+    rng = np.random.default_rng(2)
+    n = 2 * world["n"]
+    y = NAMES[corrupt(world["y"], uniform_noise(K, 0.3), rng)]
+    alone = JointNB({"x": NoisyGaussianNB()}, noise="symmetric").fit({"x": world["numbers"]}, y)
+    shuffled = world["pairs"].assign(item=rng.permutation(world["pairs"]["item"]))
+    weights, right = {}, {}
+    for name, pairs in (("told", world["pairs"]), ("mute", shuffled)):
+        both = {"x": NoisyGaussianNB(), "users": CollaborativeClassifier()}
+        e = JointNB(both, noise="symmetric", random_state=0)
+        e.fit({"x": world["numbers"], "users": pairs}, y, items=np.arange(n))
+        weights[name] = float(e.fit_.model["users"].weight)
+        right[name] = np.mean(e.label_posterior_.argmax(1) == world["y"])
+    assert weights["told"] > 0
+    without = np.mean(alone.label_posterior_.argmax(1) == world["y"])
+    assert right["told"] > without + 0.02
+    assert weights["mute"] == 0
+    assert abs(right["mute"] - without) < 0.005
+
+
+def test_the_own_vote_is_left_out_beside_other_sources(world):
+    """Users of a single item say nothing, in a joint model too."""
+    n = 2 * world["n"]
+    lone = pd.DataFrame({"user": np.arange(n), "item": np.arange(n)})
+    y = NAMES[corrupt(world["y"], uniform_noise(K, 0.3), np.random.default_rng(1))]
+    x = {"x": world["numbers"]}
+    plain = JointNB({"x": NoisyGaussianNB()}, tol=1e-12).fit(x, y)
+    graph = CollaborativeClassifier(alpha=0.3, weight=1.0)
+    e = JointNB({"x": NoisyGaussianNB(), "users": graph}).fit(x | {"users": lone}, y)
+    # collapsed updates stop where no responsibility moves by 1e-4, some way before the end
+    np.testing.assert_allclose(e.label_posterior_, plain.label_posterior_, atol=1e-2)
+    echo = JointNB({"x": NoisyGaussianNB(), "users": graph.set_params(collapsed=False)})
+    echo.fit(x | {"users": lone}, y)
+    assert np.abs(echo.label_posterior_ - plain.label_posterior_).max() > 0.2
+
+
+def test_annotators_are_pooled_if_asked(world):
+    votes = world["votes"]
+    e = JointNB({"crowd": DawidSkene(pooling=True)}, classes=NAMES)
+    e.fit({"crowd": votes}, items=np.unique(votes["task"]))
+    alone = DawidSkene(pooling=True, method="vb", classes=NAMES).fit(votes)
+    np.testing.assert_allclose(e.label_posterior_, alone.label_posterior_, atol=1e-6)
+    with pytest.raises(DataError, match="crowd: method='ml' has no prior to learn"):
+        e.set_params(method="ml").fit({"crowd": votes}, items=np.unique(votes["task"]))
 
 
 def test_a_source_must_be_one_and_names_must_be_free():

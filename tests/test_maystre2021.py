@@ -11,10 +11,16 @@ import pytest
 from numpyro.contrib.funsor import config_enumerate, enum, log_density
 from scipy import sparse
 
-from nbmodels import CollaborativeClassifier, DataError, IdentifiabilityWarning
+from inference import Status
+from nbmodels import (
+    CollaborativeClassifier,
+    DataError,
+    IdentifiabilityWarning,
+    NotConvergedWarning,
+)
 from nbmodels import model as m
 from nbmodels.baselines import weighted_vote
-from nbmodels.collapsed import Edges, without_self
+from nbmodels.collapsed import Edges, fit_collapsed, without_self
 from nbmodels.papers import maystre2021 as page
 from nbmodels.pooling import shared_concentration
 
@@ -141,6 +147,23 @@ def test_a_user_of_one_item_says_nothing():
     np.testing.assert_allclose(collapsed.label_posterior_, expected, atol=1e-6)
     published = CollaborativeClassifier.published(K, 0.1, 0.3).fit(lone.T, wrong)
     assert (published.label_posterior_.max(1) > 0.99).all()
+
+
+def test_ctrl_c_keeps_what_the_updates_have_reached(platform):
+    edges = {"users": Edges.of(platform.edges)}
+    model, packed = page.to_model(platform.edges, platform.v_hat, K, alpha=0.3)
+
+    def interrupt(n_iter, change):
+        assert 0 < change < 1
+        raise KeyboardInterrupt
+
+    with pytest.warns(NotConvergedWarning, match="interrupted"):
+        stopped = fit_collapsed(model, packed, edges=edges, tol=0.0, report=interrupt)
+    assert stopped.status is Status.INTERRUPTED
+    assert stopped.n_iter == 10
+    with pytest.warns(NotConvergedWarning, match="limit"):
+        limited = fit_collapsed(model, packed, edges=edges, tol=0.0, max_iter=10)
+    np.testing.assert_array_equal(stopped.resp, limited.resp)
 
 
 # The estimator ------------------------------------------------------------------------------------

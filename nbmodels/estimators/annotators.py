@@ -128,7 +128,7 @@ class DawidSkene(LatentClassifier):
         alpha, diagonal = self.noise_alpha, self.noise_diagonal
         channel = Annotators.of(len(self.workers_), len(classes), None, alpha, diagonal)
         counts = table.counts(items, self.workers_, classes)
-        return {_NAME: Part(channel, Annotators.pack(counts))}
+        return {_NAME: Part(channel, Annotators.pack(counts), pooled=self.pooling)}
 
     def _source_apply(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
         """Votes on new items by the workers of the fit; see :class:`Source`."""

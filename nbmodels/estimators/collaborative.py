@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from dataclasses import replace
-from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import jax
 import jax.numpy as jnp
@@ -16,11 +15,10 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.channels import Beliefs, FixedTransition
-from nbmodels.collapsed import Edges, fit_collapsed
+from nbmodels.collapsed import Edges
 from nbmodels.component import Component, Given
 from nbmodels.data import Classes, as_floats, check_nonnegative, check_weights
 from nbmodels.emissions import Users
-from nbmodels.empirical import fit_pooled
 from nbmodels.errors import DataError, IdentifiabilityWarning
 from nbmodels.estimators.labels import LabelSource, NoisyLabelClassifier
 from nbmodels.estimators.latent import with_inherited_parameters
@@ -176,7 +174,7 @@ class CollaborativeClassifier(NoisyLabelClassifier):
         parts[_USERS] = Users.pack(graph.edges)
         data = Data(parts, jnp.asarray(weights))
         self._folds = self._seed()
-        self._edges = Edges.of(graph.edges) if self.collapsed else None
+        self._graphs = {_USERS: Edges.of(graph.edges)} if self.collapsed else {}
         self.held_out_: pd.DataFrame | None = None
         model[_USERS] = replace(model[_USERS], weight=_number(self.weight))
         if "held-out" in (_word(self.alpha), _word(self.weight)):
@@ -193,51 +191,43 @@ class CollaborativeClassifier(NoisyLabelClassifier):
                 model["labels"] = _unlearned(model["labels"])
             elif self.cross_fit:
                 model = self._refined(model, data)
-        pooled = (_USERS,) if _word(self.alpha) == "bound" else ()
-        fitted = fit_pooled(model, data, pooled, **self._options(model, classes.names))
-        self._keep(fitted, data, classes, n_items)
-        users = fitted.model[_USERS]
+        self._solve(model, data, classes, n_items)
+        users: Any = self.fit_.model[_USERS]
         self.weight_ = float(users.weight)
         concentration = np.asarray(users.prior.concentration, float)
         self.alpha_ = float(concentration.flat[0]) if np.ptp(concentration) == 0 else concentration
 
-    def _options(self, model: Any, names: Any = None) -> dict[str, Any]:
-        """How one model is fitted: by collapsed updates, or by plain ones."""
-        if self._edges is not None:
-            run = partial(fit_collapsed, edges=self._edges, name=_USERS)
-            return {"run": run, "rule": self.method, "names": names}
-        return {
-            "rule": self.method,
-            "key": jax.random.key(self._seed()),
-            "n_restarts": self.n_restarts,
-            "max_iter": self.max_iter,
-            "tol": self.tol,
-            "accelerate": self.accelerate,
-            "names": names,
-        }
+    def _pooled(self) -> tuple[str, ...]:
+        return (_USERS,) if _word(self.alpha) == "bound" else ()
+
+    def _alternatives(self, users: Users) -> tuple[list[tuple[float | None, float]], list[Users]]:
+        """Settings to compare, the first with no say for the edges, and ``users`` under each."""
+        alphas = ALPHAS if _word(self.alpha) == "held-out" else (None,)
+        powers = WEIGHTS if _word(self.weight) == "held-out" else (_number(self.weight),)
+        settings = [(None, 0.0), *itertools.product(alphas, powers)]
+        found = []
+        for alpha, weight in settings:
+            one = users
+            if alpha is not None:
+                n_users, k = users.prior.concentration.shape
+                one = Users.of(n_users, k, alpha)
+            found.append(replace(one, weight=weight))
+        return settings, found
 
     def _chosen(self, model: dict[str, Component], data: Data) -> dict[str, Component]:
         """The model with the alpha and weight under which held-out labels are likeliest."""
-        users: Any = model[_USERS]
-        alphas = ALPHAS if _word(self.alpha) == "held-out" else (None,)
-        powers = WEIGHTS if _word(self.weight) == "held-out" else (float(self.weight),)
-        settings = [(None, 0.0), *itertools.product(alphas, powers)]
-        candidates = []
-        for alpha, weight in settings:
-            n_users, k = users.prior.concentration.shape
-            one = users if alpha is None else Users.of(n_users, k, alpha)
-            candidates.append({**model, _USERS: replace(one, weight=weight)})
-
+        settings, found = self._alternatives(cast(Users, model[_USERS]))
+        candidates = [{**model, _USERS: users} for users in found]
         rng = np.random.default_rng(self._folds)
         with self._bar("choosing settings", len(candidates)) as bar:
-            found = compare(candidates, data, self._run, rng, report=bar.update)
+            compared = compare(candidates, data, self._run, rng, report=bar.update)
         self.held_out_ = pd.DataFrame(settings, columns=["alpha", "weight"]).assign(
-            log_likelihood=found.log_likelihood,
-            gain=found.gain,
-            standard_error=found.standard_error,
-            identified=found.identified,
+            log_likelihood=compared.log_likelihood,
+            gain=compared.gain,
+            standard_error=compared.standard_error,
+            identified=compared.identified,
         )
-        return candidates[found.best]
+        return candidates[compared.best]
 
     def _refined(self, model: dict[str, Component], data: Data) -> dict[str, Component]:
         """The model with the noise, and an alpha near the chosen one, that suit unseen labels.
@@ -273,9 +263,6 @@ class CollaborativeClassifier(NoisyLabelClassifier):
         if self.noise_fit_ is None:
             return super()._sampled()
         return self.noise_fit_, self._noise_data
-
-    def _run(self, model: Any, data: Data) -> Fit:
-        return fit_pooled(model, data, (), **self._options(model))
 
     # Parameters ---------------------------------------------------------------------------------
 
@@ -340,15 +327,20 @@ class CollaborativeClassifier(NoisyLabelClassifier):
     ) -> dict[str, Part]:
         """The users' emission with the edges of ``items``; see :class:`Source`."""
         CollaborativeClassifier._check_parameters(self)
-        for name in ("alpha", "weight"):
-            if isinstance(getattr(self, name), str):
-                raise DataError(f"{name}: in a joint model give numbers, not {self.alpha!r}")
         graph = read_graph(values, items, duplicates=self.duplicates)
         self.users_ = graph.users
         n_users, k = len(graph.users), len(classes)
         users = Users.of(n_users, k, self._alpha(n_users, k))
-        users = replace(users, weight=float(self.weight))
-        return {_USERS: Part(users, Users.pack(graph.edges))}
+        users = replace(users, weight=_number(self.weight))
+        asked = "held-out" in (_word(self.alpha), _word(self.weight))
+        part = Part(
+            users,
+            Users.pack(graph.edges),
+            alternatives=tuple(self._alternatives(users)[1]) if asked else (),
+            edges=Edges.of(graph.edges) if self.collapsed else None,
+            pooled=_word(self.alpha) == "bound",
+        )
+        return {_USERS: part}
 
     def _source_apply(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
         """Edges of new items to the users of the fit; see :class:`Source`."""

@@ -22,6 +22,8 @@ from nbmodels.estimators.base import class_posterior
 from nbmodels.estimators.labels import LabelSource, NoisyLabelClassifier
 from nbmodels.estimators.latent import with_inherited_parameters
 from nbmodels.estimators.sets import read_sets, read_table
+from nbmodels.estimators.sources import Part
+from nbmodels.held_out import compare
 from nbmodels.model import PRIOR, Data
 
 #: Names of the components that are not sources.
@@ -40,7 +42,7 @@ class JointNB(NoisyLabelClassifier):
         model = JointNB({
             "text": NoisyMultinomialNB(alpha=0.1, weight=0.3),
             "size": NoisyGaussianNB(),
-            "users": CollaborativeClassifier(alpha=0.1, weight=1.0),
+            "users": CollaborativeClassifier(),
             "crowd": DawidSkene(),
         })
         model.fit({"text": X, "size": Z, "users": pairs, "crowd": votes}, y)
@@ -48,7 +50,10 @@ class JointNB(NoisyLabelClassifier):
 
     Parameters:
         sources: estimators by the sources' names. Their own settings of the fit (``method``,
-            ``noise`` and the like) are not used; a graph needs ``alpha`` and ``weight`` as numbers.
+            ``noise`` and the like) are not used. A graph's ``alpha`` and ``weight`` are chosen by
+            labels held out of ``y``; where there is no ``y``, give them as numbers.
+            A graph's factors reward one class for all; beside one, ``noise="symmetric"``, which
+            cannot explain that away, has found better classes than a full matrix.
     """
 
     attributes_doc = """
@@ -106,11 +111,17 @@ class JointNB(NoisyLabelClassifier):
             parts: dict[str, Any] = {PRIOR: None}
             for name, source in labels.items():
                 model[name], parts[name] = source.component(), source.padded(n)
-            jacobian = np.zeros(n)
-            for name, part in _learned(sources, evidence, ids, classes, weights).items():
+            learned = _learned(sources, evidence, ids, classes, weights)
+            for name, part in learned.items():
                 model[name], parts[name] = part.component, part.data
-                jacobian = jacobian + float(part.component.weight) * part.log_jacobian
             data = Data(parts, jnp.asarray(weights))
+            self._graphs = {name: p.edges for name, p in learned.items() if p.edges is not None}
+            self._learned_priors = tuple(name for name, p in learned.items() if p.pooled)
+            self._check_settings(learned, model)
+            model |= self._chosen(learned, model, data)
+            jacobian = np.zeros(n)
+            for name, part in learned.items():
+                jacobian = jacobian + float(model[name].weight) * part.log_jacobian
             self._solve(model, data, classes, n, log_jacobian=jacobian)
         self.sources_, self.items_ = sources, ids
         self._rows = pd.Index(ids)
@@ -132,6 +143,33 @@ class JointNB(NoisyLabelClassifier):
             if name not in self.sources:
                 known = ", ".join(map(str, self.sources))
                 raise DataError(f"evidence: there is no source {name!r}; the sources are {known}")
+
+    def _check_settings(self, learned: Mapping[str, Part], model: Mapping[str, Component]) -> None:
+        for name, part in learned.items():
+            if part.alternatives and "labels" not in model:
+                raise DataError(
+                    f"{name}: settings are chosen by labels held out of y, which is not given; "
+                    "give alpha and weight as numbers"
+                )
+            if part.pooled and self.method == "ml":
+                raise DataError(f"{name}: method='ml' has no prior to learn; take 'map' or 'vb'")
+
+    def _pooled(self) -> tuple[str, ...]:
+        return self._learned_priors
+
+    def _chosen(
+        self, learned: Mapping[str, Part], model: Mapping[str, Component], data: Data
+    ) -> dict[str, Component]:
+        """Components with alternatives, one after the other, as suits labels held out of y."""
+        chosen: dict[str, Component] = {}
+        for name, part in learned.items():
+            if part.alternatives:
+                candidates = [{**model, **chosen, name: one} for one in part.alternatives]
+                rng = np.random.default_rng(self._seed())
+                with self._bar(f"{name}: choosing settings", len(candidates)) as bar:
+                    found = compare(candidates, data, self._run, rng, report=bar.update)
+                chosen[name] = part.alternatives[found.best]
+        return chosen
 
     def _all_labels(
         self,
@@ -247,8 +285,8 @@ def _learned(
     ids: np.ndarray,
     classes: Classes,
     weights: np.ndarray,
-) -> dict[str, Any]:
-    out: dict[str, Any] = {}
+) -> dict[str, Part]:
+    out: dict[str, Part] = {}
     for name, values in evidence.items():
         out |= dict(_naming(name, sources[name]._source_learn, values, ids, classes, weights))
     return out

@@ -7,6 +7,8 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
 from typing import Any, Literal
 
 import jax
@@ -17,6 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from tqdm.auto import tqdm
 
+from nbmodels.collapsed import Edges, fit_collapsed
 from nbmodels.component import Component
 from nbmodels.data import Classes, as_floats, check_nonnegative
 from nbmodels.empirical import fit_pooled
@@ -126,6 +129,9 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         self.progress = progress
         self.random_state = random_state
 
+    #: Graphs in which an item's own vote is left out of its users' counts, by component.
+    _graphs: Mapping[str, Edges] = MappingProxyType({})
+
     # Parameters ---------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
@@ -188,21 +194,34 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
             log_jacobian: ``(n_rows,)`` what the features' coding adds to an item's log-density.
         """
         with self._report() as report:
-            fitted = fit_pooled(
-                model,
-                data,
-                self._pooled(),
-                rule=self._rule,
-                key=jax.random.key(self._seed()),
-                n_restarts=self.n_restarts,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                accelerate=self.accelerate,
-                names=classes.names,
-                report=report,
-                start=start,
-            )
+            how = self._how(model, classes.names)
+            fitted = fit_pooled(model, data, self._pooled(), start=start, report=report, **how)
         self._keep(fitted, data, classes, n_rows, log_jacobian)
+
+    def _how(self, model: Mapping[str, Component], names: Any = None) -> dict[str, Any]:
+        """How a model is fitted: by plain updates, or by collapsed ones where graphs have a say.
+
+        Args:
+            model: components by name.
+            names: ``(K,)`` names of the classes, for warnings.
+        """
+        speaking = {name: g for name, g in self._graphs.items() if model[name].weight != 0}
+        if speaking:
+            run = partial(fit_collapsed, edges=speaking)
+            return {"run": run, "rule": self._rule, "max_iter": self.max_iter, "names": names}
+        return {
+            "rule": self._rule,
+            "key": jax.random.key(self._seed()),
+            "n_restarts": self.n_restarts,
+            "max_iter": self.max_iter,
+            "tol": self.tol,
+            "accelerate": self.accelerate,
+            "names": names,
+        }
+
+    def _run(self, model: Mapping[str, Component], data: Data) -> Fit:
+        """One of several models that are compared, its priors taken as they are."""
+        return fit_pooled(model, data, (), **self._how(model))
 
     def _keep(
         self, fitted: Fit, data: Data, classes: Classes, n_rows: int, log_jacobian: Any = 0.0
@@ -235,11 +254,13 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
 
     @contextlib.contextmanager
     def _report(self) -> Iterator[Any]:
+        # collapsed updates climb no objective: they report how much still moves
+        what = "change" if self._graphs else "objective"
         with self._bar("fitting") as bar:
 
-            def report(n_iter: int, objective: float) -> None:
+            def report(n_iter: int, value: float) -> None:
                 bar.n = n_iter
-                bar.set_postfix_str(f"objective {objective:.6g}", refresh=False)
+                bar.set_postfix_str(f"{what} {value:.6g}", refresh=False)
                 bar.update(0)
 
             yield None if self.progress is False else report

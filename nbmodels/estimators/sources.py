@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from nbmodels.collapsed import Edges
 from nbmodels.component import Component
 from nbmodels.data import Classes
 
@@ -19,11 +20,18 @@ class Part:
         component: an emission or a channel.
         data: packed, one row an item.
         log_jacobian: ``(N,)`` what the data's coding adds to an item's log-density, or 0.
+        alternatives: components to compare on held-out labels, the cautious one first; empty where
+            ``component`` is settled.
+        edges: a graph in which an item's own vote is left out, or None.
+        pooled: whether the component's prior is learned.
     """
 
     component: Component
     data: Any
     log_jacobian: Any = 0.0
+    alternatives: tuple[Component, ...] = ()
+    edges: Edges | None = None
+    pooled: bool = False
 
 
 class Source(Protocol):
