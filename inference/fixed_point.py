@@ -45,9 +45,9 @@ class State(NamedTuple):
     """Carried state, apart from what is reported."""
 
     point: Any  # where the step is evaluated next
-    base: Any  # the first point of the present cycle
+    base: Any  # the first point of the present cycle; None without acceleration
     best: Any  # the best accepted point
-    fallback: Any  # where to go on when an extrapolation is refused
+    fallback: Any  # where to go on when an extrapolation is refused; None likewise
     best_objective: Total
     phase: Any  # 0 first plain point, 1 second plain point, 2 extrapolated point
     wait: Any  # cycles to run without extrapolation
@@ -58,23 +58,25 @@ class State(NamedTuple):
     status: Any
 
 
-def start(point: Any, *, max_steps: int, dtype: Any = None) -> State:
+def start(point: Any, *, max_steps: int, accelerate: bool = True, dtype: Any = None) -> State:
     """State before the first step.
 
     Args:
         point: pytree of arrays, the starting point.
         max_steps: length of the trace, the largest number of accepted points.
+        accelerate: as in :func:`advance`; plain steps need to remember fewer points.
         dtype: dtype of the objective; that of the point's first floating leaf by default.
     """
     if dtype is None:
         dtype = jnp.result_type(*jax.tree.leaves(point), jnp.float32)
     worst = Total(jnp.asarray(-jnp.inf, dtype), jnp.zeros((), dtype))
     zero = jnp.zeros((), jnp.int32)
+    earlier = point if accelerate else None
     return State(
         point,
+        earlier,
         point,
-        point,
-        point,
+        earlier,
         worst,
         zero,
         zero,
@@ -114,6 +116,7 @@ def advance(
     tol: Any,
     accelerate: bool = True,
     coordinates: Coordinates = IDENTITY,
+    stride: int = 1,
 ) -> State:
     """Run until the status is decided or ``until`` evaluations have been made; pure, jittable.
 
@@ -125,12 +128,24 @@ def advance(
         tol: scalar, smallest gain of a plain step, in units of the objective.
         accelerate: try SQUAREM extrapolations.
         coordinates: where to extrapolate.
+        stride: plain steps to each look at the objective, which may cost more than the step does;
+            1 with acceleration, which needs it every time.
     """
+    if accelerate and stride != 1:
+        raise ValueError("stride: 1 is needed for acceleration")
     eps = jnp.finfo(state.trace.dtype).eps
     max_steps = state.trace.shape[0]
 
+    def unseen(_: Any, point: Any) -> Any:
+        return step(point, data)[0]
+
     def body(s: State) -> State:
-        following, objective = step(s.point, data)
+        # the first point is looked at, so that the last one is not lost if the next ones are worse
+        here, unlooked = s.point, jnp.zeros((), jnp.int32)
+        if stride > 1:
+            unlooked = jnp.where(s.n_iter == 0, 0, stride - 1).astype(jnp.int32)
+            here = lax.fori_loop(0, unlooked, unseen, here)
+        following, objective = step(here, data)
         first = s.n_iter == 0
         gain = jnp.where(first, jnp.inf, objective - s.best_objective)
         noise = 2 * eps * jnp.abs(objective.value)
@@ -156,12 +171,12 @@ def advance(
         if accelerate:
             moved = lax.cond(
                 try_now,
-                lambda: _extrapolate(coordinates, s.base, s.point, following, data),
+                lambda: _extrapolate(coordinates, s.base, here, following, data),
                 lambda: following,
             )
+            point = _pick(refused, s.fallback, moved)
         else:
-            moved = following
-        point = _pick(refused, s.fallback, moved)
+            point = following
         phase = jnp.where(try_now, 2, jnp.where(s.phase == 0, 1, 0)).astype(jnp.int32)
         wait = jnp.where(refused, s.penalty, jnp.maximum(s.wait - (s.phase == 1), 0))
         penalty = jnp.where(
@@ -169,8 +184,8 @@ def advance(
         )
         return State(
             point,
-            _pick(s.phase == 0, s.point, s.base) if accelerate else s.base,
-            _pick(better, s.point, s.best),
+            _pick(s.phase == 0, here, s.base) if accelerate else s.base,
+            _pick(better, here, s.best),
             _pick(try_now, following, s.fallback) if accelerate else s.fallback,
             _pick(better, objective, s.best_objective),
             phase,
@@ -178,7 +193,7 @@ def advance(
             penalty.astype(jnp.int32),
             trace,
             n_iter.astype(jnp.int32),
-            s.n_evaluations + 1,
+            s.n_evaluations + 1 + unlooked,
             status,
         )
 
@@ -188,7 +203,7 @@ def advance(
     return lax.while_loop(running, body, state)
 
 
-_advance = jax.jit(advance, static_argnames=("step", "accelerate", "coordinates"))
+_advance = jax.jit(advance, static_argnames=("step", "accelerate", "coordinates", "stride"))
 
 
 def result(state: State) -> Result:
@@ -226,7 +241,7 @@ def solve(
         accelerate: try monotone SQUAREM extrapolations.
         coordinates: unconstrained coordinates for them.
     """
-    state = start(point, max_steps=max_steps)
+    state = start(point, max_steps=max_steps, accelerate=accelerate)
     state = advance(
         step,
         state,
@@ -249,26 +264,37 @@ def run(
     accelerate: bool = True,
     coordinates: Coordinates = IDENTITY,
     report: Callable[[int, float], None] | None = None,
-    chunk_seconds: float = 0.25,
+    chunk_seconds: float = 1.0,
+    stride: int = 1,
 ) -> Result:
     """:func:`solve` from the host: the same compiled loop in chunks, so that Ctrl-C loses nothing.
 
     Between chunks of about ``chunk_seconds`` the host calls ``report(accepted points, objective)``.
-    On ``KeyboardInterrupt`` the best point so far is returned with ``Status.INTERRUPTED``.
+    On ``KeyboardInterrupt`` the best point so far is returned with ``Status.INTERRUPTED``. With
+    ``stride`` above 1 (see :func:`advance`) the trace holds one point in so many, and ``max_steps``
+    still counts all.
     """
-    state = start(point, max_steps=max_steps)
+    looks = 1 + -(-(max_steps - 1) // stride)
+    limit = 2 * stride * looks
+    state = start(point, max_steps=looks, accelerate=accelerate)
     advance_by = partial(
-        _advance, step, data=data, tol=tol, accelerate=accelerate, coordinates=coordinates
+        _advance,
+        step,
+        data=data,
+        tol=tol,
+        accelerate=accelerate,
+        coordinates=coordinates,
+        stride=stride,
     )
     chunk, done = 8, 0
     try:
         while True:
             began = time.perf_counter()
-            done = min(done + chunk, 2 * max_steps)
+            done = min(done + chunk, limit)
             state = jax.block_until_ready(advance_by(state, until=done))
             if report is not None:
                 report(int(state.n_iter), float(state.best_objective.value))
-            if int(state.status) != Status.RUNNING or done >= 2 * max_steps:
+            if int(state.status) != Status.RUNNING or done >= limit:
                 return result(state)
             pace = (time.perf_counter() - began) / chunk
             chunk = int(min(max(chunk_seconds / max(pace, 1e-9), 1), 4 * chunk))

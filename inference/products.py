@@ -1,18 +1,23 @@
 """The two products of every model: ``X @ W`` for evidence and ``X.T @ R`` for statistics.
 
 ``Dense`` wraps an array, ``Sparse`` a matrix laid out for gathering; a component calls ``times``
-and ``transpose_times`` and never asks which it has. A sparse row is cut into chunks of 16, so
-that the sum over a chunk is one fused kernel of unrolled gathers (``W[i0] + W[i1] + ...``); the
-chunk sums of a row are summed four by four in the same way, level upon level, until one is left.
-Padding points at a row of zeros. A matrix of ones carries no values.
+and ``transpose_times`` and never asks which it has. Rows of a sparse matrix are sorted by degree
+into blocks of (nearly) equal width, so that a block's sum is one fused kernel of unrolled gathers
+(``W[i0] + W[i1] + ...``). A row wider than 16 is cut into chunks of 16, whose sums are added four
+by four in the same way, level upon level, until one is left. Padding points at a row of zeros. A
+matrix of ones carries no values.
 
-All levels are written into one buffer and only ever read by gathers: where a sum of gathers has a
+A small matrix has blocks of one width only, which are compiled sooner; and all blocks are padded to
+one of eight sizes an octave, so that data of much the same size and shape are compiled for once.
+
+All sums are written into one buffer and only ever read by gathers: where a sum of gathers has a
 second reader, or is concatenated, some releases of XLA write every single gather to memory first
 (measured on jaxlib 0.10: 30 times slower).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +28,10 @@ from jax import Array, lax
 
 _WIDTH = 16
 _FAN_IN = 4
+
+#: Widths of the blocks, and the number of nonzeros from which there is more than one.
+_WIDTHS = (1, 2, 3, 4, 6, 8, 12, _WIDTH)
+_LARGE = 1_000_000
 
 _ROWS = lax.GatherDimensionNumbers(
     offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,)
@@ -75,28 +84,27 @@ def _gather_sum(table: Array, index: Array, values: Array | None) -> Array:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Gather:
-    """One direction of a sparse product: ``out[r] = sum over entries (r, c, v) of v * table[c]``.
+class Tree:
+    """Sums of rows too wide for one kernel: chunks of 16, and sums of sums.
 
     Args:
-        index: ``(16, chunks)`` column of each entry; the number of columns stands for padding.
-        values: the same shape, or None where every entry is one.
+        block: ``(16, chunks)`` columns of the entries.
+        values: of the same shape, or None where every entry is one.
         levels: ``(4, sums)`` rows of the buffer that each level sums.
         place: ``(rows,)`` row of the buffer that holds each result.
     """
 
-    index: Array
+    block: Array
     values: Array | None
     levels: tuple[Array, ...]
     place: Array
 
-    def __call__(self, table: Array) -> Array:
-        padded = jnp.pad(table, ((0, 1), (0, 0)))
-        size = self.index.shape[1] + sum(level.shape[1] for level in self.levels) + 1
-        buffer = jnp.zeros((size, table.shape[1]), table.dtype)
-        sums = _gather_sum(padded, self.index, self.values)
+    def __call__(self, padded: Array) -> Array:
+        size = self.block.shape[1] + sum(level.shape[1] for level in self.levels) + 1
+        buffer = jnp.zeros((size, padded.shape[1]), padded.dtype)
+        sums = _gather_sum(padded, self.block, self.values)
         buffer = lax.dynamic_update_slice(buffer, sums, (0, 0))
-        at = self.index.shape[1]
+        at = self.block.shape[1]
         for level in self.levels:
             buffer = lax.optimization_barrier(buffer)
             sums = _gather_sum(buffer, level, None)
@@ -105,52 +113,142 @@ class Gather:
         return _take(lax.optimization_barrier(buffer), self.place)
 
 
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Gather:
+    """One direction of a sparse product: ``out[r] = sum over entries (r, c, v) of v * table[c]``.
+
+    Args:
+        blocks: ``(width, rows)`` columns of the entries; the number of columns is padding.
+        values: of the same shapes, or None where every entry is one.
+        wide: rows with more entries than the widest block has, or None.
+        place: ``(rows,)`` place of each row among the blocks' and the wide rows; None where they
+            stand in that order.
+    """
+
+    blocks: tuple[Array, ...]
+    values: tuple[Array, ...] | None
+    wide: Tree | None
+    place: Array | None
+
+    def __call__(self, table: Array) -> Array:
+        # the barriers keep what comes before and after out of the kernels: fused into the padding
+        # or into the sums, a digamma is computed number by number
+        padded = jnp.pad(lax.optimization_barrier(table), ((0, 1), (0, 0)))
+        n_wide = 0 if self.wide is None else self.wide.place.shape[0]
+        # where rows have to be put in order, the last one is that of rows without entries
+        size = sum(block.shape[1] for block in self.blocks) + n_wide + (self.place is not None)
+        out = jnp.zeros((size, table.shape[1]), table.dtype)
+        at = 0
+        values = self.values or (None,) * len(self.blocks)
+        for block, value in zip(self.blocks, values, strict=True):
+            out = lax.dynamic_update_slice(out, _gather_sum(padded, block, value), (at, 0))
+            at += block.shape[1]
+        if self.wide is not None:
+            out = lax.dynamic_update_slice(out, self.wide(padded), (at, 0))
+        out = lax.optimization_barrier(out)
+        return out if self.place is None else _take(out, self.place)
+
+
+def padded_size(n: int) -> int:
+    """The next of eight sizes an octave: ``n`` rounded up to three binary digits after the first.
+
+    Shapes that data decide are rounded up to it, so that few of them occur.
+    """
+    step = max(1, 1 << max(n.bit_length() - 4, 0))
+    return -(-n // step) * step
+
+
 def _grouped(counts: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Cut runs of ``counts`` entries into groups of ``width``.
 
     Returns:
         groups of each run, and for each entry its slot in the group and its group.
     """
-    groups = -(-counts // width)
+    groups = np.maximum(-(-counts // width), 1)  # an empty run has a group of padding
     run = np.repeat(np.arange(len(counts)), counts)
     position = np.arange(len(run)) - np.repeat(np.cumsum(counts) - counts, counts)
     first = np.cumsum(groups) - groups
     return groups, position % width, first[run] + position // width
 
 
-def _gather(matrix: Any, dtype: Any, binary: bool) -> Gather:
-    n_rows, n_columns = matrix.shape
-    counts, slot, group = _grouped(np.diff(matrix.indptr).astype(np.int64), _WIDTH)
-    index = np.full((_WIDTH, int(counts.sum())), n_columns, np.int32)
-    index[slot, group] = matrix.indices
-    values = None
-    if not binary:
-        values = np.zeros(index.shape, dtype)
-        values[slot, group] = matrix.data
-    levels, at, size = [], 0, index.shape[1]
-    place = np.full(n_rows, -1, np.int64)
-    rows = np.arange(n_rows)
-    while True:
-        first = at + np.cumsum(counts) - counts
-        place[rows[counts == 1]] = first[counts == 1]
-        rows, first, counts = rows[counts > 1], first[counts > 1], counts[counts > 1]
-        if len(rows) == 0:
-            break
-        inner = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        members = np.repeat(first, counts) + inner
-        at = size
-        counts, slot, group = _grouped(counts, _FAN_IN)
-        level = np.full((_FAN_IN, int(counts.sum())), -1, np.int64)
+def block_of(degree: np.ndarray) -> np.ndarray:
+    """Number of the block that a row of a large matrix goes to, by its number of entries.
+
+    Where rows come in the order of their blocks, their sums need not be put in order.
+    """
+    return np.searchsorted(_WIDTHS, degree)
+
+
+def _filled(
+    matrix: Any, rows: np.ndarray, width: int, dtype: Any, size: Callable[[int], int]
+) -> tuple[np.ndarray, Array, Array | None]:
+    """Chunks of each row, their columns, and their values where ``dtype`` is not None."""
+    degree = np.diff(matrix.indptr)[rows].astype(np.int64)
+    chunks, slot, group = _grouped(degree, width)
+    entry = np.repeat(matrix.indptr[rows] - (np.cumsum(degree) - degree), degree)
+    entry += np.arange(len(entry))
+    shape = (width, size(int(chunks.sum())))
+    columns = np.full(shape, matrix.shape[1], np.int32)
+    columns[slot, group] = matrix.indices[entry]
+    if dtype is None:
+        return chunks, jnp.asarray(columns), None
+    values = np.zeros(shape, dtype)
+    values[slot, group] = matrix.data[entry]
+    return chunks, jnp.asarray(columns), jnp.asarray(values)
+
+
+def _tree(matrix: Any, rows: np.ndarray, dtype: Any, size: Callable[[int], int]) -> Tree:
+    chunks, block, values = _filled(matrix, rows, _WIDTH, dtype, size)
+    first, at = np.cumsum(chunks) - chunks, block.shape[1]
+    place, left = np.empty(len(rows), np.int64), np.arange(len(rows))
+    levels = []
+    while len(left):
+        inner = np.arange(chunks.sum()) - np.repeat(np.cumsum(chunks) - chunks, chunks)
+        members = np.repeat(first, chunks) + inner
+        chunks, slot, group = _grouped(chunks, _FAN_IN)
+        level = np.full((_FAN_IN, size(int(chunks.sum()))), -1, np.int64)
         level[slot, group] = members
         levels.append(level)
-        size += level.shape[1]
-    zero = size  # the buffer's last row
-    return Gather(
-        jnp.asarray(index),
-        None if values is None else jnp.asarray(values),
+        first = at + np.cumsum(chunks) - chunks
+        at += level.shape[1]
+        place[left] = first
+        more = chunks > 1
+        left, first, chunks = left[more], first[more], chunks[more]
+    zero = at  # the buffer's last row
+    return Tree(
+        block,
+        values,
         tuple(jnp.asarray(np.where(level < 0, zero, level), jnp.int32) for level in levels),
-        jnp.asarray(np.where(place < 0, zero, place), jnp.int32),
+        jnp.asarray(np.pad(place, (0, size(len(place)) - len(place))), jnp.int32),
     )
+
+
+def _gather(matrix: Any, dtype: Any) -> Gather:
+    """Lay out a CSR matrix, of ones where ``dtype`` is None; rows of a block keep their order."""
+    degree = np.diff(matrix.indptr).astype(np.int64)
+    large = matrix.nnz >= _LARGE
+    widths = _WIDTHS if large else (_WIDTH,)
+    kind = np.searchsorted(widths, degree)
+    ordered = large and bool(np.all(np.diff(kind) >= 0))
+    size: Callable[[int], int] = int if ordered else padded_size
+    place = np.full(len(degree), -1, np.int64)
+    blocks: list[Array] = []
+    values: list[Any] = []
+    at, wide = 0, None
+    for k in np.unique(kind[(degree > 0) | ordered]):
+        rows = np.flatnonzero((kind == k) & ((degree > 0) | ordered))
+        place[rows] = at + np.arange(len(rows))
+        if k == len(widths):
+            wide = _tree(matrix, rows, dtype, size)
+            at += wide.place.shape[0]
+        else:
+            _, block, value = _filled(matrix, rows, widths[k], dtype, size)
+            blocks.append(block)
+            values.append(value)
+            at += block.shape[1]
+    put = None if ordered else jnp.asarray(np.where(place < 0, at, place), jnp.int32)
+    return Gather(tuple(blocks), None if dtype is None else tuple(values), wide, put)
 
 
 @jax.tree_util.register_dataclass
@@ -192,7 +290,7 @@ def matrix(x: Any, dtype: Any = None) -> Matrix:
     rows.eliminate_zeros()
     binary = bool(np.all(rows.data == 1))
     return Sparse(
-        _gather(rows, dtype, binary),
-        _gather(rows.T.tocsr(), dtype, binary),
+        _gather(rows, None if binary else dtype),
+        _gather(rows.T.tocsr(), None if binary else dtype),
         (int(rows.shape[0]), int(rows.shape[1])),
     )

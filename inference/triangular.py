@@ -8,6 +8,7 @@ other up to ``_LEAF`` rows, halves joined by matrix products above that.
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -22,6 +23,8 @@ def _transposed(a: Array) -> Array:
     return jnp.swapaxes(a, -1, -2)
 
 
+# compiled here, so that a call outside compiled code does not compile its loop anew each time
+@jax.jit
 def lower_inverse(lower: Array) -> Array:
     """Inverse of lower triangular matrices ``(..., d, d)``."""
     d = lower.shape[-1]
@@ -40,6 +43,7 @@ def lower_inverse(lower: Array) -> Array:
     return lax.fori_loop(0, d, row, jnp.zeros_like(lower))
 
 
+@jax.jit
 def factor(matrix: Array) -> tuple[Array, Array]:
     """Cholesky factor ``L`` of positive definite matrices ``(..., d, d)``, and its inverse.
 

@@ -48,15 +48,22 @@ class Edges:
         item: ``(E,)`` item of each pair with an edge, rising.
         user: ``(E,)`` its user.
         count: ``(E,)`` its number of edges.
+        users: ``(E,)`` number of exchangeable users that it stands for.
     """
 
     item: Array
     user: Array
     count: Array
+    users: Array
 
     @classmethod
-    def of(cls, edges: Any) -> Edges:
-        """Args: edges: ``(N, users)`` numbers of edges, sparse."""
+    def of(cls, edges: Any, multiplicity: Any = 1.0) -> Edges:
+        """A graph from its matrix.
+
+        Args:
+            edges: ``(N, users)`` numbers of edges, sparse.
+            multiplicity: ``(users,)`` as in :class:`nbmodels.emissions.Users`.
+        """
         rows = sparse.csr_array(edges)
         item = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
         floating = jnp.zeros(()).dtype
@@ -64,6 +71,7 @@ class Edges:
             jnp.asarray(item, jnp.int32),
             jnp.asarray(rows.indices, jnp.int32),
             jnp.asarray(rows.data, floating),
+            jnp.asarray(np.broadcast_to(multiplicity, rows.shape[1])[rows.indices], floating),
         )
 
 
@@ -98,7 +106,7 @@ def without_self(
     own = weight * edges.count[:, None] * resp[edges.item]
     # what is left of a sum after one of its terms is taken away may round below zero
     rest = jnp.maximum(concentration[edges.user] - own, jnp.finfo(resp.dtype).tiny)
-    votes = edges.count[:, None] * jnp.log(rest)
+    votes = (edges.count * edges.users)[:, None] * jnp.log(rest)
     return jax.ops.segment_sum(votes, edges.item, n_items, indices_are_sorted=True)
 
 

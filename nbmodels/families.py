@@ -31,8 +31,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.scipy.special import digamma, gammaln, multigammaln
+from jax.scipy.special import multigammaln
 
+from inference.special import digamma, gammaln
 from inference.triangular import factor, log_diagonal, lower_inverse
 
 Rule = Literal["ml", "map", "vb", "draw", "mean"]
@@ -78,7 +79,8 @@ class Dirichlet:
 
     def _reduce(self, x: Array, whole: Any, by_segment: Any) -> Array:
         if self.sizes is None:
-            return whole(x, self.axis, keepdims=True)
+            # what is summed is computed first: fused into the sum it is done number by number
+            return whole(jax.lax.optimization_barrier(x), self.axis, keepdims=True)
         moved = jnp.moveaxis(x, self.axis, 0)
         reduced = by_segment(moved, self._ids, len(self.sizes), indices_are_sorted=True)
         return jnp.moveaxis(reduced, 0, self.axis)

@@ -200,6 +200,7 @@ def fit(
     max_iter: int = 500,
     tol: float = 1e-6,
     accelerate: bool = True,
+    stride: int = 1,
     names: Any = None,
     report: Callable[[int, float], None] | None = None,
     start: Any = None,
@@ -215,6 +216,7 @@ def fit(
         max_iter: largest number of accepted points of each start.
         tol: gain in nats per unit of row weight below which it has converged.
         accelerate: try monotone SQUAREM extrapolations.
+        stride: steps to each look at the objective, where there is no acceleration.
         names: ``(K,)`` names of the classes, for warnings.
         report: called with (accepted points, objective) a few times a second.
         start: parameters of all components to begin from, instead of the label-anchored ones.
@@ -231,6 +233,7 @@ def fit(
         max_steps=max_iter,
         tol=slack,
         accelerate=accelerate,
+        stride=1 if accelerate else stride,
         coordinates=models.coordinates(rule),
         report=report,
     )

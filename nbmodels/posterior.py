@@ -34,6 +34,9 @@ _READ_OUT = ("transition", "epsilon")
 #: Largest R-hat that is passed over in silence.
 _RHAT = 1.05
 
+#: A parameter whose draws spread less is a known one.
+_CONSTANT = 1e-12
+
 
 def gibbs_sweep(natural: Any, context: tuple[Any, Data], key: Array) -> tuple[Any, Any, Array]:
     """One sweep of data augmentation: classes given parameters, parameters given classes.
@@ -253,9 +256,16 @@ def complaints(tree: DataTree) -> list[str]:
     import arviz_stats
 
     out = []
-    small = [name for name in ("class_prior", "noise_matrix") if name in tree["posterior"]]
+    draws = tree["posterior"]
+    # what is known does not vary, and has nothing to mix
+    small = [
+        name
+        for name in ("class_prior", "noise_matrix")
+        if name in draws and float(draws[name].std(("chain", "draw")).max()) > _CONSTANT
+    ]
     if tree["posterior"].sizes["chain"] > 1 and small:
-        rhat = arviz_stats.rhat(tree, var_names=small)
+        with np.errstate(invalid="ignore", divide="ignore"):  # single cells may be known
+            rhat = arviz_stats.rhat(tree, var_names=small)
         worst = max(float(np.nanmax(rhat[name].values)) for name in small)
         if worst > _RHAT:
             out.append(

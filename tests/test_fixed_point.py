@@ -158,6 +158,23 @@ def test_run_is_solve(step, start, data, tol, accelerate):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("stride", [2, 5])
+def test_looking_now_and_then_is_the_same_path(stride):
+    """One point in ``stride`` is looked at, the first one among them; all steps are counted."""
+    every = run(ascend, START, (A, B), max_steps=41, tol=-np.inf, accelerate=False)
+    some = run(ascend, START, (A, B), max_steps=41, tol=-np.inf, accelerate=False, stride=stride)
+    np.testing.assert_allclose(points(some), points(every)[::stride], rtol=0, atol=1e-15)
+    assert int(some.n_evaluations) == 1 + stride * (int(some.n_iter) - 1)
+    settled = run(ascend, START, (A, B), tol=1e-14, accelerate=False, stride=stride)
+    assert settled.status == Status.CONVERGED
+    np.testing.assert_allclose(settled.params, np.linalg.solve(A, B), atol=1e-6)
+
+
+def test_acceleration_looks_at_every_point():
+    with pytest.raises(ValueError, match="stride: 1 is needed for acceleration"):
+        run(ascend, START, (A, B), stride=2)
+
+
 def test_run_reports_the_accepted_points_in_order():
     seen = []
     r = run(ascend, START, (A, B), tol=1e-12, report=lambda *p: seen.append(p), chunk_seconds=0.0)

@@ -35,7 +35,8 @@ MAY_INFER = {
     "channels/": {"inference.products"},
     "collapsed.py": {"inference"},
     "pooling.py": {"inference"},
-    "families.py": {"inference.triangular"},
+    "families.py": {"inference.special", "inference.triangular"},
+    "exchangeable.py": {"inference.products"},
 }
 #: Imported where they are used, never with the library.
 HEAVY = {"arviz", "arviz_base", "arviz_plots", "arviz_stats", "funsor", "matplotlib", "numpyro"}

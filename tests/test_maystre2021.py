@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from numpyro.contrib.funsor import config_enumerate, enum, log_density
 from scipy import sparse
+from sklearn.base import clone
 
 from inference import Status
 from nbmodels import (
@@ -21,6 +22,7 @@ from nbmodels import (
 from nbmodels import model as m
 from nbmodels.baselines import weighted_vote
 from nbmodels.collapsed import Edges, fit_collapsed, without_self
+from nbmodels.exchangeable import grouped
 from nbmodels.papers import maystre2021 as page
 from nbmodels.pooling import shared_concentration
 
@@ -114,6 +116,61 @@ def test_simulation_follows_the_paper():
     same = drawn.v[:, None] == drawn.v
     ratio = together[same].sum() / (together[~same].sum() / 4)
     assert abs(ratio - 3) < 0.25
+
+
+# Exchangeable users -------------------------------------------------------------------------------
+
+
+def with_lone_users():
+    """Users of no item, of one (some of them the same), of several."""
+    rng = np.random.default_rng(3)
+    lone = sparse.csr_array(np.eye(12)[rng.integers(0, 12, 60)].T)
+    many = sparse.csr_array(rng.integers(0, 3, (12, 9)) * 1.0)
+    twice = sparse.csr_array(2.0 * np.eye(12)[:, [0, 0, 1]])
+    nobody = sparse.csr_array((12, 4))
+    edges = sparse.hstack([lone, nobody, many, twice]).tocsr()
+    return sparse.csr_array(edges[:, rng.permutation(edges.shape[1])])
+
+
+def test_exchangeable_users_are_one():
+    edges = with_lone_users()
+    found = grouped(edges)
+    np.testing.assert_array_equal(found.edges.toarray()[:, found.group], edges.toarray())
+    np.testing.assert_array_equal(np.bincount(found.group), found.multiplicity)
+    columns = edges.toarray()
+    lone = (columns > 0).sum(0) <= 1
+    distinct = np.unique(columns[:, lone], axis=1).shape[1] + (~lone).sum()
+    assert found.edges.shape[1] == distinct < edges.shape[1]
+
+
+@pytest.mark.parametrize("collapsed", [True, False])
+@pytest.mark.parametrize("method", ["vb", "map"])
+def test_a_fit_is_that_of_all_users(method, collapsed):
+    edges = with_lone_users()
+    v_hat = np.random.default_rng(0).integers(0, K, 12)
+    alike = quick(alpha=1.3, method=method, collapsed=collapsed, tol=1e-13)
+    one_by_one = clone(alike).set_params(alpha=np.full((edges.shape[1], K), 1.3))
+    alike.fit(edges.T, v_hat)
+    one_by_one.fit(edges.T, v_hat)
+    assert alike._grouped is not None
+    assert one_by_one._grouped is None
+    np.testing.assert_allclose(alike.label_posterior_, one_by_one.label_posterior_, atol=1e-9)
+    np.testing.assert_allclose(alike.user_proportions_, one_by_one.user_proportions_, atol=1e-9)
+    np.testing.assert_allclose(alike.objective_, one_by_one.objective_, rtol=1e-10)
+    assert alike.alpha_ == 1.3
+
+
+def test_draws_are_of_all_users():
+    edges = with_lone_users()
+    v_hat = np.random.default_rng(0).integers(0, K, 12)
+    e = quick(alpha=1.3).fit(edges.T, v_hat)
+    draws = e.posterior(draws=50, chains=2, keep="all").posterior["users_u"]
+    assert draws.sizes["user"] == edges.shape[1]
+    # two users of the same single item have draws of their own
+    same = np.flatnonzero(np.bincount(e._grouped.group) > 1)
+    first, second = np.flatnonzero(e._grouped.group == same[-1])[:2]
+    gap = draws.isel(user=first).values - draws.isel(user=second).values
+    assert np.abs(gap).max() > 0.1
 
 
 # Collapsed updates --------------------------------------------------------------------------------

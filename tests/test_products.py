@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from inference import products
 from inference.products import Dense, Sparse, matrix
 
 K = 3
@@ -96,6 +97,43 @@ def test_binary_products(case):
     check(matrix(x), x.toarray())
 
 
+@pytest.fixture
+def large(monkeypatch):
+    """The layout of large matrices, for small ones."""
+    monkeypatch.setattr(products, "_LARGE", 0)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_blocks_of_several_widths(case, large):
+    x = CASES[case]()
+    ours = matrix(x)
+    check(ours, x.toarray().astype(float))
+    both_ways = (ours.forward, ours.backward)
+    assert {b.shape[0] for g in both_ways for b in g.blocks} <= set(products._WIDTHS)
+
+
+def test_hubs_use_every_block(large):
+    assert len(matrix(with_hubs()).forward.blocks) > 4
+    assert matrix(with_hubs()).forward.wide is not None
+
+
+def test_rows_in_the_order_of_their_blocks_stay_where_they_are(large):
+    x = with_hubs()
+    x = x[np.argsort(products.block_of(np.diff(x.indptr)), kind="stable")]
+    assert np.diff(x.indptr).min() == 0
+    ours = matrix(x)
+    assert ours.forward.place is None
+    assert ours.backward.place is not None
+    check(ours, x.toarray())
+
+
+def test_sizes_are_rounded_up_to_eight_an_octave():
+    rounded = np.array([products.padded_size(n) for n in range(1, 4097)])
+    assert (rounded >= np.arange(1, 4097)).all()
+    assert (rounded <= 1.125 * np.arange(1, 4097) + 1).all()
+    assert len(np.unique(rounded[1024:2048])) == 8
+
+
 @pytest.mark.parametrize("case", BINARY)
 def test_dense_products(case):
     x = CASES[case]().toarray()
@@ -109,7 +147,7 @@ def test_a_binary_matrix_carries_no_values():
     ones = matrix((x != 0).astype(float))
     assert ones.forward.values is None
     assert ones.backward.values is None
-    assert ones.forward.index.dtype == jnp.int32
+    assert all(block.dtype == jnp.int32 for block in ones.forward.blocks)
 
 
 def test_input_is_left_alone():

@@ -11,7 +11,7 @@ from jax import Array
 from scipy import sparse
 
 from inference.products import Matrix, matrix
-from nbmodels.component import Component, Evidence, product_evidence
+from nbmodels.component import Component, Evidence
 from nbmodels.families import Dirichlet, Rule
 from nbmodels.pooling import learned
 
@@ -27,9 +27,12 @@ class Users(Component):
 
     Attributes:
         prior: Dirichlet of shape ``(users, K)``, normalised along axis 1.
+        multiplicity: ``(users,)`` how many exchangeable users each stands for, in EM and CAVI; see
+            :mod:`nbmodels.exchangeable`.
     """
 
     prior: Dirichlet
+    multiplicity: Any = 1.0
 
     @classmethod
     def of(cls, n_users: int, n_classes: int, alpha: Any = 1.0) -> Users:
@@ -48,7 +51,18 @@ class Users(Component):
         return matrix(sparse.csr_array(edges))
 
     def evidence(self, natural: Array, data: Matrix) -> Evidence:
-        return product_evidence(data, natural)
+        table = jnp.atleast_1d(self.multiplicity)[:, None] * natural
+        # centred by one class, not by the largest: a maximum would be fused with the digammas and
+        # computed number by number. The offset's is a product of its own, which is left out of the
+        # compiled program where only responsibilities are asked for.
+        first = table[:, :1]
+        return Evidence(data.times(table - first), data.times(first)[:, 0])
+
+    def penalty(self, q: Dirichlet, rule: Rule) -> Array:
+        return jnp.atleast_1d(self.multiplicity)[:, None] * super().penalty(q, rule)
+
+    def constant(self, rule: Rule) -> Array:
+        return jnp.atleast_1d(self.multiplicity)[:, None] * super().constant(rule)
 
     def stats(self, natural: Any, resp: Array, data: Matrix, key: Array | None = None) -> Array:
         return data.transpose_times(resp)

@@ -23,6 +23,7 @@ from nbmodels.errors import DataError, IdentifiabilityWarning
 from nbmodels.estimators.labels import LabelSource, NoisyLabelClassifier
 from nbmodels.estimators.latent import with_inherited_parameters
 from nbmodels.estimators.sources import Part
+from nbmodels.exchangeable import grouped
 from nbmodels.fit import Fit
 from nbmodels.held_out import compare, noise_unseen, predicted_unseen
 from nbmodels.interactions import Graph, item_labels, labelled_items, read_graph
@@ -63,6 +64,8 @@ class CollaborativeClassifier(NoisyLabelClassifier):
         duplicates: pairs that occur more than once: ``"count"`` every occurrence, ``"once"``,
             ``"refuse"``.
     """
+
+    _stride = 5
 
     attributes_doc = """
     items_: ``(N,)`` ids of the items.
@@ -170,11 +173,19 @@ class CollaborativeClassifier(NoisyLabelClassifier):
         if self.item_prior is not None:
             model["beliefs"] = Beliefs.of(k)
             parts["beliefs"] = Beliefs.pack(self._beliefs(n_items, k))
-        model[_USERS] = Users.of(len(graph.users), k, self._alpha(len(graph.users), k))
-        parts[_USERS] = Users.pack(graph.edges)
+        alpha = self._alpha(len(graph.users), k)
+        edges, multiplicity = graph.edges, np.ones(1)
+        # a concentration learned from the bound needs every user
+        self._grouped = grouped(edges) if np.ndim(alpha) == 0 and not self._pooled() else None
+        if self._grouped is None:
+            model[_USERS] = Users.of(len(graph.users), k, alpha)
+        else:
+            model[_USERS] = self._grouped.users(float(alpha), k)
+            edges, multiplicity = self._grouped.edges, self._grouped.multiplicity
+        parts[_USERS] = Users.pack(edges)
         data = Data(parts, jnp.asarray(weights))
         self._folds = self._seed()
-        self._graphs = {_USERS: Edges.of(graph.edges)} if self.collapsed else {}
+        self._graphs = {_USERS: Edges.of(edges, multiplicity)} if self.collapsed else {}
         self.held_out_: pd.DataFrame | None = None
         model[_USERS] = replace(model[_USERS], weight=_number(self.weight))
         if "held-out" in (_word(self.alpha), _word(self.weight)):
@@ -192,6 +203,9 @@ class CollaborativeClassifier(NoisyLabelClassifier):
             elif self.cross_fit:
                 model = self._refined(model, data)
         self._solve(model, data, classes, n_items)
+        if self._grouped is not None:
+            self.fit_ = self._grouped.expanded(self.fit_, _USERS)
+        self._edges = graph.edges
         users: Any = self.fit_.model[_USERS]
         self.weight_ = float(users.weight)
         concentration = np.asarray(users.prior.concentration, float)
@@ -210,7 +224,7 @@ class CollaborativeClassifier(NoisyLabelClassifier):
             one = users
             if alpha is not None:
                 n_users, k = users.prior.concentration.shape
-                one = Users.of(n_users, k, alpha)
+                one = replace(users, prior=Users.of(n_users, k, alpha).prior)
             found.append(replace(one, weight=weight))
         return settings, found
 
@@ -261,7 +275,11 @@ class CollaborativeClassifier(NoisyLabelClassifier):
     def _sampled(self) -> tuple[Fit, Data]:
         """Draws are of the noise alone where it was cross-fitted: in the fit it is held."""
         if self.noise_fit_ is None:
-            return super()._sampled()
+            fitted, data = super()._sampled()
+            if self._grouped is not None:  # each user has draws of their own
+                with jax.enable_x64(self._double_):
+                    data = replace(data, parts={**data.parts, _USERS: Users.pack(self._edges)})
+            return fitted, data
         return self.noise_fit_, self._noise_data
 
     # Parameters ---------------------------------------------------------------------------------

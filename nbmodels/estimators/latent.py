@@ -129,6 +129,9 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         self.progress = progress
         self.random_state = random_state
 
+    #: Plain steps to each look at the objective, where looking costs as much as the step.
+    _stride = 1
+
     #: Graphs in which an item's own vote is left out of its users' counts, by component.
     _graphs: Mapping[str, Edges] = MappingProxyType({})
 
@@ -216,6 +219,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
             "max_iter": self.max_iter,
             "tol": self.tol,
             "accelerate": self.accelerate,
+            "stride": self._stride,
             "names": names,
         }
 
