@@ -112,7 +112,7 @@ def test_a_fit_of_the_same_shapes_compiles_nothing(name, compiled):
 
 
 def _permuted(part, order):
-    """Another order of the items: of rows, of a graph's columns; of the rows of a table of votes."""
+    """Another order of the items: rows, columns of a graph, rows of a table of votes."""
     if part.shape[0] == N:
         return part[order]
     if part.shape[1] == N:

@@ -165,12 +165,11 @@ def test_draws_are_of_all_users():
     v_hat = np.random.default_rng(0).integers(0, K, 12)
     e = quick(alpha=1.3).fit(edges.T, v_hat)
     draws = e.posterior(draws=50, chains=2, keep="all").posterior["users_u"]
-    assert draws.sizes["user"] == edges.shape[1]
+    assert draws.shape == (2, 50, edges.shape[1], K)
     # two users of the same single item have draws of their own
     same = np.flatnonzero(np.bincount(e._grouped.group) > 1)
     first, second = np.flatnonzero(e._grouped.group == same[-1])[:2]
-    gap = draws.isel(user=first).values - draws.isel(user=second).values
-    assert np.abs(gap).max() > 0.1
+    assert np.abs(draws.values[:, :, first] - draws.values[:, :, second]).max() > 0.1
 
 
 # Collapsed updates --------------------------------------------------------------------------------
