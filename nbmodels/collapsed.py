@@ -31,6 +31,7 @@ from nbmodels.families import Rule
 from nbmodels.fit import Fit, complain, evaluate
 from nbmodels.identify import confused_classes
 from nbmodels.model import Data, Model
+from nbmodels.priors import FixedProportions
 
 #: Updates before each is averaged with the last.
 _UNDAMPED = 20
@@ -236,3 +237,21 @@ def anchored_guess(model: Model, data: Data) -> Array:
     if guess is None:
         raise ValueError("data: no labels to start from")
     return jnp.where(jnp.sum(guess, 1, keepdims=True) > 0, guess, 1 / guess.shape[1])
+
+
+def given_shares(model: Model, data: Data, alpha: float) -> FixedProportions:
+    """The class shares of the given labels, held where a graph has a say.
+
+    A graph's factors are no distribution of its edges: they are largest where all items are of one
+    class. Shares learned beside them run off there, and take the noise matrix with them.
+
+    Args:
+        model: components by name.
+        data: encoded data with labels.
+        alpha: pseudo-items of each class.
+    """
+    guess = models.anchor(model, data)
+    if guess is None:
+        raise ValueError("data: no labels to count")
+    counts = jnp.sum(guess * data.weights[:, None], 0) + alpha
+    return FixedProportions(prior=counts / jnp.sum(counts))

@@ -411,3 +411,19 @@ def test_author_threads_of_20_newsgroups():
     whole, best = np.mean(errors, 0)
     assert whole <= 0.076
     assert best <= 0.022
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alpha", [1.0, 3.0])
+def test_weak_graphs_do_no_harm(alpha):
+    """Shares that were learned beside such a graph ended in one class for all, in one case of 3."""
+    drawn = page.simulate(np.random.default_rng(100), M=3000, N=3000, K=5, alpha=alpha)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        wrong = rng.random(3000) < 0.1
+        given = np.where(wrong, (drawn.v + rng.integers(1, 5, 3000)) % 5, drawn.v)
+        e = CollaborativeClassifier(random_state=seed, classes=range(5), progress=False)
+        e.fit(drawn.edges.T, given)
+        np.testing.assert_allclose(e.class_prior_, np.bincount(given) / 3000, atol=1e-3)
+        error = np.mean(e.label_posterior_.argmax(1) != drawn.v)
+        assert error <= np.mean(given != drawn.v) + 0.005

@@ -15,16 +15,16 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.channels import Beliefs, FixedTransition
-from nbmodels.collapsed import Edges
+from nbmodels.collapsed import Edges, given_shares
 from nbmodels.component import Component, Given
 from nbmodels.data import Classes, as_floats, check_nonnegative, check_weights
 from nbmodels.emissions import Users
-from nbmodels.errors import DataError, IdentifiabilityWarning
+from nbmodels.errors import DataError, IdentifiabilityWarning, NbmodelsWarning
 from nbmodels.estimators.labels import LabelSource, NoisyLabelClassifier
 from nbmodels.estimators.latent import with_inherited_parameters
 from nbmodels.estimators.sources import Part
 from nbmodels.exchangeable import grouped
-from nbmodels.fit import Fit
+from nbmodels.fit import Fit, complain
 from nbmodels.held_out import compare, noise_unseen, predicted_unseen
 from nbmodels.interactions import Graph, item_labels, labelled_items, read_graph
 from nbmodels.model import PRIOR, Data
@@ -49,7 +49,9 @@ class CollaborativeClassifier(NoisyLabelClassifier):
     whose edges say little it makes labels worse than it found them. By default an item's own vote
     is left out of its users' counts (``collapsed``), the noise is learned, and alpha and the power
     of the edges are those that best predict labels held out, or no edges at all where none
-    predicts them better than chance. :meth:`published` gives the algorithm as printed.
+    predicts them better than chance. The shares of the classes are held at those of the given
+    labels unless ``class_prior`` says otherwise: learned beside a graph they run off to one class.
+    :meth:`published` gives the algorithm as printed.
 
     Parameters:
         alpha: concentration of the users' proportions: a number, an array that broadcasts to
@@ -184,6 +186,8 @@ class CollaborativeClassifier(NoisyLabelClassifier):
             edges, multiplicity = self._grouped.edges, self._grouped.multiplicity
         parts[_USERS] = Users.pack(edges)
         data = Data(parts, jnp.asarray(weights))
+        if self.class_prior is None:
+            model[PRIOR] = given_shares(model, data, self.class_alpha)
         self._folds = self._seed()
         self._graphs = {_USERS: Edges.of(edges, multiplicity)} if self.collapsed else {}
         self.held_out_: pd.DataFrame | None = None
@@ -201,7 +205,7 @@ class CollaborativeClassifier(NoisyLabelClassifier):
                 )
                 model["labels"] = _unlearned(model["labels"])
             elif self.cross_fit:
-                model = self._refined(model, data)
+                model = self._refined(model, data, classes.names)
         self._solve(model, data, classes, n_items)
         if self._grouped is not None:
             self.fit_ = self._grouped.expanded(self.fit_, _USERS)
@@ -243,7 +247,9 @@ class CollaborativeClassifier(NoisyLabelClassifier):
         )
         return candidates[compared.best]
 
-    def _refined(self, model: dict[str, Component], data: Data) -> dict[str, Component]:
+    def _refined(
+        self, model: dict[str, Component], data: Data, names: np.ndarray
+    ) -> dict[str, Component]:
         """The model with the noise, and an alpha near the chosen one, that suit unseen labels.
 
         Twice over: what is found of the noise is used by the second round's fits.
@@ -262,14 +268,17 @@ class CollaborativeClassifier(NoisyLabelClassifier):
                         tried, data, self._run, rng, folds=self.cross_fit, report=bar.update
                     )
                     key = jax.random.key(self._folds)
-                    alone, told = noise_unseen(
-                        {**tried, "labels": channel}, data, resp, key, rule=self.method
-                    )
+                    # a candidate that says nothing of the classes is passed over
+                    with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
+                        alone, told = noise_unseen(
+                            {**tried, "labels": channel}, data, resp, key, rule=self.method
+                        )
                     score = float(data.weights @ alone.log_likelihood)
-                    found.append((score, alone, told, tried))
+                    found.append(((not alone.confused, score), alone, told, tried))
                 _, alone, told, model = max(found, key=lambda one: one[0])
                 model = {**model, "labels": _held(alone.model["labels"], alone.point["labels"])}
                 self.noise_fit_, self._noise_data = alone, jax.tree.map(np.asarray, told)
+        complain(alone.confused, names, alone.status)
         return model
 
     def _sampled(self) -> tuple[Fit, Data]:

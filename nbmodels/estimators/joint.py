@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nbmodels import model as models
 from nbmodels.channels import CandidateSets
+from nbmodels.collapsed import given_shares
 from nbmodels.component import Component
 from nbmodels.data import Classes, as_column, check_length, check_weights
 from nbmodels.errors import DataError
@@ -52,8 +53,9 @@ class JointNB(NoisyLabelClassifier):
         sources: estimators by the sources' names. Their own settings of the fit (``method``,
             ``noise`` and the like) are not used. A graph's ``alpha`` and ``weight`` are chosen by
             labels held out of ``y``; where there is no ``y``, give them as numbers.
-            A graph's factors reward one class for all; beside one, ``noise="symmetric"``, which
-            cannot explain that away, has found better classes than a full matrix.
+            A graph's factors reward one class for all: beside one, the shares of the classes are
+            held at those of the given labels unless ``class_prior`` says otherwise, and
+            ``noise="symmetric"`` has found better classes than a full matrix.
     """
 
     attributes_doc = """
@@ -116,6 +118,8 @@ class JointNB(NoisyLabelClassifier):
                 model[name], parts[name] = part.component, part.data
             data = Data(parts, jnp.asarray(weights))
             self._graphs = {name: p.edges for name, p in learned.items() if p.edges is not None}
+            if self._graphs and self.class_prior is None:
+                model[PRIOR] = given_shares(model, data, self.class_alpha)
             self._learned_priors = tuple(name for name, p in learned.items() if p.pooled)
             self._check_settings(learned, model)
             model |= self._chosen(learned, model, data)
