@@ -95,8 +95,9 @@ class DawidSkene(LatentClassifier):
                 parts["trusted"] = pack_labels(trusted_codes(checked, classes, n, None), k)
             self._solve(model, Data(parts, jnp.ones(n)), classes, n)
         self.tasks_, self.workers_ = tasks, workers
-        self._votes = np.asarray(counts.reshape((n * len(workers), k)).sum(1)).reshape(n, -1)
-        self._majority = _majority(counts, k)
+        by_class = _by_class(counts, k)
+        self._task_votes, self._majority = by_class.sum(1), by_class.argmax(1)
+        self._worker_votes = np.bincount(counts.indices // k, counts.data, len(workers))
         return self
 
     def _check_parameters(self) -> None:
@@ -158,7 +159,7 @@ class DawidSkene(LatentClassifier):
         """Workers with the number of their votes and the share of right ones to be expected."""
         matrix = self.worker_noise_matrix_
         right = np.einsum("wkk,k->w", matrix, self.class_prior_)
-        votes = self._votes.sum(0).astype(int)
+        votes = self._worker_votes.astype(int)
         return pd.DataFrame({"worker": self.workers_, "votes": votes, "accuracy": right})
 
     def corrected_labels(self) -> pd.DataFrame:
@@ -173,7 +174,7 @@ class DawidSkene(LatentClassifier):
         return pd.DataFrame(
             {
                 "task": self.tasks_,
-                "votes": self._votes.sum(1).astype(int),
+                "votes": self._task_votes.astype(int),
                 "majority": self.classes_[self._majority],
                 "suggested": self.classes_[resp.argmax(1)],
                 "p_suggested": best,
@@ -229,7 +230,8 @@ def _checked(trusted: Any, tasks: np.ndarray) -> np.ndarray | None:
     return out
 
 
-def _majority(counts: Any, k: int) -> np.ndarray:
-    """``(N,)`` class named most often, the first of several."""
-    sums = counts @ np.tile(np.eye(k), (counts.shape[1] // k, 1))
-    return np.asarray(sums).argmax(1)
+def _by_class(counts: Any, k: int) -> np.ndarray:
+    """``(N, K)`` number of votes for each class; the first of several largest is the majority."""
+    n = counts.shape[0]
+    row = np.repeat(np.arange(n), np.diff(counts.indptr))
+    return np.bincount(row * k + counts.indices % k, counts.data, n * k).reshape(n, k)

@@ -74,9 +74,13 @@ def known_labels(labels: np.ndarray) -> np.ndarray:
     """Known labels in their own type; numbers stay objects where a missing label was None."""
     if labels.dtype.kind == "O":
         labels = pd.Series(labels).infer_objects().to_numpy()
-    kinds = sorted({"str" if isinstance(v, str) else type(v).__name__ for v in labels})
-    if labels.dtype.kind == "O" and len(kinds) > 1:
-        raise DataError(f"y: labels of mixed types {kinds} cannot be sorted; make them all strings")
+    if labels.dtype.kind == "O":
+        found = set(map(type, labels))
+        kinds = sorted({"str" if issubclass(t, str) else t.__name__ for t in found})
+        if len(kinds) > 1:
+            raise DataError(
+                f"y: labels of mixed types {kinds} cannot be sorted; make them all strings"
+            )
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)

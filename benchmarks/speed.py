@@ -1,0 +1,323 @@
+"""Speed beside named peers, measured in one run: ``python benchmarks/speed.py``.
+
+Every row prints the median time of ours and of its peer, taken in turns, and their ratio: times
+differ by half between runs on a shared machine, ratios less. First the machine's own limits are
+printed. Peers are asked for the same work: ``numba`` is Algorithm 1 of Maystre et al. 2021 as a
+plain sequential loop, ``scipy`` EM in NumPy and SciPy's sparse products in single precision.
+Rows whose peer is not installed are left out and named; ``pip install -e '.[benchmarks]'`` brings
+all. An iteration of ours on the graph includes a look at the evidence bound every fifth time, which
+Algorithm 1 does not have; Dawid-Skene's time includes reading the table, for both.
+"""
+
+import argparse
+import importlib.util
+import math
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+from scipy import sparse
+
+from inference import run
+from nbmodels import DawidSkene, NoisyMultinomialNB
+from nbmodels import model as models
+from nbmodels.channels import FixedTransition, Transition
+from nbmodels.datasets import corrupt, uniform_noise
+from nbmodels.emissions import Bernoulli, Users
+from nbmodels.exchangeable import grouped
+from nbmodels.model import Data
+from nbmodels.priors import FixedProportions, Proportions
+
+NEWS = Path(__file__).parents[2] / "shared" / "data" / "text" / "newsgroups20.parquet"
+
+
+def timed(*works, repeats):
+    """Median seconds of each of ``works``, run in turns after one run that is not counted."""
+    for work in works:
+        work()
+    times = [[] for _ in works]
+    for _ in range(repeats):
+        for work, found in zip(works, times, strict=True):
+            began = time.perf_counter()
+            work()
+            found.append(time.perf_counter() - began)
+    return [statistics.median(found) for found in times]
+
+
+# The machine --------------------------------------------------------------------------------------
+
+
+def limits(repeats):
+    """What the machine can do at all, through the same compiler."""
+    big = jnp.ones(50_000_000, jnp.float32)
+    table = jnp.ones((1_000_000, 10), jnp.float32)
+    index = jnp.asarray(np.random.default_rng(0).integers(0, 1_000_000, (16, 200_000)), jnp.int32)
+    square = jnp.ones((2048, 2048), jnp.float32)
+
+    @jax.jit
+    def gather(table, index):
+        return sum(table[index[j]] for j in range(16))
+
+    copy, product = jax.jit(lambda x: x + 1), jax.jit(lambda a: a @ a)
+    seconds = timed(
+        lambda: copy(big).block_until_ready(),
+        lambda: gather(table, index).block_until_ready(),
+        lambda: product(square).block_until_ready(),
+        repeats=repeats,
+    )
+    yield "memory, read and written", f"{2 * big.nbytes / seconds[0] / 1e9:.1f} GB/s"
+    yield "rows of 40 bytes gathered at random", f"{seconds[1] / index.size * 1e9:.1f} ns a row"
+    yield "matrix product", f"{2 * 2048**3 / seconds[2] / 1e9:.0f} GFLOP/s"
+
+
+# CAVI on a graph ----------------------------------------------------------------------------------
+
+
+def draw_graph(rng, n_users, n_items, n_edges):
+    """``(N, users)`` edges; every user has one, half of them no more; some items are popular."""
+    taste = rng.pareto(1.1, n_users)
+    caps = np.geomspace(2, n_items, 30)
+    totals = [np.minimum(1 + taste, cap).astype(int).sum() for cap in caps]
+    degree = np.minimum(1 + taste, np.interp(n_edges, totals, caps)).astype(int)
+    popular = np.cumsum(rng.pareto(1.2, n_items) + 1)
+    user = np.repeat(np.arange(n_users), degree)
+    item = np.searchsorted(popular / popular[-1], rng.random(len(user)))
+    edges = sparse.coo_array((np.ones(len(user)), (np.minimum(item, n_items - 1), user)))
+    edges = sparse.csr_array(edges.tocsr())
+    edges.data[:] = 1
+    return edges
+
+
+def algorithm_1():
+    """The published updates as a loop, compiled by numba."""
+    import numba
+
+    @numba.njit
+    def psi(x):
+        shift = 0.0
+        while x < 6:
+            shift -= 1 / x
+            x += 1
+        f = 1 / (x * x)
+        return shift + math.log(x) - 0.5 / x - f * (1 / 12 - f * (1 / 120 - f / 252))
+
+    @numba.njit
+    def loop(user_ptr, user_items, item_ptr, item_users, log_beta, beta, alpha, n_iter):
+        n_users, (n_items, k) = len(user_ptr) - 1, beta.shape
+        psis, z = np.empty((n_users, k)), np.empty(k)
+        for _ in range(n_iter):
+            for i in range(n_users):
+                z[:] = alpha
+                for e in range(user_ptr[i], user_ptr[i + 1]):
+                    z += beta[user_items[e]]
+                for c in range(k):
+                    psis[i, c] = psi(z[c])
+            for j in range(n_items):
+                z[:] = log_beta[j]
+                for e in range(item_ptr[j], item_ptr[j + 1]):
+                    z += psis[item_users[e]]
+                z -= z.max()
+                total = 0.0
+                for c in range(k):
+                    z[c] = math.exp(z[c])
+                    total += z[c]
+                beta[j] = z / total
+        return beta
+
+    return loop
+
+
+def cavi(scale, repeats, k=10, alpha=0.5, delta=0.2, n_iter=11):
+    """Time of one iteration, and the largest difference of a responsibility."""
+    rng = np.random.default_rng(0)
+    n_items = int(208_000 * scale)
+    edges = draw_graph(rng, int(1_960_000 * scale), n_items, int(7_000_000 * scale))
+    v_hat = rng.integers(0, k, n_items)
+    noise = np.full((k, k), delta / (k - 1))
+    np.fill_diagonal(noise, 1 - delta)
+
+    found = grouped(edges)
+    packed = Users.pack(found.edges)
+    model = {
+        "prior": FixedProportions(prior=jnp.full(k, 1 / k)),
+        "labels": FixedTransition(prior=jnp.asarray(noise)),
+        "users": found.users(alpha, k),
+    }
+    parts = {"prior": None, "labels": jnp.asarray(v_hat, jnp.int32), "users": packed}
+    data = Data(parts, jnp.ones(n_items))
+    step, beta = models.step("vb"), jnp.asarray(noise[v_hat], jnp.float32)
+    start = jax.jit(lambda r: models.start(model, r, data, "vb"))(beta)
+
+    def ours():
+        out = run(
+            step, start, (model, data), max_steps=n_iter, tol=-jnp.inf, accelerate=False, stride=5
+        )
+        return jax.block_until_ready(out.params)
+
+    by_user = edges.tocsc()
+    shape = (by_user.indptr, by_user.indices, edges.indptr, edges.indices)
+    loop, few = algorithm_1(), 2
+
+    def theirs():
+        return loop(*shape, np.log(noise[v_hat]), noise[v_hat], alpha, few)
+
+    seconds = timed(ours, theirs, repeats=repeats)
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(packed)) / edges.nnz
+    name = (
+        f"CAVI iteration\n{edges.shape[1]:,} users x {n_items:,} items, K = {k}\n"
+        f"{edges.nnz:,} edges, {size:.1f} bytes an edge"
+    )
+    return name, "numba", seconds[0] / n_iter, seconds[1] / few
+
+
+# EM on text ---------------------------------------------------------------------------------------
+
+
+def words(binary=True):
+    """Documents by the 7,302 words of largest summed TF-IDF; classes, 20 % of them wrong."""
+    from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+
+    frame = pd.read_parquet(NEWS)
+    counts = CountVectorizer(stop_words="english", binary=binary).fit_transform(frame["text"])
+    best = np.asarray(TfidfTransformer().fit_transform(counts).sum(0)).ravel()
+    chosen = sparse.csr_matrix(counts[:, np.sort(np.argsort(-best)[:7302])])
+    y = pd.factorize(frame["label"], sort=True)[0]
+    return chosen, corrupt(y, uniform_noise(20, 0.2), np.random.default_rng(0)), 20
+
+
+def em(repeats, n_iter=20):
+    x, y, k = words()
+    x = x.astype(np.float32)
+    n, d = x.shape
+    model = {
+        "prior": Proportions.of(k),
+        "labels": Transition.of(k),
+        "x": Bernoulli.of(d, k),
+    }
+    parts = {"prior": None, "labels": jnp.asarray(y, jnp.int32), "x": Bernoulli.pack(x)}
+    data = Data(parts, jnp.ones(n))
+    start = models.start(model, jax.nn.one_hot(y, k), data, "map")
+
+    def ours():
+        out = run(
+            models.step("map"),
+            start,
+            (model, data),
+            max_steps=n_iter,
+            tol=-jnp.inf,
+            accelerate=False,
+        )
+        return jax.block_until_ready(out.params)
+
+    back, onehot = x.T.tocsr(), np.eye(k, dtype=np.float32)[y]
+
+    def theirs():
+        resp = onehot
+        for _ in range(n_iter):
+            ones, size = back @ resp, resp.sum(0)
+            p = (ones + 1) / (size + 2)
+            prior = np.log((size + 1) / np.float32(n + k))
+            noise = np.log((resp.T @ onehot + 1) / (size[:, None] + k))
+            zero = np.log1p(-p)
+            table = x @ (np.log(p) - zero) + (zero.sum(0) + prior) + onehot @ noise.T
+            resp = np.exp(table - table.max(1, keepdims=True))
+            resp /= resp.sum(1, keepdims=True)
+            assert resp.dtype == np.float32
+        return resp
+
+    seconds = timed(ours, theirs, repeats=repeats)
+    name = f"EM iteration, 20 Newsgroups\n{n:,} x {d:,}, K = {k}\n{x.nnz:,} nonzeros"
+    return name, "scipy", seconds[0] / n_iter, seconds[1] / n_iter
+
+
+def whole_fit(repeats):
+    """A fit by the estimator, checks and layout included, beside a classifier's without noise."""
+    from sklearn.linear_model import LogisticRegression
+
+    x, y, _ = words(binary=False)
+    ours = NoisyMultinomialNB(progress=False, precision="single")
+    theirs = LogisticRegression(max_iter=200)
+    seconds = timed(lambda: ours.fit(x, y), lambda: theirs.fit(x, y), repeats=max(repeats // 3, 1))
+    name = "whole fit, 20 Newsgroups\nNoisyMultinomialNB"
+    return name, "LogisticRegression", *seconds
+
+
+def annotators(scale, repeats):
+    from crowdkit.aggregation import DawidSkene as Theirs
+
+    rng = np.random.default_rng(0)
+    tasks, workers, labels = (int(n * scale) for n in (100_000, 1_000, 1_000_000))
+    k = 5
+    truth = rng.integers(0, k, tasks)
+    skill = rng.uniform(0.5, 0.9, workers)
+    task, worker = rng.integers(0, tasks, labels), rng.integers(0, workers, labels)
+    right = rng.random(labels) < skill[worker]
+    label = np.where(right, truth[task], rng.integers(0, k, labels))
+    votes = pd.DataFrame({"task": task, "worker": worker, "label": label}).drop_duplicates(
+        ["task", "worker"]
+    )
+    ours = DawidSkene(method="ml", tol=1e-5, precision="single", progress=False)
+    theirs = Theirs(n_iter=100, tol=1e-5)
+    seconds = timed(
+        lambda: ours.fit(votes), lambda: theirs.fit(votes), repeats=max(repeats // 3, 1)
+    )
+    name = f"Dawid-Skene\n{len(votes):,} votes, {tasks:,} tasks\n{workers:,} workers, K = {k}"
+    return name, "crowd-kit", *seconds
+
+
+def first_fit():
+    """Seconds of a new process: import, compile, fit 1,000 x 20."""
+    script = (
+        "import numpy as np; from nbmodels import NoisyBernoulliNB; r = np.random.default_rng(0); "
+        "NoisyBernoulliNB().fit(r.integers(0, 2, (1000, 20)), r.integers(0, 3, 1000))"
+    )
+    plain = {**os.environ}
+    plain.pop("JAX_COMPILATION_CACHE_DIR", None)
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, env=plain)
+    return time.perf_counter() - began
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--scale", type=float, default=1.0, help="of the graph and of the votes")
+    args = parser.parse_args()
+    console = Console()
+    console.print(f"Python {sys.version.split()[0]}, jax {jax.__version__}, {jax.devices()[0]}")
+    for what, figure in limits(args.repeats):
+        console.print(f"{what}: {figure}")
+    rows = {
+        "numba": lambda: cavi(args.scale, args.repeats),
+        "sklearn": lambda: em(args.repeats) if NEWS.exists() else None,
+        "scipy": lambda: whole_fit(args.repeats) if NEWS.exists() else None,
+        "crowdkit": lambda: annotators(args.scale, args.repeats),
+    }
+    table = Table("work", "peer", "ours", "peer's", "ratio", show_lines=True)
+    for peer, row in rows.items():
+        if importlib.util.find_spec(peer) is None:
+            console.print(f"{peer} is not installed: its row is left out")
+            continue
+        found = row()
+        if found is None:
+            console.print("20 Newsgroups are not at hand: a row is left out")
+            continue
+        name, against, ours, theirs = found
+        table.add_row(
+            name, against, f"{1e3 * ours:.1f} ms", f"{1e3 * theirs:.1f} ms", f"{theirs / ours:.1f}"
+        )
+    console.print(table)
+    console.print(f"first fit in a new process, 1,000 x 20: {first_fit():.1f} s")
+
+
+if __name__ == "__main__":
+    main()
