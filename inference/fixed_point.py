@@ -264,7 +264,7 @@ def run(
     accelerate: bool = True,
     coordinates: Coordinates = IDENTITY,
     report: Callable[[int, float], None] | None = None,
-    chunk_seconds: float = 1.0,
+    chunk_seconds: float = 0.25,
     stride: int = 1,
 ) -> Result:
     """:func:`solve` from the host: the same compiled loop in chunks, so that Ctrl-C loses nothing.

@@ -39,6 +39,9 @@ _UNDAMPED = 20
 #: Updates between two looks from the host.
 _CHUNK = 10
 
+#: Pseudo-items of a class that no label names, at least.
+_LEAST = 1e-3
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -253,5 +256,6 @@ def given_shares(model: Model, data: Data, alpha: float) -> FixedProportions:
     guess = models.anchor(model, data)
     if guess is None:
         raise ValueError("data: no labels to count")
-    counts = jnp.sum(guess * data.weights[:, None], 0) + alpha
+    # a class may be missing among the labels, but it is possible
+    counts = jnp.maximum(jnp.sum(guess * data.weights[:, None], 0) + alpha, _LEAST)
     return FixedProportions(prior=counts / jnp.sum(counts))

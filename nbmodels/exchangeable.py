@@ -76,7 +76,8 @@ def grouped(edges: sparse.csr_array) -> Grouped:
     lone = degree == 1
     count[lone] = np.unique(by_user.data[by_user.indptr[:-1][lone]], return_inverse=True)[1]
     alone = degree <= 1
-    key = np.where(alone, count * (edges.shape[0] + 1) + first, -1 - np.arange(n_users))
+    # -1 is the key of users without edges
+    key = np.where(alone, count * (edges.shape[0] + 1) + first, -2 - np.arange(n_users))
     _, member, group, multiplicity = np.unique(
         key, return_index=True, return_inverse=True, return_counts=True
     )

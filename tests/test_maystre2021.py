@@ -129,11 +129,15 @@ def with_lone_users():
     twice = sparse.csr_array(2.0 * np.eye(12)[:, [0, 0, 1]])
     nobody = sparse.csr_array((12, 4))
     edges = sparse.hstack([lone, nobody, many, twice]).tocsr()
-    return sparse.csr_array(edges[:, rng.permutation(edges.shape[1])])
+    order = rng.permutation(edges.shape[1])
+    busy = np.flatnonzero(order == 64)[0]  # the first user is one of several items
+    order[[0, busy]] = order[[busy, 0]]
+    return sparse.csr_array(edges[:, order])
 
 
 def test_exchangeable_users_are_one():
     edges = with_lone_users()
+    assert edges[:, [0]].nnz > 1
     found = grouped(edges)
     np.testing.assert_array_equal(found.edges.toarray()[:, found.group], edges.toarray())
     np.testing.assert_array_equal(np.bincount(found.group), found.multiplicity)
@@ -284,6 +288,13 @@ def test_edges_that_say_nothing_are_said_to():
 def pairs(platform):
     item, user = platform.edges.nonzero()
     return pd.DataFrame({"user": [f"u{i}" for i in user], "item": [f"i{j:02d}" for j in item]})
+
+
+def test_a_class_without_labels_stays_possible(platform):
+    e = quick(alpha=0.3, class_alpha=0.0, classes=range(K + 1), noise="symmetric")
+    e.fit(platform.edges.T, platform.v_hat)
+    assert 0 < e.class_prior_[K] < 1e-3
+    assert np.isfinite(e.label_posterior_).all()
 
 
 def test_pairs_of_ids_are_the_matrix(platform):

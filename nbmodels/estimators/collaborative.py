@@ -76,6 +76,8 @@ class CollaborativeClassifier(NoisyLabelClassifier):
     alpha_: concentration used.
     weight_: power of the edges used; 0 where they were found to say nothing.
     noise_fit_: the fit of the noise alone, where it was cross-fitted, or None.
+    objective_trace_: the evidence bound at every fifth step, where ``collapsed`` and ``accelerate``
+        are off; collapsed updates climb none.
     held_out_: data frame of the settings compared, or None.
     """
 
