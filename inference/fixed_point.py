@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from inference.moments import Total
@@ -69,8 +70,10 @@ def start(point: Any, *, max_steps: int, accelerate: bool = True, dtype: Any = N
     """
     if dtype is None:
         dtype = jnp.result_type(*jax.tree.leaves(point), jnp.float32)
-    worst = Total(jnp.asarray(-jnp.inf, dtype), jnp.zeros((), dtype))
-    zero = jnp.zeros((), jnp.int32)
+    # NumPy's, which compile nothing
+    low: Any = np.zeros((), dtype)
+    worst = Total(low - np.inf, low)
+    zero, one = np.zeros((), np.int32), np.ones((), np.int32)
     earlier = point if accelerate else None
     return State(
         point,
@@ -80,8 +83,8 @@ def start(point: Any, *, max_steps: int, accelerate: bool = True, dtype: Any = N
         worst,
         zero,
         zero,
-        zero + 1,
-        jnp.full((max_steps,), jnp.nan, dtype),
+        one,
+        np.full((max_steps,), np.nan, dtype),
         zero,
         zero,
         zero,

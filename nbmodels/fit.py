@@ -24,6 +24,10 @@ from nbmodels.model import Data, Model
 _RESTART_SHARE = 0.1
 
 
+# one program in the place of dozens of single operations, each compiled on its own
+_natural = jax.jit(models.natural, static_argnames="rule")
+
+
 @dataclass(frozen=True)
 class Fit:
     """A fitted model, in host memory.
@@ -62,7 +66,7 @@ class Fit:
     def point(self) -> dict[str, Any]:
         """Point estimates, as likelihoods read them: modes, or posterior means under ``"vb"``."""
         rule: Rule = "mean" if self.rule == "vb" else self.rule
-        return models.natural(self.model, self.params, rule)
+        return _natural(self.model, self.params, rule)
 
 
 def em(
