@@ -6,8 +6,9 @@ graphs from clear to mute. ``CAVI`` is Algorithm 1 with a known noise rate and t
 ``wvRN`` Algorithm 2, ``MF+LR`` their baseline with one confidence threshold for all graphs (theirs
 is the best for each), ``ours`` ``CollaborativeClassifier`` with its defaults: it is told neither
 the noise rate nor alpha, and sees no true class. Nothing is tuned towards the paper, and Figure 2
-is not met by Algorithm 1 as printed, whatever delta: an item's own label comes back to it through
-each of its users, the more of them the louder. ``own vote out`` is the same model without that.
+is not met by Algorithm 1 as printed, for any delta tried: an item's own label comes back to it
+through each of its users, the more of them the louder. ``own vote out`` is the same model without
+that.
 """
 
 import argparse
