@@ -38,7 +38,8 @@ def _plus(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]
 @jax.custom_jvp
 def total(x: Array) -> Total:
     """Sum of all entries of ``x``, by error-free additions."""
-    flat, zero = x.reshape(-1), jnp.zeros((), x.dtype)
+    # the terms are computed first: fused into the sum they are computed number by number
+    flat, zero = lax.optimization_barrier(x.reshape(-1)), jnp.zeros((), x.dtype)
     return Total(*lax.reduce((flat, jnp.zeros_like(flat)), (zero, zero), _plus, (0,)))
 
 

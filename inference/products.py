@@ -71,6 +71,12 @@ def _take(table: Array, index: Array) -> Array:
     )
 
 
+def _zeros(size: int, like: Array) -> Array:
+    """A buffer to write rows of ``like`` into; behind a barrier, or the compiler turns the writing
+    into padding, which it computes number by number."""
+    return jnp.zeros((size, like.shape[1]), like.dtype)
+
+
 def _gather_sum(table: Array, index: Array, values: Array | None) -> Array:
     """``sum over j of values[j] * table[index[j]]``, unrolled into one kernel."""
     out = jnp.zeros((), table.dtype)
@@ -101,7 +107,7 @@ class Tree:
 
     def __call__(self, padded: Array) -> Array:
         size = self.block.shape[1] + sum(level.shape[1] for level in self.levels) + 1
-        buffer = jnp.zeros((size, padded.shape[1]), padded.dtype)
+        buffer = _zeros(size, padded)
         sums = _gather_sum(padded, self.block, self.values)
         buffer = lax.dynamic_update_slice(buffer, sums, (0, 0))
         at = self.block.shape[1]
@@ -134,11 +140,12 @@ class Gather:
     def __call__(self, table: Array) -> Array:
         # the barriers keep what comes before and after out of the kernels: fused into the padding
         # or into the sums, a digamma is computed number by number
-        padded = jnp.pad(lax.optimization_barrier(table), ((0, 1), (0, 0)))
+        padded = _zeros(table.shape[0] + 1, table)
+        padded = lax.optimization_barrier(lax.dynamic_update_slice(padded, table, (0, 0)))
         n_wide = 0 if self.wide is None else self.wide.place.shape[0]
         # where rows have to be put in order, the last one is that of rows without entries
         size = sum(block.shape[1] for block in self.blocks) + n_wide + (self.place is not None)
-        out = jnp.zeros((size, table.shape[1]), table.dtype)
+        out = _zeros(size, table)
         at = 0
         values = self.values or (None,) * len(self.blocks)
         for block, value in zip(self.blocks, values, strict=True):

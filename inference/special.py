@@ -7,15 +7,28 @@ asymptotic series is cut where single precision ends. Double precision is left t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax.scipy import special
 
 _HALF_LOG_2PI = 0.9189385332046727
 
 #: Above this, a shift by four changes nothing that single precision could see in the series.
 _FAR = 1e4
+
+
+def elementwise(function: Callable[..., Array], *arrays: Array) -> Array:
+    """``function`` of arrays that broadcast to one shape, computed along one long vector.
+
+    A short last axis (classes) would be unrolled by the compiler and computed number by number. The
+    barriers also keep the result from being computed in parts for several readers.
+    """
+    shape = jnp.broadcast_shapes(*(x.shape for x in arrays))
+    flat = [jnp.broadcast_to(x, shape).reshape(-1) for x in arrays]
+    return lax.optimization_barrier(function(*lax.optimization_barrier(flat))).reshape(shape)
 
 
 @jax.custom_jvp

@@ -33,7 +33,7 @@ import numpy as np
 from jax import Array
 from jax.scipy.special import multigammaln
 
-from inference.special import digamma, gammaln
+from inference.special import digamma, elementwise, gammaln
 from inference.triangular import factor, log_diagonal, lower_inverse
 
 Rule = Literal["ml", "map", "vb", "draw", "mean"]
@@ -54,6 +54,11 @@ def _floor(x: Array) -> Array:
 def _no_nan_divide(a: Array, b: Array, otherwise: Any) -> Array:
     safe = b > 0
     return jnp.where(safe, a / jnp.where(safe, b, 1), otherwise)
+
+
+def _divergence(posterior: Array, prior: Array) -> Array:
+    """What an entry adds to KL(posterior || prior) of a Dirichlet, less terms of the totals."""
+    return (posterior - prior) * digamma(posterior) - gammaln(posterior)
 
 
 @jax.tree_util.register_dataclass
@@ -79,8 +84,9 @@ class Dirichlet:
 
     def _reduce(self, x: Array, whole: Any, by_segment: Any) -> Array:
         if self.sizes is None:
-            # what is summed is computed first: fused into the sum it is done number by number
-            return whole(jax.lax.optimization_barrier(x), self.axis, keepdims=True)
+            # sums stand alone: what is fused with them is computed number by number
+            out = whole(jax.lax.optimization_barrier(x), self.axis, keepdims=True)
+            return jax.lax.optimization_barrier(out)
         moved = jnp.moveaxis(x, self.axis, 0)
         reduced = by_segment(moved, self._ids, len(self.sizes), indices_are_sorted=True)
         return jnp.moveaxis(reduced, 0, self.axis)
@@ -131,8 +137,9 @@ class Dirichlet:
 
     def penalty(self, prior: Dirichlet, rule: Rule) -> Array:
         if rule == "vb":
-            gap = self.concentration - prior.concentration
-            return self._totals(gap * self.natural("vb")) - self.log_normaliser()
+            inside = elementwise(_divergence, self.concentration, prior.concentration)
+            total, before = self._totals(self.concentration), self._totals(prior.concentration)
+            return self._totals(inside) - (total - before) * digamma(total) + gammaln(total)
         if rule == "map":
             return -self._totals((prior.concentration - 1) * self.natural("map"))
         return jnp.zeros((1,), self.concentration.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,12 +52,11 @@ class Users(Component):
         return matrix(sparse.csr_array(edges))
 
     def evidence(self, natural: Array, data: Matrix) -> Evidence:
-        table = jnp.atleast_1d(self.multiplicity)[:, None] * natural
-        # centred by one class, not by the largest: a maximum would be fused with the digammas and
-        # computed number by number. The offset's is a product of its own, which is left out of the
-        # compiled program where only responsibilities are asked for.
-        first = table[:, :1]
-        return Evidence(data.times(table - first), data.times(first)[:, 0])
+        # centred by an even share
+        centre = -math.log(natural.shape[1])
+        many = jnp.broadcast_to(jnp.atleast_1d(self.multiplicity)[:, None], (natural.shape[0], 1))
+        table = many * (natural - centre)
+        return Evidence(data.times(table), centre * data.times(many)[:, 0])
 
     def penalty(self, q: Dirichlet, rule: Rule) -> Array:
         return jnp.atleast_1d(self.multiplicity)[:, None] * super().penalty(q, rule)
