@@ -206,7 +206,42 @@ def advance(
     return lax.while_loop(running, body, state)
 
 
-_advance = jax.jit(advance, static_argnames=("step", "accelerate", "coordinates", "stride"))
+@partial(jax.jit, static_argnames=("step", "accelerate", "coordinates", "stride", "own"))
+def _advance(
+    step: Step,
+    state: State,
+    data: Any,
+    *,
+    until: Any,
+    tol: Any,
+    own: tuple[bool, ...] | None,
+    **how: Any,
+) -> State:
+    """:func:`advance`, of one iteration or of many side by side; see :func:`run`."""
+    if own is None:
+        return advance(step, state, data, until=until, tol=tol, **how)
+    leaves, tree = jax.tree.flatten(data)
+
+    def one(each: tuple[list[Any], State, Any]) -> State:
+        mine = iter(each[0])
+        here = [next(mine) if is_own else leaf for leaf, is_own in zip(leaves, own, strict=True)]
+        here = jax.tree.unflatten(tree, here)
+        return advance(step, each[1], here, until=until, tol=each[2], **how)
+
+    # one after the other on a CPU, whose cores and caches are busy with one; abreast elsewhere
+    batch = None if jax.default_backend() == "cpu" else len(state.status)
+    mine = [leaf for leaf, is_own in zip(leaves, own, strict=True) if is_own]
+    return lax.map(one, (mine, state, tol), batch_size=batch)
+
+
+#: What a state holds beside points; one of each an iteration.
+_COUNTERS = tuple(f for f in State._fields if f not in ("point", "base", "best", "fallback"))
+
+
+def _repeated(state: State, n: int) -> State:
+    """A state whose points are those of ``n`` iterations, with counters for each."""
+    each = {name: getattr(state, name) for name in _COUNTERS}
+    return state._replace(**jax.tree.map(lambda x: np.repeat(x[None], n, 0), each))
 
 
 def result(state: State) -> Result:
@@ -263,12 +298,13 @@ def run(
     data: Any,
     *,
     max_steps: int = 500,
-    tol: float = 1e-6,
+    tol: Any = 1e-6,
     accelerate: bool = True,
     coordinates: Coordinates = IDENTITY,
     report: Callable[[int, float], None] | None = None,
     chunk_seconds: float = 0.25,
     stride: int = 1,
+    own: tuple[bool, ...] | None = None,
 ) -> Result:
     """:func:`solve` from the host: the same compiled loop in chunks, so that Ctrl-C loses nothing.
 
@@ -276,10 +312,17 @@ def run(
     On ``KeyboardInterrupt`` the best point so far is returned with ``Status.INTERRUPTED``. With
     ``stride`` above 1 (see :func:`advance`) the trace holds one point in so many, and ``max_steps``
     still counts all.
+
+    Many iterations run in one compiled program where ``own`` is given: for each leaf of ``data``,
+    whether its first axis counts the iterations or they share it. Leaves of ``point``, ``tol`` and
+    the result then have that axis first; what is reported is the furthest and the best of them.
     """
     looks = 1 + -(-(max_steps - 1) // stride)
     limit = 2 * stride * looks
     state = start(point, max_steps=looks, accelerate=accelerate)
+    if own is not None:
+        n = len(jax.tree.leaves(point)[0])
+        state, tol = _repeated(state, n), np.broadcast_to(np.asarray(tol, float), n)
     advance_by = partial(
         _advance,
         step,
@@ -288,6 +331,7 @@ def run(
         accelerate=accelerate,
         coordinates=coordinates,
         stride=stride,
+        own=own,
     )
     chunk, done = 8, 0
     try:
@@ -296,12 +340,14 @@ def run(
             done = min(done + chunk, limit)
             state = jax.block_until_ready(advance_by(state, until=done))
             if report is not None:
-                report(int(state.n_iter), float(state.best_objective.value))
-            if int(state.status) != Status.RUNNING or done >= limit:
+                report(int(np.max(state.n_iter)), float(np.max(state.best_objective.value)))
+            if np.all(np.asarray(state.status) != Status.RUNNING) or done >= limit:
                 return result(state)
             pace = (time.perf_counter() - began) / chunk
             chunk = int(min(max(chunk_seconds / max(pace, 1e-9), 1), 4 * chunk))
     except KeyboardInterrupt:
-        if int(state.n_iter) == 0:
+        if np.any(np.asarray(state.n_iter) == 0):
             raise
-        return result(state)._replace(status=jnp.asarray(Status.INTERRUPTED, jnp.int32))
+        status = np.asarray(state.status)
+        status = np.where(status == Status.RUNNING, Status.INTERRUPTED, status)
+        return result(state._replace(status=status.astype(np.int32)))

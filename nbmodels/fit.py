@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from inference import Result, Status, run, solve
+from inference import Result, Status, solve
 from nbmodels import model as models
+from nbmodels.abreast import climb
 from nbmodels.errors import IdentifiabilityWarning, NotConvergedWarning
 from nbmodels.families import Rule
 from nbmodels.identify import diagnose
@@ -229,27 +230,84 @@ def fit(
         IdentifiabilityWarning: the noise matrix is not diagonally dominant.
         NotConvergedWarning: the iteration ended in another way than by converging.
     """
-    slack = tol * float(np.sum(data.weights))
-    drive = partial(
-        run,
-        models.step(rule),
-        data=(model, data),
-        max_steps=max_iter,
-        tol=slack,
+    (fitted,) = fit_many(
+        [model],
+        [data],
+        rule=rule,
+        key=key,
+        n_restarts=n_restarts,
+        max_iter=max_iter,
+        tol=tol,
+        accelerate=accelerate,
+        stride=stride,
+        report=report,
+        starts=None if start is None else [start],
+    )
+    complain(fitted.confused, names, fitted.status)
+    return fitted
+
+
+def fit_many(
+    models_: Sequence[Model],
+    data: Sequence[Data],
+    *,
+    rule: Rule = "map",
+    key: Array,
+    n_restarts: int = 0,
+    max_iter: int = 500,
+    tol: float = 1e-6,
+    accelerate: bool = True,
+    stride: int = 1,
+    report: Callable[[int, float], None] | None = None,
+    starts: Sequence[Any] | None = None,
+) -> list[Fit]:
+    """:func:`fit` of each model to its data, all in one compiled program where shapes agree.
+
+    Candidates, folds and replicates are such fits. Arrays that are the same object in several of
+    them are held once. Nothing is warned of: a fit's ``confused`` and ``status`` say it.
+
+    Args:
+        models_: models.
+        data: encoded data of each.
+        starts: parameters to begin from, instead of the label-anchored ones, of each.
+        rule, n_restarts, max_iter, tol, accelerate, stride, report: as for :func:`fit`.
+        key: JAX random key; each restart gets its own, the same in every model.
+    """
+    first, *others = jax.random.split(key, 1 + n_restarts)
+    slack = [tol * float(np.sum(one.weights)) for one in data]
+    climb_from = partial(
+        climb,
+        rule=rule,
+        max_iter=max_iter,
         accelerate=accelerate,
         stride=1 if accelerate else stride,
-        coordinates=models.coordinates(rule),
         report=report,
     )
-    first, *others = jax.random.split(key, 1 + n_restarts)
-    results = [drive(_anchored(model, data, first, rule) if start is None else start)]
+    pairs = list(zip(models_, data, strict=True))
+    if starts is None:
+        starts = [_anchored(*pair, first, rule) for pair in pairs]
+    begun, contexts = list(starts), list(pairs)
     for one in others:
-        if int(results[-1].status) == Status.INTERRUPTED:
-            break
-        results.append(drive(_scattered(model, data, one, rule)))
+        begun += [_scattered(*pair, one, rule) for pair in pairs]
+        contexts += pairs
+    results = climb_from(begun, contexts, slack * (1 + n_restarts))
+    return [
+        _checked(*pair, results[i :: len(pairs)], slack[i], rule, climb_from)
+        for i, pair in enumerate(pairs)
+    ]
+
+
+def _checked(
+    model: Model,
+    data: Data,
+    results: Sequence[Result],
+    slack: float,
+    rule: Rule,
+    climb_from: Callable[..., list[Result]],
+) -> Fit:
+    """The best of several results, its classes renamed where the noise matrix asks for it."""
     reached = np.array([float(r.objective) for r in results])
     best = results[int(np.nanargmax(np.where(np.isfinite(reached), reached, -np.inf)))]
-
     resp, lik, constant, transitions = _finish(model, best.params, data, rule)
     renamed: np.ndarray | None = None
     confused: tuple[tuple[int, int], ...] = ()
@@ -259,7 +317,8 @@ def fit(
         diagnosis = diagnose(transition)
         confused += diagnosis.confused
         if diagnosis.renames and int(best.status) != Status.INTERRUPTED:
-            again = drive(models.relabel(model, best.params, jnp.asarray(diagnosis.order)))
+            relabelled = models.relabel(model, best.params, jnp.asarray(diagnosis.order))
+            (again,) = climb_from([relabelled], [(model, data)], [slack])
             after = _finish(model, again.params, data, rule)
             left = [diagnose(np.asarray(t)).confused for t in after[3].values()]
             # trusted labels, or known noise, may speak against the new names
@@ -268,9 +327,6 @@ def fit(
                 renamed, confused, best = diagnosis.order, (), again
                 resp, lik, constant, _ = after
                 break
-    status = Status(int(best.status))
-    confused = tuple(dict.fromkeys(confused))
-    complain(confused, names, status)
     n_iter = int(best.n_iter)
     to_host = partial(jax.tree.map, np.asarray)
     return Fit(
@@ -283,8 +339,8 @@ def fit(
         np.asarray(best.trace, float)[:n_iter] + float(constant),
         n_iter,
         int(best.n_evaluations),
-        status,
+        Status(int(best.status)),
         tuple(reached + float(constant)),
         renamed,
-        confused,
+        tuple(dict.fromkeys(confused)),
     )

@@ -8,7 +8,7 @@ overconfidence: a model that follows its features away from the labels predicts 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,9 @@ from nbmodels.fit import Fit, fit
 from nbmodels.identify import confused_classes, vanished
 from nbmodels.model import PRIOR, Data, Model
 from nbmodels.priors import FixedProportions
+
+#: Fits each of several models to its data.
+Runner = Callable[[Sequence[Model], Sequence[Data]], Iterable[Fit]]
 
 #: An improvement over the first candidate counts from so many standard errors on.
 _SURE = 2.0
@@ -64,12 +67,11 @@ def hold_out(codes: np.ndarray, weights: np.ndarray, n_classes: int, rng: Any, s
 def compare(
     candidates: Sequence[Model],
     data: Data,
-    run: Callable[[Model, Data], Fit],
+    run: Runner,
     rng: Any,
     *,
     channel: str = "labels",
     share: float = 0.1,
-    report: Callable[[], Any] | None = None,
 ) -> Comparison:
     """Fit every candidate without some labels, and see how likely these are under it.
 
@@ -79,11 +81,10 @@ def compare(
     Args:
         candidates: models of the same components, the cautious one first.
         data: encoded data of all of them.
-        run: fits a model to data.
+        run: fits each of several models to its data.
         rng: NumPy generator that draws the held-out labels.
         channel: name of the channel with the noisy labels.
         share: of the labels that is held out.
-        report: called after each candidate.
     """
     codes, n_classes = _codes(candidates[0], data, channel)
     held = hold_out(codes, np.asarray(data.weights), n_classes, rng, share)
@@ -91,10 +92,10 @@ def compare(
     seen = np.asarray(rest.parts[channel])
     given = np.bincount(seen[seen < n_classes], minlength=n_classes)
     scores, identified = [], []
-    for model in candidates:
-        # a candidate may be as bad as it likes: that is what is being found out
-        with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
-            fitted = run(model, rest)
+    # a candidate may be as bad as it likes: that is what is being found out
+    with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
+        fits = list(run(candidates, [rest] * len(candidates)))
+    for model, fitted in zip(candidates, fits, strict=True):
         values = models.values(model, fitted.point)
         transition = np.asarray(models.transitions(model, values)[channel])
         p = np.asarray(fitted.resp)[held] @ (transition / transition.sum(1, keepdims=True))
@@ -102,8 +103,6 @@ def compare(
         scores.append(score)
         kept = np.asarray(fitted.resp)[seen < n_classes].sum(0)
         identified.append(not confused_classes(transition) and not len(vanished(given, kept)))
-        if report is not None:
-            report()
     table = np.asarray(scores)
     gains = table - table[0]
     # a single label tells nothing of the spread
@@ -117,12 +116,11 @@ def compare(
 def predicted_unseen(
     model: Model,
     data: Data,
-    run: Callable[[Model, Data], Fit],
+    run: Runner,
     rng: Any,
     *,
     channel: str = "labels",
     folds: int = 5,
-    report: Callable[[], Any] | None = None,
 ) -> np.ndarray:
     """``(N, K)`` P(true class | everything but the item's own label), by cross-fitting.
 
@@ -131,13 +129,11 @@ def predicted_unseen(
     codes, n_classes = _codes(model, data, channel)
     fold = rng.permutation(len(codes)) % folds
     out = np.empty((len(codes), n_classes))
-    for k in range(folds):
-        held = np.flatnonzero(fold == k)
-        with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
-            fitted = run(model, _without(data, channel, held, n_classes))
-        out[held] = np.asarray(fitted.resp)[held]
-        if report is not None:
-            report()
+    held = [np.flatnonzero(fold == k) for k in range(folds)]
+    with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
+        fits = run([model] * folds, [_without(data, channel, rows, n_classes) for rows in held])
+        for rows, fitted in zip(held, fits, strict=True):
+            out[rows] = np.asarray(fitted.resp)[rows]
     return out
 
 

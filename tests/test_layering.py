@@ -21,6 +21,7 @@ SOURCES = sorted([*ROOT.rglob("*.py"), *Path(inference.__file__).parent.rglob("*
 #: What of ``inference`` a part of ``nbmodels`` may import; the first matching prefix decides.
 MAY_INFER = {
     "__init__.py": {"inference"},
+    "abreast.py": {"inference"},
     "cli.py": {"inference"},
     "fit.py": {"inference"},
     "identify.py": {"inference"},

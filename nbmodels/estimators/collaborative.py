@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, Self, cast
 
 import jax
@@ -240,7 +241,7 @@ class CollaborativeClassifier(NoisyLabelClassifier):
         candidates = [{**model, _USERS: users} for users in found]
         rng = np.random.default_rng(self._folds)
         with self._bar("choosing settings", len(candidates)) as bar:
-            compared = compare(candidates, data, self._run, rng, report=bar.update)
+            compared = compare(candidates, data, partial(self._runs, bar=bar), rng)
         self.held_out_ = pd.DataFrame(settings, columns=["alpha", "weight"]).assign(
             log_likelihood=compared.log_likelihood,
             gain=compared.gain,
@@ -266,9 +267,8 @@ class CollaborativeClassifier(NoisyLabelClassifier):
                     tried = {**model, _USERS: replace(users, prior=prior)}
                     # the same folds for every candidate
                     rng = np.random.default_rng(self._folds)
-                    resp = predicted_unseen(
-                        tried, data, self._run, rng, folds=self.cross_fit, report=bar.update
-                    )
+                    run = partial(self._runs, bar=bar)
+                    resp = predicted_unseen(tried, data, run, rng, folds=self.cross_fit)
                     key = jax.random.key(self._folds)
                     # a candidate that says nothing of the classes is passed over
                     with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):

@@ -171,7 +171,7 @@ class JointNB(NoisyLabelClassifier):
                 candidates = [{**model, **chosen, name: one} for one in part.alternatives]
                 rng = np.random.default_rng(self._seed())
                 with self._bar(f"{name}: choosing settings", len(candidates)) as bar:
-                    found = compare(candidates, data, self._run, rng, report=bar.update)
+                    found = compare(candidates, data, partial(self._runs, bar=bar), rng)
                 chosen[name] = part.alternatives[found.best]
         return chosen
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -25,8 +25,8 @@ from nbmodels.data import Classes, as_floats, check_nonnegative
 from nbmodels.empirical import fit_pooled
 from nbmodels.errors import DataError
 from nbmodels.families import RULES, Rule
-from nbmodels.fit import Fit
-from nbmodels.model import PRIOR, Data
+from nbmodels.fit import Fit, fit_many
+from nbmodels.model import PRIOR, Data, Model
 from nbmodels.priors import FixedProportions, Proportions
 
 #: Up to so many cells (rows x columns x classes) ``precision="auto"`` computes in float64.
@@ -223,9 +223,30 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
             "names": names,
         }
 
-    def _run(self, model: Mapping[str, Component], data: Data) -> Fit:
-        """One of several models that are compared, its priors taken as they are."""
-        return fit_pooled(model, data, (), **self._how(model))
+    def _runs(
+        self, candidates: Sequence[Model], data: Sequence[Data], *, bar: tqdm[Any]
+    ) -> Iterator[Fit]:
+        """Fits of several models that are compared, their priors taken as they are.
+
+        Args:
+            candidates: models.
+            data: of each.
+            bar: counts the fits.
+        """
+        if self._graphs:
+            for model, own in zip(candidates, data, strict=True):
+                yield fit_pooled(model, own, (), **self._how(model))
+                bar.update()
+            return
+        how = self._how(candidates[0])
+        del how["names"]
+
+        def report(n_iter: int, _: float) -> None:
+            bar.set_postfix_str(f"step {n_iter}", refresh=False)
+            bar.update(0)
+
+        yield from fit_many(candidates, data, report=report, **how)
+        bar.update(len(candidates))
 
     def _keep(
         self, fitted: Fit, data: Data, classes: Classes, n_rows: int, log_jacobian: Any = 0.0
