@@ -10,9 +10,8 @@ matrix of ones carries no values.
 A small matrix has blocks of one width only, which are compiled sooner; and all blocks are padded to
 one of eight sizes an octave, so that data of much the same size and shape are compiled for once.
 
-All sums are written into one buffer and only ever read by gathers: where a sum of gathers has a
-second reader, or is concatenated, some releases of XLA write every single gather to memory first
-(measured on jaxlib 0.10: 30 times slower).
+Sums that others read are written to memory once and read by gathers only: some releases of XLA
+compute a sum of gathers again for every reader (measured on jaxlib 0.10: 30 times slower).
 """
 
 from __future__ import annotations
@@ -32,6 +31,9 @@ _FAN_IN = 4
 #: Widths of the blocks, and the number of nonzeros from which there is more than one.
 _WIDTHS = (1, 2, 3, 4, 6, 8, 12, _WIDTH)
 _LARGE = 1_000_000
+
+#: Whether the compiler keeps optimization barriers until kernels are fused.
+_BARRIERS_HOLD = jax.__version_info__ >= (0, 11)
 
 _ROWS = lax.GatherDimensionNumbers(
     offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,)
@@ -88,6 +90,15 @@ def _gather_sum(table: Array, index: Array, values: Array | None) -> Array:
     return out
 
 
+def _written(rows: Array) -> Array:
+    """``rows`` in memory, perhaps with more below them: not to be computed again by each reader."""
+    if _BARRIERS_HOLD:
+        return lax.optimization_barrier(rows)
+    # one row more, or the compiler sees that there is nothing to write into
+    room = jnp.zeros((rows.shape[0] + 1, rows.shape[1]), rows.dtype)
+    return lax.dynamic_update_slice(room, rows, (0, 0))
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Tree:
@@ -96,8 +107,8 @@ class Tree:
     Args:
         block: ``(16, chunks)`` columns of the entries.
         values: of the same shape, or None where every entry is one.
-        levels: ``(4, sums)`` rows of the buffer that each level sums.
-        place: ``(rows,)`` row of the buffer that holds each result.
+        levels: ``(4, sums)`` which sums of the level before, or of the chunks, each level adds.
+        place: ``(rows,)`` place of each result among the sums of all levels.
     """
 
     block: Array
@@ -106,17 +117,12 @@ class Tree:
     place: Array
 
     def __call__(self, padded: Array) -> Array:
-        size = self.block.shape[1] + sum(level.shape[1] for level in self.levels) + 1
-        buffer = _zeros(size, padded)
         sums = _gather_sum(padded, self.block, self.values)
-        buffer = lax.dynamic_update_slice(buffer, sums, (0, 0))
-        at = self.block.shape[1]
+        found = []
         for level in self.levels:
-            buffer = lax.optimization_barrier(buffer)
-            sums = _gather_sum(buffer, level, None)
-            buffer = lax.dynamic_update_slice(buffer, sums, (at, 0))
-            at += level.shape[1]
-        return _take(lax.optimization_barrier(buffer), self.place)
+            sums = _gather_sum(_written(sums), level, None)
+            found.append(_written(sums)[: level.shape[1]])
+        return _take(jnp.concatenate(found), self.place)
 
 
 @jax.tree_util.register_dataclass
@@ -206,29 +212,25 @@ def _filled(
 
 
 def _tree(matrix: Any, rows: np.ndarray, dtype: Any, size: Callable[[int], int]) -> Tree:
-    chunks, block, values = _filled(matrix, rows, _WIDTH, dtype, size)
-    first, at = np.cumsum(chunks) - chunks, block.shape[1]
+    # the last column of the block and of each level is padding: its sum is the next one's zero
+    chunks, block, values = _filled(matrix, rows, _WIDTH, dtype, lambda n: size(n + 1))
+    first, zero, at = np.cumsum(chunks) - chunks, block.shape[1] - 1, 0
     place, left = np.empty(len(rows), np.int64), np.arange(len(rows))
     levels = []
     while len(left):
         inner = np.arange(chunks.sum()) - np.repeat(np.cumsum(chunks) - chunks, chunks)
         members = np.repeat(first, chunks) + inner
         chunks, slot, group = _grouped(chunks, _FAN_IN)
-        level = np.full((_FAN_IN, size(int(chunks.sum()))), -1, np.int64)
+        level = np.full((_FAN_IN, size(int(chunks.sum()) + 1)), zero, np.int32)
         level[slot, group] = members
-        levels.append(level)
-        first = at + np.cumsum(chunks) - chunks
+        levels.append(jnp.asarray(level))
+        first, zero = np.cumsum(chunks) - chunks, level.shape[1] - 1
+        done = chunks == 1
+        place[left[done]] = at + first[done]
         at += level.shape[1]
-        place[left] = first
-        more = chunks > 1
-        left, first, chunks = left[more], first[more], chunks[more]
-    zero = at  # the buffer's last row
-    return Tree(
-        block,
-        values,
-        tuple(jnp.asarray(np.where(level < 0, zero, level), jnp.int32) for level in levels),
-        jnp.asarray(np.pad(place, (0, size(len(place)) - len(place))), jnp.int32),
-    )
+        left, first, chunks = left[~done], first[~done], chunks[~done]
+    place = np.pad(place, (0, size(len(place)) - len(place)))
+    return Tree(block, values, tuple(levels), jnp.asarray(place, jnp.int32))
 
 
 def _gather(matrix: Any, dtype: Any) -> Gather:

@@ -108,7 +108,7 @@ def test_nothing_is_compiled_for_the_second_grid():
     assert not seen
 
 
-# The driver itself ---------------------------------------------------------------------------------
+# The driver itself -----------------------------------------------------------------------------
 
 
 def many(tols=(1e-12, 1e-12, 1e-12), **options):
