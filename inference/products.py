@@ -30,7 +30,7 @@ _FAN_IN = 4
 
 #: Widths of the blocks, and the number of nonzeros from which there is more than one.
 _WIDTHS = (1, 2, 3, 4, 6, 8, 12, _WIDTH)
-_LARGE = 1_000_000
+_LARGE = 500_000
 
 #: Whether the compiler keeps optimization barriers until kernels are fused.
 _BARRIERS_HOLD = jax.__version_info__ >= (0, 11)

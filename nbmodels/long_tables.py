@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nbmodels.data import plain
+from nbmodels.data import plain, sorted_unique
 from nbmodels.errors import DataError
 
 
@@ -74,6 +74,6 @@ def distinct(name: str, ids: np.ndarray, what: str) -> np.ndarray:
         DataError: ids of types that cannot be sorted together.
     """
     try:
-        return np.unique(ids)
+        return sorted_unique(ids)
     except TypeError as error:
         raise DataError(f"{name}: the {what}s are of mixed types; make them all strings") from error

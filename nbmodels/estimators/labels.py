@@ -84,7 +84,7 @@ def known_labels(labels: np.ndarray) -> np.ndarray:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-            check_classification_targets(labels)
+            check_classification_targets(pd.unique(labels))
     except (TypeError, ValueError) as error:
         raise DataError(f"y: {error}") from error
     return labels
