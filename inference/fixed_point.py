@@ -158,7 +158,7 @@ def advance(
         fell = ~extrapolated & finite & (gain < -jnp.maximum(tol, 4 * noise)) & ~first
         broken = ~extrapolated & ~finite
         accepted = ~(refused | fell | broken)
-        settled = accepted & ~extrapolated & (gain <= jnp.maximum(tol, noise))
+        settled = accepted & ~extrapolated & (gain <= tol)
 
         # a last step within rounding of the best point adds nothing to the trace
         better = accepted & ((gain > 0) | first)

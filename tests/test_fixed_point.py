@@ -73,7 +73,8 @@ def test_the_trace_never_falls(step, start, data, accelerate):
     assert np.isnan(np.asarray(r.trace)[int(r.n_iter) :]).all()
     assert r.objective == points(r).max()
     assert step(r.params, data)[1].value == r.objective
-    assert 0 <= r.n_evaluations - r.n_iter <= (r.n_iter if accelerate else 0)
+    # a last plain step may be within rounding of the best point
+    assert 0 <= r.n_evaluations - r.n_iter <= (r.n_iter if accelerate else 1)
 
 
 def test_status_converged_needs_a_small_gain_of_a_plain_step():
@@ -271,7 +272,6 @@ def test_totals_add_and_turn():
     assert float(b - a) == 24.0
 
 
-@pytest.mark.xfail(strict=True, reason="the driver's noise is 2 eps of the whole objective")
 def test_float32_objectives_of_1e8_converge_by_their_gains():
     def step(x, data):  # starts 20 nats below the top of a hill 1e8 nats deep
         terms = jnp.concatenate([data, -(x**2)])
