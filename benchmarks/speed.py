@@ -6,7 +6,8 @@ printed. Peers are asked for the same work: ``numba`` is Algorithm 1 of Maystre 
 plain sequential loop, ``scipy`` EM in NumPy and SciPy's sparse products in single precision.
 Rows whose peer is not installed are left out and named; ``pip install -e '.[benchmarks]'`` brings
 all. An iteration of ours on the graph includes a look at the evidence bound every fifth time, which
-Algorithm 1 does not have; Dawid-Skene's time includes reading the table, for both.
+Algorithm 1 does not have; Dawid-Skene's time includes reading the table, for both. "Of memory" is
+the traffic that the two products cannot do without, by the bandwidth measured in the same run.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,16 +30,40 @@ from rich.table import Table
 from scipy import sparse
 
 from inference import run
-from nbmodels import DawidSkene, NoisyMultinomialNB
+from nbmodels import DawidSkene, NoisyBernoulliNB, NoisyMultinomialNB
 from nbmodels import model as models
 from nbmodels.channels import FixedTransition, Transition
 from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.emissions import Bernoulli, Users
 from nbmodels.exchangeable import grouped
+from nbmodels.fit import fit
 from nbmodels.model import Data
 from nbmodels.priors import FixedProportions, Proportions
 
 NEWS = Path(__file__).parents[2] / "shared" / "data" / "text" / "newsgroups20.parquet"
+
+
+class Limits(NamedTuple):
+    """Bytes a second, seconds a row, floating operations a second."""
+
+    bandwidth: float
+    gather: float
+    product: float
+
+
+class Row(NamedTuple):
+    """Seconds of ours and of the peer's; bytes that one of ours reads and writes at the least."""
+
+    work: str
+    peer: str
+    ours: float
+    theirs: float
+    traffic: float | None = None
+
+
+def traffic(nonzeros, k):
+    """Bytes of the two products: for every nonzero an index and a row of ``k`` numbers, twice."""
+    return 2 * nonzeros * (4 + 4 * k)
 
 
 def timed(*works, repeats):
@@ -74,9 +100,7 @@ def limits(repeats):
         lambda: product(square).block_until_ready(),
         repeats=repeats,
     )
-    yield "memory, read and written", f"{2 * big.nbytes / seconds[0] / 1e9:.1f} GB/s"
-    yield "rows of 40 bytes gathered at random", f"{seconds[1] / index.size * 1e9:.1f} ns a row"
-    yield "matrix product", f"{2 * 2048**3 / seconds[2] / 1e9:.0f} GFLOP/s"
+    return Limits(2 * big.nbytes / seconds[0], seconds[1] / index.size, 2 * 2048**3 / seconds[2])
 
 
 # CAVI on a graph ----------------------------------------------------------------------------------
@@ -136,24 +160,33 @@ def algorithm_1():
     return loop
 
 
-def cavi(scale, repeats, k=10, alpha=0.5, delta=0.2, n_iter=11):
-    """Time of one iteration, and the largest difference of a responsibility."""
+def symmetric(k, delta):
+    noise = np.full((k, k), delta / (k - 1))
+    np.fill_diagonal(noise, 1 - delta)
+    return noise
+
+
+def graph_model(edges, v_hat, k, alpha, delta):
+    """The model of Maystre et al. 2021, exchangeable users as one."""
+    found = grouped(edges)
+    model = {
+        "prior": FixedProportions(prior=jnp.full(k, 1 / k)),
+        "labels": FixedTransition(prior=jnp.asarray(symmetric(k, delta))),
+        "users": found.users(alpha, k),
+    }
+    labels = jnp.asarray(v_hat, jnp.int32)
+    parts = {"prior": None, "labels": labels, "users": Users.pack(found.edges)}
+    return model, Data(parts, jnp.ones(len(v_hat)))
+
+
+def cavi(scale, repeats, k=10, alpha=0.5, delta=0.2, n_iter=26):
     rng = np.random.default_rng(0)
     n_items = int(208_000 * scale)
     edges = draw_graph(rng, int(1_960_000 * scale), n_items, int(7_000_000 * scale))
     v_hat = rng.integers(0, k, n_items)
-    noise = np.full((k, k), delta / (k - 1))
-    np.fill_diagonal(noise, 1 - delta)
-
-    found = grouped(edges)
-    packed = Users.pack(found.edges)
-    model = {
-        "prior": FixedProportions(prior=jnp.full(k, 1 / k)),
-        "labels": FixedTransition(prior=jnp.asarray(noise)),
-        "users": found.users(alpha, k),
-    }
-    parts = {"prior": None, "labels": jnp.asarray(v_hat, jnp.int32), "users": packed}
-    data = Data(parts, jnp.ones(n_items))
+    noise = symmetric(k, delta)
+    model, data = graph_model(edges, v_hat, k, alpha, delta)
+    packed = data.parts["users"]
     step, beta = models.step("vb"), jnp.asarray(noise[v_hat], jnp.float32)
     start = jax.jit(lambda r: models.start(model, r, data, "vb"))(beta)
 
@@ -176,7 +209,7 @@ def cavi(scale, repeats, k=10, alpha=0.5, delta=0.2, n_iter=11):
         f"CAVI iteration\n{edges.shape[1]:,} users x {n_items:,} items, K = {k}\n"
         f"{edges.nnz:,} edges, {size:.1f} bytes an edge"
     )
-    return name, "numba", seconds[0] / n_iter, seconds[1] / few
+    return Row(name, "numba", seconds[0] / n_iter, seconds[1] / few, traffic(edges.nnz, k))
 
 
 # EM on text ---------------------------------------------------------------------------------------
@@ -236,7 +269,7 @@ def em(repeats, n_iter=20):
 
     seconds = timed(ours, theirs, repeats=repeats)
     name = f"EM iteration, 20 Newsgroups\n{n:,} x {d:,}, K = {k}\n{x.nnz:,} nonzeros"
-    return name, "scipy", seconds[0] / n_iter, seconds[1] / n_iter
+    return Row(name, "scipy", seconds[0] / n_iter, seconds[1] / n_iter, traffic(x.nnz, k))
 
 
 def whole_fit(repeats):
@@ -248,7 +281,20 @@ def whole_fit(repeats):
     theirs = LogisticRegression(max_iter=200)
     seconds = timed(lambda: ours.fit(x, y), lambda: theirs.fit(x, y), repeats=max(repeats // 3, 1))
     name = "whole fit, 20 Newsgroups\nNoisyMultinomialNB"
-    return name, "LogisticRegression", *seconds
+    return Row(name, "LogisticRegression", *seconds)
+
+
+def beside_cleanlab(repeats):
+    """A fit of the noise model beside confident learning's cross-validated five."""
+    from cleanlab.classification import CleanLearning
+    from sklearn.naive_bayes import BernoulliNB
+
+    x, y, _ = words()
+    ours = NoisyBernoulliNB(progress=False, precision="single")
+    theirs = CleanLearning(BernoulliNB(), cv_n_folds=5)
+    seconds = timed(lambda: ours.fit(x, y), lambda: theirs.fit(x, y), repeats=max(repeats // 3, 1))
+    name = "whole fit, 20 Newsgroups\nNoisyBernoulliNB"
+    return Row(name, "cleanlab\nBernoulliNB, 5 folds", *seconds)
 
 
 def annotators(scale, repeats):
@@ -271,7 +317,63 @@ def annotators(scale, repeats):
         lambda: ours.fit(votes), lambda: theirs.fit(votes), repeats=max(repeats // 3, 1)
     )
     name = f"Dawid-Skene\n{len(votes):,} votes, {tasks:,} tasks\n{workers:,} workers, K = {k}"
-    return name, "crowd-kit", *seconds
+    return Row(name, "crowd-kit", *seconds)
+
+
+# Without a peer -----------------------------------------------------------------------------------
+
+
+def decades(repeats, k=10, n_iter=11):
+    """Edges, and seconds of a CAVI update, over three decades."""
+    rng = np.random.default_rng(0)
+    for n_edges in (7_000, 70_000, 700_000, 7_000_000):
+        n_items = n_edges // 34
+        edges = draw_graph(rng, n_edges * 196 // 700, n_items, n_edges)
+        model, data = graph_model(edges, rng.integers(0, k, n_items), k, 0.5, 0.2)
+        start = jax.jit(lambda m, d: models.start(m, models.anchor(m, d), d, "vb"))(model, data)
+
+        def ours(model=model, data=data, start=start):
+            out = run(
+                models.step("vb"),
+                start,
+                (model, data),
+                max_steps=n_iter,
+                tol=-jnp.inf,
+                accelerate=False,
+                stride=5,
+            )
+            return jax.block_until_ready(out.params)
+
+        yield edges.nnz, timed(ours, repeats=repeats)[0] / n_iter
+
+
+def evaluations(seed, gap, noise, n=5000, d=20, k=4):
+    """Passes over the data that EM needs to the same objective, plain and with acceleration."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, k, n)
+    p = 0.5 + gap * rng.choice([-1, 1], (k, d))
+    x = (rng.random((n, d)) < p[y]).astype(float)
+    noisy = np.where(rng.random(n) < noise, (y + rng.integers(1, k, n)) % k, y)
+    with jax.enable_x64(True):
+        model = {"prior": Proportions.of(k), "labels": Transition.of(k), "x": Bernoulli.of(d, k)}
+        parts = {"prior": None, "labels": jnp.asarray(noisy, jnp.int32), "x": Bernoulli.pack(x)}
+        data, key = Data(parts, jnp.ones(n)), jax.random.key(0)
+        settled = {"key": key, "max_iter": 20_000, "tol": 1e-8}
+        plain = fit(model, data, accelerate=False, **settled)
+        fast = fit(model, data, **settled)
+        goal = min(plain.objective, fast.objective) - 1e-3
+        reached = [int(np.argmax(one.trace >= goal)) + 1 for one in (plain, fast)]
+        again = fit(model, data, key=key, max_iter=reached[1], tol=0)
+    return reached[0], again.n_evaluations
+
+
+def table_1():
+    """Seconds for all 15 settings of Zeng et al. 2022, Table 1, 100 data sets each."""
+    script = Path(__file__).parent / "zeng2022_table1.py"
+    command = [sys.executable, str(script), "--replicates", "10", "--datasets", "10"]
+    began = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True)
+    return time.perf_counter() - began
 
 
 def first_fit():
@@ -287,6 +389,58 @@ def first_fit():
     return time.perf_counter() - began
 
 
+def rows(scale, repeats):
+    """Module of each peer, whether the row needs 20 Newsgroups, and how it is measured."""
+    yield "numba", False, lambda: cavi(scale, repeats)
+    yield "scipy", True, lambda: em(repeats)
+    yield "cleanlab", True, lambda: beside_cleanlab(repeats)
+    yield "sklearn", True, lambda: whole_fit(repeats)
+    yield "crowdkit", False, lambda: annotators(scale, repeats)
+
+
+def against_peers(console, args, bandwidth):
+    table = Table("work", "peer", "ours", "peer's", "ratio", "of memory", show_lines=True)
+    for peer, on_text, measure in rows(args.scale, args.repeats):
+        if importlib.util.find_spec(peer) is None:
+            console.print(f"{peer} is not installed: its row is left out")
+            continue
+        if on_text and not NEWS.exists():
+            console.print(f"20 Newsgroups are not at hand: the row against {peer} is left out")
+            continue
+        row = measure()
+        table.add_row(
+            row.work,
+            row.peer,
+            f"{1e3 * row.ours:.1f} ms",
+            f"{1e3 * row.theirs:.1f} ms",
+            f"{row.theirs / row.ours:.1f}",
+            f"{row.traffic / row.ours / bandwidth:.0%}" if row.traffic else "",
+        )
+    console.print(table)
+
+
+def alone(console, args):
+    console.print("\nCAVI update by edges:")
+    for edges, seconds in decades(args.repeats):
+        console.print(
+            f"  {edges:>9,} edges {1e3 * seconds:8.2f} ms {1e9 * seconds / edges:6.1f} ns each"
+        )
+    console.print("\nPasses over the data to the same objective, plain and accelerated, 5 seeds:")
+    for what, gap, noise in (
+        ("overlapping classes, 40 % noise", 0.15, 0.4),
+        ("clear, 20 %", 0.3, 0.2),
+    ):
+        pairs = [evaluations(seed, gap, noise) for seed in range(5)]
+        ratio = statistics.median(plain / fast for plain, fast in pairs)
+        worst = max(fast / plain for plain, fast in pairs)
+        listed = ", ".join(f"{plain}/{fast}" for plain, fast in pairs)
+        console.print(
+            f"  {what}: {listed}; {ratio:.1f} times fewer, at worst {worst:.2f} times as many"
+        )
+    console.print(f"\nfirst fit in a new process, 1,000 x 20: {first_fit():.1f} s")
+    console.print(f"Table 1 of Zeng et al. 2022, 15 settings x 100 data sets: {table_1():.0f} s")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=7)
@@ -294,29 +448,12 @@ def main():
     args = parser.parse_args()
     console = Console()
     console.print(f"Python {sys.version.split()[0]}, jax {jax.__version__}, {jax.devices()[0]}")
-    for what, figure in limits(args.repeats):
-        console.print(f"{what}: {figure}")
-    rows = {
-        "numba": lambda: cavi(args.scale, args.repeats),
-        "sklearn": lambda: em(args.repeats) if NEWS.exists() else None,
-        "scipy": lambda: whole_fit(args.repeats) if NEWS.exists() else None,
-        "crowdkit": lambda: annotators(args.scale, args.repeats),
-    }
-    table = Table("work", "peer", "ours", "peer's", "ratio", show_lines=True)
-    for peer, row in rows.items():
-        if importlib.util.find_spec(peer) is None:
-            console.print(f"{peer} is not installed: its row is left out")
-            continue
-        found = row()
-        if found is None:
-            console.print("20 Newsgroups are not at hand: a row is left out")
-            continue
-        name, against, ours, theirs = found
-        table.add_row(
-            name, against, f"{1e3 * ours:.1f} ms", f"{1e3 * theirs:.1f} ms", f"{theirs / ours:.1f}"
-        )
-    console.print(table)
-    console.print(f"first fit in a new process, 1,000 x 20: {first_fit():.1f} s")
+    limit = limits(args.repeats)
+    console.print(f"memory, read and written: {limit.bandwidth / 1e9:.1f} GB/s")
+    console.print(f"rows of 40 bytes gathered at random: {limit.gather * 1e9:.1f} ns a row")
+    console.print(f"matrix product: {limit.product / 1e9:.0f} GFLOP/s")
+    against_peers(console, args, limit.bandwidth)
+    alone(console, args)
 
 
 if __name__ == "__main__":
