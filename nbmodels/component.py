@@ -169,6 +169,16 @@ class Component:
         """With the prior that the many alike in ``q`` (annotators, users) share, learned."""
         raise NotImplementedError  # only for components of many alike
 
+    # Class priors only ----------------------------------------------------------------------------
+
+    def probs(self, values: dict[str, Any], data: Any) -> Array:
+        """``(K,)`` or ``(N, K)`` shares of the true classes, for NumPyro."""
+        return values["probs"]
+
+    def covariates(self, key: Array, n_items: int) -> Any:
+        """Data that the shares depend on, to simulate classes from; None where there are none."""
+        return None
+
     # Classes and coordinates --------------------------------------------------------------------
 
     def relabel(self, q: Any, order: Array) -> Any:

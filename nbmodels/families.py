@@ -164,6 +164,57 @@ def beta(ones: Array, zeros: Array) -> Dirichlet:
     return Dirichlet(jnp.stack(jnp.broadcast_arrays(zeros, ones)), axis=0)
 
 
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Normal:
+    """A multivariate normal distribution of coefficients that have no conjugate family.
+
+    As posterior it is centred at the last Newton step, and its precision is the curvature there
+    (Laplace's approximation). ``"vb"`` reads the centre, as ``"map"`` does: a point, not a bound.
+
+    Args:
+        mean: ``(P,)``.
+        precision: ``(P, P)``.
+    """
+
+    mean: Array
+    precision: Array
+
+    def posterior(self, stats: tuple[Array, Array], rule: Rule) -> Normal:
+        """Add ``H`` and ``H theta + gradient``, of a quadratic model of the log-likelihood."""
+        curvature, right = stats
+        if rule != "ml":
+            right = right + self.precision @ self.mean
+            curvature = curvature + self.precision
+        inverse = factor(curvature)[1]
+        return Normal(inverse.T @ (inverse @ right), curvature)
+
+    def natural(self, rule: Rule, key: Array | None = None) -> Array:
+        if rule != "draw":
+            return self.mean
+        assert key is not None
+        inverse = factor(self.precision)[1]
+        return self.mean + inverse.T @ jax.random.normal(key, self.mean.shape, self.mean.dtype)
+
+    def penalty(self, prior: Normal, rule: Rule) -> Array:
+        if rule == "ml":
+            return jnp.zeros((1,), self.mean.dtype)
+        gap = self.mean - prior.mean
+        return 0.5 * (gap @ prior.precision @ gap)[None]
+
+    def constant(self, rule: Rule) -> Array:
+        if rule == "ml":
+            return jnp.zeros((1,), self.mean.dtype)
+        log_det = 2 * log_diagonal(factor(self.precision)[0])
+        return 0.5 * (len(self.mean) * _LOG_2PI - log_det)[None]
+
+    def free(self, rule: Rule) -> Any:
+        return self.mean
+
+    def constrain(self, free: Any, rule: Rule) -> Normal:
+        return replace(self, mean=free)
+
+
 class Scalars(NamedTuple):
     """What a diagonal Gaussian likelihood reads.
 

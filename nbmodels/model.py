@@ -208,11 +208,13 @@ def simulate(model: Model, key: Array, n_items: int) -> tuple[dict[str, Any], Ar
     """
     first, second, third = jax.random.split(key, 3)
     read = natural(model, {name: c.prior for name, c in model.items()}, "draw", first)
-    y = jax.random.categorical(second, read[PRIOR], shape=(n_items,))
+    about = model[PRIOR].covariates(jax.random.fold_in(second, 1), n_items)
+    shares = model[PRIOR].evidence(read[PRIOR], about).table
+    y = jax.random.categorical(second, shares, shape=(n_items,))
     drawn = values(model, read)
     others = [name for name in model if name != PRIOR]
     keys = jax.random.split(third, max(len(others), 1))
     parts = {
         name: model[name].simulate(k, drawn[name], y) for name, k in zip(others, keys, strict=False)
     }
-    return parts, y, drawn
+    return parts if about is None else {PRIOR: about, **parts}, y, drawn

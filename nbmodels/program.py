@@ -56,9 +56,8 @@ def _enumerated(model: Model, data: Data) -> None:
     values = sample_parameters(model)
     with numpyro.plate("item", len(data.weights)):
         with handlers.scale(scale=model[PRIOR].weight):
-            y = numpyro.sample(
-                "y", dist.Categorical(probs=values[PRIOR]["probs"]), infer={"enumerate": "parallel"}
-            )
+            probs = model[PRIOR].probs(values[PRIOR], data.parts[PRIOR])
+            y = numpyro.sample("y", dist.Categorical(probs=probs), infer={"enumerate": "parallel"})
         # the class of an item of weight 0 sums to one by itself
         with handlers.mask(mask=data.weights > 0):
             _observe(model, data, values, y)
@@ -68,7 +67,7 @@ def _weighted(model: Model, data: Data) -> None:
     import numpyro
 
     values = sample_parameters(model)
-    prior = values[PRIOR]["probs"]
+    prior = model[PRIOR].probs(values[PRIOR], data.parts[PRIOR])
     n_items = len(data.weights)
 
     def given(k: int) -> Array:
@@ -82,9 +81,9 @@ def _weighted(model: Model, data: Data) -> None:
             for site in trace.values()
             if site["type"] == "sample"
         ]
-        return model[PRIOR].weight * jnp.log(prior[k]) + sum(parts)
+        return model[PRIOR].weight * jnp.log(prior[..., k]) + sum(parts)
 
-    table = jnp.stack([given(k) for k in range(len(prior))], 1)
+    table = jnp.stack([given(k) for k in range(prior.shape[-1])], 1)
     numpyro.factor("items", jnp.sum(data.weights * jax.scipy.special.logsumexp(table, 1)))
 
 

@@ -56,8 +56,8 @@ class Subject(NamedTuple):
 def subject(name, missing):
     """One component, its data, some responsibilities, and parameters other than the prior's."""
     case = build(prior=name) if name in PRIORS else build(name, missing=missing)
-    one = case.model[m.PRIOR if name in PRIORS else name]
-    raw, hidden = case.raw.get(name), case.hidden.get(name)
+    at = m.PRIOR if name in PRIORS else name
+    one, raw, hidden = case.model[at], case.raw.get(at), case.hidden.get(at)
     data = pack(one, raw, hidden)
     resp = jnp.asarray(np.random.default_rng(1).dirichlet(np.ones(K), N))
     counts = zoo.stats(one, zoo.natural(one, one.prior, "vb"), resp, data)

@@ -22,6 +22,7 @@ MODELS = {
     "holes": (("full", "transition"), {"missing": True, "powers": True}),
     "shared": (("tied", "bernoulli", "transition"), {"missing": True, "row_weights": True}),
     "labels only": (("transition", "trusted"), {}),
+    "scores": (("transition",), {"prior": "calibration", "row_weights": True, "powers": True}),
     "crowd": (("users", "annotators"), {"missing": True, "row_weights": True}),
 }
 rules = pytest.mark.parametrize("rule", RULES)
@@ -34,6 +35,7 @@ QUICK = {("words", rule) for rule in RULES} | {
     ("shared", "map"),
     ("labels only", "ml"),
     ("crowd", "vb"),
+    ("scores", "map"),
 }
 
 

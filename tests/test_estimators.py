@@ -902,6 +902,8 @@ def test_progress(progress):
 
 
 def test_an_interrupted_fit_keeps_its_best_point(monkeypatch):
+    whole = fitted("bernoulli")
+
     @contextlib.contextmanager
     def interrupt(self):
         def report(n_iter, objective):
@@ -913,10 +915,10 @@ def test_an_interrupted_fit_keeps_its_best_point(monkeypatch):
     with pytest.warns(NotConvergedWarning, match="interrupted"):
         e = make("bernoulli", n_restarts=2).fit(features("bernoulli"), given_labels())
     assert not e.converged_
-    assert len(e.fit_.restarts) == 1
-    assert 0 < e.n_iter_ < fitted("bernoulli").n_iter_
+    assert len(e.fit_.restarts) == 3  # they run side by side
+    assert 0 < e.n_iter_ < whole.n_iter_
     np.testing.assert_allclose(e.objective_, e.objective_trace_.max(), 1e-12)
-    assert e.objective_trace_[0] < e.objective_ < fitted("bernoulli").objective_
+    assert e.objective_trace_[0] < e.objective_ < whole.objective_
     normalised(e.predict_proba(features("bernoulli")), 1, (N, K))
 
 

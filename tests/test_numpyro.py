@@ -98,6 +98,8 @@ COVER = [
     (("bernoulli", "candidates"), {"missing": True, "row_weights": True}),
     (("tied", "transition", "trusted"), {"missing": True, "row_weights": True}),
     (("users", "annotators", "beliefs"), {"missing": True, "row_weights": True, "powers": True}),
+    (("transition",), {"missing": True, "prior": "calibration"}),
+    (("symmetric", "bernoulli"), {"row_weights": True, "powers": True, "prior": "calibration"}),
 ]
 
 

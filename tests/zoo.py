@@ -28,7 +28,7 @@ from nbmodels.emissions import (
     Multinomial,
     Users,
 )
-from nbmodels.priors import FixedProportions, Proportions
+from nbmodels.priors import Calibration, FixedProportions, Proportions
 
 K = 3
 
@@ -58,13 +58,14 @@ CHANNELS = {
 PRIORS = {
     "proportions": lambda: Proportions.of(K),
     "known": lambda: FixedProportions(prior=jnp.array([0.5, 0.3, 0.2])),
+    "calibration": lambda: Calibration.of(K, slope_sd=0.5, bias_sd=1.0),
 }
 COMPONENTS = EMISSIONS | CHANNELS | PRIORS
 
 #: Nothing to learn.
 GIVEN = {"beliefs", "fixed", "trusted", "candidates", "known"}
 #: Their classes are named from outside, so that renaming a class means nothing to them.
-NAMED = GIVEN | {"symmetric"}
+NAMED = GIVEN | {"symmetric", "calibration"}
 
 
 class Case(NamedTuple):
@@ -97,6 +98,7 @@ PACK = {
     TrustedLabels: _codes,
     Annotators: _counts,
     Beliefs: _counts,
+    Calibration: _counts,
     Users: _counts,
     CandidateSets: lambda component, raw, hidden: component.pack(np.where(hidden, True, raw), K),
     Categorical: lambda component, raw, hidden: component.pack(np.where(hidden, -1, raw)),

@@ -1,0 +1,112 @@
+"""Calibration: how far another model's word on the classes is to be believed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from nbmodels.component import Component, Evidence
+from nbmodels.families import Normal
+
+#: Levenberg's share of an item, which keeps a Newton step defined where the scores say nothing.
+_DAMPING = 1e-6
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Calibration(Component):
+    """Class prior that depends on scores: ``P(y = k | scores) = softmax(t scores + b)_k``.
+
+    The scores are log-probabilities, or log-evidence, of a model that has not seen the item's
+    label. Naive Bayes counts dependent features as if each were news: a temperature ``1/t`` takes
+    that back (Guo et al. 2017), and ``b`` shifts the shares of the classes. Only ``P(y | scores)``
+    is modelled, so that what the channel believes does not flow back to the features (a cut, in
+    the sense of Plummer 2015).
+
+    There is no conjugate family: ``q`` is normal, centred where Newton's steps lead, one step an
+    iteration, and its precision is the curvature there (Laplace). All rules read the centre, but a
+    draw. The curvature of a step is that of responsibilities and predictions mixed, which is larger
+    where they disagree: steps are short far from the fixed point, and do not overshoot.
+
+    Attributes:
+        prior: normal of ``t``, then ``b``; shape ``(1 + K,)``.
+    """
+
+    prior: Normal
+
+    @classmethod
+    def of(
+        cls, n_classes: int, slope: float = 1.0, slope_sd: float = 10.0, bias_sd: float = 3.0
+    ) -> Calibration:
+        """Prior ``t ~ N(slope, slope_sd^2)`` and ``b_k ~ N(0, bias_sd^2)``."""
+        mean = jnp.zeros(1 + n_classes).at[0].set(slope)
+        precision = jnp.full(1 + n_classes, bias_sd**-2.0).at[0].set(slope_sd**-2.0)
+        return cls(prior=Normal(mean, jnp.diag(precision)))
+
+    @staticmethod
+    def pack(scores: Any) -> Array:
+        """Args: scores: ``(N, K)``, finite, up to a constant in each row; zeros say nothing."""
+        table = jnp.asarray(scores, jnp.zeros(()).dtype)
+        return table - jnp.mean(table, 1, keepdims=True)
+
+    def log_probs(self, natural: Array, data: Array | None) -> Array:
+        """``(N, K)``, or ``(1, K)`` of an item without scores."""
+        scores = jnp.zeros((1, 1), natural.dtype) if data is None else data
+        return jax.nn.log_softmax(natural[0] * scores + natural[1:])
+
+    def evidence(self, natural: Array, data: Array | None) -> Evidence:
+        return Evidence(self.log_probs(natural, data), jnp.zeros((1,), natural.dtype))
+
+    def stats(
+        self, natural: Array, resp: Array, data: Array, key: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Curvature ``H`` and ``H theta + gradient`` of the expected log-probabilities."""
+        items = jnp.sum(resp, 1, keepdims=True)
+        expected = items * jnp.exp(self.log_probs(natural, data))
+        mixed = (resp + expected) / 2
+        gap = resp - expected
+        gradient = jnp.concatenate([jnp.sum(gap * data)[None], jnp.sum(gap, 0)])
+        # covariance of the features (scores_k, e_k) when k is drawn from the mixture
+        mean = jnp.sum(mixed * data, 1, keepdims=True)
+        inverse = jnp.where(items > 0, 1 / jnp.where(items > 0, items, 1), 0)
+        slope = jnp.sum(mixed * data * data) - jnp.sum(mean * mean * inverse)
+        cross = jnp.sum(mixed * (data - mean * inverse), 0)
+        biases = jnp.diag(jnp.sum(mixed, 0)) - mixed.T @ (mixed * inverse)
+        curvature = jnp.block([[slope[None, None], cross[None]], [cross[:, None], biases]])
+        curvature = curvature + _DAMPING * jnp.sum(items) * jnp.eye(len(natural))
+        return curvature, curvature @ natural + gradient
+
+    def relabel(self, q: Normal, order: Array) -> Normal:
+        return q  # the scores name the classes
+
+    def values(self, natural: Array) -> dict[str, Array]:
+        return {"slope": natural[0], "bias": natural[1:]}
+
+    def sites(self, name: str) -> dict[str, Any]:
+        import numpyro
+        from numpyro import distributions as dist
+
+        scale = 1 / jnp.sqrt(jnp.diag(self.prior.precision))
+        biases = dist.Normal(self.prior.mean[1:], scale[1:]).to_event(1)
+        return {
+            "slope": numpyro.sample(f"{name}_slope", dist.Normal(self.prior.mean[0], scale[0])),
+            "bias": numpyro.sample(f"{name}_bias", biases),
+        }
+
+    def probs(self, values: dict[str, Any], data: Array | None) -> Array:
+        scores = jnp.zeros((1, 1)) if data is None else data
+        return jax.nn.softmax(values["slope"] * scores + values["bias"], -1)
+
+    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
+        """The class itself is this component's site; the program samples it from ``probs``."""
+
+    def covariates(self, key: Array, n_items: int) -> Array:
+        """Scores to simulate classes from."""
+        return self.pack(2 * jax.random.normal(key, (n_items, len(self.prior.mean) - 1)))
+
+    def dims(self) -> dict[str, list[str]]:
+        return {"slope": [], "bias": ["true_class"]}
