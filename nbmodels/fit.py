@@ -47,6 +47,7 @@ class Fit:
         restarts: objective that each start reached, the label-anchored one first.
         renamed: ``(K,)`` order by which classes were renamed, or None.
         confused: pairs ``(k, j)`` of classes; ``k`` is labelled ``j`` at least as often as ``k``.
+        data: what it was fitted to, where that is something else than what was given.
     """
 
     model: Model
@@ -62,6 +63,7 @@ class Fit:
     restarts: tuple[float, ...]
     renamed: np.ndarray | None
     confused: tuple[tuple[int, int], ...]
+    data: Data | None = None
 
     @property
     def point(self) -> dict[str, Any]:

@@ -196,7 +196,7 @@ def sample(
         if units and name in units:
             here = units[name](here)
         for part, draw in here.items():
-            if name == PRIOR:
+            if name == PRIOR and part == "probs":
                 posterior["class_prior"], dims["class_prior"] = draw, ["true_class"]
             elif part not in _READ_OUT and (keep == "all" or draw[0, 0].size <= _SMALL):
                 label = f"{name}_{part}"

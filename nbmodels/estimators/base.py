@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from nbmodels import model as models
 from nbmodels import spectral
 from nbmodels.component import Component
+from nbmodels.cut import fit_cut, posterior_of_new, without
 from nbmodels.data import (
     Classes,
     check_marker,
@@ -30,6 +31,7 @@ from nbmodels.estimators.labels import LabelSource, NoisyLabelClassifier
 from nbmodels.estimators.latent import LatentClassifier
 from nbmodels.estimators.sources import Part
 from nbmodels.families import Rule
+from nbmodels.fit import Fit
 from nbmodels.model import PRIOR, Data
 
 
@@ -66,6 +68,16 @@ class TableClassifier(LatentClassifier):
         super().__init__(**shared)
         self.weight = weight
         self.missing_values = missing_values
+
+    @property
+    def _is_cut(self) -> bool:
+        """Whether what the labels' channel believes is kept from the features."""
+        return False
+
+    @property
+    def _emissions(self) -> tuple[str, ...]:
+        """Names of the features' components."""
+        return tuple(c.name for c in self._columns_)
 
     # What subclasses say ------------------------------------------------------------------------
 
@@ -106,7 +118,7 @@ class TableClassifier(LatentClassifier):
         check_missing(block, self.missing_values is not None)
         check_columns(block)
         with jax.enable_x64(self._double(block.x.shape[0] * block.x.shape[1] * len(classes))):
-            columns = self._columns(block, weights)
+            columns = self._columns_ = self._columns(block, weights)
             model = self._model(columns, classes, labels)
             data = self._encode(model, columns, block, weights, labels)
             jacobian = sum(c.encoder.log_jacobian(block.columns(c.where)) for c in columns)
@@ -116,9 +128,9 @@ class TableClassifier(LatentClassifier):
                 classes,
                 n_rows,
                 start=self._start(model, data),
-                log_jacobian=self.weight * jacobian,
+                # what is said of the labels given the features does not depend on the coding
+                log_jacobian=0.0 if self._is_cut else self.weight * jacobian,
             )
-            self._columns_ = columns
             self._feature_names = block.names
             self._rows = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(n_rows)
             self._read_out()
@@ -170,6 +182,8 @@ class TableClassifier(LatentClassifier):
     ) -> dict[str, Part]:
         """Emissions with their data, by block of columns; see :class:`Source`."""
         TableClassifier._check_parameters(self)
+        if self._is_cut:
+            raise DataError("feedback: a source beside others cannot be cut; expected 'full'")
         block = self._block(values, reset=True)
         check_missing(block, self.missing_values is not None)
         check_columns(block)
@@ -204,8 +218,12 @@ class TableClassifier(LatentClassifier):
         with jax.enable_x64(self._double_):
             model = jax.tree.map(jnp.asarray, self.fit_.model)
             data = self._encode(model, self._columns_, block, np.ones(n_rows), self._known(n_rows))
-            out = class_posterior(model, self.fit_.params, data, self.fit_.rule)
-            resp = np.asarray(out.resp, float)[:n_rows]
+            params, rule = self.fit_.params, self.fit_.rule
+            if self._is_cut:
+                out = posterior_of_new(model, params, data, self._emissions, rule)
+            else:
+                out = class_posterior(model, params, data, rule).resp
+            resp = np.asarray(out, float)[:n_rows]
         return resp / resp.sum(1, keepdims=True)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
@@ -237,18 +255,61 @@ class NoisyClassifier(NoisyLabelClassifier, TableClassifier):
     """Base of the estimators of a table with one noisy label an item."""
 
     parameters_doc = """
-    init: where the fit begins: at the ``"labels"``, or at third-order ``"moments"`` of the discrete
+    init: where the fit begins: at the ``"labels"``, or at third-order ``"moments"`` of discrete
         features and the labels, which need no class to be labelled right most often.
+    feedback: ``"full"`` for the joint model, in which the features learn from what is found of the
+        labels; ``"cut"`` to learn the features from the given labels of other items only, and how
+        far they are to be believed together with the noise; or a number of rounds in which a cut
+        lets the features be refitted. A cut holds where the model of the features does not.
     """
 
-    def __init__(self, *, init: Literal["labels", "moments"] = "labels", **shared: Any) -> None:
+    def __init__(
+        self,
+        *,
+        init: Literal["labels", "moments"] = "labels",
+        feedback: Literal["full", "cut"] | int = "full",
+        **shared: Any,
+    ) -> None:
         super().__init__(**shared)
         self.init = init
+        self.feedback = feedback
+
+    @property
+    def _is_cut(self) -> bool:
+        return self.feedback != "full"
+
+    def _how(self, model: Any, names: Any = None) -> dict[str, Any]:
+        how = super()._how(model, names)
+        if self._is_cut:
+            rounds = 0 if self.feedback == "cut" else int(self.feedback)
+            how["run"] = partial(fit_cut, features=self._emissions, rounds=rounds)
+        return how
+
+    @property
+    def class_prior_(self) -> np.ndarray:
+        """``(K,)`` shares of the true classes; among the training items, where feedback is cut."""
+        if not self._is_cut:
+            return super().class_prior_
+        resp = self.label_posterior_
+        return np.average(resp, 0, self._data.weights[: len(resp)])
+
+    def _sampled(self) -> tuple[Fit, Data]:
+        fitted, data = super()._sampled()
+        return (without(fitted, self._emissions) if self._is_cut else fitted), data
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.init not in ("labels", "moments"):
             raise DataError(f"init: expected 'labels' or 'moments', got {self.init!r}")
+        whole = isinstance(self.feedback, int | np.integer) and self.feedback is not True
+        rounds = whole and self.feedback >= 0
+        if not (rounds or self.feedback in ("full", "cut")):
+            raise DataError(
+                "feedback: expected 'full', 'cut' or a number of rounds, 0 or more; got "
+                f"{self.feedback!r}"
+            )
+        if self._is_cut and self.init == "moments":
+            raise DataError("init: 'moments' begins a joint fit; feedback must be 'full'")
 
     def _start(self, model: Any, data: Data) -> Any:
         if self.init == "labels":

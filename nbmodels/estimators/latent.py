@@ -256,6 +256,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         shift = float(np.sum(np.asarray(data.weights)[:n_rows] * jacobian))
         self.fit_ = replace(
             fitted,
+            data=None,
             resp=fitted.resp[:n_rows],
             log_likelihood=fitted.log_likelihood[:n_rows] + jacobian,
             objective=fitted.objective + shift,
@@ -263,7 +264,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
             restarts=tuple(r + shift for r in fitted.restarts),
         )
         self._double_ = jnp.zeros(()).dtype == jnp.float64
-        self._data = jax.tree.map(np.asarray, data)
+        self._data = jax.tree.map(np.asarray, data if fitted.data is None else fitted.data)
         self.classes_ = classes.names
 
     def _bar(self, words: str, total: int | None = None) -> tqdm[Any]:

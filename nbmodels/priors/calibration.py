@@ -40,10 +40,15 @@ class Calibration(Component):
 
     @classmethod
     def of(
-        cls, n_classes: int, slope: float = 1.0, slope_sd: float = 10.0, bias_sd: float = 3.0
+        cls,
+        n_classes: int,
+        slope: float = 1.0,
+        slope_sd: float = 10.0,
+        bias: Any = 0.0,
+        bias_sd: float = 3.0,
     ) -> Calibration:
-        """Prior ``t ~ N(slope, slope_sd^2)`` and ``b_k ~ N(0, bias_sd^2)``."""
-        mean = jnp.zeros(1 + n_classes).at[0].set(slope)
+        """Prior ``t ~ N(slope, slope_sd^2)`` and ``b_k ~ N(bias_k, bias_sd^2)``."""
+        mean = jnp.zeros(1 + n_classes).at[0].set(slope).at[1:].set(bias)
         precision = jnp.full(1 + n_classes, bias_sd**-2.0).at[0].set(slope_sd**-2.0)
         return cls(prior=Normal(mean, jnp.diag(precision)))
 
