@@ -301,9 +301,10 @@ class NoisyClassifier(NoisyLabelClassifier, TableClassifier):
         super()._check_parameters()
         if self.init not in ("labels", "moments"):
             raise DataError(f"init: expected 'labels' or 'moments', got {self.init!r}")
-        whole = isinstance(self.feedback, int | np.integer) and self.feedback is not True
-        rounds = whole and self.feedback >= 0
-        if not (rounds or self.feedback in ("full", "cut")):
+        feedback: Any = self.feedback
+        words = isinstance(feedback, str) and feedback in ("full", "cut")
+        whole = isinstance(feedback, int | np.integer) and not isinstance(feedback, bool)
+        if not (words or (whole and feedback >= 0)):
             raise DataError(
                 "feedback: expected 'full', 'cut' or a number of rounds, 0 or more; got "
                 f"{self.feedback!r}"
