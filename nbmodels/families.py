@@ -186,8 +186,10 @@ class Normal:
         if rule != "ml":
             right = right + self.precision @ self.mean
             curvature = curvature + self.precision
-        inverse = factor(curvature)[1]
-        return Normal(inverse.T @ (inverse @ right), curvature)
+        # coefficients of very different units would not survive single precision
+        unit = 1 / jnp.sqrt(jnp.diag(curvature))
+        inverse = factor(curvature * unit[:, None] * unit)[1]
+        return Normal(unit * (inverse.T @ (inverse @ (unit * right))), curvature)
 
     def natural(self, rule: Rule, key: Array | None = None) -> Array:
         if rule != "draw":

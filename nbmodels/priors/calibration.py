@@ -78,8 +78,9 @@ class Calibration(Component):
         # covariance of the features (scores_k, e_k) when k is drawn from the mixture
         mean = jnp.sum(mixed * data, 1, keepdims=True)
         inverse = jnp.where(items > 0, 1 / jnp.where(items > 0, items, 1), 0)
-        slope = jnp.sum(mixed * data * data) - jnp.sum(mean * mean * inverse)
-        cross = jnp.sum(mixed * (data - mean * inverse), 0)
+        centred = data - mean * inverse
+        slope = jnp.sum(mixed * jnp.square(centred))
+        cross = jnp.sum(mixed * centred, 0)
         biases = jnp.diag(jnp.sum(mixed, 0)) - mixed.T @ (mixed * inverse)
         curvature = jnp.block([[slope[None, None], cross[None]], [cross[:, None], biases]])
         curvature = curvature + _DAMPING * jnp.sum(items) * jnp.eye(len(natural))
