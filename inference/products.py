@@ -74,8 +74,7 @@ def _take(table: Array, index: Array) -> Array:
 
 
 def _zeros(size: int, like: Array) -> Array:
-    """A buffer to write rows of ``like`` into; behind a barrier, or the compiler turns the writing
-    into padding, which it computes number by number."""
+    """A buffer to write rows of ``like`` into."""
     return jnp.zeros((size, like.shape[1]), like.dtype)
 
 

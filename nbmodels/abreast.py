@@ -61,7 +61,7 @@ def climb(
         groups[_kind((start, context))].append(i)
     out: dict[int, Result] = {}
     for group in groups.values():
-        size = sum(leaf.nbytes for leaf in map(jnp.asarray, jax.tree.leaves(starts[group[0]])))
+        size = sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(starts[group[0]]))
         at_once = max(1, _ROOM // max(size, 1))
         for at in range(0, len(group), at_once):
             batch = group[at : at + at_once]

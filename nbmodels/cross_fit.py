@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -63,16 +62,10 @@ def evidence_unseen(
 
     def one(k: Array) -> Array:
         others = resp * (fold != k)[:, None]
-        q = fitted(emissions, data, others, rule)
+        q = models.start(emissions, others, data, rule)
         return models.evidence(emissions, models.natural(emissions, q, rule), data).table
 
     def add(k: Array, out: Array) -> Array:
         return jnp.where((fold == k)[:, None], one(k), out)
 
     return lax.fori_loop(0, n_folds, add, jnp.zeros_like(resp))
-
-
-def fitted(emissions: Mapping[str, Component], data: Data, resp: Array, rule: Rule) -> Any:
-    """Conjugate posteriors of the features' components given responsibilities."""
-    weighted = resp * data.weights[:, None]
-    return {name: c.start(weighted, data.parts[name], rule) for name, c in emissions.items()}

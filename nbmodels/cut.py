@@ -82,7 +82,7 @@ def fit_cut(
         fitted = fit(told, own, rule=rule, key=key, **options)
         if left:
             guess = jnp.asarray(fitted.resp)
-    params = _learned(emissions, data, guess, rule)
+    params = _learned(emissions, guess, data, rule)
     to_host = partial(jax.tree.map, np.asarray)
     return replace(
         fitted,
@@ -98,7 +98,7 @@ def _calibration(prior: Any, n_classes: int) -> Calibration:
     return Calibration.of(n_classes)
 
 
-_learned = jax.jit(cross_fit.fitted, static_argnames="rule")
+_learned = jax.jit(models.start, static_argnames="rule")
 
 
 def without(fitted: Fit, features: Sequence[str]) -> Fit:

@@ -7,7 +7,7 @@ import pytest
 from zoo import EMISSIONS, K, build
 
 from nbmodels import model as m
-from nbmodels.cross_fit import evidence_unseen, fitted, folds_of
+from nbmodels.cross_fit import evidence_unseen, folds_of
 
 N, FOLDS = 24, 4
 
@@ -23,7 +23,7 @@ def test_it_is_what_a_fit_to_the_other_folds_says(name):
     fold = jnp.asarray(folds_of(np.asarray(case.y), FOLDS, np.random.default_rng(0)))
     found = evidence_unseen(emissions, case.data, labels(case), fold, n_folds=FOLDS)
     k = 2
-    q = fitted(emissions, case.data, labels(case) * (fold != k)[:, None], "map")
+    q = m.start(emissions, labels(case) * (fold != k)[:, None], case.data, "map")
     wanted = m.evidence(emissions, m.natural(emissions, q, "map"), case.data).table
     np.testing.assert_allclose(found[fold == k], wanted[fold == k], rtol=1e-8, atol=1e-8)
 

@@ -27,7 +27,7 @@ from nbmodels.data import (
 )
 from nbmodels.encoders import Block, Encoder, check_columns, check_missing
 from nbmodels.errors import DataError
-from nbmodels.estimators.labels import LabelSource, NoisyLabelClassifier
+from nbmodels.estimators.labels import LabelledClassifier, LabelSource
 from nbmodels.estimators.latent import LatentClassifier
 from nbmodels.estimators.sources import Part
 from nbmodels.families import Rule
@@ -251,7 +251,7 @@ class TableClassifier(LatentClassifier):
         return tags
 
 
-class NoisyClassifier(NoisyLabelClassifier, TableClassifier):
+class NoisyClassifier(LabelledClassifier, TableClassifier):
     """Base of the estimators of a table with one noisy label an item."""
 
     parameters_doc = """

@@ -21,7 +21,7 @@ from nbmodels.component import Component
 from nbmodels.data import Classes, plain
 from nbmodels.errors import ClippedWarning, DataError, IdentifiabilityWarning
 from nbmodels.estimators.base import LabelSource
-from nbmodels.estimators.labels import NoisyLabelClassifier, coded
+from nbmodels.estimators.labels import LabelledClassifier, coded
 from nbmodels.estimators.latent import with_inherited_parameters
 from nbmodels.estimators.naive_bayes import AttributesClassifier
 from nbmodels.families import RULES, Dirichlet, Rule
@@ -155,7 +155,7 @@ def _two(classes: Classes) -> Classes:
 
 
 @with_inherited_parameters
-class ClassConditionalNB(ClosedForm, NoisyLabelClassifier):
+class ClassConditionalNB(ClosedForm, LabelledClassifier):
     """Two classes whose labels flip at rates of their own: NB-CCCN and NB-CCCN-EM (Denis 2006).
 
     ``method="moments"`` is the closed form, eqs. (7)-(11), summed as in
@@ -245,7 +245,7 @@ class ClassConditionalNB(ClosedForm, NoisyLabelClassifier):
 
 
 @with_inherited_parameters
-class PositiveUnlabelledNB(ClosedForm, NoisyLabelClassifier):
+class PositiveUnlabelledNB(ClosedForm, LabelledClassifier):
     """Two classes from labels of one: positive items, and unlabelled ones (Denis 2006, 4.2).
 
     ``method="moments"`` is eqs. (16) and (17), read as in :mod:`nbmodels.papers.denis2006`;

@@ -21,7 +21,7 @@ from nbmodels.component import Component, Given
 from nbmodels.data import Classes, as_floats, check_nonnegative, check_weights
 from nbmodels.emissions import Users
 from nbmodels.errors import DataError, IdentifiabilityWarning, NbmodelsWarning
-from nbmodels.estimators.labels import LabelSource, NoisyLabelClassifier
+from nbmodels.estimators.labels import LabelledClassifier, LabelSource
 from nbmodels.estimators.latent import with_inherited_parameters
 from nbmodels.estimators.sources import Part
 from nbmodels.exchangeable import grouped
@@ -41,7 +41,7 @@ _STEPS, _ROUNDS = (0.5, 1.0, 2.0), 2
 
 
 @with_inherited_parameters
-class CollaborativeClassifier(NoisyLabelClassifier):
+class CollaborativeClassifier(LabelledClassifier):
     """Corrects items' labels by who interacts with what (Maystre 2021), and learns the noise.
 
     Users interact with the classes in proportions of their own, ``u ~ Dirichlet(alpha)``; items of

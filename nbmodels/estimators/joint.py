@@ -20,7 +20,7 @@ from nbmodels.component import Component
 from nbmodels.data import Classes, as_column, check_length, check_weights
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import class_posterior
-from nbmodels.estimators.labels import LabelSource, NoisyLabelClassifier
+from nbmodels.estimators.labels import LabelledClassifier, LabelSource
 from nbmodels.estimators.latent import with_inherited_parameters
 from nbmodels.estimators.sets import read_sets, read_table
 from nbmodels.estimators.sources import Part
@@ -32,7 +32,7 @@ _TAKEN = (PRIOR, "labels", "trusted", "possible")
 
 
 @with_inherited_parameters
-class JointNB(NoisyLabelClassifier):
+class JointNB(LabelledClassifier):
     """One model of features of several kinds, a user graph, annotators and labels of every kind.
 
     Each source is told by an estimator of this library, which says how its data are read and what

@@ -97,7 +97,7 @@ def _pack_votes(counts: Any, rows: np.ndarray) -> Any:
     return Annotators.pack(sparse.vstack([known, nothing]).tocsr())
 
 
-class NoisyLabelClassifier(LatentClassifier):
+class LabelledClassifier(LatentClassifier):
     """Base of the estimators with one noisy label an item."""
 
     parameters_doc = """
