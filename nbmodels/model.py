@@ -7,7 +7,7 @@ and ``grad``. ``model`` maps names to components and ``q`` the same names to con
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -35,10 +35,13 @@ class Data:
     Attributes:
         parts: packed data of each component, by its name.
         weights: ``(N,)`` row weights; an item of weight 0 does not exist.
+        powers: ``(N,)`` by component, power of its likelihood of each item, on top of the
+            component's own ``weight``: long documents, say, are believed too much; 1 where absent.
     """
 
     parts: dict[str, Any]
     weights: Array
+    powers: dict[str, Array] = field(default_factory=dict)
 
 
 class Posterior(NamedTuple):
@@ -63,14 +66,21 @@ def natural(model: Model, q: Any, rule: Rule, key: Array | None = None) -> dict[
     }
 
 
+def power(model: Model, name: str, data: Data) -> Any:
+    """Power of a component's likelihood: a number, or ``(N,)`` where it differs between items."""
+    own = model[name].weight
+    return own * data.powers[name] if name in data.powers else own
+
+
 def evidence(model: Model, natural: Mapping[str, Any], data: Data) -> Evidence:
     """Weighted sum of the components' evidence, those without data left out; ``(N, K)``."""
     table, offset = jnp.zeros(()), jnp.zeros(data.weights.shape)
     for name, component in model.items():
         if name in data.parts:
             part = component.evidence(natural[name], data.parts[name])
-            table = table + component.weight * part.table
-            offset = offset + component.weight * part.offset
+            own = power(model, name, data)
+            table = table + jnp.reshape(own, (-1, 1)) * part.table
+            offset = offset + own * part.offset
     return Evidence(jnp.broadcast_to(table, (len(data.weights), table.shape[-1])), offset)
 
 
@@ -86,7 +96,7 @@ def base_measure(model: Model, data: Data) -> Array:
     out = jnp.zeros(data.weights.shape)
     for name, component in model.items():
         if name in data.parts:
-            out = out + component.weight * component.base_measure(data.parts[name])
+            out = out + power(model, name, data) * component.base_measure(data.parts[name])
     return out
 
 
@@ -98,7 +108,7 @@ def stats(
     keys = [None] * len(model) if key is None else list(jax.random.split(key, len(model)))
     out = {}
     for (name, component), k in zip(model.items(), keys, strict=True):
-        raw = component.stats(natural[name], weighted, data.parts[name], k)
+        raw = component.stats(natural[name], _powered(weighted, name, data), data.parts[name], k)
         out[name] = jax.tree.map(lambda s, w=component.weight: w * s, raw)
     return out
 
@@ -181,7 +191,14 @@ def anchor(model: Model, data: Data) -> Array | None:
 def start(model: Model, resp: Array, data: Data, rule: Rule) -> dict[str, Any]:
     """``q`` of all components from a first guess of the responsibilities."""
     weighted = resp * data.weights[:, None]
-    return {name: c.start(weighted, data.parts[name], rule) for name, c in model.items()}
+    return {
+        name: c.start(_powered(weighted, name, data), data.parts[name], rule)
+        for name, c in model.items()
+    }
+
+
+def _powered(resp: Array, name: str, data: Data) -> Array:
+    return resp * data.powers[name][:, None] if name in data.powers else resp
 
 
 def values(model: Model, natural: Mapping[str, Any]) -> dict[str, dict[str, Array]]:

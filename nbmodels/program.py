@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nbmodels.model import PRIOR, Data, Model
+from nbmodels.model import PRIOR, Data, Model, power
 
 
 def program(model: Model, data: Data) -> Callable[[], None]:
@@ -20,7 +20,8 @@ def program(model: Model, data: Data) -> Callable[[], None]:
     each item's class ``y`` is a discrete site that NumPyro sums over, and every component observes
     its data given ``y``. A component's weight is ``handlers.scale``. An item of weight 0 has its
     data masked. Other row weights are a power of the item's marginal density, which enumeration
-    cannot express: there the sum over classes is written out, the same statements at each class.
+    cannot express, nor does it scale items apart: there the sum over classes is written out, the
+    same statements at each class.
 
     Args:
         model: components by name; the class prior is called ``"prior"``.
@@ -28,7 +29,7 @@ def program(model: Model, data: Data) -> Callable[[], None]:
     """
     weights = np.asarray(data.weights)
     whole = np.isin(weights, (0, 1)).all() and np.all(np.asarray(model[PRIOR].weight) == 1)
-    if whole or np.all(weights == 1):
+    if not data.powers and (whole or np.all(weights == 1)):
         return lambda: _enumerated(model, data)
     return lambda: _weighted(model, data)
 
@@ -44,7 +45,7 @@ def _observe(model: Model, data: Data, values: dict[str, dict[str, Any]], y: Any
     for name, component in model.items():
         if name == PRIOR or name not in data.parts:
             continue
-        with handlers.scale(scale=component.weight):
+        with handlers.scale(scale=power(model, name, data)):
             component.likelihood(name, values[name], y, data.parts[name])
 
 
@@ -81,7 +82,7 @@ def _weighted(model: Model, data: Data) -> None:
             for site in trace.values()
             if site["type"] == "sample"
         ]
-        return model[PRIOR].weight * jnp.log(prior[..., k]) + sum(parts)
+        return power(model, PRIOR, data) * jnp.log(prior[..., k]) + sum(parts)
 
     table = jnp.stack([given(k) for k in range(prior.shape[-1])], 1)
     numpyro.factor("items", jnp.sum(data.weights * jax.scipy.special.logsumexp(table, 1)))

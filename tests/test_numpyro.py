@@ -81,7 +81,8 @@ def recipes(draw):
     """Arguments of ``zoo.build``: one or two emissions, up to two channels, every setting."""
     emissions = draw(st.lists(st.sampled_from([*EMISSIONS]), min_size=1, max_size=2, unique=True))
     channels = draw(st.lists(st.sampled_from([*CHANNELS]), max_size=2, unique=True))
-    flags = {name: draw(st.booleans()) for name in ("missing", "row_weights", "powers")}
+    named = ("missing", "row_weights", "powers", "item_powers")
+    flags = {name: draw(st.booleans()) for name in named}
     prior = draw(st.sampled_from([*PRIORS]))
     return (*emissions, *channels), {**flags, "prior": prior, "seed": draw(st.integers(0, 5))}
 
@@ -97,6 +98,8 @@ COVER = [
     (("student_tied", "transition"), {"missing": True}),
     (("bernoulli", "candidates"), {"missing": True, "row_weights": True}),
     (("tied", "transition", "trusted"), {"missing": True, "row_weights": True}),
+    (("multinomial", "users", "transition"), {"missing": True, "item_powers": True}),
+    (("student", "symmetric"), {"row_weights": True, "powers": True, "item_powers": True}),
     (("users", "annotators", "beliefs"), {"missing": True, "row_weights": True, "powers": True}),
     (("transition",), {"missing": True, "prior": "calibration"}),
     (("symmetric", "bernoulli"), {"row_weights": True, "powers": True, "prior": "calibration"}),

@@ -120,7 +120,14 @@ def _hide(raw, rng, missing):
 
 @cache
 def build(
-    *names, prior="proportions", n_items=12, seed=0, missing=False, row_weights=False, powers=False
+    *names,
+    prior="proportions",
+    n_items=12,
+    seed=0,
+    missing=False,
+    row_weights=False,
+    powers=False,
+    item_powers=False,
 ):
     """A model of the named emissions and channels, and items simulated from its prior.
 
@@ -128,6 +135,7 @@ def build(
         missing: hide a quarter of the cells and labels.
         row_weights: random weights of items, all one otherwise.
         powers: random weights of components, all one otherwise.
+        item_powers: random powers of each item's evidence, all one otherwise.
     """
     rng = np.random.default_rng(seed)
     model = {m.PRIOR: PRIORS[prior](), **{name: COMPONENTS[name]() for name in names}}
@@ -139,7 +147,8 @@ def build(
     hidden = {name: _hide(part, rng, missing) for name, part in raw.items()}
     packed = {name: pack(model[name], raw[name], hidden[name]) for name in raw}
     weights = rng.uniform(0.2, 2, n_items) if row_weights else np.ones(n_items)
-    data = m.Data({m.PRIOR: None, **packed}, jnp.asarray(weights))
+    own = {n: jnp.asarray(rng.uniform(0.3, 1.5, n_items)) for n in packed} if item_powers else {}
+    data = m.Data({m.PRIOR: None, **packed}, jnp.asarray(weights), own)
     return Case(model, data, np.asarray(y), raw, hidden)
 
 
