@@ -148,6 +148,13 @@ class Component:
         """``(N,)`` or ``(1,)`` part of the log-density that depends on the data alone."""
         return jnp.zeros((1,))
 
+    def size(self, data: Any) -> Array | None:
+        """``(N,)`` how much each item's evidence sums, such as the words of a document.
+
+        None where that is the same for all items.
+        """
+        return None
+
     # Where to begin -----------------------------------------------------------------------------
 
     def anchor(self, data: Any) -> Array | None:

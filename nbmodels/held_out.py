@@ -66,7 +66,7 @@ def hold_out(codes: np.ndarray, weights: np.ndarray, n_classes: int, rng: Any, s
 
 def compare(
     candidates: Sequence[Model],
-    data: Data,
+    data: Sequence[Data],
     run: Runner,
     rng: Any,
     *,
@@ -80,21 +80,21 @@ def compare(
 
     Args:
         candidates: models of the same components, the cautious one first.
-        data: encoded data of all of them.
+        data: encoded data of each, of the same items and labels.
         run: fits each of several models to its data.
         rng: NumPy generator that draws the held-out labels.
         channel: name of the channel with the noisy labels.
         share: of the labels that is held out.
     """
-    codes, n_classes = _codes(candidates[0], data, channel)
-    held = hold_out(codes, np.asarray(data.weights), n_classes, rng, share)
-    rest = _without(data, channel, held, n_classes)
-    seen = np.asarray(rest.parts[channel])
+    codes, n_classes = _codes(candidates[0], data[0], channel)
+    held = hold_out(codes, np.asarray(data[0].weights), n_classes, rng, share)
+    rest = [_without(one, channel, held, n_classes) for one in data]
+    seen = np.asarray(rest[0].parts[channel])
     given = np.bincount(seen[seen < n_classes], minlength=n_classes)
     scores, identified = [], []
     # a candidate may be as bad as it likes: that is what is being found out
     with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
-        fits = list(run(candidates, [rest] * len(candidates)))
+        fits = list(run(candidates, rest))
     for model, fitted in zip(candidates, fits, strict=True):
         values = models.values(model, fitted.point)
         transition = np.asarray(models.transitions(model, values)[channel])
@@ -103,14 +103,34 @@ def compare(
         scores.append(score)
         kept = np.asarray(fitted.resp)[seen < n_classes].sum(0)
         identified.append(not confused_classes(transition) and not len(vanished(given, kept)))
+    return judge(scores, identified, np.ones(len(held)))
+
+
+def judge(
+    scores: Sequence[np.ndarray],
+    identified: Sequence[bool],
+    weights: np.ndarray,
+    sure: float = _SURE,
+) -> Comparison:
+    """Compare candidates by what each says of the same labels.
+
+    Args:
+        scores: ``(n,)`` log-probabilities of the labels, by candidate, the cautious one first.
+        identified: whether each candidate's classes kept their names and their items.
+        weights: ``(n,)`` row weights, 0 where there is no label.
+        sure: standard errors by which a candidate must be better than the first.
+    """
     table = np.asarray(scores)
+    mean = table @ weights / weights.sum()
     gains = table - table[0]
+    gain = mean - mean[0]
+    count = weights.sum() ** 2 / np.square(weights).sum()
+    variance = np.square(gains - gain[:, None]) @ weights / weights.sum()
     # a single label tells nothing of the spread
-    spread = gains.std(1, ddof=1) if len(held) > 1 else np.full(len(table), np.inf)
-    error = spread / np.sqrt(len(held))
-    sure = np.asarray(identified) & (gains.mean(1) > _SURE * error)
-    best = int(np.argmax(np.where(sure, table.mean(1), -np.inf))) if sure.any() else 0
-    return Comparison(table.mean(1), gains.mean(1), error, np.asarray(identified), best)
+    error = np.sqrt(variance / (count - 1)) if count > 1 else np.full(len(table), np.inf)
+    better = np.asarray(identified) & (gain > sure * error)
+    best = int(np.argmax(np.where(better, mean, -np.inf))) if better.any() else 0
+    return Comparison(mean, gain, error, np.asarray(identified), best)
 
 
 def predicted_unseen(

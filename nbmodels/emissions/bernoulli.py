@@ -54,6 +54,10 @@ class Bernoulli(Component):
             count = count - data.missing.transpose_times(resp)
         return jnp.stack([jnp.maximum(count - ones, 0), ones])
 
+    def size(self, data: Cells) -> Array:
+        """Number of ones."""
+        return data.x.times(jnp.ones((data.x.shape[1], 1)))[:, 0]
+
     def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
         return replace(q, concentration=q.concentration[:, :, order])
 

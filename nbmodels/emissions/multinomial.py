@@ -99,6 +99,9 @@ class Multinomial(Component):
         mean = jnp.exp(natural) * data.missing.transpose_times(rate)
         return counts + jax.random.poisson(second, mean).astype(counts.dtype)
 
+    def size(self, data: Counts) -> Array:
+        return data.length
+
     def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
         return replace(q, concentration=q.concentration[:, order])
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from nbmodels import model as models
 from nbmodels import spectral
 from nbmodels.component import Component
-from nbmodels.cut import fit_cut, posterior_of_new, without
+from nbmodels.cut import Candidate, Settings, fit_cut, posterior_of_new, without
 from nbmodels.data import (
     Classes,
     check_marker,
@@ -29,10 +29,12 @@ from nbmodels.encoders import Block, Encoder, check_columns, check_missing
 from nbmodels.errors import DataError
 from nbmodels.estimators.labels import LabelledClassifier, LabelSource
 from nbmodels.estimators.latent import LatentClassifier
+from nbmodels.estimators.settings import Variants, by_size, fixed, grids, is_auto, table
 from nbmodels.estimators.sources import Part
 from nbmodels.families import Rule
 from nbmodels.fit import Fit
-from nbmodels.model import PRIOR, Data
+from nbmodels.held_out import compare
+from nbmodels.model import PRIOR, Data, Model
 
 
 @dataclass(frozen=True)
@@ -118,9 +120,11 @@ class TableClassifier(LatentClassifier):
         check_missing(block, self.missing_values is not None)
         check_columns(block)
         with jax.enable_x64(self._double(block.x.shape[0] * block.x.shape[1] * len(classes))):
-            columns = self._columns_ = self._columns(block, weights)
-            model = self._model(columns, classes, labels)
-            data = self._encode(model, columns, block, weights, labels)
+            variants = Variants(self, block, weights, classes, labels)
+            settings = self._settings = self._choose(variants, classes)
+            self._mean_sizes = variants.mean_sizes
+            columns = self._columns_ = variants.columns(settings)
+            model, data = variants(settings)
             jacobian = sum(c.encoder.log_jacobian(block.columns(c.where)) for c in columns)
             self._solve(
                 model,
@@ -129,26 +133,39 @@ class TableClassifier(LatentClassifier):
                 n_rows,
                 start=self._start(model, data),
                 # what is said of the labels given the features does not depend on the coding
-                log_jacobian=0.0 if self._is_cut else self.weight * jacobian,
+                log_jacobian=0.0 if self._is_cut else self._chosen.weight * jacobian,
             )
             self._feature_names = block.names
             self._rows = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(n_rows)
             self._read_out()
         return self
 
+    def _choose(self, variants: Variants, classes: Classes) -> Settings:
+        """Settings of the parameters that say "auto"; none does here."""
+        return {}
+
+    @property
+    def _chosen(self) -> Self:
+        """The estimator with the settings that were chosen."""
+        return fixed(self, self._settings)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_nonnegative("weight", self.weight)
+        if not is_auto(self.weight):
+            check_nonnegative("weight", self.weight)
         check_marker("missing_values", self.missing_values)
 
-    def _model(
-        self, columns: list[Columns], classes: Classes, labels: dict[str, LabelSource]
-    ) -> dict[str, Component]:
-        k = len(classes)
-        model = {PRIOR: self._prior(k), **{name: s.component() for name, s in labels.items()}}
-        for c in columns:
-            model[c.name] = replace(c.encoder.component(k), weight=self.weight)
-        return model
+    def _label_components(self, labels: Mapping[str, LabelSource], k: int) -> dict[str, Component]:
+        return {name: source.component() for name, source in labels.items()}
+
+    def _emission_components(self, columns: list[Columns], k: int) -> dict[str, Component]:
+        return {c.name: replace(c.encoder.component(k), weight=self.weight) for c in columns}
+
+    def _powers(
+        self, emissions: Mapping[str, Component], data: Data, means: Mapping[str, float]
+    ) -> dict[str, Any]:
+        """Powers of items' evidence by emission, where they differ; nothing by default."""
+        return {}
 
     def _encode(
         self,
@@ -156,7 +173,7 @@ class TableClassifier(LatentClassifier):
         columns: list[Columns],
         block: Block,
         weights: np.ndarray,
-        labels: dict[str, LabelSource],
+        labels: Mapping[str, LabelSource],
     ) -> Data:
         n_rows = len(weights)
         length = n_rows if block.is_sparse else padded_length(n_rows)
@@ -177,21 +194,25 @@ class TableClassifier(LatentClassifier):
         """None: features name no class."""
         return None
 
+    def _check_source(self) -> None:
+        """Refuse settings that mean nothing beside other sources."""
+
     def _source_learn(
         self, values: Any, items: np.ndarray, classes: Classes, weights: np.ndarray
     ) -> dict[str, Part]:
         """Emissions with their data, by block of columns; see :class:`Source`."""
         TableClassifier._check_parameters(self)
-        if self._is_cut:
-            raise DataError("feedback: a source beside others cannot be cut; expected 'full'")
+        self._check_source()
+        one = fixed(self, {})
         block = self._block(values, reset=True)
         check_missing(block, self.missing_values is not None)
         check_columns(block)
-        self._columns_ = self._columns(block, weights)
+        self._columns_ = one._columns(block, weights)
+        components = one._emission_components(self._columns_, len(classes))
         self._feature_names = block.names
         out = {}
         for c in self._columns_:
-            component = replace(c.encoder.component(len(classes)), weight=self.weight)
+            component = components[c.name]
             here = block.columns(c.where)
             data = c.encoder.pack(component, here, len(items))
             out[c.name] = Part(component, data, c.encoder.log_jacobian(here))
@@ -218,6 +239,9 @@ class TableClassifier(LatentClassifier):
         with jax.enable_x64(self._double_):
             model = jax.tree.map(jnp.asarray, self.fit_.model)
             data = self._encode(model, self._columns_, block, np.ones(n_rows), self._known(n_rows))
+            emissions = {name: model[name] for name in self._emissions}
+            powers = self._chosen._powers(emissions, data, self._mean_sizes)
+            data = replace(data, powers=powers)
             params, rule = self.fit_.params, self.fit_.rule
             if self._is_cut:
                 out = posterior_of_new(model, params, data, self._emissions, rule)
@@ -259,31 +283,145 @@ class NoisyClassifier(LabelledClassifier, TableClassifier):
         features and the labels, which need no class to be labelled right most often.
     feedback: ``"full"`` for the joint model, in which the features learn from what is found of the
         labels; ``"cut"`` to learn the features from the given labels of other items only, and how
-        far they are to be believed together with the noise; or a number of rounds in which a cut
-        lets the features be refitted. A cut holds where the model of the features does not.
+        far they are to be believed together with the noise; a number of rounds in which a cut lets
+        the features be refitted; or ``"auto"`` for as many as held-out labels reward. A cut holds
+        where the model of the features does not.
+    noise: ``"full"``, ``"symmetric"`` (one error rate), a known ``(K, K)`` matrix ``[observed,
+        true]`` whose columns sum to one, or ``"auto"`` to choose by held-out labels.
+    size_power: 0 to believe an item's features as they are; above, evidence is divided by this
+        power of the item's size (words of a document, against the mean), since long items repeat
+        themselves; or ``"auto"``. Only counts and binary features have a size.
+    weight: power of the features' likelihood; below 1 where features depend on each other;
+        ``"auto"`` to choose it. A cut learns how far to believe the features, whatever the weight.
     """
+
+    attributes_doc = """
+    chosen_: values of what was "auto", with the number of rounds.
+    choice_: data frame of all that was compared, by the log-likelihood of held-out labels; None
+        where there was nothing to choose.
+    """
+
+    grids: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "weight": (1.0, 0.3, 0.1, 0.03),
+        "size_power": (0.0, 0.5, 1.0),
+        "noise": ("full", "symmetric"),
+    }
 
     def __init__(
         self,
         *,
         init: Literal["labels", "moments"] = "labels",
-        feedback: Literal["full", "cut"] | int = "full",
+        feedback: Literal["auto", "full", "cut"] | int = "auto",
+        noise: Any = "auto",
+        size_power: Any = "auto",
         **shared: Any,
     ) -> None:
-        super().__init__(**shared)
+        super().__init__(noise=noise, **shared)
         self.init = init
         self.feedback = feedback
+        self.size_power = size_power
+
+    @classmethod
+    def published(cls, **parameters: Any) -> Self:
+        """The joint model as the papers have it: nothing is chosen, nothing is cut.
+
+        Args:
+            parameters: of the estimator; those not given stand as in the papers.
+        """
+        one = cls(**{"feedback": "full"} | parameters)
+        return one.set_params(**{name: values[0] for name, values in grids(one).items()})
+
+    # What is chosen -----------------------------------------------------------------------------
 
     @property
     def _is_cut(self) -> bool:
-        return self.feedback != "full"
+        return self._rounds is not None
+
+    def _choose(self, variants: Variants, classes: Classes) -> Settings:
+        """Settings of the parameters that say "auto", by labels held out."""
+        grid = variants.grid
+        begin = {name: values[0] for name, values in grid.items()}
+        self._rounds: int | None = None
+        self._found: Fit | None = None
+        self.choice_: pd.DataFrame | None = None
+        if self.feedback == "full" or (self.feedback == "auto" and not self._can_cut(variants)):
+            settings = self._chosen_joint(variants, grid)
+        else:
+            grid.pop("weight", None)
+            words: dict[Any, Any] = {"auto": None, "cut": 0}
+            self._rounds = 0
+            names = tuple(c.name for c in variants.columns(begin))
+            total = 1 + sum(len(values) - 1 for values in grid.values())
+            with self._report() as report, self._bar("choosing settings", total) as bar:
+                how = self._how({}, classes.names)
+                del how["run"]
+                cut = fit_cut(
+                    variants,
+                    names,
+                    grid=grid,
+                    rounds=words.get(self.feedback, self.feedback),
+                    tried=bar.update,
+                    report=report,
+                    **how,
+                )
+            settings, self._rounds, self._found = {**begin, **cut.settings}, cut.rounds, cut.fit
+            if cut.compared is not None:
+                tried = [{**t.settings, "rounds": t.rounds} for t in cut.trials]
+                chosen = {**cut.settings, "rounds": cut.rounds}
+                self.choice_ = table(tried, cut.compared, chosen)
+        self.chosen_ = dict(settings) | ({} if self._rounds is None else {"rounds": self._rounds})
+        return settings
+
+    def _can_cut(self, variants: Variants) -> bool:
+        if self.init == "moments":
+            return False
+        model, data = variants({})
+        guess = models.anchor(model, data)
+        return guess is not None and bool(np.asarray(guess).any())
+
+    def _chosen_joint(self, variants: Variants, grid: Mapping[str, Sequence[Any]]) -> Settings:
+        """Settings of a joint fit, chosen one after the other."""
+        settings = {name: values[0] for name, values in grid.items()}
+        tables = []
+        for name, values in grid.items():
+            tried = [{**settings, name: value} for value in values]
+            models_, data = zip(*map(variants, tried), strict=True)
+            if len(values) < 2 or "labels" not in models_[0]:
+                continue
+            rng = np.random.default_rng(self._seed())
+            with self._bar(f"choosing {name}", len(tried)) as bar:
+                found = compare(models_, data, partial(self._runs, bar=bar), rng)
+            settings = tried[found.best]
+            tables.append(table(tried, found, settings))
+        self.choice_ = pd.concat(tables, ignore_index=True) if tables else None
+        return settings
+
+    def _label_components(self, labels: Mapping[str, LabelSource], k: int) -> dict[str, Component]:
+        return {
+            name: self._channel(k) if name == "labels" else source.component()
+            for name, source in labels.items()
+        }
+
+    def _powers(
+        self, emissions: Mapping[str, Component], data: Data, means: Mapping[str, float]
+    ) -> dict[str, Any]:
+        """Powers of items' evidence by their sizes; none where the sizes have no say."""
+        return {
+            name: by_size(emissions[name].size(data.parts[name]), mean, self.size_power)
+            for name, mean in means.items()
+        }
 
     def _how(self, model: Any, names: Any = None) -> dict[str, Any]:
         how = super()._how(model, names)
         if self._is_cut:
-            rounds = 0 if self.feedback == "cut" else int(self.feedback)
-            how["run"] = partial(fit_cut, features=self._emissions, rounds=rounds)
+            how["run"] = self._run_cut
         return how
+
+    def _run_cut(self, model: Model, data: Data, **options: Any) -> Fit:
+        if self._found is not None:
+            return self._found
+        own = Candidate(model, data)
+        return fit_cut(lambda _: own, self._emissions, rounds=self._rounds, **options).fit
 
     @property
     def class_prior_(self) -> np.ndarray:
@@ -301,16 +439,22 @@ class NoisyClassifier(LabelledClassifier, TableClassifier):
         super()._check_parameters()
         if self.init not in ("labels", "moments"):
             raise DataError(f"init: expected 'labels' or 'moments', got {self.init!r}")
+        if not is_auto(self.size_power):
+            check_nonnegative("size_power", self.size_power)
         feedback: Any = self.feedback
-        words = isinstance(feedback, str) and feedback in ("full", "cut")
+        words = isinstance(feedback, str) and feedback in ("auto", "full", "cut")
         whole = isinstance(feedback, int | np.integer) and not isinstance(feedback, bool)
         if not (words or (whole and feedback >= 0)):
             raise DataError(
-                "feedback: expected 'full', 'cut' or a number of rounds, 0 or more; got "
+                "feedback: expected 'auto', 'full', 'cut' or a number of rounds, 0 or more; got "
                 f"{self.feedback!r}"
             )
-        if self._is_cut and self.init == "moments":
+        if self.feedback not in ("auto", "full") and self.init == "moments":
             raise DataError("init: 'moments' begins a joint fit; feedback must be 'full'")
+
+    def _check_source(self) -> None:
+        if self.feedback not in ("auto", "full"):
+            raise DataError("feedback: a source beside others cannot be cut; expected 'full'")
 
     def _start(self, model: Any, data: Data) -> Any:
         if self.init == "labels":

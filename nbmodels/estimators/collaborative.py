@@ -241,7 +241,9 @@ class CollaborativeClassifier(LabelledClassifier):
         candidates = [{**model, _USERS: users} for users in found]
         rng = np.random.default_rng(self._folds)
         with self._bar("choosing settings", len(candidates)) as bar:
-            compared = compare(candidates, data, partial(self._runs, bar=bar), rng)
+            compared = compare(
+                candidates, [data] * len(candidates), partial(self._runs, bar=bar), rng
+            )
         self.held_out_ = pd.DataFrame(settings, columns=["alpha", "weight"]).assign(
             log_likelihood=compared.log_likelihood,
             gain=compared.gain,

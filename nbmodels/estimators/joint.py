@@ -171,7 +171,9 @@ class JointNB(LabelledClassifier):
                 candidates = [{**model, **chosen, name: one} for one in part.alternatives]
                 rng = np.random.default_rng(self._seed())
                 with self._bar(f"{name}: choosing settings", len(candidates)) as bar:
-                    found = compare(candidates, data, partial(self._runs, bar=bar), rng)
+                    found = compare(
+                        candidates, [data] * len(candidates), partial(self._runs, bar=bar), rng
+                    )
                 chosen[name] = part.alternatives[found.best]
         return chosen
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import jax
 import numpy as np
@@ -24,6 +24,12 @@ from nbmodels.estimators.base import Columns, NoisyClassifier, TableClassifier
 from nbmodels.estimators.latent import with_inherited_parameters
 from nbmodels.estimators.reading import numbers, table
 
+#: Pseudo-items that are compared, Laplace's first.
+SMOOTHING = {"alpha": (1.0, 0.1, 0.01)}
+
+#: Forms of the covariances that are compared.
+COVARIANCES = {"covariance": ("diag", "tied", "full")}
+
 
 def _everything(block: Block, name: str, encoder: Any) -> list[Columns]:
     return [Columns(name, np.arange(len(block.names)), encoder)]
@@ -34,11 +40,20 @@ class NoisyBernoulliNB(NoisyClassifier):
     """Naive Bayes on binary features with noisy labels (Zeng 2022); dense or sparse X.
 
     Parameters:
-        alpha: pseudo-items of each value of each feature in each class (Laplace smoothing).
+        alpha: pseudo-items of each value of each feature in each class (Laplace smoothing), or
+            ``"auto"``.
         binarize: values above it become one; None where X must hold zeros and ones already.
     """
 
-    def __init__(self, *, alpha: float = 1.0, binarize: float | None = None, **shared: Any) -> None:
+    grids = SMOOTHING
+
+    def __init__(
+        self,
+        *,
+        alpha: Any = "auto",
+        binarize: float | None = None,
+        **shared: Any,
+    ) -> None:
         super().__init__(**shared)
         self.alpha = alpha
         self.binarize = binarize
@@ -72,10 +87,12 @@ class NoisyMultinomialNB(NoisyClassifier):
     """Naive Bayes on counts, or weights such as TF-IDF, with noisy labels; dense or sparse X.
 
     Parameters:
-        alpha: pseudo-counts of each feature in each class.
+        alpha: pseudo-counts of each feature in each class, or ``"auto"``.
     """
 
-    def __init__(self, *, alpha: float = 1.0, **shared: Any) -> None:
+    grids = SMOOTHING
+
+    def __init__(self, *, alpha: Any = "auto", **shared: Any) -> None:
         super().__init__(**shared)
         self.alpha = alpha
 
@@ -114,11 +131,11 @@ class AttributesClassifier(TableClassifier):
 
     def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
         check_nonnegative("alpha", self.alpha)
-        encoder = CategoryEncoder.fit(block, weights, alpha=self.alpha)
-        self.categories_ = list(encoder.categories)
-        return _everything(block, "features", encoder)
+        return _everything(block, "features", CategoryEncoder.fit(block, weights, alpha=self.alpha))
 
     def _read_out(self) -> None:
+        encoder: Any = self._columns_[0].encoder
+        self.categories_ = list(encoder.categories)
         values = self.fit_.model["features"].values(self.fit_.point["features"])
         self.feature_log_prob_ = [
             np.log(np.asarray(values[f"probs_{j}"], float)) for j in range(len(self.categories_))
@@ -139,7 +156,13 @@ class NoisyCategoricalNB(AttributesClassifier, NoisyClassifier):
     saw is left out of the likelihood, like a missing cell.
 
     Parameters:
+        alpha: pseudo-items of each category in each class, or ``"auto"``.
     """
+
+    grids = SMOOTHING
+
+    def __init__(self, *, alpha: Any = "auto", **shared: Any) -> None:
+        super().__init__(alpha=alpha, **shared)
 
 
 def _check_covariance(covariance: Any) -> None:
@@ -153,11 +176,13 @@ class NoisyGaussianNB(NoisyClassifier):
 
     Parameters:
         covariance: ``"diag"`` (naive Bayes), ``"full"`` (each class its own covariance matrix,
-            as in Bootkrajang 2011) or ``"tied"`` (one for all classes).
+            as in Bootkrajang 2011), ``"tied"`` (one for all classes) or ``"auto"``.
     """
 
+    grids = COVARIANCES
+
     def __init__(
-        self, *, covariance: Literal["diag", "full", "tied"] = "diag", **shared: Any
+        self, *, covariance: Literal["diag", "full", "tied", "auto"] = "diag", **shared: Any
     ) -> None:
         super().__init__(**shared)
         self.covariance = covariance
@@ -174,10 +199,11 @@ class NoisyGaussianNB(NoisyClassifier):
         raw = self.fit_.model["features"].values(self.fit_.point["features"])
         values = self._columns_[0].encoder.units(jax.tree.map(np.asarray, raw))
         self.theta_ = values["mu"]
-        if self.covariance == "diag":
+        covariance = self._chosen.covariance
+        if covariance == "diag":
             self.var_ = values["variance"]
         else:
-            tied = self.covariance == "tied"
+            tied = covariance == "tied"
             self.covariance_ = values["covariance"][0] if tied else values["covariance"]
 
 
@@ -195,16 +221,19 @@ class NoisyMixedNB(NoisyClassifier):
     Parameters:
         families: ``"auto"``, or columns by family: a mapping from ``"bernoulli"``,
             ``"multinomial"``, ``"categorical"`` or ``"gaussian"`` to names or positions of columns.
-        alpha: pseudo-items or pseudo-counts of each value, for the discrete families.
-        covariance: of the Gaussian columns, ``"diag"``, ``"full"`` or ``"tied"``.
+        alpha: pseudo-items or pseudo-counts of each value, for the discrete families, or
+            ``"auto"``.
+        covariance: of the Gaussian columns, ``"diag"``, ``"full"``, ``"tied"`` or ``"auto"``.
     """
+
+    grids: ClassVar[Mapping[str, Any]] = SMOOTHING | COVARIANCES
 
     def __init__(
         self,
         *,
         families: Any = "auto",
-        alpha: float = 1.0,
-        covariance: Literal["diag", "full", "tied"] = "diag",
+        alpha: Any = "auto",
+        covariance: Literal["diag", "full", "tied", "auto"] = "diag",
         **shared: Any,
     ) -> None:
         super().__init__(**shared)

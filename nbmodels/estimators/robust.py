@@ -128,7 +128,8 @@ class RobustNDA(NoisyGaussianNB):
         dof: float | Literal["learn"] | None = None,
         **shared: Any,
     ) -> None:
-        super().__init__(covariance=covariance, **shared)
+        paper = {"feedback": "full", "noise": "full", "size_power": 0.0}
+        super().__init__(covariance=covariance, **paper | shared)
         self.dof = dof
 
     def _check_parameters(self) -> None:
