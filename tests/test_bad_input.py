@@ -23,11 +23,11 @@ from nbmodels import (
 
 N, D = 12, 3
 CLASSES = {
-    "bernoulli": NoisyBernoulliNB,
-    "multinomial": NoisyMultinomialNB,
-    "categorical": NoisyCategoricalNB,
-    "gaussian": NoisyGaussianNB,
-    "mixed": NoisyMixedNB,
+    "bernoulli": NoisyBernoulliNB.published,
+    "multinomial": NoisyMultinomialNB.published,
+    "categorical": NoisyCategoricalNB.published,
+    "gaussian": NoisyGaussianNB.published,
+    "mixed": NoisyMixedNB.published,
 }
 KINDS = list(CLASSES)
 NUMERIC = ["bernoulli", "multinomial", "gaussian"]
@@ -278,7 +278,7 @@ def test_names_of_columns(kind):
     ],
 )
 def test_families(families, match):
-    estimator = NoisyMixedNB(families=families)
+    estimator = NoisyMixedNB.published(families=families)
     refuses(f"^families: {match}", estimator, features("mixed"), labels())
 
 

@@ -83,13 +83,13 @@ def partly(seed):
 
 
 FITS = {
-    "Gaussian": (NoisyGaussianNB(), labelled),
+    "Gaussian": (NoisyGaussianNB.published(), labelled),
     "robust": (RobustNDA(), labelled),
     "Student": (RobustNDA(dof=4.0), labelled),
-    "Bernoulli": (NoisyBernoulliNB(), binary),
-    "restarts": (NoisyBernoulliNB(n_restarts=3), binary),
-    "categorical": (NoisyCategoricalNB(), binary),
-    "multinomial, sparse": (NoisyMultinomialNB(), words),
+    "Bernoulli": (NoisyBernoulliNB.published(), binary),
+    "restarts": (NoisyBernoulliNB.published(n_restarts=3), binary),
+    "categorical": (NoisyCategoricalNB.published(), binary),
+    "multinomial, sparse": (NoisyMultinomialNB.published(), words),
     "partial": (PartialLabelNB(), partly),
     "closed form": (ClassConditionalNB(), two_classes),
     "annotators": (DawidSkene(), votes),
@@ -123,7 +123,7 @@ def _permuted(part, order):
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
 def test_other_sparse_data_of_about_the_same_size_compile_nothing(compiled):
     """Layouts depend on what is in a matrix, but are rounded up to few sizes."""
-    e = NoisyMultinomialNB()
+    e = NoisyMultinomialNB.published()
     for seed in range(4):
         e.fit(*words(seed))
     before = compiled()
@@ -149,7 +149,7 @@ def in_a_new_process(**settings):
         jax.monitoring.register_event_listener(seen)
         jax.monitoring.register_event_duration_secs_listener(seen)
         rng = np.random.default_rng(0)
-        NoisyBernoulliNB().fit(rng.integers(0, 2, (200, 5)), rng.integers(0, 2, 200))
+        NoisyBernoulliNB.published().fit(rng.integers(0, 2, (200, 5)), rng.integers(0, 2, 200))
         print(found.count("/jax/core/compile/backend_compile_duration"),
               found.count("/jax/compilation_cache/cache_hits"),
               found.count("/jax/compilation_cache/cache_misses"))

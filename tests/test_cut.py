@@ -35,7 +35,8 @@ def world():
 
 def cut(x, y, estimator=NoisyBernoulliNB, **more):
     fit = {name: more.pop(name) for name in ("trusted", "votes", "sample_weight") if name in more}
-    return estimator(feedback="cut", random_state=0, progress=False, **more).fit(x, y, **fit)
+    plain = {"feedback": "cut", "random_state": 0, "progress": False}
+    return estimator.published(**plain | more).fit(x, y, **fit)
 
 
 def found(e, y, noisy):
@@ -52,7 +53,7 @@ def found(e, y, noisy):
 def test_it_holds_where_a_joint_fit_follows_clusters(seed):
     x, y, noisy = clusters(seed)
     given = np.mean(noisy == y)
-    joint = NoisyBernoulliNB(random_state=0, progress=False).fit(x, noisy)
+    joint = NoisyBernoulliNB.published(random_state=0, progress=False).fit(x, noisy)
     right, auc, gap = found(cut(x, noisy), y, noisy)
     worse, joint_auc, joint_gap = found(joint, y, noisy)
     assert worse < given < right
@@ -63,7 +64,7 @@ def test_it_holds_where_a_joint_fit_follows_clusters(seed):
 def test_it_says_what_a_joint_fit_says_where_naive_bayes_holds():
     x, y, noisy = clusters(0, groups=1)
     right, auc, gap = found(cut(x, noisy), y, noisy)
-    joint = found(NoisyBernoulliNB(random_state=0).fit(x, noisy), y, noisy)
+    joint = found(NoisyBernoulliNB.published(random_state=0).fit(x, noisy), y, noisy)
     assert right > joint[0] - 0.01
     assert auc > joint[1] - 0.01
     assert gap < 0.02
@@ -71,8 +72,8 @@ def test_it_says_what_a_joint_fit_says_where_naive_bayes_holds():
 
 def test_rounds_let_belief_back(world):
     x, _, noisy = world
-    none, some = cut(x, noisy), NoisyBernoulliNB(feedback=2, random_state=0).fit(x, noisy)
-    zero = NoisyBernoulliNB(feedback=0, random_state=0).fit(x, noisy)
+    none, some = cut(x, noisy), NoisyBernoulliNB.published(feedback=2, random_state=0).fit(x, noisy)
+    zero = NoisyBernoulliNB.published(feedback=0, random_state=0).fit(x, noisy)
     np.testing.assert_array_equal(none.label_posterior_, zero.label_posterior_)
     assert np.abs(none.label_posterior_ - some.label_posterior_).max() > 0.1
 

@@ -695,9 +695,9 @@ def test_estimators_begin_at_the_moments(kind):
     x, y = clusters(1500, K, 12, 3)
     labels = np.array(["a", "b", "c"])[mislabelled(y, K, 0)]
     make = {
-        "bernoulli": NoisyBernoulliNB,
-        "categorical": NoisyCategoricalNB,
-        "multinomial": NoisyMultinomialNB,
+        "bernoulli": NoisyBernoulliNB.published,
+        "categorical": NoisyCategoricalNB.published,
+        "multinomial": NoisyMultinomialNB.published,
     }[kind]
     if kind == "multinomial":
         rng = np.random.default_rng(1)
@@ -722,7 +722,7 @@ def test_estimators_begin_at_the_moments(kind):
 def test_a_class_without_labels_begins_at_moments_of_the_features():
     x, y = clusters(3000, 3, 15, 5)
     labels = np.where(y == 2, None, np.array(["a", "b", "c"], object)[y])
-    e = NoisyBernoulliNB(
+    e = NoisyBernoulliNB.published(
         init="moments",
         classes=["a", "b", "c"],
         missing_label=np.nan,

@@ -119,7 +119,7 @@ class AttributesClassifier(TableClassifier):
     """Base of the estimators of symbolic attributes: every distinct value is a category."""
 
     parameters_doc = """
-    alpha: pseudo-items of each category in each class.
+    alpha: pseudo-items of each category in each class; ``"auto"``, where labels can choose.
     """
 
     def __init__(self, *, alpha: float = 1.0, **shared: Any) -> None:
@@ -133,9 +133,13 @@ class AttributesClassifier(TableClassifier):
         check_nonnegative("alpha", self.alpha)
         return _everything(block, "features", CategoryEncoder.fit(block, weights, alpha=self.alpha))
 
-    def _read_out(self) -> None:
+    @property
+    def categories_(self) -> list[np.ndarray]:
+        """Values of each column, in the order of their parameters."""
         encoder: Any = self._columns_[0].encoder
-        self.categories_ = list(encoder.categories)
+        return list(encoder.categories)
+
+    def _read_out(self) -> None:
         values = self.fit_.model["features"].values(self.fit_.point["features"])
         self.feature_log_prob_ = [
             np.log(np.asarray(values[f"probs_{j}"], float)) for j in range(len(self.categories_))
@@ -156,7 +160,6 @@ class NoisyCategoricalNB(AttributesClassifier, NoisyClassifier):
     saw is left out of the likelihood, like a missing cell.
 
     Parameters:
-        alpha: pseudo-items of each category in each class, or ``"auto"``.
     """
 
     grids = SMOOTHING
