@@ -9,7 +9,7 @@ noise, are fitted together (:class:`nbmodels.priors.Calibration`). This is modul
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,13 +21,71 @@ from jax import Array
 
 from nbmodels import cross_fit
 from nbmodels import model as models
+from nbmodels.empirical import fit_pooled
 from nbmodels.families import Rule
-from nbmodels.fit import Fit, fit
+from nbmodels.fit import Fit
 from nbmodels.model import PRIOR, Data, Model
 from nbmodels.priors import Calibration, FixedProportions
 
 #: Standard deviation of a bias that may not move: the class shares are known.
 _HELD = 1e-3
+
+
+def labels_guess(model: Model, data: Data) -> Array:
+    """``(N, K)`` what the labels say of the classes, rows of zeros where there is none.
+
+    Raises:
+        ValueError: no component of the model speaks of labels.
+    """
+    guess = models.anchor(model, data)
+    if guess is None:
+        raise ValueError("data: no labels to learn the features from")
+    return guess
+
+
+def draw_folds(guess: Array, n_folds: int, key: Array) -> np.ndarray:
+    """``(N,)`` fold of each item, labels spread evenly; ``guess`` as from :func:`labels_guess`."""
+    table = np.asarray(guess)
+    codes = np.where(table.any(1), table.argmax(1), -1)
+    return cross_fit.folds_of(
+        codes, n_folds, np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    )
+
+
+def fit_scored(
+    model: Model,
+    data: Data,
+    guess: Array,
+    unseen: Callable[[Array], Any],
+    *,
+    rounds: int = 0,
+    pooled: Sequence[str] = (),
+    **options: Any,
+) -> tuple[Fit, Array]:
+    """Fit the labels' channels, with how far the scores of another model are to be believed.
+
+    Args:
+        model: the class prior, and components of labels.
+        data: encoded data of them.
+        guess: ``(N, K)`` responsibilities that the scores are learned from first.
+        unseen: from such responsibilities to ``(N, K)`` scores, each item's from a model that has
+            not seen the item.
+        rounds: how often scores are learned anew, from the responsibilities found.
+        pooled: names of the components whose prior is learned.
+        options: of :func:`nbmodels.fit.fit`.
+
+    Returns:
+        the fit, whose prior is a :class:`nbmodels.priors.Calibration` of the scores in its
+        ``data``; and the responsibilities that the scores were learned from.
+    """
+    told = {**model, PRIOR: _calibration(model[PRIOR], guess.shape[1])}
+    for left in range(rounds, -1, -1):
+        parts = {**data.parts, PRIOR: Calibration.pack(unseen(guess))}
+        own = Data(parts, data.weights)
+        fitted = fit_pooled(told, own, pooled, **options)
+        if left:
+            guess = jnp.asarray(fitted.resp)
+    return replace(fitted, data=own), guess
 
 
 def fit_cut(
@@ -37,7 +95,6 @@ def fit_cut(
     *,
     key: Array,
     n_folds: int = 5,
-    rounds: int = 0,
     rule: Rule = "map",
     start: None = None,
     **options: Any,
@@ -50,10 +107,9 @@ def fit_cut(
         features: names of the emissions.
         key: JAX random key, of the folds and of the fit.
         n_folds: number of folds.
-        rounds: how often the features are refitted with the responsibilities found; each round lets
-            more of the channel's belief flow back.
         rule: see :func:`nbmodels.fit.fit`.
-        options: of :func:`nbmodels.fit.fit`.
+        options: of :func:`fit_scored`; each of its ``rounds`` lets more of the channel's belief
+            flow back to the features.
 
     Returns:
         the fit, whose prior is a :class:`nbmodels.priors.Calibration` and whose ``data`` have
@@ -64,31 +120,21 @@ def fit_cut(
     if start is not None:
         raise ValueError("start: a cut begins at the labels")
     emissions = {name: model[name] for name in features}
-    labels = {name: c for name, c in model.items() if name not in {*features, PRIOR}}
-    guess = models.anchor(labels, data)
-    if guess is None:
-        raise ValueError("data: no labels to learn the features from")
-    told = {PRIOR: _calibration(model[PRIOR], guess.shape[1]), **labels}
-    codes = np.where(np.asarray(guess).any(1), np.asarray(guess).argmax(1), -1)
-    fold = jnp.asarray(
-        cross_fit.folds_of(
-            codes, n_folds, np.random.default_rng(np.asarray(jax.random.key_data(key)))
-        )
-    )
-    parts = {name: data.parts[name] for name in labels}
-    for left in range(rounds, -1, -1):
-        scores = cross_fit.evidence_unseen(emissions, data, guess, fold, n_folds=n_folds, rule=rule)
-        own = Data({PRIOR: Calibration.pack(scores), **parts}, data.weights)
-        fitted = fit(told, own, rule=rule, key=key, **options)
-        if left:
-            guess = jnp.asarray(fitted.resp)
+    labels = {name: c for name, c in model.items() if name not in features}
+    told = Data({name: data.parts[name] for name in labels if name != PRIOR}, data.weights)
+    guess = labels_guess(labels, told)
+    fold = jnp.asarray(draw_folds(guess, n_folds, key))
+
+    def unseen(resp: Array) -> Array:
+        return cross_fit.evidence_unseen(emissions, data, resp, fold, n_folds=n_folds, rule=rule)
+
+    fitted, guess = fit_scored(labels, told, guess, unseen, key=key, rule=rule, **options)
     params = _learned(emissions, guess, data, rule)
     to_host = partial(jax.tree.map, np.asarray)
     return replace(
         fitted,
         model={**fitted.model, **to_host(emissions)},
         params={**fitted.params, **to_host(params)},
-        data=own,
     )
 
 

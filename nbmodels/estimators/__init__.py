@@ -1,6 +1,7 @@
 """The scikit-learn face."""
 
 from nbmodels.estimators.annotators import DawidSkene
+from nbmodels.estimators.any_classifier import NoisyLabelClassifier
 from nbmodels.estimators.class_conditional import (
     ClassConditionalNB,
     PositiveUnlabelledNB,
@@ -26,6 +27,8 @@ __all__ = [
     "NoisyBernoulliNB",
     "NoisyCategoricalNB",
     "NoisyGaussianNB",
+    "NoisyLabelClassifier",
+    "NoisyLogisticRegression",
     "NoisyMixedNB",
     "NoisyMultinomialNB",
     "PartialLabelNB",

@@ -29,6 +29,7 @@ from nbmodels.encoders import Block, Encoder, check_columns, check_missing
 from nbmodels.errors import DataError
 from nbmodels.estimators.labels import LabelledClassifier, LabelSource
 from nbmodels.estimators.latent import LatentClassifier
+from nbmodels.estimators.predicted import PredictedClasses
 from nbmodels.estimators.sources import Part
 from nbmodels.families import Rule
 from nbmodels.fit import Fit
@@ -56,7 +57,7 @@ def class_posterior(model: Any, params: Any, data: Data, rule: Rule) -> Any:
     return models.posterior(model, models.natural(model, params, rule), data)
 
 
-class TableClassifier(LatentClassifier):
+class TableClassifier(PredictedClasses, LatentClassifier):
     """Base of the estimators of a table; subclasses say how X becomes blocks of columns."""
 
     parameters_doc = """
@@ -225,15 +226,6 @@ class TableClassifier(LatentClassifier):
                 out = class_posterior(model, params, data, rule).resp
             resp = np.asarray(out, float)[:n_rows]
         return resp / resp.sum(1, keepdims=True)
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """``(N, K)`` log P(true class | features)."""
-        return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """``(N,)`` likeliest true class given the features."""
-        best = np.argmax(self.predict_proba(X), axis=1)
-        return self.classes_[best]
 
     # Read-outs ----------------------------------------------------------------------------------
 
