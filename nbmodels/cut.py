@@ -9,6 +9,7 @@ noise, are fitted together (:class:`nbmodels.priors.Calibration`). This is modul
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -60,6 +61,7 @@ def fit_scored(
     *,
     rounds: int = 0,
     pooled: Sequence[str] = (),
+    second_start: bool = False,
     **options: Any,
 ) -> tuple[Fit, Array]:
     """Fit the labels' channels, with how far the scores of another model are to be believed.
@@ -72,6 +74,9 @@ def fit_scored(
             not seen the item.
         rounds: how often scores are learned anew, from the responsibilities found.
         pooled: names of the components whose prior is learned.
+        second_start: begin also where the scores' likeliest classes are the true ones. Scores that
+            were learned from noisy labels hold the noise, too: begun at the labels, a fit may find
+            none besides. It is taken where it is better by a nat or more.
         options: of :func:`nbmodels.fit.fit`.
 
     Returns:
@@ -82,10 +87,33 @@ def fit_scored(
     for left in range(rounds, -1, -1):
         parts = {**data.parts, PRIOR: Calibration.pack(unseen(guess))}
         own = Data(parts, data.weights)
-        fitted = fit_pooled(told, own, pooled, **options)
+        starts = [None, _predicted(told, own, options["rule"])] if second_start else [None]
+        fitted = _best([partial(fit_pooled, told, own, pooled, start=s, **options) for s in starts])
         if left:
             guess = jnp.asarray(fitted.resp)
     return replace(fitted, data=own), guess
+
+
+@partial(jax.jit, static_argnames="rule")
+def _predicted(model: Model, data: Data, rule: Rule) -> Any:
+    """Parameters by the scores' likeliest classes."""
+    scores = data.parts[PRIOR]
+    hard = jax.nn.one_hot(jnp.argmax(scores, 1), scores.shape[1], dtype=scores.dtype)
+    return models.start(model, hard, data, rule)
+
+
+def _best(fits: Sequence[Callable[[], Fit]]) -> Fit:
+    """The first of several fits, or one that is better than those before it by a nat or more."""
+    best: Fit | None = None
+    for run in fits:
+        with warnings.catch_warnings(record=True, action="always") as caught:
+            fitted = run()
+        if best is None or fitted.objective > best.objective + 1:
+            best, said = fitted, caught
+    assert best is not None
+    for one in said:
+        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    return best
 
 
 def fit_cut(

@@ -99,6 +99,7 @@ COVER = [
     (("tied", "transition", "trusted"), {"missing": True, "row_weights": True}),
     (("users", "annotators", "beliefs"), {"missing": True, "row_weights": True, "powers": True}),
     (("transition",), {"missing": True, "prior": "calibration"}),
+    (("transition",), {"missing": True, "row_weights": True, "powers": True, "prior": "logistic"}),
     (("symmetric", "bernoulli"), {"row_weights": True, "powers": True, "prior": "calibration"}),
 ]
 

@@ -9,6 +9,7 @@ from nbmodels.estimators.class_conditional import (
 )
 from nbmodels.estimators.collaborative import CollaborativeClassifier
 from nbmodels.estimators.joint import JointNB
+from nbmodels.estimators.logistic_regression import NoisyLogisticRegression
 from nbmodels.estimators.naive_bayes import (
     NoisyBernoulliNB,
     NoisyCategoricalNB,

@@ -274,8 +274,14 @@ class NoisyClassifier(LabelledClassifier, TableClassifier):
         how = super()._how(model, names)
         if self._is_cut:
             rounds = 0 if self.feedback == "cut" else int(self.feedback)
-            how["run"] = partial(fit_cut, features=self._emissions, rounds=rounds)
+            how["run"] = partial(
+                fit_cut, features=self._emissions, rounds=rounds, pooled=super()._pooled()
+            )
         return how
+
+    def _pooled(self) -> tuple[str, ...]:
+        # in a cut the features are scored once, and priors are learned under the scores
+        return () if self._is_cut else super()._pooled()
 
     @property
     def class_prior_(self) -> np.ndarray:

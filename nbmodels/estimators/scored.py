@@ -160,6 +160,7 @@ class ScoredClassifier(PredictedClasses, LabelledClassifier):
                     unseen,
                     rounds=self.rounds,
                     pooled=self._pooled(),
+                    second_start=True,
                     report=report,
                     **how,
                 )
