@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from nbmodels import NoisyLabelClassifier
+from nbmodels import NoisyLabelClassifier, NoisyLogisticRegression
 from nbmodels.errors import DataError
 
 N, K, D = 600, 3, 8
@@ -56,6 +56,7 @@ def quality(e, y, noisy):
 
 @pytest.mark.parametrize("base", [None, DecisionTreeClassifier(max_depth=4, random_state=0)])
 def test_labels_are_corrected_and_the_noise_is_found(items, base):
+    """The tree's probabilities hold the noise themselves: begun at the labels, none is found."""
     x, y, noisy = items
     right, auc, gap = quality(fitted(x, noisy, base), y, noisy)
     assert right > np.mean(noisy == y) + 0.12
@@ -186,3 +187,71 @@ def test_bad_input_is_named(items, how, words):
     x, _, noisy = items
     with pytest.raises(DataError, match=words):
         fitted(x, noisy, **how)
+
+
+# Logistic regression with its own EM -------------------------------------------------------------
+
+
+def regression(x, y, **more):
+    return NoisyLogisticRegression(random_state=0, progress=False, **more).fit(x, y)
+
+
+@pytest.fixture(scope="module")
+def regressed(items):
+    x, _, noisy = items
+    return regression(x, noisy, C=0.5)
+
+
+def test_the_regression_finds_the_noise(items, regressed):
+    _x, y, noisy = items
+    right, auc, gap = quality(regressed, y, noisy)
+    assert right > np.mean(noisy == y) + 0.2
+    assert auc > 0.98
+    assert gap < 0.08
+    assert regressed.converged_
+
+
+def test_coefficients_are_those_of_the_probabilities(items, regressed):
+    x, *_ = items
+    logits = x @ regressed.coef_.T + regressed.intercept_
+    proba = np.exp(logits - logits.max(1, keepdims=True))
+    proba /= proba.sum(1, keepdims=True)
+    np.testing.assert_allclose(regressed.predict_proba(x), proba, atol=1e-5)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_penalty_is_scikit_learn_s(items, k):
+    x, _, noisy = items
+    rows = noisy < k
+    e = regression(x[rows], noisy[rows], C=0.05, rounds=0)
+    plain = LogisticRegression(C=0.05, tol=1e-8).fit(x[rows], noisy[rows])
+    slope = e.fit_.point["prior"][0]
+    mine = e.coef_ / slope - (e.coef_.mean(0) / slope if k > 2 else 0)
+    np.testing.assert_allclose(mine, plain.coef_, atol=0.01)
+    assert np.abs(plain.coef_).max() > 0.3
+    assert e.coef_.shape == plain.coef_.shape
+    assert e.intercept_.shape == plain.intercept_.shape
+
+
+def test_sparse_features_are_dense_ones(items, regressed):
+    x, _, noisy = items
+    e = regression(sparse.csr_array(x), noisy, C=0.5)
+    np.testing.assert_allclose(e.label_posterior_, regressed.label_posterior_, atol=1e-3)
+    np.testing.assert_allclose(
+        e.predict_proba(sparse.csr_array(x)), regressed.predict_proba(x), atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("C", [0, -1.0, np.nan, "1"])
+def test_a_penalty_that_is_none(items, C):
+    x, _, noisy = items
+    with pytest.raises(DataError, match="C: expected"):
+        regression(x, noisy, C=C)
+
+
+def test_a_missing_cell_is_named(items):
+    x, _, noisy = items
+    x = x.copy()
+    x[3, 2] = np.nan
+    with pytest.raises(DataError, match=r"row 3, column '2'"):
+        regression(x, noisy)
