@@ -66,6 +66,10 @@ class NoisyLabelClassifier(ScoredClassifier):
     ``fit`` takes ``sample_weight``, and from the corrected labels otherwise. X may be whatever the
     classifier takes: arrays, sparse matrices, data frames, lists of texts for a pipeline.
 
+    The labels alone do not tell noise that features predict from classes that overlap. A flexible
+    classifier whose probabilities are exact about the noisy labels may leave little noise to be
+    found; wrong labels are ranked well even then.
+
     Parameters:
         base_estimator: classifier of scikit-learn's kind; None for logistic regression.
     """
