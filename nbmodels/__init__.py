@@ -20,6 +20,8 @@ _HOME = {
     "NoisyBernoulliNB": "nbmodels.estimators",
     "NoisyCategoricalNB": "nbmodels.estimators",
     "NoisyGaussianNB": "nbmodels.estimators",
+    "NoisyLabelClassifier": "nbmodels.estimators",
+    "NoisyLogisticRegression": "nbmodels.estimators",
     "NoisyMixedNB": "nbmodels.estimators",
     "NoisyMultinomialNB": "nbmodels.estimators",
     "PartialLabelNB": "nbmodels.estimators",

@@ -183,7 +183,7 @@ class Component:
         return values["probs"]
 
     def covariates(self, key: Array, n_items: int) -> Any:
-        """Data that the shares depend on, to simulate classes from; None where there are none."""
+        """What the shares depend on, as ``pack`` takes it, to simulate from; None where nothing."""
         return None
 
     # Classes and coordinates --------------------------------------------------------------------

@@ -32,7 +32,8 @@ def fit_pooled(
     Args:
         model: components by name; the named ones have a ``pooled(q, rule)``.
         data: encoded data.
-        pooled: names of the components whose prior is learned.
+        pooled: names of the components whose prior is learned; those not in the model are passed
+            over.
         run: fits a model to data, as :func:`nbmodels.fit.fit` does.
         rounds: largest number of priors tried.
         rounds_tol: relative change of a prior's entries below which it stands still.
@@ -41,6 +42,7 @@ def fit_pooled(
     Warns:
         as :func:`nbmodels.fit.fit`, of the last fit only.
     """
+    pooled = [name for name in pooled if name in model]
     if not pooled:
         return run(model, data, **options)
     rule = options.get("rule", "map")

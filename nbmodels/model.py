@@ -225,8 +225,10 @@ def simulate(model: Model, key: Array, n_items: int) -> tuple[dict[str, Any], Ar
     """
     first, second, third = jax.random.split(key, 3)
     read = natural(model, {name: c.prior for name, c in model.items()}, "draw", first)
-    about = model[PRIOR].covariates(jax.random.fold_in(second, 1), n_items)
-    shares = model[PRIOR].evidence(read[PRIOR], about).table
+    prior: Any = model[PRIOR]
+    about = prior.covariates(jax.random.fold_in(second, 1), n_items)
+    known = None if about is None else prior.pack(about)
+    shares = prior.evidence(read[PRIOR], known).table
     y = jax.random.categorical(second, shares, shape=(n_items,))
     drawn = values(model, read)
     others = [name for name in model if name != PRIOR]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -29,8 +29,11 @@ def _exp(free: Any, point: Any, data: Any) -> Any:
 
 _POSITIVE = Coordinates(_log, _exp)
 
+#: Whether all entries are one number, or all ``"others"`` than the first along the axis.
+Tied = bool | Literal["others"]
 
-def _map(axis: int, tied: bool) -> Any:
+
+def _map(axis: int, tied: Tied) -> Any:
     def step(shared: Array, counts: Array) -> tuple[Array, Total]:
         whole = jnp.sum(shared, axis, keepdims=True)
         sums = jnp.sum(counts, axis + 1, keepdims=True)
@@ -38,20 +41,25 @@ def _map(axis: int, tied: bool) -> Any:
         value = total(gain - gammaln(sums + whole) + gammaln(whole))
         above = jnp.sum(digamma(counts + shared) - digamma(shared), 0)
         below = jnp.sum(digamma(sums + whole) - digamma(whole), 0)
-        if tied:
+        if tied is True:
             above = jnp.full_like(above, jnp.sum(above))
             below = jnp.full_like(above, jnp.sum(below) * shared.shape[axis])
+        if tied == "others":
+            first, others = jnp.split(above, [1], axis)
+            others = jnp.broadcast_to(jnp.mean(others, axis, keepdims=True), others.shape)
+            above = jnp.concatenate([first, others], axis)
         below = jnp.maximum(below, jnp.finfo(below.dtype).tiny)
         return jnp.clip(shared * above / below, _LEAST, _MOST), value
 
     return step
 
 
-_step = {(axis, tied): _map(axis, tied) for axis in (0, 1) for tied in (False, True)}
+_TIED: tuple[Tied, ...] = (False, True, "others")
+_step = {(axis, tied): _map(axis, tied) for axis in (0, 1) for tied in _TIED}
 
 
 @partial(jax.jit, static_argnames=("axis", "tied"))
-def shared_concentration(counts: Array, begin: Array, *, axis: int = 0, tied: bool = False) -> Any:
+def shared_concentration(counts: Array, begin: Array, *, axis: int = 0, tied: Tied = False) -> Any:
     """Concentration of the Dirichlet from which the proportions behind many counts were drawn.
 
     Maximises the sum of Dirichlet-multinomial log-likelihoods by Minka's fixed point (Minka 2000,
@@ -62,7 +70,7 @@ def shared_concentration(counts: Array, begin: Array, *, axis: int = 0, tied: bo
         counts: ``(M, ...)`` expected counts, not negative, not necessarily whole.
         begin: ``(...)`` concentration to begin from.
         axis: of ``begin``, along which proportions sum to one: 0 or 1.
-        tied: one number for all entries.
+        tied: one number for all entries, or for all ``"others"`` than the first along ``axis``.
 
     Returns:
         ``(...)`` concentration, entries between 1e-4 and 1e4.
@@ -79,7 +87,7 @@ def shared_concentration(counts: Array, begin: Array, *, axis: int = 0, tied: bo
 
 
 def learned(
-    prior: Dirichlet, q: Dirichlet, rule: Rule, *, axis: int, tied: bool = False
+    prior: Dirichlet, q: Dirichlet, rule: Rule, *, axis: int, tied: Tied = False
 ) -> Dirichlet:
     """The prior with the one concentration that all entries of its first axis share, learned.
 
@@ -91,7 +99,7 @@ def learned(
         q: posterior under it.
         rule: ``"map"`` or ``"vb"``.
         axis: of one of the ``M`` entries, along which proportions sum to one.
-        tied: one number for all of an entry.
+        tied: as for :func:`shared_concentration`, within an entry.
     """
     extra = 1.0 if rule == "map" else 0.0
     counts = jnp.maximum(q.concentration - prior.concentration, 0)

@@ -114,6 +114,14 @@ def test_a_mask_that_hides_nothing_changes_nothing(name):
     close(s.stats(masked, s.resp), s.stats(s.data, s.resp))
 
 
+def test_sparse_features_of_any_sign_are_dense_ones():
+    s = subject("logistic", False)
+    for x in (s.raw, np.abs(s.raw)):
+        dense, other = s.component.pack(x), s.component.pack(sparse.csr_array(x))
+        close(s.table(other), s.table(dense))
+        close(s.stats(other, s.resp), s.stats(dense, s.resp))
+
+
 @pytest.mark.parametrize("name", ["bernoulli", "multinomial", "tf-idf"])
 @missing
 def test_sparse_is_dense(name, missing):

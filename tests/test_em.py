@@ -23,6 +23,7 @@ MODELS = {
     "shared": (("tied", "bernoulli", "transition"), {"missing": True, "row_weights": True}),
     "labels only": (("transition", "trusted"), {}),
     "scores": (("transition",), {"prior": "calibration", "row_weights": True, "powers": True}),
+    "regression": (("transition",), {"prior": "logistic", "row_weights": True, "powers": True}),
     "crowd": (("users", "annotators"), {"missing": True, "row_weights": True}),
 }
 rules = pytest.mark.parametrize("rule", RULES)
@@ -36,6 +37,7 @@ QUICK = {("words", rule) for rule in RULES} | {
     ("labels only", "ml"),
     ("crowd", "vb"),
     ("scores", "map"),
+    ("regression", "map"),
 }
 
 

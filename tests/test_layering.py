@@ -34,6 +34,7 @@ MAY_INFER = {
     "papers/": {"inference"},
     "emissions/": {"inference.products", "inference.triangular"},
     "channels/": {"inference.products"},
+    "priors/": {"inference"},
     "collapsed.py": {"inference"},
     "pooling.py": {"inference"},
     "families.py": {"inference.special", "inference.triangular"},

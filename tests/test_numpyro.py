@@ -102,6 +102,7 @@ COVER = [
     (("student", "symmetric"), {"row_weights": True, "powers": True, "item_powers": True}),
     (("users", "annotators", "beliefs"), {"missing": True, "row_weights": True, "powers": True}),
     (("transition",), {"missing": True, "prior": "calibration"}),
+    (("transition",), {"missing": True, "row_weights": True, "powers": True, "prior": "logistic"}),
     (("symmetric", "bernoulli"), {"row_weights": True, "powers": True, "prior": "calibration"}),
 ]
 

@@ -8,6 +8,8 @@ from nbmodels import (
     NoisyBernoulliNB,
     NoisyCategoricalNB,
     NoisyGaussianNB,
+    NoisyLabelClassifier,
+    NoisyLogisticRegression,
     NoisyMixedNB,
     NoisyMultinomialNB,
     PartialLabelNB,
@@ -41,4 +43,12 @@ def test_checks(estimator, check):
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.IdentifiabilityWarning")
 @parametrize_with_checks([ClassConditionalNB()])
 def test_two_classes(estimator, check):
+    check(estimator)
+
+
+# and of evidence from other folds, labels of chance leave nothing
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbmodels.errors.IdentifiabilityWarning")
+@parametrize_with_checks([NoisyLabelClassifier(), NoisyLogisticRegression()])
+def test_cross_fitted(estimator, check):
     check(estimator)

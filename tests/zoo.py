@@ -28,7 +28,7 @@ from nbmodels.emissions import (
     Multinomial,
     Users,
 )
-from nbmodels.priors import Calibration, FixedProportions, Proportions
+from nbmodels.priors import Calibration, FixedProportions, Logistic, Proportions
 
 K = 3
 
@@ -59,6 +59,7 @@ PRIORS = {
     "proportions": lambda: Proportions.of(K),
     "known": lambda: FixedProportions(prior=jnp.array([0.5, 0.3, 0.2])),
     "calibration": lambda: Calibration.of(K, slope_sd=0.5, bias_sd=1.0),
+    "logistic": lambda: Logistic.of(4, K, intercept_sd=1.0),
 }
 COMPONENTS = EMISSIONS | CHANNELS | PRIORS
 
@@ -99,6 +100,7 @@ PACK = {
     Annotators: _counts,
     Beliefs: _counts,
     Calibration: _counts,
+    Logistic: _counts,
     Users: _counts,
     CandidateSets: lambda component, raw, hidden: component.pack(np.where(hidden, True, raw), K),
     Categorical: lambda component, raw, hidden: component.pack(np.where(hidden, -1, raw)),

@@ -12,6 +12,7 @@ from jax import Array
 
 from nbmodels.component import Component, Evidence
 from nbmodels.families import Dirichlet, Rule
+from nbmodels.pooling import learned
 
 #: How much of a given label the start believes: the rest goes evenly to all classes.
 START_TRUST = 0.8
@@ -105,6 +106,20 @@ class Transition(Component):
 
     def start(self, resp: Array, data: Array, rule: Rule) -> Dirichlet:
         return super().start(discount(resp), data, rule)
+
+    def pooled(self, q: Dirichlet, rule: Rule) -> Transition:
+        """With the prior of rows that are alike, as far as ``q`` says that they are.
+
+        One pseudo-count for all right labels and one for each wrong one, both learned: their sum is
+        the strength with which every row is drawn to the matrix of one error rate.
+        """
+        n_classes, n_observed = self.prior.concentration.shape
+        rows, columns = np.arange(n_classes)[:, None], np.arange(n_observed)
+        turn = (rows + columns) % n_observed  # a row's right label stands first
+        prior, found = (Dirichlet(d.concentration[rows, turn]) for d in (self.prior, q))
+        shared = learned(prior, found, rule, axis=0, tied="others").concentration[0]
+        concentration = jnp.where(rows == columns, shared[0], shared[1])
+        return replace(self, prior=replace(self.prior, concentration=concentration))
 
     def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
         return replace(q, concentration=q.concentration[order])

@@ -1,6 +1,7 @@
 """The scikit-learn face."""
 
 from nbmodels.estimators.annotators import DawidSkene
+from nbmodels.estimators.any_classifier import NoisyLabelClassifier
 from nbmodels.estimators.class_conditional import (
     ClassConditionalNB,
     PositiveUnlabelledNB,
@@ -8,6 +9,7 @@ from nbmodels.estimators.class_conditional import (
 )
 from nbmodels.estimators.collaborative import CollaborativeClassifier
 from nbmodels.estimators.joint import JointNB
+from nbmodels.estimators.logistic_regression import NoisyLogisticRegression
 from nbmodels.estimators.naive_bayes import (
     NoisyBernoulliNB,
     NoisyCategoricalNB,
@@ -26,6 +28,8 @@ __all__ = [
     "NoisyBernoulliNB",
     "NoisyCategoricalNB",
     "NoisyGaussianNB",
+    "NoisyLabelClassifier",
+    "NoisyLogisticRegression",
     "NoisyMixedNB",
     "NoisyMultinomialNB",
     "PartialLabelNB",

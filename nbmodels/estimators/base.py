@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from nbmodels import model as models
 from nbmodels import spectral
+from nbmodels.choosing import Settings
 from nbmodels.component import Component
-from nbmodels.cut import Candidate, Settings, fit_cut, posterior_of_new, without
+from nbmodels.cut import fit_cut, posterior_of_new, without
 from nbmodels.data import (
     Classes,
     check_marker,
@@ -29,12 +30,21 @@ from nbmodels.encoders import Block, Encoder, check_columns, check_missing
 from nbmodels.errors import DataError
 from nbmodels.estimators.labels import LabelledClassifier, LabelSource
 from nbmodels.estimators.latent import LatentClassifier
-from nbmodels.estimators.settings import Variants, by_size, fixed, grids, is_auto, table
+from nbmodels.estimators.predicted import PredictedClasses
+from nbmodels.estimators.settings import (
+    Variants,
+    by_size,
+    choice_table,
+    fixed,
+    grids,
+    is_auto,
+    table,
+)
 from nbmodels.estimators.sources import Part
 from nbmodels.families import Rule
 from nbmodels.fit import Fit
 from nbmodels.held_out import compare
-from nbmodels.model import PRIOR, Data, Model
+from nbmodels.model import PRIOR, Data
 
 
 @dataclass(frozen=True)
@@ -58,7 +68,7 @@ def class_posterior(model: Any, params: Any, data: Data, rule: Rule) -> Any:
     return models.posterior(model, models.natural(model, params, rule), data)
 
 
-class TableClassifier(LatentClassifier):
+class TableClassifier(PredictedClasses, LatentClassifier):
     """Base of the estimators of a table; subclasses say how X becomes blocks of columns."""
 
     parameters_doc = """
@@ -250,15 +260,6 @@ class TableClassifier(LatentClassifier):
             resp = np.asarray(out, float)[:n_rows]
         return resp / resp.sum(1, keepdims=True)
 
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """``(N, K)`` log P(true class | features)."""
-        return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """``(N,)`` likeliest true class given the features."""
-        best = np.argmax(self.predict_proba(X), axis=1)
-        return self.classes_[best]
-
     # Read-outs ----------------------------------------------------------------------------------
 
     def _features(self) -> dict[str, list[str]]:
@@ -286,8 +287,6 @@ class NoisyClassifier(LabelledClassifier, TableClassifier):
         far they are to be believed together with the noise; a number of rounds in which a cut lets
         the features be refitted; or ``"auto"`` for as many as held-out labels reward. A cut holds
         where the model of the features does not.
-    noise: ``"full"``, ``"symmetric"`` (one error rate), a known ``(K, K)`` matrix ``[observed,
-        true]`` whose columns sum to one, or ``"auto"`` to choose by held-out labels.
     size_power: 0 to believe an item's features as they are; above, evidence is divided by this
         power of the item's size (words of a document, against the mean), since long items repeat
         themselves; or ``"auto"``. Only counts and binary features have a size.
@@ -304,7 +303,6 @@ class NoisyClassifier(LabelledClassifier, TableClassifier):
     grids: ClassVar[Mapping[str, Sequence[Any]]] = {
         "weight": (1.0, 0.3, 0.1, 0.03),
         "size_power": (0.0, 0.5, 1.0),
-        "noise": ("full", "symmetric"),
     }
 
     def __init__(
@@ -358,17 +356,16 @@ class NoisyClassifier(LabelledClassifier, TableClassifier):
                 cut = fit_cut(
                     variants,
                     names,
+                    begin=begin,
                     grid=grid,
                     rounds=words.get(self.feedback, self.feedback),
+                    pooled=lambda s: ("labels",) if fixed(self, s)._pools_noise else (),
                     tried=bar.update,
                     report=report,
                     **how,
                 )
             settings, self._rounds, self._found = {**begin, **cut.settings}, cut.rounds, cut.fit
-            if cut.compared is not None:
-                tried = [{**t.settings, "rounds": t.rounds} for t in cut.trials]
-                chosen = {**cut.settings, "rounds": cut.rounds}
-                self.choice_ = table(tried, cut.compared, chosen)
+            self.choice_ = choice_table(cut)
         self.chosen_ = dict(settings) | ({} if self._rounds is None else {"rounds": self._rounds})
         return settings
 
@@ -396,12 +393,6 @@ class NoisyClassifier(LabelledClassifier, TableClassifier):
         self.choice_ = pd.concat(tables, ignore_index=True) if tables else None
         return settings
 
-    def _label_components(self, labels: Mapping[str, LabelSource], k: int) -> dict[str, Component]:
-        return {
-            name: self._channel(k) if name == "labels" else source.component()
-            for name, source in labels.items()
-        }
-
     def _powers(
         self, emissions: Mapping[str, Component], data: Data, means: Mapping[str, float]
     ) -> dict[str, Any]:
@@ -414,14 +405,12 @@ class NoisyClassifier(LabelledClassifier, TableClassifier):
     def _how(self, model: Any, names: Any = None) -> dict[str, Any]:
         how = super()._how(model, names)
         if self._is_cut:
-            how["run"] = self._run_cut
+            how["run"] = lambda *_, **__: self._found
         return how
 
-    def _run_cut(self, model: Model, data: Data, **options: Any) -> Fit:
-        if self._found is not None:
-            return self._found
-        own = Candidate(model, data)
-        return fit_cut(lambda _: own, self._emissions, rounds=self._rounds, **options).fit
+    def _pooled(self) -> tuple[str, ...]:
+        # in a cut the features are scored once, and priors are learned under the scores
+        return () if self._is_cut else super()._pooled()
 
     @property
     def class_prior_(self) -> np.ndarray:

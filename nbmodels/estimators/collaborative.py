@@ -304,6 +304,8 @@ class CollaborativeClassifier(LabelledClassifier):
             if isinstance(value, str) and value not in words:
                 known = " or ".join(map(repr, words))
                 raise DataError(f"{name}: expected numbers or {known}, got {value!r}")
+        if self._pools_noise:
+            raise DataError("noise: beside a graph the noise is cross-fitted, never 'pooled'")
         if not isinstance(self.weight, str):
             check_nonnegative("weight", self.weight)
         if not (

@@ -159,7 +159,7 @@ class JointNB(LabelledClassifier):
                 raise DataError(f"{name}: method='ml' has no prior to learn; take 'map' or 'vb'")
 
     def _pooled(self) -> tuple[str, ...]:
-        return self._learned_priors
+        return (*super()._pooled(), *self._learned_priors)
 
     def _chosen(
         self, learned: Mapping[str, Part], model: Mapping[str, Component], data: Data

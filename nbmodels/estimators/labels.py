@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -101,8 +101,9 @@ class LabelledClassifier(LatentClassifier):
     """Base of the estimators with one noisy label an item."""
 
     parameters_doc = """
-    noise: ``"full"``, ``"symmetric"`` (one error rate), or a known ``(K, K)`` matrix
-        ``[observed, true]`` whose columns sum to one.
+    noise: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"`` (full, drawn to one error rate
+        as far as the classes are found to be alike), a known ``(K, K)`` matrix ``[observed, true]``
+        whose columns sum to one, or ``"auto"``, where held-out labels can choose the form.
     noise_alpha: pseudo-labels that are wrong, for each true class, shared out evenly.
     noise_diagonal: pseudo-labels that are right, for each true class.
     missing_label: value of y that means "no label"; None where every row has one.
@@ -112,6 +113,8 @@ class LabelledClassifier(LatentClassifier):
     noise_matrix_: ``(K, K)`` ``[observed, true]``, P(observed | true); columns sum to one.
     inverse_noise_matrix_: ``(K, K)`` ``[true, observed]``, P(true | observed).
     """
+
+    grids: ClassVar[Mapping[str, Sequence[Any]]] = {"noise": ("full", "symmetric")}
 
     def __init__(
         self,
@@ -133,6 +136,18 @@ class LabelledClassifier(LatentClassifier):
         for name in ("noise_alpha", "noise_diagonal"):
             check_nonnegative(name, getattr(self, name))
         check_marker("missing_label", self.missing_label)
+        if self._pools_noise and self._rule == "ml":
+            raise DataError(
+                "noise: method='ml' has no prior to learn; 'pooled' takes 'map' or 'vb'"
+            )
+
+    @property
+    def _pools_noise(self) -> bool:
+        """Whether the prior of the noise is learned."""
+        return isinstance(self.noise, str) and self.noise == "pooled"
+
+    def _pooled(self) -> tuple[str, ...]:
+        return (*super()._pooled(), *(("labels",) if self._pools_noise else ()))
 
     def _labels(
         self,
@@ -220,15 +235,24 @@ class LabelledClassifier(LatentClassifier):
                 raise DataError(f"y: row {infinite[0]} is infinity (inf); labels must be finite")
         return missing
 
+    def _label_components(self, labels: Mapping[str, LabelSource], k: int) -> dict[str, Component]:
+        """The channels; that of the labels in the form that the estimator has now."""
+        return {
+            name: self._channel(k) if name == "labels" else source.component()
+            for name, source in labels.items()
+        }
+
     def _channel(self, k: int) -> Component:
         if isinstance(self.noise, str):
-            if self.noise == "full":
+            if self.noise in ("full", "pooled"):
                 return Transition.of(k, alpha=self.noise_alpha, diagonal=self.noise_diagonal)
             if self.noise == "symmetric":
                 return SymmetricTransition.of(
                     k, alpha=self.noise_alpha, diagonal=self.noise_diagonal
                 )
-            raise DataError(f"noise: expected 'full', 'symmetric' or a matrix, got {self.noise!r}")
+            raise DataError(
+                f"noise: expected 'full', 'symmetric', 'pooled' or a matrix, got {self.noise!r}"
+            )
         rho = as_floats("noise", self.noise)
         if rho.shape != (k, k) or not (rho >= 0).all() or not np.abs(rho.sum(0) - 1).max() <= 1e-6:
             raise DataError(

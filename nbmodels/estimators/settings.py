@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 from jax import Array
 
+from nbmodels.choosing import Chosen, Settings
 from nbmodels.component import Component
-from nbmodels.cut import Candidate, Settings
+from nbmodels.cut import Candidate
 from nbmodels.data import Classes
 from nbmodels.encoders import Block
 from nbmodels.held_out import Comparison
@@ -168,3 +169,10 @@ def table(settings: Sequence[Settings], found: Comparison, chosen: Settings) -> 
         identified=found.identified,
         chosen=[one == chosen for one in settings],
     )
+
+
+def choice_table(found: Chosen) -> pd.DataFrame | None:
+    """:func:`table` of what was chosen with the rounds; None where there was nothing to choose."""
+    if found.compared is None:
+        return None
+    return table(found.tried, found.compared, {**found.settings, "rounds": found.rounds})

@@ -1,0 +1,286 @@
+"""What is open about a fit to another model's scores, chosen by labels that were held out.
+
+Scores say what a model of the features makes of each item, without the item's own label. How far
+they are to be believed (:class:`nbmodels.priors.Calibration`) and the noise are fitted together.
+The label of an item is likely under the right scores, the right form of the noise, the right
+smoothing: so labels held out of that fit choose among settings, without a true label. They also say
+for how many rounds the scores should be learned anew, from the responsibilities found.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from inference import Status
+from nbmodels import cross_fit
+from nbmodels import model as models
+from nbmodels.empirical import fit_pooled
+from nbmodels.errors import DataError, NbmodelsWarning, NotConvergedWarning
+from nbmodels.families import Rule
+from nbmodels.fit import Fit, complain, fit_many
+from nbmodels.held_out import Comparison, judge
+from nbmodels.identify import vanished
+from nbmodels.model import PRIOR, Data, Model
+from nbmodels.priors import Calibration, FixedProportions
+
+Settings = Mapping[str, Any]
+
+#: Model and data of given settings, and of responsibilities that scores are learned from.
+Tell = Callable[[Settings, Array], tuple[Model, Data]]
+
+#: Largest number of rounds that are tried where their number is chosen.
+_MOST_ROUNDS = 10
+
+#: Standard errors by which held-out labels must be likelier under another candidate.
+_SURE = 1.0
+
+#: Nats by which a fit from the second start must be better.
+_CLEAR = 1.0
+
+#: Standard deviation of a bias that may not move: the class shares are known.
+_HELD = 1e-3
+
+
+class Trial(NamedTuple):
+    """A candidate's word on held-out labels.
+
+    Attributes:
+        settings: value by setting.
+        rounds: how often the scores had been learned anew.
+        scores: ``(N,)`` log-probability of each item's labels, by a fit that did not see them.
+        identified: whether every class kept its name and its items.
+        fit: of all labels.
+    """
+
+    settings: Settings
+    rounds: int
+    scores: np.ndarray
+    identified: bool
+    fit: Fit
+
+
+class Chosen(NamedTuple):
+    """Result of :func:`choose`.
+
+    Attributes:
+        fit: fit of the chosen candidate, with the data that it is of.
+        settings: those chosen.
+        rounds: how often the scores were learned anew.
+        guess: ``(N, K)`` responsibilities that the scores were learned from.
+        tried: settings of the candidates, with their rounds.
+        compared: the candidates with the first one; None where there was nothing to choose.
+    """
+
+    fit: Fit
+    settings: Settings
+    rounds: int
+    guess: Array
+    tried: tuple[Settings, ...]
+    compared: Comparison | None
+
+
+def labels_guess(model: Model, data: Data) -> Array:
+    """``(N, K)`` what the labels say of the classes, rows of zeros where there is none.
+
+    Raises:
+        DataError: there is no label.
+    """
+    guess = models.anchor(model, data)
+    if guess is None or not np.asarray(guess).any():
+        raise DataError("y: there is no label to learn the features from")
+    return guess
+
+
+def draw_folds(guess: Array, n_folds: int, key: Array) -> np.ndarray:
+    """``(N,)`` fold of each item, labels spread evenly; ``guess`` as from :func:`labels_guess`."""
+    table = np.asarray(guess)
+    codes = np.where(table.any(1), table.argmax(1), -1)
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    return cross_fit.folds_of(codes, n_folds, rng)
+
+
+def told(model: Model, data: Data, scores: Any, n_classes: int) -> tuple[Model, Data]:
+    """The labels' components, with calibrated scores in the place of the class prior.
+
+    Args:
+        model: the class prior and components of labels.
+        data: encoded data of them.
+        scores: ``(N, K)``.
+        n_classes: K.
+    """
+    prior: Any = model[PRIOR]
+    if isinstance(prior, FixedProportions):
+        calibration = Calibration.of(n_classes, bias=jnp.log(prior.prior), bias_sd=_HELD)
+    else:
+        calibration = Calibration.of(n_classes)
+    parts = {**data.parts, PRIOR: Calibration.pack(scores)}
+    return {**model, PRIOR: calibration}, Data(parts, data.weights)
+
+
+def choose(
+    tell: Tell,
+    guess: Array,
+    fold: np.ndarray,
+    *,
+    grid: Mapping[str, Sequence[Any]] = MappingProxyType({}),
+    rounds: int | None = 0,
+    pooled: Callable[[Settings], Sequence[str]] = lambda settings: (),
+    second_start: bool = False,
+    key: Array,
+    rule: Rule = "map",
+    names: Any = None,
+    tried: Callable[[], Any] = lambda: None,
+    **options: Any,
+) -> Chosen:
+    """Fit the labels' channels and the calibration, with whatever is open chosen.
+
+    Settings are chosen one after the other, in the grid's order, the others as they are then; the
+    rounds come last. After Ctrl-C, the best of what was tried until then is taken.
+
+    Args:
+        tell: labels with calibrated scores, from :func:`told`.
+        guess: ``(N, K)`` responsibilities that the scores are learned from first.
+        fold: ``(N,)`` fold of each item, the same that kept an item's label from its scores.
+        grid: values of each setting that is to be chosen, the cautious one first.
+        rounds: how often scores are learned anew, from the responsibilities found. None: as long as
+            held-out labels reward it.
+        pooled: names of the components whose prior is learned, under given settings.
+        second_start: begin also where the scores' likeliest classes are the true ones. Scores that
+            were learned from noisy labels hold the noise, too: begun at the labels, a fit may find
+            none besides. It is taken where it is better by a nat or more.
+        key: JAX random key.
+        rule: see :func:`nbmodels.fit.fit`.
+        names: ``(K,)`` names of the classes, for warnings.
+        tried: called after each candidate.
+        options: of :func:`nbmodels.fit.fit_many`.
+
+    Warns:
+        as :func:`nbmodels.fit.fit`.
+    """
+    given = np.asarray(guess)
+    choosing = rounds is None or any(len(values) > 1 for values in grid.values())
+    solve = partial(
+        _solved, rule=rule, second_start=second_start, options={**options, "key": key, "rule": rule}
+    )
+    trials: list[Trial] = []
+
+    def tries(settings: Settings, done: int, guess: Array) -> Trial:
+        model, data = tell(settings, guess)
+        masks = [fold != k for k in range(int(fold.max()) + 1)] if choosing else []
+        fits = solve(model, data, masks, pooled(settings))
+        one = _trial(settings, done, data, fold, given, fits)
+        if trials and one.fit.status == Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        trials.append(one)
+        tried()
+        return one
+
+    best = tries({name: values[0] for name, values in grid.items()}, 0, guess)
+    weights = np.asarray(best.fit.data.weights) * given.any(1)  # type: ignore[union-attr]
+    most = _MOST_ROUNDS if rounds is None else rounds
+    try:
+        for name, values in grid.items():
+            found = [tries({**best.settings, name: value}, 0, guess) for value in values[1:]]
+            best = _preferred([best, *found], weights)
+        while best.rounds < most and best.fit.status != Status.INTERRUPTED:
+            resp = jnp.asarray(best.fit.resp)
+            after = tries(best.settings, best.rounds + 1, resp)
+            if rounds is None and _preferred([best, after], weights) is best:
+                break
+            best, guess = after, resp
+    except KeyboardInterrupt:
+        warnings.warn(
+            "interrupted while settings were compared; the best of those until then is taken",
+            NotConvergedWarning,
+            stacklevel=2,
+        )
+    complain(best.fit.confused, names, best.fit.status)
+    return Chosen(
+        best.fit,
+        best.settings,
+        best.rounds,
+        guess,
+        tuple({**t.settings, "rounds": t.rounds} for t in trials),
+        _judged(trials, weights) if choosing else None,
+    )
+
+
+def _solved(
+    model: Model,
+    data: Data,
+    masks: Sequence[np.ndarray],
+    pooled: Sequence[str],
+    *,
+    rule: Rule,
+    second_start: bool,
+    options: Mapping[str, Any],
+) -> list[Fit]:
+    """A fit of all labels, and one of those in each mask, where possible in one program."""
+    first: list[Fit] = []
+    if pooled:
+        # names of classes are warned of once, at the end
+        with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
+            first = [fit_pooled(model, data, pooled, **options)]
+        model = first[0].model
+    parts = [replace(data, weights=data.weights * mask) for mask in masks]
+    told_ = parts if pooled else [data, *parts]
+    if not told_:
+        return [replace(first[0], data=data)]
+    fits = fit_many([model] * len(told_), told_, **options)
+    if second_start:
+        starts = [_predicted(model, one, rule) for one in told_]
+        again = fit_many([model] * len(told_), told_, starts=starts, **options)
+        fits = [
+            b if b.objective > a.objective + _CLEAR else a for a, b in zip(fits, again, strict=True)
+        ]
+    whole, *others = [*first, *fits]
+    return [replace(whole, data=data), *others]
+
+
+@partial(jax.jit, static_argnames="rule")
+def _predicted(model: Model, data: Data, rule: Rule) -> Any:
+    """Parameters by the scores' likeliest classes."""
+    scores = data.parts[PRIOR]
+    hard = jax.nn.one_hot(jnp.argmax(scores, 1), scores.shape[1], dtype=scores.dtype)
+    return models.start(model, hard, data, rule)
+
+
+def _trial(
+    settings: Settings,
+    rounds: int,
+    data: Data,
+    fold: np.ndarray,
+    given: np.ndarray,
+    fits: Sequence[Fit],
+) -> Trial:
+    whole, *parts = fits
+    scores, kept = np.zeros(len(fold)), np.array(given, float)
+    for k, fitted in enumerate(parts):
+        held = fold == k
+        scores[held], kept[held] = fitted.log_likelihood[held], fitted.resp[held]
+    weights = np.asarray(data.weights) * given.any(1)
+    named = not any(fitted.confused for fitted in fits)
+    named = named and not len(vanished(weights @ given, weights @ kept))
+    return Trial(settings, rounds, scores, named, whole)
+
+
+def _judged(trials: Sequence[Trial], weights: np.ndarray) -> Comparison:
+    return judge([t.scores for t in trials], [t.identified for t in trials], weights, _SURE)
+
+
+def _preferred(trials: Sequence[Trial], weights: np.ndarray) -> Trial:
+    """The first trial, unless its classes are not identified or another is surely better."""
+    named = [t for t in trials if t.identified]
+    if named and not trials[0].identified:
+        return max(named, key=lambda t: t.scores @ weights)
+    return trials[_judged(trials, weights).best]

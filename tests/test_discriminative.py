@@ -1,0 +1,257 @@
+"""Classifiers of the features, cross-fitted, with the noise on top."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import KFold
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from nbmodels import NoisyLabelClassifier, NoisyLogisticRegression
+from nbmodels.errors import DataError
+
+N, K, D = 600, 3, 8
+
+
+def world(seed=0, n=N, rate=0.3):
+    """Normal features about three centres, and labels moved to the next class now and then."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, K, n)
+    x = rng.normal(0, 1, (n, D)) + 1.6 * rng.normal(0, 1, (K, D))[y]
+    noisy = np.where(rng.random(n) < rate, (y + 1) % K, y)
+    return x, y, noisy
+
+
+@pytest.fixture(scope="module")
+def items():
+    return world()
+
+
+def fitted(x, y, base=None, **more):
+    how = {name: more.pop(name) for name in ("trusted", "votes", "sample_weight") if name in more}
+    return NoisyLabelClassifier(base, random_state=0, progress=False, **more).fit(x, y, **how)
+
+
+@pytest.fixture(scope="module")
+def plain(items):
+    x, _, noisy = items
+    return fitted(x, noisy)
+
+
+def quality(e, y, noisy):
+    """Share of suggestions that are right, AUC for finding wrong labels, error of the noise."""
+    resp = e.label_posterior_
+    rho = np.zeros((K, K))
+    np.add.at(rho, (noisy, y), 1)
+    auc = roc_auc_score(noisy != y, 1 - resp[np.arange(len(y)), noisy])
+    return np.mean(resp.argmax(1) == y), auc, np.abs(e.noise_matrix_ - rho / rho.sum(0)).max()
+
+
+@pytest.mark.parametrize("base", [None, DecisionTreeClassifier(max_depth=4, random_state=0)])
+def test_labels_are_corrected_and_the_noise_is_found(items, base):
+    """The tree's probabilities hold the noise themselves: begun at the labels, none is found."""
+    x, y, noisy = items
+    right, auc, gap = quality(fitted(x, noisy, base), y, noisy)
+    assert right > np.mean(noisy == y) + 0.12
+    assert auc > 0.9
+    assert gap < 0.12
+
+
+def test_a_classifier_that_learns_by_heart_does_not(items):
+    """A full tree says of its training rows what it was told: out of fold it cannot."""
+    x, y, noisy = items
+    tree = DecisionTreeClassifier(random_state=0)
+    inside = tree.fit(x, noisy).predict_proba(x)[np.arange(N), noisy]
+    assert roc_auc_score(noisy != y, 1 - inside) == 0.5
+    assert quality(fitted(x, noisy, tree), y, noisy)[1] > 0.75
+
+
+def test_new_items_are_told_better_than_by_the_labels_as_they_are():
+    x, y, noisy = world(1, 1200, 0.4)
+    train, new = np.arange(600), np.arange(600, 1200)
+    e = fitted(x[train], noisy[train])
+    as_they_are = LogisticRegression(max_iter=1000).fit(x[train], noisy[train])
+    assert e.score(x[new], y[new]) > as_they_are.score(x[new], y[new]) + 0.02
+    np.testing.assert_allclose(e.predict_proba(x[new]).sum(1), 1)
+    # the classifier's own word, calibrated
+    raw = np.log(e.estimator_.predict_proba(x[new])) * e.fit_.point["prior"][0]
+    raw = np.exp(raw + e.fit_.point["prior"][1:])
+    close = e.predict_proba(x[new]) - raw / raw.sum(1, keepdims=True)
+    assert np.abs(close).max() < 1e-3
+
+
+def test_an_item_s_own_label_does_not_reach_its_evidence(items):
+    x, _, noisy = items
+    turned = noisy.copy()
+    turned[5] = (turned[5] + 1) % K
+    folds = list(KFold(4, shuffle=True, random_state=0).split(x))
+    one, two = (fitted(x, labels, cv=folds, rounds=0) for labels in (noisy, turned))
+    (mine,) = (test for _, test in folds if 5 in test)
+    others = np.setdiff1d(np.arange(N), mine)
+    scores = [np.asarray(e._data.parts["prior"]) for e in (one, two)]
+    np.testing.assert_array_equal(scores[0][mine], scores[1][mine])
+    assert np.abs(scores[0] - scores[1])[others].max() > 1e-3
+
+
+def test_rows_without_a_label_are_told_and_teach_nothing(items):
+    x, y, noisy = items
+    some = np.where(np.arange(N) % 4 == 0, -1, noisy)
+    e = fitted(x, some, missing_label=-1, rounds=0)
+    hidden = some == -1
+    assert np.mean(e.label_posterior_[hidden].argmax(1) == y[hidden]) > 0.85
+    assert e.corrected_labels()["p_wrong"].isna().to_numpy().tolist() == hidden.tolist()
+    other = x.copy()
+    other[hidden] += 100.0  # what they are changes nothing for the classifier
+    moved = fitted(other, some, missing_label=-1, rounds=0)
+    np.testing.assert_array_equal(e.estimator_.coef_, moved.estimator_.coef_)
+
+
+def test_trusted_labels_and_votes(items):
+    x, y, noisy = items
+    e = fitted(x, noisy, trusted=dict(enumerate(y[:60].tolist())))
+    np.testing.assert_array_equal(e.label_posterior_[:60].argmax(1), y[:60])
+    rng = np.random.default_rng(0)
+    task = np.arange(N).repeat(2)
+    said = np.where(rng.random(2 * N) < 0.3, rng.integers(0, K, 2 * N), y[task])
+    votes = pd.DataFrame({"task": task, "worker": np.tile([0, 1], N), "label": said})
+    crowd = fitted(x, None, votes=votes)
+    assert np.mean(crowd.label_posterior_.argmax(1) == y) > 0.9
+
+
+def test_items_of_any_kind():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    texts = [" ".join(rng.choice([f"{'ab'[k]}{j}" for j in range(4)] + ["c", "d"], 6)) for k in y]
+    noisy = np.where(rng.random(200) < 0.2, 1 - y, y)
+    names = np.array(["ham", "spam"])
+    base = make_pipeline(CountVectorizer(token_pattern=r"\w+"), LogisticRegression())
+    e = fitted(texts, names[noisy], base)
+    assert e.score(texts, names[y]) > 0.97
+    words = CountVectorizer(token_pattern=r"\w+").fit_transform(texts)
+    matrix = fitted(words, names[noisy], LogisticRegression())
+    assert sparse.issparse(words)
+    np.testing.assert_allclose(matrix.predict_proba(words), e.predict_proba(texts), atol=1e-6)
+    frame = pd.DataFrame(words.toarray(), index=[f"item {i}" for i in range(200)])
+    frame.columns = frame.columns.map(str)
+    table = fitted(frame, names[noisy], make_pipeline(StandardScaler(), LogisticRegression()))
+    assert table.corrected_labels()["row"].tolist() == frame.index.tolist()
+    assert list(table.feature_names_in_) == list(frame.columns)
+
+
+def test_a_classifier_without_weights_learns_the_likeliest_classes(items):
+    x, y, noisy = items
+    base = KNeighborsClassifier(15)
+    e = fitted(x, noisy, base)
+    assert np.mean(e.label_posterior_.argmax(1) == y) > np.mean(noisy == y) + 0.1
+    weights = np.where(np.arange(N) < 100, 0, 1)
+    assert fitted(x, noisy, base, sample_weight=weights).estimator_.n_samples_fit_ == N - 100
+    with pytest.raises(DataError, match="sample_weight: KNeighborsClassifier"):
+        fitted(x, noisy, base, sample_weight=weights + 0.5)
+
+
+def test_a_class_that_a_fold_never_saw(items):
+    x, _, noisy = items
+    labels = noisy.astype(object)
+    labels[0] = "rare"
+    e = fitted(x, labels.astype(str), DecisionTreeClassifier(max_depth=3, random_state=0))
+    assert np.isfinite(e.label_posterior_).all()
+    assert list(e.classes_) == ["0", "1", "2", "rare"]
+
+
+def test_draws_are_of_the_noise(plain):
+    draws = plain.posterior(draws=300, warmup=100, chains=2, random_state=0)["posterior"]
+    mean = draws["noise_matrix"].mean(("chain", "draw")).to_numpy()
+    np.testing.assert_allclose(mean, plain.noise_matrix_, atol=0.05)
+    np.testing.assert_allclose(plain.class_prior_.sum(), 1)
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"rounds": -1}, "rounds"),
+        ({"cv": 1}, "cv"),
+        ({"cv": [([0, 1], [2, 3])]}, "cv: row 0"),
+        ({"base": LinearSVC()}, "base_estimator"),
+        ({"noise": "some"}, "noise"),
+        ({"sample_weight": [-1.0] * N}, "sample_weight: row 0"),
+    ],
+)
+def test_bad_input_is_named(items, how, words):
+    x, _, noisy = items
+    with pytest.raises(DataError, match=words):
+        fitted(x, noisy, **how)
+
+
+# Logistic regression with its own EM -------------------------------------------------------------
+
+
+def regression(x, y, **more):
+    return NoisyLogisticRegression(random_state=0, progress=False, **more).fit(x, y)
+
+
+@pytest.fixture(scope="module")
+def regressed(items):
+    x, _, noisy = items
+    return regression(x, noisy, C=0.5)
+
+
+def test_the_regression_finds_the_noise(items, regressed):
+    _x, y, noisy = items
+    right, auc, gap = quality(regressed, y, noisy)
+    assert right > np.mean(noisy == y) + 0.2
+    assert auc > 0.98
+    assert gap < 0.08
+    assert regressed.converged_
+
+
+def test_coefficients_are_those_of_the_probabilities(items, regressed):
+    x, *_ = items
+    logits = x @ regressed.coef_.T + regressed.intercept_
+    proba = np.exp(logits - logits.max(1, keepdims=True))
+    proba /= proba.sum(1, keepdims=True)
+    np.testing.assert_allclose(regressed.predict_proba(x), proba, atol=1e-5)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_penalty_is_scikit_learn_s(items, k):
+    x, _, noisy = items
+    rows = noisy < k
+    e = regression(x[rows], noisy[rows], C=0.05, rounds=0)
+    plain = LogisticRegression(C=0.05, tol=1e-8).fit(x[rows], noisy[rows])
+    slope = e.fit_.point["prior"][0]
+    mine = e.coef_ / slope - (e.coef_.mean(0) / slope if k > 2 else 0)
+    np.testing.assert_allclose(mine, plain.coef_, atol=0.01)
+    assert np.abs(plain.coef_).max() > 0.3
+    assert e.coef_.shape == plain.coef_.shape
+    assert e.intercept_.shape == plain.intercept_.shape
+
+
+def test_sparse_features_are_dense_ones(items, regressed):
+    x, _, noisy = items
+    e = regression(sparse.csr_array(x), noisy, C=0.5)
+    np.testing.assert_allclose(e.label_posterior_, regressed.label_posterior_, atol=1e-3)
+    np.testing.assert_allclose(
+        e.predict_proba(sparse.csr_array(x)), regressed.predict_proba(x), atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("C", [0, -1.0, np.nan, "1"])
+def test_a_penalty_that_is_none(items, C):
+    x, _, noisy = items
+    with pytest.raises(DataError, match="C: expected"):
+        regression(x, noisy, C=C)
+
+
+def test_a_missing_cell_is_named(items):
+    x, _, noisy = items
+    x = x.copy()
+    x[3, 2] = np.nan
+    with pytest.raises(DataError, match=r"row 3, column '2'"):
+        regression(x, noisy)
