@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from nbmodels.families import Rule
+from nbmodels.residuals import Residuals
 
 
 class Evidence(NamedTuple):
@@ -147,6 +149,19 @@ class Component:
     def base_measure(self, data: Any) -> Array:
         """``(N,)`` or ``(1,)`` part of the log-density that depends on the data alone."""
         return jnp.zeros((1,))
+
+    def residuals(self, natural: Any, data: Any, rows: np.ndarray, most: int) -> Residuals | None:
+        """What an emission leaves over of some items, by which its assumptions are looked at.
+
+        On the host, with arrays of NumPy. None where there is nothing to look at.
+
+        Args:
+            natural: as in :meth:`evidence`.
+            data: as in :meth:`evidence`.
+            rows: items to look at.
+            most: largest number of columns to look at.
+        """
+        return None
 
     # Where to begin -----------------------------------------------------------------------------
 

@@ -345,7 +345,10 @@ class NoisyClassifier(LabelledClassifier, TableClassifier):
         Warns:
             IdentifiabilityWarning: the noise matrix is not diagonally dominant.
             NotConvergedWarning: the iteration did not converge.
+            VerdictWarning: the data speak against the model; see :meth:`verdict`.
         """
         items = X.index if isinstance(X, pd.DataFrame) else None
         more = {} if votes is None else {"votes": votes, "items": items}
-        return self._fit(X, sample_weight, lambda n_rows: self._labels(y, n_rows, trusted, **more))
+        self._fit(X, sample_weight, lambda n_rows: self._labels(y, n_rows, trusted, **more))
+        self.verdict().warn()
+        return self
