@@ -28,11 +28,11 @@ import numpy as np
 import pandas as pd
 from scipy.special import logsumexp
 
-from nbmodels.cross_fit import folds_of
 from nbmodels.errors import VerdictWarning
 from nbmodels.fit import Fit
 from nbmodels.identify import vanished
 from nbmodels.model import PRIOR, Data
+from nbmodels.plain_word import unseen_word
 from nbmodels.residuals import Residuals
 from nbmodels.score_tests import LEVEL, Largest, OfColumns, Scores, largest, of_columns, summed
 
@@ -55,14 +55,8 @@ OVERCONFIDENCE = 0.3
 #: ... and nats a row by which a random start is better than that from the labels.
 RESTARTS = 0.01
 
-#: Residuals that are held at once, and columns, rows and folds that are looked at.
-_CELLS, _COLUMNS, _MOST_ROWS, _LEAST_ROWS, _FOLDS = 4_000_000, 32, 20_000, 2_000, 3
-
-#: Columns up to which a linear classifier is quick.
-_NARROW = 300
-
-#: Labels below which a classifier learns nothing.
-_LABELS = 30
+#: Residuals that are held at once, and columns and rows that are looked at.
+_CELLS, _COLUMNS, _MOST_ROWS, _LEAST_ROWS = 4_000_000, 32, 20_000, 2_000
 
 #: Logarithm of the least probability that is told from zero.
 _LEAST = -60.0
@@ -275,46 +269,14 @@ def _of_labels(at: Looked) -> Iterator[Finding]:
     known = at.codes >= 0
     logs, weights, codes = at.unlabelled()[known], at.weights[known], at.codes[known]
     rates = np.exp(logs) @ at.transition
-    word = _other_word(at)
+    word = at.other_word
+    if word is None:
+        plain = [found.plain for found in at.features.values()]
+        word = unseen_word(plain, at.codes, len(at.transition))
     if word is not None:
         yield _agreement(word[known], codes, rates, weights)
     yield _overconfidence(at, logs, at.resp[known], weights)
     yield _calibration(codes, rates, weights)
-
-
-def _other_word(at: Looked) -> np.ndarray | None:
-    """``(n,)`` class that a plain classifier predicts, which has not seen the item's label."""
-    from sklearn.linear_model import RidgeClassifier
-    from sklearn.model_selection import PredefinedSplit, cross_val_predict
-    from sklearn.naive_bayes import MultinomialNB
-
-    if at.other_word is not None or not at.features:
-        return at.other_word
-    assert at.codes is not None
-    rows = np.flatnonzero(at.codes >= 0)
-    y = at.codes[rows]
-    if len(rows) < _LABELS or len(np.unique(y)) < 2:
-        return None
-    rng = np.random.default_rng(len(rows))
-    fold = folds_of(y, _FOLDS, rng)
-    if any(len(np.unique(y[fold != f])) < 2 for f in range(_FOLDS)):
-        return None
-    x, narrow = _side_by_side([found.plain for found in at.features.values()], rng)
-    classifier = RidgeClassifier() if narrow else MultinomialNB()
-    out = np.full(len(at.codes), -1)
-    out[rows] = cross_val_predict(classifier, x[rows], y, cv=PredefinedSplit(fold))
-    return out
-
-
-def _side_by_side(blocks: Sequence[Any], rng: Any) -> tuple[Any, bool]:
-    """All features for a linear classifier, or many that are not negative for naive Bayes."""
-    from scipy import sparse
-
-    wide = [b for b in blocks if b.shape[1] > _NARROW and b.min() >= 0]
-    if wide:
-        return sparse.hstack([sparse.csr_array(b) for b in wide]).tocsr(), False
-    some = [b[:, np.sort(rng.permutation(b.shape[1])[:_NARROW])] for b in blocks]
-    return np.hstack([b.toarray() if sparse.issparse(b) else np.asarray(b) for b in some]), True
 
 
 def _agreement(
