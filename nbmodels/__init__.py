@@ -29,6 +29,7 @@ _HOME = {
     "IdentifiabilityWarning": "nbmodels.errors",
     "NbmodelsWarning": "nbmodels.errors",
     "NotConvergedWarning": "nbmodels.errors",
+    "VerdictWarning": "nbmodels.errors",
     "em": "nbmodels.fit",
     "fit": "nbmodels.fit",
     "Fit": "nbmodels.fit",

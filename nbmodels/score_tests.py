@@ -131,7 +131,8 @@ class OfColumns:
         products: ``(K + 1, c, c)`` of pairs, zeros on and below the diagonal; or None.
         size: ``(K + 1, c)`` of the residuals' size, effects of which are relative; or None.
         sign: ``(K + 1, c)`` of their sign; or None.
-        labels: ``(K observed, c)`` of the product with what the label leaves over; or None.
+        labels: ``(K + 1, c)`` of the product with what each wrong label leaves over, and last the
+            right one; or None.
         repeated: ``()`` of pairs of equal words; or None.
     """
 
@@ -173,7 +174,7 @@ def of_columns(
             size.append(Scores(mass @ gap, square @ gap**2, count))
             sign.append(Scores(mass @ np.sign(z), square @ np.sign(z) ** 2, count))
         if codes is not None and transition is not None:
-            labels.append(_labels(z, codes, transition[k], mass, square))
+            labels.append(_labels(z, codes, transition[k], k, mass, square))
         if found.excess is not None:
             excess = found.excess(k)
             repeated.append(resp[:, k] * np.stack([excess.seen, excess.unit]))
@@ -217,14 +218,20 @@ def _labels(
     z: np.ndarray,
     codes: np.ndarray,
     rates: np.ndarray,
+    k: int,
     mass: np.ndarray,
     square: np.ndarray,
 ) -> Scores:
-    """Of (label is j, less its rate) times the residual: a label that depends on the features."""
-    known = codes >= 0
-    left = np.where(known[:, None], np.eye(len(rates))[np.maximum(codes, 0)] - rates, 0)
+    """Of (label is j, less its rate) times the residual: a label that depends on the features.
+
+    The first rows are those of wrong labels, the last one is that of the right one.
+    """
+    said = np.eye(len(rates))[np.maximum(codes, 0)] - rates
+    said = np.concatenate([said, said[:, [k]]], 1)
+    said[:, k] = 0
+    left = np.where((codes >= 0)[:, None], said, 0)
     total = left.T @ (mass[:, None] * z)
     second = (left**2).T @ (square[:, None] * z**2)
     # the scale of a correlation: standard deviations of the indicator and of the residual
-    unit = np.sqrt(np.maximum((left**2).T @ mass, 0)[:, None] * np.maximum(mass @ z**2, 0))
+    unit = np.sqrt(((left**2).T @ mass)[:, None] * (mass @ z**2))
     return Scores(total, second, unit)

@@ -63,6 +63,9 @@ _LEAST = -60.0
 
 _BINS = 5
 
+#: Digits of predicted probabilities.
+_DIGITS = 4
+
 #: Bad findings and remedies that are spelt out in one sentence.
 _SAID = 3
 
@@ -268,7 +271,8 @@ def _of_labels(at: Looked) -> Iterator[Finding]:
         return
     known = at.codes >= 0
     logs, weights, codes = at.unlabelled()[known], at.weights[known], at.codes[known]
-    rates = np.exp(logs) @ at.transition
+    # what was divided out again leaves a rounding error that tells the label: ties must stay ties
+    rates = np.round(np.exp(logs) @ at.transition, _DIGITS)
     word = at.other_word
     if word is None:
         plain = [found.plain for found in at.features.values()]
@@ -291,8 +295,11 @@ def _agreement(
         f"a plain classifier that has not seen them agrees with {seen:.0%} of the given labels, "
         f"where this fit expects {promised:.0%}"
     )
-    if bad and test.effect > 0:
+    follows = np.average(word == rates.argmax(1), weights=weights)
+    if bad and test.effect > 0 and follows < seen:
         words = f"the fit has left the labels and follows clusters of the features: {words}"
+    elif bad and test.effect > 0:
+        words = f"the features say more about the labels than the fit believes: {words}"
     elif bad:
         words = f"the fit takes the features to say more about the labels than they do: {words}"
     return Finding(
@@ -445,13 +452,14 @@ def _of_emission(
     if scores.labels is not None:
         test = largest(scores.labels)
         j, c = test.at
+        what = f"a wrong label {at.names[j]}" if j < len(at.names) else "a right label"
         yield _assumption(
             "noise depends on features",
             "does a feature say more about the label than the true class does?",
             test,
             DEPENDENT,
-            f"column {columns[c]} says more about the label {at.names[j]} than the true class does "
-            f"(correlation {test.effect:+.2f}): errors are not the same for all items of a class",
+            f"column {columns[c]} goes with {what} within classes (correlation {test.effect:+.2f}):"
+            " errors are not the same for all items of a class",
             (_CUT, "a class split in two"),
             "labels depend on features through the true class alone",
         )
