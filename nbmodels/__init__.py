@@ -30,6 +30,8 @@ _HOME = {
     "NbmodelsWarning": "nbmodels.errors",
     "NotConvergedWarning": "nbmodels.errors",
     "VerdictWarning": "nbmodels.errors",
+    "compare": "nbmodels.comparison",
+    "compare_posteriors": "nbmodels.comparison",
     "em": "nbmodels.fit",
     "fit": "nbmodels.fit",
     "Fit": "nbmodels.fit",
