@@ -69,20 +69,54 @@ def pointwise(
         marker = getattr(one, "missing_label", None)
         if marker is not None:
             known &= ~is_missing(labels, marker)
-    codes, names = pd.factorize(labels[known], sort=True)
+    codes = np.full(n_rows, -1)
+    codes[known], names = pd.factorize(labels[known], sort=True)
     rows = np.flatnonzero(known)
     if len(rows) < cv:
         raise DataError(f"y: {len(rows)} labels cannot be left out in {cv} folds")
-    fold = np.full(n_rows, -1)
-    fold[rows] = folds_of(codes, int(cv), np.random.default_rng(random_state))
-    place = dict(zip(rows.tolist(), codes.tolist(), strict=True))
-    out = pd.DataFrame(index=rows, columns=list(estimators), dtype=float)
+    out = {}
     for name, one in estimators.items():
-        for f in range(int(cv)):
-            held = np.flatnonzero(fold == f)
-            probs = _predicted(one, X, labels, np.flatnonzero(fold != f), held, np.asarray(names))
-            right = probs[np.arange(len(held)), [place[i] for i in held.tolist()]]
-            out.loc[held, name] = np.log(np.maximum(right, _LEAST))
+        probs = predicted_labels(one, X, labels, np.asarray(names), codes, int(cv), random_state)
+        out[name] = np.log(np.maximum(probs[rows, codes[rows]], _LEAST))
+    return pd.DataFrame(out, index=rows)
+
+
+def predicted_labels(
+    estimator: Any,
+    X: Any,
+    y: np.ndarray,
+    names: np.ndarray,
+    codes: np.ndarray,
+    cv: int,
+    random_state: int,
+) -> np.ndarray:
+    """``(N, K)`` P(given label | features) by clones that have not seen the row.
+
+    Args:
+        estimator: with a noise matrix, or any classifier.
+        X: ``(N, d)`` features.
+        y: ``(N,)`` given labels as the estimator takes them.
+        names: ``(K,)`` names of the classes.
+        codes: ``(N,)`` codes of the labels, negative where missing; such rows are zeros.
+        cv: number of folds.
+        random_state: seed of the folds.
+
+    Raises:
+        DataError: a wrong number of folds.
+    """
+    if not (isinstance(cv, int | np.integer) and cv >= 2):
+        raise DataError(f"cv: expected 2 or more folds, got {cv!r}")
+    rows = np.flatnonzero(codes >= 0)
+    fold = np.full(len(codes), -1)
+    fold[rows] = folds_of(codes[rows], int(cv), np.random.default_rng(random_state))
+    # rows without a label are of no use to what does not know of them
+    usable = np.full(len(codes), getattr(estimator, "missing_label", None) is not None)
+    usable[rows] = True
+    out = np.zeros((len(codes), len(names)))
+    for f in range(int(cv)):
+        held = np.flatnonzero(fold == f)
+        train = np.flatnonzero((fold != f) & usable)
+        out[held] = _predicted(estimator, X, y, train, held, names)
     return out
 
 
@@ -149,7 +183,9 @@ def compare_posteriors(posteriors: Mapping[str, Any], **options: Any) -> pd.Data
             raise DataError(
                 f"posteriors: {name!r} has no group log_likelihood, by which it could be compared"
             )
-    return arviz_stats.compare(dict(posteriors), **options)
+    # ArviZ calls pandas in a way that pandas has deprecated
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        return arviz_stats.compare(dict(posteriors), **options)
 
 
 def _named(estimators: Any) -> dict[str, Any]:

@@ -499,16 +499,20 @@ def _of_outcome(fit: Fit, data: Data, names: Any) -> Iterator[Finding]:
         codes = np.asarray(data.parts["labels"])[:n]
         known = (codes < k) & (weights > 0)
         if known.any():
-            yield _drift(fit.resp[known], codes[known], weights[known], names)
+            checked = "trusted" in data.parts
+            yield _drift(fit.resp[known], codes[known], weights[known], names, checked)
     if len(fit.restarts) > 1:
         yield _restarts(fit, float(weights.sum()))
 
 
-def _drift(resp: np.ndarray, codes: np.ndarray, weights: np.ndarray, names: Any) -> Finding:
+def _drift(
+    resp: np.ndarray, codes: np.ndarray, weights: np.ndarray, names: Any, checked: bool
+) -> Finding:
     given = np.bincount(codes, weights, resp.shape[1])
     gone = vanished(given, weights @ resp)
     wrong = 1 - np.average(resp[np.arange(len(codes)), codes], weights=weights)
-    bad = bool(wrong > 0.5 or len(gone))
+    # where labels were checked, most of the others may well be wrong
+    bad = bool((wrong > 0.5 and not checked) or len(gone))
     words = f"{wrong:.0%} of the given labels would be wrong"
     if len(gone):
         words += ", and of these classes hardly an item is left: " + ", ".join(
