@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.naive_bayes import GaussianNB
 
@@ -39,12 +40,12 @@ def test_ranked_by_hand():
 
 def test_a_label_is_predicted_through_the_noise(world):
     x, _, given = world
-    one = NoisyGaussianNB(random_state=0)
+    one = NoisyGaussianNB(covariance="full", random_state=0)
     scores = pointwise({"one": one}, x, given, cv=2)
     assert list(scores.index) == list(range(N))
     # by hand, on the folds that were drawn
     fold = folds_of(given, 2, np.random.default_rng(0))
-    e = NoisyGaussianNB(random_state=0).fit(x[fold == 0], given[fold == 0])
+    e = clone(one).fit(x[fold == 0], given[fold == 0])
     p = e.predict_proba(x[fold == 1]) @ e.noise_matrix_.T
     expected = np.log(p[np.arange(len(p)), given[fold == 1]])
     np.testing.assert_allclose(scores["one"][fold == 1], expected, rtol=1e-6)
