@@ -16,6 +16,7 @@ compute a sum of gathers again for every reader (measured on jaxlib 0.10: 30 tim
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from scipy import sparse
 
 _WIDTH = 16
 _FAN_IN = 4
@@ -61,6 +63,10 @@ class Dense:
 
     def to_dense(self) -> Array:
         return self.array
+
+    def to_host(self) -> np.ndarray:
+        """The matrix as NumPy's."""
+        return np.asarray(self.array)
 
 
 def _take(table: Array, index: Array) -> Array:
@@ -259,6 +265,44 @@ def _gather(matrix: Any, dtype: Any) -> Gather:
     return Gather(tuple(blocks), None if dtype is None else tuple(values), wide, put)
 
 
+def _owners(tree: Tree, rows: np.ndarray) -> np.ndarray:
+    """Row that each chunk of a tree belongs to, -1 for padding; ``rows`` of its results."""
+    sizes = [level.shape[1] for level in tree.levels]
+    owner = np.full(sum(sizes), -1)
+    owner[np.asarray(tree.place)[rows >= 0]] = rows[rows >= 0]
+    found = [np.full(tree.block.shape[1], -1), *np.split(owner, np.cumsum(sizes)[:-1])]
+    for i in range(len(sizes), 0, -1):
+        known = found[i] >= 0
+        found[i - 1][np.asarray(tree.levels[i - 1])[:, known]] = found[i][known]
+    return found[0]
+
+
+def _entries(gather: Gather, shape: tuple[int, int]) -> tuple[np.ndarray, ...]:
+    """Rows, columns and values of the entries that a layout holds."""
+    wide = gather.wide
+    sizes = [block.shape[1] for block in gather.blocks]
+    total = sum(sizes) + (0 if wide is None else wide.place.shape[0])
+    row_at = np.full(total + 1, -1)
+    row_at[np.arange(shape[0]) if gather.place is None else np.asarray(gather.place)] = np.arange(
+        shape[0]
+    )
+    ends = np.cumsum([0, *sizes])
+    owners = [row_at[a:b] for a, b in itertools.pairwise(ends)]
+    blocks = [np.asarray(block) for block in gather.blocks]
+    values = list(gather.values or [None] * len(blocks))
+    if wide is not None:
+        owners.append(_owners(wide, row_at[ends[-1] : total]))
+        blocks.append(np.asarray(wide.block))
+        values.append(wide.values)
+    found: list[list[np.ndarray]] = [[np.zeros(0, int)], [np.zeros(0, int)], [np.zeros(0)]]
+    for owner, block, value in zip(owners, blocks, values, strict=True):
+        real = (block < shape[1]) & (owner >= 0)
+        found[0].append(np.broadcast_to(owner, block.shape)[real])
+        found[1].append(block[real])
+        found[2].append(np.ones(int(real.sum())) if value is None else np.asarray(value)[real])
+    return tuple(np.concatenate(part) for part in found)
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Sparse:
@@ -278,6 +322,11 @@ class Sparse:
 
     def to_dense(self) -> Array:
         return self.backward(jnp.eye(self.shape[0])).T
+
+    def to_host(self) -> sparse.csr_array:
+        """The matrix as SciPy's, read back from the layout without a product."""
+        rows, columns, values = _entries(self.forward, self.shape)
+        return sparse.coo_array((values, (rows, columns)), self.shape).tocsr()
 
 
 Matrix = Dense | Sparse

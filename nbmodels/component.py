@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from nbmodels.families import Rule
+from nbmodels.residuals import Residuals
 
 
 class Evidence(NamedTuple):
@@ -152,6 +154,19 @@ class Component:
         """``(N,)`` how much each item's evidence sums, such as the words of a document.
 
         None where that is the same for all items.
+        """
+        return None
+
+    def residuals(self, natural: Any, data: Any, rows: np.ndarray, most: int) -> Residuals | None:
+        """What an emission leaves over of some items, by which its assumptions are looked at.
+
+        On the host, with arrays of NumPy. None where there is nothing to look at.
+
+        Args:
+            natural: as in :meth:`evidence`.
+            data: as in :meth:`evidence`.
+            rows: items to look at.
+            most: largest number of columns to look at.
         """
         return None
 

@@ -29,3 +29,7 @@ class ClippedWarning(NbmodelsWarning):
 
 class PosteriorWarning(NbmodelsWarning):
     """Something speaks against trusting the posterior draws; the message says what."""
+
+
+class VerdictWarning(NbmodelsWarning):
+    """The data speak against the fitted model; the message says where, and what to try."""

@@ -14,7 +14,7 @@ from nbmodels import (
     NoisyMixedNB,
     NoisyMultinomialNB,
 )
-from nbmodels.errors import DataError
+from nbmodels.errors import DataError, VerdictWarning
 
 N, K, D = 1200, 4, 40
 
@@ -53,7 +53,9 @@ def found(e, y, noisy):
 def test_it_holds_where_a_joint_fit_follows_clusters(seed):
     x, y, noisy = clusters(seed)
     given = np.mean(noisy == y)
-    joint = NoisyBernoulliNB.published(random_state=0, progress=False).fit(x, noisy)
+    joint = NoisyBernoulliNB.published(random_state=0, progress=False)
+    with pytest.warns(VerdictWarning, match="left the labels"):
+        joint.fit(x, noisy)
     right, auc, gap = found(cut(x, noisy), y, noisy)
     worse, joint_auc, joint_gap = found(joint, y, noisy)
     assert worse < given < right
@@ -93,7 +95,8 @@ def test_new_items_are_told_by_features_learned_from_all(world):
 def test_known_shares_of_the_classes_are_kept(world):
     x, _, noisy = world
     shares = np.array([0.7, 0.1, 0.1, 0.1])
-    e = cut(x, noisy, class_prior=shares)
+    with pytest.warns(VerdictWarning):  # they are not those of the data
+        e = cut(x, noisy, class_prior=shares)
     nothing = cut(x, noisy)
     bias = np.asarray(e.fit_.point["prior"][1:])
     np.testing.assert_allclose(np.exp(bias) / np.exp(bias).sum(), shares, atol=0.01)

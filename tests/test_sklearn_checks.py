@@ -30,7 +30,9 @@ ESTIMATORS = [
 ]
 
 
+# most of these data are of none of the models, and the verdict says so
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
 @parametrize_with_checks(ESTIMATORS)
 def test_checks(estimator, check):
     check(estimator)

@@ -7,12 +7,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from inference.products import matrix
 from nbmodels.component import Component, Evidence, product_evidence
 from nbmodels.emissions.cells import Cells, observed_cells, without
 from nbmodels.families import Dirichlet, beta
+from nbmodels.residuals import Residuals, of_indicators
 
 
 @jax.tree_util.register_dataclass
@@ -82,6 +84,13 @@ class Bernoulli(Component):
 
     def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
         return jax.random.bernoulli(key, values["probs"][y]).astype(jnp.int32)
+
+    def residuals(self, natural: Any, data: Cells, rows: np.ndarray, most: int) -> Residuals:
+        missing = None if data.missing is None else data.missing.to_host()[rows]
+        probs = np.exp(np.asarray(natural[1], float)).T
+        return of_indicators(
+            data.x.to_host()[rows], probs, missing, np.arange(probs.shape[1]), most
+        )
 
     def dims(self) -> dict[str, list[str]]:
         return {"probs": ["true_class", "feature"]}

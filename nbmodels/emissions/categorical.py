@@ -14,6 +14,7 @@ from scipy import sparse
 from inference.products import Matrix, matrix
 from nbmodels.component import Component, Evidence, product_evidence
 from nbmodels.families import Dirichlet
+from nbmodels.residuals import Residuals, of_indicators
 
 
 @jax.tree_util.register_dataclass
@@ -109,6 +110,12 @@ class Categorical(Component):
             jax.random.categorical(k, jnp.log(values[f"probs_{j}"])[y]) for j, k in enumerate(keys)
         ]
         return jnp.stack(columns, 1)
+
+    def residuals(self, natural: Any, data: Codes, rows: np.ndarray, most: int) -> Residuals:
+        probs = np.exp(np.asarray(natural, float)).T
+        of = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        missing = (np.asarray(data.codes)[rows] < 0)[:, of]
+        return of_indicators(data.onehot.to_host()[rows], probs, missing, of, most)
 
     def dims(self) -> dict[str, list[str]]:
         return {f"probs_{j}": ["true_class", f"category_{j}"] for j in range(len(self.sizes))}

@@ -14,6 +14,7 @@ from inference.products import Dense
 from nbmodels.component import Component, Evidence, centred
 from nbmodels.emissions.cells import Cells, observed_cells, without
 from nbmodels.families import NormalInverseGamma, Scalars
+from nbmodels.residuals import Residuals, of_reals, without_missing
 
 _LOG_2PI = float(np.log(2 * np.pi))
 
@@ -142,6 +143,16 @@ class DiagonalGaussian(Component):
     def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
         noise = jax.random.normal(key, (len(y), values["mu"].shape[1]))
         return values["mu"][y] + noise * jnp.sqrt(values["variance"])[y]
+
+    def residuals(self, natural: Scalars, data: Cells, rows: np.ndarray, most: int) -> Residuals:
+        x = without_missing(data.x, data.missing, rows)
+        variance = 1 / np.asarray(natural.precision, float)
+        return of_reals(x, np.asarray(natural.mean, float), variance, most, self._dof)
+
+    @property
+    def _dof(self) -> Any:
+        """None: of a normal distribution."""
+        return None
 
     def dims(self) -> dict[str, list[str]]:
         return {"mu": ["true_class", "feature"], "variance": ["true_class", "feature"]}

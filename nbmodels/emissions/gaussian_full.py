@@ -16,6 +16,7 @@ from nbmodels.component import Component, Evidence
 from nbmodels.emissions.cells import observed_cells, without
 from nbmodels.emissions.gaussian import Distances, normal_evidence
 from nbmodels.families import Matrices, NormalInverseWishart
+from nbmodels.residuals import Residuals, of_reals, without_missing
 
 _LOG_2PI = float(np.log(2 * np.pi))
 
@@ -245,6 +246,17 @@ class FullGaussian(Component):
         lower = jnp.linalg.cholesky(values["covariance"])[y if not self.prior.tied else 0 * y]
         noise = jax.random.normal(key, (len(y), values["mu"].shape[1]))
         return values["mu"][y] + jnp.einsum("nij,nj->ni", lower, noise)
+
+    def residuals(self, natural: Matrices, data: Rows, rows: np.ndarray, most: int) -> Residuals:
+        x = without_missing(data.x, data.missing, rows)
+        whiten = np.asarray(natural.whiten, float)
+        covariance = np.linalg.inv(whiten @ np.swapaxes(whiten, -1, -2))
+        return of_reals(x, np.asarray(natural.mean, float), covariance, most, self._dof)
+
+    @property
+    def _dof(self) -> Any:
+        """None: of a normal distribution."""
+        return None
 
     def dims(self) -> dict[str, list[str]]:
         share = "shared" if self.prior.tied else "true_class"

@@ -16,6 +16,7 @@ from inference.products import Matrix, matrix
 from nbmodels.component import Component, Evidence, product_evidence
 from nbmodels.emissions.cells import observed_cells, without
 from nbmodels.families import Dirichlet
+from nbmodels.residuals import Residuals, of_counts
 
 
 @jax.tree_util.register_dataclass
@@ -135,6 +136,14 @@ class Multinomial(Component):
         words = jnp.log(values["probs"])[y]
         drawn = jax.random.categorical(key, words[None], shape=(length, len(y)))
         return jax.vmap(lambda w: jnp.bincount(w, length=words.shape[1]), 1)(drawn)
+
+    def residuals(
+        self, natural: Any, data: Counts, rows: np.ndarray, most: int
+    ) -> Residuals | None:
+        if data.missing is not None:
+            return None  # what is expected of a count depends on which others are known
+        x = data.x.to_host()[rows]
+        return of_counts(x, np.exp(np.asarray(natural, float)).T, most)
 
     def dims(self) -> dict[str, list[str]]:
         return {"probs": ["true_class", "feature"]}

@@ -87,6 +87,10 @@ class DiagonalStudent(DiagonalGaussian):
 
     dof: Any = field(default=4.0)
 
+    @property
+    def _dof(self) -> Any:
+        return self.dof
+
     @classmethod
     def of(cls, *args: Any, dof: Any = 4.0, **prior: Any) -> Self:
         """As of the normal emission, with ``dof`` degrees of freedom."""
@@ -131,6 +135,10 @@ class FullStudent(FullGaussian):
     """
 
     dof: Any = field(default=4.0)
+
+    @property
+    def _dof(self) -> Any:
+        return self.dof
 
     @classmethod
     def of(cls, *args: Any, dof: Any = 4.0, **prior: Any) -> Self:

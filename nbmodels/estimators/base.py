@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from nbmodels import model as models
@@ -45,6 +47,9 @@ from nbmodels.families import Rule
 from nbmodels.fit import Fit
 from nbmodels.held_out import compare
 from nbmodels.model import PRIOR, Data
+
+if TYPE_CHECKING:
+    from nbmodels.second_opinion import SecondOpinion
 
 
 @dataclass(frozen=True)
@@ -478,7 +483,50 @@ class NoisyClassifier(LabelledClassifier, TableClassifier):
         Warns:
             IdentifiabilityWarning: the noise matrix is not diagonally dominant.
             NotConvergedWarning: the iteration did not converge.
+            VerdictWarning: the data speak against the model; see :meth:`verdict`.
         """
         items = X.index if isinstance(X, pd.DataFrame) else None
         more = {} if votes is None else {"votes": votes, "items": items}
-        return self._fit(X, sample_weight, lambda n_rows: self._labels(y, n_rows, trusted, **more))
+        self._fit(X, sample_weight, lambda n_rows: self._labels(y, n_rows, trusted, **more))
+        self.verdict().warn()
+        return self
+
+    def second_opinion(self, X: Any, y: Any, classifier: Any = None, cv: int = 5) -> SecondOpinion:
+        """The noise matrix by confident learning (Northcutt et al. 2021), beside the fitted one.
+
+        Args:
+            X: ``(N, d)`` the features of the fit.
+            y: ``(N,)`` the given labels of the fit.
+            classifier: any classifier with ``predict_proba`` that takes X; by default a logistic
+                regression, which assumes none of what naive Bayes does.
+            cv: number of folds, 2 or more.
+
+        Returns:
+            see :class:`nbmodels.second_opinion.SecondOpinion`.
+
+        Raises:
+            DataError: other labels than those of the fit, or a wrong number of folds.
+        """
+        from nbmodels.comparison import predicted_labels
+        from nbmodels.second_opinion import independent, second_opinion
+
+        check_is_fitted(self)
+        given = self._given(y, len(self._codes))
+        codes = Classes(self.classes_).encode(
+            "y", given, self._missing_labels(given, self.missing_label)
+        )
+        if not np.array_equal(codes, self._codes):
+            row = int(np.flatnonzero(codes != self._codes)[0])
+            raise DataError(f"y: row {row} is not the label that the model was fitted to")
+        one = independent(X) if classifier is None else classifier
+        # a second opinion need not converge
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+            probs = predicted_labels(one, X, given, self.classes_, codes, cv, self._seed())
+        known = codes >= 0
+        return second_opinion(
+            self.noise_matrix_,
+            self.label_posterior_[known],
+            probs[known],
+            codes[known],
+            self.classes_,
+        )

@@ -286,14 +286,16 @@ class LabelledClassifier(LatentClassifier):
         Returns:
             A frame in the rows' own order with columns ``row`` (the index of X where it was a data
             frame), ``given``, ``suggested``, ``p_wrong`` (probability that the given label is
-            wrong; NaN where none was given) and ``rank`` (1 for the likeliest wrong label).
+            wrong; NaN where none was given) and ``rank`` (1 for the likeliest wrong label). Its
+            ``attrs["verdict"]`` is the sentence of :meth:`verdict`; where that is bad, a column
+            ``doubt`` names its findings, so that a written file tells it too.
         """
         resp = self.label_posterior_
         known = self._codes >= 0
         right = resp[np.arange(len(resp)), np.maximum(self._codes, 0)]
         p_wrong = np.where(known, 1 - right, np.nan)
         rank = pd.Series(p_wrong).rank(ascending=False, method="first").astype("Int64")
-        return pd.DataFrame(
+        frame = pd.DataFrame(
             {
                 "row": np.asarray(self._rows),
                 "given": self._given_labels,
@@ -302,3 +304,8 @@ class LabelledClassifier(LatentClassifier):
                 "rank": rank,
             }
         )
+        verdict = self.verdict()
+        frame.attrs["verdict"] = verdict.sentence
+        if not verdict.ok:
+            frame["doubt"] = ", ".join(dict.fromkeys(f.name for f in verdict.bad))
+        return frame

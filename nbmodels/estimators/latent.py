@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +28,9 @@ from nbmodels.families import RULES, Rule
 from nbmodels.fit import Fit, fit_many
 from nbmodels.model import PRIOR, Data, Model
 from nbmodels.priors import FixedProportions, Proportions
+
+if TYPE_CHECKING:
+    from nbmodels.verdict import Verdict
 
 #: Up to so many cells (rows x columns x classes) ``precision="auto"`` computes in float64.
 _DOUBLE_UP_TO = 20_000_000
@@ -266,6 +269,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         self._double_ = jnp.zeros(()).dtype == jnp.float64
         self._data = jax.tree.map(np.asarray, data if fitted.data is None else fitted.data)
         self.classes_ = classes.names
+        self._verdict: Verdict | None = None
 
     def _bar(self, words: str, total: int | None = None) -> tqdm[Any]:
         """A progress bar that shows itself when there is something to wait for."""
@@ -391,6 +395,26 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
     def _sampled(self) -> tuple[Fit, Data]:
         """The fit that posterior draws are of, and its data."""
         return self.fit_, self._data
+
+    def verdict(self) -> Verdict:
+        """What speaks against the fit, in words and as data; looked at once.
+
+        Returns:
+            see :class:`nbmodels.verdict.Verdict`: ``.ok``, ``.sentence``, ``.table()``.
+        """
+        check_is_fitted(self)
+        if self._verdict is None:
+            from nbmodels.verdict import judge
+
+            with jax.enable_x64(self._double_):
+                self._verdict = judge(
+                    self.fit_,
+                    self._data,
+                    self.classes_,
+                    self._features(),
+                    echoes=bool(self._graphs),
+                )
+        return self._verdict
 
     def _pooled(self) -> tuple[str, ...]:
         """Names of the components whose prior is learned."""

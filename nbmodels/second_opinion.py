@@ -1,0 +1,172 @@
+"""A second opinion on the noise: confident learning beside the latent-class model.
+
+Confident learning (Northcutt, Jiang and Chuang 2021, Journal of Artificial Intelligence Research
+70) counts: an item is taken for class k if a classifier that has not seen its label gives k at
+least the probability that it gives the items labelled k on average. It has no model of the
+features, and errs in other ways than EM: where the two agree, the noise is rather what they say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+
+def confident_joint(probs: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """``(K, K)`` counts ``[given, true]`` (Northcutt et al. 2021, eqs. (1) and (2)).
+
+    Args:
+        probs: ``(N, K)`` P(label | features) by a classifier that has not seen the item.
+        codes: ``(N,)`` given labels.
+    """
+    k = probs.shape[1]
+    inside = np.eye(k)[codes]
+    count = inside.sum(0)
+    # the mean self-confidence of a class that never occurs is not reached
+    own = (inside * probs).sum(0) / np.where(count > 0, count, 1)
+    threshold = np.where(count > 0, own, np.inf)
+    above = probs >= threshold - 1e-6
+    likeliest = np.where(above, probs, -np.inf).argmax(1)
+    sure = above.any(1)
+    joint = np.zeros((k, k))
+    np.add.at(joint, (codes[sure], likeliest[sure]), 1)
+    # no class may be empty: an item of it stands for itself
+    diagonal = np.arange(k)
+    joint[diagonal, diagonal] = np.maximum(joint[diagonal, diagonal], 1)
+    return joint
+
+
+def calibrated(joint: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """``(K, K)`` P(given, true): rows scaled to the given labels' counts (eq. (3))."""
+    counts = np.bincount(codes, minlength=len(joint))
+    rows = joint * (counts / joint.sum(1))[:, None]
+    return rows / rows.sum()
+
+
+@dataclass(frozen=True)
+class SecondOpinion:
+    """Two noise matrices beside each other.
+
+    Attributes:
+        ours: ``(K, K)`` frame ``[observed, true]``, P(observed | true), of the latent-class model.
+        theirs: the same by confident learning.
+        total_variation: by true class, half the sum of the absolute differences of its column.
+        largest: observed class, true class and difference (ours less theirs) of the largest cell.
+        disagreement: share of the given labels that one takes for right and the other for wrong.
+        share_wrong: expected shares of wrong labels, ours and theirs.
+    """
+
+    ours: pd.DataFrame
+    theirs: pd.DataFrame
+    total_variation: pd.Series
+    largest: tuple[Any, Any, float]
+    disagreement: float
+    share_wrong: tuple[float, float]
+
+    @property
+    def sentence(self) -> str:
+        """Both opinions in words."""
+        given, true, _ = self.largest
+        ours, theirs = self.ours.loc[given, true], self.theirs.loc[given, true]
+        worst = self.total_variation.idxmax()
+        return (
+            f"This model takes {self.share_wrong[0]:.1%} of the labels for wrong, confident "
+            f"learning {self.share_wrong[1]:.1%}; they differ on {self.disagreement:.1%} of the "
+            f"labels. Their noise matrices differ most for true class {worst} (total variation "
+            f"{self.total_variation.max():.2f}); the largest gap is P({given} | {true}): "
+            f"{ours:.2f} against {theirs:.2f}."
+        )
+
+    def table(self) -> pd.DataFrame:
+        """A row a true class: how often it is labelled right, by both, and the distance."""
+        return pd.DataFrame(
+            {
+                "right, this model": np.diag(self.ours),
+                "right, confident learning": np.diag(self.theirs),
+                "total variation": self.total_variation,
+            },
+            index=self.total_variation.index,
+        )
+
+
+def second_opinion(
+    noise_matrix: np.ndarray,
+    label_posterior: np.ndarray,
+    probs: np.ndarray,
+    codes: np.ndarray,
+    names: Any,
+) -> SecondOpinion:
+    """Ours beside confident learning's.
+
+    Args:
+        noise_matrix: ``(K, K)`` ``[observed, true]``, ours.
+        label_posterior: ``(N, K)`` P(true class | everything), ours.
+        probs: ``(N, K)`` out-of-fold P(given label | features) of a classifier.
+        codes: ``(N,)`` given labels.
+        names: ``(K,)`` names of the classes.
+    """
+    joint = calibrated(confident_joint(probs, codes), codes)
+    mass = joint.sum(0)
+    theirs = joint / np.where(mass > 0, mass, 1)
+    index = pd.Index(names, name="observed")
+    columns = pd.Index(names, name="true")
+    gap = noise_matrix - theirs
+    row, column = np.unravel_index(int(np.argmax(np.abs(gap))), gap.shape)
+    rows = np.arange(len(codes))
+    doubted = label_posterior.argmax(1) != codes
+    share = 1 - label_posterior[rows, codes].mean()
+    return SecondOpinion(
+        pd.DataFrame(noise_matrix, index, columns),
+        pd.DataFrame(theirs, index, columns),
+        pd.Series(np.abs(gap).sum(0) / 2, columns, name="total_variation"),
+        (names[row], names[column], float(gap[row, column])),
+        float(np.mean(doubted != wrong_labels(probs, codes, joint))),
+        (float(share), float(1 - np.trace(joint))),
+    )
+
+
+def independent(X: Any) -> Any:
+    """A plain classifier that assumes none of what naive Bayes does: logistic regression.
+
+    Args:
+        X: features, a data frame, an array of any type or a sparse matrix.
+    """
+    from sklearn.compose import make_column_transformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
+
+    logistic = LogisticRegression(max_iter=200)
+    if sparse.issparse(X):
+        return make_pipeline(MaxAbsScaler(), logistic)
+    reals = make_pipeline(SimpleImputer(), StandardScaler())
+    symbols = OneHotEncoder(handle_unknown="ignore")
+    if isinstance(X, pd.DataFrame):
+        numeric = [c for c in X if pd.api.types.is_numeric_dtype(X[c])]
+        others = [c for c in X if c not in numeric]
+        return make_pipeline(make_column_transformer((reals, numeric), (symbols, others)), logistic)
+    return make_pipeline(reals if np.asarray(X).dtype.kind in "biuf" else symbols, logistic)
+
+
+def wrong_labels(probs: np.ndarray, codes: np.ndarray, joint: np.ndarray) -> np.ndarray:
+    """``(N,)`` labels that confident learning prunes, by class (their method ``prune by class``).
+
+    Of the items labelled j as many as the joint says are wrong, those of least self-confidence.
+
+    Args:
+        probs: ``(N, K)`` out-of-fold probabilities.
+        codes: ``(N,)`` given labels.
+        joint: ``(K, K)`` P(given, true).
+    """
+    out = np.zeros(len(codes), bool)
+    for j in range(len(joint)):
+        rows = np.flatnonzero(codes == j)
+        wrong = round((joint[j].sum() - joint[j, j]) * len(codes))
+        least = np.argsort(probs[rows, j], kind="stable")[:wrong]
+        out[rows[least]] = True
+    return out
