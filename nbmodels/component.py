@@ -203,6 +203,19 @@ class Component:
         """Sample the parameters from their prior, as sites ``{name}_{parameter}``."""
         raise NotImplementedError  # every component has its own
 
+    def log_density(self, values: dict[str, Array]) -> Array:
+        """Log-density of the prior at parameters, as :meth:`sites` writes it.
+
+        With ``q`` in the place of the prior (``replace(component, prior=q)``) it is that of ``q``.
+        """
+        from numpyro import handlers
+
+        held = {f"_{part}": value for part, value in values.items()}
+        with handlers.block(), handlers.substitute(data=held), handlers.trace() as trace:
+            self.sites("")
+        sampled = [site for site in trace.values() if site["type"] == "sample"]
+        return sum((jnp.sum(s["fn"].log_prob(s["value"])) for s in sampled), jnp.zeros(()))
+
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
         """Observe the data given the class ``y``, inside the items' plate."""
         raise NotImplementedError  # every component has its own

@@ -103,6 +103,11 @@ class Calibration(Component):
             "bias": numpyro.sample(f"{name}_bias", biases),
         }
 
+    def log_density(self, values: dict[str, Array]) -> Array:
+        # sites write a diagonal precision; that of q is full
+        gap = jnp.concatenate([values["slope"][None], values["bias"]]) - self.prior.mean
+        return -0.5 * gap @ self.prior.precision @ gap - self.prior.constant("map")[0]
+
     def probs(self, values: dict[str, Any], data: Array | None) -> Array:
         scores = jnp.zeros((1, 1)) if data is None else data
         return jax.nn.softmax(values["slope"] * scores + values["bias"], -1)
