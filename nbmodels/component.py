@@ -148,6 +148,20 @@ class Component:
         """``(N,)`` or ``(1,)`` part of the log-density that depends on the data alone."""
         return jnp.zeros((1,))
 
+    def accept(self, old: Any, new: Any, resp: Array, data: Any, key: Array) -> Any:
+        """The next state of a Gibbs sweep: ``new``, where it is a draw of the exact conditional.
+
+        A component without a conjugate family decides by Metropolis and Hastings.
+
+        Args:
+            old: what the likelihood reads, before the sweep.
+            new: the same, proposed: drawn from ``update`` of ``stats`` at ``old``.
+            resp: ``(N, K)`` drawn classes times row weights.
+            data: from ``pack``.
+            key: JAX random key.
+        """
+        return new
+
     # Where to begin -----------------------------------------------------------------------------
 
     def anchor(self, data: Any) -> Array | None:

@@ -105,16 +105,20 @@ def marginal(model: Model, data: Data, batch: int | None = None) -> Callable[[],
         batch: number of items, drawn without replacement, that stand for all of them each time the
             program is run; their log-densities are scaled up by ``N / batch``.
     """
-    dense = jax.tree.map(_dense, data, is_leaf=_is_matrix)
-    return lambda: _weighted(model, dense, batch)
+    whole = dense(data)
+    return lambda: _weighted(model, whole, batch)
 
 
-def _is_matrix(part: Any) -> bool:
-    return hasattr(part, "to_dense")
+def dense(data: Any) -> Any:
+    """Packed data with their sparse matrices written out, so that every leaf has a row an item."""
 
+    def is_matrix(part: Any) -> bool:
+        return hasattr(part, "to_dense")
 
-def _dense(part: Any) -> Any:
-    return matrix(part.to_dense()) if _is_matrix(part) else part
+    def written(part: Any) -> Any:
+        return matrix(part.to_dense()) if is_matrix(part) else part
+
+    return jax.tree.map(written, data, is_leaf=is_matrix)
 
 
 def _weighted(model: Model, data: Data, batch: int | None = None) -> None:

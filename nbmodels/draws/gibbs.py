@@ -30,11 +30,18 @@ def follow(model: Model, natural: Any, data: Data, resp: Array, key: Array) -> A
         resp: ``(N, K)`` class probabilities under ``natural``.
         key: JAX random key.
     """
-    first, second, third = jax.random.split(key, 3)
+    first, second, third, fourth = jax.random.split(key, 4)
     y = _pick(first, resp)
     drawn = jax.nn.one_hot(y, resp.shape[1], dtype=resp.dtype)
     stats = models.stats(model, natural, drawn, data, second)
-    return models.natural(model, models.update(model, stats, "draw"), "draw", third)
+    new = models.natural(model, models.update(model, stats, "draw"), "draw", third)
+    counted = drawn * data.weights[:, None]
+    return {
+        name: c.accept(
+            natural[name], new[name], counted, data.parts[name], jax.random.fold_in(fourth, i)
+        )
+        for i, (name, c) in enumerate(model.items())
+    }
 
 
 def _pick(key: Array, probs: Array) -> Array:

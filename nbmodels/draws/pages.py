@@ -20,7 +20,7 @@ from nbmodels.draws.reading import Drawn
 from nbmodels.errors import DataError
 from nbmodels.fit import Fit
 from nbmodels.model import Data, Model
-from nbmodels.program import item_table, marginal, program
+from nbmodels.program import dense, item_table, marginal, program
 
 
 def nuts_draws(fit: Fit, data: Data, key: Array, **options: Any) -> Drawn:
@@ -55,7 +55,9 @@ def svi_draws(
         DataError: minibatches of rows with missing cells whose covariance is full.
     """
     model = jax.tree.map(jnp.asarray, fit.model)
-    if batch is not None and any(len(leaf) != len(data.weights) for leaf in _rows(data)):
+    if batch is not None and any(
+        len(leaf) != len(data.weights) for leaf in jax.tree.leaves(dense(data))
+    ):
         raise DataError(
             "batch: data of jointly normal features with missing cells cannot be cut into "
             "minibatches; use all items (None)"
@@ -74,16 +76,6 @@ def svi_draws(
     attrs = {"pareto_k": k, "guide": found.guide, "loss": float(found.losses[-1])}
     doubts = sentence(k, "the guide")
     return Drawn(**{**vars(out), "doubts": doubts, "attrs": attrs})
-
-
-def _rows(data: Data) -> list[Any]:
-    """Leaves of the data, matrices as one, which have a row an item as a rule."""
-    whole = jax.tree.map(
-        lambda part: part.to_dense() if hasattr(part, "to_dense") else part,
-        data,
-        is_leaf=lambda part: hasattr(part, "to_dense"),
-    )
-    return jax.tree.leaves(whole)
 
 
 def beginning(fit: Fit) -> dict[str, Array]:
