@@ -7,7 +7,7 @@ quantities (Bonferroni).
 
 Calibration is of the whole posterior, the exchanged names of the classes included. Chains begin at
 draws of the prior, and one chain must visit whatever has mass: so the priors here hold the names
-(nine pseudo-labels right to two wrong), and classes overlap enough for labels to move.
+(21 pseudo-labels right to two wrong), and classes overlap enough for labels to move.
 
 A graph is no generative model of its edges, only one of factors: which user has which item is fixed
 here, and classes are drawn from the model's own law given the edges, all labellings enumerated.
@@ -49,12 +49,12 @@ from nbmodels.priors import Calibration, FixedProportions, Proportions
 
 K = 2
 LABELS = (Transition, SymmetricTransition, FixedTransition, TrustedLabels, CandidateSets)
-REAL = {"kappa": 0.5, "shape": 3.0, "rate": 3.0}
-FULL = {"kappa": 0.5, "extra_dof": 4.0, "scale": 4.0}
+REAL = {"kappa": 2.0, "shape": 3.0, "rate": 3.0}
+FULL = {"kappa": 2.0, "extra_dof": 4.0, "scale": 4.0}
 
 
 def noisy():
-    return Transition.of(K, alpha=1.0, diagonal=8.0)
+    return Transition.of(K, alpha=1.0, diagonal=20.0)
 
 
 def model(prior=None, **others):
@@ -85,7 +85,7 @@ MODELS = {
         x=Bernoulli.of(3, K), labels=noisy(), trusted=TrustedLabels.of(K)
     ),
     "candidates": lambda: model(x=Bernoulli.of(3, K), sets=CandidateSets.of(K)),
-    "annotators": lambda: model(votes=Annotators.of(3, K, alpha=1.0, diagonal=8.0)),
+    "annotators": lambda: model(votes=Annotators.of(3, K, alpha=1.0, diagonal=20.0)),
     "known shares": lambda: model(
         FixedProportions(prior=jnp.array([0.6, 0.4])), x=Bernoulli.of(3, K), labels=noisy()
     ),

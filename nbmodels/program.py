@@ -125,11 +125,18 @@ def _weighted(model: Model, data: Data, batch: int | None = None) -> None:
     import numpyro
 
     values = sample_parameters(model)
+    if batch is None:
+        numpyro.factor("marginal", _inside(model, data, values))
+        return
     with numpyro.plate("items", len(data.weights), subsample_size=batch) as rows:
-        # all rows as they stand: some data (which rows have holes) cannot be cut
-        part = data if batch is None else jax.tree.map(lambda leaf: leaf[rows], data)
-        inside = jax.scipy.special.logsumexp(item_table(model, part, values), 1)
-        numpyro.factor("marginal", part.weights * inside)
+        part = jax.tree.map(lambda leaf: leaf[rows], data)
+    with numpyro.handlers.scale(scale=len(data.weights) / batch):
+        numpyro.factor("marginal", _inside(model, part, values))
+
+
+def _inside(model: Model, data: Data, values: dict[str, dict[str, Any]]) -> Array:
+    inside = jax.scipy.special.logsumexp(item_table(model, data, values), 1)
+    return jnp.sum(data.weights * inside)
 
 
 def log_density(model: Model, data: Data, values: dict[str, dict[str, Array]]) -> Array:

@@ -36,7 +36,7 @@ MAY_INFER = {
     "channels/": {"inference.products"},
     "collapsed.py": {"inference"},
     "pooling.py": {"inference"},
-    "families.py": {"inference.special", "inference.triangular"},
+    "families.py": {"inference.gamma", "inference.special", "inference.triangular"},
     "exchangeable.py": {"inference.products"},
 }
 #: Imported where they are used, never with the library.

@@ -19,22 +19,23 @@ from nbmodels.model import PRIOR, Data, Model
 
 
 def prior_draws(model: Model, key: Array, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """``n`` draws of small parameters from the components' priors, and of the noise matrices.
+    """``n`` draws of the parameters of small components from the components' priors, and of the noise matrices.
 
     Leaves are ``(1, n, ...)``: one chain.
     """
-    model = jax.tree.map(jnp.asarray, model)
+    # drawing the probabilities of thousands of words takes long, and nobody looks at them
+    model = {
+        name: jax.tree.map(jnp.asarray, component)
+        for name, component in model.items()
+        if sum(np.size(leaf) for leaf in jax.tree.leaves(component.prior)) <= 2 * SMALL
+    }
     priors = {name: component.prior for name, component in model.items()}
 
     @jax.jit
     def draw(keys: Array) -> tuple[Any, Any]:
         def one(k: Array) -> tuple[Any, Any]:
             values = models.values(model, models.natural(model, priors, "draw", k))
-            small = {
-                name: {part: x for part, x in here.items() if x.size <= SMALL}
-                for name, here in values.items()
-            }
-            return small, models.transitions(model, values)
+            return values, models.transitions(model, values)
 
         return jax.lax.map(one, keys)
 
