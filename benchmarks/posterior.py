@@ -51,7 +51,7 @@ def newsgroups(weights, warmup):
     found, y = texts()
     x = found["summed TF-IDF"]["binary"]
     rho = uniform_noise(20, 0.2)
-    noisy = corrupt(y, rho, random_state=0)
+    noisy = corrupt(y, rho, np.random.default_rng(0))
     actual = pd.crosstab(noisy, y, normalize="columns").to_numpy()
     table = Table(
         "weight of words", "fit, s", "4 x 500 draws, s", "R-hat", "least ESS",
@@ -84,7 +84,7 @@ def against_nuts(nuts_draws, nuts_warmup):
     y = rng.integers(k, size=n)
     probs = np.clip(rng.beta(2, 2, d)[:, None] + 0.08 * rng.normal(size=(d, k)), 0.02, 0.98)
     x = (rng.random((n, d)) < probs[:, y].T).astype(float)
-    noisy = corrupt(y, uniform_noise(k, 0.2), random_state=0)
+    noisy = corrupt(y, uniform_noise(k, 0.2), rng)
     model = NoisyBernoulliNB(random_state=0).fit(x, noisy)
     table = Table(
         "method", "draws", "seconds, all", "R-hat", "least ESS", "ESS a second",

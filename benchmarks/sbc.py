@@ -64,7 +64,7 @@ def model(prior=None, **others):
 MODELS = {
     "Bernoulli": lambda: model(x=Bernoulli.of(3, K), labels=noisy()),
     "categorical": lambda: model(x=Categorical.of((2, 3), K), labels=noisy()),
-    "multinomial": lambda: model(x=Multinomial.of(4, K, 4.0), labels=noisy()),
+    "multinomial": lambda: model(x=Multinomial.of(4, K, 40.0), labels=noisy()),
     "Gaussian": lambda: model(x=DiagonalGaussian.of(2, K, **REAL), labels=noisy()),
     "Gaussian, full": lambda: model(x=FullGaussian.of(2, K, **FULL), labels=noisy()),
     "Gaussian, tied": lambda: model(x=FullGaussian.of(2, K, tied=True, **FULL), labels=noisy()),

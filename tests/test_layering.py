@@ -118,6 +118,7 @@ def test_no_default_key(path):
 def test_heavy_packages_are_imported_late(path):
     # the modules that exist for one of them are themselves imported late
     late = {"nbmodels/plots.py", "nbmodels/posterior.py", "nbmodels/report.py", "nbmodels/cli.py"}
+    late |= {"nbmodels/draws/pictures.py"}
     if name(path) in late or name(path).startswith(
         ("nbmodels/papers/", "inference/nuts", "inference/svi")
     ):

@@ -19,7 +19,7 @@ from nbmodels.model import PRIOR, Data, Model
 
 
 def prior_draws(model: Model, key: Array, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """``n`` draws of the parameters of small components from the components' priors, and of the noise matrices.
+    """``n`` draws of parameters from the priors of small components, and of their noise matrices.
 
     Leaves are ``(1, n, ...)``: one chain.
     """
