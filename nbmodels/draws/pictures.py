@@ -63,7 +63,16 @@ def _bars(axes: Any, y: Any, frame: pd.DataFrame, color: str, label: str | None 
     """Thin lines for the intervals, thick ones for the central halves, dots for the means."""
     axes.hlines(y, frame["low"], frame["high"], color=color, linewidth=1.2)
     axes.hlines(y, frame["lower_quartile"], frame["upper_quartile"], color=color, linewidth=3.5)
-    axes.plot(frame["mean"], y, "o", color=color, markersize=5, markeredgecolor="w", label=label)
+    axes.plot(
+        frame["mean"],
+        y,
+        "o",
+        color=color,
+        markersize=5,
+        markeredgecolor="w",
+        label=label,
+        clip_on=False,
+    )
 
 
 def noise_matrix(
@@ -99,7 +108,7 @@ def flip_rates(
     axes.set_xlim(left=0)
     axes.grid(axis="x", color="0.92")
     axes.set_axisbelow(True)
-    axes.set_xlabel(f"P(given label | true class): mean, half of the draws, {level:.0%} of them")
+    axes.set_xlabel(f"P(given label | true class), with 50% and {level:.0%} intervals")
     more = f" (the {most} largest of {len(frame)})" if len(frame) > most else ""
     axes.set_title(f"Flip rates, true class → given label{more}", fontsize=11, loc="left")
     return figure, frame
@@ -248,6 +257,7 @@ def chains(
         raise DataError(f"kind: expected 'trace' or 'rank', got {kind!r}")
     collection = draw[kind](shown, backend="matplotlib")
     figure = collection.viz["figure"].item()
+    figure.set_layout_engine("constrained")
     plt.close(figure)  # out of pyplot's list, not out of the world
     frame = draws.stack(sample=("chain", "draw")).transpose("sample", ...)
     numbers = frame.to_numpy().reshape(frame.sizes["sample"], -1)
