@@ -6,7 +6,7 @@ draw, what is summed only as a mean (label posteriors would not fit otherwise).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,25 +25,25 @@ class Draws(NamedTuple):
 
     Attributes:
         stored: leaves of shape ``(chains, draws, ...)``.
-        mean: mean of what was summed, over all draws of all chains.
+        mean: mean of what was summed, over the draws of each chain; leaves ``(chains, ...)``.
+        interrupted: whether Ctrl-C ended it before all draws were taken.
     """
 
     stored: Any
     mean: Any
+    interrupted: bool
 
 
 @partial(jax.jit, static_argnames=("sweep", "thin"))
 def _chunk(sweep: Sweep, state: Any, data: Any, keys: Array, thin: int) -> tuple[Any, Any, Any]:
-    def draw(state: Any, key: Array) -> tuple[Any, tuple[Any, Any]]:
-        *skipped, last = jax.random.split(key, thin)
-        for k in skipped:
-            state = sweep(state, data, k)[0]
-        state, stored, summed = sweep(state, data, last)
-        return state, (stored, summed)
+    def skip(state: Any, key: Array) -> tuple[Any, None]:
+        return sweep(state, data, key)[0], None
 
     def body(carry: tuple[Any, Any], key: Array) -> tuple[tuple[Any, Any], Any]:
         state, total = carry
-        state, (stored, summed) = draw(state, key)
+        here = jax.random.split(key, thin)
+        state, _ = lax.scan(skip, state, here[1:])
+        state, stored, summed = sweep(state, data, here[0])
         return (state, jax.tree.map(jnp.add, total, summed)), stored
 
     shapes = jax.eval_shape(lambda s, k: sweep(s, data, k)[2], state, keys[0])
@@ -54,55 +54,64 @@ def _chunk(sweep: Sweep, state: Any, data: Any, keys: Array, thin: int) -> tuple
 
 def sample(
     sweep: Sweep,
-    state: Any,
+    states: Sequence[Any],
     data: Any,
     key: Array,
     *,
     draws: int = 500,
     warmup: int = 200,
-    chains: int = 4,
     thin: int = 1,
     report: Callable[[int], None] | None = None,
 ) -> Draws:
-    """Run several chains one after the other, all from ``state``.
+    """Run a chain from each state, a few sweeps of one after a few of the other.
 
     Args:
         sweep: must be the same object from call to call to be compiled once.
-        state: where every chain begins; the warm-up makes them independent of it.
+        states: where each chain begins; R-hat means something only if they lie apart.
         data: passed through to ``sweep``.
         key: JAX random key; every chain and every draw gets its own.
         draws: kept draws of each chain.
-        warmup: sweeps of each chain that are thrown away.
+        warmup: sweeps of each chain that are thrown away, rounded up to whole chunks.
         thin: sweeps to each kept draw.
         report: called with the number of sweeps since the last call.
 
     Raises:
-        KeyboardInterrupt: interrupted before the first chain was done; later, the finished chains
-            are returned.
+        KeyboardInterrupt: interrupted before every chain had some draws; later, those that all of
+            them have are returned.
     """
-    stored, total, kept = [], None, 0
     # whole chunks only, so that one program serves warm-up and sampling
     discard, keep = -(-warmup // (_CHUNK * thin)), -(-draws // _CHUNK)
+    chains = list(states)
+    rounds: list[Any] = []
+    total: Any = None
+    chain_keys = [jax.random.split(k, discard + keep) for k in jax.random.split(key, len(chains))]
+    interrupted = False
     try:
-        for chain_key in jax.random.split(key, chains):
-            here, mine, mine_total = state, [], None
-            for i, chunk_key in enumerate(jax.random.split(chain_key, discard + keep)):
-                keys = jax.random.split(chunk_key, _CHUNK)
-                here, part, summed = jax.block_until_ready(_chunk(sweep, here, data, keys, thin))
+        for i in range(discard + keep):
+            done = []
+            for c, state in enumerate(chains):
+                keys = jax.random.split(chain_keys[c][i], _CHUNK)
+                chains[c], part, summed = _chunk(sweep, state, data, keys, thin)
+                done.append((jax.tree.map(np.asarray, part), summed))
                 if report is not None:
                     report(_CHUNK * thin)
-                if i >= discard:
-                    mine.append(jax.tree.map(np.asarray, part))
-                    mine_total = (
-                        summed if mine_total is None else jax.tree.map(jnp.add, mine_total, summed)
-                    )
-            stored.append(jax.tree.map(lambda *x: np.concatenate(x)[:draws], *mine))
-            total = mine_total if total is None else jax.tree.map(jnp.add, total, mine_total)
-            kept += keep * _CHUNK
+            if i < discard:
+                continue
+            # a round that was interrupted counts for no chain
+            sums = [summed for _, summed in done]
+            total = sums if total is None else jax.tree.map(jnp.add, total, sums)
+            rounds.append([part for part, _ in done])
     except KeyboardInterrupt:
-        if not stored:
+        interrupted = True
+        if not rounds:
             raise
+    stored = [
+        jax.tree.map(lambda *x: np.concatenate(x)[:draws], *one)
+        for one in zip(*rounds, strict=True)
+    ]
+    taken = len(rounds) * _CHUNK
     return Draws(
         jax.tree.map(lambda *x: np.stack(x), *stored),
-        jax.tree.map(lambda s: np.asarray(s) / kept, total),
+        jax.tree.map(lambda *x: np.stack([np.asarray(one) / taken for one in x]), *total),
+        interrupted,
     )

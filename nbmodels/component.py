@@ -170,6 +170,20 @@ class Component:
         """
         return None
 
+    def accept(self, old: Any, new: Any, resp: Array, data: Any, key: Array) -> Any:
+        """The next state of a Gibbs sweep: ``new``, where it is a draw of the exact conditional.
+
+        A component without a conjugate family decides by Metropolis and Hastings.
+
+        Args:
+            old: what the likelihood reads, before the sweep.
+            new: the same, proposed: drawn from ``update`` of ``stats`` at ``old``.
+            resp: ``(N, K)`` drawn classes times row weights.
+            data: from ``pack``.
+            key: JAX random key.
+        """
+        return new
+
     # Where to begin -----------------------------------------------------------------------------
 
     def anchor(self, data: Any) -> Array | None:
@@ -224,6 +238,19 @@ class Component:
     def sites(self, name: str) -> dict[str, Any]:
         """Sample the parameters from their prior, as sites ``{name}_{parameter}``."""
         raise NotImplementedError  # every component has its own
+
+    def log_density(self, values: dict[str, Array]) -> Array:
+        """Log-density of the prior at parameters, as :meth:`sites` writes it.
+
+        With ``q`` in the place of the prior (``replace(component, prior=q)``) it is that of ``q``.
+        """
+        from numpyro import handlers
+
+        held = {f"_{part}": value for part, value in values.items()}
+        with handlers.block(), handlers.substitute(data=held), handlers.trace() as trace:
+            self.sites("")
+        sampled = [site for site in trace.values() if site["type"] == "sample"]
+        return sum((jnp.sum(s["fn"].log_prob(s["value"])) for s in sampled), jnp.zeros(()))
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
         """Observe the data given the class ``y``, inside the items' plate."""

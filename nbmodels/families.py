@@ -33,6 +33,7 @@ import numpy as np
 from jax import Array
 from jax.scipy.special import multigammaln
 
+from inference.gamma import loggamma
 from inference.special import digamma, elementwise, gammaln
 from inference.triangular import factor, log_diagonal, lower_inverse
 
@@ -123,9 +124,7 @@ class Dirichlet:
             return digamma(self.concentration) - digamma(total)
         if rule == "draw":
             assert key is not None
-            logs = jax.random.loggamma(
-                key, self.concentration, self.concentration.shape, self.concentration.dtype
-            )
+            logs = loggamma(key, self.concentration)
             logs = logs - self._spread(self._reduce(logs, jnp.max, jax.ops.segment_max))
             logs = logs - self._spread(jnp.log(self._totals(jnp.exp(logs))))
             return jnp.maximum(logs, jnp.log(jnp.finfo(logs.dtype).tiny))

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from inference.products import matrix
 from nbmodels.model import PRIOR, Data, Model, power
 
 
@@ -31,7 +32,7 @@ def program(model: Model, data: Data) -> Callable[[], None]:
     whole = np.isin(weights, (0, 1)).all() and np.all(np.asarray(model[PRIOR].weight) == 1)
     if not data.powers and (whole or np.all(weights == 1)):
         return lambda: _enumerated(model, data)
-    return lambda: _weighted(model, data)
+    return marginal(model, data)
 
 
 def sample_parameters(model: Model) -> dict[str, dict[str, Any]]:
@@ -64,15 +65,24 @@ def _enumerated(model: Model, data: Data) -> None:
             _observe(model, data, values, y)
 
 
-def _weighted(model: Model, data: Data) -> None:
-    import numpyro
+def item_table(model: Model, data: Data, values: dict[str, dict[str, Any]]) -> Array:
+    """``(N, K)`` log-density of each item with each class, from the components' own statements.
 
-    values = sample_parameters(model)
+    The sum over classes is left to the caller: ``logsumexp`` over them is an item's marginal
+    log-density, base measure included, ``softmax`` its class probabilities.
+
+    Args:
+        model: components by name.
+        data: encoded data; densified here.
+        values: parameters by component and name.
+    """
+    from numpyro import handlers
+
     prior = model[PRIOR].probs(values[PRIOR], data.parts[PRIOR])
     n_items = len(data.weights)
 
     def given(k: int) -> Array:
-        from numpyro import handlers
+        import numpyro
 
         y = jnp.full((n_items,), k)
         with handlers.block(), handlers.trace() as trace, numpyro.plate("item", n_items):
@@ -84,8 +94,50 @@ def _weighted(model: Model, data: Data) -> None:
         ]
         return power(model, PRIOR, data) * jnp.log(prior[..., k]) + sum(parts)
 
-    table = jnp.stack([given(k) for k in range(prior.shape[-1])], 1)
-    numpyro.factor("items", jnp.sum(data.weights * jax.scipy.special.logsumexp(table, 1)))
+    return jnp.stack([given(k) for k in range(prior.shape[-1])], 1)
+
+
+def marginal(model: Model, data: Data, batch: int | None = None) -> Callable[[], None]:
+    """:func:`program` with each item's sum over classes written out, for weights and minibatches.
+
+    Args:
+        model: components by name.
+        data: encoded data; densified here.
+        batch: number of items, drawn without replacement, that stand for all of them each time the
+            program is run; their log-densities are scaled up by ``N / batch``.
+    """
+    whole = dense(data)
+    return lambda: _weighted(model, whole, batch)
+
+
+def dense(data: Any) -> Any:
+    """Packed data with their sparse matrices written out, so that every leaf has a row an item."""
+
+    def is_matrix(part: Any) -> bool:
+        return hasattr(part, "to_dense")
+
+    def written(part: Any) -> Any:
+        return matrix(part.to_dense()) if is_matrix(part) else part
+
+    return jax.tree.map(written, data, is_leaf=is_matrix)
+
+
+def _weighted(model: Model, data: Data, batch: int | None = None) -> None:
+    import numpyro
+
+    values = sample_parameters(model)
+    if batch is None:
+        numpyro.factor("marginal", _inside(model, data, values))
+        return
+    with numpyro.plate("items", len(data.weights), subsample_size=batch) as rows:
+        part = jax.tree.map(lambda leaf: leaf[rows], data)
+    with numpyro.handlers.scale(scale=len(data.weights) / batch):
+        numpyro.factor("marginal", _inside(model, part, values))
+
+
+def _inside(model: Model, data: Data, values: dict[str, dict[str, Any]]) -> Array:
+    inside = jax.scipy.special.logsumexp(item_table(model, data, values), 1)
+    return jnp.sum(data.weights * inside)
 
 
 def log_density(model: Model, data: Data, values: dict[str, dict[str, Array]]) -> Array:

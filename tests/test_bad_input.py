@@ -594,7 +594,9 @@ def test_bad_cells_at_predict(kind):
 
 
 def test_posterior_refuses():
-    with pytest.raises(DataError, match=r"^method: expected 'gibbs' or 'nuts', got 'hmc'"):
+    with pytest.raises(
+        DataError, match=r"^method: expected one of 'gibbs', 'vb', 'svi', 'nuts'; got 'hmc'"
+    ):
         fitted("gaussian").posterior(method="hmc")
 
 

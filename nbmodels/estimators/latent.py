@@ -343,27 +343,20 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
 
     def posterior(
         self,
-        method: Literal["gibbs", "nuts"] = "gibbs",
+        method: Literal["gibbs", "vb", "svi", "nuts"] = "gibbs",
         *,
-        draws: int = 500,
-        warmup: int | None = None,
-        chains: int = 4,
-        thin: int = 1,
-        keep: Literal["small", "all"] = "small",
-        progress: bool | None = None,
         random_state: Any = None,
+        **options: Any,
     ) -> Any:
         """Posterior draws of the noise matrix, the class shares and the features' parameters.
 
         Args:
-            method: ``"gibbs"`` on the fast core, or ``"nuts"`` on the NumPyro program (small data).
-            draws: kept draws of each chain.
-            warmup: sweeps or adaptation steps thrown away; 200 for Gibbs, 500 for NUTS.
-            chains: number of chains.
-            thin: Gibbs sweeps to each kept draw.
-            keep: ``"small"`` leaves out parameters of more than 5,000 numbers a draw.
-            progress: show a bar; None to show one after a few seconds.
+            method: ``"gibbs"`` on the fast core; ``"vb"``, draws of the CAVI posterior; ``"svi"``
+                or ``"nuts"`` on the NumPyro program (small data).
             random_state: seed of the draws; the estimator's own by default.
+            options: ``draws`` (500 a chain), ``warmup``, ``chains`` (4), ``thin``, ``keep``
+                (``"small"`` or ``"all"``), ``sandwich``, ``progress``, and those of a method; see
+                :func:`nbmodels.posterior.sample`.
 
         Returns:
             ArviZ ``DataTree``; see :func:`nbmodels.posterior.sample`.
@@ -381,15 +374,10 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
                 jax.tree.map(jnp.asarray, data),
                 jax.random.key(self._seed(random_state)),
                 method=method,
-                draws=draws,
-                warmup=warmup,
-                chains=chains,
-                thin=thin,
-                keep=keep,
                 names=self.classes_,
                 features=self._features(),
                 units=self._units(),
-                progress=progress,
+                **options,
             )
 
     def _sampled(self) -> tuple[Fit, Data]:

@@ -86,6 +86,23 @@ class Calibration(Component):
         curvature = curvature + _DAMPING * jnp.sum(items) * jnp.eye(len(natural))
         return curvature, curvature @ natural + gradient
 
+    def accept(self, old: Array, new: Array, resp: Array, data: Array, key: Array) -> Array:
+        """Metropolis and Hastings: the proposal is Laplace's normal about a Newton step."""
+
+        def target(at: Array) -> Array:
+            gap = at - self.prior.mean
+            likelihood = jnp.sum(resp * self.log_probs(at, data))
+            return self.weight * likelihood - 0.5 * gap @ self.prior.precision @ gap
+
+        def proposed(at: Array, start: Array) -> Array:
+            counts = self.stats(start, resp, data)
+            q = self.update(jax.tree.map(lambda s: self.weight * s, counts), "draw")
+            gap = at - q.mean
+            return -0.5 * gap @ q.precision @ gap - q.constant("map")[0]
+
+        gain = target(new) + proposed(old, new) - target(old) - proposed(new, old)
+        return jnp.where(jnp.log(jax.random.uniform(key, (), gain.dtype)) < gain, new, old)
+
     def relabel(self, q: Normal, order: Array) -> Normal:
         return q  # the scores name the classes
 
@@ -102,6 +119,11 @@ class Calibration(Component):
             "slope": numpyro.sample(f"{name}_slope", dist.Normal(self.prior.mean[0], scale[0])),
             "bias": numpyro.sample(f"{name}_bias", biases),
         }
+
+    def log_density(self, values: dict[str, Array]) -> Array:
+        # sites write a diagonal precision; that of q is full
+        gap = jnp.concatenate([values["slope"][None], values["bias"]]) - self.prior.mean
+        return -0.5 * gap @ self.prior.precision @ gap - self.prior.constant("map")[0]
 
     def probs(self, values: dict[str, Any], data: Array | None) -> Array:
         scores = jnp.zeros((1, 1)) if data is None else data
