@@ -79,6 +79,8 @@ class Chosen(NamedTuple):
         guess: ``(N, K)`` responsibilities that the scores were learned from.
         tried: settings of the candidates, with their rounds.
         compared: the candidates with the first one; None where there was nothing to choose.
+        scores: ``(N,)`` log-probability of each item's labels by a fit that did not see them; zeros
+            where there was nothing to choose.
     """
 
     fit: Fit
@@ -87,6 +89,7 @@ class Chosen(NamedTuple):
     guess: Array
     tried: tuple[Settings, ...]
     compared: Comparison | None
+    scores: np.ndarray
 
 
 def labels_guess(model: Model, data: Data) -> Array:
@@ -212,6 +215,7 @@ def choose(
         guess,
         tuple({**t.settings, "rounds": t.rounds} for t in trials),
         _judged(trials, weights) if choosing else None,
+        best.scores,
     )
 
 

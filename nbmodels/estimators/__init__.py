@@ -2,6 +2,7 @@
 
 from nbmodels.estimators.annotators import DawidSkene
 from nbmodels.estimators.any_classifier import NoisyLabelClassifier
+from nbmodels.estimators.auto import AutoNoisyClassifier
 from nbmodels.estimators.class_conditional import (
     ClassConditionalNB,
     PositiveUnlabelledNB,
@@ -21,6 +22,7 @@ from nbmodels.estimators.partial import PartialLabelNB
 from nbmodels.estimators.robust import RobustNDA
 
 __all__ = [
+    "AutoNoisyClassifier",
     "ClassConditionalNB",
     "CollaborativeClassifier",
     "DawidSkene",

@@ -370,6 +370,7 @@ class NoisyClassifier(LabelledClassifier, TableClassifier):
                     **how,
                 )
             settings, self._rounds, self._found = {**begin, **cut.settings}, cut.rounds, cut.fit
+            self._unseen_scores = cut.scores[: len(variants.weights)]
             self.choice_ = choice_table(cut)
         self.chosen_ = dict(settings) | ({} if self._rounds is None else {"rounds": self._rounds})
         return settings

@@ -124,7 +124,7 @@ class RobustNDA(NoisyGaussianNB):
     def __init__(
         self,
         *,
-        covariance: Literal["diag", "full", "tied"] = "full",
+        covariance: Literal["diag", "full", "tied", "auto"] = "full",
         dof: float | Literal["learn"] | None = None,
         **shared: Any,
     ) -> None:
@@ -175,7 +175,8 @@ class RobustNDA(NoisyGaussianNB):
     def _read_out(self) -> None:
         super()._read_out()
         self.means_ = self.theta_
-        self.covariances_ = self.var_ if self.covariance == "diag" else self.covariance_
+        diagonal = self._chosen.covariance == "diag"
+        self.covariances_ = self.var_ if diagonal else self.covariance_
         component: Any = self.fit_.model["features"]
         self.dof_ = None if self.dof is None else float(component.dof)
 

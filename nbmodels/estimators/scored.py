@@ -186,6 +186,7 @@ class ScoredClassifier(PredictedClasses, LabelledClassifier):
                     **how,
                 )
             fitted, guess = found.fit, found.guess
+            self._unseen_scores = found.scores[:n_rows]
             self.choice_ = choice_table(found)
             self._settings = found.settings
             self.chosen_ = {**found.settings, "rounds": found.rounds}

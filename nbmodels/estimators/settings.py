@@ -79,7 +79,7 @@ class Variants:
         labels: Mapping[str, LabelSource],
     ) -> None:
         self._estimator = estimator
-        self._block, self._weights = block, weights
+        self._block, self.weights = block, weights
         self._k, self._labels = len(classes), labels
         self._made: dict[Any, Any] = {}
         self.grid = grids(estimator)
@@ -96,7 +96,7 @@ class Variants:
         """Fitted encoders of the blocks of columns."""
         own = {n: v for n, v in settings.items() if n not in ("noise", "size_power", "weight")}
         one = fixed(self._estimator, own)
-        return self._once(("columns", own), lambda: one._columns(self._block, self._weights))
+        return self._once(("columns", own), lambda: one._columns(self._block, self.weights))
 
     def __call__(self, settings: Settings) -> Candidate:
         one = fixed(self._estimator, settings)
@@ -126,7 +126,7 @@ class Variants:
         return self._once(
             ("packed", coding),
             lambda: self._estimator._encode(
-                emissions, columns, self._block, self._weights, self._labels
+                emissions, columns, self._block, self.weights, self._labels
             ),
         )
 

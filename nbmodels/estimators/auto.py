@@ -1,0 +1,222 @@
+"""The emission chosen, too: several estimators fitted, one kept, by labels that it has not seen."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from nbmodels.data import check_weights
+from nbmodels.errors import DataError, NbmodelsWarning
+from nbmodels.estimators.any_classifier import NoisyLabelClassifier
+from nbmodels.estimators.naive_bayes import (
+    NoisyBernoulliNB,
+    NoisyGaussianNB,
+    NoisyMixedNB,
+    NoisyMultinomialNB,
+)
+from nbmodels.estimators.predicted import PredictedClasses
+from nbmodels.estimators.robust import RobustNDA
+from nbmodels.estimators.settings import is_auto, table
+from nbmodels.held_out import judge
+from nbmodels.second_opinion import independent
+
+#: Degrees of freedom of the Student emission that is compared.
+_DOF = 4.0
+
+#: What the kept estimator answers in this one's place.
+_ANSWERS = frozenset(
+    {
+        "chosen_",
+        "class_prior_",
+        "converged_",
+        "corrected_labels",
+        "inverse_noise_matrix_",
+        "label_posterior_",
+        "noise_matrix_",
+        "posterior",
+        "second_opinion",
+        "verdict",
+    }
+)
+
+
+def _bernoulli(X: Any, **shared: Any) -> Any:
+    return NoisyBernoulliNB(binarize=0.0, **shared)
+
+
+def _multinomial(X: Any, **shared: Any) -> Any:
+    return NoisyMultinomialNB(**shared)
+
+
+def _gaussian(X: Any, **shared: Any) -> Any:
+    return NoisyGaussianNB(covariance="auto", **shared)
+
+
+def _student(X: Any, **shared: Any) -> Any:
+    return RobustNDA(covariance="auto", dof=_DOF, feedback="auto", **shared)
+
+
+def _mixed(X: Any, **shared: Any) -> Any:
+    return NoisyMixedNB(**shared)
+
+
+def _logistic(X: Any, missing_values: Any = None, **shared: Any) -> Any:
+    return NoisyLabelClassifier(independent(X), rounds="auto", **shared)
+
+
+_MAKERS: dict[str, Callable[..., Any]] = {
+    "bernoulli": _bernoulli,
+    "multinomial": _multinomial,
+    "tfidf": _multinomial,
+    "gaussian": _gaussian,
+    "student": _student,
+    "mixed": _mixed,
+    "logistic": _logistic,
+}
+
+
+def suitable(X: Any) -> list[str]:
+    """Names of the emissions that X can be taken for, naive Bayes before logistic regression."""
+    if sparse.issparse(X):
+        counts = np.asarray(X.data)
+    else:
+        frame = pd.DataFrame(X)
+        if not all(pd.api.types.is_numeric_dtype(t) for t in frame.dtypes):
+            return ["mixed", "logistic"]
+        counts = frame.to_numpy(float)
+        counts = counts[np.isfinite(counts)]
+    if set(np.unique(counts).tolist()) <= {0.0, 1.0}:
+        return ["bernoulli", "logistic"]
+    if (counts >= 0).all() and (sparse.issparse(X) or (counts == np.round(counts)).all()):
+        whole = bool((counts == np.round(counts)).all())
+        return ["multinomial", "bernoulli", *(["tfidf"] if whole else []), "logistic"]
+    return ["gaussian", "student", "logistic"]
+
+
+class AutoNoisyClassifier(PredictedClasses, ClassifierMixin, BaseEstimator):
+    """Several models of the features with noisy labels; kept is that of the likeliest held-out y.
+
+    Every estimator is fitted with all of its settings chosen, on the same folds. P(given label |
+    features), from a fit that has not seen the label, compares them, whatever they assume: naive
+    Bayes of each kind that X can be taken for, and a logistic regression, which assumes none of it.
+
+    Args:
+        emission: ``"auto"``, or the names to compare, of ``"bernoulli"``, ``"multinomial"``,
+            ``"tfidf"`` (multinomial of TF-IDF weights), ``"gaussian"`` (any covariance),
+            ``"student"`` (heavy tails), ``"mixed"`` (columns of several kinds) and ``"logistic"``.
+        noise: ``"full"``, ``"symmetric"``, ``"pooled"``, a known ``(K, K)`` matrix ``[observed,
+            true]``, or ``"auto"``.
+        classes: names of all classes, where some may not occur among the labels.
+        missing_label: value of y that means "no label".
+        missing_values: value of X that means "missing".
+        progress: show bars; None to show one once a fit takes over three seconds.
+        random_state: seed of the folds.
+
+    Attributes:
+        estimator_: the fitted estimator that was kept; it answers for ``noise_matrix_``,
+            ``corrected_labels()``, ``posterior()``, ``verdict()`` and the like.
+        emission_: its name.
+        choice_: data frame of what was compared.
+        classes_: ``(K,)`` names of the classes.
+    """
+
+    def __init__(
+        self,
+        *,
+        emission: Any = "auto",
+        noise: Any = "auto",
+        classes: Any = None,
+        missing_label: Any = None,
+        missing_values: Any = None,
+        progress: bool | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.emission = emission
+        self.noise = noise
+        self.classes = classes
+        self.missing_label = missing_label
+        self.missing_values = missing_values
+        self.progress = progress
+        self.random_state = random_state
+
+    def _names(self, X: Any) -> list[str]:
+        if is_auto(self.emission):
+            return suitable(X)
+        names = [self.emission] if isinstance(self.emission, str) else list(self.emission)
+        for name in names:
+            if name not in _MAKERS:
+                raise DataError(
+                    f"emission: expected 'auto' or some of {tuple(_MAKERS)}, got {name!r}"
+                )
+        return names
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> Self:
+        """Fit all that X can be taken for, and keep one.
+
+        Args:
+            X: ``(N, d)`` features.
+            y: ``(N,)`` given labels.
+            sample_weight: ``(N,)`` row weights.
+            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping row -> label.
+
+        Raises:
+            DataError: bad input, naming the argument and the row.
+
+        Warns:
+            as the estimator that is kept.
+        """
+        names = self._names(X)
+        shared = {
+            "noise": self.noise,
+            "classes": self.classes,
+            "missing_label": self.missing_label,
+            "missing_values": self.missing_values,
+            "progress": self.progress,
+            # the same folds for all
+            "random_state": check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
+        }
+        found, scores, identified = [], [], []
+        for name in names:
+            coding = TfidfTransformer().fit(X) if name == "tfidf" else None
+            own = X if coding is None else coding.transform(X)
+            one = _MAKERS[name](X, **shared)
+            # what is said of an estimator matters if it is kept
+            with warnings.catch_warnings(record=True, action="always") as caught:
+                one.fit(own, y, sample_weight, trusted)
+            found.append((one, coding, caught))
+            scores.append(one._unseen_scores)
+            identified.append(not one.fit_.confused)
+        known = np.any(scores, axis=0)
+        weights = check_weights(sample_weight, len(known)) * known
+        compared = judge(scores, identified, weights, sure=0.0)
+        best = compared.best
+        self.estimator_, self._coding, said = found[best]
+        self.emission_, self.classes_ = names[best], self.estimator_.classes_
+        settings = [{"emission": name} for name in names]
+        self.choice_ = table(settings, compared, settings[best])
+        for one in said:
+            if issubclass(one.category, NbmodelsWarning):
+                warnings.warn(one.message, one.category, stacklevel=2)
+            else:
+                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """``(N, K)`` P(true class | features)."""
+        check_is_fitted(self)
+        own = X if self._coding is None else self._coding.transform(X)
+        return self.estimator_.predict_proba(own)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _ANSWERS and "estimator_" in vars(self):
+            return getattr(self.estimator_, name)
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
