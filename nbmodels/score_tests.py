@@ -22,7 +22,7 @@ from nbmodels.residuals import Residuals
 #: Family-wise level of each kind of test.
 LEVEL = 0.001
 
-#: Classes with fewer items have no tests of their own.
+#: Classes with fewer items are not looked at.
 _ITEMS = 30
 
 
@@ -112,15 +112,14 @@ def added(parts: Sequence[Scores]) -> Scores:
 def pooled(parts: Sequence[Scores]) -> Scores:
     """Tests of each class, on a first axis, and last those of all classes together.
 
-    A class of few items has none.
+    A class of few items has none, and no part in the last.
     """
     total, square, unit = (
         np.stack([getattr(part, name) for part in parts]) for name in ("total", "square", "unit")
     )
-    few = unit < _ITEMS
-    whole = (part.sum(0, keepdims=True) for part in (total, square, unit))
-    apart = (np.where(few, 0, total), np.where(few, 0, square), unit)
-    return Scores(*(np.concatenate(pair) for pair in zip(apart, whole, strict=True)))
+    # the prior still has a say in the parameters of few items
+    kept = [np.where(unit < _ITEMS, 0, part) for part in (total, square, unit)]
+    return Scores(*(np.concatenate([part, part.sum(0, keepdims=True)]) for part in kept))
 
 
 @dataclass(frozen=True)

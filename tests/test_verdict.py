@@ -95,10 +95,10 @@ def test_users_leave_nothing_over():
 
 def test_products_of_columns_are_sums_over_items():
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(50, 4))
+    x = rng.normal(size=(150, 4))
     x[rng.random(x.shape) < 0.1] = np.nan
     mean, variance = rng.normal(size=(K, 4)), rng.gamma(2, size=(K, 4))
-    resp, weights = rng.dirichlet(np.ones(K), 50), rng.uniform(0.5, 2, 50)
+    resp, weights = rng.dirichlet(np.ones(K), 150), rng.uniform(0.5, 2, 150)
     found = of_reals(x, mean, variance, 4)
     scores = of_columns(found, resp, weights).products
 
@@ -112,8 +112,7 @@ def test_products_of_columns_are_sums_over_items():
     np.testing.assert_allclose(scores.square[K, 1, 3], bound)
     exact = np.square(weights * sum(resp[:, k] * item(k, 1, 3) for k in range(K))).sum()
     assert exact <= bound
-    # a class of less than 30 items has no test of its own, and no column one with itself
-    assert not scores.total[:K].any()
+    np.testing.assert_allclose(scores.total[1, 1, 3], (weights * resp[:, 1]) @ item(1, 1, 3))
     assert not np.tril(scores.total[K]).any()
 
 
@@ -140,7 +139,7 @@ def test_the_largest_of_many_tests_pays_for_their_number():
 def test_pooled_tests_are_those_of_the_classes_and_their_sum():
     parts = [summed(np.ones((40, 2)), np.ones(40)), summed(np.ones((10, 2)), np.ones(10))]
     found = pooled(parts)
-    np.testing.assert_array_equal(found.total, [[40, 40], [0, 0], [50, 50]])
+    np.testing.assert_array_equal(found.total, [[40, 40], [0, 0], [40, 40]])
     np.testing.assert_array_equal(found.effect, [[1, 1], [0, 0], [1, 1]])
 
 
@@ -355,7 +354,6 @@ def test_right_models_are_seldom_blamed(worlds, world, k):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("k", [2, 5])
 @pytest.mark.parametrize(
     "world",
     [
@@ -366,7 +364,7 @@ def test_right_models_are_seldom_blamed(worlds, world, k):
         "Dirichlet-multinomial under words",
     ],
 )
-def test_wrong_models_are_blamed(worlds, world, k):
-    found = [worlds.run(world, k, share, 1500, SEEDS) for share in (0.1, 0.4)]
+def test_wrong_models_are_blamed(worlds, world):
+    found = [worlds.run(world, 5, share, 1500, SEEDS) for share in (0.1, 0.4)]
     bad = [bool(names) for part in found for names, *_ in part]
     assert np.mean(bad) >= 0.95
