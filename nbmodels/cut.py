@@ -61,7 +61,7 @@ def fit_scored(
     *,
     rounds: int = 0,
     pooled: Sequence[str] = (),
-    second_start: bool = False,
+    choose: bool = False,
     **options: Any,
 ) -> tuple[Fit, Array]:
     """Fit the labels' channels, with how far the scores of another model are to be believed.
@@ -74,9 +74,11 @@ def fit_scored(
             not seen the item.
         rounds: how often scores are learned anew, from the responsibilities found.
         pooled: names of the components whose prior is learned.
-        second_start: begin also where the scores' likeliest classes are the true ones. Scores that
-            were learned from noisy labels hold the noise, too: begun at the labels, a fit may find
-            none besides. It is taken where it is better by a nat or more.
+        choose: begin each round also where the scores' likeliest classes are the true ones, and
+            keep what makes the labels likeliest. Scores that were learned from noisy labels hold
+            the noise, too: begun at the labels, a fit may find none besides; and scores learned
+            from a wrong belief tell less of labels that they have not seen. Another start is taken
+            where it is better by a nat or more, another round where it is better at all.
         options: of :func:`nbmodels.fit.fit`.
 
     Returns:
@@ -84,14 +86,19 @@ def fit_scored(
         ``data``; and the responsibilities that the scores were learned from.
     """
     told = {**model, PRIOR: _calibration(model[PRIOR], guess.shape[1])}
+    kept: tuple[Fit, Array] | None = None
     for left in range(rounds, -1, -1):
         parts = {**data.parts, PRIOR: Calibration.pack(unseen(guess))}
         own = Data(parts, data.weights)
-        starts = [None, _predicted(told, own, options["rule"])] if second_start else [None]
+        starts = [None, _predicted(told, own, options["rule"])] if choose else [None]
         fitted = _best([partial(fit_pooled, told, own, pooled, start=s, **options) for s in starts])
+        if kept is not None and choose and not fitted.objective > kept[0].objective:
+            break
+        kept = replace(fitted, data=own), guess
         if left:
             guess = jnp.asarray(fitted.resp)
-    return replace(fitted, data=own), guess
+    assert kept is not None  # the first round always is
+    return kept
 
 
 @partial(jax.jit, static_argnames="rule")

@@ -32,12 +32,12 @@ class ScoredClassifier(PredictedClasses, LabelledClassifier):
     A classifier with enough features learns wrong labels by heart, and then finds nothing wrong
     with them. So what it says of an item comes from a fit to the other folds' items; how far that
     is to be believed (:class:`nbmodels.priors.Calibration`) and the noise are fitted together; and
-    ``rounds`` times the classifier learns anew, from the probabilities of the classes found.
+    up to ``rounds`` times the classifier learns anew, from the probabilities of the classes found.
     """
 
     parameters_doc = """
-    rounds: how often the classifier is learned anew from the corrected labels; at 0 it learns from
-        the given ones alone.
+    rounds: how often, at most, the classifier is learned anew from the corrected labels, as long as
+        that makes the labels held out of it likelier; at 0 it learns from the given ones alone.
     cv: number of folds; or a splitter of scikit-learn's, or a list of (train, test) rows, of which
         the tests hold each row once.
     """
@@ -160,7 +160,7 @@ class ScoredClassifier(PredictedClasses, LabelledClassifier):
                     unseen,
                     rounds=self.rounds,
                     pooled=self._pooled(),
-                    second_start=True,
+                    choose=True,
                     report=report,
                     **how,
                 )
