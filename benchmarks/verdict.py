@@ -91,7 +91,7 @@ WORLDS = {
     ),
     "normal, full": (
         lambda *a: normal(*a, d=5, correlation=0.6),
-        lambda **o: NoisyGaussianNB(covariance="full", **o),
+        lambda **o: NoisyGaussianNB.published(covariance="full", **o),
         uniform,
         True,
     ),

@@ -182,7 +182,7 @@ def data(kind="right", n=N, seed=0):
 def fitted(kind="right", seed=0, **options):
     x, _, given = data(kind, seed=seed)
     with contextlib.nullcontext() if kind == "right" else pytest.warns(VerdictWarning):
-        return NoisyGaussianNB(random_state=0, **options).fit(x, given)
+        return NoisyGaussianNB.published(random_state=0, **options).fit(x, given)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -247,7 +247,7 @@ def test_corrected_labels_say_it():
 
 def test_what_a_cut_handles_is_no_reason_to_warn():
     x, y, given = data("correlated")
-    e = NoisyGaussianNB(feedback="cut", random_state=0).fit(x, given)  # a warning is an error here
+    e = NoisyGaussianNB.published(feedback="cut", random_state=0).fit(x, given)  # a warning is an error here
     assert e.verdict().ok
     assert np.mean(e.label_posterior_.argmax(1) == np.searchsorted(NAMES, y)) > 0.8
     assert not any("cut" in r for f in e.verdict().findings for r in f.remedies)
@@ -255,7 +255,7 @@ def test_what_a_cut_handles_is_no_reason_to_warn():
 
 def test_discounted_features_are_for_information():
     x, _, given = data("heavy")
-    e = NoisyGaussianNB(weight=0.2, random_state=0)
+    e = NoisyGaussianNB.published(weight=0.2, random_state=0)
     with pytest.warns(VerdictWarning, match="say more about the labels than the fit believes"):
         e.fit(x, given)
     found = {f.name: f for f in e.verdict().findings}
@@ -277,14 +277,14 @@ def test_a_shift_of_the_noise_with_a_column_is_found():
     wrong = corrupt(codes, uniform_noise(K, 0.6), rng)
     given = NAMES[np.where(x["a"] > x["a"].median(), wrong, codes)]
     with pytest.warns(VerdictWarning, match="column a goes with a right label"):
-        NoisyGaussianNB(random_state=0).fit(x, given)
+        NoisyGaussianNB.published(random_state=0).fit(x, given)
 
 
 @pytest.mark.parametrize("n", [2, 5, 12, 40])
 def test_few_rows_are_no_reason_to_fail(n):
     rng = np.random.default_rng(n)
     x, y = rng.normal(size=(n, 2)), np.arange(n) % 2
-    e = NoisyGaussianNB(random_state=0).fit(x, y)
+    e = NoisyGaussianNB.published(random_state=0).fit(x, y)
     assert e.verdict().ok
     assert all(np.isfinite(f.effect) for f in e.verdict().findings)
 
@@ -295,7 +295,7 @@ def test_missing_cells_labels_and_weights():
     holes = x.mask(rng.random(x.shape) < 0.1)
     some = np.where(rng.random(N) < 0.2, None, given)
     weights = rng.integers(0, 3, N)
-    e = NoisyGaussianNB(missing_values=np.nan, missing_label=None, random_state=0)
+    e = NoisyGaussianNB.published(missing_values=np.nan, missing_label=None, random_state=0)
     e.set_params(missing_label="none").fit(
         holes, np.where(pd.isna(some), "none", some), sample_weight=weights
     )
@@ -307,7 +307,7 @@ def test_a_joint_model_is_judged_by_source(worlds):
     codes = np.searchsorted(NAMES, y)
     rng = np.random.default_rng(0)
     bursts = worlds.words(rng, codes, K, concentration=20)
-    joint = JointNB({"size": NoisyGaussianNB(), "text": NoisyMultinomialNB()}, random_state=0)
+    joint = JointNB({"size": NoisyGaussianNB.published(), "text": NoisyMultinomialNB.published()}, random_state=0)
     joint.fit({"size": x, "text": bursts}, given)
     found = joint.verdict()
     assert {f.name for f in found.bad} >= {"repeated words"}
@@ -336,7 +336,7 @@ def test_starts_that_do_not_agree():
 
 def test_an_estimator_must_be_fitted_first():
     with pytest.raises(Exception, match="not fitted"):
-        NoisyBernoulliNB().verdict()
+        NoisyBernoulliNB.published().verdict()
 
 
 # As often as it should ----------------------------------------------------------------------------

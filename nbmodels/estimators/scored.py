@@ -38,9 +38,7 @@ class ScoredClassifier(PredictedClasses, LabelledClassifier):
 
     parameters_doc = """
     rounds: how often the classifier is learned anew from the corrected labels; at 0 it learns from
-        the given ones alone; ``"auto"`` for as often as held-out labels reward it. A flexible
-        classifier predicts noisy labels as they are, which nothing can better: it is rewarded for
-        none.
+        the given ones alone; ``"auto"`` for as often as held-out labels reward it.
     cv: number of folds; or a splitter of scikit-learn's, or a list of (train, test) rows, of which
         the tests hold each row once.
     """
@@ -54,7 +52,7 @@ class ScoredClassifier(PredictedClasses, LabelledClassifier):
     def __init__(
         self,
         *,
-        rounds: int | Literal["auto"] = 1,
+        rounds: int | Literal["auto"] = "auto",
         cv: Any = 5,
         **shared: Any,
     ) -> None:
