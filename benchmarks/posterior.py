@@ -61,7 +61,9 @@ def newsgroups(weights, warmup):
         began = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = NoisyBernoulliNB.published(alpha=0.1, weight=weight, random_state=0).fit(x, noisy)
+            model = NoisyBernoulliNB.published(alpha=0.1, weight=weight, random_state=0).fit(
+                x, noisy
+            )
         fitted = time.perf_counter() - began
         tree, seconds, words = drawn(model, draws=500, chains=4, warmup=warmup)
         rhat, ess = mixing(tree)

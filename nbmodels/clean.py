@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from nbmodels.columns import (
-    WEIGHT,
     Choice,
     Labels,
     as_text,
@@ -158,6 +157,7 @@ def clean(
     features: Sequence[str] | None = None,
     truth: str | None = None,
     noise: str | None = None,
+    feedback: str | None = None,
     weight: float | None = None,
     alpha: float | None = None,
     probabilities: bool | None = None,
@@ -174,9 +174,12 @@ def clean(
         text: column of texts to learn from, instead of a table's columns.
         features: columns to learn from; all but ``label`` and ``truth`` by default.
         truth: column of true labels, only compared with.
-        noise: ``"full"`` or ``"symmetric"``; by default symmetric for text, full for tables.
-        weight: power of the features' evidence; 1 by default.
-        alpha: smoothing of words, categories and binary columns; 0.1 for text, 1 for tables.
+        noise: ``"full"``, ``"symmetric"`` or ``"pooled"``; chosen by held-out labels by default.
+        feedback: ``"full"`` for the joint model of the papers, ``"cut"`` for features that learn
+            from the given labels alone; by default they learn from what is found of the labels for
+            as long as held-out labels reward it.
+        weight: power of the features' evidence in a joint model.
+        alpha: smoothing of words, categories and binary columns; chosen by default.
         probabilities: add a column for each class; by default with up to 10 classes.
         draws: posterior draws of each chain for the intervals; 0 for none.
         chains: number of chains.
@@ -189,8 +192,12 @@ def clean(
     tell = stage or (lambda words: None)
     frame = frame.reset_index(drop=True)
     check_columns(frame, label, text, features, truth)
-    if noise not in (None, "full", "symmetric"):
-        raise DataError(f"noise: expected 'full' or 'symmetric', got {noise!r}")
+    if noise not in (None, "full", "symmetric", "pooled"):
+        raise DataError(f"noise: expected 'full', 'symmetric' or 'pooled', got {noise!r}")
+    if feedback not in (None, "full", "cut"):
+        raise DataError(f"feedback: expected 'full' or 'cut', got {feedback!r}")
+    if weight is not None and feedback == "cut":
+        raise DataError("weight: a cut learns how far to believe the features; give one of the two")
     for name, value in (("weight", weight), ("alpha", alpha)):
         if value is not None and not (np.isfinite(value) and value > 0):
             raise DataError(f"{name}: expected a positive number, got {value}")
@@ -201,12 +208,9 @@ def clean(
         choice, x = read_text(frame, text, label, truth)
     else:
         choice, x = read_features(frame, label, features, truth)
-    choice = replace(
-        choice,
-        noise=noise or choice.noise,
-        alpha=choice.alpha if alpha is None else float(alpha),
-        weight=WEIGHT if weight is None else float(weight),
-    )
+    asked = {"noise": noise, "feedback": feedback, "alpha": alpha, "weight": weight}
+    if weight is not None:
+        asked["feedback"] = "full"
     missing = np.flatnonzero(labels.codes < 0)
     if len(missing):
         notes.append(f"{len(missing)} rows have no label; they get a suggestion too")
@@ -220,13 +224,19 @@ def clean(
     doubts: list[str] = []
     posterior = None
     with collected(doubts):
-        model = _estimator(choice, labels.names, random_state)
+        model = _estimator(choice, asked, labels.names, random_state)
         tell("fitting the model")
         model.fit(x[use] if not use.all() else x, labels.text[use])
+        choice = replace(choice, settings=_settings(model))
         if draws:
             tell("drawing from the posterior")
             options = {"draws": draws, "warmup": draws // 2, "chains": chains, "progress": False}
-            if text is None:
+            if "rounds" in choice.settings:
+                posterior = with_plain_prior(model).posterior(
+                    "gibbs", random_state=random_state, **options
+                )
+                notes.append("the intervals hold the features' parameters at their fitted values")
+            elif text is None:
                 posterior = _draws(model, random_state, options, doubts)
             if posterior is None:
                 used = x if use.all() else x[use]
@@ -266,7 +276,9 @@ def clean(
         suggested,
         p_wrong,
         expected,
-        None if posterior is None else Noise.of(posterior, symmetric=choice.noise == "symmetric"),
+        None
+        if posterior is None
+        else Noise.of(posterior, symmetric=choice.settings["noise"] == "symmetric"),
         posterior,
         choice,
         scores,
@@ -276,13 +288,17 @@ def clean(
     )
 
 
-def _estimator(choice: Choice, names: np.ndarray, random_state: int) -> Any:
+def _settings(model: Any) -> dict[str, Any]:
+    """Every setting with the value that it had in the fit."""
+    names = ("noise", "alpha", "size_power", "weight")
+    return {n: getattr(model, n) for n in names} | dict(model.chosen_)
+
+
+def _estimator(choice: Choice, asked: dict[str, Any], names: np.ndarray, random_state: int) -> Any:
     import nbmodels
 
     options: dict[str, Any] = {
-        "noise": choice.noise,
-        "alpha": choice.alpha,
-        "weight": choice.weight,
+        **{name: value for name, value in asked.items() if value is not None},
         "classes": names,
         "missing_label": np.nan,
         "random_state": random_state,

@@ -32,7 +32,7 @@ app = typer.Typer(
 )
 
 #: Arguments of the library under the names that the command line gives them.
-_OPTIONS = ("label", "text", "features", "truth", "noise", "weight", "alpha")
+_OPTIONS = ("label", "text", "features", "truth", "noise", "feedback", "weight", "alpha")
 
 
 class InputError(Exception):
@@ -44,6 +44,14 @@ class NoiseForm(StrEnum):
 
     full = "full"
     symmetric = "symmetric"
+    pooled = "pooled"
+
+
+class Feedback(StrEnum):
+    """Whether features learn from what is found of the labels."""
+
+    full = "full"
+    cut = "cut"
 
 
 @contextlib.contextmanager
@@ -125,14 +133,21 @@ def clean(
     ] = None,
     noise: Annotated[
         NoiseForm | None,
-        typer.Option(help="Form of the noise matrix. [default: symmetric for text, else full]"),
+        typer.Option(help="Form of the noise matrix. [default: chosen by held-out labels]"),
+    ] = None,
+    feedback: Annotated[
+        Feedback | None,
+        typer.Option(
+            help="Let features learn from corrected labels as in the papers (full), or from the "
+            "given ones alone (cut). [default: chosen by held-out labels]"
+        ),
     ] = None,
     weight: Annotated[
         float | None,
-        typer.Option(help="Power of the features' evidence against the labels'. [default: 1]"),
+        typer.Option(help="Power of the features' evidence in a joint model. [default: learned]"),
     ] = None,
     alpha: Annotated[
-        float | None, typer.Option(help="Smoothing. [default: 0.1 for text, else 1]")
+        float | None, typer.Option(help="Smoothing. [default: chosen by held-out labels]")
     ] = None,
     probabilities: Annotated[
         bool | None,
@@ -180,6 +195,7 @@ def clean(
                 features=names,
                 truth=truth,
                 noise=None if noise is None else noise.value,
+                feedback=None if feedback is None else feedback.value,
                 weight=weight,
                 alpha=alpha,
                 probabilities=probabilities,

@@ -12,17 +12,6 @@ import pandas as pd
 
 from nbmodels.errors import DataError
 
-# Measured on two collections (Reuters R8 and 20 Newsgroups) with 20 % of the labels replaced:
-# TF-IDF weights as counts with a little smoothing and one error rate for all classes found more
-# errors at a higher precision than raw counts, than binary words, and than a full noise matrix,
-# which has to be learned from words that the model believes too much. Where errors have a
-# direction, a single rate finds too few of them; `drifted` says so.
-TEXT_ALPHA = 0.1
-TEXT_NOISE = "symmetric"
-TABLE_ALPHA = 1.0
-TABLE_NOISE = "full"
-WEIGHT = 1.0
-
 
 @dataclass(frozen=True)
 class Choice:
@@ -31,18 +20,14 @@ class Choice:
     Attributes:
         estimator: name of the estimator.
         families: what each column is taken for; ``"words"`` for a column of text.
-        noise: ``"full"`` or ``"symmetric"``.
-        alpha: smoothing.
-        weight: power of the features' evidence.
         left_out: columns that are not used, with the reason.
+        settings: those of the fit, asked for or chosen.
     """
 
     estimator: str
     families: dict[str, str]
-    noise: str
-    alpha: float
-    weight: float
     left_out: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 def check_columns(
@@ -133,7 +118,7 @@ def read_text(frame: pd.DataFrame, text: str, label: str, truth: str | None) -> 
 
     others = [c for c in frame.columns if c not in (text, label, truth)]
     left_out = {str(c): "only the text is used" for c in others}
-    choice = Choice("NoisyMultinomialNB", {text: "words"}, TEXT_NOISE, TEXT_ALPHA, WEIGHT, left_out)
+    choice = Choice("NoisyMultinomialNB", {text: "words"}, left_out)
     return choice, text_features(frame[text]).x
 
 
@@ -169,7 +154,7 @@ def read_features(
         raise DataError(f"features: no column to learn from{f' ({why})' if why else ''}")
     kinds = set(families.values())
     estimator = "NoisyBernoulliNB" if kinds == {"bernoulli"} else "NoisyMixedNB"
-    choice = Choice(estimator, families, TABLE_NOISE, TABLE_ALPHA, WEIGHT, left_out)
+    choice = Choice(estimator, families, left_out)
     return choice, pd.DataFrame(columns)
 
 

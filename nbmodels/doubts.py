@@ -59,9 +59,10 @@ def drifted(
 ) -> list[str]:
     """Signs that the fit follows clusters of the features, or sticks to the labels."""
     out = []
-    remedy = "try a smaller --weight"
-    if choice.noise == "full":
-        remedy += " or --noise symmetric"
+    cut = "rounds" in choice.settings
+    remedy = "try fewer features" if cut else "leave --weight and --feedback to be chosen"
+    if choice.settings["noise"] == "full":
+        remedy += ", or --noise symmetric"
     if expected > 0.5:
         out.append(
             f"{expected:.0%} of the labels would be wrong, which is hardly so: the fit has left "
@@ -73,12 +74,16 @@ def drifted(
             f"{held_out:.0%} of labels it has not seen: the fit believes its features too much; "
             f"{remedy}"
         )
-    elif held_out is not None and choice.noise == "symmetric" and expected < held_out / 3 - 0.01:
+    elif (
+        held_out is not None
+        and choice.settings["noise"] == "symmetric"
+        and expected < held_out / 3 - 0.01
+    ):
         out.append(
             f"only {expected:.1%} of the labels would be wrong, while a plain classifier "
             f"contradicts {held_out:.0%} of labels it has not seen: errors may have a direction "
             "(one class mistaken for another), which one error rate cannot tell; compare "
-            "--noise full, or a larger --weight"
+            "--noise full"
         )
     given = np.bincount(labels.codes[labels.codes >= 0], minlength=len(labels.names))
     kept = np.bincount(best, minlength=len(labels.names))

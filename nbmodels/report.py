@@ -146,9 +146,20 @@ def choice_table(choice: Choice) -> Group:
     }
     for family, columns in kinds.items():
         table.add_row(words.get(family, family), _listed(columns))
-    form = {"full": "full (a rate for every pair of classes)", "symmetric": "symmetric (one rate)"}
-    table.add_row("noise", form[choice.noise])
-    table.add_row("smoothing", f"alpha {choice.alpha:g}; feature weight {choice.weight:g}")
+    form = {
+        "full": "full (a rate for every pair of classes)",
+        "symmetric": "symmetric (one rate)",
+        "pooled": "pooled (a rate for every pair, drawn to one)",
+    }
+    settings = choice.settings
+    table.add_row("noise", form[settings["noise"]])
+    if "rounds" in settings:
+        power = {0: "", 0.5: "; long texts by their root", 1: "; by their length"}
+        believed = f"as far as labels bear it out, learned anew {settings['rounds']} times"
+        table.add_row("features", believed + power.get(settings["size_power"], ""))
+    else:
+        table.add_row("features", f"in a joint model, weight {settings['weight']:g}")
+    table.add_row("smoothing", f"alpha {settings['alpha']:g}")
     reasons: dict[str, list[str]] = {}
     for column, reason in choice.left_out.items():
         reasons.setdefault(reason, []).append(column)

@@ -76,7 +76,9 @@ def test_names_of_a_list(world):
 def test_missing_labels_are_not_scored(world):
     x, _, given = world
     some = np.where(np.arange(N) % 3 == 0, -1, given)
-    scores = pointwise({"one": NoisyGaussianNB.published(missing_label=-1, random_state=0)}, x, some, cv=2)
+    scores = pointwise(
+        {"one": NoisyGaussianNB.published(missing_label=-1, random_state=0)}, x, some, cv=2
+    )
     assert list(scores.index) == list(np.flatnonzero(some != -1))
     assert np.isfinite(scores.to_numpy()).all()
 

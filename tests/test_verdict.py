@@ -247,7 +247,9 @@ def test_corrected_labels_say_it():
 
 def test_what_a_cut_handles_is_no_reason_to_warn():
     x, y, given = data("correlated")
-    e = NoisyGaussianNB.published(feedback="cut", random_state=0).fit(x, given)  # a warning is an error here
+    e = NoisyGaussianNB.published(feedback="cut", random_state=0).fit(
+        x, given
+    )  # a warning is an error here
     assert e.verdict().ok
     assert np.mean(e.label_posterior_.argmax(1) == np.searchsorted(NAMES, y)) > 0.8
     assert not any("cut" in r for f in e.verdict().findings for r in f.remedies)
@@ -307,7 +309,10 @@ def test_a_joint_model_is_judged_by_source(worlds):
     codes = np.searchsorted(NAMES, y)
     rng = np.random.default_rng(0)
     bursts = worlds.words(rng, codes, K, concentration=20)
-    joint = JointNB({"size": NoisyGaussianNB.published(), "text": NoisyMultinomialNB.published()}, random_state=0)
+    joint = JointNB(
+        {"size": NoisyGaussianNB.published(), "text": NoisyMultinomialNB.published()},
+        random_state=0,
+    )
     joint.fit({"size": x, "text": bursts}, given)
     found = joint.verdict()
     assert {f.name for f in found.bad} >= {"repeated words"}
