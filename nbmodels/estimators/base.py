@@ -332,7 +332,8 @@ class NoisyClassifier(LabelledClassifier, TableClassifier):
             parameters: of the estimator; those not given stand as in the papers.
         """
         one = cls(**{"feedback": "full"} | parameters)
-        return one.set_params(**{name: values[0] for name, values in grids(one).items()})
+        open_ = {name: values[0] for name, values in grids(one).items() if name not in parameters}
+        return one.set_params(**open_)
 
     # What is chosen -----------------------------------------------------------------------------
 

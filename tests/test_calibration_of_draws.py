@@ -1,0 +1,73 @@
+"""Simulation-based calibration, reduced: ``benchmarks/sbc.py`` has every model."""
+
+import jax
+import numpy as np
+import pytest
+from zoo import K, pack
+
+from inference.calibration import calibrated, ranks
+from nbmodels.channels import Annotators, Transition
+from nbmodels.draws.simulation import data_sets, gibbs_of_all, nuts_of_all
+from nbmodels.emissions import Bernoulli, DiagonalGaussian
+from nbmodels.priors import Calibration, Proportions
+
+
+def test_ranks_of_right_and_wrong_draws():
+    rng = np.random.default_rng(0)
+    centre = rng.normal(size=(2000, 1))
+    truth = centre + rng.normal(size=(2000, 1))
+    right = centre[:, None] + rng.normal(size=(2000, 99, 1))
+    good = calibrated(ranks(truth, right)[:, 0], 99)
+    assert good.p_value > 0.01
+    assert good.nominal == pytest.approx(0.9)
+    assert abs(good.coverage - 0.9) < 0.03
+    narrow = calibrated(ranks(truth, centre[:, None] + 0.7 * (right - centre[:, None]))[:, 0], 99)
+    assert narrow.p_value < 1e-6
+    assert narrow.coverage < 0.8
+    with pytest.raises(ValueError, match="no multiple of 20 bins"):
+        calibrated(np.zeros(3, int), 100)
+
+
+def noisy():
+    return Transition.of(K, alpha=1.0, diagonal=20.0)
+
+
+MODELS = {
+    "binary": lambda: {"prior": Proportions.of(K, 4.0), "x": Bernoulli.of(3, K), "labels": noisy()},
+    "real": lambda: {
+        "prior": Proportions.of(K, 4.0),
+        "x": DiagonalGaussian.of(2, K, kappa=2.0, shape=3.0, rate=3.0),
+        "labels": noisy(),
+    },
+    "annotators": lambda: {
+        "prior": Proportions.of(K, 4.0),
+        "votes": Annotators.of(3, K, diagonal=20.0),
+    },
+    "calibration": lambda: {
+        "prior": Calibration.of(K, slope_sd=0.5, bias_sd=1.0),
+        "labels": noisy(),
+    },
+}
+
+
+def checked(model, draw, n_sets, n_items, **how):
+    first, second = jax.random.split(jax.random.key(1))
+    data, values = data_sets(
+        model, first, n_sets, n_items, lambda c, x: pack(c, np.asarray(x), np.zeros(x.shape, bool))
+    )
+    names, truth, found = draw(model, data, values, second, **how)
+    rank = ranks(truth, found)
+    each = {n: calibrated(rank[:, q], found.shape[1]) for q, n in enumerate(names)}
+    assert min(c.p_value for c in each.values()) * len(each) > 0.01, each
+    spread = 3.5 * (0.09 / n_sets) ** 0.5
+    assert all(abs(c.coverage - 0.9) < spread for c in each.values()), each
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gibbs_is_calibrated(name):
+    checked(MODELS[name](), gibbs_of_all, 300, 30, warmup=200, thin=8)
+
+
+def test_nuts_is_calibrated():
+    model = {"prior": Proportions.of(K, 4.0), "x": Bernoulli.of(2, K), "labels": noisy()}
+    checked(model, nuts_of_all, 100, 20, warmup=150, thin=2, draws=99)
