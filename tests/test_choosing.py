@@ -97,6 +97,18 @@ def test_a_joint_fit_can_choose_too():
     assert e.chosen_ == {"weight": table["weight"][best]}
 
 
+def test_the_pull_to_the_diagonal_is_chosen():
+    rng = np.random.default_rng(0)
+    k = 10
+    y = np.arange(200) % k
+    x = (rng.random((200, 40)) < rng.uniform(0.1, 0.9, (k, 40))[y]).astype(int)
+    noisy = corrupt(y, uniform_noise(k, 0.1), rng)
+    e = NoisyBernoulliNB.published(feedback="cut", noise_diagonal="auto", **QUIET).fit(x, noisy)
+    # twenty labels of each class say little of ninety rates
+    assert e.chosen_["noise_diagonal"] > 2
+    assert list(e.choice_["noise_diagonal"]) == [2.0, 20.0, 200.0]
+
+
 def test_the_covariance_is_chosen():
     rng = np.random.default_rng(0)
     y = np.arange(900) % 3

@@ -41,6 +41,7 @@ from nbmodels.data import (
 )
 from nbmodels.errors import DataError
 from nbmodels.estimators.latent import LatentClassifier
+from nbmodels.estimators.settings import is_auto
 from nbmodels.votes import Votes
 
 
@@ -105,7 +106,8 @@ class LabelledClassifier(LatentClassifier):
         as far as the classes are found to be alike), a known ``(K, K)`` matrix ``[observed, true]``
         whose columns sum to one, or ``"auto"``, where held-out labels can choose the form.
     noise_alpha: pseudo-labels that are wrong, for each true class, shared out evenly.
-    noise_diagonal: pseudo-labels that are right, for each true class.
+    noise_diagonal: pseudo-labels that are right, for each true class; ``"auto"``, where held-out
+        labels can choose how strongly the noise is drawn to the diagonal.
     missing_label: value of y that means "no label"; None where every row has one.
     """
 
@@ -114,14 +116,17 @@ class LabelledClassifier(LatentClassifier):
     inverse_noise_matrix_: ``(K, K)`` ``[true, observed]``, P(true | observed).
     """
 
-    grids: ClassVar[Mapping[str, Sequence[Any]]] = {"noise": ("full", "symmetric")}
+    grids: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "noise": ("full", "symmetric"),
+        "noise_diagonal": (2.0, 20.0, 200.0),
+    }
 
     def __init__(
         self,
         *,
         noise: Any = "full",
         noise_alpha: float = 1.0,
-        noise_diagonal: float = 2.0,
+        noise_diagonal: Any = 2.0,
         missing_label: Any = None,
         **shared: Any,
     ) -> None:
@@ -133,8 +138,9 @@ class LabelledClassifier(LatentClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name in ("noise_alpha", "noise_diagonal"):
-            check_nonnegative(name, getattr(self, name))
+        check_nonnegative("noise_alpha", self.noise_alpha)
+        if not is_auto(self.noise_diagonal):
+            check_nonnegative("noise_diagonal", self.noise_diagonal)
         check_marker("missing_label", self.missing_label)
         if self._pools_noise and self._rule == "ml":
             raise DataError(

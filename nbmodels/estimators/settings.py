@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 #: Settings that change how columns are coded, which costs more than a look at them.
 _CODING = ("covariance",)
 
+#: Settings of the labels' channel alone.
+_OF_LABELS = ("noise", "noise_diagonal")
+
 #: An item's size counts as at least this share of the mean size.
 _LEAST_SIZE = 0.1
 
@@ -94,7 +97,7 @@ class Variants:
 
     def columns(self, settings: Settings) -> list[Columns]:
         """Fitted encoders of the blocks of columns."""
-        own = {n: v for n, v in settings.items() if n not in ("noise", "size_power", "weight")}
+        own = {n: v for n, v in settings.items() if n not in (*_OF_LABELS, "size_power", "weight")}
         one = fixed(self._estimator, own)
         return self._once(("columns", own), lambda: one._columns(self._block, self.weights))
 
@@ -103,7 +106,7 @@ class Variants:
         columns = self.columns(settings)
         emissions = self._emissions(settings, columns)
         packed = self._packed(settings, columns)
-        noise = settings.get("noise")
+        noise = [settings.get(name) for name in _OF_LABELS]
         labels = self._once(("labels", noise), lambda: one._label_components(self._labels, self._k))
         prior = self._once("prior", lambda: one._prior(self._k))
         power = settings.get("size_power")
