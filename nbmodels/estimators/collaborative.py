@@ -56,9 +56,9 @@ class CollaborativeClassifier(LabelledClassifier):
 
     Parameters:
         alpha: concentration of the users' proportions: a number, an array that broadcasts to
-            (users, classes), ``"held-out"`` (chosen by held-out labels), or ``"bound"`` (empirical
+            (users, classes), ``"auto"`` (chosen by held-out labels), or ``"bound"`` (empirical
             Bayes: maximises the evidence bound).
-        weight: power of the edges, a number or ``"held-out"``.
+        weight: power of the edges, a number or ``"auto"``.
         collapsed: leave an item's own vote out of its users' counts.
         cross_fit: number of folds by which the noise is learned from what the graph says of items
             whose label it has not seen; 0 to learn it within the fit, where labels echo.
@@ -85,8 +85,8 @@ class CollaborativeClassifier(LabelledClassifier):
     def __init__(
         self,
         *,
-        alpha: Any = "held-out",
-        weight: Any = "held-out",
+        alpha: Any = "auto",
+        weight: Any = "auto",
         collapsed: bool = True,
         cross_fit: int = 5,
         item_prior: Any = None,
@@ -195,7 +195,7 @@ class CollaborativeClassifier(LabelledClassifier):
         self._graphs = {_USERS: Edges.of(edges, multiplicity)} if self.collapsed else {}
         self.held_out_: pd.DataFrame | None = None
         model[_USERS] = replace(model[_USERS], weight=_number(self.weight))
-        if "held-out" in (_word(self.alpha), _word(self.weight)):
+        if "auto" in (_word(self.alpha), _word(self.weight)):
             model = self._chosen(model, data)
         self.noise_fit_: Fit | None = None
         if not isinstance(model["labels"], Given):
@@ -223,8 +223,8 @@ class CollaborativeClassifier(LabelledClassifier):
 
     def _alternatives(self, users: Users) -> tuple[list[tuple[float | None, float]], list[Users]]:
         """Settings to compare, the first with no say for the edges, and ``users`` under each."""
-        alphas = ALPHAS if _word(self.alpha) == "held-out" else (None,)
-        powers = WEIGHTS if _word(self.weight) == "held-out" else (_number(self.weight),)
+        alphas = ALPHAS if _word(self.alpha) == "auto" else (None,)
+        powers = WEIGHTS if _word(self.weight) == "auto" else (_number(self.weight),)
         settings = [(None, 0.0), *itertools.product(alphas, powers)]
         found = []
         for alpha, weight in settings:
@@ -263,7 +263,7 @@ class CollaborativeClassifier(LabelledClassifier):
         with self._bar("learning the noise", _ROUNDS * len(_STEPS) * self.cross_fit) as bar:
             for _ in range(_ROUNDS):
                 found = []
-                for step in _STEPS if _word(self.alpha) == "held-out" else (1.0,):
+                for step in _STEPS if _word(self.alpha) == "auto" else (1.0,):
                     users: Any = model[_USERS]
                     prior = replace(users.prior, concentration=step * users.prior.concentration)
                     tried = {**model, _USERS: replace(users, prior=prior)}
@@ -299,7 +299,7 @@ class CollaborativeClassifier(LabelledClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name, words in (("alpha", ("held-out", "bound")), ("weight", ("held-out",))):
+        for name, words in (("alpha", ("auto", "bound")), ("weight", ("auto",))):
             value = getattr(self, name)
             if isinstance(value, str) and value not in words:
                 known = " or ".join(map(repr, words))
@@ -365,7 +365,7 @@ class CollaborativeClassifier(LabelledClassifier):
         n_users, k = len(graph.users), len(classes)
         users = Users.of(n_users, k, self._alpha(n_users, k))
         users = replace(users, weight=_number(self.weight))
-        asked = "held-out" in (_word(self.alpha), _word(self.weight))
+        asked = "auto" in (_word(self.alpha), _word(self.weight))
         part = Part(
             users,
             Users.pack(graph.edges),
