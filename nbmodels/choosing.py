@@ -24,9 +24,15 @@ from jax import Array
 from inference import Status
 from nbmodels import cross_fit
 from nbmodels import model as models
+from nbmodels.channels.fixed import held
 from nbmodels.empirical import fit_pooled
-from nbmodels.errors import DataError, NbmodelsWarning, NotConvergedWarning
-from nbmodels.families import Rule
+from nbmodels.errors import (
+    DataError,
+    IdentifiabilityWarning,
+    NbmodelsWarning,
+    NotConvergedWarning,
+)
+from nbmodels.families import Normal, Rule
 from nbmodels.fit import Fit, complain, fit_many
 from nbmodels.held_out import Comparison, judge
 from nbmodels.identify import vanished
@@ -43,6 +49,9 @@ _MOST_ROUNDS = 10
 
 #: Standard errors by which held-out labels must be likelier under another candidate.
 _SURE = 1.0
+
+#: Standard errors by which labels must be likelier than without the features.
+_HEARD = 2.0
 
 #: Nats by which a fit from the second start must be better.
 _CLEAR = 1.0
@@ -169,17 +178,19 @@ def choose(
 
     Warns:
         as :func:`nbmodels.fit.fit`.
+        IdentifiabilityWarning: the scores predict held-out labels no better than the shares of the
+            classes do; then labels are left as they are.
     """
     given = np.asarray(guess)
     choosing = rounds is None or any(len(values) > 1 for values in grid.values())
     solve = partial(
         _solved, rule=rule, second_start=second_start, options={**options, "key": key, "rule": rule}
     )
+    masks = [fold != k for k in range(int(fold.max()) + 1)] if choosing else []
     trials: list[Trial] = []
 
     def tries(settings: Settings, done: int, guess: Array) -> Trial:
         model, data = tell(settings, guess)
-        masks = [fold != k for k in range(int(fold.max()) + 1)] if choosing else []
         fits = solve(model, data, masks, pooled(settings))
         one = _trial(settings, done, data, fold, given, fits)
         if trials and one.fit.status == Status.INTERRUPTED:
@@ -195,6 +206,22 @@ def choose(
         for name, values in grid.items():
             found = [tries({**best.settings, name: value}, 0, guess) for value in values[1:]]
             best = _preferred([best, *found], weights)
+        if choosing and best.fit.status != Status.INTERRUPTED:
+            model, data = tell(best.settings, guess)
+            silence = replace(data, parts={**data.parts, PRIOR: jnp.zeros_like(data.parts[PRIOR])})
+            silent = _trial(
+                best.settings, 0, silence, fold, given, solve(model, silence, masks, ())
+            )
+            if not judge([silent.scores, best.scores], [True, True], weights, _HEARD).best:
+                most = 0
+                muted = _muted(model, silence, {**options, "key": key, "rule": rule})
+                best = silent._replace(fit=muted)
+                warnings.warn(
+                    "the features do not predict held-out labels better than chance: no label is "
+                    "corrected, and the noise matrix is that of the prior",
+                    IdentifiabilityWarning,
+                    stacklevel=2,
+                )
         while best.rounds < most and best.fit.status != Status.INTERRUPTED:
             resp = jnp.asarray(best.fit.resp)
             after = tries(best.settings, best.rounds + 1, resp)
@@ -217,6 +244,21 @@ def choose(
         _judged(trials, weights) if choosing else None,
         best.scores,
     )
+
+
+def _muted(model: Model, data: Data, options: Mapping[str, Any]) -> Fit:
+    """Labels as they are: features without a say, and the noise of the prior, as nothing tells it.
+
+    Where features are mute, so is the likelihood about the noise: a fit ends anywhere.
+    """
+    prior: Any = model[PRIOR]
+    slope = Normal(prior.prior.mean.at[0].set(0.0), prior.prior.precision.at[0, 0].set(_HELD**-2.0))
+    muted = {**model, PRIOR: replace(prior, prior=slope)}
+    if "labels" in model:
+        channel = model["labels"]
+        muted["labels"] = held(channel, channel.natural(channel.prior, "map"))
+    (fitted,) = fit_many([muted], [data], **options)
+    return replace(fitted, data=data)
 
 
 def _solved(

@@ -1,15 +1,24 @@
 """Settings chosen by held-out labels: what suits the world is chosen, and said."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.metrics import roc_auc_score
 from test_cut import clusters
 
-from nbmodels import AutoNoisyClassifier, NoisyBernoulliNB, NoisyGaussianNB, NoisyMultinomialNB
+from nbmodels import (
+    AutoNoisyClassifier,
+    CollaborativeClassifier,
+    NoisyBernoulliNB,
+    NoisyGaussianNB,
+    NoisyMultinomialNB,
+)
 from nbmodels.choosing import Trial, _preferred
 from nbmodels.datasets import corrupt, flip_noise, uniform_noise
-from nbmodels.errors import DataError, NotConvergedWarning, VerdictWarning
+from nbmodels.errors import DataError, IdentifiabilityWarning, NotConvergedWarning, VerdictWarning
+from nbmodels.papers import maystre2021
 from nbmodels.plots import held_out
 
 N, K, D = 900, 4, 60
@@ -196,3 +205,32 @@ def test_dependent_features_ask_for_a_regression():
     assert auto.emission_ == "logistic"
     with pytest.raises(DataError, match="emission"):
         AutoNoisyClassifier(emission="poisson").fit(x, noisy)
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_mute_features_correct_nothing(seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, K, 300)
+    x = (rng.random((300, 20)) < 0.3).astype(int)
+    noisy = np.where(rng.random(300) < 0.2, rng.integers(0, K, 300), y)
+    with pytest.warns(IdentifiabilityWarning, match="do not predict"):
+        e = NoisyBernoulliNB(**dict(QUIET, random_state=seed)).fit(x, noisy)
+    np.testing.assert_array_equal(e.label_posterior_.argmax(1), noisy)
+    np.testing.assert_allclose(e.predict_proba(x), e.class_prior_[None], atol=0.05)
+
+
+@pytest.mark.parametrize(("alpha", "gain"), [(0.1, 0.08), (20.0, -1e-9)])
+def test_a_graph_can_be_cut(alpha, gain):
+    drawn = maystre2021.simulate(
+        np.random.default_rng(2), M=1500, N=1500, K=5, alpha=alpha, delta=0.15
+    )
+    e = CollaborativeClassifier(feedback="cut", **QUIET)
+    with warnings.catch_warnings(record=True) as caught:
+        e.fit(drawn.edges.T, drawn.v_hat)
+    right = np.mean(e.classes_[e.label_posterior_.argmax(1)] == drawn.v)
+    assert right - np.mean(drawn.v_hat == drawn.v) >= gain
+    assert bool(caught) == (alpha > 1)
+    if alpha < 1:
+        new = e.predict_proba(drawn.edges.T)
+        assert np.mean(e.classes_[new.argmax(1)] == drawn.v) > 0.85
+        assert e.posterior(draws=20, warmup=20, chains=1)["posterior"]["noise_matrix"].size

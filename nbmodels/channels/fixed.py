@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 
 from nbmodels.channels.transition import draw_labels, observe, pack_labels, read_labels
-from nbmodels.component import Evidence, Given
+from nbmodels.component import Component, Evidence, Given
 
 
 @jax.tree_util.register_dataclass
@@ -38,3 +39,15 @@ class FixedTransition(Given):
 
     def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
         return draw_labels(key, self.prior, y)
+
+
+def held(channel: Component, natural: Any) -> FixedTransition:
+    """A channel of one noisy label an item that learns no more.
+
+    Args:
+        channel: the channel.
+        natural: what its likelihood reads, where it is held.
+    """
+    rows = channel.transition(channel.values(natural))
+    assert rows is not None  # a channel of noisy labels has one
+    return FixedTransition(prior=rows / jnp.sum(rows, 1, keepdims=True))

@@ -15,14 +15,18 @@ import pandas as pd
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from nbmodels.channels import Beliefs, FixedTransition
+from nbmodels.channels import Beliefs
+from nbmodels.channels.fixed import held
+from nbmodels.choosing import Settings
 from nbmodels.collapsed import Edges, given_shares
 from nbmodels.component import Component, Given
+from nbmodels.cut import Candidate, fit_cut, posterior_of_new, without
 from nbmodels.data import Classes, as_floats, check_nonnegative, check_weights
 from nbmodels.emissions import Users
 from nbmodels.errors import DataError, IdentifiabilityWarning, NbmodelsWarning
 from nbmodels.estimators.labels import LabelledClassifier, LabelSource
 from nbmodels.estimators.latent import with_inherited_parameters
+from nbmodels.estimators.settings import choice_table, is_auto
 from nbmodels.estimators.sources import Part
 from nbmodels.exchangeable import grouped
 from nbmodels.fit import Fit, complain
@@ -60,6 +64,9 @@ class CollaborativeClassifier(LabelledClassifier):
             Bayes: maximises the evidence bound).
         weight: power of the edges, a number or ``"auto"``.
         collapsed: leave an item's own vote out of its users' counts.
+        feedback: ``"full"`` for the graph's model; ``"cut"`` for users that learn from the given
+            labels of other items alone, believed as far as they predict labels. No belief flows
+            back: neighbours would echo an item's own label, and seem to be rewarded for it.
         cross_fit: number of folds by which the noise is learned from what the graph says of items
             whose label it has not seen; 0 to learn it within the fit, where labels echo.
         item_prior: (items, classes) prior probabilities of each item, the paper's beta where it is
@@ -88,6 +95,7 @@ class CollaborativeClassifier(LabelledClassifier):
         alpha: Any = "auto",
         weight: Any = "auto",
         collapsed: bool = True,
+        feedback: Literal["full", "cut"] = "full",
         cross_fit: int = 5,
         item_prior: Any = None,
         duplicates: Literal["count", "once", "refuse"] = "count",
@@ -97,6 +105,7 @@ class CollaborativeClassifier(LabelledClassifier):
         self.alpha = alpha
         self.weight = weight
         self.collapsed = collapsed
+        self.feedback = feedback
         self.cross_fit = cross_fit
         self.item_prior = item_prior
         self.duplicates = duplicates
@@ -179,6 +188,9 @@ class CollaborativeClassifier(LabelledClassifier):
             model["beliefs"] = Beliefs.of(k)
             parts["beliefs"] = Beliefs.pack(self._beliefs(n_items, k))
         alpha = self._alpha(len(graph.users), k)
+        if self.feedback != "full":
+            self._fit_cut(graph, model, parts, weights, classes, alpha)
+            return
         edges, multiplicity = graph.edges, np.ones(1)
         # a concentration learned from the bound needs every user
         self._grouped = grouped(edges) if np.ndim(alpha) == 0 and not self._pooled() else None
@@ -206,7 +218,8 @@ class CollaborativeClassifier(LabelledClassifier):
                     IdentifiabilityWarning,
                     stacklevel=3,
                 )
-                model["labels"] = _unlearned(model["labels"])
+                channel = model["labels"]
+                model["labels"] = held(channel, channel.natural(channel.prior, "mean"))
             elif self.cross_fit:
                 model = self._refined(model, data, classes.names)
         self._solve(model, data, classes, n_items)
@@ -217,6 +230,45 @@ class CollaborativeClassifier(LabelledClassifier):
         self.weight_ = float(users.weight)
         concentration = np.asarray(users.prior.concentration, float)
         self.alpha_ = float(concentration.flat[0]) if np.ptp(concentration) == 0 else concentration
+
+    def _fit_cut(
+        self,
+        graph: Graph,
+        model: dict[str, Component],
+        parts: dict[str, Any],
+        weights: np.ndarray,
+        classes: Classes,
+        alpha: Any,
+    ) -> None:
+        """Fit with the users' proportions learned out of fold; see :mod:`nbmodels.cut`."""
+        n_users, k = len(graph.users), len(classes)
+        data = Data({**parts, _USERS: Users.pack(graph.edges)}, jnp.asarray(weights))
+        chosen = is_auto(self.alpha)
+        grid = {"alpha": ALPHAS[::-1]} if chosen else {}
+        users = {a: Users.of(n_users, k, a) for a in ALPHAS} if chosen else {}
+
+        def make(settings: Settings) -> Candidate:
+            one = users[settings["alpha"]] if chosen else Users.of(n_users, k, alpha)
+            return Candidate({**model, _USERS: one}, data)
+
+        self._grouped, self._graphs, self.noise_fit_ = None, {}, None
+        how = self._how(model, classes.names)
+        with self._report() as report, self._bar("choosing settings") as bar:
+            found = fit_cut(
+                make,
+                (_USERS,),
+                begin={name: values[0] for name, values in grid.items()},
+                grid=grid,
+                rounds=0,
+                tried=bar.update,
+                report=report,
+                **how,
+            )
+        self._keep(found.fit, data, classes, len(weights))
+        self.held_out_ = choice_table(found)
+        self._edges = graph.edges
+        self.alpha_ = found.settings.get("alpha", alpha)
+        self.weight_ = float(found.fit.point[PRIOR][0])
 
     def _pooled(self) -> tuple[str, ...]:
         return (_USERS,) if _word(self.alpha) == "bound" else ()
@@ -280,13 +332,16 @@ class CollaborativeClassifier(LabelledClassifier):
                     score = float(data.weights @ alone.log_likelihood)
                     found.append(((not alone.confused, score), alone, told, tried))
                 _, alone, told, model = max(found, key=lambda one: one[0])
-                model = {**model, "labels": _held(alone.model["labels"], alone.point["labels"])}
+                model = {**model, "labels": held(alone.model["labels"], alone.point["labels"])}
                 self.noise_fit_, self._noise_data = alone, jax.tree.map(np.asarray, told)
         complain(alone.confused, names, alone.status)
         return model
 
     def _sampled(self) -> tuple[Fit, Data]:
         """Draws are of the noise alone where it was cross-fitted: in the fit it is held."""
+        if self.feedback != "full":
+            fitted, data = super()._sampled()
+            return without(fitted, [_USERS]), data
         if self.noise_fit_ is None:
             fitted, data = super()._sampled()
             if self._grouped is not None:  # each user has draws of their own
@@ -304,6 +359,10 @@ class CollaborativeClassifier(LabelledClassifier):
             if isinstance(value, str) and value not in words:
                 known = " or ".join(map(repr, words))
                 raise DataError(f"{name}: expected numbers or {known}, got {value!r}")
+        if self.feedback not in ("full", "cut"):
+            raise DataError(f"feedback: expected 'full' or 'cut', got {self.feedback!r}")
+        if self.feedback != "full" and _word(self.alpha) == "bound":
+            raise DataError("alpha: 'bound' is of the joint model; a cut takes numbers or 'auto'")
         if self._pools_noise:
             raise DataError("noise: beside a graph the noise is cross-fitted, never 'pooled'")
         if not isinstance(self.weight, str):
@@ -360,6 +419,8 @@ class CollaborativeClassifier(LabelledClassifier):
     ) -> dict[str, Part]:
         """The users' emission with the edges of ``items``; see :class:`Source`."""
         CollaborativeClassifier._check_parameters(self)
+        if self.feedback != "full":
+            raise DataError("feedback: a source beside others cannot be cut; expected 'full'")
         graph = read_graph(values, items, duplicates=self.duplicates)
         self.users_ = graph.users
         n_users, k = len(graph.users), len(classes)
@@ -400,21 +461,19 @@ class CollaborativeClassifier(LabelledClassifier):
         if interactions is None:
             return self.label_posterior_
         edges = _edges_to(self.users_, read_graph(interactions, duplicates=self.duplicates))
+        if self.feedback != "full":
+            with jax.enable_x64(self._double_):
+                model = jax.tree.map(jnp.asarray, self.fit_.model)
+                data = Data({_USERS: Users.pack(edges)}, jnp.ones(edges.shape[0]))
+                resp = np.asarray(
+                    posterior_of_new(model, self.fit_.params, data, (_USERS,), self.fit_.rule),
+                    float,
+                )
+            return resp / resp.sum(1, keepdims=True)
         logs = np.asarray(self.fit_.params[_USERS].natural("vb"), float)
         table = self.class_log_prior_ + self.weight_ * (edges @ logs)
         resp = np.exp(table - table.max(1, keepdims=True))
         return resp / resp.sum(1, keepdims=True)
-
-
-def _held(channel: Component, natural: Any) -> FixedTransition:
-    """A channel that learns no more."""
-    rows = channel.transition(channel.values(natural))
-    assert rows is not None  # a channel of noisy labels has one
-    return FixedTransition(prior=jnp.asarray(rows / rows.sum(1, keepdims=True)))
-
-
-def _unlearned(channel: Component) -> FixedTransition:
-    return _held(channel, channel.natural(channel.prior, "mean"))
 
 
 def _edges_to(users: np.ndarray, graph: Graph) -> sparse.csr_array:
