@@ -216,7 +216,7 @@ def test_mute_features_correct_nothing(seed):
     with pytest.warns(IdentifiabilityWarning, match="do not predict"):
         e = NoisyBernoulliNB(**dict(QUIET, random_state=seed)).fit(x, noisy)
     np.testing.assert_array_equal(e.label_posterior_.argmax(1), noisy)
-    np.testing.assert_allclose(e.predict_proba(x), e.class_prior_[None], atol=0.05)
+    assert np.abs(e.predict_proba(x) - e.class_prior_).max() < 0.05
 
 
 @pytest.mark.parametrize(("alpha", "gain"), [(0.1, 0.08), (20.0, -1e-9)])
@@ -225,7 +225,7 @@ def test_a_graph_can_be_cut(alpha, gain):
         np.random.default_rng(2), M=1500, N=1500, K=5, alpha=alpha, delta=0.15
     )
     e = CollaborativeClassifier(feedback="cut", **QUIET)
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True, action="always") as caught:
         e.fit(drawn.edges.T, drawn.v_hat)
     right = np.mean(e.classes_[e.label_posterior_.argmax(1)] == drawn.v)
     assert right - np.mean(drawn.v_hat == drawn.v) >= gain
