@@ -105,7 +105,18 @@ def test_parquet_keeps_types(here):
 
 def test_text(here):
     sentences().to_parquet("texts.parquet")
-    args = ["--text", "text", "--truth", "truth", "--out", "t.csv", "--report", "r"]
+    args = [
+        "--text",
+        "text",
+        "--noise",
+        "symmetric",
+        "--truth",
+        "truth",
+        "--out",
+        "t.csv",
+        "--report",
+        "r",
+    ]
     done = run("clean", "texts.parquet", *QUICK, *args)
     assert done.exit_code == 0, done.output
     after = pd.read_csv("t.csv")

@@ -21,6 +21,9 @@ from nbmodels import (
 )
 
 N, D, K = 24, 3, 3
+# no model is right about such data, and the verdict may say so
+pytestmark = pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
+
 CLASSES = {
     "bernoulli": NoisyBernoulliNB.published,
     "multinomial": NoisyMultinomialNB.published,
@@ -163,7 +166,6 @@ def test_a_class_never_observed_by_other_methods(method):
 
 
 # of which two rows tell so little that given labels are likelier than the fit says
-@pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
 def test_two_hundred_classes():
     k = 200
     rng = np.random.default_rng(0)

@@ -22,6 +22,7 @@ SOURCES = sorted([*ROOT.rglob("*.py"), *Path(inference.__file__).parent.rglob("*
 MAY_INFER = {
     "__init__.py": {"inference"},
     "abreast.py": {"inference"},
+    "choosing.py": {"inference"},
     "cli.py": {"inference"},
     "fit.py": {"inference"},
     "identify.py": {"inference"},
