@@ -199,8 +199,9 @@ def choose(
         tried()
         return one
 
-    best = tries({name: values[0] for name, values in grid.items()}, 0, guess)
-    weights = np.asarray(best.fit.data.weights) * given.any(1)  # type: ignore[union-attr]
+    begin = {name: values[0] for name, values in grid.items()}
+    weights = np.asarray(tell(begin, guess)[1].weights) * given.any(1)
+    best = tries(begin, 0, guess)
     most = _MOST_ROUNDS if rounds is None else rounds
     try:
         for name, values in grid.items():

@@ -25,9 +25,12 @@ from nbmodels.columns import (
 )
 from nbmodels.doubts import disagreement, drifted
 from nbmodels.errors import DataError, NbmodelsWarning
+from nbmodels.second_opinion import SecondOpinion
 
 #: Probability that the intervals hold.
 LEVEL = 0.9
+#: A second opinion is asked for from so many labels on.
+_LEAST_ROWS = 50
 #: Up to so many classes the corrected table has a column of probabilities for each.
 FEW_CLASSES = 10
 
@@ -129,6 +132,7 @@ class Cleaned:
         posterior: ArviZ ``DataTree`` of the draws, or None.
         choice: how the columns were modelled.
         scores: comparison with the truth, where there is a column of it.
+        second: the noise matrix by confident learning beside ours; None with too few rows.
         notes: things to know, in words.
         warnings: reasons for doubt, in words.
         model: the fitted estimator.
@@ -144,6 +148,7 @@ class Cleaned:
     posterior: Any
     choice: Choice
     scores: Scores | None
+    second: SecondOpinion | None
     notes: list[str]
     warnings: list[str]
     model: Any
@@ -258,6 +263,7 @@ def clean(
     tell("checking the result")
     held_out = disagreement(x, labels, random_state)
     doubts += drifted(expected, held_out, labels, best, choice)
+    second = _second_opinion(model, x[use] if not use.all() else x, labels.text[use])
 
     scores = None
     if truth is not None:
@@ -282,6 +288,7 @@ def clean(
         posterior,
         choice,
         scores,
+        second,
         notes,
         doubts,
         model,
@@ -314,6 +321,16 @@ def _estimator(choice: Choice, asked: dict[str, Any], names: np.ndarray, random_
         for kind in dict.fromkeys(choice.families.values())
     }
     return nbmodels.NoisyMixedNB(families=families, **options)
+
+
+def _second_opinion(model: Any, x: Any, given: np.ndarray) -> SecondOpinion | None:
+    """By a classifier that is quick for words, and assumes nothing of columns."""
+    from sklearn.naive_bayes import ComplementNB
+
+    if np.sum(pd.notna(given)) < _LEAST_ROWS:
+        return None
+    plain = None if isinstance(x, pd.DataFrame) else ComplementNB()
+    return model.second_opinion(x, given, plain)
 
 
 def with_plain_prior(model: Any) -> Any:

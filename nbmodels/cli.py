@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from nbmodels.clean import Noise
     from nbmodels.datasets import NoisyDigits
+    from nbmodels.second_opinion import SecondOpinion
 
 app = typer.Typer(
     help="Learn from wrong labels: find them, mend them, and say how sure that is.",
@@ -128,7 +129,8 @@ def clean(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Also write the noise matrix (table, heat map) and the posterior.",
+            help="Also write the noise matrix (table, heat map; by confident learning) and the "
+            "posterior.",
         ),
     ] = None,
     noise: Annotated[
@@ -206,7 +208,7 @@ def clean(
                 write_table(table, cleaned.added, target)
             if report is not None and cleaned.noise is not None:
                 with _writing(report):
-                    _write_report(report, cleaned.noise, cleaned.posterior)
+                    _write_report(report, cleaned.noise, cleaned.posterior, second=cleaned.second)
         console.print()
         reports.show(console, cleaned, first_row=1)
         added = len(cleaned.added.columns)
@@ -216,7 +218,8 @@ def clean(
             highlight=False,
         )
         if report is not None:
-            console.print(f"Wrote [bold]{report}[/]: {', '.join(_REPORT)}", highlight=False)
+            files = (*_REPORT, *(() if cleaned.second is None else (_SECOND,)))
+            console.print(f"Wrote [bold]{report}[/]: {', '.join(files)}", highlight=False)
 
 
 @app.command()
@@ -280,6 +283,9 @@ def demo(
 
 #: Files of a report, beside the corrected table.
 _REPORT = ("noise_matrix.csv", "noise_matrix.png", "posterior.nc")
+
+#: The noise matrix by confident learning, where there are rows enough.
+_SECOND = "second_opinion.csv"
 
 
 @dataclass(frozen=True)
@@ -369,7 +375,11 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def _write_report(
-    folder: Path, noise: Noise, posterior: Any, corrected: DataFrame | None = None
+    folder: Path,
+    noise: Noise,
+    posterior: Any,
+    corrected: DataFrame | None = None,
+    second: SecondOpinion | None = None,
 ) -> None:
     """Write all files of a report, or none: they are made elsewhere and moved in at the end."""
     from nbmodels.plots import noise_matrix
@@ -384,6 +394,8 @@ def _write_report(
         posterior.to_netcdf(made / "posterior.nc")
         if corrected is not None:
             corrected.to_csv(made / "corrected.csv", index=False, float_format="%.6f")
+        if second is not None:
+            second.theirs.to_csv(made / _SECOND, float_format="%.6f")
         if not folder.exists():
             made.rename(folder)
             return

@@ -257,6 +257,9 @@ def show(console: Console, cleaned: Cleaned, first_row: int = 0) -> None:
         console.print()
     line = f"Expected share of wrong labels: [bold]{cleaned.expected_wrong:.1%}[/]"
     console.print(line, highlight=False)
+    if cleaned.second is not None:
+        said = Text.assemble(("Second opinion: ", "bold"), cleaned.second.sentence)
+        console.print(said)
     for doubt in cleaned.warnings:
         warn(console, doubt)
 

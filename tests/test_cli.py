@@ -122,7 +122,12 @@ def test_text(here):
     after = pd.read_csv("t.csv")
     assert (after["suggested_label"] == after["truth"]).mean() > 0.95
     assert "learned anew" in done.output
-    assert sorted(os.listdir("r")) == ["noise_matrix.csv", "noise_matrix.png", "posterior.nc"]
+    assert sorted(os.listdir("r")) == [
+        "noise_matrix.csv",
+        "noise_matrix.png",
+        "posterior.nc",
+        "second_opinion.csv",
+    ]
     cells = pd.read_csv("r/noise_matrix.csv")
     assert (cells["low"] <= cells["mean"]).all()
     assert (cells["mean"] <= cells["high"]).all()
