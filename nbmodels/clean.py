@@ -29,6 +29,8 @@ from nbmodels.second_opinion import SecondOpinion
 
 #: Probability that the intervals hold.
 LEVEL = 0.9
+#: Rows times classes from which on every sweep of a cut fit is kept.
+_SWEEP_CELLS = 200_000
 #: A second opinion is asked for from so many labels on.
 _LEAST_ROWS = 50
 #: Up to so many classes the corrected table has a column of probabilities for each.
@@ -237,8 +239,10 @@ def clean(
             tell("drawing from the posterior")
             options = {"draws": draws, "warmup": draws // 2, "chains": chains, "progress": False}
             if "rounds" in choice.settings:
+                # a sweep costs little without the features, and the calibration mixes slowly
+                thin = int(np.clip(_SWEEP_CELLS / model.label_posterior_.size, 1, 10))
                 posterior = with_plain_prior(model).posterior(
-                    "gibbs", random_state=random_state, **options
+                    "gibbs", thin=thin, random_state=random_state, **options
                 )
                 notes.append("the intervals hold the features' parameters at their fitted values")
             elif text is None:
