@@ -10,6 +10,7 @@ import argparse
 import importlib.util
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -18,8 +19,14 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.naive_bayes import BernoulliNB
 
-from nbmodels import NoisyLabelClassifier, NoisyLogisticRegression
+from nbmodels import (
+    AutoNoisyClassifier,
+    NoisyBernoulliNB,
+    NoisyLabelClassifier,
+    NoisyLogisticRegression,
+)
 from nbmodels.datasets import corrupt, flip_noise, uniform_noise
 
 STREAMS = DATA / "live_streaming.csv"
@@ -29,10 +36,10 @@ def regression():
     return LogisticRegression(max_iter=1000)
 
 
-def plain(x, noisy, seed):
+def plain(x, noisy, seed, make=regression):
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)
-    probs = cross_val_predict(regression(), x, noisy, cv=folds, method="predict_proba")
-    return regression().fit(x, noisy), probs, None
+    probs = cross_val_predict(make(), x, noisy, cv=folds, method="predict_proba")
+    return make().fit(x, noisy), probs, None
 
 
 def cleaned(x, noisy, seed):
@@ -55,8 +62,13 @@ def ours(estimator, **settings):
     return fitted
 
 
-def methods():
+def methods(binary):
+    """Methods by name; naive Bayes where features are binary."""
     found = {"logistic regression": plain}
+    if binary:
+        found["naive Bayes"] = partial(plain, make=BernoulliNB)
+        found["NoisyBernoulliNB"] = ours(NoisyBernoulliNB)
+        found["AutoNoisyClassifier"] = ours(AutoNoisyClassifier)
     for noise in ("full", "pooled", "symmetric"):
         found[f"NoisyLogisticRegression, {noise}"] = ours(NoisyLogisticRegression, noise=noise)
     found["NoisyLabelClassifier, full"] = ours(NoisyLabelClassifier, base_estimator=regression())
@@ -67,7 +79,9 @@ def methods():
 
 def rows(splits):
     """Means over splits ``(x, noisy, true, x_new, y_new)`` of accuracy, AUC, gap and seconds."""
-    for name, method in methods().items():
+    first = splits[0][0]
+    binary = isinstance(first, np.ndarray) and np.isin(first, (0, 1)).all()
+    for name, method in methods(binary).items():
         table = []
         for seed, (x, noisy, true, x_new, y_new) in enumerate(splits):
             began = time.perf_counter()
