@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.metrics import roc_auc_score
@@ -13,6 +14,7 @@ from nbmodels import (
     CollaborativeClassifier,
     NoisyBernoulliNB,
     NoisyGaussianNB,
+    NoisyMixedNB,
     NoisyMultinomialNB,
 )
 from nbmodels.choosing import Trial, _preferred
@@ -91,6 +93,20 @@ def test_published_settings_are_those_of_the_papers():
     settings = e.get_params()
     assert settings["feedback"] == settings["noise"] == "full"
     assert (settings["alpha"], settings["size_power"], settings["weight"]) == (0.1, 0.0, 1.0)
+
+
+def test_blocks_of_columns_have_powers_of_their_own():
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 2
+    frame = pd.DataFrame(
+        {"size": rng.normal(0, 1, 400) + y, "kind": np.where(rng.random(400) < 0.7, y, 1 - y)}
+    )
+    noisy = np.where(rng.random(400) < 0.2, 1 - y, y)
+    both = NoisyMixedNB.published(weight={"gaussian": 0.0}, **QUIET).fit(frame, noisy)
+    alone = NoisyBernoulliNB.published(**QUIET).fit(frame[["kind"]], noisy)
+    np.testing.assert_allclose(both.label_posterior_, alone.label_posterior_, atol=1e-6)
+    with pytest.raises(DataError, match="no block 'words'"):
+        NoisyMixedNB(weight={"words": 0.5}).fit(frame, noisy)
 
 
 def test_a_joint_fit_can_choose_too():

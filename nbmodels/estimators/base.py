@@ -77,11 +77,12 @@ class TableClassifier(PredictedClasses, LatentClassifier):
     """Base of the estimators of a table; subclasses say how X becomes blocks of columns."""
 
     parameters_doc = """
-    weight: power of the features' likelihood; below 1 where features depend on each other.
+    weight: power of the features' likelihood, below 1 where features depend on each other; or a
+        mapping from blocks of columns, as a mixed model has them by family, to powers.
     missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may be.
     """
 
-    def __init__(self, *, weight: float = 1.0, missing_values: Any = None, **shared: Any) -> None:
+    def __init__(self, *, weight: Any = 1.0, missing_values: Any = None, **shared: Any) -> None:
         super().__init__(**shared)
         self.weight = weight
         self.missing_values = missing_values
@@ -136,11 +137,16 @@ class TableClassifier(PredictedClasses, LatentClassifier):
         check_columns(block)
         with jax.enable_x64(self._double(block.x.shape[0] * block.x.shape[1] * len(classes))):
             variants = Variants(self, block, weights, classes, labels)
+            self._check_blocks([c.name for c in variants.columns({})])
             settings = self._settings = self._choose(variants, classes)
             self._mean_sizes = variants.mean_sizes
             columns = self._columns_ = variants.columns(settings)
             model, data = variants(settings)
-            jacobian = sum(c.encoder.log_jacobian(block.columns(c.where)) for c in columns)
+            one = self._chosen
+            jacobian = sum(
+                one._weight(c.name) * c.encoder.log_jacobian(block.columns(c.where))
+                for c in columns
+            )
             self._solve(
                 model,
                 data,
@@ -148,12 +154,17 @@ class TableClassifier(PredictedClasses, LatentClassifier):
                 n_rows,
                 start=self._start(model, data),
                 # what is said of the labels given the features does not depend on the coding
-                log_jacobian=0.0 if self._is_cut else self._chosen.weight * jacobian,
+                log_jacobian=0.0 if self._is_cut else jacobian,
             )
             self._feature_names = block.names
             self._rows = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(n_rows)
             self._read_out()
         return self
+
+    def _check_blocks(self, names: list[str]) -> None:
+        for name in self.weight if isinstance(self.weight, Mapping) else ():
+            if name not in names:
+                raise DataError(f"weight: there is no block {name!r}; the blocks are {names}")
 
     def _choose(self, variants: Variants, classes: Classes) -> Settings:
         """Settings of the parameters that say "auto"; none does here."""
@@ -166,7 +177,10 @@ class TableClassifier(PredictedClasses, LatentClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not is_auto(self.weight):
+        if isinstance(self.weight, Mapping):
+            for name, value in self.weight.items():
+                check_nonnegative(f"weight: {name}", value)
+        elif not is_auto(self.weight):
             check_nonnegative("weight", self.weight)
         check_marker("missing_values", self.missing_values)
 
@@ -174,7 +188,13 @@ class TableClassifier(PredictedClasses, LatentClassifier):
         return {name: source.component() for name, source in labels.items()}
 
     def _emission_components(self, columns: list[Columns], k: int) -> dict[str, Component]:
-        return {c.name: replace(c.encoder.component(k), weight=self.weight) for c in columns}
+        return {
+            c.name: replace(c.encoder.component(k), weight=self._weight(c.name)) for c in columns
+        }
+
+    def _weight(self, name: str) -> float:
+        """Power of a block's likelihood; one that a mapping does not name has 1."""
+        return self.weight.get(name, 1.0) if isinstance(self.weight, Mapping) else self.weight
 
     def _powers(
         self, emissions: Mapping[str, Component], data: Data, means: Mapping[str, float]
@@ -295,8 +315,9 @@ class NoisyClassifier(LabelledClassifier, TableClassifier):
     size_power: 0 to believe an item's features as they are; above, evidence is divided by this
         power of the item's size (words of a document, against the mean), since long items repeat
         themselves; or ``"auto"``. Only counts and binary features have a size.
-    weight: power of the features' likelihood; below 1 where features depend on each other;
-        ``"auto"`` to choose it. A cut learns how far to believe the features, whatever the weight.
+    weight: power of the features' likelihood, below 1 where features depend on each other; a
+        mapping from blocks of columns, as a mixed model has them by family, to powers; or
+        ``"auto"``. A cut learns how far to believe the features; of weights it keeps the ratios.
     """
 
     attributes_doc = """
