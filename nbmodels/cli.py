@@ -320,7 +320,9 @@ def _demo(data: NoisyDigits, seed: int, stage: Callable[[str], None]) -> _Demo:
     draws = with_plain_prior(model)
     doubts: list[str] = []
     with collected(doubts):
-        posterior = draws.posterior("gibbs", draws=160, warmup=60, chains=2, progress=False)
+        posterior = draws.posterior(
+            "gibbs", draws=160, warmup=800, thin=10, chains=2, progress=False
+        )
     stage("cross-checking with NUTS on two digits")
     check = _cross_check(data, seed)
     corrected = model.corrected_labels()
@@ -344,7 +346,7 @@ def _cross_check(data: NoisyDigits, seed: int) -> str:
     digits = [1, 7]
     rows = np.flatnonzero(np.isin(data.truth, digits) & np.isin(data.given, digits))
     x = PCA(2, random_state=seed).fit_transform(data.x[rows])
-    small = NoisyGaussianNB(random_state=seed, progress=False)
+    small = NoisyGaussianNB.published(random_state=seed, progress=False)
     small.fit(x, data.names[data.given[rows]])
     options: dict[str, Any] = {"chains": 2, "progress": False}
     gibbs = Noise.of(small.posterior("gibbs", draws=500, warmup=100, **options))
