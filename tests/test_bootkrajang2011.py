@@ -19,6 +19,9 @@ from nbmodels import DataError, NoisyGaussianNB, RobustNDA
 from nbmodels import model as models
 from nbmodels.papers import bootkrajang2011 as page
 
+# these tests are of the fit; the verdict on it, on data that do not always suit, has tests of its own
+pytestmark = pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
+
 K, D = 3, 2
 DOF = 3.5
 HYPER = {"kappa": 0.4, "extra_dof": 1.5, "scale": 0.6}
@@ -207,7 +210,6 @@ def test_more_columns_than_rows(covariance, method, dof):
     assert (m.predict(x) == y).all()
 
 
-@pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")  # a column is constant
 @pytest.mark.parametrize(("method", "dof"), [("ml", None), ("map", None), ("ml", DOF), ("vb", DOF)])
 def test_singular_classes(method, dof):
     rng = np.random.default_rng(1)
