@@ -19,7 +19,7 @@ from nbmodels import DataError, NoisyGaussianNB, RobustNDA
 from nbmodels import model as models
 from nbmodels.papers import bootkrajang2011 as page
 
-# these tests are of the fit; the verdict on it, on data that do not always suit, has tests of its own
+# these tests are of the fit, on data that do not always suit; the verdict has tests of its own
 pytestmark = pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
 
 K, D = 3, 2

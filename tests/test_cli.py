@@ -181,7 +181,8 @@ def test_chosen_features_and_settings(here):
     args = ["--features", "weight, fur", "--noise", "symmetric", "--weight", "0.5", "--alpha", "2"]
     done = run("clean", "animals.csv", *QUICK, *args)
     assert done.exit_code == 0, done.output
-    assert "alpha 2; feature weight 0.5" in done.output
+    assert "in a joint model, weight 0.5" in done.output
+    assert "alpha 2" in done.output
     assert "one error rate" in done.output
     assert "sound" not in done.output
 
