@@ -346,7 +346,7 @@ def _cross_check(data: NoisyDigits, seed: int) -> str:
     digits = [1, 7]
     rows = np.flatnonzero(np.isin(data.truth, digits) & np.isin(data.given, digits))
     x = PCA(2, random_state=seed).fit_transform(data.x[rows])
-    small = NoisyGaussianNB.published(random_state=seed, progress=False)
+    small = NoisyGaussianNB.published(covariance="full", random_state=seed, progress=False)
     small.fit(x, data.names[data.given[rows]])
     options: dict[str, Any] = {"chains": 2, "progress": False}
     gibbs = Noise.of(small.posterior("gibbs", draws=500, warmup=100, **options))

@@ -1030,6 +1030,8 @@ def test_draws_follow_the_seed():
     assert not np.array_equal(a, c)
 
 
+# names, not intervals, for which so few draws would be too few
+@pytest.mark.filterwarnings("ignore:the draws depend on each other")
 @pytest.mark.slow
 @every_kind
 def test_draws_of_every_estimator_have_names(kind, tmp_path):
