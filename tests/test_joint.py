@@ -56,8 +56,8 @@ def world():
 
 def sources():
     return {
-        "numbers": NoisyGaussianNB(),
-        "words": NoisyMultinomialNB(),
+        "numbers": NoisyGaussianNB.published(),
+        "words": NoisyMultinomialNB.published(),
         "users": CollaborativeClassifier(alpha=0.4, weight=1.0),
         "crowd": DawidSkene(),
     }
