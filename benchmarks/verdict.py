@@ -82,10 +82,10 @@ def by_feature(k, x, y, share, rng):
 
 #: name: (features, estimator, noise, whether the model is right)
 WORLDS = {
-    "normal": (normal, NoisyGaussianNB, uniform, True),
+    "normal": (normal, NoisyGaussianNB.published, uniform, True),
     "normal, little apart": (
         lambda *a: normal(*a, spread=0.5),
-        NoisyGaussianNB,
+        NoisyGaussianNB.published,
         uniform,
         True,
     ),
@@ -101,35 +101,35 @@ WORLDS = {
         uniform,
         True,
     ),
-    "binary": (binary, NoisyBernoulliNB, uniform, True),
-    "words": (words, NoisyMultinomialNB, uniform, True),
-    "symbols": (symbols, NoisyCategoricalNB, uniform, True),
-    "t(3) under normal": (lambda *a: normal(*a, dof=3), NoisyGaussianNB, uniform, False),
+    "binary": (binary, NoisyBernoulliNB.published, uniform, True),
+    "words": (words, NoisyMultinomialNB.published, uniform, True),
+    "symbols": (symbols, NoisyCategoricalNB.published, uniform, True),
+    "t(3) under normal": (lambda *a: normal(*a, dof=3), NoisyGaussianNB.published, uniform, False),
     "correlation 0.6 under naive": (
         lambda *a: normal(*a, correlation=0.6),
-        NoisyGaussianNB,
+        NoisyGaussianNB.published,
         uniform,
         False,
     ),
     "log-normal under normal": (
         lambda *a: normal(*a, transform=np.exp),
-        NoisyGaussianNB,
+        NoisyGaussianNB.published,
         uniform,
         False,
     ),
     "columns twice under naive": (
         lambda *a: binary(*a, copies=2),
-        NoisyBernoulliNB,
+        NoisyBernoulliNB.published,
         uniform,
         False,
     ),
     "Dirichlet-multinomial under words": (
         lambda *a: words(*a, concentration=50),
-        NoisyMultinomialNB,
+        NoisyMultinomialNB.published,
         uniform,
         False,
     ),
-    "noise by a feature under normal": (normal, NoisyGaussianNB, by_feature, False),
+    "noise by a feature under normal": (normal, NoisyGaussianNB.published, by_feature, False),
 }
 
 

@@ -5,6 +5,10 @@ they are to be believed (:class:`nbmodels.priors.Calibration`) and the noise are
 The label of an item is likely under the right scores, the right form of the noise, the right
 smoothing: so labels held out of that fit choose among settings, without a true label. They also say
 for how many rounds the scores should be learned anew, from the responsibilities found.
+
+Responsibilities hold the labels that they were found with, and scores of other items, so learned,
+hold them too. So in later rounds the scores of a fold come from fits that never saw a label of it,
+in no round (nested cross-fitting): nothing echoes, and the labels of the fold remain held out.
 """
 
 from __future__ import annotations
@@ -183,15 +187,14 @@ def choose(
     """
     given = np.asarray(guess)
     choosing = rounds is None or any(len(values) > 1 for values in grid.values())
-    solve = partial(
-        _solved, rule=rule, second_start=second_start, options={**options, "key": key, "rule": rule}
-    )
-    masks = [fold != k for k in range(int(fold.max()) + 1)] if choosing else []
+    options = {**options, "key": key, "rule": rule}
+    several = partial(_fits, rule=rule, second_start=second_start, options=options)
+    solve = partial(_solved, several=several, options=options)
+    masks = [fold != k for k in range(int(fold.max()) + 1)]
     trials: list[Trial] = []
 
-    def tries(settings: Settings, done: int, guess: Array) -> Trial:
-        model, data = tell(settings, guess)
-        fits = solve(model, data, masks, pooled(settings))
+    def tries(settings: Settings, done: int, model: Model, data: Data) -> Trial:
+        fits = solve(model, data, masks if choosing else [], pooled(settings))
         one = _trial(settings, done, data, fold, given, fits)
         if trials and one.fit.status == Status.INTERRUPTED:
             raise KeyboardInterrupt
@@ -200,12 +203,13 @@ def choose(
         return one
 
     begin = {name: values[0] for name, values in grid.items()}
-    weights = np.asarray(tell(begin, guess)[1].weights) * given.any(1)
-    best = tries(begin, 0, guess)
+    best = tries(begin, 0, *tell(begin, guess))
+    weights = np.asarray(best.fit.data.weights) * given.any(1)
     most = _MOST_ROUNDS if rounds is None else rounds
     try:
         for name, values in grid.items():
-            found = [tries({**best.settings, name: value}, 0, guess) for value in values[1:]]
+            others = [{**best.settings, name: value} for value in values[1:]]
+            found = [tries(one, 0, *tell(one, guess)) for one in others]
             best = _preferred([best, *found], weights)
         if choosing and best.fit.status != Status.INTERRUPTED:
             model, data = tell(best.settings, guess)
@@ -215,7 +219,7 @@ def choose(
             )
             if not judge([silent.scores, best.scores], [True, True], weights, _HEARD).best:
                 most = 0
-                muted = _muted(model, silence, {**options, "key": key, "rule": rule})
+                muted = _muted(model, silence, options)
                 best = silent._replace(fit=muted)
                 warnings.warn(
                     "the features do not predict held-out labels better than chance: no label is "
@@ -223,12 +227,15 @@ def choose(
                     IdentifiabilityWarning,
                     stacklevel=2,
                 )
-        while best.rounds < most and best.fit.status != Status.INTERRUPTED:
-            resp = jnp.asarray(best.fit.resp)
-            after = tries(best.settings, best.rounds + 1, resp)
-            if rounds is None and _preferred([best, after], weights) is best:
-                break
-            best, guess = after, resp
+        if best.rounds < most and best.fit.status != Status.INTERRUPTED:
+            model, _ = tell(best.settings, guess)
+            runs = _Runs(lambda resp: tell(best.settings, resp)[1], fold, guess)
+            while best.rounds < most:
+                data = runs.once_more(partial(several, best.fit.model))
+                after = tries(best.settings, best.rounds + 1, model, data)
+                if rounds is None and _preferred([best, after], weights) is best:
+                    break
+                best, guess = after, jnp.asarray(best.fit.resp)
     except KeyboardInterrupt:
         warnings.warn(
             "interrupted while settings were compared; the best of those until then is taken",
@@ -262,14 +269,45 @@ def _muted(model: Model, data: Data, options: Mapping[str, Any]) -> Fit:
     return replace(fitted, data=data)
 
 
+class _Runs:
+    """The rounds without the labels of a fold, once for each fold.
+
+    Attributes:
+        masks: of each run, where the labels are that it sees.
+        data: of each run, scores learned from its responsibilities.
+    """
+
+    def __init__(self, tell: Callable[[Array], Data], fold: np.ndarray, guess: Array) -> None:
+        self._tell, self._fold = tell, jnp.asarray(fold)
+        self.masks = [fold != k for k in range(int(fold.max()) + 1)]
+        self._learn([guess] * len(self.masks))
+
+    def _learn(self, guesses: Sequence[Any]) -> None:
+        self.data = [
+            self._tell(jnp.asarray(guess) * mask[:, None])
+            for guess, mask in zip(guesses, self.masks, strict=True)
+        ]
+
+    def once_more(self, several: Callable[[Sequence[Data]], list[Fit]]) -> Data:
+        """Data in which each item has the scores of the run that did not see its fold."""
+        pairs = zip(self.data, self.masks, strict=True)
+        fits = several([replace(data, weights=data.weights * mask) for data, mask in pairs])
+        if any(fitted.status == Status.INTERRUPTED for fitted in fits):
+            raise KeyboardInterrupt
+        self._learn([fitted.resp for fitted in fits])
+        scores = jnp.stack([data.parts[PRIOR] for data in self.data])
+        own = scores[self._fold, jnp.arange(len(self._fold))]
+        first = self.data[0]
+        return replace(first, parts={**first.parts, PRIOR: own})
+
+
 def _solved(
     model: Model,
     data: Data,
     masks: Sequence[np.ndarray],
     pooled: Sequence[str],
     *,
-    rule: Rule,
-    second_start: bool,
+    several: Callable[[Model, Sequence[Data]], list[Fit]],
     options: Mapping[str, Any],
 ) -> list[Fit]:
     """A fit of all labels, and one of those in each mask, where possible in one program."""
@@ -280,18 +318,29 @@ def _solved(
             first = [fit_pooled(model, data, pooled, **options)]
         model = first[0].model
     parts = [replace(data, weights=data.weights * mask) for mask in masks]
-    told_ = parts if pooled else [data, *parts]
-    if not told_:
-        return [replace(first[0], data=data)]
-    fits = fit_many([model] * len(told_), told_, **options)
+    whole, *others = [*first, *several(model, parts if pooled else [data, *parts])]
+    return [replace(whole, data=data), *others]
+
+
+def _fits(
+    model: Model,
+    data: Sequence[Data],
+    *,
+    rule: Rule,
+    second_start: bool,
+    options: Mapping[str, Any],
+) -> list[Fit]:
+    """Fits in one program, begun at the labels, and where the scores' likeliest classes are."""
+    if not data:
+        return []
+    fits = fit_many([model] * len(data), data, **options)
     if second_start:
-        starts = [_predicted(model, one, rule) for one in told_]
-        again = fit_many([model] * len(told_), told_, starts=starts, **options)
+        starts = [_predicted(model, one, rule) for one in data]
+        again = fit_many([model] * len(data), data, starts=starts, **options)
         fits = [
             b if b.objective > a.objective + _CLEAR else a for a, b in zip(fits, again, strict=True)
         ]
-    whole, *others = [*first, *fits]
-    return [replace(whole, data=data), *others]
+    return fits
 
 
 @partial(jax.jit, static_argnames="rule")

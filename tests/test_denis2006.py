@@ -689,6 +689,7 @@ def mislabelled(y, K, seed):
     return np.array([rng.choice(K, p=transition[k]) for k in y])
 
 
+@pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")  # on a single iteration
 @pytest.mark.parametrize("kind", ["bernoulli", "categorical", "multinomial"])
 def test_estimators_begin_at_the_moments(kind):
     K = 3

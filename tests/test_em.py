@@ -39,6 +39,8 @@ QUICK = {("words", rule) for rule in RULES} | {
     ("scores", "map"),
     ("regression", "map"),
 }
+#: Thirty items can be separated: without a prior the coefficients grow without end.
+WITHOUT_BOUND = ("regression", "ml")
 
 
 def case_of(name, **more):
@@ -74,7 +76,8 @@ def test_no_step_lowers_the_objective_and_acceleration_ends_no_lower(name, rule)
 
     (q, trace), fast, objective = climb(anchored(case, rule))
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(q))
-    assert fast.status == Status.CONVERGED
+    expected = Status.LIMIT_REACHED if (name, rule) == WITHOUT_BOUND else Status.CONVERGED
+    assert fast.status == expected
     plain, fast_trace = trace.high + trace.low, np.asarray(fast.trace)[: int(fast.n_iter)]
     for climbed in (plain, fast_trace):
         # what rounding may do to each of the items' terms, each no larger than the objective

@@ -7,13 +7,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from nbmodels.component import Component, Evidence
 from nbmodels.families import Normal
 
 #: Levenberg's share of an item, which keeps a Newton step defined where the scores say nothing.
 _DAMPING = 1e-6
+
+#: Growth of the curvature at which a step is short enough, whatever it does.
+_SHORTEST = 4.0**10
 
 
 @jax.tree_util.register_dataclass
@@ -30,7 +33,8 @@ class Calibration(Component):
     There is no conjugate family: ``q`` is normal, centred where Newton's steps lead, one step an
     iteration, and its precision is the curvature there (Laplace). All rules read the centre, but a
     draw. The curvature of a step is that of responsibilities and predictions mixed, which is larger
-    where they disagree: steps are short far from the fixed point, and do not overshoot.
+    where they disagree: steps are short far from the fixed point. Where one would overshoot all the
+    same, as among classes that the scores separate, it is shortened until it climbs.
 
     Attributes:
         prior: normal of ``t``, then ``b``; shape ``(1 + K,)``.
@@ -84,7 +88,26 @@ class Calibration(Component):
         biases = jnp.diag(jnp.sum(mixed, 0)) - mixed.T @ (mixed * inverse)
         curvature = jnp.block([[slope[None, None], cross[None]], [cross[:, None], biases]])
         curvature = curvature + _DAMPING * jnp.sum(items) * jnp.eye(len(natural))
+        curvature = curvature * self._shortening(natural, resp, data, curvature, gradient)
         return curvature, curvature @ natural + gradient
+
+    def _shortening(
+        self, at: Array, resp: Array, data: Array, curvature: Array, gradient: Array
+    ) -> Array:
+        """Least power of four by which the curvature is to grow so that the step does not fall."""
+        before = self.log_probs(at, data)
+        rounding = jnp.finfo(at.dtype).eps * jnp.sum(resp * jnp.abs(before))
+        gap = at - self.prior.mean
+        pull = self.prior.precision @ gap
+        uphill = self.weight * gradient - pull
+
+        def falls(scale: Array) -> Array:
+            step = jnp.linalg.solve(self.weight * scale * curvature + self.prior.precision, uphill)
+            gain = self.weight * jnp.sum(resp * (self.log_probs(at + step, data) - before))
+            gain = gain - step @ pull - 0.5 * step @ self.prior.precision @ step
+            return (gain < -self.weight * rounding) & (scale < _SHORTEST)
+
+        return lax.while_loop(falls, lambda scale: 4 * scale, jnp.ones((), at.dtype))
 
     def accept(self, old: Array, new: Array, resp: Array, data: Array, key: Array) -> Array:
         """Metropolis and Hastings: the proposal is Laplace's normal about a Newton step."""
