@@ -4,8 +4,9 @@
 naive Bayes on the noisy labels as they are, its joint noise model (plain EM), ours on its defaults
 (every setting chosen by held-out noisy labels), and cleanlab on the same classifier. All but ours
 are given a smoothing that suits the coding. Accuracy is of new items with true labels; AUC of
-finding the wrong labels among the given ones; the gap is the mean error of the noise matrix's
-diagonal. Nothing is tuned on clean labels.
+finding the wrong labels among the given ones; precision that of the most suspect labels, as many
+as hold the share of the wrong ones that cleanlab flags (its recall); the gap is the mean error of
+the noise matrix's diagonal. Nothing is tuned on clean labels.
 """
 
 import argparse
@@ -60,24 +61,32 @@ def classifiers(coding):
     return MultinomialNB(alpha=alpha), NoisyMultinomialNB, alpha
 
 
-def measured(resp, noisy, true, diagonal):
-    """AUC of wrong labels, and the mean error of the diagonal."""
-    wrong = noisy != true
-    transition = np.zeros((resp.shape[1],) * 2)
-    np.add.at(transition, (true, noisy), 1)
-    actual = np.diag(transition) / transition.sum(1)
-    auc = roc_auc_score(wrong, 1 - resp[np.arange(len(noisy)), noisy])
-    return auc, np.nan if diagonal is None else np.abs(diagonal - actual).mean()
+def precision_at(recall, suspicion, wrong):
+    """Share of wrong labels among the most suspect ones that hold ``recall`` of all wrong ones."""
+    found = np.cumsum(wrong[np.argsort(-suspicion, kind="stable")])
+    n = np.searchsorted(found, recall * wrong.sum()) + 1
+    return found[n - 1] / n
 
 
-def rows(x, noisy, true, x_new, y_new, coding, joint):
+def gap(diagonal, noisy, true):
+    """Mean error of a noise matrix's diagonal."""
+    counts = np.zeros((len(diagonal),) * 2)
+    np.add.at(counts, (true, noisy), 1)
+    return np.abs(diagonal - np.diag(counts) / counts.sum(1)).mean()
+
+
+def fits(x, noisy, coding, x_new, joint):
+    """Of each method: its name, its word on new items, how suspect each label is to it, the
+    diagonal of its noise matrix, the labels that it flags itself, and seconds.
+    """
     plain, ours, alpha = classifiers(coding)
+    item = np.arange(len(noisy))
     began = time.perf_counter()
-    probs = cross_val_predict(
-        plain, x, noisy, cv=StratifiedKFold(5, shuffle=True, random_state=0), method="predict_proba"
-    )
-    accuracy = np.mean(plain.fit(x, noisy).predict(x_new) == y_new)
-    yield "naive Bayes", accuracy, *measured(probs, noisy, true, None), time.perf_counter() - began
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    probs = cross_val_predict(plain, x, noisy, cv=folds, method="predict_proba")
+    said = plain.fit(x, noisy).predict(x_new)
+    took = time.perf_counter() - began
+    yield "naive Bayes", said, 1 - probs[item, noisy], None, None, took
     models = {"ours": ours(random_state=0, progress=False)}
     if joint:
         models["joint"] = ours.published(alpha=alpha, random_state=0, progress=False)
@@ -86,22 +95,40 @@ def rows(x, noisy, true, x_new, y_new, coding, joint):
         with warnings.catch_warnings(action="ignore"):
             e.fit(x, noisy)
         took = time.perf_counter() - began
-        found = measured(e.label_posterior_, noisy, true, np.diag(e.noise_matrix_))
-        yield name, np.mean(e.predict(x_new) == y_new), *found, took
+        suspicion = 1 - e.label_posterior_[item, noisy]
+        yield name, e.predict(x_new), suspicion, np.diag(e.noise_matrix_), None, took
     if importlib.util.find_spec("cleanlab") is None:
         return
     from cleanlab.classification import CleanLearning
 
-    began = time.perf_counter()
     theirs = CleanLearning(classifiers(coding)[0], seed=0, verbose=False)
+    began = time.perf_counter()
     with warnings.catch_warnings(action="ignore"):
         theirs.fit(x, noisy)
     took = time.perf_counter() - began
-    quality = theirs.get_label_issues()["label_quality"].to_numpy()
-    diagonal = np.diag(theirs.noise_matrix)
-    found = measured(probs, noisy, true, diagonal)
-    auc = roc_auc_score(noisy != true, 1 - quality)
-    yield "cleanlab", np.mean(theirs.predict(x_new) == y_new), auc, found[1], took
+    issues = theirs.get_label_issues()
+    suspicion = 1 - issues["label_quality"].to_numpy()
+    flagged = issues["is_label_issue"].to_numpy()
+    yield "cleanlab", theirs.predict(x_new), suspicion, np.diag(theirs.noise_matrix), flagged, took
+
+
+def rows(found, noisy, true, y_new):
+    """Columns of the table, of each method."""
+    wrong = noisy != true
+    flagged = next((f[4] for f in found if f[4] is not None), None)
+    recall = None if flagged is None else np.mean(flagged[wrong])
+    for name, said, suspicion, diagonal, own, took in found:
+        precision = None if recall is None else precision_at(recall, suspicion, wrong)
+        if own is not None:
+            precision = np.mean(wrong[own])
+        yield (
+            name,
+            f"{np.mean(said == y_new):.4f}",
+            f"{roc_auc_score(wrong, suspicion):.4f}",
+            "" if precision is None else f"{precision:.3f}",
+            "" if diagonal is None else f"{gap(diagonal, noisy, true):.3f}",
+            f"{took:.1f}",
+        )
 
 
 def main():
@@ -123,25 +150,16 @@ def main():
         "40 % uniform": uniform_noise(k, 0.4),
         "30 % pair": flip_noise(k, {(j, (j + 1) % k): 0.3 for j in range(k)}),
     }
-    columns = ("noise", "words", "coding", "method", "accuracy", "AUC", "gap", "seconds")
-    table = Table(*columns)
+    measures = ("accuracy", "AUC", "precision", "gap", "seconds")
+    table = Table("noise", "words", "coding", "method", *measures)
     for what, matrix in noises.items():
         noisy = corrupt(y[train], matrix, rng)
         for words, codings in vocabularies.items():
             for coding, x in codings.items():
-                for method, accuracy, auc, gap, took in rows(
-                    x[train], noisy, y[train], x[new], y[new], coding, not args.no_joint
-                ):
-                    table.add_row(
-                        what,
-                        words,
-                        coding,
-                        method,
-                        f"{accuracy:.4f}",
-                        f"{auc:.4f}",
-                        "" if np.isnan(gap) else f"{gap:.3f}",
-                        f"{took:.1f}",
-                    )
+                found = list(fits(x[train], noisy, coding, x[new], not args.no_joint))
+                for row in rows(found, noisy, y[train], y[new]):
+                    table.add_row(what, words, coding, *row)
+                    console.print(what, words, coding, *row, style="dim")
                 table.add_section()
     console.print(table)
 
