@@ -51,6 +51,9 @@ Tell = Callable[[Settings, Array], tuple[Model, Data]]
 #: Largest number of rounds that are tried where their number is chosen.
 _MOST_ROUNDS = 10
 
+#: Rounds that are tried beyond the best so far: the first may gain little and open the way.
+_PATIENCE = 2
+
 #: Standard errors by which held-out labels must be likelier under another candidate.
 _SURE = 1.0
 
@@ -203,8 +206,9 @@ def choose(
         return one
 
     begin = {name: values[0] for name, values in grid.items()}
-    best = tries(begin, 0, *tell(begin, guess))
-    weights = np.asarray(best.fit.data.weights) * given.any(1)
+    model, data = tell(begin, guess)
+    weights = np.asarray(data.weights) * given.any(1)
+    best = tries(begin, 0, model, data)
     most = _MOST_ROUNDS if rounds is None else rounds
     try:
         for name, values in grid.items():
@@ -230,12 +234,13 @@ def choose(
         if best.rounds < most and best.fit.status != Status.INTERRUPTED:
             model, _ = tell(best.settings, guess)
             runs = _Runs(lambda resp: tell(best.settings, resp)[1], fold, guess)
-            while best.rounds < most:
+            last = best
+            while last.rounds < most and last.rounds - best.rounds < _PATIENCE:
+                before = jnp.asarray(last.fit.resp)
                 data = runs.once_more(partial(several, best.fit.model))
-                after = tries(best.settings, best.rounds + 1, model, data)
-                if rounds is None and _preferred([best, after], weights) is best:
-                    break
-                best, guess = after, jnp.asarray(best.fit.resp)
+                last = tries(best.settings, last.rounds + 1, model, data)
+                if rounds is not None or _preferred([best, last], weights) is last:
+                    best, guess = last, before
     except KeyboardInterrupt:
         warnings.warn(
             "interrupted while settings were compared; the best of those until then is taken",

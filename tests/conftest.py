@@ -46,6 +46,15 @@ def key():
     return jax.random.key(0)
 
 
+@pytest.fixture
+def optimised():
+    """Compile as users do, where a test computes for longer than it compiles."""
+    before = jax.config.jax_disable_most_optimizations
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _release_memory():
     """Forget a module's compiled programs: hundreds of shapes would fill the memory."""

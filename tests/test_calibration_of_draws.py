@@ -12,6 +12,9 @@ from nbmodels.emissions import Bernoulli, DiagonalGaussian
 from nbmodels.priors import Calibration, Proportions
 
 
+pytestmark = pytest.mark.usefixtures("optimised")
+
+
 def test_ranks_of_right_and_wrong_draws():
     rng = np.random.default_rng(0)
     centre = rng.normal(size=(2000, 1))
@@ -65,7 +68,7 @@ def checked(model, draw, n_sets, n_items, **how):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_gibbs_is_calibrated(name):
-    checked(MODELS[name](), gibbs_of_all, 300, 30, warmup=200, thin=8)
+    checked(MODELS[name](), gibbs_of_all, 200, 30, warmup=100, thin=8)
 
 
 def test_nuts_is_calibrated():

@@ -90,10 +90,10 @@ def test_other_estimators():
     x, _, noisy = world(4, 400, noise)
     plain = NoisyLogisticRegression(noise="pooled", random_state=0).fit(x, noisy)
     source = {"x": NoisyBernoulliNB.published()}
-    joint = JointNB(source, noise="pooled", random_state=0).fit({"x": x}, noisy)
+    joint = JointNB(source, noise="pooled", method="map", random_state=0).fit({"x": x}, noisy)
     alone = NoisyBernoulliNB.published(noise="pooled", random_state=0).fit(x, noisy)
     assert error(alone, noise) < 0.25
-    np.testing.assert_allclose(plain.noise_matrix_.sum(0), 1)
+    assert error(plain, noise) < 0.25
     assert len(np.unique(plain.fit_.model["labels"].prior.concentration)) == 2
     np.testing.assert_allclose(joint.noise_matrix_, alone.noise_matrix_, atol=1e-4)
 
