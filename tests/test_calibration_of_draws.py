@@ -11,7 +11,6 @@ from nbmodels.draws.simulation import data_sets, gibbs_of_all, nuts_of_all
 from nbmodels.emissions import Bernoulli, DiagonalGaussian
 from nbmodels.priors import Calibration, Proportions
 
-
 pytestmark = pytest.mark.usefixtures("optimised")
 
 

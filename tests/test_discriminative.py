@@ -73,7 +73,8 @@ def test_a_classifier_that_learns_by_heart_does_not(items):
     assert quality(fitted(x, noisy, tree), y, noisy)[1] > 0.75
 
 
-@pytest.mark.parametrize("seed", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
 def test_new_items_are_told_better_than_by_the_labels_as_they_are(seed):
     x, y, noisy = world(seed, 1200)
     train, new = np.arange(600), np.arange(600, 1200)
@@ -117,13 +118,13 @@ def test_rows_without_a_label_are_told_and_teach_nothing(items):
 
 def test_trusted_labels_and_votes(items):
     x, y, noisy = items
-    e = fitted(x, noisy, trusted=dict(enumerate(y[:60].tolist())))
+    e = fitted(x, noisy, trusted=dict(enumerate(y[:60].tolist())), rounds=1)
     np.testing.assert_array_equal(e.label_posterior_[:60].argmax(1), y[:60])
     rng = np.random.default_rng(0)
     task = np.arange(N).repeat(2)
     said = np.where(rng.random(2 * N) < 0.3, rng.integers(0, K, 2 * N), y[task])
     votes = pd.DataFrame({"task": task, "worker": np.tile([0, 1], N), "label": said})
-    crowd = fitted(x, None, votes=votes)
+    crowd = fitted(x, None, votes=votes, rounds=1)
     assert np.mean(crowd.label_posterior_.argmax(1) == y) > 0.9
 
 
@@ -134,15 +135,17 @@ def test_items_of_any_kind():
     noisy = np.where(rng.random(200) < 0.2, 1 - y, y)
     names = np.array(["ham", "spam"])
     base = make_pipeline(CountVectorizer(token_pattern=r"\w+"), LogisticRegression())
-    e = fitted(texts, names[noisy], base)
+    e = fitted(texts, names[noisy], base, rounds=1)
     assert e.score(texts, names[y]) > 0.97
     words = CountVectorizer(token_pattern=r"\w+").fit_transform(texts)
-    matrix = fitted(words, names[noisy], LogisticRegression())
+    matrix = fitted(words, names[noisy], LogisticRegression(), rounds=1)
     assert sparse.issparse(words)
     np.testing.assert_allclose(matrix.predict_proba(words), e.predict_proba(texts), atol=1e-6)
     frame = pd.DataFrame(words.toarray(), index=[f"item {i}" for i in range(200)])
     frame.columns = frame.columns.map(str)
-    table = fitted(frame, names[noisy], make_pipeline(StandardScaler(), LogisticRegression()))
+    table = fitted(
+        frame, names[noisy], make_pipeline(StandardScaler(), LogisticRegression()), rounds=1
+    )
     assert table.corrected_labels()["row"].tolist() == frame.index.tolist()
     assert list(table.feature_names_in_) == list(frame.columns)
 
@@ -153,7 +156,9 @@ def test_a_classifier_without_weights_learns_the_likeliest_classes(items):
     e = fitted(x, noisy, base)
     assert np.mean(e.label_posterior_.argmax(1) == y) > np.mean(noisy == y) + 0.1
     weights = np.where(np.arange(N) < 100, 0, 1)
-    assert fitted(x, noisy, base, sample_weight=weights).estimator_.n_samples_fit_ == N - 100
+    assert (
+        fitted(x, noisy, base, sample_weight=weights, rounds=1).estimator_.n_samples_fit_ == N - 100
+    )
     with pytest.raises(DataError, match="sample_weight: KNeighborsClassifier"):
         fitted(x, noisy, base, sample_weight=weights + 0.5)
 

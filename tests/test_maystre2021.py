@@ -401,6 +401,7 @@ def test_bad_input_is_refused(case):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised")
 def test_author_threads_of_20_newsgroups():
     """Goal: at most 0.076 of the items wrong, 0.022 of the best-connected tenth."""
     path = Path(__file__).parents[2] / "shared/data/text/newsgroups20.parquet"
@@ -425,6 +426,7 @@ def test_author_threads_of_20_newsgroups():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("alpha", [1.0, 3.0])
 def test_weak_graphs_do_no_harm(alpha):
     """Shares that were learned beside such a graph ended in one class for all, in one case of 3."""

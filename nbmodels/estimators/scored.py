@@ -38,7 +38,8 @@ class ScoredClassifier(PredictedClasses, LabelledClassifier):
 
     parameters_doc = """
     rounds: how often the classifier is learned anew from the corrected labels; at 0 it learns from
-        the given ones alone; ``"auto"`` for as often as held-out labels reward it.
+        the given ones alone; ``"auto"`` for as often as held-out labels reward it. A round costs
+        the square of ``cv`` trainings: what scores a fold never saw its labels, in no round.
     cv: number of folds; or a splitter of scikit-learn's, or a list of (train, test) rows, of which
         the tests hold each row once.
     """
