@@ -172,7 +172,7 @@ def choose(
         fold: ``(N,)`` fold of each item, the same that kept an item's label from its scores.
         grid: values of each setting that is to be chosen, the cautious one first.
         rounds: how often scores are learned anew, from the responsibilities found. None: as long as
-            held-out labels reward it.
+            held-out labels reward it, now or two rounds later.
         pooled: names of the components whose prior is learned, under given settings.
         second_start: begin also where the scores' likeliest classes are the true ones. Scores that
             were learned from noisy labels hold the noise, too: begun at the labels, a fit may find

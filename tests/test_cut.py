@@ -80,6 +80,20 @@ def test_rounds_let_belief_back(world):
     assert np.abs(none.label_posterior_ - some.label_posterior_).max() > 0.1
 
 
+def test_a_label_does_not_come_back_to_its_item_by_way_of_others(world, monkeypatch):
+    """Later rounds learn from responsibilities, which hold the labels that they were found with."""
+    x, _, noisy = world
+    monkeypatch.setattr("nbmodels.cut.draw_folds", lambda guess, *_: np.arange(len(guess)) % 5)
+    turned = noisy.copy()
+    turned[::5] = np.roll(turned[::5], 1)
+    fits = [
+        NoisyBernoulliNB.published(feedback=2, random_state=0).fit(x, y) for y in (noisy, turned)
+    ]
+    one, two = (np.asarray(e._data.parts["prior"])[:N] for e in fits)
+    np.testing.assert_array_equal(one[::5], two[::5])
+    assert np.abs(one - two).max() > 0.1
+
+
 def test_new_items_are_told_by_features_learned_from_all(world):
     x, y, noisy = world
     train, test = np.arange(900), np.arange(900, N)

@@ -90,12 +90,14 @@ def test_new_items_are_told_better_than_by_the_labels_as_they_are(seed):
     )
 
 
-def test_an_item_s_own_label_does_not_reach_its_evidence(items):
+@pytest.mark.parametrize("rounds", [0, 2])
+def test_an_item_s_own_label_does_not_reach_its_evidence(items, rounds):
+    """Nor by way of others' responsibilities, which later rounds learn from."""
     x, _, noisy = items
     turned = noisy.copy()
     turned[5] = (turned[5] + 1) % K
     folds = list(KFold(4, shuffle=True, random_state=0).split(x))
-    one, two = (fitted(x, labels, cv=folds, rounds=0) for labels in (noisy, turned))
+    one, two = (fitted(x, labels, cv=folds, rounds=rounds) for labels in (noisy, turned))
     (mine,) = (test for _, test in folds if 5 in test)
     others = np.setdiff1d(np.arange(N), mine)
     scores = [np.asarray(e._data.parts["prior"]) for e in (one, two)]
