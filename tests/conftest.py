@@ -11,7 +11,8 @@ from hypothesis.configuration import set_hypothesis_home_dir
 # pytest imports this file before any test module; the library itself never touches jax.config
 jax.config.update("jax_enable_x64", True)
 # compilation is most of the suite's time; JAX_DISABLE_MOST_OPTIMIZATIONS=0 runs what users run
-if "JAX_DISABLE_MOST_OPTIMIZATIONS" not in os.environ:
+QUICK = "JAX_DISABLE_MOST_OPTIMIZATIONS" not in os.environ
+if QUICK:
     jax.config.update("jax_disable_most_optimizations", True)
 
 hypothesis.settings.register_profile(
@@ -49,10 +50,11 @@ def key():
 @pytest.fixture
 def optimised():
     """Compile as users do, where a test computes for longer than it compiles."""
-    before = jax.config.jax_disable_most_optimizations
-    jax.config.update("jax_disable_most_optimizations", False)
+    if QUICK:
+        jax.config.update("jax_disable_most_optimizations", False)
     yield
-    jax.config.update("jax_disable_most_optimizations", before)
+    if QUICK:
+        jax.config.update("jax_disable_most_optimizations", True)
 
 
 @pytest.fixture(scope="module", autouse=True)
