@@ -4,6 +4,7 @@ Shapes are few, because each costs a compilation: one data set an estimator, its
 """
 
 import contextlib
+import inspect
 import io
 import pickle
 import warnings
@@ -16,11 +17,12 @@ import pandas as pd
 import pytest
 from scipy import sparse, stats
 from scipy.special import gammaln, logsumexp
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+import nbmodels
 from nbmodels import (
     IdentifiabilityWarning,
     NoisyBernoulliNB,
@@ -1048,3 +1050,17 @@ def test_draws_of_every_estimator_have_names(kind, tmp_path):
         assert (np.abs(mean - e.theta_) / [1, 65, 0.008] < 0.2).all()
     if kind == "mixed":
         assert list(posterior["gaussian_feature"].to_numpy()) == ["size", "weight"]
+
+
+ESTIMATORS = [
+    e
+    for e in (getattr(nbmodels, name) for name in nbmodels.__all__)
+    if inspect.isclass(e) and issubclass(e, BaseEstimator) and e is not nbmodels.JointNB
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_the_signature_says_the_defaults(estimator):
+    """scikit-learn reads them there, and so do people."""
+    said = {n: p.default for n, p in inspect.signature(estimator).parameters.items()}
+    assert estimator().get_params(deep=False) == said

@@ -125,7 +125,7 @@ def test_some_combinations_agree_with_their_programs(recipe):
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(recipes())
 def test_many_combinations_agree_with_their_programs(recipe):
     check(recipe)

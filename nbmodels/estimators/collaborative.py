@@ -99,9 +99,11 @@ class CollaborativeClassifier(LabelledClassifier):
         cross_fit: int = 5,
         item_prior: Any = None,
         duplicates: Literal["count", "once", "refuse"] = "count",
+        noise: Any = "symmetric",
+        method: Literal["ml", "map", "vb"] = "vb",
         **shared: Any,
     ) -> None:
-        super().__init__(**{"noise": "symmetric", "method": "vb"} | shared)
+        super().__init__(noise=noise, method=method, **shared)
         self.alpha = alpha
         self.weight = weight
         self.collapsed = collapsed

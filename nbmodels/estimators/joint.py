@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import jax
 import jax.numpy as jnp
@@ -63,8 +63,10 @@ class JointNB(LabelledClassifier):
     items_: ``(N,)`` ids of the items.
     """
 
-    def __init__(self, sources: Any, **shared: Any) -> None:
-        super().__init__(**{"method": "vb"} | shared)
+    def __init__(
+        self, sources: Any, *, method: Literal["ml", "map", "vb"] = "vb", **shared: Any
+    ) -> None:
+        super().__init__(method=method, **shared)
         self.sources = sources
 
     # Fitting ------------------------------------------------------------------------------------

@@ -126,10 +126,14 @@ class RobustNDA(NoisyGaussianNB):
         *,
         covariance: Literal["diag", "full", "tied", "auto"] = "full",
         dof: float | Literal["learn"] | None = None,
+        feedback: Literal["auto", "full", "cut"] | int = "full",
+        noise: Any = "full",
+        size_power: Any = 0.0,
         **shared: Any,
     ) -> None:
-        paper = {"feedback": "full", "noise": "full", "size_power": 0.0}
-        super().__init__(covariance=covariance, **paper | shared)
+        super().__init__(
+            covariance=covariance, feedback=feedback, noise=noise, size_power=size_power, **shared
+        )
         self.dof = dof
 
     def _check_parameters(self) -> None:
