@@ -191,7 +191,7 @@ def choose(
     given = np.asarray(guess)
     choosing = rounds is None or any(len(values) > 1 for values in grid.values())
     options = {**options, "key": key, "rule": rule}
-    several = partial(_fits, rule=rule, second_start=second_start, options=options)
+    several = partial(_fits, second_start=second_start, options=options)
     solve = partial(_solved, several=several, options=options)
     masks = [fold != k for k in range(int(fold.max()) + 1)]
     trials: list[Trial] = []
@@ -232,13 +232,13 @@ def choose(
                     stacklevel=2,
                 )
         if best.rounds < most and best.fit.status != Status.INTERRUPTED:
-            model, _ = tell(best.settings, guess)
-            runs = _Runs(lambda resp: tell(best.settings, resp)[1], fold, guess)
-            last = best
+            settings, last = best.settings, best
+            model, _ = tell(settings, guess)
+            runs = _Runs(lambda resp: tell(settings, resp)[1], fold, guess)
             while last.rounds < most and last.rounds - best.rounds < _PATIENCE:
                 before = jnp.asarray(last.fit.resp)
                 data = runs.once_more(partial(several, best.fit.model))
-                last = tries(best.settings, last.rounds + 1, model, data)
+                last = tries(settings, last.rounds + 1, model, data)
                 if rounds is not None or _preferred([best, last], weights) is last:
                     best, guess = last, before
     except KeyboardInterrupt:
@@ -331,7 +331,6 @@ def _fits(
     model: Model,
     data: Sequence[Data],
     *,
-    rule: Rule,
     second_start: bool,
     options: Mapping[str, Any],
 ) -> list[Fit]:
@@ -340,7 +339,7 @@ def _fits(
         return []
     fits = fit_many([model] * len(data), data, **options)
     if second_start:
-        starts = [_predicted(model, one, rule) for one in data]
+        starts = [_predicted(model, one, options["rule"]) for one in data]
         again = fit_many([model] * len(data), data, starts=starts, **options)
         fits = [
             b if b.objective > a.objective + _CLEAR else a for a, b in zip(fits, again, strict=True)

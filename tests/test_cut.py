@@ -1,5 +1,6 @@
 """A cut keeps what the channel believes from the features; worlds where naive Bayes is wrong."""
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +16,7 @@ from nbmodels import (
     NoisyMultinomialNB,
 )
 from nbmodels.errors import DataError, VerdictWarning
+from nbmodels.priors import Calibration
 
 N, K, D = 1200, 4, 40
 
@@ -92,6 +94,25 @@ def test_a_label_does_not_come_back_to_its_item_by_way_of_others(world, monkeypa
     one, two = (np.asarray(e._data.parts["prior"])[:N] for e in fits)
     np.testing.assert_array_equal(one[::5], two[::5])
     assert np.abs(one - two).max() > 0.1
+
+
+@pytest.mark.parametrize("slope", [-3.0, 0.0, 8.0])
+def test_a_step_of_the_calibration_climbs_where_scores_separate_the_classes(slope):
+    """At 8 the plain Newton step falls."""
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 2, 200)
+    resp = jnp.asarray(np.eye(2)[y])
+    scores = Calibration.pack(np.where(resp > 0, 3.0, -3.0) + rng.normal(0, 0.3, (200, 2)))
+    model = Calibration.of(2)
+
+    def expected(at):
+        gap = at - model.prior.mean
+        told = jnp.sum(resp * model.log_probs(at, scores))
+        return told - 0.5 * gap @ model.prior.precision @ gap
+
+    before = jnp.array([slope, 0.0, 0.0])
+    after = model.update(model.stats(before, resp, scores), "map").mean
+    assert expected(after) > expected(before)
 
 
 def test_new_items_are_told_by_features_learned_from_all(world):
