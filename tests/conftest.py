@@ -29,7 +29,8 @@ hypothesis.settings.load_profile("nbmodels")
 def pytest_configure(config):
     if hasattr(config, "cache"):
         jax.config.update("jax_compilation_cache_dir", str(config.cache.mkdir("jax")))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+        # the many single operations too: a module forgets them at its end
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
         set_hypothesis_home_dir(config.cache.mkdir("hypothesis"))
 
 
