@@ -8,12 +8,17 @@ import jax
 import pytest
 from hypothesis.configuration import set_hypothesis_home_dir
 
+_PLAIN_KERNELS = "--xla_cpu_use_fusion_emitters=false"
+
 # pytest imports this file before any test module; the library itself never touches jax.config
 jax.config.update("jax_enable_x64", True)
 # compilation is most of the suite's time; JAX_DISABLE_MOST_OPTIMIZATIONS=0 runs what users run
 QUICK = "JAX_DISABLE_MOST_OPTIMIZATIONS" not in os.environ
 if QUICK:
     jax.config.update("jax_disable_most_optimizations", True)
+    # half of what is left; later versions no longer know it
+    if jax.__version_info__ < (0, 11):
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_PLAIN_KERNELS}"
 
 hypothesis.settings.register_profile(
     "nbmodels",

@@ -181,12 +181,18 @@ def evidence(component, natural, data):
 
 def anchored(case, rule):
     """Where EM begins: at the labels, or at the true classes where there are none."""
-    guess = m.anchor(case.model, case.data)
+    return _anchored(case.model, case.data, case.y, rule)
+
+
+@partial(jax.jit, static_argnames="rule")
+def _anchored(model, data, y, rule):
+    guess = m.anchor(model, data)
     if guess is None:
-        guess = 0.8 * jax.nn.one_hot(case.y, K) + 0.2 / K
-    return m.start(case.model, guess, case.data, rule)
+        guess = 0.8 * jax.nn.one_hot(y, K) + 0.2 / K
+    return m.start(model, guess, data, rule)
 
 
+@jax.jit
 def log_likelihood(model, natural, data):
     """Sum of the weighted items' log-densities, base measures included."""
     items = m.posterior(model, natural, data).log_likelihood + m.base_measure(model, data)
