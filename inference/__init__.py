@@ -4,8 +4,20 @@ Functions here see arrays of log-densities and maps ``(point, data) -> (point, o
 know nothing of labels or noise. ``nbmodels`` imports this package, never the other way round.
 """
 
-from inference.fixed_point import Coordinates, run, solve
+from inference.fixed_point import Coordinates, run, run_abreast, run_in_turns, solve
 from inference.moments import Total, add, negate, total
 from inference.results import Result, Status
 
-__all__ = ["Coordinates", "Result", "Status", "Total", "add", "negate", "run", "solve", "total"]
+__all__ = [
+    "Coordinates",
+    "Result",
+    "Status",
+    "Total",
+    "add",
+    "negate",
+    "run",
+    "run_abreast",
+    "run_in_turns",
+    "solve",
+    "total",
+]

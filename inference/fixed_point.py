@@ -9,8 +9,9 @@ iteration goes on from the plain point, and the next extrapolations are tried le
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import jax
@@ -217,21 +218,19 @@ def _advance(
     own: tuple[bool, ...] | None,
     **how: Any,
 ) -> State:
-    """:func:`advance`, of one iteration or of many side by side; see :func:`run`."""
+    """:func:`advance`, of one iteration, or of many abreast; see :func:`run_abreast`."""
     if own is None:
         return advance(step, state, data, until=until, tol=tol, **how)
     leaves, tree = jax.tree.flatten(data)
 
-    def one(each: tuple[list[Any], State, Any]) -> State:
-        mine = iter(each[0])
-        here = [next(mine) if is_own else leaf for leaf, is_own in zip(leaves, own, strict=True)]
+    def one(mine: list[Any], state: State, tol: Any) -> State:
+        rest = iter(mine)
+        here = [next(rest) if is_own else leaf for leaf, is_own in zip(leaves, own, strict=True)]
         here = jax.tree.unflatten(tree, here)
-        return advance(step, each[1], here, until=until, tol=each[2], **how)
+        return advance(step, state, here, until=until, tol=tol, **how)
 
-    # one after the other on a CPU, whose cores and caches are busy with one; abreast elsewhere
-    batch = None if jax.default_backend() == "cpu" else len(state.status)
     mine = [leaf for leaf, is_own in zip(leaves, own, strict=True) if is_own]
-    return lax.map(one, (mine, state, tol), batch_size=batch)
+    return jax.vmap(one)(mine, state, tol)
 
 
 #: What a state holds beside points; one of each an iteration.
@@ -246,7 +245,7 @@ def _repeated(state: State, n: int) -> State:
 
 def result(state: State) -> Result:
     """What is reported of a state."""
-    status = jnp.where(state.status == Status.RUNNING, Status.LIMIT_REACHED, state.status)
+    running = state.status == Status.RUNNING
     return Result(
         state.best,
         state.best_objective.value,
@@ -254,7 +253,7 @@ def result(state: State) -> Result:
         state.trace,
         state.n_iter,
         state.n_evaluations,
-        status,
+        state.status + running * (Status.LIMIT_REACHED - Status.RUNNING),
     )
 
 
@@ -292,62 +291,128 @@ def solve(
     return result(state)
 
 
-def run(
+def run(step: Step, point: Any, data: Any, *, tol: Any = 1e-6, **options: Any) -> Result:
+    """:func:`solve` from the host: the same compiled loop in chunks, so that Ctrl-C loses nothing.
+
+    Arguments as for :func:`run_in_turns`.
+    """
+    (found,) = run_in_turns(step, [point], [data], tols=[tol], **options)
+    return found
+
+
+def run_in_turns(
     step: Step,
-    point: Any,
+    points: Sequence[Any],
+    data: Sequence[Any],
+    *,
+    tols: Sequence[Any],
+    max_steps: int = 500,
+    accelerate: bool = True,
+    stride: int = 1,
+    **how: Any,
+) -> list[Result]:
+    """:func:`solve` of several points from the host, by one compiled loop where shapes agree.
+
+    Each in turn runs a chunk of about ``chunk_seconds``; between rounds the host calls
+    ``report(accepted points, objective)`` of the furthest and the best. On ``KeyboardInterrupt``
+    the best points so far are returned, those that were still running with
+    ``Status.INTERRUPTED``.
+
+    Args:
+        step: as for :func:`solve`.
+        points: where each begins.
+        data: passed through to ``step``, for each.
+        tols: gain of a plain step, in units of the objective, below which each has converged.
+        max_steps: largest number of accepted points of each.
+        accelerate: try monotone SQUAREM extrapolations.
+        stride: with more than 1 (see :func:`advance`) the trace holds one point in so many, and
+            ``max_steps`` still counts all.
+        how: ``coordinates``, ``report`` and ``chunk_seconds``.
+    """
+    looks = 1 + -(-(max_steps - 1) // stride)
+    states = [start(point, max_steps=looks, accelerate=accelerate) for point in points]
+    most = 2 * stride * looks
+    return _driven(step, states, data, tols, most, accelerate=accelerate, stride=stride, **how)
+
+
+def run_abreast(
+    step: Step,
+    points: Any,
     data: Any,
     *,
+    tols: Sequence[float],
+    own: tuple[bool, ...],
     max_steps: int = 500,
-    tol: Any = 1e-6,
     accelerate: bool = True,
+    stride: int = 1,
+    **how: Any,
+) -> list[Result]:
+    """:func:`run_in_turns`, all at once in one program: for what has more cores than one fit needs.
+
+    Args:
+        points: pytree with one leaf for each of the points', the points along its first axis.
+        data: pytree, what differs from one to the other stacked, what is the same once.
+        tols: as there.
+        own: of each leaf of ``data``, whether it was stacked.
+        step, max_steps, accelerate, stride, how: as there.
+    """
+    looks = 1 + -(-(max_steps - 1) // stride)
+    n = len(tols)
+    state = _repeated(start(points, max_steps=looks, accelerate=accelerate), n)
+    most, tol = 2 * stride * looks, np.asarray(tols, float)
+    (found,) = _driven(
+        step, [state], [data], [tol], most, accelerate=accelerate, stride=stride, own=own, **how
+    )
+    return [jax.tree.map(itemgetter(i), found) for i in range(n)]
+
+
+def _driven(
+    step: Step,
+    states: list[State],
+    data: Sequence[Any],
+    tols: Sequence[Any],
+    limit: int,
+    *,
     coordinates: Coordinates = IDENTITY,
     report: Callable[[int, float], None] | None = None,
     chunk_seconds: float = 0.25,
-    stride: int = 1,
     own: tuple[bool, ...] | None = None,
-) -> Result:
-    """:func:`solve` from the host: the same compiled loop in chunks, so that Ctrl-C loses nothing.
-
-    Between chunks of about ``chunk_seconds`` the host calls ``report(accepted points, objective)``.
-    On ``KeyboardInterrupt`` the best point so far is returned with ``Status.INTERRUPTED``. With
-    ``stride`` above 1 (see :func:`advance`) the trace holds one point in so many, and ``max_steps``
-    still counts all.
-
-    Many iterations run in one compiled program where ``own`` is given: for each leaf of ``data``,
-    whether its first axis counts the iterations or they share it. Leaves of ``point``, ``tol`` and
-    the result then have that axis first; what is reported is the furthest and the best of them.
-    """
-    looks = 1 + -(-(max_steps - 1) // stride)
-    limit = 2 * stride * looks
-    state = start(point, max_steps=looks, accelerate=accelerate)
-    if own is not None:
-        n = len(jax.tree.leaves(point)[0])
-        state, tol = _repeated(state, n), np.broadcast_to(np.asarray(tol, float), n)
-    advance_by = partial(
-        _advance,
-        step,
-        data=data,
-        tol=tol,
-        accelerate=accelerate,
-        coordinates=coordinates,
-        stride=stride,
-        own=own,
-    )
+    **how: Any,
+) -> list[Result]:
+    """Advance all states in turns until none is running, or for ``limit`` evaluations."""
     chunk, done = 8, 0
+    left = list(range(len(states)))
     try:
         while True:
             began = time.perf_counter()
             done = min(done + chunk, limit)
-            state = jax.block_until_ready(advance_by(state, until=done))
+            for i in left:
+                state = _advance(
+                    step,
+                    states[i],
+                    data[i],
+                    until=done,
+                    tol=tols[i],
+                    coordinates=coordinates,
+                    own=own,
+                    **how,
+                )
+                states[i] = jax.block_until_ready(state)
+            left = [i for i in left if np.any(np.asarray(states[i].status) == Status.RUNNING)]
             if report is not None:
-                report(int(np.max(state.n_iter)), float(np.max(state.best_objective.value)))
-            if np.all(np.asarray(state.status) != Status.RUNNING) or done >= limit:
-                return result(state)
+                furthest = max(int(np.max(s.n_iter)) for s in states)
+                report(furthest, max(float(np.max(s.best_objective.value)) for s in states))
+            if not left or done >= limit:
+                return [result(s) for s in states]
             pace = (time.perf_counter() - began) / chunk
             chunk = int(min(max(chunk_seconds / max(pace, 1e-9), 1), 4 * chunk))
     except KeyboardInterrupt:
-        if np.any(np.asarray(state.n_iter) == 0):
+        if any(np.any(np.asarray(s.n_iter) == 0) for s in states):
             raise
-        status = np.asarray(state.status)
-        status = np.where(status == Status.RUNNING, Status.INTERRUPTED, status)
-        return result(state._replace(status=status.astype(np.int32)))
+        return [result(_interrupted(s)) for s in states]
+
+
+def _interrupted(state: State) -> State:
+    status = np.asarray(state.status)
+    status = np.where(status == Status.RUNNING, Status.INTERRUPTED, status)
+    return state._replace(status=status.astype(np.int32))

@@ -1,26 +1,26 @@
-"""Many fits of the same shapes in one compiled program: restarts, folds, grids, replicates.
+"""Many fits of the same shapes by one compiled program: restarts, folds, grids, replicates.
 
-What the fits share (most of the data, as a rule) is held once; what differs from one to the other
-is stacked. Fits of different structure or shapes go into programs of their own.
+On a CPU, whose cores and caches are busy with one fit, they take turns: the program is that of a
+single fit, however many there are. Elsewhere fits of the same shapes go abreast: what they share
+(most of the data, as a rule) is held once, what differs from one to the other is stacked.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from inference import Result, run
+from inference import Result, run_abreast, run_in_turns
 from nbmodels import model as models
 from nbmodels.families import Rule
 from nbmodels.model import Data, Model
 
-#: Bytes that the points of the fits in one program may take, a few of which each fit remembers.
+#: Bytes that the points of the fits run together may take, a few of which each fit remembers.
 _ROOM = 250_000_000
 
 
@@ -47,34 +47,47 @@ def climb(
         stride: steps to each look at the objective.
         report: see :func:`inference.run`.
     """
-    drive = partial(
-        run,
-        models.step(rule),
-        max_steps=max_iter,
-        accelerate=accelerate,
-        stride=stride,
-        coordinates=models.coordinates(rule),
-        report=report,
-    )
+    how: dict[str, Any] = {
+        "max_steps": max_iter,
+        "accelerate": accelerate,
+        "stride": stride,
+        "coordinates": models.coordinates(rule),
+        "report": report,
+    }
+    step = models.step(rule)
+    out: dict[int, Result] = {}
+    for batch in _batches(starts, contexts):
+        mine, tol = [starts[i] for i in batch], [tols[i] for i in batch]
+        if len(batch) == 1 or not _abreast():
+            found = run_in_turns(step, mine, [contexts[i] for i in batch], tols=tol, **how)
+        else:
+            own, context = _shared([contexts[i] for i in batch])
+            stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *mine)
+            found = run_abreast(step, stacked, context, tols=tol, own=own, **how)
+        out.update(zip(batch, found, strict=True))
+    return [out[i] for i in range(len(out))]
+
+
+def _abreast() -> bool:
+    return jax.default_backend() != "cpu"
+
+
+def _batches(starts: Sequence[Any], contexts: Sequence[Any]) -> Iterator[list[int]]:
+    """Fits that run together: of one shape if abreast, and few enough for their points."""
     groups = defaultdict(list)
     for i, (start, context) in enumerate(zip(starts, contexts, strict=True)):
-        groups[_kind((start, context))].append(i)
-    out: dict[int, Result] = {}
+        groups[_kind((start, context)) if _abreast() else None].append(i)
     for group in groups.values():
-        size = sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(starts[group[0]]))
-        at_once = max(1, _ROOM // max(size, 1))
-        for at in range(0, len(group), at_once):
-            batch = group[at : at + at_once]
-            if len(batch) == 1:
-                (i,) = batch
-                out[i] = drive(starts[i], contexts[i], tol=tols[i])
-                continue
-            own, context = _shared([contexts[i] for i in batch])
-            stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[starts[i] for i in batch])
-            found = drive(stacked, context, tol=np.array([tols[i] for i in batch]), own=own)
-            for j, i in enumerate(batch):
-                out[i] = jax.tree.map(lambda leaf, j=j: leaf[j], found)
-    return [out[i] for i in range(len(out))]
+        batch: list[int] = []
+        size = 0
+        for i in group:
+            more = sum(leaf.nbytes for leaf in jax.tree.leaves(starts[i]))
+            if batch and size + more > _ROOM:
+                yield batch
+                batch, size = [], 0
+            batch.append(i)
+            size += more
+        yield batch
 
 
 def _kind(tree: Any) -> Any:

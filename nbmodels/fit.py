@@ -146,14 +146,18 @@ def _finish(
 _objective = jax.jit(models.objective, static_argnames="rule")
 
 
+def _to_host(tree: Any) -> Any:
+    """Arrays in host memory; a bare number stays one, or the next fit would be compiled anew."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf) if hasattr(leaf, "dtype") else leaf, tree)
+
+
 def evaluate(model: Model, params: Any, data: Data, *, rule: Rule = "map") -> Fit:
     """Given parameters, such as those of a closed form, as a fit of which nothing was iterated."""
     resp, lik, *_ = _finish(model, params, data, rule)
-    to_host = partial(jax.tree.map, np.asarray)
     objective = float(_objective(model, params, data, rule))
     return Fit(
-        model=to_host(model),
-        params=to_host(params),
+        model=_to_host(model),
+        params=_to_host(params),
         rule=rule,
         resp=np.asarray(resp),
         log_likelihood=np.asarray(lik),
@@ -263,7 +267,7 @@ def fit_many(
     report: Callable[[int, float], None] | None = None,
     starts: Sequence[Any] | None = None,
 ) -> list[Fit]:
-    """:func:`fit` of each model to its data, all in one compiled program where shapes agree.
+    """:func:`fit` of each model to its data, by one compiled program where shapes agree.
 
     Candidates, folds and replicates are such fits. Arrays that are the same object in several of
     them are held once. Nothing is warned of: a fit's ``confused`` and ``status`` say it.
@@ -330,10 +334,9 @@ def _checked(
                 resp, lik, constant, _ = after
                 break
     n_iter = int(best.n_iter)
-    to_host = partial(jax.tree.map, np.asarray)
     return Fit(
-        to_host(model),
-        to_host(best.params),
+        _to_host(model),
+        _to_host(best.params),
         rule,
         np.asarray(resp),
         np.asarray(lik),

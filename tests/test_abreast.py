@@ -1,4 +1,4 @@
-"""Many fits in one compiled program: each is what it would be alone."""
+"""Many fits by one compiled program, in turns or abreast: each is what it would be alone."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from inference import Status, run
+from inference import Status, run_abreast, run_in_turns
 from nbmodels import model as models
 from nbmodels.abreast import climb
 from nbmodels.channels import SymmetricTransition, Transition
@@ -40,8 +40,15 @@ def folds(data, n):
     return [replace(data, weights=jnp.asarray(np.arange(N) % n != k, float)) for k in range(n)]
 
 
+@pytest.fixture(params=["in turns", "abreast"])
+def order(request, monkeypatch):
+    """How fits of one shape run: abreast where there is more than a CPU."""
+    monkeypatch.setattr("nbmodels.abreast._abreast", lambda: request.param == "abreast")
+
+
 @pytest.mark.parametrize("rule", ["ml", "map", "vb"])
 @pytest.mark.parametrize("accelerate", [False, True])
+@pytest.mark.usefixtures("order")
 def test_folds_of_candidates_are_what_each_is_alone(data, rule, accelerate):
     candidates = [candidate(power) for power in (1.0, 0.3) for _ in range(3)]
     split = folds(data, 3) * 2
@@ -54,6 +61,7 @@ def test_folds_of_candidates_are_what_each_is_alone(data, rule, accelerate):
         np.testing.assert_allclose(one.resp, alone.resp, atol=1e-6)
 
 
+@pytest.mark.usefixtures("order")
 def test_models_of_other_structure_go_along(data):
     candidates = [candidate(), candidate(channel=SymmetricTransition), candidate(0.3)]
     together = fit_many(candidates, [data] * 3, key=KEY)
@@ -69,19 +77,26 @@ def test_restarts_are_the_starts_they_would_be_one_by_one(data):
     assert many.restarts[0] == pytest.approx(fit(model, data, key=KEY).objective, rel=1e-9)
 
 
+@pytest.fixture
+def abreast(monkeypatch):
+    monkeypatch.setattr("nbmodels.abreast._abreast", lambda: True)
+
+
+@pytest.mark.usefixtures("abreast")
 def test_what_is_shared_is_not_copied(data, monkeypatch):
     seen = {}
 
-    def watched(step, point, context, **options):
+    def watched(step, points, context, **options):
         seen.update(own=options["own"], context=context)
-        return run(step, point, context, **options)
+        return run_abreast(step, points, context, **options)
 
-    monkeypatch.setattr("nbmodels.abreast.run", watched)
+    monkeypatch.setattr("nbmodels.abreast.run_abreast", watched)
     fit_many([candidate()] * 3, folds(data, 3), key=KEY)
     stacked = [leaf for leaf, own in zip(jax.tree.leaves(seen["context"]), seen["own"]) if own]  # noqa: B905
     assert [leaf.shape for leaf in stacked] == [(3, N)]  # the folds' weights, nothing else
 
 
+@pytest.mark.usefixtures("order")
 def test_a_group_too_large_for_memory_is_cut(data, monkeypatch):
     whole = fit_many([candidate()] * 5, folds(data, 5), key=KEY)
     monkeypatch.setattr("nbmodels.abreast._ROOM", 1000)  # two at a time
@@ -89,56 +104,87 @@ def test_a_group_too_large_for_memory_is_cut(data, monkeypatch):
         assert a.objective == pytest.approx(b.objective, rel=1e-12)
 
 
-def test_nothing_is_compiled_for_the_second_grid():
+@pytest.fixture
+def compiled():
+    """Events of compilation, as they come."""
     seen = []
     jax.monitoring.register_event_duration_secs_listener(
         lambda event, *_, **__: seen.append(event) if "backend_compile" in event else None
     )
+    return seen
+
+
+def test_folds_are_fitted_by_the_program_of_a_single_fit(data, compiled):
+    fit(candidate(), data, key=KEY)
+    parts = folds(data, 3)
+    compiled.clear()
+    fit_many([candidate()] * 3, parts, key=KEY)
+    assert not compiled
+
+
+@pytest.mark.usefixtures("order")
+def test_nothing_is_compiled_for_the_second_grid(compiled):
     rng = np.random.default_rng(1)
     for attempt in range(2):
         noisy = jnp.asarray(rng.integers(0, K, N), jnp.int32)
         parts = {"prior": None, "labels": noisy, "x": Bernoulli.pack(rng.integers(0, 2, (N, D)))}
         data = Data(parts, jnp.ones(N))
         if attempt:
-            seen.clear()
+            compiled.clear()
         models_ = [candidate(power) for power in (1.0, 0.5, 0.25)]
         starts = [models.start(m, models.anchor(m, data), data, "map") for m in models_]
         how = {"rule": "map", "max_iter": 50, "accelerate": True}
         climb(starts, [(m, data) for m in models_], [1e-3] * 3, **how)
-    assert not seen
+    assert not compiled
 
 
 # The driver itself -----------------------------------------------------------------------------
 
 
-def many(tols=(1e-12, 1e-12, 1e-12), **options):
+def in_turns(step, points, data, *, own, **options):
+    """As :func:`run_abreast` is called."""
+    each = [
+        tuple(x[i] if o else x for x, o in zip(data, own, strict=True)) for i in range(len(points))
+    ]
+    return run_in_turns(step, list(points), each, **options)
+
+
+@pytest.fixture(params=[run_abreast, in_turns])
+def several(request):
+    return request.param
+
+
+def many(several, tols=(1e-12, 1e-12, 1e-12), **options):
     starts = np.stack([np.zeros(3), np.ones(3), -np.ones(3)])
     targets = np.stack([B, 2 * B, 3 * B])
-    return run(ascend, starts, (A, targets), tol=np.array(tols), own=(False, True), **options)
+    return several(ascend, starts, (A, targets), tols=tols, own=(False, True), **options)
 
 
-def test_each_iteration_ends_by_itself():
-    found = many((1e-12, 1e-2, 1e-12))
-    assert np.all(np.asarray(found.status) == Status.CONVERGED)
-    assert found.n_iter[1] < found.n_iter[0]
-    np.testing.assert_allclose(found.params[0], np.linalg.solve(A, B), atol=1e-4)
-    np.testing.assert_allclose(found.params[2], np.linalg.solve(A, 3 * B), atol=1e-4)
+def test_each_iteration_ends_by_itself(several):
+    found = many(several, (1e-12, 1e-2, 1e-12))
+    assert all(r.status == Status.CONVERGED for r in found)
+    assert found[1].n_iter < found[0].n_iter
+    np.testing.assert_allclose(found[0].params, np.linalg.solve(A, B), atol=1e-4)
+    np.testing.assert_allclose(found[2].params, np.linalg.solve(A, 3 * B), atol=1e-4)
 
 
-def test_what_has_settled_stays_settled_when_interrupted():
+def test_what_has_settled_stays_settled_when_interrupted(several):
     def stop(n_iter, objective):
         if n_iter > 10:
             raise KeyboardInterrupt
 
-    found = many((1e-12, 1.0, 1e-12), report=stop, chunk_seconds=0.0, accelerate=False)
-    status = [Status(int(s)) for s in found.status]
+    options = {"report": stop, "chunk_seconds": 0.0, "accelerate": False}
+    found = many(several, (1e-12, 1.0, 1e-12), **options)
+    status = [Status(int(r.status)) for r in found]
     assert status == [Status.INTERRUPTED, Status.CONVERGED, Status.INTERRUPTED]
 
 
-def test_one_that_breaks_leaves_the_others_alone():
-    def step(x, edge):
+def test_one_that_breaks_leaves_the_others_alone(several):
+    def step(x, data):
+        (edge,) = data
         return x + 1, plain(jnp.where(edge > 0, jnp.where(x < edge, x, jnp.nan), -((x - 3) ** 2)))
 
-    found = run(step, np.zeros(2), np.array([4.0, 0.0]), own=(True,), accelerate=False)
-    assert [int(s) for s in found.status] == [Status.NOT_FINITE, Status.OBJECTIVE_FELL]
-    np.testing.assert_allclose(found.params, [3, 3])
+    options = {"own": (True,), "accelerate": False, "tols": (1e-6, 1e-6)}
+    found = several(step, np.zeros(2), (np.array([4.0, 0.0]),), **options)
+    assert [int(r.status) for r in found] == [Status.NOT_FINITE, Status.OBJECTIVE_FELL]
+    np.testing.assert_allclose([r.params for r in found], [3, 3])

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from nbmodels.component import Component, Evidence
@@ -52,9 +53,9 @@ class Calibration(Component):
         bias_sd: float = 3.0,
     ) -> Calibration:
         """Prior ``t ~ N(slope, slope_sd^2)`` and ``b_k ~ N(bias_k, bias_sd^2)``."""
-        mean = jnp.zeros(1 + n_classes).at[0].set(slope).at[1:].set(bias)
-        precision = jnp.full(1 + n_classes, bias_sd**-2.0).at[0].set(slope_sd**-2.0)
-        return cls(prior=Normal(mean, jnp.diag(precision)))
+        mean = np.concatenate([[slope], np.broadcast_to(bias, n_classes)])
+        sd = np.concatenate([[slope_sd], np.full(n_classes, bias_sd)])
+        return cls(prior=Normal(jnp.asarray(mean), jnp.asarray(np.diag(sd**-2.0))))
 
     @staticmethod
     def pack(scores: Any) -> Array:
