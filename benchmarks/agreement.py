@@ -58,7 +58,7 @@ METHODS = {
 }
 
 
-def posted(rng, y, k, users=12, each=3):
+def posted(rng, y, k, users=6, each=2):
     """``(N, users)`` who has which item: every item has some users, of its own class mostly."""
     home = np.arange(users) % k
     odds = np.where(home == y[:, None], 4.0, 1.0)
