@@ -329,10 +329,9 @@ def run_in_turns(
             ``max_steps`` still counts all.
         how: ``coordinates``, ``report`` and ``chunk_seconds``.
     """
-    looks = 1 + -(-(max_steps - 1) // stride)
-    states = [start(point, max_steps=looks, accelerate=accelerate) for point in points]
-    most = 2 * stride * looks
-    return _driven(step, states, data, tols, most, accelerate=accelerate, stride=stride, **how)
+    begin = partial(start, max_steps=_looks(max_steps, stride), accelerate=accelerate)
+    states = [begin(point) for point in points]
+    return _driven(step, states, data, tols, accelerate=accelerate, stride=stride, **how)
 
 
 def run_abreast(
@@ -356,14 +355,17 @@ def run_abreast(
         own: of each leaf of ``data``, whether it was stacked.
         step, max_steps, accelerate, stride, how: as there.
     """
-    looks = 1 + -(-(max_steps - 1) // stride)
-    n = len(tols)
-    state = _repeated(start(points, max_steps=looks, accelerate=accelerate), n)
-    most, tol = 2 * stride * looks, np.asarray(tols, float)
+    n, tol = len(tols), np.asarray(tols, float)
+    state = _repeated(start(points, max_steps=_looks(max_steps, stride), accelerate=accelerate), n)
     (found,) = _driven(
-        step, [state], [data], [tol], most, accelerate=accelerate, stride=stride, own=own, **how
+        step, [state], [data], [tol], accelerate=accelerate, stride=stride, own=own, **how
     )
     return [jax.tree.map(itemgetter(i), found) for i in range(n)]
+
+
+def _looks(max_steps: int, stride: int) -> int:
+    """Most looks at the objective: one at the first point, then one every ``stride``."""
+    return 1 + -(-(max_steps - 1) // stride)
 
 
 def _driven(
@@ -371,16 +373,16 @@ def _driven(
     states: list[State],
     data: Sequence[Any],
     tols: Sequence[Any],
-    limit: int,
     *,
+    stride: int,
     coordinates: Coordinates = IDENTITY,
     report: Callable[[int, float], None] | None = None,
     chunk_seconds: float = 0.25,
     own: tuple[bool, ...] | None = None,
     **how: Any,
 ) -> list[Result]:
-    """Advance all states in turns until none is running, or for ``limit`` evaluations."""
-    chunk, done = 8, 0
+    """Advance all states in turns until none is running or may make another evaluation."""
+    chunk, done, limit = 8, 0, 2 * stride * states[0].trace.shape[-1]
     left = list(range(len(states)))
     try:
         while True:
@@ -394,6 +396,7 @@ def _driven(
                     until=done,
                     tol=tols[i],
                     coordinates=coordinates,
+                    stride=stride,
                     own=own,
                     **how,
                 )

@@ -45,7 +45,7 @@ def climb(
         max_iter: largest number of accepted points of each.
         accelerate: try monotone SQUAREM extrapolations.
         stride: steps to each look at the objective.
-        report: see :func:`inference.run`.
+        report: see :func:`inference.run_in_turns`.
     """
     how: dict[str, Any] = {
         "max_steps": max_iter,

@@ -14,7 +14,7 @@ from nbmodels.channels import SymmetricTransition, Transition
 from nbmodels.emissions import Bernoulli
 from nbmodels.fit import fit, fit_many
 from nbmodels.model import Data
-from nbmodels.priors import Proportions
+from nbmodels.priors import Calibration, Proportions
 from tests.test_fixed_point import A, B, ascend, plain
 
 N, D, K = 300, 8, 3
@@ -119,6 +119,16 @@ def test_folds_are_fitted_by_the_program_of_a_single_fit(data, compiled):
     parts = folds(data, 3)
     compiled.clear()
     fit_many([candidate()] * 3, parts, key=KEY)
+    assert not compiled
+
+
+def test_a_fitted_calibration_is_fitted_by_the_program_it_was_fitted_by(data, compiled):
+    """The rounds of a cut begin with the model of the last fit."""
+    scores = Calibration.pack(np.random.default_rng(0).normal(size=(N, K)))
+    told = Data({"prior": scores, "labels": data.parts["labels"]}, data.weights)
+    found = fit({"prior": Calibration.of(K), "labels": Transition.of(K)}, told, key=KEY)
+    compiled.clear()
+    fit(found.model, told, key=KEY)
     assert not compiled
 
 
