@@ -4,8 +4,8 @@ JAX draws gammas number by number on a CPU, each in a loop of its own, about a m
 for few that is well, and compiles to less.
 The method is the same here (Marsaglia and Tsang 2000, "A simple method for generating gamma
 variables"): a cubed normal is accepted with probability 0.95 or more. All numbers get one proposal
-in one vectorised pass; those rejected are gathered into a short array and proposed again until none
-is left, so that the draws are exact.
+in one vectorised pass; those rejected are gathered into a short array, which is proposed for until
+none is left, so that the draws are exact.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jax import Array, lax
 #: From so many numbers on they are drawn together.
 _MANY = 1_000
 
-#: Share of the numbers that one further pass works on; about twice as many as are rejected.
+#: One in so many numbers fits into the short array; about twice as many as are rejected.
 _AGAIN = 10
 
 #: Where a cubed normal is next to zero, and is rejected.
@@ -43,23 +43,32 @@ def loggamma(key: Array, shape: Array) -> Array:
     out, accepted = _propose(first, boosted)
     few = flat.size // _AGAIN
 
-    def rejected(carry: tuple[Array, Array, Array]) -> Array:
-        return ~jnp.all(carry[1])
-
     def again(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         out, accepted, key = carry
         here, key = jax.random.split(key)
         (where,) = jnp.nonzero(~accepted, size=few, fill_value=flat.size)
-        drawn, taken = _propose(here, boosted.at[where].get(mode="fill", fill_value=1.0))
-        # a number that is rejected again waits for the next pass
-        where = jnp.where(taken, where, flat.size)
+        drawn = _until_accepted(here, boosted.at[where].get(mode="fill", fill_value=1.0))
         out = out.at[where].set(drawn, mode="drop")
         return out, accepted.at[where].set(True, mode="drop"), key
 
-    out, _, _ = lax.while_loop(rejected, again, (out, accepted, second))
+    # once, unless far more are rejected than is likely
+    out, _, _ = lax.while_loop(lambda c: ~jnp.all(c[1]), again, (out, accepted, second))
     uniform = jax.random.uniform(third, flat.shape, flat.dtype, jnp.finfo(flat.dtype).tiny)
     out = jnp.where(flat < 1, out + jnp.log(uniform) / flat, out)
     return out.reshape(shape.shape)
+
+
+def _until_accepted(key: Array, shape: Array) -> Array:
+    """Logarithms of draws; the first accepted proposal of each."""
+
+    def again(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        out, accepted, key = carry
+        here, key = jax.random.split(key)
+        drawn, taken = _propose(here, shape)
+        return jnp.where(accepted, out, drawn), accepted | taken, key
+
+    begin = (jnp.zeros_like(shape), jnp.zeros(shape.shape, bool), key)
+    return lax.while_loop(lambda c: ~jnp.all(c[1]), again, begin)[0]
 
 
 def _propose(key: Array, shape: Array) -> tuple[Array, Array]:

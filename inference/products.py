@@ -177,17 +177,10 @@ def padded_size(n: int) -> int:
     return -(-n // step) * step
 
 
-def _grouped(counts: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cut runs of ``counts`` entries into groups of ``width``.
-
-    Returns:
-        groups of each run, and for each entry its slot in the group and its group.
-    """
-    groups = np.maximum(-(-counts // width), 1)  # an empty run has a group of padding
-    run = np.repeat(np.arange(len(counts)), counts)
-    position = np.arange(len(run)) - np.repeat(np.cumsum(counts) - counts, counts)
-    first = np.cumsum(groups) - groups
-    return groups, position % width, first[run] + position // width
+def _within(counts: np.ndarray) -> np.ndarray:
+    """Place of each entry in its run, of runs of ``counts`` entries one after the other."""
+    ends = np.cumsum(counts)
+    return np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts, counts)
 
 
 def block_of(degree: np.ndarray) -> np.ndarray:
@@ -202,18 +195,21 @@ def _filled(
     matrix: Any, rows: np.ndarray, width: int, dtype: Any, size: Callable[[int], int]
 ) -> tuple[np.ndarray, Array, Array | None]:
     """Chunks of each row, their columns, and their values where ``dtype`` is not None."""
-    degree = np.diff(matrix.indptr)[rows].astype(np.int64)
-    chunks, slot, group = _grouped(degree, width)
-    entry = np.repeat(matrix.indptr[rows] - (np.cumsum(degree) - degree), degree)
-    entry += np.arange(len(entry))
-    shape = (width, size(int(chunks.sum())))
+    degree = np.diff(matrix.indptr)[rows]
+    chunks = np.maximum(-(-degree // width), 1)  # a row of none has a chunk of padding
+    before = width * _within(chunks)
+    first = np.repeat(matrix.indptr[rows], chunks) + before
+    left = np.repeat(degree, chunks) - before
+    shape = (width, size(len(first)))
     columns = np.full(shape, matrix.shape[1], np.int32)
-    columns[slot, group] = matrix.indices[entry]
-    if dtype is None:
-        return chunks, jnp.asarray(columns), None
-    values = np.zeros(shape, dtype)
-    values[slot, group] = matrix.data[entry]
-    return chunks, jnp.asarray(columns), jnp.asarray(values)
+    values = None if dtype is None else np.zeros(shape, dtype)
+    for slot in range(width):
+        here = np.flatnonzero(left > slot)
+        entry = first[here] + slot
+        columns[slot, here] = matrix.indices[entry]
+        if values is not None:
+            values[slot, here] = matrix.data[entry]
+    return chunks, jnp.asarray(columns), None if values is None else jnp.asarray(values)
 
 
 def _tree(matrix: Any, rows: np.ndarray, dtype: Any, size: Callable[[int], int]) -> Tree:
@@ -223,11 +219,12 @@ def _tree(matrix: Any, rows: np.ndarray, dtype: Any, size: Callable[[int], int])
     place, left = np.empty(len(rows), np.int64), np.arange(len(rows))
     levels = []
     while len(left):
-        inner = np.arange(chunks.sum()) - np.repeat(np.cumsum(chunks) - chunks, chunks)
-        members = np.repeat(first, chunks) + inner
-        chunks, slot, group = _grouped(chunks, _FAN_IN)
-        level = np.full((_FAN_IN, size(int(chunks.sum()) + 1)), zero, np.int32)
-        level[slot, group] = members
+        inner, below = _within(chunks), np.repeat(first, chunks)
+        sums = -(-chunks // _FAN_IN)
+        group = np.repeat(np.cumsum(sums) - sums, chunks) + inner // _FAN_IN
+        level = np.full((_FAN_IN, size(int(sums.sum()) + 1)), zero, np.int32)
+        level[inner % _FAN_IN, group] = below + inner
+        chunks = sums
         levels.append(jnp.asarray(level))
         first, zero = np.cumsum(chunks) - chunks, level.shape[1] - 1
         done = chunks == 1
@@ -321,7 +318,9 @@ class Sparse:
         return self.backward(rows)
 
     def to_dense(self) -> Array:
-        return self.backward(jnp.eye(self.shape[0])).T
+        n, d = self.shape
+        # the smaller identity: that of a million rows would fill the memory
+        return self.forward(jnp.eye(d)) if d <= n else self.backward(jnp.eye(n)).T
 
     def to_host(self) -> sparse.csr_array:
         """The matrix as SciPy's, read back from the layout without a product."""

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from nbmodels.data import check_length, plain
 from nbmodels.errors import DataError
-from nbmodels.long_tables import codes_of, distinct, read_long
+from nbmodels.long_tables import codes_of, counted, distinct, read_long
 
 #: Columns of a table of interactions.
 COLUMNS = ("user", "item")
@@ -77,8 +77,8 @@ def read_graph(
         user, item = read_long(name, interactions, COLUMNS)
         users = distinct(name, user, "user")
         ids = distinct(name, item, "item") if items is None else np.asarray(items)
-        pairs = (codes_of(name, item, ids, "item"), codes_of(name, user, users, "user"))
-        edges = sparse.coo_array((np.ones(len(user)), pairs), shape=(len(ids), len(users))).tocsr()
+        pairs = codes_of(name, item, ids, "item"), codes_of(name, user, users, "user")
+        edges = counted(*pairs, (len(ids), len(users)))
     edges.sum_duplicates()
     edges.eliminate_zeros()
     if duplicates != "count":

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 from nbmodels.data import plain, sorted_unique
 from nbmodels.errors import DataError
@@ -77,3 +78,23 @@ def distinct(name: str, ids: np.ndarray, what: str) -> np.ndarray:
         return sorted_unique(ids)
     except TypeError as error:
         raise DataError(f"{name}: the {what}s are of mixed types; make them all strings") from error
+
+
+def counted(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> sparse.csr_array:
+    """How often each pair of codes occurs, as a matrix in canonical order.
+
+    Pairs are sorted as whole numbers: SciPy's way from coordinates walks through memory at random.
+
+    Args:
+        rows: ``(n,)`` codes from 0 on.
+        columns: ``(n,)`` codes from 0 on.
+        shape: numbers of rows and of columns.
+    """
+    bits = int(shape[1]).bit_length()
+    pairs = np.sort((rows.astype(np.int64) << bits) | columns)
+    first = np.flatnonzero(np.diff(pairs, prepend=-1))
+    times = np.diff(first, append=len(pairs)).astype(float)
+    pairs = pairs[first]
+    ends = np.cumsum(np.bincount(pairs >> bits, minlength=shape[0]))
+    found = (times, pairs & ((1 << bits) - 1), np.concatenate([[0], ends]))
+    return sparse.csr_array(found, shape)

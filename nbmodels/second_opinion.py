@@ -141,7 +141,7 @@ def independent(X: Any) -> Any:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
-    logistic = LogisticRegression(max_iter=200)
+    logistic = LogisticRegression(max_iter=1000)
     if sparse.issparse(X):
         return make_pipeline(MaxAbsScaler(), logistic)
     reals = make_pipeline(SimpleImputer(), StandardScaler())

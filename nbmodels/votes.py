@@ -10,7 +10,7 @@ from scipy import sparse
 
 from nbmodels.data import Classes
 from nbmodels.errors import DataError
-from nbmodels.long_tables import codes_of, distinct, read_long
+from nbmodels.long_tables import codes_of, counted, distinct, read_long
 
 #: Columns of a table of votes.
 COLUMNS = ("task", "worker", "label")
@@ -54,9 +54,8 @@ class Votes:
         row = codes_of(name, self.task, tasks, "task")
         worker = codes_of(name, self.worker, workers, "worker")
         label = classes.encode(name, self.label, np.zeros(len(self.label), bool))
-        column = worker * len(classes) + label
         shape = (len(tasks), len(workers) * len(classes))
-        return sparse.csr_array((np.ones(len(row)), (row, column)), shape=shape)
+        return counted(row, worker * len(classes) + label, shape)
 
 
 def votes_of(table: Any, missing: Any = None) -> dict[str, np.ndarray]:

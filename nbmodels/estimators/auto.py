@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,7 +26,6 @@ from nbmodels.estimators.predicted import PredictedClasses
 from nbmodels.estimators.robust import RobustNDA
 from nbmodels.estimators.settings import is_auto, table
 from nbmodels.held_out import judge
-from nbmodels.second_opinion import independent
 
 #: Degrees of freedom of the Student emission that is compared.
 _DOF = 4.0
@@ -70,7 +68,7 @@ def _mixed(X: Any, **shared: Any) -> Any:
 
 
 def _logistic(X: Any, missing_values: Any = None, **shared: Any) -> Any:
-    return NoisyLabelClassifier(independent(X), rounds="auto", **shared)
+    return NoisyLabelClassifier(rounds="auto", **shared)
 
 
 _MAKERS: dict[str, Callable[..., Any]] = {
@@ -174,6 +172,8 @@ class AutoNoisyClassifier(PredictedClasses, ClassifierMixin, BaseEstimator):
         Warns:
             as the estimator that is kept.
         """
+        from sklearn.feature_extraction.text import TfidfTransformer
+
         names = self._names(X)
         shared = {
             "noise": self.noise,
