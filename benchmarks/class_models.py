@@ -78,11 +78,13 @@ def methods(binary):
     return found
 
 
-def rows(splits):
+def rows(splits, only):
     """Means over splits ``(x, noisy, true, x_new, y_new)`` of accuracy, AUC, gap and seconds."""
     first = splits[0][0]
     binary = isinstance(first, np.ndarray) and np.isin(first, (0, 1)).all()
     for name, method in methods(binary).items():
+        if only and name not in only:
+            continue
         table = []
         for seed, (x, noisy, true, x_new, y_new) in enumerate(splits):
             began = time.perf_counter()
@@ -129,6 +131,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--only", choices=("news", "streams"))
+    parser.add_argument("--methods", nargs="*", help="names of the rows; all by default")
     args = parser.parse_args()
     console = Console()
     table = Table("data", "method", "accuracy", "AUC", "gap", "seconds")
@@ -141,7 +144,7 @@ def main():
         console.print("neither 20 Newsgroups nor the live-streaming messages are at hand")
         return
     for what, splits in data.items():
-        for name, accuracy, auc, off, took in rows(splits):
+        for name, accuracy, auc, off, took in rows(splits, args.methods):
             off = "" if np.isnan(off) else f"{off:.3f}"
             row = what, name, f"{accuracy:.4f}", f"{auc:.4f}", off, f"{took:.1f}"
             table.add_row(*row)

@@ -2,11 +2,14 @@
 
 Binary features that are copies of one another: each of four is there four times, a copy differing
 from it in one item out of twenty. Naive Bayes counts copies as news. Intervals of 90 % of the flip
-rates by Gibbs at several weights of the features, as they are and after the open-faced sandwich.
+rates by Gibbs at several weights of the features, and with the feedback to the features cut, as
+they are and after the open-faced sandwich.
 """
 
 import argparse
+import warnings
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +17,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from nbmodels import NoisyBernoulliNB
 from nbmodels import fit as fitting
 from nbmodels.channels import Transition
 from nbmodels.draws.correction import jackknife, stretch
@@ -22,40 +26,54 @@ from nbmodels.emissions import Bernoulli
 from nbmodels.model import Data
 from nbmodels.priors import Proportions
 
-K, BASE, COPIES, ITEMS = 2, 4, 4, 500
+K, BASE, COPIES = 2, 4, 4
 RHO = np.array([[0.85, 0.15], [0.25, 0.75]])  # [true, observed]
 
 
-def simulated(rng):
+def simulated(rng, n_items):
     """Items whose features are copied, with noisy labels."""
-    y = rng.integers(K, size=ITEMS)
+    y = rng.integers(K, size=n_items)
     probs = np.where(np.arange(K)[:, None] == 0, 0.25, 0.75)
-    x = rng.random((ITEMS, BASE)) < probs[y]
-    copies = np.repeat(x, COPIES, 1) ^ (rng.random((ITEMS, BASE * COPIES)) < 0.05)
-    labels = (rng.random(ITEMS) < np.where(y == 0, RHO[0, 1], RHO[1, 1])).astype(int)
+    x = rng.random((n_items, BASE)) < probs[y]
+    copies = np.repeat(x, COPIES, 1) ^ (rng.random((n_items, BASE * COPIES)) < 0.05)
+    labels = (rng.random(n_items) < np.where(y == 0, RHO[0, 1], RHO[1, 1])).astype(int)
     return copies.astype(float), labels
 
 
-def intervals(x, labels, weight, key, draws):
-    """Logits of the two flip rates: plain draws, and stretched ones."""
+def joint(x, labels, weight, key, draws):
+    """Noise matrices ``(draws, K, K)`` ``[true, observed]`` and log-likelihoods of the items."""
     model = {
         "prior": Proportions.of(K),
         "labels": Transition.of(K, alpha=1.0, diagonal=3.0),
         "x": replace(Bernoulli.of(BASE * COPIES, K), weight=weight),
     }
     parts = {"prior": None, "labels": Transition.pack(labels, K), "x": Bernoulli.pack(x)}
-    data = Data(parts, jnp.ones(ITEMS))
+    data = Data(parts, jnp.ones(len(x)))
     first, second = jax.random.split(key)
     fitted = fitting.fit(model, data, key=first)
     drawn = gibbs_draws(
         fitted, data, second,
         draws=draws, warmup=100, chains=1, thin=1, everything=False, report=None,
     )  # fmt: skip
-    rho = drawn.transitions["labels"][0]
+    return drawn.transitions["labels"][0], drawn.log_likelihood[0]
+
+
+def cut(x, labels, key, draws):
+    """The same, where features learn out of fold from the given labels alone."""
+    seed = int(jax.random.randint(key, (), 0, 2**31 - 1))
+    e = NoisyBernoulliNB(feedback="cut", noise="full", random_state=seed, progress=False)
+    with warnings.catch_warnings(action="ignore"):
+        tree = e.fit(x, labels).posterior(draws=draws, chains=1, progress=False)
+    rho = tree["posterior"]["noise_matrix"].to_numpy()[0]
+    return np.swapaxes(rho, 1, 2), tree["log_likelihood"]["items"].to_numpy()[0]
+
+
+def intervals(rho, log_likelihood):
+    """Logits of the two flip rates: plain draws, and stretched ones."""
     flips = np.stack([rho[:, 0, 1], rho[:, 1, 0]], 1)
     logit = np.log(flips / (1 - flips))
     centre = logit.mean(0)
-    matrix = stretch(jackknife(logit, drawn.log_likelihood[0]), np.cov(logit.T))
+    matrix = stretch(jackknife(logit, log_likelihood), np.cov(logit.T))
     return logit, centre + (logit - centre) @ matrix.T
 
 
@@ -63,16 +81,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--replicates", type=int, default=100)
     parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--items", type=int, default=500)
     parser.add_argument("--weights", type=float, nargs="*", default=[1.0, 0.5, 0.25])
     args = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     truth = np.log(np.array([RHO[0, 1] / RHO[0, 0], RHO[1, 0] / RHO[1, 1]]))
+    ways = {f"{w:g}": partial(joint, weight=w) for w in args.weights} | {"cut": cut}
     table = Table("weight", "bias of the logits", "covered, plain", "covered, sandwich", "widening")
-    for weight in args.weights:
+    for name, way in ways.items():
         rng = np.random.default_rng(0)
         inside, means, wide = [], [], []
         for i in range(args.replicates):
-            both = intervals(*simulated(rng), weight, jax.random.key(i), args.draws)
+            both = intervals(
+                *way(*simulated(rng, args.items), key=jax.random.key(i), draws=args.draws)
+            )
             ends = [np.quantile(d, [0.05, 0.95], 0) for d in both]
             inside.append([(e[0] <= truth) & (truth <= e[1]) for e in ends])
             means.append(both[0].mean(0))
@@ -80,7 +102,7 @@ def main():
         plain, stretched = np.mean(inside, (0, 2))
         bias = np.mean(means, 0) - truth
         table.add_row(
-            f"{weight:g}", f"{bias[0]:+.2f}, {bias[1]:+.2f}", f"{plain:.0%}", f"{stretched:.0%}",
+            name, f"{bias[0]:+.2f}, {bias[1]:+.2f}", f"{plain:.0%}", f"{stretched:.0%}",
             f"{np.mean(wide):.2f}",
         )  # fmt: skip
     Console(width=110).print(table)
