@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -241,7 +240,7 @@ def clean(
             if "rounds" in choice.settings:
                 # a sweep costs little without the features, and the calibration mixes slowly
                 thin = int(np.clip(_SWEEP_CELLS / model.label_posterior_.size, 1, 10))
-                posterior = with_plain_prior(model).posterior(
+                posterior = model.posterior(
                     "gibbs", thin=thin, random_state=random_state, **options
                 )
                 notes.append("the intervals hold the features' parameters at their fitted values")
@@ -337,28 +336,11 @@ def _second_opinion(model: Any, x: Any, given: np.ndarray) -> SecondOpinion | No
     return model.second_opinion(x, given, plain)
 
 
-def with_plain_prior(model: Any) -> Any:
-    """The fitted estimator with the noise prior's pseudo-labels taken as they are, for its draws.
-
-    The fit is a mode, so its Dirichlet has one more in every cell than the pseudo-labels asked for.
-    For a mean that would be one pseudo-label for every other class, a tenth of all labels where 10
-    classes have 100 each: intervals would miss the fit. Less one, the mean of the draws is where
-    the mode was.
-    """
-    fitted = model.fit_
-    channel = fitted.model["labels"]
-    concentration = np.asarray(channel.prior.concentration)
-    plain = replace(channel.prior, concentration=np.maximum(concentration - 1, 1e-3))
-    out = copy.copy(model)
-    out.fit_ = replace(fitted, model={**fitted.model, "labels": replace(channel, prior=plain)})
-    return out
-
-
 def _draws(model: Any, random_state: int, options: dict[str, Any], doubts: list[str]) -> Any | None:
     """Draws of everything; None, with a reason for doubt, where they do not stay with the fit."""
     complaints: list[str] = []
     with collected(complaints):
-        posterior = with_plain_prior(model).posterior("gibbs", random_state=random_state, **options)
+        posterior = model.posterior("gibbs", random_state=random_state, **options)
     values = posterior["posterior"]
     shares, matrix = (
         values[n].mean(("chain", "draw")).values for n in ("class_prior", "noise_matrix")
@@ -389,11 +371,11 @@ def _noise_draws(
     from nbmodels.channels import Beliefs
     from nbmodels.channels.transition import pack_labels
     from nbmodels.model import PRIOR, Data
-    from nbmodels.posterior import sample
+    from nbmodels.posterior import about_mode, sample
 
     told = Beliefs.pack(model.predict_log_proba(x) - model.class_log_prior_)
     beliefs = Beliefs.of(len(model.classes_))
-    fitted = with_plain_prior(model).fit_
+    fitted = about_mode(model.fit_)
     held = replace(
         fitted,
         model={**{n: fitted.model[n] for n in (PRIOR, "labels")}, "told": beliefs},

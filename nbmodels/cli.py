@@ -306,7 +306,7 @@ def _demo(data: NoisyDigits, seed: int, stage: Callable[[str], None]) -> _Demo:
     from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 
     from nbmodels import NoisyGaussianNB
-    from nbmodels.clean import Noise, collected, with_plain_prior
+    from nbmodels.clean import Noise, collected
 
     names = data.names
     stage("fitting the model")
@@ -317,10 +317,9 @@ def _demo(data: NoisyDigits, seed: int, stage: Callable[[str], None]) -> _Demo:
     model.fit(x, names[data.given])
     plain = QuadraticDiscriminantAnalysis().fit(x, names[data.given])
     stage("drawing from the posterior (Gibbs)")
-    draws = with_plain_prior(model)
     doubts: list[str] = []
     with collected(doubts):
-        posterior = draws.posterior(
+        posterior = model.posterior(
             "gibbs", draws=160, warmup=800, thin=10, chains=2, progress=False
         )
     stage("cross-checking with NUTS on two digits")

@@ -7,7 +7,7 @@ additive statistics. It also says the same thing a second time, in NumPyro's wor
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -113,6 +113,9 @@ class Component:
     prior: Any
     weight: Any = field(default=1.0)
 
+    #: What this component takes from another fit, and draws take as known.
+    known: ClassVar[str] = ""
+
     # The fast description -----------------------------------------------------------------------
 
     def natural(self, q: Any, rule: Rule, key: Array | None = None) -> Any:
@@ -204,6 +207,16 @@ class Component:
     def pooled(self, q: Any, rule: Rule) -> Component:
         """With the prior that the many alike in ``q`` (annotators, users) share, learned."""
         raise NotImplementedError  # only for components of many alike
+
+    def for_draws(self) -> Component:
+        """With the prior that draws about a fitted mode are of.
+
+        A channel's mode reads pseudo-labels as they are, for which its Dirichlet has one more in
+        every cell. For a mean that would be one more pseudo-label of every class, a tenth of all
+        labels where 10 classes have 100 each. Less one, draws are centred where the mode is (the
+        choice of basis, MacKay 1998, Machine Learning 33).
+        """
+        return self
 
     # Class priors only ----------------------------------------------------------------------------
 

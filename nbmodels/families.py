@@ -43,6 +43,9 @@ RULES: tuple[Rule, ...] = ("ml", "map", "vb")
 #: Smallest variance that maximum likelihood may reach; features come standardised.
 VARIANCE_FLOOR = 1e-6
 
+#: Smallest concentration that one less than another leaves.
+_LEAST = 1e-3
+
 _LOG_2PI = 1.8378770664093453
 
 static = partial(field, metadata={"static": True})
@@ -109,6 +112,11 @@ class Dirichlet:
         return self.concentration / self._spread(self._totals(self.concentration))
 
     @property
+    def centred(self) -> Dirichlet:
+        """With one less in every cell: its posterior mean is the posterior mode of this one."""
+        return replace(self, concentration=jnp.maximum(self.concentration - 1, _LEAST))
+
+    @property
     def mode(self) -> Array:
         """Mode on the simplex; uniform where all concentrations are one."""
         x = jnp.maximum(self.concentration - 1, 0)
@@ -154,7 +162,7 @@ class Dirichlet:
         return jnp.sqrt(jnp.maximum(self.concentration - (rule != "vb"), 0))
 
     def constrain(self, free: Any, rule: Rule) -> Dirichlet:
-        least = jnp.asarray(1e-3 if rule == "vb" else 0.0, free.dtype)
+        least = jnp.asarray(_LEAST if rule == "vb" else 0.0, free.dtype)
         return replace(self, concentration=jnp.maximum(jnp.square(free), least) + (rule != "vb"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import jax
@@ -88,9 +89,10 @@ def sample(
           unconstrained coordinates (NUTS), with what NUTS says of itself;
         - ``label_posterior``: ``p`` (``item``, ``true_class``), averaged over the draws.
 
-        Its ``attrs`` say the ``method``, the ``kind`` of posterior (that of the model, or a
-        generalised one where components or rows are weighted), a ``correction`` of the intervals if
-        there is one, and ``pareto_k`` of an approximation.
+        Its ``attrs`` say the ``method``, the ``kind`` of posterior (that of the model; one given
+        the features' scores where the feedback to them is cut: what their model gets wrong is not
+        in it; a generalised one where components or rows are weighted), a ``correction`` of the
+        intervals if there is one, and ``pareto_k`` of an approximation.
 
     Raises:
         DataError: an unknown method; row weights that Gibbs cannot honour.
@@ -130,12 +132,24 @@ def sample(
     return out
 
 
+def about_mode(fit: Fit) -> Fit:
+    """The fit with priors whose draws are centred at its mode, as ``component.for_draws`` says.
+
+    A variational fit is centred where its draws are, and stays as it is.
+    """
+    if fit.rule == "vb":
+        return fit
+    return replace(fit, model={name: c.for_draws() for name, c in fit.model.items()})
+
+
 def _kind(model: Model, rows: str) -> str:
     """Which posterior this is."""
+    known = [c.known for c in model.values() if c.known]
+    name = " given ".join(["posterior", *known])
     powers = {n: float(c.weight) for n, c in model.items() if float(c.weight) != 1}
     told = [f"{n} to the power {w:g}" for n, w in powers.items()]
     told += ["rows by their weights"] if rows != "all one" else []
-    return f"generalised posterior: {', '.join(told)}" if told else "posterior"
+    return f"generalised {name}: {', '.join(told)}" if told else name
 
 
 def _draw(

@@ -187,7 +187,9 @@ def test_every_emission(world, estimator, form):
 def test_draws_are_of_the_noise(world):
     x, _, noisy = world
     e = cut(x, noisy)
-    draws = e.posterior(draws=400, thin=5, chains=2, random_state=0)["posterior"]
+    tree = e.posterior(draws=400, thin=5, chains=2, random_state=0)
+    assert tree.attrs["kind"] == "posterior given the features' scores"
+    draws = tree["posterior"]
     assert "features_probs" not in draws
     mean = draws["noise_matrix"].mean(("chain", "draw")).to_numpy()
     np.testing.assert_allclose(np.diag(mean), np.diag(e.noise_matrix_), atol=0.05)

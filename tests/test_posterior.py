@@ -1,6 +1,7 @@
 """Draws of the posterior: what they hold, by every method, and what is said about them."""
 
 import warnings
+from dataclasses import replace
 from functools import cache
 
 import arviz_stats
@@ -14,12 +15,13 @@ from scipy.special import logsumexp
 from zoo import build
 
 from inference import gibbs as sampler
+from nbmodels import NoisyGaussianNB
 from nbmodels import fit as fitting
 from nbmodels import model as m
 from nbmodels.draws import alignment, complaints, correction, open_faced_sandwich
 from nbmodels.draws.reading import Drawn
 from nbmodels.errors import DataError, PosteriorWarning
-from nbmodels.posterior import sample
+from nbmodels.posterior import about_mode, sample
 from nbmodels.program import item_table, log_density
 
 NAMES = ["ant", "bee", "cow"]
@@ -293,6 +295,23 @@ def test_the_sandwich_leaves_means_and_says_so():
     del bare["log_likelihood"]
     with pytest.raises(DataError, match="were not kept"):
         open_faced_sandwich(bare)
+
+
+@pytest.mark.parametrize("noise", ["full", "symmetric"])
+def test_draws_are_centred_at_the_fit(noise):
+    """Where features tell the class for sure, draws are of a Dirichlet with the mode for a mean."""
+    k, rng = 8, np.random.default_rng(0)
+    y = np.repeat(np.arange(k), 20)
+    given = np.where(rng.random(len(y)) < 0.2, rng.integers(0, k, len(y)), y)
+    e = NoisyGaussianNB.published(noise=noise, random_state=0, progress=False)
+    e.fit(50.0 * np.eye(k)[y] + rng.normal(size=(len(y), k)), given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PosteriorWarning)
+        tree = e.posterior(draws=1000, chains=2, warmup=20, progress=False)
+    mean = tree["posterior"]["noise_matrix"].mean(("chain", "draw")).to_numpy()
+    # of 21 labels of a class, one more for each other class would move the diagonal by 0.2
+    np.testing.assert_allclose(mean, e.noise_matrix_, atol=0.015)
+    assert about_mode(replace(e.fit_, rule="vb")).model is e.fit_.model
 
 
 def test_powers_make_a_generalised_posterior():

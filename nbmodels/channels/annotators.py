@@ -88,6 +88,9 @@ class Annotators(Component):
         """With one prior for all annotators, learned from what ``q`` says of each."""
         return replace(self, prior=learned(self.prior, q, rule, axis=0))
 
+    def for_draws(self) -> Annotators:
+        return replace(self, prior=self.prior.centred)
+
     def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
         return replace(q, concentration=q.concentration[..., order])
 

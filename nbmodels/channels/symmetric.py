@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -65,6 +65,9 @@ class SymmetricTransition(Component):
 
     def start(self, resp: Array, data: Array, rule: Rule) -> Dirichlet:
         return super().start(discount(resp), data, rule)
+
+    def for_draws(self) -> SymmetricTransition:
+        return replace(self, prior=self.prior.centred)
 
     def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
         return q

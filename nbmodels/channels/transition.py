@@ -121,6 +121,9 @@ class Transition(Component):
         concentration = jnp.where(rows == columns, shared[0], shared[1])
         return replace(self, prior=replace(self.prior, concentration=concentration))
 
+    def for_draws(self) -> Transition:
+        return replace(self, prior=self.prior.centred)
+
     def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
         return replace(q, concentration=q.concentration[order])
 

@@ -350,6 +350,10 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
     ) -> Any:
         """Posterior draws of the noise matrix, the class shares and the features' parameters.
 
+        Pseudo-labels of the noise's prior count as they do in the fit: its point is their centre
+        (:func:`nbmodels.posterior.about_mode`). Where the feedback to the features is cut, draws
+        are given the features' scores, and hold nothing of what the features' model gets wrong.
+
         Args:
             method: ``"gibbs"`` on the fast core; ``"vb"``, draws of the CAVI posterior; ``"svi"``
                 or ``"nuts"`` on the NumPyro program (small data).
@@ -364,13 +368,13 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         Warns:
             PosteriorWarning: something speaks against trusting the draws.
         """
-        from nbmodels.posterior import sample
+        from nbmodels.posterior import about_mode, sample
 
         check_is_fitted(self)
         with jax.enable_x64(self._double_):
             fitted, data = self._sampled()
             return sample(
-                fitted,
+                about_mode(fitted),
                 jax.tree.map(jnp.asarray, data),
                 jax.random.key(self._seed(random_state)),
                 method=method,

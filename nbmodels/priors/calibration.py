@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -42,6 +42,7 @@ class Calibration(Component):
     """
 
     prior: Normal
+    known: ClassVar[str] = "the features' scores"
 
     @classmethod
     def of(
