@@ -12,7 +12,6 @@ from sklearn.utils.validation import _num_samples, has_fit_parameter, validate_d
 from nbmodels.errors import DataError
 from nbmodels.estimators.latent import with_inherited_parameters
 from nbmodels.estimators.scored import ScoredClassifier
-from nbmodels.second_opinion import independent
 
 #: A class that is less likely than this is left out of an item's weighted copies.
 _LEAST_SHARE = 0.01
@@ -71,9 +70,7 @@ class NoisyLabelClassifier(ScoredClassifier):
     found; wrong labels are ranked well even then.
 
     Parameters:
-        base_estimator: classifier of scikit-learn's kind; None for a logistic regression on
-            standardised columns, with the symbols of a table as indicators and its missing cells
-            as means.
+        base_estimator: classifier of scikit-learn's kind; None for logistic regression.
     """
 
     attributes_doc = """
@@ -84,10 +81,16 @@ class NoisyLabelClassifier(ScoredClassifier):
         super().__init__(**shared)
         self.base_estimator = base_estimator
 
+    def _base(self) -> Any:
+        if self.base_estimator is not None:
+            return self.base_estimator
+        from sklearn.linear_model import LogisticRegression  # a tenth of the library's start
+
+        return LogisticRegression(max_iter=1000)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        own = self.base_estimator
-        if own is not None and not hasattr(own, "predict_proba"):
+        if not hasattr(self._base(), "predict_proba"):
             raise DataError(
                 "base_estimator: expected a classifier with predict_proba, got "
                 f"{self.base_estimator!r}"
@@ -96,8 +99,6 @@ class NoisyLabelClassifier(ScoredClassifier):
     def _items(self, X: Any, *, reset: bool) -> tuple[Any, int]:
         if reset:  # of new items the classifier itself checks it
             validate_data(self, X, reset=True, skip_check_array=True)
-            own = self.base_estimator
-            self._base = independent(X) if own is None else own
         (items,) = indexable(X)
         return items, _num_samples(items)
 
@@ -107,9 +108,9 @@ class NoisyLabelClassifier(ScoredClassifier):
     def _unseen(
         self, items: Any, resp: np.ndarray, weights: np.ndarray, fold: np.ndarray
     ) -> np.ndarray:
-        if _weight_name(self._base) is None and not np.isin(weights, (0, 1)).all():
+        if _weight_name(self._base()) is None and not np.isin(weights, (0, 1)).all():
             raise DataError(
-                f"sample_weight: {type(self._base).__name__}.fit takes no sample_weight; weights "
+                f"sample_weight: {type(self._base()).__name__}.fit takes no sample_weight; weights "
                 "must be 0 or 1"
             )
         # what never happened in so many rows is not told from what cannot happen
@@ -117,21 +118,19 @@ class NoisyLabelClassifier(ScoredClassifier):
         out = np.zeros_like(resp, float)
         for k in np.unique(fold):
             held = fold == k
-            learned = _learned(self._base, items, resp, weights * ~held)
+            learned = _learned(self._base(), items, resp, weights * ~held)
             rows = np.flatnonzero(held)
             out[rows] = _log_probs(learned, _safe_indexing(items, rows), resp.shape[1], self._floor)
         return out
 
     def _learn(self, items: Any, resp: np.ndarray, weights: np.ndarray) -> None:
-        self.estimator_ = _learned(self._base, items, resp, weights)
+        self.estimator_ = _learned(self._base(), items, resp, weights)
 
     def _scores(self, items: Any) -> np.ndarray:
         return _log_probs(self.estimator_, items, len(self.classes_), self._floor)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if self.base_estimator is None:
-            tags.input_tags.sparse = tags.input_tags.allow_nan = True
-        else:
-            tags.input_tags = get_tags(self.base_estimator).input_tags
+        base = get_tags(self._base())
+        tags.input_tags = base.input_tags
         return tags

@@ -26,6 +26,7 @@ from nbmodels.estimators.predicted import PredictedClasses
 from nbmodels.estimators.robust import RobustNDA
 from nbmodels.estimators.settings import is_auto, table
 from nbmodels.held_out import judge
+from nbmodels.second_opinion import independent
 
 #: Degrees of freedom of the Student emission that is compared.
 _DOF = 4.0
@@ -68,7 +69,7 @@ def _mixed(X: Any, **shared: Any) -> Any:
 
 
 def _logistic(X: Any, missing_values: Any = None, **shared: Any) -> Any:
-    return NoisyLabelClassifier(rounds="auto", **shared)
+    return NoisyLabelClassifier(independent(X), rounds="auto", **shared)
 
 
 _MAKERS: dict[str, Callable[..., Any]] = {

@@ -66,8 +66,8 @@ class FixedProportions(Given):
     def evidence(self, natural: Array, data: Any) -> Evidence:
         return Evidence(natural[None, :], jnp.zeros((1,), natural.dtype))
 
-    def sites(self, name: str) -> dict[str, Any]:
-        return {"probs": self.prior}
+    def probs(self, values: dict[str, Any], data: Any) -> Array:
+        return self.prior
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
         """The class itself is this component's site; the program samples it from ``probs``."""
