@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import xarray
 import zoo
+from numpyro.handlers import seed
+from numpyro.infer.util import log_density as log_density_of
 from scipy.special import logsumexp
 from zoo import build
 
@@ -22,7 +24,7 @@ from nbmodels.draws import alignment, complaints, correction, open_faced_sandwic
 from nbmodels.draws.reading import Drawn
 from nbmodels.errors import DataError, PosteriorWarning
 from nbmodels.posterior import about_mode, sample
-from nbmodels.program import item_table, log_density
+from nbmodels.program import item_table, log_density, marginal
 
 NAMES = ["ant", "bee", "cow"]
 
@@ -105,6 +107,33 @@ def test_groups_of_other_methods(method, tmp_path):
     tree = drawn(method, draws=100, chains=2)
     check_groups(tree, 150, tmp_path / "draws.nc")
     assert np.isfinite(tree.attrs["pareto_k"])
+
+
+def test_a_minibatch_stands_for_all_items():
+    """Its log-density is that of all items on average over batches, priors counted once."""
+    made, fitted = case("bernoulli", "transition", n_items=40)
+    values = m.values(fitted.model, m.natural(fitted.model, fitted.params, "map"))
+    flat = {f"{n}_{site}": v for n, part in values.items() for site, v in part.items()}
+    part = marginal(made.model, made.data, batch=10)
+
+    def density(key):
+        return log_density_of(seed(part, key), (), {}, flat)[0]
+
+    found = np.asarray(jax.jit(jax.vmap(density))(jax.random.split(jax.random.key(0), 4000)))
+    whole = log_density(made.model, made.data, values)
+    assert found.std() > 1
+    assert abs(found.mean() - whole) < 4 * found.std() / len(found) ** 0.5
+
+
+def test_svi_on_minibatches():
+    whole = drawn("svi", draws=500, chains=2)["posterior"]
+    part = drawn("svi", draws=500, chains=2, batch=50, steps=4000)["posterior"]
+    for name in ("class_prior", "transition_noise_matrix"):
+        means = [tree[name].mean(("chain", "draw")).to_numpy() for tree in (whole, part)]
+        np.testing.assert_allclose(*means, atol=0.04)
+        # batches that were not scaled up would leave a quarter of the items' news
+        spreads = [float(tree[name].std(("chain", "draw")).mean()) for tree in (whole, part)]
+        assert 0.75 < spreads[1] / spreads[0] < 1.33
 
 
 @pytest.mark.parametrize("name", [n for n in zoo.COMPONENTS if n not in zoo.GIVEN])
