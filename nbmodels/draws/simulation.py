@@ -165,8 +165,9 @@ def nuts_of_all(
     def chain(job: tuple[Data, Array]) -> dict[str, Array]:
         one, own = job
         given = (one.parts,)
+        # the point alone: the density there is that of the first data set
         state = start(
-            info.param_info,
+            info.param_info.z,
             num_warmup=warmup,
             target_accept_prob=0.9,
             model_args=given,
