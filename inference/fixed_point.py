@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from inference.compilation import host_jit
 from inference.moments import Total
 from inference.results import Result, Status
 
@@ -207,7 +208,7 @@ def advance(
     return lax.while_loop(running, body, state)
 
 
-@partial(jax.jit, static_argnames=("step", "accelerate", "coordinates", "stride", "own"))
+@partial(host_jit, static_argnames=("step", "accelerate", "coordinates", "stride", "own"))
 def _advance(
     step: Step,
     state: State,

@@ -15,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from inference.compilation import host_jit
+
 Sweep = Callable[[Any, Any, Array], tuple[Any, Any, Any]]
 
 _CHUNK = 20
@@ -34,7 +36,7 @@ class Draws(NamedTuple):
     interrupted: bool
 
 
-@partial(jax.jit, static_argnames=("sweep", "thin"))
+@partial(host_jit, static_argnames=("sweep", "thin"))
 def _chunk(sweep: Sweep, state: Any, data: Any, keys: Array, thin: int) -> tuple[Any, Any, Any]:
     def skip(state: Any, key: Array) -> tuple[Any, None]:
         return sweep(state, data, key)[0], None

@@ -14,6 +14,7 @@ import numpy as np
 from jax import Array
 
 from inference import Result, Status, solve
+from inference.compilation import host_jit
 from nbmodels import model as models
 from nbmodels.abreast import climb
 from nbmodels.errors import IdentifiabilityWarning, NotConvergedWarning
@@ -108,8 +109,7 @@ def em(
     )
 
 
-@partial(jax.jit, static_argnames="rule")
-def _anchored(model: Model, data: Data, key: Array, rule: Rule) -> Any:
+def _from_labels(model: Model, data: Data, key: Array, rule: Rule) -> Any:
     resp = models.anchor(model, data)
     if resp is None:
         k = _n_classes(model)
@@ -117,7 +117,10 @@ def _anchored(model: Model, data: Data, key: Array, rule: Rule) -> Any:
     return models.start(model, resp, data, rule)
 
 
-@partial(jax.jit, static_argnames="rule")
+_anchored = host_jit(_from_labels, static_argnames="rule")
+
+
+@partial(host_jit, static_argnames="rule")
 def _scattered(model: Model, data: Data, key: Array, rule: Rule) -> Any:
     """A start drawn around the anchored one, from a posterior that saw a tenth of the labels.
 
@@ -125,14 +128,14 @@ def _scattered(model: Model, data: Data, key: Array, rule: Rule) -> Any:
     """
     resp = models.anchor(model, data)
     if resp is None:
-        return _anchored(model, data, key, rule)
+        return _from_labels(model, data, key, rule)
     few = models.start(model, _RESTART_SHARE * resp, data, "map")
     drawn = models.natural(model, few, "draw", key)
     resp = models.posterior(model, drawn, data).resp
     return models.update(model, models.stats(model, drawn, resp, data), rule)
 
 
-@partial(jax.jit, static_argnames="rule")
+@partial(host_jit, static_argnames="rule")
 def _finish(
     model: Model, q: Any, data: Data, rule: Rule
 ) -> tuple[Array, Array, Array, dict[str, Array]]:

@@ -1,5 +1,7 @@
 """Simulation-based calibration, reduced: ``benchmarks/sbc.py`` has every model."""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
@@ -52,11 +54,13 @@ MODELS = {
 }
 
 
+def packed(component, x):
+    return pack(component, np.asarray(x), np.zeros(x.shape, bool))
+
+
 def checked(model, draw, n_sets, n_items, **how):
     first, second = jax.random.split(jax.random.key(1))
-    data, values = data_sets(
-        model, first, n_sets, n_items, lambda c, x: pack(c, np.asarray(x), np.zeros(x.shape, bool))
-    )
+    data, values = data_sets(model, first, n_sets, n_items, packed)
     names, truth, found = draw(model, data, values, second, **how)
     rank = ranks(truth, found)
     each = {n: calibrated(rank[:, q], found.shape[1]) for q, n in enumerate(names)}
@@ -73,3 +77,16 @@ def test_gibbs_is_calibrated(name):
 def test_nuts_is_calibrated():
     model = {"prior": Proportions.of(K, 4.0), "x": Bernoulli.of(2, K), "labels": noisy()}
     checked(model, nuts_of_all, 100, 20, warmup=150, thin=2, draws=99)
+
+
+def test_nuts_on_a_set_knows_nothing_of_the_first(key):
+    """Where a chain begins, the density is that of its own set."""
+    model = {"prior": Proportions.of(K, 4.0), "x": Bernoulli.of(6, K), "labels": noisy()}
+    data, values = data_sets(model, key, 2, 60, packed)
+    found = []
+    for cell in (0, 1):
+        parts = jax.tree.map(lambda leaf, cell=cell: leaf.at[0].set(cell), data.parts)
+        own = replace(data, parts=parts)
+        found.append(nuts_of_all(model, own, values, key, draws=20, warmup=20, thin=1)[2])
+    assert np.abs(found[0][0] - found[1][0]).max() > 0.1
+    np.testing.assert_allclose(found[0][1], found[1][1])

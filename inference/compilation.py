@@ -1,0 +1,16 @@
+"""How programs are compiled that the host starts and that nothing is compiled into."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+
+#: Up to jax 0.10 a CPU's kernels take twice as long to compile with these emitters, and run no
+#: faster; later releases know no others.
+_PLAIN_KERNELS = {"xla_cpu_use_fusion_emitters": False}
+
+#: ``jax.jit`` of a program that is large, and never part of another.
+host_jit = partial(
+    jax.jit, compiler_options=None if jax.__version_info__ >= (0, 11) else _PLAIN_KERNELS
+)
