@@ -47,14 +47,15 @@ def drawn(model, *args, **options):
     return tree, seconds, [str(w.message) for w in caught]
 
 
-def newsgroups(weights, warmup):
+def newsgroups(weights, warmup, vocabulary):
     found, y = texts()
-    x = found["summed TF-IDF"]["binary"]
+    x = found[f"{vocabulary} TF-IDF"]["binary"]
     rho = uniform_noise(20, 0.2)
     noisy = corrupt(y, rho, np.random.default_rng(0))
     table = Table(
         "words", "fit, s", "4 x 500 draws, s", "R-hat", "least ESS",
-        "covered by 90 %", "mean |error| of rho", title="20 Newsgroups, Gibbs",
+        "covered by 90 %", "mean |error| of rho",
+        title=f"20 Newsgroups, Gibbs, words of {vocabulary} TF-IDF",
     )  # fmt: skip
     models = {"defaults": NoisyBernoulliNB(random_state=0)}
     for weight in weights:
@@ -117,6 +118,7 @@ def against_nuts(nuts_draws, nuts_warmup):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--weights", type=float, nargs="*", default=[1.0, 0.3])
+    parser.add_argument("--vocabulary", choices=["summed", "largest"], default="summed")
     parser.add_argument("--warmup", type=int, default=200)
     parser.add_argument("--nuts-draws", type=int, default=100)
     parser.add_argument("--nuts-warmup", type=int, default=100)
@@ -125,7 +127,7 @@ def main():
     console.print(f"jax {jax.__version__}")
     if args.only != "nuts":
         if NEWS.exists():
-            newsgroups(args.weights, args.warmup)
+            newsgroups(args.weights, args.warmup, args.vocabulary)
         else:
             console.print(f"{NEWS.name} is not here: 20 Newsgroups left out")
     if args.only != "newsgroups":

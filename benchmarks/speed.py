@@ -402,6 +402,8 @@ def rows(scale, repeats):
 def against_peers(console, args, bandwidth):
     table = Table("work", "peer", "ours", "peer's", "ratio", "of memory", show_lines=True)
     for peer, on_text, measure in rows(args.scale, args.repeats):
+        if args.peers and peer not in args.peers:
+            continue
         if importlib.util.find_spec(peer) is None:
             console.print(f"{peer} is not installed: its row is left out")
             continue
@@ -446,6 +448,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--scale", type=float, default=1.0, help="of the graph and of the votes")
+    parser.add_argument("--peers", nargs="*", help="only these rows, and nothing without a peer")
     args = parser.parse_args()
     console = Console()
     console.print(f"Python {sys.version.split()[0]}, jax {jax.__version__}, {jax.devices()[0]}")
@@ -454,7 +457,8 @@ def main():
     console.print(f"rows of 40 bytes gathered at random: {limit.gather * 1e9:.1f} ns a row")
     console.print(f"matrix product: {limit.product / 1e9:.0f} GFLOP/s")
     against_peers(console, args, limit.bandwidth)
-    alone(console, args)
+    if not args.peers:
+        alone(console, args)
 
 
 if __name__ == "__main__":
