@@ -76,7 +76,7 @@ def test_gibbs_is_calibrated(name):
 
 def test_nuts_is_calibrated():
     model = {"prior": Proportions.of(K, 4.0), "x": Bernoulli.of(2, K), "labels": noisy()}
-    checked(model, nuts_of_all, 100, 20, warmup=150, thin=2, draws=99)
+    checked(model, nuts_of_all, 100, 20)
 
 
 def test_nuts_on_a_set_knows_nothing_of_the_first(key):
