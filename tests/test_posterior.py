@@ -126,8 +126,8 @@ def test_a_minibatch_stands_for_all_items():
 
 
 def test_svi_on_minibatches():
-    whole = drawn("svi", draws=500, chains=2)["posterior"]
-    part = drawn("svi", draws=500, chains=2, batch=50, steps=4000)["posterior"]
+    whole = drawn("svi", draws=100, chains=2)["posterior"]
+    part = drawn("svi", draws=100, chains=2, batch=50, steps=4000)["posterior"]
     for name in ("class_prior", "transition_noise_matrix"):
         means = [tree[name].mean(("chain", "draw")).to_numpy() for tree in (whole, part)]
         np.testing.assert_allclose(*means, atol=0.04)
