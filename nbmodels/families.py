@@ -43,7 +43,7 @@ RULES: tuple[Rule, ...] = ("ml", "map", "vb")
 #: Smallest variance that maximum likelihood may reach; features come standardised.
 VARIANCE_FLOOR = 1e-6
 
-#: Smallest concentration that one less than another leaves.
+#: Smallest concentration that is left where a step, or one less in a cell, leads below it.
 _LEAST = 1e-3
 
 _LOG_2PI = 1.8378770664093453
