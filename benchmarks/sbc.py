@@ -90,7 +90,7 @@ MODELS = {
         FixedProportions(prior=jnp.array([0.6, 0.4])), x=Bernoulli.of(3, K), labels=noisy()
     ),
     "calibration": lambda: model(
-        Calibration.of(K, slope_sd=0.5, bias_sd=1.0), x=Bernoulli.of(2, K), labels=noisy()
+        Calibration.of(K, log_slope_sd=0.5, bias_sd=1.0), x=Bernoulli.of(2, K), labels=noisy()
     ),
     "graph": lambda: model(users=Users.of(6, K, alpha=1.5), labels=noisy()),
 }

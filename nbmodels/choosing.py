@@ -63,8 +63,11 @@ _HEARD = 2.0
 #: Nats by which a fit from the second start must be better.
 _CLEAR = 1.0
 
-#: Standard deviation of a bias that may not move: the class shares are known.
+#: Standard deviation of what may not move: a bias where the class shares are known.
 _HELD = 1e-3
+
+#: Logarithm of the slope at which scores have no say.
+_MUTE = -30.0
 
 
 class Trial(NamedTuple):
@@ -265,8 +268,10 @@ def _muted(model: Model, data: Data, options: Mapping[str, Any]) -> Fit:
     Where features are mute, so is the likelihood about the noise: a fit ends anywhere.
     """
     prior: Any = model[PRIOR]
-    slope = Normal(prior.prior.mean.at[0].set(0.0), prior.prior.precision.at[0, 0].set(_HELD**-2.0))
-    muted = {**model, PRIOR: replace(prior, prior=slope)}
+    none = Normal(
+        prior.prior.mean.at[0].set(_MUTE), prior.prior.precision.at[0, 0].set(_HELD**-2.0)
+    )
+    muted = {**model, PRIOR: replace(prior, prior=none)}
     if "labels" in model:
         channel = model["labels"]
         muted["labels"] = held(channel, channel.natural(channel.prior, "map"))

@@ -19,6 +19,12 @@ from nbmodels.errors import DataError
 _LEADING = 3
 _LEAST_ROWS = 32
 
+#: Types whose numbers an int64 holds.
+_WHOLE = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)][:-1]
+
+#: Cells of a table of whole numbers, for each number that is looked up.
+_ROOMY = 4
+
 
 def padded_length(n: int) -> int:
     """The row count that ``n`` rows are padded to, so that similar sizes compile once."""
@@ -91,9 +97,39 @@ def is_missing(values: np.ndarray, marker: Any) -> np.ndarray:
     return np.asarray([not n and bool(v == marker) for v, n in zip(values, nulls, strict=True)])
 
 
+def _close_numbers(*arrays: Any) -> range | None:
+    """The whole numbers from the least to the largest, if that is a table worth having."""
+    if not all(isinstance(x, np.ndarray) and x.dtype in _WHOLE and len(x) for x in arrays):
+        return None
+    low, high = min(int(x.min()) for x in arrays), max(int(x.max()) for x in arrays)
+    return range(low, high + 1) if high - low < _ROOMY * sum(map(len, arrays)) else None
+
+
 def sorted_unique(values: np.ndarray) -> np.ndarray:
     """As ``np.unique``, which is ten times slower on a million numbers."""
-    return np.sort(np.asarray(pd.unique(values)))
+    numbers = _close_numbers(values)
+    if numbers is None:
+        return np.sort(np.asarray(pd.unique(values)))
+    occurs = np.zeros(len(numbers), bool)
+    occurs[_from(numbers, values)] = True
+    return (np.flatnonzero(occurs) + numbers.start).astype(values.dtype)
+
+
+def positions(known: Any, values: Any) -> np.ndarray:
+    """``(n,)`` position of each value among the known ones, which are distinct; -1 where unknown.
+
+    Whole numbers that lie close together are looked up in a table, others are hashed.
+    """
+    numbers = _close_numbers(known, values)
+    if numbers is None:
+        return pd.Index(known).get_indexer(pd.Index(values))
+    table = np.full(len(numbers), -1)
+    table[_from(numbers, known)] = np.arange(len(known))
+    return table[_from(numbers, values)]
+
+
+def _from(numbers: range, values: np.ndarray) -> np.ndarray:
+    return values.astype(np.int64, copy=False) - numbers.start
 
 
 class Classes:
@@ -105,7 +141,6 @@ class Classes:
 
     def __init__(self, names: Any) -> None:
         self.names = np.asarray(names)
-        self._index = pd.Index(self.names)
 
     @classmethod
     def infer(cls, y: np.ndarray, declared: Any = None) -> Classes:
@@ -154,7 +189,7 @@ class Classes:
             DataError: a label outside the classes, with its row.
         """
         codes = np.full(len(y), -1)
-        codes[~missing] = self._index.get_indexer(pd.Index(y[~missing]))
+        codes[~missing] = positions(self.names, y[~missing])
         bad = np.flatnonzero((codes < 0) & ~missing)
         if len(bad):
             row = bad[0] if rows is None else rows[bad[0]]

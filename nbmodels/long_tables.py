@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from nbmodels.data import plain, sorted_unique
+from nbmodels.data import plain, positions, sorted_unique
 from nbmodels.errors import DataError
 
 
@@ -61,7 +61,7 @@ def codes_of(name: str, ids: np.ndarray, known: Any, what: str) -> np.ndarray:
     Raises:
         DataError: an id that is not known, with its row.
     """
-    codes = pd.Index(known).get_indexer(pd.Index(ids))
+    codes = positions(known, ids)
     bad = np.flatnonzero(codes < 0)
     if len(bad):
         raise DataError(f"{name}: row {bad[0]} has the {what} {plain(ids[bad[0]])!r}, unknown here")

@@ -124,8 +124,10 @@ def test_folds_are_fitted_by_the_program_of_a_single_fit(data, compiled):
 
 def test_a_fitted_calibration_is_fitted_by_the_program_it_was_fitted_by(data, compiled):
     """The rounds of a cut begin with the model of the last fit."""
-    scores = Calibration.pack(np.random.default_rng(0).normal(size=(N, K)))
-    told = Data({"prior": scores, "labels": data.parts["labels"]}, data.weights)
+    labels = data.parts["labels"]
+    noise = np.random.default_rng(0).normal(size=(N, K))
+    scores = Calibration.pack(2 * jax.nn.one_hot(labels, K) + noise)
+    told = Data({"prior": scores, "labels": labels}, data.weights)
     found = fit({"prior": Calibration.of(K), "labels": Transition.of(K)}, told, key=KEY)
     compiled.clear()
     fit(found.model, told, key=KEY)

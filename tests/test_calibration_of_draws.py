@@ -48,7 +48,7 @@ MODELS = {
         "votes": Annotators.of(3, K, diagonal=20.0),
     },
     "calibration": lambda: {
-        "prior": Calibration.of(K, slope_sd=0.5, bias_sd=1.0),
+        "prior": Calibration.of(K, log_slope_sd=0.5, bias_sd=1.0),
         "labels": noisy(),
     },
 }

@@ -96,9 +96,9 @@ def test_a_label_does_not_come_back_to_its_item_by_way_of_others(world, monkeypa
     assert np.abs(one - two).max() > 0.1
 
 
-@pytest.mark.parametrize("slope", [-3.0, 0.0, 8.0])
-def test_a_step_of_the_calibration_climbs_where_scores_separate_the_classes(slope):
-    """At 8 the plain Newton step falls."""
+@pytest.mark.parametrize("log_slope", [-2.0, 0.0, 1.0])
+def test_a_step_of_the_calibration_climbs_where_scores_separate_the_classes(log_slope):
+    """At 1 the plain Newton step falls."""
     rng = np.random.default_rng(2)
     y = rng.integers(0, 2, 200)
     resp = jnp.asarray(np.eye(2)[y])
@@ -110,7 +110,7 @@ def test_a_step_of_the_calibration_climbs_where_scores_separate_the_classes(slop
         told = jnp.sum(resp * model.log_probs(at, scores))
         return told - 0.5 * gap @ model.prior.precision @ gap
 
-    before = jnp.array([slope, 0.0, 0.0])
+    before = jnp.array([log_slope, 0.0, 0.0])
     after = model.update(model.stats(before, resp, scores), "map").mean
     assert expected(after) > expected(before)
 
@@ -127,8 +127,8 @@ def test_new_items_are_told_by_features_learned_from_all(world):
     assert np.corrcoef(np.exp(logs[1]), share)[0, 1] > 0.99
 
 
-def test_known_shares_of_the_classes_are_kept(world):
-    x, _, noisy = world
+def test_known_shares_of_the_classes_are_kept():
+    x, _, noisy = clusters(1)
     shares = np.array([0.7, 0.1, 0.1, 0.1])
     with pytest.warns(VerdictWarning):  # they are not those of the data
         e = cut(x, noisy, class_prior=shares)
@@ -194,7 +194,7 @@ def test_draws_are_of_the_noise(world):
     mean = draws["noise_matrix"].mean(("chain", "draw")).to_numpy()
     np.testing.assert_allclose(np.diag(mean), np.diag(e.noise_matrix_), atol=0.05)
     np.testing.assert_allclose(
-        draws["prior_slope"].mean(), float(e.fit_.point["prior"][0]), rtol=0.1
+        draws["prior_log_slope"].mean(), float(e.fit_.point["prior"][0]), atol=0.1
     )
 
 

@@ -112,23 +112,13 @@ def test_every_component_agrees_with_its_program(names, how):
     both_descriptions(build(*names, n_items=N, **how))
 
 
-def check(recipe):
-    names, how = recipe
-    note(f"build(*{names}, n_items={N}, **{how})")
-    both_descriptions(build(*names, n_items=N, **how))
-
-
-@settings(max_examples=4)
-@given(recipes())
-def test_some_combinations_agree_with_their_programs(recipe):
-    check(recipe)
-
-
 @pytest.mark.slow
 @settings(max_examples=20)
 @given(recipes())
 def test_many_combinations_agree_with_their_programs(recipe):
-    check(recipe)
+    names, how = recipe
+    note(f"build(*{names}, n_items={N}, **{how})")
+    both_descriptions(build(*names, n_items=N, **how))
 
 
 def test_a_class_more_or_a_row_less_would_be_noticed():

@@ -58,7 +58,7 @@ CHANNELS = {
 PRIORS = {
     "proportions": lambda: Proportions.of(K),
     "known": lambda: FixedProportions(prior=jnp.array([0.5, 0.3, 0.2])),
-    "calibration": lambda: Calibration.of(K, slope_sd=0.5, bias_sd=1.0),
+    "calibration": lambda: Calibration.of(K, log_slope_sd=0.5, bias_sd=1.0),
     "logistic": lambda: Logistic.of(4, K, intercept_sd=1.0),
 }
 COMPONENTS = EMISSIONS | CHANNELS | PRIORS

@@ -123,8 +123,8 @@ class NoisyLogisticRegression(ScoredClassifier):
     def _calibrated(self) -> np.ndarray:
         """``(1 + d, K)`` intercepts and coefficients, calibrated; one column for two classes."""
         check_is_fitted(self)
-        slope, *bias = np.asarray(self.fit_.point[PRIOR], float)
-        table = slope * np.asarray(self._regression[1].mean, float)
+        log_slope, *bias = np.asarray(self.fit_.point[PRIOR], float)
+        table = np.exp(log_slope) * np.asarray(self._regression[1].mean, float)
         table[0] += bias
         return table[:, 1:] - table[:, :1] if len(bias) == 2 else table
 

@@ -23,13 +23,17 @@ _SHORTEST = 4.0**10
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Calibration(Component):
-    """Class prior that depends on scores: ``P(y = k | scores) = softmax(t scores + b)_k``.
+    """Class prior that depends on scores: ``P(y = k | scores) = softmax(exp(u) scores + b)_k``.
 
     The scores are log-probabilities, or log-evidence, of a model that has not seen the item's
-    label. Naive Bayes counts dependent features as if each were news: a temperature ``1/t`` takes
-    that back (Guo et al. 2017), and ``b`` shifts the shares of the classes. Only ``P(y | scores)``
-    is modelled, so that what the channel believes does not flow back to the features (a cut, in
-    the sense of Plummer 2015).
+    label. Naive Bayes counts dependent features as if each were news: a temperature ``exp(-u)``
+    takes that back (Guo et al. 2017), and ``b`` shifts the shares of the classes. Only
+    ``P(y | scores)`` is modelled, so that what the channel believes does not flow back to the
+    features (a cut, in the sense of Plummer 2015).
+
+    The slope has its prior on the scale of logarithms. Steep slopes all say nearly the same, that
+    classes are certain and whatever the features miss is noise: a prior that is flat in the slope
+    puts most of its mass there, and flip rates come out too high (``benchmarks/coverage.py``).
 
     There is no conjugate family: ``q`` is normal, centred where Newton's steps lead, one step an
     iteration, and its precision is the curvature there (Laplace). All rules read the centre, but a
@@ -38,7 +42,7 @@ class Calibration(Component):
     same, as among classes that the scores separate, it is shortened until it climbs.
 
     Attributes:
-        prior: normal of ``t``, then ``b``; shape ``(1 + K,)``.
+        prior: normal of ``u``, then ``b``; shape ``(1 + K,)``.
     """
 
     prior: Normal
@@ -48,14 +52,14 @@ class Calibration(Component):
     def of(
         cls,
         n_classes: int,
-        slope: float = 1.0,
-        slope_sd: float = 10.0,
+        log_slope: float = 0.0,
+        log_slope_sd: float = 1.0,
         bias: Any = 0.0,
         bias_sd: float = 3.0,
     ) -> Calibration:
-        """Prior ``t ~ N(slope, slope_sd^2)`` and ``b_k ~ N(bias_k, bias_sd^2)``."""
-        mean = np.concatenate([[slope], np.broadcast_to(bias, n_classes)])
-        sd = np.concatenate([[slope_sd], np.full(n_classes, bias_sd)])
+        """Prior ``u ~ N(log_slope, log_slope_sd^2)`` and ``b_k ~ N(bias_k, bias_sd^2)``."""
+        mean = np.concatenate([[log_slope], np.broadcast_to(bias, n_classes)])
+        sd = np.concatenate([[log_slope_sd], np.full(n_classes, bias_sd)])
         return cls(prior=Normal(jnp.asarray(mean), jnp.asarray(np.diag(sd**-2.0))))
 
     @staticmethod
@@ -67,7 +71,7 @@ class Calibration(Component):
     def log_probs(self, natural: Array, data: Array | None) -> Array:
         """``(N, K)``, or ``(1, K)`` of an item without scores."""
         scores = jnp.zeros((1, 1), natural.dtype) if data is None else data
-        return jax.nn.log_softmax(natural[0] * scores + natural[1:])
+        return jax.nn.log_softmax(jnp.exp(natural[0]) * scores + natural[1:])
 
     def evidence(self, natural: Array, data: Array | None) -> Evidence:
         return Evidence(self.log_probs(natural, data), jnp.zeros((1,), natural.dtype))
@@ -80,11 +84,13 @@ class Calibration(Component):
         expected = items * jnp.exp(self.log_probs(natural, data))
         mixed = (resp + expected) / 2
         gap = resp - expected
-        gradient = jnp.concatenate([jnp.sum(gap * data)[None], jnp.sum(gap, 0)])
-        # covariance of the features (scores_k, e_k) when k is drawn from the mixture
-        mean = jnp.sum(mixed * data, 1, keepdims=True)
+        # by u, the scores' share of the linear predictor is its own derivative
+        said = jnp.exp(natural[0]) * data
+        gradient = jnp.concatenate([jnp.sum(gap * said)[None], jnp.sum(gap, 0)])
+        # covariance of the features (said_k, e_k) when k is drawn from the mixture
+        mean = jnp.sum(mixed * said, 1, keepdims=True)
         inverse = jnp.where(items > 0, 1 / jnp.where(items > 0, items, 1), 0)
-        centred = data - mean * inverse
+        centred = said - mean * inverse
         slope = jnp.sum(mixed * jnp.square(centred))
         cross = jnp.sum(mixed * centred, 0)
         biases = jnp.diag(jnp.sum(mixed, 0)) - mixed.T @ (mixed * inverse)
@@ -132,7 +138,7 @@ class Calibration(Component):
         return q  # the scores name the classes
 
     def values(self, natural: Array) -> dict[str, Array]:
-        return {"slope": natural[0], "bias": natural[1:]}
+        return {"log_slope": natural[0], "bias": natural[1:]}
 
     def sites(self, name: str) -> dict[str, Any]:
         import numpyro
@@ -141,18 +147,20 @@ class Calibration(Component):
         scale = 1 / jnp.sqrt(jnp.diag(self.prior.precision))
         biases = dist.Normal(self.prior.mean[1:], scale[1:]).to_event(1)
         return {
-            "slope": numpyro.sample(f"{name}_slope", dist.Normal(self.prior.mean[0], scale[0])),
+            "log_slope": numpyro.sample(
+                f"{name}_log_slope", dist.Normal(self.prior.mean[0], scale[0])
+            ),
             "bias": numpyro.sample(f"{name}_bias", biases),
         }
 
     def log_density(self, values: dict[str, Array]) -> Array:
         # sites write a diagonal precision; that of q is full
-        gap = jnp.concatenate([values["slope"][None], values["bias"]]) - self.prior.mean
+        gap = jnp.concatenate([values["log_slope"][None], values["bias"]]) - self.prior.mean
         return -0.5 * gap @ self.prior.precision @ gap - self.prior.constant("map")[0]
 
     def probs(self, values: dict[str, Any], data: Array | None) -> Array:
         scores = jnp.zeros((1, 1)) if data is None else data
-        return jax.nn.softmax(values["slope"] * scores + values["bias"], -1)
+        return jax.nn.softmax(jnp.exp(values["log_slope"]) * scores + values["bias"], -1)
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
         """The class itself is this component's site; the program samples it from ``probs``."""
@@ -162,4 +170,4 @@ class Calibration(Component):
         return self.pack(2 * jax.random.normal(key, (n_items, len(self.prior.mean) - 1)))
 
     def dims(self) -> dict[str, list[str]]:
-        return {"slope": [], "bias": ["true_class"]}
+        return {"log_slope": [], "bias": ["true_class"]}
