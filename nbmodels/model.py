@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.scipy.special import logsumexp
 
 from inference import Coordinates, Total, add, negate, total
 from inference.fixed_point import Step
@@ -87,8 +86,16 @@ def evidence(model: Model, natural: Mapping[str, Any], data: Data) -> Evidence:
 def posterior(model: Model, natural: Mapping[str, Any], data: Data) -> Posterior:
     """Responsibilities and log-likelihood of each item."""
     table, offset = evidence(model, natural, data)
-    inside = logsumexp(table, 1)
-    return Posterior(jnp.exp(table - inside[:, None]), inside + offset)
+    resp, inside = normalised(table)
+    return Posterior(resp, inside + offset)
+
+
+def normalised(table: Array) -> tuple[Array, Array]:
+    """Softmax of each row and the logarithm of its normaliser, by one exponential of each entry."""
+    largest = jax.lax.stop_gradient(jnp.max(table, 1))
+    parts = jnp.exp(table - largest[:, None])
+    whole = jnp.sum(parts, 1)
+    return parts / whole[:, None], largest + jnp.log(whole)
 
 
 def base_measure(model: Model, data: Data) -> Array:

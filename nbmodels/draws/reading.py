@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.scipy.special import logsumexp
 
 from nbmodels import model as models
 from nbmodels.model import PRIOR, Data, Model
@@ -83,7 +82,7 @@ def read(model: Model, natural: Any, data: Data, what: Kept) -> tuple[dict[str, 
     measure) and, where asked for, ``log_likelihood`` of every item, less it as well.
     """
     table, offset = models.evidence(model, natural, data)
-    inside = logsumexp(table, 1)
+    resp, inside = models.normalised(table)
     values = models.values(model, natural)
     out = {
         "values": {
@@ -94,7 +93,7 @@ def read(model: Model, natural: Any, data: Data, what: Kept) -> tuple[dict[str, 
     }
     if what.items:
         out["log_likelihood"] = inside + offset
-    return out, jnp.exp(table - inside[:, None])
+    return out, resp
 
 
 @jax.jit
