@@ -66,7 +66,7 @@ def open_faced_sandwich(tree: DataTree) -> DataTree:
 
     Items must be independent, and many: this is a large-sample correction. It mends the spread, not
     the mean: where features are copies of one another, the model's flip rates are off by more than
-    their intervals, and stretched intervals cover little more (``benchmarks/coverage.py``: 32 %
+    their intervals, and stretched intervals cover little more (``benchmarks/intervals.py``: 32 %
     after 22 %, where 90 % were wanted). Then a lower ``weight``, or a cut, is what helps.
 
     Args:

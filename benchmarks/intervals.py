@@ -1,4 +1,4 @@
-"""Coverage of the noise matrix where the model is wrong: ``python benchmarks/coverage.py``.
+"""Coverage of the noise matrix where the model is wrong: ``python benchmarks/intervals.py``.
 
 Binary features that are copies of one another: each of four is there four times, a copy differing
 from it in one item out of twenty. Naive Bayes counts copies as news. Intervals of 90 % of the flip
