@@ -33,7 +33,7 @@ class Calibration(Component):
 
     The slope has its prior on the scale of logarithms. Steep slopes all say nearly the same, that
     classes are certain and whatever the features miss is noise: a prior that is flat in the slope
-    puts most of its mass there, and flip rates come out too high (``benchmarks/intervals.py``).
+    puts most of its mass there, and flip rates come out too high (``benchmarks/README.md``).
 
     There is no conjugate family: ``q`` is normal, centred where Newton's steps lead, one step an
     iteration, and its precision is the curvature there (Laplace). All rules read the centre, but a
