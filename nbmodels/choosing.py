@@ -131,7 +131,9 @@ def draw_folds(guess: Array, n_folds: int, key: Array) -> np.ndarray:
     return cross_fit.folds_of(codes, n_folds, rng)
 
 
-def told(model: Model, data: Data, scores: Any, n_classes: int) -> tuple[Model, Data]:
+def told(
+    model: Model, data: Data, scores: Any, n_classes: int, log_slope_sd: float = 1.0
+) -> tuple[Model, Data]:
     """The labels' components, with calibrated scores in the place of the class prior.
 
     Args:
@@ -139,12 +141,14 @@ def told(model: Model, data: Data, scores: Any, n_classes: int) -> tuple[Model, 
         data: encoded data of them.
         scores: ``(N, K)``.
         n_classes: K.
+        log_slope_sd: spread of the logarithm of the slope, a priori.
     """
     prior: Any = model[PRIOR]
+    of = partial(Calibration.of, n_classes, log_slope_sd=log_slope_sd)
     if isinstance(prior, FixedProportions):
-        calibration = Calibration.of(n_classes, bias=jnp.log(prior.prior), bias_sd=_HELD)
+        calibration = of(bias=jnp.log(prior.prior), bias_sd=_HELD)
     else:
-        calibration = Calibration.of(n_classes)
+        calibration = of()
     parts = {**data.parts, PRIOR: Calibration.pack(scores)}
     return {**model, PRIOR: calibration}, Data(parts, data.weights)
 

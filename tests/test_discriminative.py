@@ -84,7 +84,8 @@ def test_new_items_are_told_better_than_by_the_labels_as_they_are(seed):
     np.testing.assert_allclose(e.predict_proba(x[new]).sum(1), 1)
     # the classifier's own word, calibrated; no class is less likely to it than one item in all
     said = np.maximum(e.estimator_.predict_proba(x[new]), 1 / len(train))
-    raw = np.exp(np.log(said) * e.fit_.point["prior"][0] + e.fit_.point["prior"][1:])
+    log_slope, *bias = e.fit_.point["prior"]
+    raw = np.exp(np.log(said) * np.exp(log_slope) + bias)
     np.testing.assert_allclose(
         e.predict_proba(x[new]), raw / raw.sum(1, keepdims=True), rtol=1e-5, atol=1e-12
     )
