@@ -81,10 +81,11 @@ def item_table(model: Model, data: Data, values: dict[str, dict[str, Any]]) -> A
     prior = model[PRIOR].probs(values[PRIOR], data.parts[PRIOR])
     n_items = len(data.weights)
 
-    def given(k: int) -> Array:
+    def given(k: Array) -> Array:
         import numpyro
 
-        y = jnp.full((n_items,), k)
+        # one class for all items: a parameter is looked up once, and not by every item
+        y = jnp.full((1,), k)
         with handlers.block(), handlers.trace() as trace, numpyro.plate("item", n_items):
             _observe(model, data, values, y)
         parts = [
@@ -92,9 +93,9 @@ def item_table(model: Model, data: Data, values: dict[str, dict[str, Any]]) -> A
             for site in trace.values()
             if site["type"] == "sample"
         ]
-        return power(model, PRIOR, data) * jnp.log(prior[..., k]) + sum(parts)
+        return power(model, PRIOR, data) * jnp.log(jnp.take(prior, k, -1)) + sum(parts)
 
-    return jnp.stack([given(k) for k in range(prior.shape[-1])], 1)
+    return jax.vmap(given, out_axes=1)(jnp.arange(prior.shape[-1]))
 
 
 def marginal(model: Model, data: Data, batch: int | None = None) -> Callable[[], None]:

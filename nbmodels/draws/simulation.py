@@ -15,7 +15,7 @@ from nbmodels import model as models
 from nbmodels.draws.gibbs import follow
 from nbmodels.draws.reading import Kept, read
 from nbmodels.model import PRIOR, Data, Model
-from nbmodels.program import dense, item_table, program
+from nbmodels.program import dense, item_table, marginal
 
 Simulate = Callable[[Model, Array, int], tuple[dict[str, Any], Array, dict[str, Any]]]
 Pack = Callable[[Any, Any], Any]
@@ -157,7 +157,7 @@ def nuts_of_all(
     begin, second = jax.random.split(key)
 
     def statement(parts: Any) -> None:
-        program(model, Data(parts, first.weights))()
+        marginal(model, Data(parts, first.weights))()
 
     info = initialize_model(begin, statement, dynamic_args=True, model_args=(first.parts,))
     start, kernel = hmc(potential_fn_gen=info.potential_fn, algo="NUTS")
