@@ -136,6 +136,7 @@ def _weighted(model: Model, data: Data, batch: int | None = None) -> None:
         numpyro.factor("marginal", _inside(model, part, values))
 
 
+@jax.jit  # NumPyro begins outside of a compiled program: one kernel there, and not a hundred
 def _inside(model: Model, data: Data, values: dict[str, dict[str, Any]]) -> Array:
     inside = jax.scipy.special.logsumexp(item_table(model, data, values), 1)
     return jnp.sum(data.weights * inside)
