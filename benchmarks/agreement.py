@@ -58,7 +58,7 @@ STREAMED = {
 #: How each is drawn; the number of kept draws decides what a Monte Carlo error is.
 METHODS = {
     "gibbs": {"draws": 2000, "thin": 4, "chains": 4},
-    "nuts": {"chains": 4},
+    "nuts": {"draws": 1000, "warmup": 500, "chains": 4},
     "vb": {"draws": 1000, "chains": 4},
     "svi": {"draws": 1000, "chains": 4, "steps": 5000},
 }
@@ -113,12 +113,10 @@ def read(tree):
     return mean[moves], error[moves], spread[moves], rhat[moves]
 
 
-def row(draw, nuts):
+def row(draw, methods):
     """The columns of one posterior, and what the results warned of."""
     told, took, said = {}, {}, []
-    for method, how in METHODS.items():
-        if method == "nuts":
-            how = {"draws": nuts, "warmup": nuts // 2, **how}
+    for method, how in methods.items():
         began = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -136,7 +134,7 @@ def row(draw, nuts):
         *off,
         *wide,
         f"{max(r1.max(), r2.max()):.3f}",
-        ", ".join(f"{took[m]:.0f}" for m in METHODS),
+        ", ".join(f"{took[m]:.0f}" for m in methods),
     ), said
 
 
@@ -151,6 +149,7 @@ def main():
     makers = {name: lambda name=name: simulated(name, args.items, args.seed) for name in SIMULATED}
     if STREAMS.exists():
         makers |= {n: lambda make=make: streams(make, args.seed) for n, make in STREAMED.items()}
+    methods = {**METHODS, "nuts": {"draws": args.nuts, "warmup": args.nuts // 2, "chains": 4}}
     console = Console(width=140)
     table = Table(
         "posterior", "entries", "worst, s.e.", "over 2", "Gibbs off", "VB off", "SVI off",
@@ -159,7 +158,7 @@ def main():
     for name, make in makers.items():
         if args.only and name not in args.only:
             continue
-        told, said = row(make(), args.nuts)
+        told, said = row(make(), methods)
         table.add_row(name, *told)
         console.print(name, *told, sep="  ", style="dim")
         for sentence in said:
