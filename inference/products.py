@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -193,7 +194,7 @@ def block_of(degree: np.ndarray) -> np.ndarray:
 
 def _filled(
     matrix: Any, rows: np.ndarray, width: int, dtype: Any, size: Callable[[int], int]
-) -> tuple[np.ndarray, Array, Array | None]:
+) -> tuple[np.ndarray, Any, Any]:
     """Chunks of each row, their columns, and their values where ``dtype`` is not None."""
     degree = np.diff(matrix.indptr)[rows]
     chunks = np.maximum(-(-degree // width), 1)  # a row of none has a chunk of padding
@@ -209,7 +210,7 @@ def _filled(
         columns[slot, here] = matrix.indices[entry]
         if values is not None:
             values[slot, here] = matrix.data[entry]
-    return chunks, jnp.asarray(columns), None if values is None else jnp.asarray(values)
+    return chunks, columns, values
 
 
 def _tree(matrix: Any, rows: np.ndarray, dtype: Any, size: Callable[[int], int]) -> Tree:
@@ -217,7 +218,7 @@ def _tree(matrix: Any, rows: np.ndarray, dtype: Any, size: Callable[[int], int])
     chunks, block, values = _filled(matrix, rows, _WIDTH, dtype, lambda n: size(n + 1))
     first, zero, at = np.cumsum(chunks) - chunks, block.shape[1] - 1, 0
     place, left = np.empty(len(rows), np.int64), np.arange(len(rows))
-    levels = []
+    levels: list[Any] = []
     while len(left):
         inner, below = _within(chunks), np.repeat(first, chunks)
         sums = -(-chunks // _FAN_IN)
@@ -225,18 +226,21 @@ def _tree(matrix: Any, rows: np.ndarray, dtype: Any, size: Callable[[int], int])
         level = np.full((_FAN_IN, size(int(sums.sum()) + 1)), zero, np.int32)
         level[inner % _FAN_IN, group] = below + inner
         chunks = sums
-        levels.append(jnp.asarray(level))
+        levels.append(level)
         first, zero = np.cumsum(chunks) - chunks, level.shape[1] - 1
         done = chunks == 1
         place[left[done]] = at + first[done]
         at += level.shape[1]
         left, first, chunks = left[~done], first[~done], chunks[~done]
-    place = np.pad(place, (0, size(len(place)) - len(place)))
-    return Tree(block, values, tuple(levels), jnp.asarray(place, jnp.int32))
+    padded: Any = np.pad(place, (0, size(len(place)) - len(place))).astype(np.int32)
+    return Tree(block, values, tuple(levels), padded)
 
 
 def _gather(matrix: Any, dtype: Any) -> Gather:
-    """Lay out a CSR matrix, of ones where ``dtype`` is None; rows of a block keep their order."""
+    """Lay out a CSR matrix, of ones where ``dtype`` is None, in NumPy's arrays.
+
+    Rows of a block keep their order.
+    """
     degree = np.diff(matrix.indptr).astype(np.int64)
     large = matrix.nnz >= _LARGE
     widths = _WIDTHS if large else (_WIDTH,)
@@ -244,7 +248,7 @@ def _gather(matrix: Any, dtype: Any) -> Gather:
     ordered = large and bool(np.all(np.diff(kind) >= 0))
     size: Callable[[int], int] = int if ordered else padded_size
     place = np.full(len(degree), -1, np.int64)
-    blocks: list[Array] = []
+    blocks: list[Any] = []
     values: list[Any] = []
     at, wide = 0, None
     for k in np.unique(kind[(degree > 0) | ordered]):
@@ -258,7 +262,7 @@ def _gather(matrix: Any, dtype: Any) -> Gather:
             blocks.append(block)
             values.append(value)
             at += block.shape[1]
-    put = None if ordered else jnp.asarray(np.where(place < 0, at, place), jnp.int32)
+    put: Any = None if ordered else np.where(place < 0, at, place).astype(np.int32)
     return Gather(tuple(blocks), None if dtype is None else tuple(values), wide, put)
 
 
@@ -345,8 +349,10 @@ def matrix(x: Any, dtype: Any = None) -> Matrix:
     rows.sum_duplicates()
     rows.eliminate_zeros()
     binary = bool(np.all(rows.data == 1))
-    return Sparse(
-        _gather(rows, None if binary else dtype),
-        _gather(rows.T.tocsr(), None if binary else dtype),
-        (int(rows.shape[0]), int(rows.shape[1])),
-    )
+    kept = None if binary else dtype
+    # both ways at once, by NumPy: the precision of JAX is a thread's own
+    with ThreadPoolExecutor(1) as other:
+        turned = other.submit(lambda: _gather(rows.T.tocsr(), kept))
+        ways = _gather(rows, kept), turned.result()
+    forward, backward = jax.tree.map(jnp.asarray, ways)
+    return Sparse(forward, backward, (int(rows.shape[0]), int(rows.shape[1])))
