@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import jax
 import numpy as np
 from jax import Array
+
+from inference.sparse_dirichlet import SUFFIX, with_short_tails
 
 #: Sampler statistics, by their ArviZ names.
 _STATISTICS = {
@@ -39,7 +40,8 @@ def nuts(
         draws: kept draws of each chain.
         warmup: adaptation steps of each chain.
         chains: number of chains, run one after the other.
-        start: values of some sites to begin at.
+        start: values of some sites to begin at. Sparse Dirichlet sites among them are sampled in
+            coordinates with short tails (:mod:`inference.sparse_dirichlet`).
         target_accept: acceptance rate that the step size is adapted to.
         progress: show NumPyro's progress bar.
 
@@ -48,7 +50,10 @@ def nuts(
     """
     from numpyro.infer import MCMC, NUTS, init_to_median, init_to_value
 
-    strategy = init_to_median() if start is None else init_to_value(values=dict(start))
+    strategy = init_to_median()
+    if start is not None:
+        program, values = with_short_tails(program, start, key)
+        strategy = init_to_value(values=values)
     mcmc = MCMC(
         NUTS(program, init_strategy=strategy, target_accept_prob=target_accept),
         num_warmup=warmup,
@@ -58,7 +63,11 @@ def nuts(
         progress_bar=progress,
     )
     mcmc.run(key, extra_fields=tuple(_STATISTICS))
-    samples = jax.tree.map(np.asarray, mcmc.get_samples(group_by_chain=True))
+    samples = {
+        site: np.asarray(x)
+        for site, x in mcmc.get_samples(group_by_chain=True).items()
+        if not site.endswith(SUFFIX)
+    }
     fields = mcmc.get_extra_fields(group_by_chain=True)
     statistics = {_STATISTICS[name]: np.asarray(v) for name, v in fields.items()}
     statistics["lp"] = -statistics["lp"]  # potential energy is minus the log-density
