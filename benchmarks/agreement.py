@@ -9,8 +9,8 @@ the larger R-hat of Gibbs and NUTS; and the seconds of each, compilation counted
 
 The models are those of ``sbc.py`` with data drawn from them, and the live-streaming messages, whose
 13 classes make 170 coordinates (``--nuts`` asks for fewer draws): on the defaults; with a whole
-pseudo-label in each cell of the noise matrix, where the defaults have a twelfth, whose long tails
-NUTS hardly explores; and jointly, where naive Bayes is wrong: columns are copies of each other.
+pseudo-label in each cell of the noise matrix, where the defaults have a twelfth, which is the
+harder to sample; and jointly, where naive Bayes is wrong: columns are copies of each other.
 """
 
 import argparse
