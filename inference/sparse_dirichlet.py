@@ -21,7 +21,7 @@ from jax import Array
 from jax.scipy.special import gammaln
 
 #: Ends the names of the sites that are sampled in the place of the proportions.
-SUFFIX = "_from_start"
+SUFFIX = "_stretched"
 
 
 def stretched(z: Any, concentration: Any) -> tuple[Array, Array]:
@@ -69,12 +69,9 @@ def with_short_tails(
     from numpyro.infer.reparam import Reparam
 
     class Stretched(Reparam):
-        def __init__(self, origin: Array) -> None:
-            self.origin = origin
-
         def __call__(self, name: str, fn: Any, obs: Any) -> tuple[None, Array]:
-            anywhere = dist.ImproperUniform(dist.constraints.real, (), self.origin.shape)
-            z = self.origin + numpyro.sample(name + SUFFIX, anywhere)
+            anywhere = dist.ImproperUniform(dist.constraints.real, (), fn.shape())
+            z = numpyro.sample(name + SUFFIX, anywhere)
             concentration = _concentration(fn)
             logs, slopes = stretched(z, concentration)
             gammas = concentration * logs - jnp.exp(logs) - gammaln(concentration)
@@ -91,8 +88,8 @@ def with_short_tails(
             continue
         # a sum as it is to be expected
         gammas = jnp.asarray(start[name], float) * jnp.sum(concentration, -1, keepdims=True)
-        config[name] = Stretched(coordinate(jnp.log(gammas), concentration))
-        values[name + SUFFIX] = jnp.zeros_like(gammas)
+        config[name] = Stretched()
+        values[name + SUFFIX] = coordinate(jnp.log(gammas), concentration)
     return handlers.reparam(program, config=config), values
 
 
