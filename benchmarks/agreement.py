@@ -28,9 +28,9 @@ from rich.table import Table
 from sbc import MODELS, pack
 
 from nbmodels import NoisyBernoulliNB
-from nbmodels import model as models
-from nbmodels.fit import fit
-from nbmodels.posterior import sample
+from nbmodels.core import model as models
+from nbmodels.fitting.em import fit
+from nbmodels.posterior.sampling import sample
 
 try:
     from real_data import DATA

@@ -31,16 +31,17 @@ from sklearn.model_selection import StratifiedKFold
 from tqdm import tqdm
 
 from inference import solve
-from nbmodels import ClassConditionalNB, pairwise
-from nbmodels import model as models
+from nbmodels import ClassConditionalNB
 from nbmodels.channels import Transition
+from nbmodels.class_priors import Proportions
+from nbmodels.core import model as models
 from nbmodels.emissions import Bernoulli
 from nbmodels.errors import NbmodelsWarning
+from nbmodels.fitting import init_pairwise as pairwise
 from nbmodels.papers import denis2006
-from nbmodels.priors import Proportions
 
 ROOT = Path(__file__).parents[1]
-EXPECTED = ROOT / "tests" / "expected"
+EXPECTED = ROOT / "tests" / "papers" / "expected"
 METHODS = ("target", "NB", "NB-CCCN", "NB-CCCN'", "NB-CCCN-EM", "NB-UNL")
 METRICS = ("acc", "F", "kl", "delta_p")
 LEAST = 1e-3

@@ -19,13 +19,13 @@ from rich.console import Console
 from rich.table import Table
 
 from nbmodels import NoisyBernoulliNB
-from nbmodels import fit as fitting
 from nbmodels.channels import Transition
-from nbmodels.draws.correction import jackknife, stretch
-from nbmodels.draws.gibbs import gibbs_draws
+from nbmodels.class_priors import Proportions
+from nbmodels.core.model import Data
 from nbmodels.emissions import Bernoulli
-from nbmodels.model import Data
-from nbmodels.priors import Proportions
+from nbmodels.fitting import em as fitting
+from nbmodels.posterior.gibbs import gibbs_draws
+from nbmodels.posterior.sandwich import jackknife, stretch
 
 K, BASE, COPIES = 2, 4, 4
 RHO = np.array([[0.85, 0.15], [0.25, 0.75]])  # [true, observed]

@@ -17,13 +17,13 @@ from pathlib import Path
 
 import jax
 import numpy as np
+from baselines import ranked_labels, weighted_vote
 from rich.console import Console
 from rich.table import Table
+from threads import author_threads
 from tqdm import tqdm
 
 from nbmodels import CollaborativeClassifier, NbmodelsWarning
-from nbmodels.baselines import ranked_labels, weighted_vote
-from nbmodels.datasets import author_threads
 from nbmodels.papers import maystre2021
 
 THREADS = Path(__file__).parents[2] / "shared" / "data" / "text" / "newsgroups20.parquet"

@@ -20,12 +20,12 @@ import time
 import jax
 import jax.numpy as jnp
 import numpy as np
+from calibration import calibrated, ranks
 from jax.scipy.special import gammaln
 from rich.console import Console
 from rich.table import Table
+from simulation import data_sets, gibbs_of_all, nuts_of_all
 
-from inference.calibration import calibrated, ranks
-from nbmodels import model as models
 from nbmodels.channels import (
     Annotators,
     CandidateSets,
@@ -34,7 +34,8 @@ from nbmodels.channels import (
     Transition,
     TrustedLabels,
 )
-from nbmodels.draws.simulation import data_sets, gibbs_of_all, nuts_of_all
+from nbmodels.class_priors import Calibration, FixedProportions, Proportions
+from nbmodels.core import model as models
 from nbmodels.emissions import (
     Bernoulli,
     Categorical,
@@ -45,7 +46,6 @@ from nbmodels.emissions import (
     Multinomial,
     Users,
 )
-from nbmodels.priors import Calibration, FixedProportions, Proportions
 
 K = 2
 LABELS = (Transition, SymmetricTransition, FixedTransition, TrustedLabels, CandidateSets)

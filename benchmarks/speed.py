@@ -31,14 +31,14 @@ from scipy import sparse
 
 from inference import run
 from nbmodels import DawidSkene, NoisyBernoulliNB, NoisyMultinomialNB
-from nbmodels import model as models
 from nbmodels.channels import FixedTransition, Transition
+from nbmodels.class_priors import FixedProportions, Proportions
+from nbmodels.core import model as models
+from nbmodels.core.model import Data
 from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.emissions import Bernoulli, Users
-from nbmodels.exchangeable import grouped
-from nbmodels.fit import fit
-from nbmodels.model import Data
-from nbmodels.priors import FixedProportions, Proportions
+from nbmodels.fitting.duplicate_users import grouped
+from nbmodels.fitting.em import fit
 
 NEWS = Path(__file__).parents[2] / "shared" / "data" / "text" / "newsgroups20.parquet"
 

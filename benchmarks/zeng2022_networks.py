@@ -11,15 +11,15 @@ from pathlib import Path
 
 import jax
 import numpy as np
+from baselines import NAL, NLNN
 from rich.console import Console
 from rich.table import Table
 from sklearn.metrics import roc_auc_score
 from tqdm import tqdm
 
-from nbmodels.baselines import NAL, NLNN
 from nbmodels.papers import zeng2022
 
-EXPECTED = Path(__file__).parents[1] / "tests" / "expected" / "zeng2022_table1.json"
+EXPECTED = Path(__file__).parents[1] / "tests" / "papers" / "expected" / "zeng2022_table1.json"
 
 
 def scores(network, drawn, n_test, seed):

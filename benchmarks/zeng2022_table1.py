@@ -26,10 +26,10 @@ from jax.scipy.stats import rankdata
 from tqdm import tqdm
 
 from inference import Status, solve
-from nbmodels import model as models
+from nbmodels.core import model as models
 from nbmodels.papers import zeng2022
 
-EXPECTED = Path(__file__).parents[1] / "tests" / "expected"
+EXPECTED = Path(__file__).parents[1] / "tests" / "papers" / "expected"
 METRICS = {"mse_e3": "MSE x 1e3", "acc": "ACC %", "auc": "macro-AUC %"}
 SIGN = {"mse_e3": -1, "acc": 1, "auc": 1}
 METHODS = ("NB", "INB", "NB-T")

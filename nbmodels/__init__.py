@@ -33,13 +33,13 @@ _HOME = {
     "NbmodelsWarning": "nbmodels.errors",
     "NotConvergedWarning": "nbmodels.errors",
     "VerdictWarning": "nbmodels.errors",
-    "compare": "nbmodels.comparison",
-    "compare_posteriors": "nbmodels.comparison",
-    "em": "nbmodels.fit",
-    "fit": "nbmodels.fit",
-    "Fit": "nbmodels.fit",
-    "Data": "nbmodels.model",
-    "program": "nbmodels.program",
+    "compare": "nbmodels.diagnostics.comparison",
+    "compare_posteriors": "nbmodels.diagnostics.comparison",
+    "em": "nbmodels.fitting.em",
+    "fit": "nbmodels.fitting.em",
+    "Fit": "nbmodels.fitting.em",
+    "Data": "nbmodels.core.model",
+    "program": "nbmodels.core.program",
 }
 
 __all__ = sorted([*_HOME, "__version__"])

@@ -58,7 +58,9 @@ def votes(y, rng):
     for task, true in enumerate(y):
         for worker in rng.choice(6, 3, replace=False):
             wrong = rng.random() < 0.1 + 0.08 * worker
-            rows.append((task, worker, (true + wrong * rng.integers(1, y.max() + 1)) % (y.max() + 1)))
+            rows.append(
+                (task, worker, (true + wrong * rng.integers(1, y.max() + 1)) % (y.max() + 1))
+            )
     return pd.DataFrame(rows, columns=["task", "worker", "label"])
 
 
@@ -71,7 +73,9 @@ def cases():
         counts = np.round(4 * (x - x.min(0)) / np.ptp(x, 0).clip(1e-9))
         symbols = counts.astype(int).astype(str)
         kept = x[:, x.std(0) > 0]
-        mixed = pd.DataFrame(kept[:, :3], columns=["a", "b", "c"]).assign(d=symbols[:, 0], e=binary[:, 1] > 0)
+        mixed = pd.DataFrame(kept[:, :3], columns=["a", "b", "c"]).assign(
+            d=symbols[:, 0], e=binary[:, 1] > 0
+        )
         tables = {
             "NoisyBernoulliNB": (nb.NoisyBernoulliNB, binary),
             "NoisyMultinomialNB": (nb.NoisyMultinomialNB, counts),
@@ -82,9 +86,19 @@ def cases():
         }
         for label, (cls, table) in tables.items():
             yield f"{name} {label}", lambda cls=cls: cls(**seed), (table, y), table
-            yield f"{name} {label} published", lambda cls=cls: cls.published(**seed), (table, y), table
+            yield (
+                f"{name} {label} published",
+                lambda cls=cls: cls.published(**seed),
+                (table, y),
+                table,
+            )
         z = (kept - kept.mean(0)) / kept.std(0)
-        yield f"{name} NoisyLogisticRegression", lambda: nb.NoisyLogisticRegression(**seed), (z, y), z
+        yield (
+            f"{name} NoisyLogisticRegression",
+            lambda: nb.NoisyLogisticRegression(**seed),
+            (z, y),
+            z,
+        )
         tree = DecisionTreeClassifier(max_depth=3, random_state=0)
         yield (
             f"{name} NoisyLabelClassifier",
@@ -128,7 +142,12 @@ def cases():
         )
         two = true < 2
         few = symbols[two][:, :4]
-        yield f"{name} ClassConditionalNB", lambda: nb.ClassConditionalNB(**seed), (few, y[two] == 1), few
+        yield (
+            f"{name} ClassConditionalNB",
+            lambda: nb.ClassConditionalNB(**seed),
+            (few, y[two] == 1),
+            few,
+        )
         yield (
             f"{name} PositiveUnlabelledNB",
             lambda: nb.PositiveUnlabelledNB(positive=True, **seed),
@@ -155,7 +174,9 @@ def said(model, about):
     out = {"label_posterior": model.label_posterior_}
     if hasattr(model, "noise_matrix_"):
         out["noise_matrix"] = np.asarray(model.noise_matrix_)
-    out["predict_proba"] = np.asarray(model.predict_proba() if about is None else model.predict_proba(about))
+    out["predict_proba"] = np.asarray(
+        model.predict_proba() if about is None else model.predict_proba(about)
+    )
     if hasattr(model, "chosen_"):
         out["chosen"] = dict(model.chosen_)
     return out

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nbmodels import model as m
 from nbmodels.channels import (
     Annotators,
     Beliefs,
@@ -18,6 +17,8 @@ from nbmodels.channels import (
     Transition,
     TrustedLabels,
 )
+from nbmodels.class_priors import Calibration, FixedProportions, Logistic, Proportions
+from nbmodels.core import model as m
 from nbmodels.emissions import (
     Bernoulli,
     Categorical,
@@ -28,7 +29,6 @@ from nbmodels.emissions import (
     Multinomial,
     Users,
 )
-from nbmodels.priors import Calibration, FixedProportions, Logistic, Proportions
 
 K = 3
 

@@ -1,8 +1,8 @@
 """Channels: what labels say about the true class. One file a kind of label evidence."""
 
 from nbmodels.channels.annotators import Annotators
-from nbmodels.channels.beliefs import Beliefs
 from nbmodels.channels.candidates import CandidateSets
+from nbmodels.channels.external_evidence import Beliefs
 from nbmodels.channels.fixed import FixedTransition
 from nbmodels.channels.symmetric import SymmetricTransition
 from nbmodels.channels.transition import Transition

@@ -13,9 +13,9 @@ from scipy import sparse
 
 from inference.products import Matrix, matrix
 from nbmodels.channels.transition import discount
-from nbmodels.component import Component, Evidence, product_evidence
-from nbmodels.families import Dirichlet, Rule
-from nbmodels.pooling import learned
+from nbmodels.core.component import Component, Evidence, product_evidence
+from nbmodels.core.dirichlet_multinomial import learned
+from nbmodels.core.families import Dirichlet, Rule
 
 
 @jax.tree_util.register_dataclass

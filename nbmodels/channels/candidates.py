@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nbmodels.component import Evidence, Given
+from nbmodels.core.component import Evidence, Given
+from nbmodels.core.families import Rule
 from nbmodels.errors import DataError
-from nbmodels.families import Rule
 
 #: Weight of a single candidate, which is certain, against a noisy label in the first guess.
 _CERTAIN = 1e6

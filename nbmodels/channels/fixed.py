@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from nbmodels.channels.transition import draw_labels, observe, pack_labels, read_labels
-from nbmodels.component import Component, Evidence, Given
+from nbmodels.core.component import Component, Evidence, Given
 
 
 @jax.tree_util.register_dataclass

@@ -16,8 +16,8 @@ from nbmodels.channels.transition import (
     pack_labels,
     read_labels,
 )
-from nbmodels.component import Component, Evidence
-from nbmodels.families import Dirichlet, Rule, beta
+from nbmodels.core.component import Component, Evidence
+from nbmodels.core.families import Dirichlet, Rule, beta
 
 
 @jax.tree_util.register_dataclass

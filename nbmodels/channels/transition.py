@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nbmodels.component import Component, Evidence
-from nbmodels.families import Dirichlet, Rule
-from nbmodels.pooling import learned
+from nbmodels.core.component import Component, Evidence
+from nbmodels.core.dirichlet_multinomial import learned
+from nbmodels.core.families import Dirichlet, Rule
 
 #: How much of a given label the start believes: the rest goes evenly to all classes.
 START_TRUST = 0.8

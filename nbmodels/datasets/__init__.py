@@ -2,12 +2,9 @@
 
 from nbmodels.datasets.digits import NoisyDigits, noisy_digits
 from nbmodels.datasets.noise import corrupt, flip_noise, uniform_noise
-from nbmodels.datasets.threads import Threads, author_threads
 
 __all__ = [
     "NoisyDigits",
-    "Threads",
-    "author_threads",
     "corrupt",
     "flip_noise",
     "noisy_digits",

@@ -11,10 +11,10 @@ import numpy as np
 from jax import Array
 
 from inference.products import matrix
-from nbmodels.component import Component, Evidence, product_evidence
+from nbmodels.core.component import Component, Evidence, product_evidence
+from nbmodels.core.families import Dirichlet, beta
+from nbmodels.core.residuals import Residuals, of_indicators
 from nbmodels.emissions.cells import Cells, observed_cells, without
-from nbmodels.families import Dirichlet, beta
-from nbmodels.residuals import Residuals, of_indicators
 
 
 @jax.tree_util.register_dataclass

@@ -12,9 +12,9 @@ from jax import Array
 from scipy import sparse
 
 from inference.products import Matrix, matrix
-from nbmodels.component import Component, Evidence, product_evidence
-from nbmodels.families import Dirichlet
-from nbmodels.residuals import Residuals, of_indicators
+from nbmodels.core.component import Component, Evidence, product_evidence
+from nbmodels.core.families import Dirichlet
+from nbmodels.core.residuals import Residuals, of_indicators
 
 
 @jax.tree_util.register_dataclass

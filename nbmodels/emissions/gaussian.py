@@ -11,10 +11,10 @@ import numpy as np
 from jax import Array
 
 from inference.products import Dense
-from nbmodels.component import Component, Evidence, centred
+from nbmodels.core.component import Component, Evidence, centred
+from nbmodels.core.families import NormalInverseGamma, Scalars
+from nbmodels.core.residuals import Residuals, of_reals, without_missing
 from nbmodels.emissions.cells import Cells, observed_cells, without
-from nbmodels.families import NormalInverseGamma, Scalars
-from nbmodels.residuals import Residuals, of_reals, without_missing
 
 _LOG_2PI = float(np.log(2 * np.pi))
 

@@ -12,11 +12,11 @@ from jax import Array
 
 from inference.products import Dense
 from inference.triangular import factor, log_diagonal
-from nbmodels.component import Component, Evidence
+from nbmodels.core.component import Component, Evidence
+from nbmodels.core.families import Matrices, NormalInverseWishart
+from nbmodels.core.residuals import Residuals, of_reals, without_missing
 from nbmodels.emissions.cells import observed_cells, without
 from nbmodels.emissions.gaussian import Distances, normal_evidence
-from nbmodels.families import Matrices, NormalInverseWishart
-from nbmodels.residuals import Residuals, of_reals, without_missing
 
 _LOG_2PI = float(np.log(2 * np.pi))
 

@@ -13,10 +13,10 @@ from jax.scipy.special import gammaln
 from scipy import special
 
 from inference.products import Matrix, matrix
-from nbmodels.component import Component, Evidence, product_evidence
+from nbmodels.core.component import Component, Evidence, product_evidence
+from nbmodels.core.families import Dirichlet
+from nbmodels.core.residuals import Residuals, of_counts
 from nbmodels.emissions.cells import observed_cells, without
-from nbmodels.families import Dirichlet
-from nbmodels.residuals import Residuals, of_counts
 
 
 @jax.tree_util.register_dataclass

@@ -27,11 +27,11 @@ from jax import Array
 from jax.scipy.special import gammaln
 
 from inference.triangular import factor, log_diagonal
-from nbmodels.component import Evidence, centred
+from nbmodels.core.component import Evidence, centred
+from nbmodels.core.families import Matrices, NormalInverseGamma, NormalInverseWishart, Rule, Scalars
 from nbmodels.emissions.cells import Cells, observed_cells
 from nbmodels.emissions.gaussian import DiagonalGaussian, Distances, count_cells
 from nbmodels.emissions.gaussian_full import FullGaussian, Rows
-from nbmodels.families import Matrices, NormalInverseGamma, NormalInverseWishart, Rule, Scalars
 
 
 def student_evidence(at: Distances, dof: Any) -> Evidence:

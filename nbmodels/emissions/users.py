@@ -12,9 +12,9 @@ from jax import Array
 from scipy import sparse
 
 from inference.products import Matrix, matrix
-from nbmodels.component import Component, Evidence
-from nbmodels.families import Dirichlet, Rule
-from nbmodels.pooling import learned
+from nbmodels.core.component import Component, Evidence
+from nbmodels.core.dirichlet_multinomial import learned
+from nbmodels.core.families import Dirichlet, Rule
 
 
 @jax.tree_util.register_dataclass
@@ -29,7 +29,7 @@ class Users(Component):
     Attributes:
         prior: Dirichlet of shape ``(users, K)``, normalised along axis 1.
         multiplicity: ``(users,)`` how many exchangeable users each stands for, in EM and CAVI; see
-            :mod:`nbmodels.exchangeable`.
+            :mod:`nbmodels.fitting.duplicate_users`.
     """
 
     prior: Dirichlet

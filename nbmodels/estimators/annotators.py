@@ -13,14 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.channels import Annotators, TrustedLabels
 from nbmodels.channels.transition import pack_labels
-from nbmodels.data import Classes, check_nonnegative, trusted_codes
+from nbmodels.core.model import PRIOR, Data
+from nbmodels.data.annotations import Votes
+from nbmodels.data.long_format import distinct
+from nbmodels.data.validation import Classes, check_nonnegative, trusted_codes
 from nbmodels.errors import DataError
 from nbmodels.estimators.labels import known_labels
 from nbmodels.estimators.latent import LatentClassifier, with_inherited_parameters
 from nbmodels.estimators.sources import Part
-from nbmodels.long_tables import distinct
-from nbmodels.model import PRIOR, Data
-from nbmodels.votes import Votes
 
 _NAME = "votes"
 

@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from nbmodels.data import check_weights
+from nbmodels.data.validation import check_weights
+from nbmodels.diagnostics.confident_learning import independent
 from nbmodels.errors import DataError, NbmodelsWarning
 from nbmodels.estimators.any_classifier import NoisyLabelClassifier
 from nbmodels.estimators.naive_bayes import (
@@ -25,8 +26,7 @@ from nbmodels.estimators.naive_bayes import (
 from nbmodels.estimators.predicted import PredictedClasses
 from nbmodels.estimators.robust import RobustNDA
 from nbmodels.estimators.settings import is_auto, table
-from nbmodels.held_out import judge
-from nbmodels.second_opinion import independent
+from nbmodels.fitting.holdout import judge
 
 #: Degrees of freedom of the Student emission that is compared.
 _DOF = 4.0

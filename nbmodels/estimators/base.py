@@ -15,12 +15,12 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from nbmodels import model as models
-from nbmodels import spectral
-from nbmodels.choosing import Settings
-from nbmodels.component import Component
-from nbmodels.cut import fit_cut, posterior_of_new, without
-from nbmodels.data import (
+from nbmodels.core import model as models
+from nbmodels.core.component import Component
+from nbmodels.core.families import Rule
+from nbmodels.core.model import PRIOR, Data
+from nbmodels.data.features import Block, check_columns, check_missing
+from nbmodels.data.validation import (
     Classes,
     check_marker,
     check_nonnegative,
@@ -28,7 +28,7 @@ from nbmodels.data import (
     pad_rows,
     padded_length,
 )
-from nbmodels.encoders import Block, Encoder, check_columns, check_missing
+from nbmodels.emissions.encoders import Encoder
 from nbmodels.errors import DataError
 from nbmodels.estimators.labels import LabelledClassifier, LabelSource
 from nbmodels.estimators.latent import LatentClassifier
@@ -43,13 +43,14 @@ from nbmodels.estimators.settings import (
     table,
 )
 from nbmodels.estimators.sources import Part
-from nbmodels.families import Rule
-from nbmodels.fit import Fit
-from nbmodels.held_out import compare
-from nbmodels.model import PRIOR, Data
+from nbmodels.fitting import init_spectral as spectral
+from nbmodels.fitting.cross_fitted import fit_cut, posterior_of_new, without
+from nbmodels.fitting.em import Fit
+from nbmodels.fitting.holdout import compare
+from nbmodels.fitting.selection import Settings
 
 if TYPE_CHECKING:
-    from nbmodels.second_opinion import SecondOpinion
+    from nbmodels.diagnostics.confident_learning import SecondOpinion
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class TableClassifier(PredictedClasses, LatentClassifier):
 
     def _block(self, X: Any, *, reset: bool) -> Block:
         """All columns of X, checked as far as their kind allows."""
-        raise NotImplementedError  # one of the readers in nbmodels.estimators.reading
+        raise NotImplementedError  # one of the readers in nbmodels.data.features
 
     def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
         """Fitted encoders of the blocks of columns."""
@@ -525,13 +526,13 @@ class NoisyClassifier(LabelledClassifier, TableClassifier):
             cv: number of folds, 2 or more.
 
         Returns:
-            see :class:`nbmodels.second_opinion.SecondOpinion`.
+            see :class:`nbmodels.diagnostics.confident_learning.SecondOpinion`.
 
         Raises:
             DataError: other labels than those of the fit, or a wrong number of folds.
         """
-        from nbmodels.comparison import predicted_labels
-        from nbmodels.second_opinion import independent, second_opinion
+        from nbmodels.diagnostics.comparison import predicted_labels
+        from nbmodels.diagnostics.confident_learning import independent, second_opinion
 
         check_is_fitted(self)
         given = self._given(y, len(self._codes))

@@ -14,19 +14,20 @@ import numpy as np
 from jax import Array
 from sklearn.utils.validation import check_is_fitted
 
-from nbmodels import model as models
-from nbmodels import pairwise, spectral
 from nbmodels.channels import Transition, TrustedLabels
-from nbmodels.component import Component
-from nbmodels.data import Classes, plain
+from nbmodels.core import model as models
+from nbmodels.core.component import Component
+from nbmodels.core.families import RULES, Dirichlet, Rule
+from nbmodels.core.model import PRIOR, Data
+from nbmodels.data.validation import Classes, plain
 from nbmodels.errors import ClippedWarning, DataError, IdentifiabilityWarning
 from nbmodels.estimators.base import LabelSource
 from nbmodels.estimators.labels import LabelledClassifier, coded
 from nbmodels.estimators.latent import with_inherited_parameters
 from nbmodels.estimators.naive_bayes import AttributesClassifier
-from nbmodels.families import RULES, Dirichlet, Rule
-from nbmodels.fit import Fit, evaluate
-from nbmodels.model import PRIOR, Data
+from nbmodels.fitting import init_pairwise as pairwise
+from nbmodels.fitting import init_spectral as spectral
+from nbmodels.fitting.em import Fit, evaluate
 
 #: EM never leaves a probability of zero, so it does not begin at one.
 _LEAST = 1e-3
@@ -159,9 +160,9 @@ class ClassConditionalNB(ClosedForm, LabelledClassifier):
     """Two classes whose labels flip at rates of their own: NB-CCCN and NB-CCCN-EM (Denis 2006).
 
     ``method="moments"`` is the closed form, eqs. (7)-(11), summed as in
-    :func:`nbmodels.pairwise.class_conditional`; rows without a label and checked labels do not
+    :func:`nbmodels.fitting.init_pairwise.class_conditional`; rows without a label and checked labels do not
     enter it. The paper's own sums, eqs. (18) and (19), are
-    :func:`nbmodels.pairwise.class_conditional_by_roots`, less sure in small samples.
+    :func:`nbmodels.fitting.init_pairwise.class_conditional_by_roots`, less sure in small samples.
     ``method="em"`` is algorithm 2, eqs. (20)-(23), begun from it. The paper maximises the
     likelihood, which is ``rule="ml"``. The classes keep their names as long as ``eta0 + eta1 < 1``,
     so a class may be labelled wrong more often than right.
@@ -364,7 +365,7 @@ class UnlabelledNB(ClosedForm):
     """Classes from attributes alone: NB-UNL (Denis 2006, section 4.5, after Geiger et al. 2001).
 
     ``method="moments"`` is algorithm 3 for two classes, and the decomposition of third-order
-    moments in :mod:`nbmodels.spectral` with one step of EM for more; ``method="em"`` begins there.
+    moments in :mod:`nbmodels.fitting.init_spectral` with one step of EM for more; ``method="em"`` begins there.
     Without labels nothing says which class is which: they are named in the order of their shares,
     the most common first.
 

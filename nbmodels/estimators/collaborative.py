@@ -17,22 +17,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.channels import Beliefs
 from nbmodels.channels.fixed import held
-from nbmodels.choosing import Settings
-from nbmodels.collapsed import Edges, given_shares
-from nbmodels.component import Component, Given
-from nbmodels.cut import Candidate, fit_cut, posterior_of_new, without
-from nbmodels.data import Classes, as_floats, check_nonnegative, check_weights
+from nbmodels.core.component import Component, Given
+from nbmodels.core.model import PRIOR, Data
+from nbmodels.data.user_item_graph import Graph, item_labels, labelled_items, read_graph
+from nbmodels.data.validation import Classes, as_floats, check_nonnegative, check_weights
 from nbmodels.emissions import Users
 from nbmodels.errors import DataError, IdentifiabilityWarning, NbmodelsWarning
 from nbmodels.estimators.labels import LabelledClassifier, LabelSource
 from nbmodels.estimators.latent import with_inherited_parameters
 from nbmodels.estimators.settings import choice_table, is_auto
 from nbmodels.estimators.sources import Part
-from nbmodels.exchangeable import grouped
-from nbmodels.fit import Fit, complain
-from nbmodels.held_out import compare, noise_unseen, predicted_unseen
-from nbmodels.interactions import Graph, item_labels, labelled_items, read_graph
-from nbmodels.model import PRIOR, Data
+from nbmodels.fitting.cross_fitted import Candidate, fit_cut, posterior_of_new, without
+from nbmodels.fitting.duplicate_users import grouped
+from nbmodels.fitting.em import Fit, complain
+from nbmodels.fitting.graph import Edges, given_shares
+from nbmodels.fitting.holdout import compare, noise_unseen, predicted_unseen
+from nbmodels.fitting.selection import Settings
 
 _USERS = "users"
 
@@ -242,7 +242,7 @@ class CollaborativeClassifier(LabelledClassifier):
         classes: Classes,
         alpha: Any,
     ) -> None:
-        """Fit with the users' proportions learned out of fold; see :mod:`nbmodels.cut`."""
+        """Fit with the users' proportions learned out of fold; see :mod:`nbmodels.fitting.cross_fitted`."""
         n_users, k = len(graph.users), len(classes)
         data = Data({**parts, _USERS: Users.pack(graph.edges)}, jnp.asarray(weights))
         chosen = is_auto(self.alpha)

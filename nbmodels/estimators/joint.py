@@ -13,19 +13,19 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from nbmodels import model as models
 from nbmodels.channels import CandidateSets
-from nbmodels.collapsed import given_shares
-from nbmodels.component import Component
-from nbmodels.data import Classes, as_column, check_length, check_weights
+from nbmodels.core import model as models
+from nbmodels.core.component import Component
+from nbmodels.core.model import PRIOR, Data
+from nbmodels.data.label_sets import read_sets, read_table
+from nbmodels.data.validation import Classes, as_column, check_length, check_weights
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import class_posterior
 from nbmodels.estimators.labels import LabelledClassifier, LabelSource
 from nbmodels.estimators.latent import with_inherited_parameters
-from nbmodels.estimators.sets import read_sets, read_table
 from nbmodels.estimators.sources import Part
-from nbmodels.held_out import compare
-from nbmodels.model import PRIOR, Data
+from nbmodels.fitting.graph import given_shares
+from nbmodels.fitting.holdout import compare
 
 #: Names of the components that are not sources.
 _TAKEN = (PRIOR, "labels", "trusted", "possible")

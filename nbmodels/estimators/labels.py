@@ -16,7 +16,6 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from nbmodels import model as models
 from nbmodels.channels import (
     Annotators,
     FixedTransition,
@@ -25,8 +24,10 @@ from nbmodels.channels import (
     TrustedLabels,
 )
 from nbmodels.channels.transition import pack_labels
-from nbmodels.component import Component
-from nbmodels.data import (
+from nbmodels.core import model as models
+from nbmodels.core.component import Component
+from nbmodels.data.annotations import Votes
+from nbmodels.data.validation import (
     Classes,
     as_array,
     as_column,
@@ -42,7 +43,6 @@ from nbmodels.data import (
 from nbmodels.errors import DataError
 from nbmodels.estimators.latent import LatentClassifier
 from nbmodels.estimators.settings import is_auto
-from nbmodels.votes import Votes
 
 
 @dataclass(frozen=True)

@@ -19,18 +19,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from tqdm.auto import tqdm
 
-from nbmodels.collapsed import Edges, fit_collapsed
-from nbmodels.component import Component
-from nbmodels.data import Classes, as_floats, check_nonnegative
-from nbmodels.empirical import fit_pooled
+from nbmodels.class_priors import FixedProportions, Proportions
+from nbmodels.core.component import Component
+from nbmodels.core.families import RULES, Rule
+from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.data.validation import Classes, as_floats, check_nonnegative
 from nbmodels.errors import DataError
-from nbmodels.families import RULES, Rule
-from nbmodels.fit import Fit, fit_many
-from nbmodels.model import PRIOR, Data, Model
-from nbmodels.priors import FixedProportions, Proportions
+from nbmodels.fitting.em import Fit, fit_many
+from nbmodels.fitting.empirical_bayes import fit_pooled
+from nbmodels.fitting.graph import Edges, fit_collapsed
 
 if TYPE_CHECKING:
-    from nbmodels.verdict import Verdict
+    from nbmodels.diagnostics.check import Verdict
 
 #: Up to so many cells (rows x columns x classes) ``precision="auto"`` computes in float64.
 _DOUBLE_UP_TO = 20_000_000
@@ -351,7 +351,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         """Posterior draws of the noise matrix, the class shares and the features' parameters.
 
         Pseudo-labels of the noise's prior count as they do in the fit: its point is their centre
-        (:func:`nbmodels.posterior.about_mode`). Where the feedback to the features is cut, draws
+        (:func:`nbmodels.posterior.sampling.about_mode`). Where the feedback to the features is cut, draws
         are given the features' scores, and hold nothing of what the features' model gets wrong.
 
         Args:
@@ -360,15 +360,15 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
             random_state: seed of the draws; the estimator's own by default.
             options: ``draws`` (500 a chain), ``warmup``, ``chains`` (4), ``thin``, ``keep``
                 (``"small"`` or ``"all"``), ``sandwich``, ``progress``, and those of a method; see
-                :func:`nbmodels.posterior.sample`.
+                :func:`nbmodels.posterior.sampling.sample`.
 
         Returns:
-            ArviZ ``DataTree``; see :func:`nbmodels.posterior.sample`.
+            ArviZ ``DataTree``; see :func:`nbmodels.posterior.sampling.sample`.
 
         Warns:
             PosteriorWarning: something speaks against trusting the draws.
         """
-        from nbmodels.posterior import about_mode, sample
+        from nbmodels.posterior.sampling import about_mode, sample
 
         check_is_fitted(self)
         with jax.enable_x64(self._double_):
@@ -392,11 +392,11 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         """What speaks against the fit, in words and as data; looked at once.
 
         Returns:
-            see :class:`nbmodels.verdict.Verdict`: ``.ok``, ``.sentence``, ``.table()``.
+            see :class:`nbmodels.diagnostics.check.Verdict`: ``.ok``, ``.sentence``, ``.table()``.
         """
         check_is_fitted(self)
         if self._verdict is None:
-            from nbmodels.verdict import judge
+            from nbmodels.diagnostics.check import judge
 
             with jax.enable_x64(self._double_):
                 self._verdict = judge(

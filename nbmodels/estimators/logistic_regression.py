@@ -11,17 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nbmodels import model as models
-from nbmodels.cross_fit import evidence_unseen
-from nbmodels.data import check_nonnegative, pad_rows, padded_length
-from nbmodels.encoders import Block, check_missing
+from nbmodels.class_priors import Logistic
+from nbmodels.class_priors.logistic import Design
+from nbmodels.core import model as models
+from nbmodels.core.model import PRIOR, Data
+from nbmodels.data.features import Block, check_missing, numbers
+from nbmodels.data.validation import check_nonnegative, pad_rows, padded_length
 from nbmodels.errors import DataError
 from nbmodels.estimators.latent import with_inherited_parameters
-from nbmodels.estimators.reading import numbers
 from nbmodels.estimators.scored import ScoredClassifier
-from nbmodels.model import PRIOR, Data
-from nbmodels.priors import Logistic
-from nbmodels.priors.logistic import Design
+from nbmodels.fitting.cross_fitting import evidence_unseen
 
 #: The classifier's name in a model of its own.
 _FEATURES = "features"
@@ -53,7 +52,7 @@ class NoisyLogisticRegression(ScoredClassifier):
     """Multinomial logistic regression with noisy labels; dense or sparse X.
 
     Features may depend on each other: nothing is assumed of them. The regression is that of
-    :class:`nbmodels.priors.Logistic`, its evidence comes from folds that exclude the item, and is
+    :class:`nbmodels.class_priors.Logistic`, its evidence comes from folds that exclude the item, and is
     calibrated together with the noise; see ``rounds``. Bring columns to similar scales, as for any
     penalised regression.
 

@@ -11,18 +11,12 @@ import jax
 import numpy as np
 import pandas as pd
 
-from nbmodels.data import check_nonnegative
-from nbmodels.encoders import (
-    BinaryEncoder,
-    Block,
-    CategoryEncoder,
-    CountEncoder,
-    RealEncoder,
-)
+from nbmodels.data.features import Block, numbers, table
+from nbmodels.data.validation import check_nonnegative
+from nbmodels.emissions.encoders import BinaryEncoder, CategoryEncoder, CountEncoder, RealEncoder
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import Columns, NoisyClassifier, TableClassifier
 from nbmodels.estimators.latent import with_inherited_parameters
-from nbmodels.estimators.reading import numbers, table
 
 #: Pseudo-items that are compared, Laplace's first.
 SMOOTHING = {"alpha": (1.0, 0.1, 0.01)}

@@ -11,25 +11,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nbmodels import model as models
 from nbmodels.channels import CandidateSets
 from nbmodels.channels.candidates import pack_candidates
-from nbmodels.component import Component
-from nbmodels.data import (
+from nbmodels.core import model as models
+from nbmodels.core.component import Component
+from nbmodels.core.model import Data
+from nbmodels.data.features import Block, numbers, table
+from nbmodels.data.label_sets import Sets, read_sets, read_table
+from nbmodels.data.validation import (
     Classes,
     check_marker,
     check_nonnegative,
     pad_rows,
 )
-from nbmodels.encoders import BinaryEncoder, Block, CategoryEncoder, CountEncoder, RealEncoder
+from nbmodels.emissions.encoders import BinaryEncoder, CategoryEncoder, CountEncoder, RealEncoder
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import Columns, TableClassifier
 from nbmodels.estimators.labels import LabelSource, known_labels
 from nbmodels.estimators.latent import with_inherited_parameters
-from nbmodels.estimators.reading import numbers, table
-from nbmodels.estimators.sets import Sets, read_sets, read_table
-from nbmodels.fit import evaluate
-from nbmodels.model import Data
+from nbmodels.fitting.em import evaluate
 
 _ESTIMATORS = ("em", "L1", "L2", "star")
 _FEATURES = ("multinomial", "bernoulli", "categorical", "gaussian")

@@ -15,16 +15,17 @@ from jax import Array
 from scipy.optimize import minimize_scalar
 
 from inference import Result, solve
-from nbmodels import model as models
-from nbmodels.component import Component
-from nbmodels.data import Classes
-from nbmodels.encoders import Block, RealEncoder
+from nbmodels.core import model as models
+from nbmodels.core.component import Component
+from nbmodels.core.families import Rule
+from nbmodels.core.model import Data, Model
+from nbmodels.data.features import Block
+from nbmodels.data.validation import Classes
+from nbmodels.emissions.encoders import RealEncoder
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import Columns
 from nbmodels.estimators.latent import with_inherited_parameters
 from nbmodels.estimators.naive_bayes import NoisyGaussianNB
-from nbmodels.families import Rule
-from nbmodels.model import Data, Model
 
 #: Where the search for the degrees of freedom begins, and its range; above it tails are normal.
 _DOF = 4.0

@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from nbmodels.choosing import Settings, choose, draw_folds, labels_guess, told
-from nbmodels.data import check_weights, pad_rows, padded_length
+from nbmodels.class_priors import Calibration
+from nbmodels.core.model import PRIOR, Data
+from nbmodels.data.validation import check_weights, pad_rows, padded_length
 from nbmodels.errors import DataError
 from nbmodels.estimators.labels import LabelledClassifier
 from nbmodels.estimators.predicted import PredictedClasses
 from nbmodels.estimators.settings import choice_table, fixed, grids, is_auto
-from nbmodels.model import PRIOR, Data
-from nbmodels.priors import Calibration
+from nbmodels.fitting.selection import Settings, choose, draw_folds, labels_guess, told
 
 #: Standard deviation of the logarithm of the slope. A classifier's probabilities are those of the
 #: noisy labels: where 70 % are right, they become certainties at slopes of 6 to 18.
@@ -35,7 +35,7 @@ class ScoredClassifier(PredictedClasses, LabelledClassifier):
 
     A classifier with enough features learns wrong labels by heart, and then finds nothing wrong
     with them. So what it says of an item comes from a fit to the other folds' items; how far that
-    is to be believed (:class:`nbmodels.priors.Calibration`) and the noise are fitted together; and
+    is to be believed (:class:`nbmodels.class_priors.Calibration`) and the noise are fitted together; and
     for some ``rounds`` the classifier learns anew, from the probabilities of the classes found.
     """
 

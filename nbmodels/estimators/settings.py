@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 from jax import Array
 
-from nbmodels.choosing import Chosen, Settings
-from nbmodels.component import Component
-from nbmodels.cut import Candidate
-from nbmodels.data import Classes
-from nbmodels.encoders import Block
-from nbmodels.held_out import Comparison
-from nbmodels.model import PRIOR, Data
+from nbmodels.core.component import Component
+from nbmodels.core.model import PRIOR, Data
+from nbmodels.data.features import Block
+from nbmodels.data.validation import Classes
+from nbmodels.fitting.cross_fitted import Candidate
+from nbmodels.fitting.holdout import Comparison
+from nbmodels.fitting.selection import Chosen, Settings
 
 if TYPE_CHECKING:
     from nbmodels.estimators.base import Columns, TableClassifier

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from nbmodels.collapsed import Edges
-from nbmodels.component import Component
-from nbmodels.data import Classes
+from nbmodels.core.component import Component
+from nbmodels.data.validation import Classes
+from nbmodels.fitting.graph import Edges
 
 
 @dataclass(frozen=True)

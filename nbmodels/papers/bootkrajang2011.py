@@ -54,12 +54,12 @@ import numpyro.distributions as dist
 from jax import Array
 from jax.scipy.special import logsumexp
 
-from nbmodels import model as models
 from nbmodels.channels import Transition
-from nbmodels.component import Component
+from nbmodels.class_priors import Proportions
+from nbmodels.core import model as models
+from nbmodels.core.component import Component
+from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.emissions import FullGaussian, FullStudent
-from nbmodels.model import PRIOR, Data, Model
-from nbmodels.priors import Proportions
 
 # Section 2 ----------------------------------------------------------------------------------------
 

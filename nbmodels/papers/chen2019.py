@@ -56,12 +56,12 @@ import numpyro
 import numpyro.distributions as dist
 from jax import Array
 
-from nbmodels import model as models
 from nbmodels.channels import CandidateSets
-from nbmodels.component import Component
+from nbmodels.class_priors import Proportions
+from nbmodels.core import model as models
+from nbmodels.core.component import Component
+from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.emissions import Multinomial
-from nbmodels.model import PRIOR, Data, Model
-from nbmodels.priors import Proportions
 
 # Sections 3 and 4: likelihoods and closed forms ---------------------------------------------------
 

@@ -3,7 +3,7 @@
 The models below are written from sections 2.1, 3, 4.2 and 4.4 of the paper [1], in its letters, and
 never call a component's ``evidence``. What the components say of the same data is :func:`to_model`;
 :func:`parameters` puts a fit of theirs into the letters of this page. The closed forms are in
-:mod:`nbmodels.pairwise`, the estimators in :mod:`nbmodels.estimators.class_conditional`.
+:mod:`nbmodels.fitting.init_pairwise`, the estimators in :mod:`nbmodels.estimators.class_conditional`.
 
 ================================  ============================  ==================================
 the paper                         this page                     the components, the closed forms
@@ -63,13 +63,13 @@ import numpyro
 import numpyro.distributions as dist
 from jax import Array
 
-from nbmodels import model as models
 from nbmodels.channels import Transition
-from nbmodels.component import Component
+from nbmodels.class_priors import Proportions
+from nbmodels.core import model as models
+from nbmodels.core.component import Component
+from nbmodels.core.families import Dirichlet
+from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.emissions import Categorical
-from nbmodels.families import Dirichlet
-from nbmodels.model import PRIOR, Data, Model
-from nbmodels.priors import Proportions
 
 # The paper's models -------------------------------------------------------------------------------
 

@@ -44,9 +44,9 @@ from scipy import sparse
 from scipy.special import digamma
 
 from nbmodels.channels import FixedTransition
+from nbmodels.class_priors import FixedProportions
+from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.emissions import Users
-from nbmodels.model import PRIOR, Data, Model
-from nbmodels.priors import FixedProportions
 
 
 def noise(K: int, delta: float) -> np.ndarray:
@@ -136,7 +136,7 @@ def algorithm_1(
 
 
 def algorithm_2(edges: np.ndarray, v_hat: np.ndarray, K: int) -> np.ndarray:
-    """wvRN, line by line: ``(N, K)`` votes ``z``; :mod:`nbmodels.baselines` has the fast one."""
+    """wvRN, line by line: ``(N, K)`` votes ``z``; :mod:`baselines` has the fast one."""
     N, M = edges.shape
     x = np.zeros((M, K))
     for i in range(M):

@@ -57,12 +57,12 @@ import numpyro
 import numpyro.distributions as dist
 from jax import Array
 
-from nbmodels import model as models
 from nbmodels.channels import Transition
-from nbmodels.component import Component
+from nbmodels.class_priors import Proportions
+from nbmodels.core import model as models
+from nbmodels.core.component import Component
+from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.emissions import Bernoulli, DiagonalGaussian
-from nbmodels.model import PRIOR, Data, Model
-from nbmodels.priors import Proportions
 
 # The paper's models -------------------------------------------------------------------------------
 

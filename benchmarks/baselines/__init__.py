@@ -1,0 +1,7 @@
+"""What the papers compare with, where no well-kept library has it."""
+
+from baselines.factorisation import ranked_features, ranked_labels
+from baselines.neighbours import weighted_vote
+from baselines.neural import NAL, NLNN
+
+__all__ = ["NAL", "NLNN", "ranked_features", "ranked_labels", "weighted_vote"]

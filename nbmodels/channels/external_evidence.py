@@ -1,0 +1,51 @@
+"""Beliefs: a distribution over the classes that is already known of each item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from nbmodels.core.component import Evidence, Given, centred
+from nbmodels.core.families import Rule
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Beliefs(Given):
+    """Evidence that comes from elsewhere: an item's own prior, or another model's word.
+
+    Maystre 2021's ``beta`` is such a table, when it is given and not learned from labels.
+
+    Attributes:
+        prior: ``(K,)`` zeros; there is nothing to learn, only K to know.
+    """
+
+    @classmethod
+    def of(cls, n_classes: int) -> Beliefs:
+        return cls(prior=jnp.zeros(n_classes))
+
+    @staticmethod
+    def pack(log_evidence: Any) -> Array:
+        """Args: log_evidence: ``(N, K)``, up to a constant in each row; minus infinity excludes."""
+        return jnp.asarray(log_evidence, jnp.zeros(()).dtype)
+
+    def natural(self, q: Array, rule: Rule, key: Array | None = None) -> Array:
+        return q
+
+    def evidence(self, natural: Array, data: Array) -> Evidence:
+        return centred(natural + data)
+
+    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Array) -> None:
+        import numpyro
+
+        numpyro.factor(name, data[jnp.arange(len(data)), y])
+
+    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> np.ndarray:
+        """Noise with a lift of one for the true class."""
+        noise = jax.random.normal(key, (len(y), self.prior.shape[0]))
+        return np.asarray(noise + jax.nn.one_hot(y, self.prior.shape[0]))

@@ -1,0 +1,7 @@
+"""Class priors: how common each true class is, perhaps given what is known of an item."""
+
+from nbmodels.class_priors.calibration import Calibration
+from nbmodels.class_priors.logistic import Logistic
+from nbmodels.class_priors.proportions import FixedProportions, Proportions
+
+__all__ = ["Calibration", "FixedProportions", "Logistic", "Proportions"]

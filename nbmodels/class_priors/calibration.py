@@ -1,0 +1,173 @@
+"""Calibration: how far another model's word on the classes is to be believed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from nbmodels.core.component import Component, Evidence
+from nbmodels.core.families import Normal
+
+#: Levenberg's share of an item, which keeps a Newton step defined where the scores say nothing.
+_DAMPING = 1e-6
+
+#: Growth of the curvature at which a step is short enough, whatever it does.
+_SHORTEST = 4.0**10
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Calibration(Component):
+    """Class prior that depends on scores: ``P(y = k | scores) = softmax(exp(u) scores + b)_k``.
+
+    The scores are log-probabilities, or log-evidence, of a model that has not seen the item's
+    label. Naive Bayes counts dependent features as if each were news: a temperature ``exp(-u)``
+    takes that back (Guo et al. 2017), and ``b`` shifts the shares of the classes. Only
+    ``P(y | scores)`` is modelled, so that what the channel believes does not flow back to the
+    features (a cut, in the sense of Plummer 2015).
+
+    The slope has its prior on the scale of logarithms. Steep slopes all say nearly the same, that
+    classes are certain and whatever the features miss is noise: a prior that is flat in the slope
+    puts most of its mass there, and flip rates come out too high (``benchmarks/README.md``).
+
+    There is no conjugate family: ``q`` is normal, centred where Newton's steps lead, one step an
+    iteration, and its precision is the curvature there (Laplace). All rules read the centre, but a
+    draw. The curvature of a step is that of responsibilities and predictions mixed, which is larger
+    where they disagree: steps are short far from the fixed point. Where one would overshoot all the
+    same, as among classes that the scores separate, it is shortened until it climbs.
+
+    Attributes:
+        prior: normal of ``u``, then ``b``; shape ``(1 + K,)``.
+    """
+
+    prior: Normal
+    known: ClassVar[str] = "the features' scores"
+
+    @classmethod
+    def of(
+        cls,
+        n_classes: int,
+        log_slope: float = 0.0,
+        log_slope_sd: float = 1.0,
+        bias: Any = 0.0,
+        bias_sd: float = 3.0,
+    ) -> Calibration:
+        """Prior ``u ~ N(log_slope, log_slope_sd^2)`` and ``b_k ~ N(bias_k, bias_sd^2)``."""
+        mean = np.concatenate([[log_slope], np.broadcast_to(bias, n_classes)])
+        sd = np.concatenate([[log_slope_sd], np.full(n_classes, bias_sd)])
+        return cls(prior=Normal(jnp.asarray(mean), jnp.asarray(np.diag(sd**-2.0))))
+
+    @staticmethod
+    def pack(scores: Any) -> Array:
+        """Args: scores: ``(N, K)``, finite, up to a constant in each row; zeros say nothing."""
+        table = jnp.asarray(scores, jnp.zeros(()).dtype)
+        return table - jnp.mean(table, 1, keepdims=True)
+
+    def log_probs(self, natural: Array, data: Array | None) -> Array:
+        """``(N, K)``, or ``(1, K)`` of an item without scores."""
+        scores = jnp.zeros((1, 1), natural.dtype) if data is None else data
+        return jax.nn.log_softmax(jnp.exp(natural[0]) * scores + natural[1:])
+
+    def evidence(self, natural: Array, data: Array | None) -> Evidence:
+        return Evidence(self.log_probs(natural, data), jnp.zeros((1,), natural.dtype))
+
+    def stats(
+        self, natural: Array, resp: Array, data: Array, key: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Curvature ``H`` and ``H theta + gradient`` of the expected log-probabilities."""
+        items = jnp.sum(resp, 1, keepdims=True)
+        expected = items * jnp.exp(self.log_probs(natural, data))
+        mixed = (resp + expected) / 2
+        gap = resp - expected
+        # by u, the scores' share of the linear predictor is its own derivative
+        said = jnp.exp(natural[0]) * data
+        gradient = jnp.concatenate([jnp.sum(gap * said)[None], jnp.sum(gap, 0)])
+        # covariance of the features (said_k, e_k) when k is drawn from the mixture
+        mean = jnp.sum(mixed * said, 1, keepdims=True)
+        inverse = jnp.where(items > 0, 1 / jnp.where(items > 0, items, 1), 0)
+        centred = said - mean * inverse
+        slope = jnp.sum(mixed * jnp.square(centred))
+        cross = jnp.sum(mixed * centred, 0)
+        biases = jnp.diag(jnp.sum(mixed, 0)) - mixed.T @ (mixed * inverse)
+        curvature = jnp.block([[slope[None, None], cross[None]], [cross[:, None], biases]])
+        curvature = curvature + _DAMPING * jnp.sum(items) * jnp.eye(len(natural))
+        curvature = curvature * self._shortening(natural, resp, data, curvature, gradient)
+        return curvature, curvature @ natural + gradient
+
+    def _shortening(
+        self, at: Array, resp: Array, data: Array, curvature: Array, gradient: Array
+    ) -> Array:
+        """Least power of four by which the curvature is to grow so that the step does not fall."""
+        before = self.log_probs(at, data)
+        rounding = jnp.finfo(at.dtype).eps * jnp.sum(resp * jnp.abs(before))
+        gap = at - self.prior.mean
+        pull = self.prior.precision @ gap
+        uphill = self.weight * gradient - pull
+
+        def falls(scale: Array) -> Array:
+            step = jnp.linalg.solve(self.weight * scale * curvature + self.prior.precision, uphill)
+            gain = self.weight * jnp.sum(resp * (self.log_probs(at + step, data) - before))
+            gain = gain - step @ pull - 0.5 * step @ self.prior.precision @ step
+            return (gain < -self.weight * rounding) & (scale < _SHORTEST)
+
+        return lax.while_loop(falls, lambda scale: 4 * scale, jnp.ones((), at.dtype))
+
+    def accept(self, old: Array, new: Array, resp: Array, data: Array, key: Array) -> Array:
+        """Metropolis and Hastings: the proposal is Laplace's normal about a Newton step."""
+
+        def target(at: Array) -> Array:
+            gap = at - self.prior.mean
+            likelihood = jnp.sum(resp * self.log_probs(at, data))
+            return self.weight * likelihood - 0.5 * gap @ self.prior.precision @ gap
+
+        def proposed(at: Array, start: Array) -> Array:
+            counts = self.stats(start, resp, data)
+            q = self.update(jax.tree.map(lambda s: self.weight * s, counts), "draw")
+            gap = at - q.mean
+            return -0.5 * gap @ q.precision @ gap - q.constant("map")[0]
+
+        gain = target(new) + proposed(old, new) - target(old) - proposed(new, old)
+        return jnp.where(jnp.log(jax.random.uniform(key, (), gain.dtype)) < gain, new, old)
+
+    def relabel(self, q: Normal, order: Array) -> Normal:
+        return q  # the scores name the classes
+
+    def values(self, natural: Array) -> dict[str, Array]:
+        return {"log_slope": natural[0], "bias": natural[1:]}
+
+    def sites(self, name: str) -> dict[str, Any]:
+        import numpyro
+        from numpyro import distributions as dist
+
+        scale = 1 / jnp.sqrt(jnp.diag(self.prior.precision))
+        biases = dist.Normal(self.prior.mean[1:], scale[1:]).to_event(1)
+        return {
+            "log_slope": numpyro.sample(
+                f"{name}_log_slope", dist.Normal(self.prior.mean[0], scale[0])
+            ),
+            "bias": numpyro.sample(f"{name}_bias", biases),
+        }
+
+    def log_density(self, values: dict[str, Array]) -> Array:
+        # sites write a diagonal precision; that of q is full
+        gap = jnp.concatenate([values["log_slope"][None], values["bias"]]) - self.prior.mean
+        return -0.5 * gap @ self.prior.precision @ gap - self.prior.constant("map")[0]
+
+    def probs(self, values: dict[str, Any], data: Array | None) -> Array:
+        scores = jnp.zeros((1, 1)) if data is None else data
+        return jax.nn.softmax(jnp.exp(values["log_slope"]) * scores + values["bias"], -1)
+
+    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
+        """The class itself is this component's site; the program samples it from ``probs``."""
+
+    def covariates(self, key: Array, n_items: int) -> Array:
+        """Scores to simulate classes from."""
+        return self.pack(2 * jax.random.normal(key, (n_items, len(self.prior.mean) - 1)))
+
+    def dims(self) -> dict[str, list[str]]:
+        return {"log_slope": [], "bias": ["true_class"]}

@@ -1,0 +1,166 @@
+"""Logistic regression: the class given real features, of which nothing is assumed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from scipy import sparse
+
+from inference import Coordinates, Total, add, negate, solve, total
+from inference.fixed_point import Step
+from inference.products import Dense, Matrix, matrix
+from nbmodels.core.component import Component, Evidence
+from nbmodels.core.families import Normals, Rule
+
+#: Longest fit to given responsibilities, in accepted points, and the gain in nats per item at which
+#: it ends sooner.
+_STEPS = 300
+_TOL = 1e-6
+
+
+class Design(NamedTuple):
+    """A matrix of features as logistic regression reads it.
+
+    Attributes:
+        x: ``(N, d)``.
+        size: its absolute values; the same object where no entry is negative.
+    """
+
+    x: Matrix
+    size: Matrix
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Logistic(Component):
+    """Class prior that depends on features: ``P(y = k | x) = softmax(intercept + coef x)_k``.
+
+    With a channel of labels this is logistic regression with the noise on top (Bootkrajang and
+    Kaban 2012, *Label-noise robust logistic regression*), fitted by EM. Only ``P(y | x)`` is
+    modelled: features may depend on each other as they like. With many of them it learns wrong
+    labels by heart, so that what it says of the items it was fitted to tells nothing of their
+    labels: see :mod:`nbmodels.fitting.cross_fitting`.
+
+    There is no conjugate family: ``q`` is normal, one step an iteration, centred at the maximum of
+    a quadratic bound from below. Its curvature is ``1/2`` for each class (Boehning 1992, *Ann.
+    Inst. Statist. Math.* 44, eq. (3.3)), and for each item its product with ``x`` is bounded by a
+    diagonal, ``(sum_j x_j b_j)^2 <= sum_i |x_i| sum_j |x_j| b_j^2`` (De Pierro 1995). So no step
+    falls, and none costs more than the two products. All rules read the centre, but a draw.
+
+    Attributes:
+        prior: normals of the intercepts, then of the coefficients; shape ``(1 + d, K)``.
+    """
+
+    prior: Normals
+
+    @classmethod
+    def of(
+        cls, n_features: int, n_classes: int, scale: float = 1.0, intercept_sd: float = 10.0
+    ) -> Logistic:
+        """Prior ``coef ~ N(0, scale^2)`` and ``intercept ~ N(0, intercept_sd^2)``."""
+        precision = jnp.ones((1 + n_features, n_classes)) * scale**-2.0
+        precision = precision.at[0].set(intercept_sd**-2.0)
+        return cls(prior=Normals(jnp.zeros_like(precision), precision))
+
+    @staticmethod
+    def pack(x: Any) -> Design:
+        """Args: x: ``(N, d)`` finite features, dense or sparse."""
+        packed = matrix(x)
+        if not sparse.issparse(x):
+            return Design(packed, Dense(jnp.abs(packed.to_dense())))
+        return Design(packed, packed if x.min() >= 0 else matrix(abs(x)))
+
+    def log_probs(self, natural: Array, data: Design | None) -> Array:
+        """``(N, K)``, or ``(1, K)`` of an item without features."""
+        told = 0.0 if data is None else data.x.times(natural[1:])
+        return jax.nn.log_softmax(natural[:1] + told)
+
+    def evidence(self, natural: Array, data: Design | None) -> Evidence:
+        return Evidence(self.log_probs(natural, data), jnp.zeros((1,), natural.dtype))
+
+    def stats(
+        self, natural: Array, resp: Array, data: Design, key: Array | None = None
+    ) -> tuple[Array, Array]:
+        """``(1 + d, 1)`` curvature ``H`` of the bound, and ``H theta + gradient``."""
+        items = jnp.sum(resp, 1, keepdims=True)
+        gap = resp - items * jnp.exp(self.log_probs(natural, data))
+        ones = jnp.ones((data.x.shape[1], 1), natural.dtype)
+        share = 0.5 * items * (1 + data.size.times(ones))
+        curvature = jnp.concatenate([jnp.sum(share, 0)[None], data.size.transpose_times(share)])
+        gradient = jnp.concatenate([jnp.sum(gap, 0)[None], data.x.transpose_times(gap)])
+        return curvature, curvature * natural + gradient
+
+    def start(self, resp: Array, data: Design, rule: Rule) -> Normals:
+        """Fitted to the guess as it stands."""
+        found = solve(
+            _fit_step(rule),
+            self.prior,
+            (self, resp, data),
+            max_steps=_STEPS,
+            tol=_TOL * jnp.sum(resp),
+            coordinates=_coordinates(rule),
+        )
+        return found.params
+
+    def relabel(self, q: Normals, order: Array) -> Normals:
+        return Normals(q.mean[:, order], q.precision[:, order])
+
+    def values(self, natural: Array) -> dict[str, Array]:
+        return {"intercept": natural[0], "coef": natural[1:].T}
+
+    def sites(self, name: str) -> dict[str, Any]:
+        import numpyro
+        from numpyro import distributions as dist
+
+        scale = 1 / jnp.sqrt(self.prior.precision)
+        intercept = dist.Normal(self.prior.mean[0], scale[0]).to_event(1)
+        coef = dist.Normal(self.prior.mean[1:].T, scale[1:].T).to_event(2)
+        return {
+            "intercept": numpyro.sample(f"{name}_intercept", intercept),
+            "coef": numpyro.sample(f"{name}_coef", coef),
+        }
+
+    def probs(self, values: dict[str, Any], data: Design | None) -> Array:
+        told = 0.0 if data is None else data.x.to_dense() @ values["coef"].T
+        return jax.nn.softmax(values["intercept"] + told, -1)
+
+    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
+        """The class itself is this component's site; the program samples it from ``probs``."""
+
+    def covariates(self, key: Array, n_items: int) -> Array:
+        """Features to simulate classes from."""
+        return jax.random.normal(key, (n_items, len(self.prior.mean) - 1))
+
+    def dims(self) -> dict[str, list[str]]:
+        return {"intercept": ["true_class"], "coef": ["true_class", "feature"]}
+
+
+@cache
+def _fit_step(rule: Rule) -> Step:
+    """The fixed-point map of a fit to given responsibilities."""
+
+    def step(q: Normals, context: tuple[Logistic, Array, Design]) -> tuple[Normals, Total]:
+        component, resp, data = context
+        natural = component.natural(q, rule)
+        inside = component.weight * resp * component.log_probs(natural, data)
+        value = add(total(inside), negate(total(component.penalty(q, rule))))
+        stats = component.stats(natural, resp, data)
+        return component.update(jax.tree.map(lambda s: component.weight * s, stats), rule), value
+
+    return step
+
+
+@cache
+def _coordinates(rule: Rule) -> Coordinates:
+    def free(q: Normals, _: Any) -> Any:
+        return q.free(rule)
+
+    def constrain(moved: Any, q: Normals, _: Any) -> Normals:
+        return q.constrain(moved, rule)
+
+    return Coordinates(free, constrain)

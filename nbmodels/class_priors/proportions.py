@@ -1,0 +1,73 @@
+"""Class proportions ``pi``: how common each true class is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from nbmodels.core.component import Component, Evidence, Given
+from nbmodels.core.families import Dirichlet
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Proportions(Component):
+    """Learned proportions, ``pi ~ Dirichlet``; its data is None.
+
+    Attributes:
+        prior: Dirichlet of shape ``(K,)``.
+    """
+
+    prior: Dirichlet
+
+    @classmethod
+    def of(cls, n_classes: int, alpha: float = 1.0) -> Proportions:
+        """Symmetric prior: ``alpha`` pseudo-items a class (a concentration of ``1 + alpha``)."""
+        return cls(prior=Dirichlet(jnp.full((n_classes,), 1.0 + alpha)))
+
+    def evidence(self, natural: Array, data: Any) -> Evidence:
+        return Evidence(natural[None, :], jnp.zeros((1,), natural.dtype))
+
+    def stats(self, natural: Any, resp: Array, data: Any, key: Array | None = None) -> Array:
+        return jnp.sum(resp, 0)
+
+    def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
+        return replace(q, concentration=q.concentration[order])
+
+    def values(self, natural: Array) -> dict[str, Array]:
+        return {"probs": jnp.exp(natural)}
+
+    def sites(self, name: str) -> dict[str, Any]:
+        import numpyro
+        from numpyro import distributions as dist
+
+        return {"probs": numpyro.sample(f"{name}_probs", dist.Dirichlet(self.prior.concentration))}
+
+    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
+        """The class itself is this component's site; the program samples it from ``probs``."""
+
+    def dims(self) -> dict[str, list[str]]:
+        return {"probs": ["true_class"]}
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class FixedProportions(Given):
+    """Known proportions.
+
+    Attributes:
+        prior: ``(K,)`` probabilities, positive, summing to one.
+    """
+
+    def evidence(self, natural: Array, data: Any) -> Evidence:
+        return Evidence(natural[None, :], jnp.zeros((1,), natural.dtype))
+
+    def probs(self, values: dict[str, Any], data: Any) -> Array:
+        return self.prior
+
+    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
+        """The class itself is this component's site; the program samples it from ``probs``."""

@@ -1,0 +1,5 @@
+"""``python -m nbmodels.cli``."""
+
+from nbmodels.cli.app import app
+
+app()

@@ -1,0 +1,295 @@
+"""What the command line shows: rich tables with class names, intervals and plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from nbmodels.cli.clean import LEVEL, Cleaned, Noise, Scores
+from nbmodels.data.column_types import Choice
+
+#: Up to so many classes the noise matrix is shown as a matrix; beyond, class by class.
+_MATRIX = 4
+#: Wrong labels with a smaller share of a class are not named in the list of classes.
+_NAMED = 0.02
+_LONGEST = 24
+
+
+def noise_table(noise: Noise) -> RenderableType:
+    """The noise matrix: a matrix for few classes, a list for many, a line for a single rate."""
+    if noise.symmetric:
+        return _one_rate(noise)
+    return _matrix(noise) if len(noise.names) <= _MATRIX else _by_class(noise)
+
+
+def _titled(title: str, **options: Any) -> Table:
+    return Table(title=title, title_style="bold", title_justify="left", **options)
+
+
+def _matrix(noise: Noise) -> Table:
+    table = _titled(f"P(given label | true class), {LEVEL:.0%} intervals")
+    table.add_column("given ↓  true →", style="bold", no_wrap=True)
+    for name in noise.names:
+        table.add_column(_short(name), justify="center")
+    for i, name in enumerate(noise.names):
+        cells = [
+            f"{_bold(_number(noise.mean[i, j])) if i == j else _number(noise.mean[i, j])}\n"
+            f"[dim]{_interval(noise.low[i, j], noise.high[i, j])}[/]"
+            for j in range(len(noise.names))
+        ]
+        table.add_row(_short(name), *cells)
+    return table
+
+
+def _by_class(noise: Noise) -> Table:
+    table = _titled(f"How each true class is labelled, {LEVEL:.0%} intervals")
+    table.add_column("true class", style="bold", no_wrap=True)
+    table.add_column("right", justify="right")
+    table.add_column("interval", style="dim", no_wrap=True)
+    table.add_column("mostly mislabelled as (share, interval)")
+    for k, name in enumerate(noise.names):
+        others = [int(j) for j in np.argsort(-noise.mean[:, k]) if j != k]
+        named = [j for j in others if noise.mean[j, k] >= _NAMED][:3]
+        words = ", ".join(
+            f"{_short(noise.names[j])} {_number(noise.mean[j, k])} "
+            f"[dim]{_interval(noise.low[j, k], noise.high[j, k])}[/]"
+            for j in named
+        )
+        table.add_row(
+            _short(name),
+            _number(noise.mean[k, k]),
+            _interval(noise.low[k, k], noise.high[k, k]),
+            words or f"[dim]nothing above {_NAMED}[/]",
+        )
+    return table
+
+
+def _one_rate(noise: Noise) -> RenderableType:
+    wrong, low, high = 1 - noise.mean[0, 0], 1 - noise.high[0, 0], 1 - noise.low[0, 0]
+    others = len(noise.names) - 1
+    table = _titled(f"Noise matrix: one error rate for all {others + 1} classes")
+    table.add_column("a label is", style="bold")
+    table.add_column("probability", justify="right")
+    table.add_column(f"{LEVEL:.0%} interval", style="dim")
+    table.add_row("right", f"{1 - wrong:.4f}", f"{1 - high:.4f} to {1 - low:.4f}")
+    table.add_row("wrong", f"{wrong:.4f}", f"{low:.4f} to {high:.4f}")
+    if others > 1:
+        table.add_row(
+            "wrong, for each other class",
+            f"{wrong / others:.4f}",
+            f"{low / others:.4f} to {high / others:.4f}",
+        )
+    return table
+
+
+def recovered_table(planted: Any, noise: Noise) -> Group:
+    """Planted against recovered noise: the diagonal, all larger flips, a count of the rest."""
+    planted = np.asarray(planted, float)
+    k = len(planted)
+    floor = 2 * np.median(planted)
+    table = _titled(f"Planted against recovered noise, {LEVEL:.0%} intervals")
+    for name in ("true", "given"):
+        table.add_column(name, style="bold", justify="center")
+    for name in ("planted", "recovered"):
+        table.add_column(name, justify="right")
+    table.add_column("interval", style="dim")
+    table.add_column("inside", justify="center")
+    inside = (noise.low <= planted) & (planted <= noise.high)
+    shown = hits = 0
+    for j in range(k):
+        rows = [
+            j,
+            *(int(i) for i in np.argsort(-planted[:, j]) if i != j and planted[i, j] > floor),
+        ]
+        shown += len(rows)
+        hits += int(inside[rows, j].sum())
+        for i in rows:
+            table.add_row(
+                _short(noise.names[j]),
+                _short(noise.names[i]) if i != j else f"[green]{_short(noise.names[i])}[/]",
+                _number(planted[i, j]),
+                _number(noise.mean[i, j]),
+                _interval(noise.low[i, j], noise.high[i, j]),
+                "[green]yes[/]" if inside[i, j] else "[yellow]no[/]",
+                end_section=i == rows[-1],
+            )
+    gap = np.abs(noise.mean - planted)
+    line = (
+        f"{hits} of these {shown} planted rates lie inside their {LEVEL:.0%} intervals; over all "
+        f"{k * k} entries the mean difference is {gap.mean():.3f}, the largest {gap.max():.3f}"
+    )
+    return Group(table, Text(line))
+
+
+def choice_table(choice: Choice) -> Group:
+    """What the columns were taken for, and the settings."""
+    kinds: dict[str, list[str]] = {}
+    for column, family in choice.families.items():
+        kinds.setdefault(family, []).append(column)
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row("model", choice.estimator)
+    words = {
+        "bernoulli": "yes or no",
+        "categorical": "categories",
+        "gaussian": "numbers",
+        "words": "text (TF-IDF weights of words)",
+    }
+    for family, columns in kinds.items():
+        table.add_row(words.get(family, family), _listed(columns))
+    form = {
+        "full": "full (a rate for every pair of classes)",
+        "symmetric": "symmetric (one rate)",
+        "pooled": "pooled (a rate for every pair, drawn to one)",
+    }
+    settings = choice.settings
+    table.add_row("noise", form[settings["noise"]])
+    if "rounds" in settings:
+        power = {0: "", 0.5: "; long texts by their root", 1: "; by their length"}
+        believed = f"as far as labels bear it out, learned anew {settings['rounds']} times"
+        table.add_row("features", believed + power.get(settings["size_power"], ""))
+    else:
+        table.add_row("features", f"in a joint model, weight {settings['weight']:g}")
+    table.add_row("smoothing", f"alpha {settings['alpha']:g}")
+    reasons: dict[str, list[str]] = {}
+    for column, reason in choice.left_out.items():
+        reasons.setdefault(reason, []).append(column)
+    for reason, columns in reasons.items():
+        table.add_row("left out", f"{_listed(columns)} [dim]({escape(reason)})[/]")
+    return Group(Text("What was chosen", style="bold"), Padding(table, (0, 0, 0, 2)))
+
+
+def doubtful_table(
+    rows: Any, given: Any, suggested: Any, p_wrong: Any, *, count: int = 8, truth: Any = None
+) -> Table:
+    """The labels most likely to be wrong.
+
+    Args:
+        rows: names of the rows.
+        given: given labels.
+        suggested: suggested labels.
+        p_wrong: probability that the given label is wrong; NaN where there is none.
+        count: how many to show.
+        truth: true labels, where known.
+    """
+    order = np.argsort(-np.nan_to_num(np.asarray(p_wrong), nan=-1.0), kind="stable")[:count]
+    table = _titled("Most doubtful labels")
+    table.add_column("row", justify="right")
+    for name in ("given", "suggested", *(() if truth is None else ("true",))):
+        table.add_column(name)
+    table.add_column("P(given is wrong)", justify="right")
+    for i in order:
+        extra = [] if truth is None else [_short(truth[i])]
+        table.add_row(
+            str(rows[i]), _short(given[i]), _short(suggested[i]), *extra, f"{p_wrong[i]:.4f}"
+        )
+    return table
+
+
+def changes_table(given: Any, suggested: Any, *, count: int = 8) -> Table | Text:
+    """Which labels are changed into which, the most frequent first."""
+    frame = pd.DataFrame({"given": given, "suggested": suggested})
+    frame = frame[frame["given"].notna() & (frame["given"] != frame["suggested"])]
+    if not len(frame):
+        return Text("No label is changed.")
+    counts = frame.value_counts()
+    table = _titled(f"Changed labels: {len(frame)} of {len(given)}, most frequent first")
+    table.add_column("given")
+    table.add_column("suggested")
+    table.add_column("rows", justify="right")
+    pairs = [(str(a), str(b), int(n)) for a, b, n in counts.head(count).reset_index().to_numpy()]
+    for a, b, n in pairs:
+        table.add_row(_short(a), _short(b), str(n))
+    rest = len(frame) - sum(n for _, _, n in pairs)
+    if rest:
+        table.add_row(f"[dim]{len(counts) - len(pairs)} other pairs[/]", "", f"[dim]{rest}[/]")
+    return table
+
+
+def scores_table(scores: Scores, title: str = "Against the truth") -> Table:
+    """Accuracy before and after, and how well errors are found."""
+    table = _titled(title, show_header=False)
+    table.add_column(style="bold")
+    table.add_column(justify="right")
+    table.add_row("labels right before", f"{scores.before:.4f}")
+    table.add_row("labels right after", f"[bold]{scores.after:.4f}[/]")
+    table.add_row("wrong labels", f"{scores.errors} of {scores.rows}")
+    table.add_row("of these found", f"{scores.found} ({_percent(scores.recall)})")
+    table.add_row("labels changed", f"{scores.changed}")
+    table.add_row("of these wrong indeed (precision)", _percent(scores.precision))
+    table.add_row("and changed to the true class", f"{scores.mended}")
+    auc = "-" if scores.auc is None else f"{scores.auc:.4f}"
+    table.add_row("AUC of P(label is wrong)", auc)
+    return table
+
+
+def show(console: Console, cleaned: Cleaned, first_row: int = 0) -> None:
+    """All of a cleaned table.
+
+    Args:
+        console: where to.
+        cleaned: from :func:`nbmodels.cli.clean.clean`.
+        first_row: number of the first row in the reader's counting.
+    """
+    console.print(choice_table(cleaned.choice))
+    for note in cleaned.notes:
+        console.print(f"  [dim]{escape(note)}[/]", highlight=False)
+    console.print()
+    if cleaned.noise is not None:
+        console.print(noise_table(cleaned.noise))
+        console.print()
+    console.print(changes_table(cleaned.given, cleaned.suggested))
+    console.print()
+    rows = np.arange(first_row, first_row + len(cleaned.given))
+    console.print(doubtful_table(rows, cleaned.given, cleaned.suggested, cleaned.p_wrong))
+    console.print()
+    if cleaned.scores is not None:
+        console.print(scores_table(cleaned.scores))
+        console.print()
+    line = f"Expected share of wrong labels: [bold]{cleaned.expected_wrong:.1%}[/]"
+    console.print(line, highlight=False)
+    if cleaned.second is not None:
+        said = Text.assemble(("Second opinion: ", "bold"), cleaned.second.sentence)
+        console.print(said)
+    for doubt in cleaned.warnings:
+        warn(console, doubt)
+
+
+def warn(console: Console, words: str) -> None:
+    """A reason for doubt."""
+    console.print(Text.assemble(("Careful: ", "bold yellow"), words))
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{low:.3f}-{high:.3f}"
+
+
+def _percent(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:.1%}"
+
+
+def _bold(words: str) -> str:
+    return f"[bold]{words}[/]"
+
+
+def _short(name: Any) -> str:
+    text = "-" if name is None else str(name)
+    return escape(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…")
+
+
+def _listed(columns: Sequence[str], most: int = 12) -> str:
+    more = f" and {len(columns) - most} more" if len(columns) > most else ""
+    return escape(", ".join(columns[:most])) + more

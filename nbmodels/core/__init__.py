@@ -1,0 +1,1 @@
+"""Components, models made of them, and their NumPyro programs."""

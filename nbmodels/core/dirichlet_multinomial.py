@@ -1,0 +1,108 @@
+"""Empirical Bayes: the Dirichlet prior that many proportions share, learned from all of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.scipy.special import digamma, gammaln
+
+from inference import Coordinates, Total, solve, total
+from nbmodels.core.families import Dirichlet, Rule
+
+#: A concentration is kept between these: where all proportions are equal, or each is pure, the
+#: likelihood rises towards a bound that is never reached.
+_LEAST, _MOST = 1e-4, 1e4
+
+
+def _log(point: Any, data: Any) -> Any:
+    return jnp.log(point)
+
+
+def _exp(free: Any, point: Any, data: Any) -> Any:
+    return jnp.clip(jnp.exp(free), _LEAST, _MOST)
+
+
+_POSITIVE = Coordinates(_log, _exp)
+
+#: Whether all entries are one number, or all ``"others"`` than the first along the axis.
+Tied = bool | Literal["others"]
+
+
+def _map(axis: int, tied: Tied) -> Any:
+    def step(shared: Array, counts: Array) -> tuple[Array, Total]:
+        whole = jnp.sum(shared, axis, keepdims=True)
+        sums = jnp.sum(counts, axis + 1, keepdims=True)
+        gain = jnp.sum(gammaln(counts + shared) - gammaln(shared), axis + 1, keepdims=True)
+        value = total(gain - gammaln(sums + whole) + gammaln(whole))
+        above = jnp.sum(digamma(counts + shared) - digamma(shared), 0)
+        below = jnp.sum(digamma(sums + whole) - digamma(whole), 0)
+        if tied is True:
+            above = jnp.full_like(above, jnp.sum(above))
+            below = jnp.full_like(above, jnp.sum(below) * shared.shape[axis])
+        if tied == "others":
+            first, others = jnp.split(above, [1], axis)
+            others = jnp.broadcast_to(jnp.mean(others, axis, keepdims=True), others.shape)
+            above = jnp.concatenate([first, others], axis)
+        below = jnp.maximum(below, jnp.finfo(below.dtype).tiny)
+        return jnp.clip(shared * above / below, _LEAST, _MOST), value
+
+    return step
+
+
+_TIED: tuple[Tied, ...] = (False, True, "others")
+_step = {(axis, tied): _map(axis, tied) for axis in (0, 1) for tied in _TIED}
+
+
+@partial(jax.jit, static_argnames=("axis", "tied"))
+def shared_concentration(counts: Array, begin: Array, *, axis: int = 0, tied: Tied = False) -> Any:
+    """Concentration of the Dirichlet from which the proportions behind many counts were drawn.
+
+    Maximises the sum of Dirichlet-multinomial log-likelihoods by Minka's fixed point (Minka 2000,
+    *Estimating a Dirichlet distribution*, eq. (55)). At a variational fit this is the maximum of
+    the evidence bound over the prior, with the responsibilities held.
+
+    Args:
+        counts: ``(M, ...)`` expected counts, not negative, not necessarily whole.
+        begin: ``(...)`` concentration to begin from.
+        axis: of ``begin``, along which proportions sum to one: 0 or 1.
+        tied: one number for all entries, or for all ``"others"`` than the first along ``axis``.
+
+    Returns:
+        ``(...)`` concentration, entries between 1e-4 and 1e4.
+    """
+    found = solve(
+        _step[axis, tied],
+        jnp.clip(begin, _LEAST, _MOST),
+        counts,
+        max_steps=300,
+        tol=1e-6,
+        coordinates=_POSITIVE,
+    )
+    return found.params
+
+
+def learned(
+    prior: Dirichlet, q: Dirichlet, rule: Rule, *, axis: int, tied: Tied = False
+) -> Dirichlet:
+    """The prior with the one concentration that all entries of its first axis share, learned.
+
+    Under ``"map"`` a concentration is one more than pseudo-counts, so that the mode under the
+    learned prior stands where the posterior mean does.
+
+    Args:
+        prior: as it is; ``(M, ...)``.
+        q: posterior under it.
+        rule: ``"map"`` or ``"vb"``.
+        axis: of one of the ``M`` entries, along which proportions sum to one.
+        tied: as for :func:`shared_concentration`, within an entry.
+    """
+    extra = 1.0 if rule == "map" else 0.0
+    counts = jnp.maximum(q.concentration - prior.concentration, 0)
+    begin = jnp.maximum(prior.concentration[0] - extra, _LEAST)
+    shared = shared_concentration(counts, begin, axis=axis, tied=tied)
+    return replace(prior, concentration=jnp.broadcast_to(shared + extra, counts.shape))

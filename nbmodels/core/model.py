@@ -1,0 +1,246 @@
+"""A model is a set of components: their evidence is summed, softmax gives the responsibilities.
+
+Everything here is a pure function of ``(model, q, data)``, so it may be put under ``jit``, ``vmap``
+and ``grad``. ``model`` maps names to components and ``q`` the same names to conjugate posteriors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from inference import Coordinates, Total, add, negate, total
+from inference.fixed_point import Step
+from nbmodels.core.component import Component, Evidence
+from nbmodels.core.families import Rule
+
+Model = Mapping[str, Component]
+
+#: Name of the class prior in every model; the programs sample the true classes from it.
+PRIOR = "prior"
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Data:
+    """Everything known about ``N`` items.
+
+    Attributes:
+        parts: packed data of each component, by its name.
+        weights: ``(N,)`` row weights; an item of weight 0 does not exist.
+        powers: ``(N,)`` by component, power of its likelihood of each item, on top of the
+            component's own ``weight``: long documents, say, are believed too much; 1 where absent.
+    """
+
+    parts: dict[str, Any]
+    weights: Array
+    powers: dict[str, Array] = field(default_factory=dict)
+
+
+class Posterior(NamedTuple):
+    """What one pass over the items yields.
+
+    Attributes:
+        resp: ``(N, K)`` responsibilities P(true class | everything known about the item).
+        log_likelihood: ``(N,)`` log-density of each item, less its base measure.
+    """
+
+    resp: Array
+    log_likelihood: Array
+
+
+def natural(model: Model, q: Any, rule: Rule, key: Array | None = None) -> dict[str, Any]:
+    """What each likelihood reads of ``q``; under ``"draw"`` each component gets its own key."""
+    if key is None:
+        return {name: c.natural(q[name], rule) for name, c in model.items()}
+    keys = jax.random.split(key, len(model))
+    return {
+        name: c.natural(q[name], rule, k) for (name, c), k in zip(model.items(), keys, strict=True)
+    }
+
+
+def power(model: Model, name: str, data: Data) -> Any:
+    """Power of a component's likelihood: a number, or ``(N,)`` where it differs between items."""
+    own = model[name].weight
+    return own * data.powers[name] if name in data.powers else own
+
+
+def evidence(model: Model, natural: Mapping[str, Any], data: Data) -> Evidence:
+    """Weighted sum of the components' evidence, those without data left out; ``(N, K)``."""
+    table, offset = jnp.zeros(()), jnp.zeros(data.weights.shape)
+    for name, component in model.items():
+        if name in data.parts:
+            part = component.evidence(natural[name], data.parts[name])
+            own = power(model, name, data)
+            table = table + jnp.reshape(own, (-1, 1)) * part.table
+            offset = offset + own * part.offset
+    return Evidence(jnp.broadcast_to(table, (len(data.weights), table.shape[-1])), offset)
+
+
+def posterior(model: Model, natural: Mapping[str, Any], data: Data) -> Posterior:
+    """Responsibilities and log-likelihood of each item."""
+    table, offset = evidence(model, natural, data)
+    resp, inside = normalised(table)
+    return Posterior(resp, inside + offset)
+
+
+def normalised(table: Array) -> tuple[Array, Array]:
+    """Softmax of each row and the logarithm of its normaliser, by one exponential of each entry."""
+    largest = jax.lax.stop_gradient(jnp.max(table, 1))
+    parts = jnp.exp(table - largest[:, None])
+    whole = jnp.sum(parts, 1)
+    return parts / whole[:, None], largest + jnp.log(whole)
+
+
+def base_measure(model: Model, data: Data) -> Array:
+    """``(N,)`` constants of the log-likelihood that no parameter touches."""
+    out = jnp.zeros(data.weights.shape)
+    for name, component in model.items():
+        if name in data.parts:
+            out = out + power(model, name, data) * component.base_measure(data.parts[name])
+    return out
+
+
+def stats(
+    model: Model, natural: Mapping[str, Any], resp: Array, data: Data, key: Array | None = None
+) -> dict[str, Any]:
+    """Weighted statistics of each component, additive over items."""
+    weighted = resp * data.weights[:, None]
+    keys = [None] * len(model) if key is None else list(jax.random.split(key, len(model)))
+    out = {}
+    for (name, component), k in zip(model.items(), keys, strict=True):
+        raw = component.stats(natural[name], _powered(weighted, name, data), data.parts[name], k)
+        out[name] = jax.tree.map(lambda s, w=component.weight: w * s, raw)
+    return out
+
+
+def update(model: Model, stats: Mapping[str, Any], rule: Rule) -> dict[str, Any]:
+    """Conjugate posteriors of all components."""
+    return {name: c.update(stats[name], rule) for name, c in model.items()}
+
+
+def penalty(model: Model, q: Any, rule: Rule) -> Total:
+    """What the objective subtracts (KL, -log prior or nothing), less :func:`constant`."""
+    return add(*(total(c.penalty(q[name], rule)) for name, c in model.items()))
+
+
+def constant(model: Model, data: Data, rule: Rule) -> Total:
+    """Part of the objective that no iteration changes: base measures and the priors' constants.
+
+    It can be larger than everything else together, and would only cost digits inside the loop.
+    """
+    priors = add(*(total(c.constant(rule)) for c in model.values()))
+    return add(total(data.weights * base_measure(model, data)), negate(priors))
+
+
+def objective(model: Model, q: Any, data: Data, rule: Rule) -> Array:
+    """Log-likelihood (ML), log-posterior density (MAP) or bound (VB), all constants kept."""
+    lik = posterior(model, natural(model, q, rule), data).log_likelihood
+    varying = add(total(data.weights * lik), negate(penalty(model, q, rule)))
+    return add(varying, constant(model, data, rule)).value
+
+
+def _step(q: Any, context: tuple[Model, Data], rule: Rule) -> tuple[Any, Total]:
+    model, data = context
+    read = natural(model, q, rule)
+    resp, lik = posterior(model, read, data)
+    value = add(total(data.weights * lik), negate(penalty(model, q, rule)))
+    return update(model, stats(model, read, resp, data), rule), value
+
+
+@cache
+def step(rule: Rule) -> Step:
+    """The fixed-point map ``(q, (model, data)) -> (next q, objective at q)`` of EM or CAVI.
+
+    The objective lacks :func:`constant`. The same function is returned for the same rule, so that
+    it is compiled once.
+    """
+
+    def of_rule(q: Any, context: tuple[Model, Data]) -> tuple[Any, Total]:
+        return _step(q, context, rule)
+
+    return of_rule
+
+
+@cache
+def coordinates(rule: Rule) -> Coordinates:
+    """Where the driver extrapolates: coordinates of each family in which all points are valid."""
+
+    def free(q: Any, context: tuple[Model, Data]) -> Any:
+        return {name: c.free(q[name], rule) for name, c in context[0].items()}
+
+    def constrain(moved: Any, q: Any, context: tuple[Model, Data]) -> Any:
+        return {name: c.constrain(moved[name], q[name], rule) for name, c in context[0].items()}
+
+    return Coordinates(free, constrain)
+
+
+def anchor(model: Model, data: Data) -> Array | None:
+    """``(N, K)`` first guess from the labels, rows of zeros without one; None without labels."""
+    guesses = [
+        guess
+        for name, component in model.items()
+        if name in data.parts and (guess := component.anchor(data.parts[name])) is not None
+    ]
+    if not guesses:
+        return None
+    summed = sum(guesses[1:], guesses[0])
+    size = jnp.sum(summed, 1, keepdims=True)
+    return summed / jnp.where(size > 0, size, 1)
+
+
+def start(model: Model, resp: Array, data: Data, rule: Rule) -> dict[str, Any]:
+    """``q`` of all components from a first guess of the responsibilities."""
+    weighted = resp * data.weights[:, None]
+    return {
+        name: c.start(_powered(weighted, name, data), data.parts[name], rule)
+        for name, c in model.items()
+    }
+
+
+def _powered(resp: Array, name: str, data: Data) -> Array:
+    return resp * data.powers[name][:, None] if name in data.powers else resp
+
+
+def values(model: Model, natural: Mapping[str, Any]) -> dict[str, dict[str, Array]]:
+    """Parameters by component and name, as the NumPyro program samples them."""
+    return {name: c.values(natural[name]) for name, c in model.items()}
+
+
+def transitions(model: Model, values: Mapping[str, dict[str, Any]]) -> dict[str, Array]:
+    """``(K, observed)`` P(observed | true) of each channel of noisy labels, by its name."""
+    out = {name: c.transition(values[name]) for name, c in model.items()}
+    return {name: t for name, t in out.items() if t is not None}
+
+
+def relabel(model: Model, q: Any, order: Array) -> dict[str, Any]:
+    """``q`` with true class ``order[k]`` renamed ``k``."""
+    return {name: c.relabel(q[name], order) for name, c in model.items()}
+
+
+def simulate(model: Model, key: Array, n_items: int) -> tuple[dict[str, Any], Array, dict]:
+    """Draw parameters from the prior, classes and data.
+
+    Returns:
+        data by component name as its ``pack`` takes it, the ``(N,)`` true classes, the parameters.
+    """
+    first, second, third = jax.random.split(key, 3)
+    read = natural(model, {name: c.prior for name, c in model.items()}, "draw", first)
+    prior: Any = model[PRIOR]
+    about = prior.covariates(jax.random.fold_in(second, 1), n_items)
+    known = None if about is None else prior.pack(about)
+    shares = prior.evidence(read[PRIOR], known).table
+    y = jax.random.categorical(second, shares, shape=(n_items,))
+    drawn = values(model, read)
+    others = [name for name in model if name != PRIOR]
+    keys = jax.random.split(third, max(len(others), 1))
+    parts = {
+        name: model[name].simulate(k, drawn[name], y) for name, k in zip(others, keys, strict=False)
+    }
+    return parts if about is None else {PRIOR: about, **parts}, y, drawn

@@ -1,0 +1,1 @@
+"""From what users have to what models read."""

@@ -1,0 +1,187 @@
+"""How X becomes a block of columns: matrices of numbers, and tables of anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from sklearn.utils.validation import validate_data
+
+from nbmodels.data.validation import as_array
+from nbmodels.errors import CellTypeError, DataError
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of columns as the estimators pass it on.
+
+    Attributes:
+        x: ``(N, d)`` array or CSR matrix of numbers, or an object array of categories.
+        missing: ``(N, d)`` booleans (sparse where ``x`` is), or None where nothing may be missing.
+        names: ``(d,)`` names of the columns, for messages.
+    """
+
+    x: Any
+    missing: Any
+    names: tuple[str, ...]
+
+    @property
+    def is_sparse(self) -> bool:
+        return sparse.issparse(self.x)
+
+    def columns(self, where: np.ndarray) -> Block:
+        """Some of the columns."""
+        if len(where) == len(self.names):
+            return self
+        missing = None if self.missing is None else self.missing[:, where]
+        return Block(self.x[:, where], missing, tuple(self.names[j] for j in where))
+
+
+def refuse(block: Block, bad: Any, expected: str) -> None:
+    """Raise for the first bad cell, naming row and column."""
+    if sparse.issparse(bad):
+        rows, columns = bad.nonzero()
+    else:
+        rows, columns = np.nonzero(bad)
+    if len(rows):
+        at = int(np.argmin(rows))
+        i, j = int(rows[at]), int(columns[at])
+        value = block.x[i, j]
+        raise DataError(f"X: row {i}, column {block.names[j]!r} is {value}; expected {expected}")
+
+
+def check_missing(block: Block, declared: bool) -> None:
+    """Refuse null cells that were not declared, and rows or columns with nothing else.
+
+    Raises:
+        DataError: with the row and the column.
+    """
+    if block.missing is None:
+        return
+    missing = block.missing
+    if not declared:
+        refuse(block, missing, "no NaN or null (declare missing cells with missing_values)")
+        return
+    counts = np.asarray(missing.sum(axis=1)).ravel()
+    empty = np.flatnonzero(counts == missing.shape[1])
+    if len(empty):
+        raise DataError(f"X: row {empty[0]} has nothing but missing values; drop it")
+
+
+def check_columns(block: Block) -> None:
+    """Refuse columns with nothing but missing cells.
+
+    Raises:
+        DataError: with the column.
+    """
+    if block.missing is None:
+        return
+    counts = np.asarray(block.missing.sum(axis=0)).ravel()
+    empty = np.flatnonzero(counts == block.missing.shape[0])
+    if len(empty):
+        raise DataError(
+            f"X: column {block.names[empty[0]]!r} has nothing but missing values; drop it"
+        )
+
+
+def _validated(estimator: Any, X: Any, **options: Any) -> Any:
+    """scikit-learn's own checks, with the argument and the cell put before their message."""
+    try:
+        return validate_data(estimator, X, ensure_all_finite=False, **options)
+    except ValueError as error:
+        cell = _no_number(X) if "could not convert" in str(error) else ""
+        raise DataError(f"X: {cell}{error}") from error
+    except TypeError as error:
+        if "argument must be" in str(error):
+            # scikit-learn's convention for cells like {}, which its own checks ask for
+            raise CellTypeError(f"X: {_no_number(X)}{error}") from error
+        raise DataError(f"X: {error}") from error
+
+
+def _no_number(X: Any) -> str:
+    """The first cell of a table of which no number can be made, in words."""
+    frame = pd.DataFrame(X if isinstance(X, pd.DataFrame) or np.ndim(X) == 2 else [])
+    for i, row in enumerate(frame.itertuples(index=False, name=None)):
+        for name, value in zip(frame.columns, row, strict=True):
+            try:
+                np.asarray(value, float)
+            except (TypeError, ValueError):
+                if value is not pd.NA:
+                    return f"row {i}, column {str(name)!r} is {value!r}; expected a number; "
+    return ""
+
+
+def _names(estimator: Any, n_features: int) -> tuple[str, ...]:
+    named = getattr(estimator, "feature_names_in_", None)
+    return tuple(map(str, range(n_features) if named is None else named))
+
+
+def _marked(x: Any, marker: Any) -> Any:
+    """Where ``x`` holds the marker of missing cells, or a null."""
+    nulls = np.asarray(pd.isna(x), bool)
+    if marker is None or pd.isna(marker):
+        return nulls
+    # pandas' NA cannot be compared
+    return nulls | (np.where(nulls, None, x) == marker if x.dtype == object else x == marker)
+
+
+def numbers(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool) -> Block:
+    """A numeric matrix, dense or CSR, with its missing cells.
+
+    Raises:
+        DataError: not a matrix of numbers, other columns than at fit, infinite cells.
+    """
+    x = _validated(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr" if accept_sparse else False,
+        dtype=[np.float64, np.float32],
+    )
+    names = _names(estimator, x.shape[1])
+    if sparse.issparse(x):
+        if estimator.missing_values == 0:
+            raise DataError("missing_values: 0 cannot mark what is missing in sparse X")
+        x = x.copy()
+        x.sum_duplicates()
+        missing = x.copy()
+        missing.data = _marked(x.data, estimator.missing_values)
+        infinite = x.copy()
+        infinite.data = np.isinf(x.data)
+        missing.eliminate_zeros()
+    else:
+        missing, infinite = _marked(x, estimator.missing_values), np.isinf(x)
+    some = missing.nnz if sparse.issparse(missing) else missing.any()
+    block = Block(x, missing.astype(bool) if some else None, names)
+    refuse(block, infinite, "neither NaN nor infinity")
+    return block
+
+
+def table(estimator: Any, X: Any, *, reset: bool) -> tuple[Block, pd.DataFrame]:
+    """A table whose columns may be of any kind: the block of objects, and a frame with dtypes.
+
+    Raises:
+        DataError: not a table, other columns than at fit, infinite cells.
+    """
+    if isinstance(X, list | tuple):
+        X = as_array("X", X)
+    x = _validated(estimator, X, reset=reset, dtype=None)
+    names = _names(estimator, x.shape[1])
+    if isinstance(X, pd.DataFrame):
+        frame = X.set_axis(list(names), axis=1)
+    else:
+        frame = pd.DataFrame(x, columns=list(names)).infer_objects()
+    objects = np.asarray(x, object)
+    missing = _marked(objects, estimator.missing_values)
+    block = Block(objects, missing if missing.any() else None, names)
+    infinite = np.zeros(objects.shape, bool)
+    for j, name in enumerate(names):
+        if pd.api.types.is_float_dtype(frame[name].dtype):
+            infinite[:, j] = np.isinf(frame[name].to_numpy(float, na_value=0.0))
+        elif frame[name].dtype == object:
+            infinite[:, j] = [isinstance(v, float) and np.isinf(v) for v in objects[:, j]]
+    refuse(block, infinite, "neither NaN nor infinity")
+    return block, frame

@@ -1,0 +1,119 @@
+"""How sets of labels are read: lists of labels an item, or tables of booleans with classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import column_or_1d
+
+from nbmodels.data.validation import Classes, as_array, as_column, check_length, is_missing, plain
+from nbmodels.errors import DataError
+
+
+@dataclass(frozen=True)
+class Sets:
+    """Sets of labels, one an item.
+
+    Attributes:
+        rows: ``(n,)`` item of each label.
+        labels: ``(n,)``.
+        given: ``(N,)`` whether the item has a set, which may be empty.
+    """
+
+    rows: np.ndarray
+    labels: np.ndarray
+    given: np.ndarray
+
+    def table(self, name: str, classes: Classes) -> np.ndarray:
+        """``(N, K)`` booleans, true for the labels in the item's set."""
+        codes = classes.encode(name, self.labels, np.zeros(len(self.labels), bool), self.rows)
+        out = np.zeros((len(self.given), len(classes)), bool)
+        out[self.rows, codes] = True
+        return out
+
+
+def _is_set(value: Any) -> bool:
+    return isinstance(value, list | tuple | set | frozenset | np.ndarray | pd.Index)
+
+
+def read_sets(name: str, values: Any, n_rows: int, marker: Any = None) -> Sets:
+    """A label, a collection of labels, or null (or ``marker``) an item; or a mapping row -> those.
+
+    Raises:
+        DataError: wrong length, a row that does not exist, a null or infinity among the labels.
+    """
+    items = np.full(n_rows, None, object)
+    if isinstance(values, Mapping):
+        for row, value in values.items():
+            if not (isinstance(row, int | np.integer) and 0 <= row < n_rows):
+                raise DataError(f"{name}: row {row!r} does not exist; X has {n_rows} rows")
+            items[row] = value
+    elif hasattr(values, "__array__") or not any(map(_is_set, values)):
+        array = as_array(name, values)
+        column = as_column(name, column_or_1d(array, warn=True) if array.ndim == 2 else array)
+        check_length(name, column, n_rows)
+        items[:] = column.tolist() if column.dtype.kind != "O" else column
+    else:
+        check_length(name, values, n_rows)
+        for i, value in enumerate(values):
+            items[i] = value
+    rows: list[int] = []
+    labels: list[Any] = []
+    given = np.zeros(n_rows, bool)
+    for i, item in enumerate(items):
+        if _is_set(item):
+            found = list(item)
+        else:
+            one = np.full(1, item, object)
+            found = [] if pd.isna(item) or is_missing(one, marker)[0] else [item]
+        given[i] = _is_set(item) or bool(found)
+        rows += [i] * len(found)
+        labels += found
+    objects = np.empty(len(labels), object)
+    objects[:] = labels
+    nulls = np.flatnonzero(pd.isna(objects))
+    if len(nulls):
+        raise DataError(f"{name}: row {rows[nulls[0]]} has a null among its labels")
+    for row, label in zip(rows, labels, strict=True):
+        if isinstance(label, float) and np.isinf(label):
+            raise DataError(f"{name}: row {row} is infinity (inf); labels must be finite")
+    return Sets(np.asarray(rows, int), objects, given)
+
+
+def _is_rows_of_booleans(values: Any) -> bool:
+    return not isinstance(values, Mapping) and all(
+        _is_set(row) and len(row) > 1 and all(isinstance(v, bool | np.bool_) for v in row)
+        for row in values
+    )
+
+
+def read_table(name: str, values: Any, n_rows: int) -> tuple[np.ndarray, Any] | None:
+    """``(N, K)`` booleans and the columns' names, or None where ``values`` are no table.
+
+    Raises:
+        DataError: wrong length, cells other than booleans.
+    """
+    array: np.ndarray = np.zeros(0)
+    names = None
+    known = np.iterable(values) or hasattr(values, "__array__")
+    if not known or isinstance(values, str):
+        raise DataError(f"{name}: expected what is known of each item, got {values!r}")
+    if isinstance(values, pd.DataFrame):
+        array, names = values.to_numpy(), values.columns.to_numpy()
+    elif hasattr(values, "__array__") or _is_rows_of_booleans(values):
+        array = as_array(name, values)
+    if array.ndim != 2 or array.shape[1] == 1:
+        return None
+    check_length(name, array, n_rows)
+    wrong = np.argwhere(~np.isin(array, (0, 1)))
+    if len(wrong):
+        i, j = wrong[0]
+        raise DataError(
+            f"{name}: row {i}, column {j} is {plain(array[i, j])!r}; a table with one column a "
+            "class holds booleans"
+        )
+    return array.astype(bool), names

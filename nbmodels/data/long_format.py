@@ -1,0 +1,100 @@
+"""Tables with a row an event: who touched what, who said what of what. Ids become codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from nbmodels.data.validation import plain, positions, sorted_unique
+from nbmodels.errors import DataError
+
+
+def read_long(name: str, table: Any, columns: Sequence[str]) -> list[np.ndarray]:
+    """The named columns of a long table, or its first ones where it bears no such names.
+
+    Args:
+        name: of the argument, for messages.
+        table: data frame, mapping of columns, or array with as many columns.
+        columns: names of the columns, in the order wanted.
+
+    Raises:
+        DataError: no such table, no rows, or a null cell, with its row.
+    """
+    frame = table if isinstance(table, pd.DataFrame) else _as_frame(name, table, columns)
+    if set(columns) <= set(frame.columns):
+        frame = frame[list(columns)]
+    elif frame.shape[1] != len(columns):
+        there = ", ".join(map(str, frame.columns[:8]))
+        raise DataError(
+            f"{name}: expected columns {', '.join(columns)}; the table has {there or 'none'}"
+        )
+    if not len(frame):
+        raise DataError(f"{name}: the table has no rows")
+    out = []
+    for wanted, column in zip(columns, frame, strict=True):
+        null = np.flatnonzero(frame[column].isna())
+        if len(null):
+            raise DataError(f"{name}: row {null[0]} has no {wanted} (null)")
+        out.append(frame[column].to_numpy())
+    return out
+
+
+def _as_frame(name: str, table: Any, columns: Sequence[str]) -> pd.DataFrame:
+    try:
+        frame = pd.DataFrame(table)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"{name}: expected a table with columns {', '.join(columns)}; {error}"
+        ) from error
+    if frame.shape[1] == len(columns) and list(frame.columns) == list(range(len(columns))):
+        frame = frame.set_axis(list(columns), axis=1).infer_objects()
+    return frame
+
+
+def codes_of(name: str, ids: np.ndarray, known: Any, what: str) -> np.ndarray:
+    """``(n,)`` positions of ids among the known ones.
+
+    Raises:
+        DataError: an id that is not known, with its row.
+    """
+    codes = positions(known, ids)
+    bad = np.flatnonzero(codes < 0)
+    if len(bad):
+        raise DataError(f"{name}: row {bad[0]} has the {what} {plain(ids[bad[0]])!r}, unknown here")
+    return codes
+
+
+def distinct(name: str, ids: np.ndarray, what: str) -> np.ndarray:
+    """The distinct ids, sorted.
+
+    Raises:
+        DataError: ids of types that cannot be sorted together.
+    """
+    try:
+        return sorted_unique(ids)
+    except TypeError as error:
+        raise DataError(f"{name}: the {what}s are of mixed types; make them all strings") from error
+
+
+def counted(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> sparse.csr_array:
+    """How often each pair of codes occurs, as a matrix in canonical order.
+
+    Pairs are sorted as whole numbers: SciPy's way from coordinates walks through memory at random.
+
+    Args:
+        rows: ``(n,)`` codes from 0 on.
+        columns: ``(n,)`` codes from 0 on.
+        shape: numbers of rows and of columns.
+    """
+    bits = int(shape[1]).bit_length()
+    pairs = np.sort((rows.astype(np.int64) << bits) | columns)
+    first = np.flatnonzero(np.diff(pairs, prepend=-1))
+    times = np.diff(first, append=len(pairs)).astype(float)
+    pairs = pairs[first]
+    ends = np.cumsum(np.bincount(pairs >> bits, minlength=shape[0]))
+    found = (times, pairs & ((1 << bits) - 1), np.concatenate([[0], ends]))
+    return sparse.csr_array(found, shape)

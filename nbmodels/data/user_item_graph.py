@@ -1,0 +1,123 @@
+"""User-item graphs as users of the library have them: a sparse matrix, or pairs of ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from nbmodels.data.long_format import codes_of, counted, distinct, read_long
+from nbmodels.data.validation import check_length, plain
+from nbmodels.errors import DataError
+
+#: Columns of a table of interactions.
+COLUMNS = ("user", "item")
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A checked user-item graph.
+
+    Attributes:
+        edges: ``(N, users)`` numbers of edges, CSR.
+        users: ``(users,)`` ids.
+        items: ``(N,)`` ids.
+    """
+
+    edges: sparse.csr_array
+    users: np.ndarray
+    items: np.ndarray
+
+    @property
+    def degree(self) -> np.ndarray:
+        """``(N,)`` number of users of each item."""
+        return np.diff(self.edges.indptr)
+
+
+def read_graph(
+    interactions: Any, items: Any = None, *, duplicates: str = "count", name: str = "interactions"
+) -> Graph:
+    """A graph from a sparse users x items matrix or a table of (user, item) pairs.
+
+    Args:
+        interactions: SciPy sparse matrix ``(users, items)`` of counts, or a data frame (or any
+            table) with columns ``user`` and ``item``, ids of any kind.
+        items: ids of the items, in the order wanted; those that occur, sorted, where None. For a
+            matrix, names of its columns.
+        duplicates: what to do with a pair that occurs more than once: ``"count"`` every
+            occurrence, ``"once"`` take it for one edge, ``"refuse"``.
+
+    Raises:
+        DataError: naming the row or the pair.
+    """
+    if duplicates not in ("count", "once", "refuse"):
+        raise DataError(f"duplicates: expected 'count', 'once' or 'refuse', got {duplicates!r}")
+    if sparse.issparse(interactions):
+        edges = sparse.csr_array(interactions.T).astype(float)
+        users = np.arange(edges.shape[1])
+        ids = np.arange(edges.shape[0]) if items is None else np.asarray(items)
+        check_length("items", ids, edges.shape[0])
+        bad = np.flatnonzero(~(np.isfinite(edges.data) & (edges.data >= 0)))
+        if len(bad):
+            row = int(np.searchsorted(edges.indptr, bad[0], side="right")) - 1
+            raise DataError(
+                f"{name}: item {plain(ids[row])!r} has {edges.data[bad[0]]} edges to a user; "
+                "expected a count, 0 or more"
+            )
+    elif isinstance(interactions, np.ndarray) and interactions.dtype.kind not in "OUS":
+        raise DataError(
+            f"{name}: expected a SciPy sparse matrix (users x items), or a table with columns "
+            f"{' and '.join(COLUMNS)}; got an array of numbers"
+        )
+    else:
+        user, item = read_long(name, interactions, COLUMNS)
+        users = distinct(name, user, "user")
+        ids = distinct(name, item, "item") if items is None else np.asarray(items)
+        pairs = codes_of(name, item, ids, "item"), codes_of(name, user, users, "user")
+        edges = counted(*pairs, (len(ids), len(users)))
+    edges.sum_duplicates()
+    edges.eliminate_zeros()
+    if duplicates != "count":
+        twice = np.flatnonzero(edges.data != 1)
+        if duplicates == "refuse" and len(twice):
+            row = int(np.searchsorted(edges.indptr, twice[0], side="right")) - 1
+            user_id, item_id = plain(users[edges.indices[twice[0]]]), plain(ids[row])
+            raise DataError(
+                f"{name}: user {user_id!r} and item {item_id!r} have {edges.data[twice[0]]:g} "
+                "edges; expected one (duplicates='count' counts them, 'once' takes them for one)"
+            )
+        edges.data[:] = 1
+    return Graph(edges, users, ids)
+
+
+def labelled_items(interactions: Any, labels: Any) -> np.ndarray | None:
+    """All items that have an edge or a label, sorted; None where labels are not given by id."""
+    if not isinstance(labels, Mapping | pd.Series) or sparse.issparse(interactions):
+        return None
+    _, item = read_long("interactions", interactions, COLUMNS)
+    keys = pd.Index(list(labels.keys())).to_numpy()
+    return distinct("labels", pd.concat([pd.Series(keys), pd.Series(item)]).to_numpy(), "item")
+
+
+def item_labels(labels: Any, items: np.ndarray) -> Any:
+    """One label an item, in the items' order; None where a mapping has none.
+
+    Args:
+        labels: mapping or series by item id, or one label an item, which is passed on.
+
+    Raises:
+        DataError: an item that is not there, or is there twice.
+    """
+    if not isinstance(labels, Mapping | pd.Series):
+        return labels
+    keys = pd.Index(list(labels.keys()))
+    if keys.has_duplicates:
+        raise DataError(f"labels: item {plain(keys[keys.duplicated()][0])!r} has two labels")
+    at = codes_of("labels", keys.to_numpy(), items, "item")
+    found = np.full(len(items), None, object)
+    found[at] = [None if pd.isna(v) else v for _, v in labels.items()]
+    return found

@@ -1,0 +1,266 @@
+"""From what users have to what models read: the only place where N and K are inferred.
+
+Labels, row weights and padding live here; features are encoded by :mod:`nbmodels.emissions.encoders`. Bad
+input raises :class:`nbmodels.errors.DataError` naming the argument, the row and what was expected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from nbmodels.errors import DataError
+
+#: Rows are padded to lengths with this many leading binary digits: few shapes, at most 1/8 more.
+_LEADING = 3
+_LEAST_ROWS = 32
+
+#: Types whose numbers an int64 holds.
+_WHOLE = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)][:-1]
+
+#: Cells of a table of whole numbers, for each number that is looked up.
+_ROOMY = 4
+
+
+def padded_length(n: int) -> int:
+    """The row count that ``n`` rows are padded to, so that similar sizes compile once."""
+    if n <= _LEAST_ROWS:
+        return _LEAST_ROWS
+    unit = 1 << max(int(n - 1).bit_length() - 1 - _LEADING, 0)
+    return -(-n // unit) * unit
+
+
+def pad_rows(x: np.ndarray, length: int, fill: Any = 0) -> np.ndarray:
+    """``x`` with rows of ``fill`` appended."""
+    extra = np.full((length - len(x), *x.shape[1:]), fill, x.dtype)
+    return np.concatenate([x, extra]) if len(extra) else x
+
+
+def as_array(name: str, values: Any) -> np.ndarray:
+    """An array in which every value keeps its type: NumPy turns ``["a", nan]`` into text.
+
+    Raises:
+        DataError: lists of different lengths.
+    """
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "US" and isinstance(values, list | tuple):
+            objects = np.asarray(values, object)
+            return array if all(isinstance(v, str) for v in objects.flat) else objects
+    except ValueError as error:
+        raise DataError(f"{name}: {error}") from error
+    return array
+
+
+def plain(value: Any) -> Any:
+    """A NumPy scalar as Python's own, for messages."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def as_floats(name: str, values: Any) -> np.ndarray:
+    """An array of real numbers.
+
+    Raises:
+        DataError: something else, or lists of different lengths.
+    """
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind != "c":
+            return array.astype(float)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name}: expected real numbers; {error}") from error
+    raise DataError(f"{name}: expected real numbers, got complex ones")
+
+
+def as_column(name: str, values: Any) -> np.ndarray:
+    """One-dimensional object or plain array from a list, array, series or one-column frame."""
+    array = as_array(name, values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise DataError(
+            f"{name}: expected one value a row, a 1d array; got an array of shape {array.shape}"
+        )
+    return array
+
+
+def is_missing(values: np.ndarray, marker: Any) -> np.ndarray:
+    """Where ``values`` hold the marker; a NaN or None marker means any null."""
+    nulls = np.asarray(pd.isna(values), bool)
+    if marker is None or pd.isna(marker):
+        return nulls
+    # a null equals nothing, and pandas' NA cannot even be asked
+    return np.asarray([not n and bool(v == marker) for v, n in zip(values, nulls, strict=True)])
+
+
+def _close_numbers(*arrays: Any) -> range | None:
+    """The whole numbers from the least to the largest, if that is a table worth having."""
+    if not all(isinstance(x, np.ndarray) and x.dtype in _WHOLE and len(x) for x in arrays):
+        return None
+    low, high = min(int(x.min()) for x in arrays), max(int(x.max()) for x in arrays)
+    return range(low, high + 1) if high - low < _ROOMY * sum(map(len, arrays)) else None
+
+
+def sorted_unique(values: np.ndarray) -> np.ndarray:
+    """As ``np.unique``, which is ten times slower on a million numbers."""
+    numbers = _close_numbers(values)
+    if numbers is None:
+        return np.sort(np.asarray(pd.unique(values)))
+    occurs = np.zeros(len(numbers), bool)
+    occurs[_from(numbers, values)] = True
+    return (np.flatnonzero(occurs) + numbers.start).astype(values.dtype)
+
+
+def positions(known: Any, values: Any) -> np.ndarray:
+    """``(n,)`` position of each value among the known ones, which are distinct; -1 where unknown.
+
+    Whole numbers that lie close together are looked up in a table, others are hashed.
+    """
+    numbers = _close_numbers(known, values)
+    if numbers is None:
+        return pd.Index(known).get_indexer(pd.Index(values))
+    table = np.full(len(numbers), -1)
+    table[_from(numbers, known)] = np.arange(len(known))
+    return table[_from(numbers, values)]
+
+
+def _from(numbers: range, values: np.ndarray) -> np.ndarray:
+    return values.astype(np.int64, copy=False) - numbers.start
+
+
+class Classes:
+    """The names of the classes and their codes.
+
+    Args:
+        names: ``(K,)`` distinct names, in the order of the codes.
+    """
+
+    def __init__(self, names: Any) -> None:
+        self.names = np.asarray(names)
+
+    @classmethod
+    def infer(cls, y: np.ndarray, declared: Any = None) -> Classes:
+        """From the labels that occur, sorted, or from a declared list.
+
+        Raises:
+            DataError: fewer than two classes, a duplicate, or labels that cannot be sorted.
+        """
+        if declared is not None:
+            names = as_column("classes", declared)
+            if pd.isna(names).any():
+                raise DataError(f"classes: a name is null in {names.tolist()}")
+            if len(pd.unique(names)) != len(names):
+                raise DataError(f"classes: a name occurs twice in {names.tolist()}")
+        else:
+            try:
+                names = sorted_unique(y)
+            except TypeError as error:
+                kinds = sorted({type(v).__name__ for v in y})
+                raise DataError(
+                    f"y: labels of mixed types {kinds} cannot be sorted; make them all strings"
+                ) from error
+        if len(names) < 2:
+            only = f": only {plain(names[0])!r} occurs" if len(names) else ": no label occurs"
+            where = "y" if declared is None else "classes"
+            raise DataError(
+                f"{where}: at least two classes are needed, got {len(names)} class(es){only}"
+            )
+        return cls(names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def encode(
+        self, name: str, y: np.ndarray, missing: np.ndarray, rows: np.ndarray | None = None
+    ) -> np.ndarray:
+        """``(N,)`` codes, -1 where missing.
+
+        Args:
+            name: of the argument, for messages.
+            y: ``(N,)`` labels.
+            missing: ``(N,)`` where there is none.
+            rows: ``(N,)`` rows that the labels belong to; their own positions by default.
+
+        Raises:
+            DataError: a label outside the classes, with its row.
+        """
+        codes = np.full(len(y), -1)
+        codes[~missing] = positions(self.names, y[~missing])
+        bad = np.flatnonzero((codes < 0) & ~missing)
+        if len(bad):
+            row = bad[0] if rows is None else rows[bad[0]]
+            known = ", ".join(map(str, self.names[:12])) + (", ..." if len(self) > 12 else "")
+            raise DataError(
+                f"{name}: row {row} has the label {plain(y[bad[0]])!r}, which is not among the "
+                f"{len(self)} classes ({known})"
+            )
+        return codes
+
+
+def check_length(name: str, values: Any, n_rows: int) -> None:
+    """Raises: DataError: ``values`` has another length than X."""
+    if len(values) != n_rows:
+        raise DataError(f"{name}: has {len(values)} rows where X has {n_rows}")
+
+
+def check_marker(name: str, marker: Any) -> None:
+    """Raises: DataError: a marker of missing values is not one value."""
+    if not pd.api.types.is_scalar(marker):
+        raise DataError(f"{name}: expected one value that marks what is missing, got {marker!r}")
+
+
+def check_nonnegative(name: str, value: Any) -> None:
+    """Raises: DataError: a parameter is not a finite number, 0 or more."""
+    if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
+        raise DataError(f"{name}: expected a finite number, 0 or more; got {value!r}")
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """``(N,)`` row weights, ones where None.
+
+    Raises:
+        DataError: wrong length, negative, not finite, or all zero.
+    """
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weights = as_floats("sample_weight", sample_weight)
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
+    if weights.ndim != 1:
+        raise DataError("sample_weight: Sample weights must be 1D array or scalar")
+    check_length("sample_weight", weights, n_rows)
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise DataError(
+            f"sample_weight: row {bad[0]} is {weights[bad[0]]}; weights must be finite, 0 or more"
+        )
+    if not weights.any():
+        raise DataError("sample_weight: all weights are zero")
+    if weights.max() > np.finfo(float).max / n_rows:
+        raise DataError(f"sample_weight: row {np.argmax(weights)} is too large to be summed")
+    return weights
+
+
+def trusted_codes(trusted: Any, classes: Classes, n_rows: int, marker: Any) -> np.ndarray:
+    """``(N,)`` codes of checked labels, -1 where none.
+
+    Args:
+        trusted: one label a row, null (or ``marker``) where unchecked; or a mapping row -> label.
+    """
+    if isinstance(trusted, Mapping):
+        values = np.full(n_rows, None, object)
+        for row, label in trusted.items():
+            if not (isinstance(row, int | np.integer) and 0 <= row < n_rows):
+                raise DataError(f"trusted: row {row!r} does not exist; X has {n_rows} rows")
+            values[row] = label
+    else:
+        values = as_column("trusted", trusted)
+        check_length("trusted", values, n_rows)
+    missing = np.asarray(pd.isna(values), bool)
+    if marker is not None:
+        missing |= is_missing(values, marker)
+    return classes.encode("trusted", values, missing)

@@ -1,0 +1,1 @@
+"""What the data say against a fit."""

@@ -1,0 +1,90 @@
+"""The word of a plain classifier on given labels that it has not seen.
+
+Two classifiers in closed form, for they run after every fit: least squares with a ridge (a linear
+discriminant) on up to some hundred columns of any kind, multinomial naive Bayes on more columns of
+which none is negative. Each is fitted once for all folds, from sums less those of the fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nbmodels.fitting.cross_fitting import folds_of
+
+#: Columns up to which a matrix over pairs of columns is small.
+_NARROW = 300
+
+_FOLDS = 3
+
+#: Labels below which nothing is learned.
+_LABELS = 30
+
+#: Pseudo-items behind a coefficient, and pseudo-counts of a word.
+_RIDGE, _PSEUDO = 1.0, 1.0
+
+
+def unseen_word(blocks: Sequence[Any], codes: np.ndarray, n_classes: int) -> np.ndarray | None:
+    """``(n,)`` class that the features of each item point to, learned from other items' labels.
+
+    Args:
+        blocks: features, ``(n, d)`` each, dense or sparse.
+        codes: ``(n,)`` given labels, negative where missing.
+        n_classes: K.
+
+    Returns:
+        -1 where there is no label; None where there are too few, or no features.
+    """
+    rows = np.flatnonzero(codes >= 0)
+    y = codes[rows]
+    if not blocks or len(rows) < _LABELS or len(np.unique(y)) < 2:
+        return None
+    rng = np.random.default_rng(len(rows))
+    fold = folds_of(y, _FOLDS, rng)
+    target = np.eye(n_classes)[y]
+    wide = [b for b in blocks if b.shape[1] > _NARROW and b.min() >= 0]
+    if wide:
+        x = sparse.hstack([sparse.csr_array(b) for b in wide]).tocsr()[rows]
+        scores = _bayes(x, target, fold)
+    else:
+        scores = _least_squares(_dense(blocks, rows, rng), target, fold)
+    # a class that training never saw is not predicted
+    learned = np.stack([target[fold != f].any(0) for f in range(_FOLDS)])
+    out = np.full(len(codes), -1)
+    out[rows] = np.argmax(np.where(learned[fold], scores, -np.inf), 1)
+    return out
+
+
+def _dense(blocks: Sequence[Any], rows: np.ndarray, rng: Any) -> np.ndarray:
+    """Standardised columns and one of ones; of a wide block some, by chance."""
+    some = [b[:, np.sort(rng.permutation(b.shape[1])[:_NARROW])][rows] for b in blocks]
+    x = np.hstack([b.toarray() if sparse.issparse(b) else np.asarray(b, float) for b in some])
+    scale = x.std(0)
+    x = (x - x.mean(0)) / np.where(scale > 0, scale, 1)
+    return np.hstack([x, np.ones((len(x), 1))])
+
+
+def _least_squares(x: np.ndarray, target: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    parts = [(x[fold == f], target[fold == f]) for f in range(_FOLDS)]
+    squares = np.stack([a.T @ a for a, _ in parts])
+    products = np.stack([a.T @ b for a, b in parts])
+    ridge = _RIDGE * np.eye(x.shape[1])
+    table = np.linalg.solve(squares.sum(0) - squares + ridge, products.sum(0) - products)
+    out = np.empty(target.shape)
+    for f, (a, _) in enumerate(parts):
+        out[fold == f] = a @ table[f]
+    return out
+
+
+def _bayes(x: Any, target: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    out = np.empty(target.shape)
+    counts = np.stack([x[fold == f].T @ target[fold == f] for f in range(_FOLDS)])
+    items = np.stack([target[fold == f].sum(0) for f in range(_FOLDS)])
+    for f in range(_FOLDS):
+        left = counts.sum(0) - counts[f] + _PSEUDO
+        shares = items.sum(0) - items[f] + _PSEUDO
+        out[fold == f] = x[fold == f] @ np.log(left / left.sum(0)) + np.log(shares / shares.sum())
+    return out

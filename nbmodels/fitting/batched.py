@@ -1,0 +1,115 @@
+"""Many fits of the same shapes by one compiled program: restarts, folds, grids, replicates.
+
+On a CPU, whose cores and caches are busy with one fit, they take turns: the program is that of a
+single fit, however many there are. Elsewhere fits of the same shapes go abreast: what they share
+(most of the data, as a rule) is held once, what differs from one to the other is stacked.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from inference import Result, run_abreast, run_in_turns
+from nbmodels.core import model as models
+from nbmodels.core.families import Rule
+from nbmodels.core.model import Data, Model
+
+#: Bytes that the points of the fits run together may take, a few of which each fit remembers.
+_ROOM = 250_000_000
+
+
+def climb(
+    starts: Sequence[Any],
+    contexts: Sequence[tuple[Model, Data]],
+    tols: Sequence[float],
+    *,
+    rule: Rule,
+    max_iter: int,
+    accelerate: bool,
+    stride: int = 1,
+    report: Callable[[int, float], None] | None = None,
+) -> list[Result]:
+    """The results of iterating from each start in its context, in their order.
+
+    Args:
+        starts: conjugate posteriors of the components to begin from.
+        contexts: model and data of each.
+        tols: gain in nats below which each has converged.
+        rule: ``"ml"``, ``"map"`` or ``"vb"``.
+        max_iter: largest number of accepted points of each.
+        accelerate: try monotone SQUAREM extrapolations.
+        stride: steps to each look at the objective.
+        report: see :func:`inference.run_in_turns`.
+    """
+    how: dict[str, Any] = {
+        "max_steps": max_iter,
+        "accelerate": accelerate,
+        "stride": stride,
+        "coordinates": models.coordinates(rule),
+        "report": report,
+    }
+    step = models.step(rule)
+    out: dict[int, Result] = {}
+    for batch in _batches(starts, contexts):
+        mine, tol = [starts[i] for i in batch], [tols[i] for i in batch]
+        if len(batch) == 1 or not _abreast():
+            found = run_in_turns(step, mine, [contexts[i] for i in batch], tols=tol, **how)
+        else:
+            own, context = _shared([contexts[i] for i in batch])
+            stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *mine)
+            found = run_abreast(step, stacked, context, tols=tol, own=own, **how)
+        out.update(zip(batch, found, strict=True))
+    return [out[i] for i in range(len(out))]
+
+
+def _abreast() -> bool:
+    return jax.default_backend() != "cpu"
+
+
+def _batches(starts: Sequence[Any], contexts: Sequence[Any]) -> Iterator[list[int]]:
+    """Fits that run together: of one shape if abreast, and few enough for their points."""
+    groups = defaultdict(list)
+    for i, (start, context) in enumerate(zip(starts, contexts, strict=True)):
+        groups[_kind((start, context)) if _abreast() else None].append(i)
+    for group in groups.values():
+        batch: list[int] = []
+        size = 0
+        for i in group:
+            more = sum(leaf.nbytes for leaf in jax.tree.leaves(starts[i]))
+            if batch and size + more > _ROOM:
+                yield batch
+                batch, size = [], 0
+            batch.append(i)
+            size += more
+        yield batch
+
+
+def _kind(tree: Any) -> Any:
+    """Hashable; equal where the same compiled program serves."""
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
+
+
+def _same(leaves: Sequence[Any]) -> bool:
+    first = leaves[0]
+    if all(leaf is first for leaf in leaves):
+        return True
+    # a power or a pseudo-count is worth a look; a long array is not
+    return np.size(first) == 1 and all(np.array_equal(leaf, first) for leaf in leaves)
+
+
+def _shared(contexts: Sequence[Any]) -> tuple[tuple[bool, ...], Any]:
+    """What differs stacked, what is the same once; and of each leaf, whether it was stacked."""
+    columns = list(zip(*map(jax.tree.leaves, contexts), strict=True))
+    own = tuple(not _same(column) for column in columns)
+    leaves = [
+        jnp.stack([jnp.asarray(leaf) for leaf in column]) if is_own else column[0]
+        for column, is_own in zip(columns, own, strict=True)
+    ]
+    return own, jax.tree.unflatten(jax.tree.structure(contexts[0]), leaves)

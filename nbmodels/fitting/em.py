@@ -1,0 +1,354 @@
+"""Fitting a model: anchored start, restarts, the driver, and a check that classes kept names."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from inference import Result, Status, solve
+from inference.compilation import host_jit
+from nbmodels.core import model as models
+from nbmodels.core.families import Rule
+from nbmodels.core.model import Data, Model
+from nbmodels.errors import IdentifiabilityWarning, NotConvergedWarning
+from nbmodels.fitting.batched import climb
+from nbmodels.fitting.identifiability import diagnose
+
+#: Share of the labels' evidence that a random restart begins from; the rest of its start is chance.
+_RESTART_SHARE = 0.1
+
+
+# one program in the place of dozens of single operations, each compiled on its own
+_natural = jax.jit(models.natural, static_argnames="rule")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted model, in host memory.
+
+    Attributes:
+        model: the components.
+        params: conjugate posterior of each component.
+        rule: ``"ml"``, ``"map"`` or ``"vb"``.
+        resp: ``(N, K)`` responsibilities.
+        log_likelihood: ``(N,)`` log-density of each item, base measure included.
+        objective: log-likelihood, log-posterior density or evidence bound, all constants kept.
+        trace: objective at each accepted point.
+        n_iter: number of accepted points.
+        n_evaluations: passes over the data.
+        status: how the iteration ended.
+        restarts: objective that each start reached, the label-anchored one first.
+        renamed: ``(K,)`` order by which classes were renamed, or None.
+        confused: pairs ``(k, j)`` of classes; ``k`` is labelled ``j`` at least as often as ``k``.
+        data: what it was fitted to, where that is something else than what was given.
+    """
+
+    model: Model
+    params: Any
+    rule: Rule
+    resp: np.ndarray
+    log_likelihood: np.ndarray
+    objective: float
+    trace: np.ndarray
+    n_iter: int
+    n_evaluations: int
+    status: Status
+    restarts: tuple[float, ...]
+    renamed: np.ndarray | None
+    confused: tuple[tuple[int, int], ...]
+    data: Data | None = None
+
+    @property
+    def point(self) -> dict[str, Any]:
+        """Point estimates, as likelihoods read them: modes, or posterior means under ``"vb"``."""
+        rule: Rule = "mean" if self.rule == "vb" else self.rule
+        return _natural(self.model, self.params, rule)
+
+
+def em(
+    model: Model,
+    data: Data,
+    *,
+    rule: Rule = "map",
+    max_iter: int = 500,
+    tol: Any = 1e-6,
+    accelerate: bool = True,
+) -> Result:
+    """Fit from the label-anchored start; pure, so that it may be put under ``jit`` and ``vmap``.
+
+    Args:
+        model: components by name.
+        data: encoded data with labels.
+        rule: ``"ml"`` and ``"map"`` for EM, ``"vb"`` for CAVI.
+        max_iter: largest number of accepted points.
+        tol: gain in nats per unit of row weight below which it has converged.
+        accelerate: try monotone SQUAREM extrapolations.
+
+    Returns:
+        A :class:`inference.Result`; its objective lacks :func:`nbmodels.core.model.constant`.
+    """
+    resp = models.anchor(model, data)
+    if resp is None:
+        raise ValueError("data: no labels to start from; give a starting point to inference.solve")
+    return solve(
+        models.step(rule),
+        models.start(model, resp, data, rule),
+        (model, data),
+        max_steps=max_iter,
+        tol=tol * jnp.sum(data.weights),
+        accelerate=accelerate,
+        coordinates=models.coordinates(rule),
+    )
+
+
+def _from_labels(model: Model, data: Data, key: Array, rule: Rule) -> Any:
+    resp = models.anchor(model, data)
+    if resp is None:
+        k = _n_classes(model)
+        resp = jax.random.dirichlet(key, jnp.ones(k), data.weights.shape)
+    return models.start(model, resp, data, rule)
+
+
+_anchored = host_jit(_from_labels, static_argnames="rule")
+
+
+@partial(host_jit, static_argnames="rule")
+def _scattered(model: Model, data: Data, key: Array, rule: Rule) -> Any:
+    """A start drawn around the anchored one, from a posterior that saw a tenth of the labels.
+
+    The draw is of parameters, not of items' classes, so that repeated rows and weighted rows agree.
+    """
+    resp = models.anchor(model, data)
+    if resp is None:
+        return _from_labels(model, data, key, rule)
+    few = models.start(model, _RESTART_SHARE * resp, data, "map")
+    drawn = models.natural(model, few, "draw", key)
+    resp = models.posterior(model, drawn, data).resp
+    return models.update(model, models.stats(model, drawn, resp, data), rule)
+
+
+@partial(host_jit, static_argnames="rule")
+def _finish(
+    model: Model, q: Any, data: Data, rule: Rule
+) -> tuple[Array, Array, Array, dict[str, Array]]:
+    read = models.natural(model, q, rule)
+    resp, lik = models.posterior(model, read, data)
+    transitions = models.transitions(model, models.values(model, read))
+    constant = models.constant(model, data, rule)
+    return resp, lik + models.base_measure(model, data), constant.value, transitions
+
+
+_objective = jax.jit(models.objective, static_argnames="rule")
+
+
+def _to_host(tree: Any) -> Any:
+    """Arrays in host memory; a bare number stays one, or the next fit would be compiled anew."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf) if hasattr(leaf, "dtype") else leaf, tree)
+
+
+def evaluate(model: Model, params: Any, data: Data, *, rule: Rule = "map") -> Fit:
+    """Given parameters, such as those of a closed form, as a fit of which nothing was iterated."""
+    resp, lik, *_ = _finish(model, params, data, rule)
+    objective = float(_objective(model, params, data, rule))
+    return Fit(
+        model=_to_host(model),
+        params=_to_host(params),
+        rule=rule,
+        resp=np.asarray(resp),
+        log_likelihood=np.asarray(lik),
+        objective=objective,
+        trace=np.array([objective]),
+        n_iter=1,
+        n_evaluations=1,
+        status=Status.CONVERGED,
+        restarts=(objective,),
+        renamed=None,
+        confused=(),
+    )
+
+
+def complain(confused: tuple[tuple[int, int], ...], names: Any, status: Status) -> None:
+    """Warn of confused classes, by name, and of an iteration that did not converge.
+
+    Args:
+        confused: pairs ``(k, j)``; class ``k`` is labelled ``j`` at least as often as ``k``.
+        names: ``(K,)`` names of the classes, or None for their numbers.
+        status: how the iteration ended.
+    """
+    if confused:
+        of = str if names is None else lambda k: str(names[k])
+        pairs = ", ".join(f"{of(k)} as {of(j)}" for k, j in confused[:10])
+        warnings.warn(
+            "the noise matrix is not diagonally dominant and no renaming of the classes makes it "
+            "so; these classes are labelled as another at least as often as themselves: "
+            f"{pairs}{' and more' if len(confused) > 10 else ''}. Do not read class names "
+            "literally there: add trusted labels, a stronger prior on the diagonal, or merge the "
+            "classes",
+            IdentifiabilityWarning,
+            stacklevel=3,
+        )
+    if not status.ok:
+        warnings.warn(status.sentence, NotConvergedWarning, stacklevel=3)
+
+
+def _n_classes(model: Model) -> int:
+    prior = model[models.PRIOR]
+    return prior.evidence(prior.natural(prior.prior, "vb"), None).table.shape[-1]
+
+
+def fit(
+    model: Model,
+    data: Data,
+    *,
+    rule: Rule = "map",
+    key: Array,
+    n_restarts: int = 0,
+    max_iter: int = 500,
+    tol: float = 1e-6,
+    accelerate: bool = True,
+    stride: int = 1,
+    names: Any = None,
+    report: Callable[[int, float], None] | None = None,
+    start: Any = None,
+) -> Fit:
+    """Fit from the host: several starts, progress, Ctrl-C, and a check of the classes' names.
+
+    Args:
+        model: components by name, the class prior called ``"prior"``.
+        data: encoded data.
+        rule: ``"ml"`` and ``"map"`` for EM, ``"vb"`` for CAVI.
+        key: JAX random key; each restart gets its own.
+        n_restarts: random starts tried beside the label-anchored one; the best objective wins.
+        max_iter: largest number of accepted points of each start.
+        tol: gain in nats per unit of row weight below which it has converged.
+        accelerate: try monotone SQUAREM extrapolations.
+        stride: steps to each look at the objective, where there is no acceleration.
+        names: ``(K,)`` names of the classes, for warnings.
+        report: called with (accepted points, objective) a few times a second.
+        start: parameters of all components to begin from, instead of the label-anchored ones.
+
+    Warns:
+        IdentifiabilityWarning: the noise matrix is not diagonally dominant.
+        NotConvergedWarning: the iteration ended in another way than by converging.
+    """
+    (fitted,) = fit_many(
+        [model],
+        [data],
+        rule=rule,
+        key=key,
+        n_restarts=n_restarts,
+        max_iter=max_iter,
+        tol=tol,
+        accelerate=accelerate,
+        stride=stride,
+        report=report,
+        starts=None if start is None else [start],
+    )
+    complain(fitted.confused, names, fitted.status)
+    return fitted
+
+
+def fit_many(
+    models_: Sequence[Model],
+    data: Sequence[Data],
+    *,
+    rule: Rule = "map",
+    key: Array,
+    n_restarts: int = 0,
+    max_iter: int = 500,
+    tol: float = 1e-6,
+    accelerate: bool = True,
+    stride: int = 1,
+    report: Callable[[int, float], None] | None = None,
+    starts: Sequence[Any] | None = None,
+) -> list[Fit]:
+    """:func:`fit` of each model to its data, by one compiled program where shapes agree.
+
+    Candidates, folds and replicates are such fits. Arrays that are the same object in several of
+    them are held once. Nothing is warned of: a fit's ``confused`` and ``status`` say it.
+
+    Args:
+        models_: models.
+        data: encoded data of each.
+        starts: parameters to begin from, instead of the label-anchored ones, of each.
+        rule, n_restarts, max_iter, tol, accelerate, stride, report: as for :func:`fit`.
+        key: JAX random key; each restart gets its own, the same in every model.
+    """
+    first, *others = jax.random.split(key, 1 + n_restarts)
+    slack = [tol * float(np.sum(one.weights)) for one in data]
+    climb_from = partial(
+        climb,
+        rule=rule,
+        max_iter=max_iter,
+        accelerate=accelerate,
+        stride=1 if accelerate else stride,
+        report=report,
+    )
+    pairs = list(zip(models_, data, strict=True))
+    if starts is None:
+        starts = [_anchored(*pair, first, rule) for pair in pairs]
+    begun, contexts = list(starts), list(pairs)
+    for one in others:
+        begun += [_scattered(*pair, one, rule) for pair in pairs]
+        contexts += pairs
+    results = climb_from(begun, contexts, slack * (1 + n_restarts))
+    return [
+        _checked(*pair, results[i :: len(pairs)], slack[i], rule, climb_from)
+        for i, pair in enumerate(pairs)
+    ]
+
+
+def _checked(
+    model: Model,
+    data: Data,
+    results: Sequence[Result],
+    slack: float,
+    rule: Rule,
+    climb_from: Callable[..., list[Result]],
+) -> Fit:
+    """The best of several results, its classes renamed where the noise matrix asks for it."""
+    reached = np.array([float(r.objective) for r in results])
+    best = results[int(np.nanargmax(np.where(np.isfinite(reached), reached, -np.inf)))]
+    resp, lik, constant, transitions = _finish(model, best.params, data, rule)
+    renamed: np.ndarray | None = None
+    confused: tuple[tuple[int, int], ...] = ()
+    for transition in map(np.asarray, transitions.values()):
+        if transition.shape[0] != transition.shape[1]:
+            continue
+        diagnosis = diagnose(transition)
+        confused += diagnosis.confused
+        if diagnosis.renames and int(best.status) != Status.INTERRUPTED:
+            relabelled = models.relabel(model, best.params, jnp.asarray(diagnosis.order))
+            (again,) = climb_from([relabelled], [(model, data)], [slack])
+            after = _finish(model, again.params, data, rule)
+            left = [diagnose(np.asarray(t)).confused for t in after[3].values()]
+            # trusted labels, or known noise, may speak against the new names
+            loss = float(best.objective) - float(again.objective)
+            if not any(left) and loss <= slack:
+                renamed, confused, best = diagnosis.order, (), again
+                resp, lik, constant, _ = after
+                break
+    n_iter = int(best.n_iter)
+    return Fit(
+        _to_host(model),
+        _to_host(best.params),
+        rule,
+        np.asarray(resp),
+        np.asarray(lik),
+        float(best.objective) + float(best.remainder) + float(constant),
+        np.asarray(best.trace, float)[:n_iter] + float(constant),
+        n_iter,
+        int(best.n_evaluations),
+        Status(int(best.status)),
+        tuple(reached + float(constant)),
+        renamed,
+        tuple(dict.fromkeys(confused)),
+    )

@@ -1,0 +1,126 @@
+"""Gibbs sampling by data augmentation on the fast core."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from inference import gibbs as sampler
+from nbmodels.core import model as models
+from nbmodels.core.model import Data, Model
+from nbmodels.errors import DataError
+from nbmodels.fitting.em import Fit
+from nbmodels.posterior.draws import Drawn, Kept, base_measure, kept, read
+
+
+def follow(model: Model, natural: Any, data: Data, resp: Array, key: Array) -> Any:
+    """One sweep of data augmentation: classes given parameters, parameters given classes.
+
+    Private latents (the missing cells of a full Gaussian, the scales of a t) are drawn as well.
+
+    Args:
+        model: components by name.
+        natural: what the likelihoods read, the state of the chain.
+        data: encoded data.
+        resp: ``(N, K)`` class probabilities under ``natural``.
+        key: JAX random key.
+    """
+    first, second, third, fourth = jax.random.split(key, 4)
+    y = _pick(first, resp)
+    drawn = jax.nn.one_hot(y, resp.shape[1], dtype=resp.dtype)
+    stats = models.stats(model, natural, drawn, data, second)
+    new = models.natural(model, models.update(model, stats, "draw"), "draw", third)
+    counted = drawn * data.weights[:, None]
+    return {
+        name: c.accept(
+            natural[name], new[name], counted, data.parts[name], jax.random.fold_in(fourth, i)
+        )
+        for i, (name, c) in enumerate(model.items())
+    }
+
+
+def _pick(key: Array, probs: Array) -> Array:
+    """``(N,)`` classes: the first whose cumulative probability exceeds one uniform number a row."""
+    upto = jnp.cumsum(probs, 1)
+    # times the last sum, which rounding keeps from being one
+    u = jax.random.uniform(key, (len(probs), 1), probs.dtype) * upto[:, -1:]
+    return jnp.sum(upto[:, :-1] <= u, 1)
+
+
+@cache
+def sweep(what: Kept) -> sampler.Sweep:
+    """The sweep that stores ``what`` of the state it begins at, and sums class probabilities."""
+
+    def of(natural: Any, context: tuple[Model, Data], key: Array) -> tuple[Any, Any, Array]:
+        stored, resp = read(*context[:1], natural, context[1], what)
+        return follow(context[0], natural, context[1], resp, key), stored, resp
+
+    return of
+
+
+@jax.jit
+def _begin(model: Model, params: Any, key: Array) -> Any:
+    return models.natural(model, params, "draw", key)
+
+
+def gibbs_draws(
+    fit: Fit,
+    data: Data,
+    key: Array,
+    *,
+    draws: int,
+    warmup: int,
+    chains: int,
+    thin: int,
+    everything: bool,
+    report: Any,
+) -> Drawn:
+    """Draws by Gibbs, each chain begun at a draw of its own around the fit.
+
+    Raises:
+        DataError: row weights other than 0 and 1, which draws of single labels cannot honour.
+    """
+    weights = np.asarray(data.weights)
+    if not np.isin(weights, (0, 1)).all():
+        row = int(np.flatnonzero(~np.isin(weights, (0, 1)))[0])
+        raise DataError(
+            f"sample_weight: row {row} weighs {weights[row]}; Gibbs sampling draws one class a row "
+            "and needs weights of 0 or 1; repeat rows instead, or use method='nuts'"
+        )
+    model = jax.tree.map(jnp.asarray, fit.model)
+    params = jax.tree.map(jnp.asarray, fit.params)
+    first, second = jax.random.split(key)
+    states = [_begin(model, params, k) for k in jax.random.split(first, chains)]
+    what = kept(model, data, chains * draws, everything)
+    out = sampler.sample(
+        sweep(what),
+        states,
+        (model, data),
+        second,
+        draws=draws,
+        warmup=warmup,
+        thin=thin,
+        report=report,
+    )
+    return collected(out, model, data)
+
+
+def collected(out: sampler.Draws, model: Model, data: Data, **more: Any) -> Drawn:
+    """Draws of :func:`nbmodels.posterior.draws.read` with the base measure put back."""
+    stored, base = out.stored, np.asarray(base_measure(model, data))
+    items = stored.get("log_likelihood")
+    doubts = ("interrupted: fewer draws than asked for were taken",) if out.interrupted else ()
+    return Drawn(
+        stored["values"],
+        stored["transitions"],
+        None if items is None else items + base,
+        out.mean,
+        {"lp": stored["lp"] + float(np.sum(np.asarray(data.weights) * base))},
+        doubts,
+        more,
+    )

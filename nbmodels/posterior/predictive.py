@@ -1,0 +1,143 @@
+"""What a model says before and after the data: draws of its prior, and replicated data."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from nbmodels.core import model as models
+from nbmodels.core.component import Component
+from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.posterior.draws import MODERATE, SMALL, Drawn
+
+
+def prior_draws(model: Model, key: Array, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """``n`` draws of parameters from the priors of small components, and of their noise matrices.
+
+    Leaves are ``(1, n, ...)``: one chain.
+    """
+    # drawing the probabilities of thousands of words takes long, and nobody looks at them
+    model = {
+        name: jax.tree.map(jnp.asarray, component)
+        for name, component in model.items()
+        if sum(np.size(leaf) for leaf in jax.tree.leaves(component.prior)) <= 2 * SMALL
+    }
+    priors = {name: component.prior for name, component in model.items()}
+
+    @jax.jit
+    def draw(keys: Array) -> tuple[Any, Any]:
+        def one(k: Array) -> tuple[Any, Any]:
+            values = models.values(model, models.natural(model, priors, "draw", k))
+            return values, models.transitions(model, values)
+
+        return jax.lax.map(one, keys)
+
+    values, transitions = draw(jax.random.split(key, n))
+    lead = partial(jax.tree.map, lambda x: np.asarray(x)[None])
+    return lead(values), lead(transitions)
+
+
+def plain(data: Any) -> np.ndarray:
+    """Packed data of any component as an array with one row an item."""
+    part = getattr(data, "codes", getattr(data, "x", data))
+    return np.asarray(part.to_dense() if hasattr(part, "to_dense") else part)
+
+
+def _free_of_design(component: Component) -> bool:
+    """Whether what is simulated is all that the model describes.
+
+    How long a document is, or how many users an item has, is not modelled: their components take it
+    as an argument of its own.
+    """
+    return len(inspect.signature(component.simulate).parameters) == 3
+
+
+def comparable(model: Model, data: Data, values: Mapping[str, Any]) -> list[str]:
+    """Components whose data can be set beside replicated ones, and are small."""
+    channels = models.transitions(model, {n: _first(v) for n, v in values.items()})
+    return [
+        name
+        for name, component in model.items()
+        if name != PRIOR
+        and name in data.parts
+        and (name in channels or component.dims())
+        and len(values.get(name, {})) == len(component.dims())
+        and _free_of_design(component)
+        and plain(data.parts[name]).size <= MODERATE // 100
+    ]
+
+
+def _first(values: Mapping[str, np.ndarray]) -> dict[str, Array]:
+    return {part: jnp.asarray(draws[0, 0]) for part, draws in values.items()}
+
+
+def replicated(
+    model: Model, data: Data, drawn: Drawn, key: Array
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Replicated data of as many items at every draw, and the data as observed.
+
+    The class of a replicated item is drawn from the class prior at the draw, then its labels and
+    features given the class. Features are in the coding that the model was fitted in; a missing
+    label or symbol is -1.
+
+    Returns:
+        replicated data by component ``(chains, draws, N, ...)``; observed data ``(N, ...)``.
+    """
+    values = drawn.values
+    names = comparable(model, data, values)
+    rows = np.asarray(data.weights) > 0
+    seen = {name: plain(data.parts[name])[rows] for name in names}
+    chains, draws = (
+        next(iter(drawn.statistics.values())).shape if drawn.statistics else _shape(drawn)
+    )
+    names = [n for n in names if seen[n].size * chains * draws <= MODERATE]
+    if not names or not (values[PRIOR] or not model[PRIOR].dims()):
+        return {}, seen
+    model = jax.tree.map(jnp.asarray, model)
+    about = data.parts[PRIOR]
+
+    @jax.jit
+    def replicate(at: Any, keys: Array) -> Any:
+        def one(pair: tuple[Any, Array]) -> dict[str, Array]:
+            here, k = pair
+            first, *others = jax.random.split(k, 1 + len(names))
+            shares = model[PRIOR].probs({**here[PRIOR], **_given(model)}, about)
+            y = jax.random.categorical(first, jnp.log(shares), shape=(len(rows),))
+            return {
+                name: model[name].simulate(other, here[name], y)
+                for name, other in zip(names, others, strict=True)
+            }
+
+        return jax.lax.map(one, (at, keys))
+
+    at = {name: values[name] for name in {PRIOR, *names}}
+    flat = jax.tree.map(lambda x: jnp.reshape(x, (chains * draws, *x.shape[2:])), at)
+    out = jax.tree.map(np.asarray, replicate(flat, jax.random.split(key, chains * draws)))
+    again = {
+        name: x[:, rows].reshape(chains, draws, -1, *x.shape[2:])
+        for name, x in out.items()
+        if x.shape[2:] == seen[name].shape[1:]
+    }
+    labels = {n for n in seen if seen[n].ndim == 1}
+    for name in labels & set(drawn.transitions):
+        observed = drawn.transitions[name].shape[-1]
+        seen[name] = np.where(seen[name] >= observed, -1, seen[name])
+    return again, {name: seen[name] for name in again}
+
+
+def _shape(drawn: Drawn) -> tuple[int, int]:
+    leaf = next(iter(drawn.transitions.values()), None)
+    leaf = jax.tree.leaves(drawn.values)[0] if leaf is None else leaf
+    return leaf.shape[0], leaf.shape[1]
+
+
+def _given(model: Model) -> dict[str, Any]:
+    """Class shares that are known are no parameter of a draw."""
+    return {} if model[PRIOR].dims() else {"probs": model[PRIOR].prior}

@@ -1,0 +1,375 @@
+"""The verdict on a fit: its tests have the moments they claim, and it fires where it should."""
+
+import contextlib
+import importlib.util
+import pickle
+import sys
+from dataclasses import replace
+from functools import cache
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+import zoo
+from paths import ROOT
+from scipy import sparse
+
+from inference.products import matrix
+from nbmodels import (
+    JointNB,
+    NoisyBernoulliNB,
+    NoisyGaussianNB,
+    NoisyMultinomialNB,
+    VerdictWarning,
+)
+from nbmodels.core.residuals import of_indicators, of_reals
+from nbmodels.datasets import corrupt, uniform_noise
+from nbmodels.diagnostics.check import AGREEMENT, Verdict, judge
+from nbmodels.diagnostics.reference_classifier import unseen_word
+from nbmodels.diagnostics.score_tests import LEVEL, Scores, largest, of_columns, pooled, summed
+
+K, N = 3, 1000
+NAMES = np.array(["apple", "berry", "cherry"], object)
+
+
+@pytest.fixture(scope="module")
+def worlds():
+    """The benchmark's simulations, by file: it is no package."""
+    path = ROOT / "benchmarks" / "verdict.py"
+    spec = importlib.util.spec_from_file_location("benchmark_of_verdict", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+# Parts ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize(
+    ("n", "d", "share"),
+    [(5, 4, 0.5), (60, 200, 0.9), (1000, 600, 0.95), (7, 3, 0.0), (3, 900, 0.9)],
+)
+def test_a_layout_is_read_back(n, d, share, binary):
+    x = sparse.random_array((n, d), density=share, rng=np.random.default_rng(0), format="csr")
+    if binary:
+        x.data[:] = 1
+    packed = jax.tree.map(np.asarray, matrix(x))
+    found = packed.to_host()
+    assert found.shape == (n, d)
+    np.testing.assert_array_equal(found.toarray(), x.toarray())
+    np.testing.assert_array_equal(matrix(x.toarray()).to_host(), x.toarray())
+
+
+@cache
+def at_the_truth(name):
+    """An emission's parameters, many items of known classes, and what it leaves over of them."""
+    case = zoo.build(name, n_items=4000, seed=3)
+    model, part = case.model[name], case.data.parts[name]
+    first = jax.random.split(jax.random.key(3), 3)[0]  # as the zoo drew them
+    read = zoo.random_natural(case.model, first)[name]
+    found = model.residuals(jax.tree.map(np.asarray, read), part, np.arange(4000), 30)
+    return case, found
+
+
+@pytest.mark.parametrize("name", [n for n in zoo.EMISSIONS if n != "users"])
+def test_scores_have_mean_zero_where_the_emission_is_right(name):
+    case, found = at_the_truth(name)
+    onehot = np.eye(zoo.K)[case.y]
+    codes = np.where(np.random.default_rng(0).random(4000) < 0.7, case.y, (case.y + 1) % zoo.K)
+    rates = 0.7 * np.eye(zoo.K) + 0.3 * np.roll(np.eye(zoo.K), 1, 1)
+    scores = of_columns(found, onehot, np.ones(4000), codes, rates)
+    some = [s for s in vars(scores).values() if s is not None]
+    assert some
+    for one in some:
+        assert largest(one).p_value > LEVEL
+        assert np.abs(one.z).max() < 5
+
+
+def test_users_leave_nothing_over():
+    case = zoo.build("users")
+    assert case.model["users"].residuals(None, case.data.parts["users"], np.arange(3), 2) is None
+
+
+def test_products_of_columns_are_sums_over_items():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(150, 4))
+    x[rng.random(x.shape) < 0.1] = np.nan
+    mean, variance = rng.normal(size=(K, 4)), rng.gamma(2, size=(K, 4))
+    resp, weights = rng.dirichlet(np.ones(K), 150), rng.uniform(0.5, 2, 150)
+    found = of_reals(x, mean, variance, 4)
+    scores = of_columns(found, resp, weights).products
+
+    def item(k, i, j):
+        z = np.clip((x - mean[k]) / np.sqrt(variance[k]), -3, 3)
+        return np.nan_to_num(z[:, i] * z[:, j])
+
+    total = sum((weights * resp[:, k]) @ item(k, 1, 3) for k in range(K))
+    np.testing.assert_allclose(scores.total[K, 1, 3], total)
+    bound = sum((weights**2 * resp[:, k]) @ item(k, 1, 3) ** 2 for k in range(K))
+    np.testing.assert_allclose(scores.square[K, 1, 3], bound)
+    exact = np.square(weights * sum(resp[:, k] * item(k, 1, 3) for k in range(K))).sum()
+    assert exact <= bound
+    np.testing.assert_allclose(scores.total[1, 1, 3], (weights * resp[:, 1]) @ item(1, 1, 3))
+    assert not np.tril(scores.total[K]).any()
+
+
+def test_two_values_of_a_symbol_are_not_compared():
+    x = np.eye(2)[np.random.default_rng(0).integers(0, 2, 100)]
+    found = of_indicators(x, np.full((1, 2), 0.5), None, np.array([0, 0]), 2)
+    assert not of_columns(found, np.ones((100, 1)), np.ones(100)).products.total.any()
+
+
+def test_the_largest_of_many_tests_pays_for_their_number():
+    z = np.array([1.0, -4.0, 2.0])
+    one = largest(Scores(z * 10, np.full(3, 100.0), np.full(3, 100.0)))
+    assert one.at == (1,)
+    assert (one.z, one.effect) == (-4.0, -0.4)
+    np.testing.assert_allclose(one.p_value, 3 * 6.334e-5, rtol=1e-3)
+    assert one.beyond(0.3)
+    assert not one.beyond(0.5)
+    assert not largest(Scores(z * 10, np.full(3, 100.0), np.full(3, 100.0)), side=1).beyond(0)
+    nothing = largest(Scores(np.zeros(3), np.zeros(3), np.zeros(3)))
+    assert (nothing.z, nothing.effect) == (0, 0)
+    assert nothing.p_value >= 0.5
+
+
+def test_pooled_tests_are_those_of_the_classes_and_their_sum():
+    parts = [summed(np.ones((40, 2)), np.ones(40)), summed(np.ones((10, 2)), np.ones(10))]
+    found = pooled(parts)
+    np.testing.assert_array_equal(found.total, [[40, 40], [0, 0], [40, 40]])
+    np.testing.assert_array_equal(found.effect, [[1, 1], [0, 0], [1, 1]])
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_plain_classifier_has_not_seen_the_label(wide):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, K, 600)
+    centre = np.repeat(np.eye(K), 200 if wide else 2, 1)
+    x = rng.poisson(0.05 + 0.3 * centre[y]).astype(float)
+    word = unseen_word([sparse.csr_array(x) if wide else x], np.where(y == 0, -1, y), K)
+    assert set(word[y == 0]) == {-1}
+    assert np.mean(word[y > 0] == y[y > 0]) > (0.95 if wide else 0.6)
+    noise = rng.integers(0, K, 600)  # labels that features say nothing of cannot be told
+    assert abs(np.mean(unseen_word([x], noise, K) == noise) - 1 / K) < 0.08
+    assert unseen_word([x[:20]], y[:20], K) is None
+    assert unseen_word([x], np.zeros(600, int), K) is None
+    assert unseen_word([], y, K) is None
+
+
+# Fits -------------------------------------------------------------------------------------------
+
+
+@cache
+def data(kind="right", n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, K, n)
+    correlation = 0.6 if kind == "correlated" else 0.0
+    root = np.linalg.cholesky((1 - correlation) * np.eye(6) + correlation)
+    x = rng.normal(0, 1.2, (K, 6))[y]
+    if kind == "heavy":
+        x = x + rng.standard_t(3, x.shape)
+    elif kind == "skewed":
+        x = np.exp(x + rng.normal(size=x.shape))
+    else:
+        x = x + rng.normal(size=x.shape) @ root.T
+    x = pd.DataFrame(x, columns=list("abcdef"))
+    return x, NAMES[y], NAMES[corrupt(y, uniform_noise(K, 0.2), rng)]
+
+
+def fitted(kind="right", seed=0, **options):
+    x, _, given = data(kind, seed=seed)
+    with contextlib.nullcontext() if kind == "right" else pytest.warns(VerdictWarning):
+        return NoisyGaussianNB.published(random_state=0, **options).fit(x, given)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_speaks_against_a_right_model(seed):
+    found = fitted(seed=seed).verdict()
+    assert found.ok
+    assert found.sentence.startswith("Nothing speaks against")
+    asked = ["agreement", "overconfidence", "calibration", "correlation", "tails", "skew"]
+    assert [f.name for f in found.findings][:6] == asked
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("kind", "name", "remedy"),
+    [
+        ("heavy", "tails", 'RobustNDA(dof="learn")'),
+        ("correlated", "correlation", 'covariance="full"'),
+        ("skewed", "skew", "logarithms"),
+    ],
+)
+def test_a_broken_assumption_is_named_with_its_remedy(kind, name, remedy, seed):
+    found = fitted(kind, seed=seed).verdict()
+    (one,) = [f for f in found.findings if f.name == name]
+    assert one.bad
+    assert not found.ok
+    assert any(remedy in r for r in one.remedies)
+    assert any(f"column {c}" in one.sentence or f"columns {c}" in one.sentence for c in "abcdef")
+    assert one.p_value < LEVEL
+    assert abs(one.effect) >= one.threshold
+
+
+def test_a_fit_that_leaves_its_labels_is_told_to():
+    e = fitted("correlated")
+    (one,) = [f for f in e.verdict().findings if f.name == "agreement"]
+    assert one.bad
+    assert one.effect > AGREEMENT
+    assert "left the labels" in e.verdict().sentence
+    _, y, given = data("correlated")
+    assert np.mean(e.classes_[e.label_posterior_.argmax(1)] == y) < np.mean(given == y)
+
+
+def test_the_verdict_as_data():
+    e = fitted("heavy")
+    table = e.verdict().table()
+    assert list(table["name"]) == [f.name for f in e.verdict().findings]
+    assert {"statistic", "p_value", "effect", "bad", "sentence", "remedies"} <= set(table)
+    assert e.verdict() is e.verdict()
+    again = pickle.loads(pickle.dumps(e))
+    assert again.verdict().sentence == e.verdict().sentence
+    again._verdict = None  # looked at anew, the same rows and columns
+    pd.testing.assert_frame_equal(again.verdict().table(), table)
+
+
+def test_corrected_labels_say_it():
+    frame = fitted("heavy").corrected_labels()
+    assert frame.attrs["verdict"].startswith("Do not trust")
+    assert "tails" in frame["doubt"].iloc[0]
+    right = fitted().corrected_labels()
+    assert "doubt" not in right
+    assert right.attrs["verdict"].startswith("Nothing speaks")
+
+
+def test_what_a_cut_handles_is_no_reason_to_warn():
+    x, y, given = data("correlated")
+    e = NoisyGaussianNB.published(feedback="cut", random_state=0).fit(
+        x, given
+    )  # a warning is an error here
+    assert e.verdict().ok
+    assert np.mean(e.label_posterior_.argmax(1) == np.searchsorted(NAMES, y)) > 0.8
+    assert not any("cut" in r for f in e.verdict().findings for r in f.remedies)
+
+
+def test_discounted_features_are_for_information():
+    x, _, given = data("heavy")
+    e = NoisyGaussianNB.published(weight=0.2, random_state=0)
+    with pytest.warns(VerdictWarning, match="say more about the labels than the fit believes"):
+        e.fit(x, given)
+    found = {f.name: f for f in e.verdict().findings}
+    assert not found["tails"].bad
+    assert not found["correlation"].bad
+
+
+def test_half_a_million_rows_do_not_make_a_trifle_bad():
+    found = fitted().verdict()
+    trifle = replace(found.findings[3], p_value=1e-300, statistic=40.0, effect=0.05)
+    assert not largest(summed(np.full(500_000, 0.05), np.ones(500_000))).beyond(0.2)
+    assert Verdict((trifle,)).ok
+
+
+def test_a_shift_of_the_noise_with_a_column_is_found():
+    x, y, _ = data()
+    rng = np.random.default_rng(1)
+    codes = np.searchsorted(NAMES, y)
+    wrong = corrupt(codes, uniform_noise(K, 0.6), rng)
+    given = NAMES[np.where(x["a"] > x["a"].median(), wrong, codes)]
+    with pytest.warns(VerdictWarning, match="column a goes with a right label"):
+        NoisyGaussianNB.published(random_state=0).fit(x, given)
+
+
+@pytest.mark.parametrize("n", [2, 5, 12, 40])
+def test_few_rows_are_no_reason_to_fail(n):
+    rng = np.random.default_rng(n)
+    x, y = rng.normal(size=(n, 2)), np.arange(n) % 2
+    e = NoisyGaussianNB.published(random_state=0).fit(x, y)
+    assert e.verdict().ok
+    assert all(np.isfinite(f.effect) for f in e.verdict().findings)
+
+
+def test_missing_cells_labels_and_weights():
+    x, _, given = data()
+    rng = np.random.default_rng(0)
+    holes = x.mask(rng.random(x.shape) < 0.1)
+    some = np.where(rng.random(N) < 0.2, None, given)
+    weights = rng.integers(0, 3, N)
+    e = NoisyGaussianNB.published(missing_values=np.nan, missing_label=None, random_state=0)
+    e.set_params(missing_label="none").fit(
+        holes, np.where(pd.isna(some), "none", some), sample_weight=weights
+    )
+    assert e.verdict().ok
+
+
+def test_a_joint_model_is_judged_by_source(worlds):
+    x, y, given = data()
+    codes = np.searchsorted(NAMES, y)
+    rng = np.random.default_rng(0)
+    bursts = worlds.words(rng, codes, K, concentration=20)
+    joint = JointNB(
+        {"size": NoisyGaussianNB.published(), "text": NoisyMultinomialNB.published()},
+        random_state=0,
+    )
+    joint.fit({"size": x, "text": bursts}, given)
+    found = joint.verdict()
+    assert {f.name for f in found.bad} >= {"repeated words"}
+    assert not any(f.bad for f in found.findings if f.name in ("tails", "skew"))
+
+
+def test_classes_that_dissolve():
+    e = fitted()
+    resp = e.fit_.resp.copy()
+    resp[:, 1], resp[:, 0] = 0, resp[:, 0] + resp[:, 1]
+    found = judge(replace(e.fit_, resp=resp), e._data, e.classes_, e._features())
+    (one,) = [f for f in found.findings if f.name == "drift"]
+    assert one.bad
+    assert "berry" in one.sentence
+
+
+def test_starts_that_do_not_agree():
+    e = fitted()
+    first = e.fit_.restarts[0]
+    for gain, bad in ((0.5, False), (50.0, True)):
+        fit = replace(e.fit_, restarts=(first, first + gain))
+        found = judge(fit, e._data, e.classes_, e._features())
+        (one,) = [f for f in found.findings if f.name == "restarts"]
+        assert one.bad == bad
+
+
+def test_an_estimator_must_be_fitted_first():
+    with pytest.raises(Exception, match="not fitted"):
+        NoisyBernoulliNB.published().verdict()
+
+
+# As often as it should ----------------------------------------------------------------------------
+
+SEEDS = range(12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize("world", ["normal", "binary", "words", "symbols"])
+def test_right_models_are_seldom_blamed(worlds, world, k):
+    found = [worlds.run(world, k, share, 1500, SEEDS) for share in (0.1, 0.4)]
+    bad = [bool(names) for part in found for names, *_ in part]
+    assert np.mean(bad) <= 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "world",
+    [
+        "t(3) under normal",
+        "correlation 0.6 under naive",
+        "log-normal under normal",
+        "columns twice under naive",
+        "Dirichlet-multinomial under words",
+    ],
+)
+def test_wrong_models_are_blamed(worlds, world):
+    found = [worlds.run(world, 5, share, 1500, SEEDS) for share in (0.1, 0.4)]
+    bad = [bool(names) for part in found for names, *_ in part]
+    assert np.mean(bad) >= 0.95

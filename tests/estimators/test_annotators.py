@@ -1,0 +1,214 @@
+"""Several annotators: Dawid and Skene's equations, pooling, real crowds, and bad input."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from paths import SHARED
+
+from nbmodels import DataError, DawidSkene, IdentifiabilityWarning, NotConvergedWarning
+from nbmodels.data.annotations import votes_of
+
+CROWD = SHARED / "crowd"
+
+
+def crowd(n=300, rates=(0.1, 0.2, 0.3, 0.4), per_task=3, k=3, seed=0):
+    """Votes of workers who are wrong at a given rate, and the true classes."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, k, n)
+    task = np.repeat(np.arange(n), per_task)
+    worker = np.concatenate([rng.permutation(len(rates))[:per_task] for _ in range(n)])
+    wrong = rng.random(len(task)) < np.asarray(rates)[worker]
+    label = np.where(wrong, (y[task] + rng.integers(1, k, len(task))) % k, y[task])
+    names = np.array(["x", "y", "z", "w"])[:k]
+    table = pd.DataFrame({"task": task, "worker": worker, "label": names[label]})
+    return table, names[y]
+
+
+def best_guess(table, rates=(0.1, 0.2, 0.3, 0.4), k=3):
+    """What somebody would say who knows how often each worker is wrong."""
+    rate = np.asarray(rates)[table["worker"]]
+    weight = np.log((1 - rate) / (rate / (k - 1)))
+    score = table.assign(weight=weight).pivot_table("weight", "task", "label", "sum", 0.0)
+    return score.columns.to_numpy()[score.to_numpy().argmax(1)]
+
+
+def test_the_fixed_point_solves_the_papers_equations():
+    """Dawid and Skene 1979, (2.3)-(2.5), as plain loops over the votes."""
+    table, _ = crowd(60)
+    e = DawidSkene(method="ml", tol=1e-12, max_iter=3000).fit(table)
+    code = {name: j for j, name in enumerate(e.classes_)}
+    n, k = 60, 3
+    t = e.label_posterior_
+    pi, p = np.zeros((4, k, k)), t.mean(0)
+    for row in table.itertuples():
+        pi[row.worker, :, code[row.label]] += t[row.task]
+    pi /= pi.sum(2, keepdims=True)
+    again = np.tile(p, (n, 1))
+    for row in table.itertuples():
+        again[row.task] *= pi[row.worker, :, code[row.label]]
+    likelihood = np.log(again.sum(1)).sum()
+    np.testing.assert_allclose(again / again.sum(1, keepdims=True), t, atol=1e-5)
+    np.testing.assert_allclose(e.worker_noise_matrix_, pi.swapaxes(1, 2), atol=1e-5)
+    np.testing.assert_allclose(e.class_prior_, p, atol=1e-6)
+    np.testing.assert_allclose(e.objective_, likelihood, 1e-8)
+
+
+@pytest.mark.parametrize("method", ["ml", "map", "vb"])
+def test_workers_and_classes_are_recovered(method):
+    table, y = crowd(800)
+    e = DawidSkene(method=method).fit(table)
+    assert (e.predict() == y).mean() > (best_guess(table) == y).mean() - 0.03
+    accuracy = e.worker_accuracy_.set_index("worker")["accuracy"]
+    np.testing.assert_allclose(accuracy, [0.9, 0.8, 0.7, 0.6], atol=0.05)
+    np.testing.assert_allclose(e.worker_noise_matrix_.sum(1), 1)
+    found = e.corrected_labels()
+    assert (found["suggested"] == y).mean() > (found["majority"] == y).mean() - 0.01
+    assert (found["votes"] == 3).all()
+
+
+def test_pooling_shrinks_workers_with_few_votes():
+    """Many workers of a few votes each, all alike: what one says little of, all say together."""
+    rng = np.random.default_rng(1)
+    table, y = crowd(500, rates=(0.25,) * 250, per_task=3, seed=1)
+    plain, pooled = DawidSkene().fit(table), DawidSkene(pooling=True).fit(table)
+    truth = np.full((3, 3), 0.125) + np.eye(3) * 0.625
+    error = [np.abs(e.worker_noise_matrix_ - truth).mean() for e in (plain, pooled)]
+    assert error[1] < error[0] / 2
+    np.testing.assert_allclose(pooled.noise_matrix_, truth, atol=0.06)
+    # a worker never seen before is an ordinary one
+    task = rng.permutation(500)[:40]
+    new = pd.DataFrame({"task": task, "worker": "new", "label": y[task]})
+    p = pooled.predict_proba(new).to_numpy().max(1)
+    assert (np.abs(p - 0.75) < 0.15).all()
+
+
+def test_pooling_tells_workers_apart_where_they_differ():
+    table, _ = crowd(800, rates=(0.02, 0.5, 0.02, 0.5))
+    e = DawidSkene(pooling=True, method="vb").fit(table)
+    accuracy = e.worker_accuracy_["accuracy"]
+    np.testing.assert_allclose(accuracy, [0.98, 0.5, 0.98, 0.5], atol=0.05)
+
+
+def test_trusted_tasks():
+    table, y = crowd(200, rates=(0.5, 0.55, 0.6))
+    trusted = {i: y[i] for i in range(0, 200, 2)}
+    e = DawidSkene().fit(table, trusted=trusted)
+    assert (e.predict()[list(trusted)] == list(trusted.values())).all()
+    unknown = np.setdiff1d(np.arange(200), list(trusted))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        alone = DawidSkene().fit(table)
+    assert (e.predict() == y)[unknown].mean() >= (alone.predict() == y)[unknown].mean()
+
+
+def test_the_order_of_votes_and_the_type_of_ids_do_not_matter():
+    table, _ = crowd(80)
+    e = DawidSkene().fit(table)
+    shuffled = table.sample(frac=1, random_state=0)
+    named = shuffled.assign(worker="w" + shuffled["worker"].astype(str))
+    other = DawidSkene().fit(named)
+    np.testing.assert_allclose(other.label_posterior_, e.label_posterior_, atol=1e-9)
+    assert list(other.workers_) == ["w0", "w1", "w2", "w3"]
+    square = np.full((80, 4), None, object)
+    square[table["task"], table["worker"]] = table["label"]
+    third = DawidSkene().fit(votes_of(square))
+    np.testing.assert_allclose(third.label_posterior_, e.label_posterior_, atol=1e-9)
+
+
+def test_repeated_votes_all_count():
+    table, _ = crowd(80)
+    twice = DawidSkene().fit(pd.concat([table, table]))
+    once = DawidSkene().fit(table)
+    assert twice.label_posterior_.max(1).mean() > once.label_posterior_.max(1).mean()
+
+
+def test_a_thousand_votes_on_a_task_do_not_underflow():
+    rng = np.random.default_rng(0)
+    label = np.where(rng.random((2, 1200)) < 0.6, [[0], [1]], rng.integers(0, 3, (2, 1200)))
+    table = {
+        "task": np.repeat([0, 1], 1200),
+        "worker": np.tile(np.arange(1200), 2),
+        "label": label.ravel(),
+    }
+    e = DawidSkene().fit(table)
+    assert list(e.predict()) == [0, 1]
+    assert np.isfinite(e.objective_)
+
+
+def test_a_task_that_nobody_contradicts_keeps_its_class():
+    table, y = crowd(100, rates=(0.0, 0.0, 0.0))
+    assert (DawidSkene().fit(table).predict() == y).all()
+
+
+@pytest.mark.parametrize("name", ["dogs", "faces"])
+def test_real_crowds_are_read_no_worse_than_by_crowd_kit(name):
+    path = CROWD / f"{name}_labels.csv"
+    if not path.exists():
+        pytest.skip(f"{path.name} is not here")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of its own dependencies
+        from crowdkit.aggregation import DawidSkene as Peer
+
+        votes = pd.read_csv(path)
+        theirs = Peer(n_iter=1000, tol=1e-6).fit_predict(votes)
+    truth = pd.read_csv(CROWD / f"{name}_truth.csv").set_index("task")["true_label"]
+    ours = DawidSkene().fit(votes).predict()
+
+    def accuracy(found):
+        return (found.loc[truth.index] == truth).mean()
+
+    assert accuracy(ours) >= accuracy(theirs)
+
+
+BAD = {
+    "columns": (pd.DataFrame({"a": [1], "b": [2]}), {}, "expected columns task, worker, label"),
+    "empty": (pd.DataFrame({"task": [], "worker": [], "label": []}), {}, "the table has no rows"),
+    "null": (
+        pd.DataFrame({"task": [1, 2], "worker": ["a", None], "label": ["x", "y"]}),
+        {},
+        "votes: row 1 has no worker",
+    ),
+    "one class": (
+        pd.DataFrame({"task": [1, 2], "worker": ["a", "b"], "label": ["x", "x"]}),
+        {},
+        "at least two classes",
+    ),
+    "outside": (
+        pd.DataFrame({"task": [1, 2], "worker": ["a", "b"], "label": ["x", "q"]}),
+        {"classes": ["x", "y"]},
+        "votes: row 1 has the label 'q'",
+    ),
+    "text": ("votes.csv", {}, "votes: expected a table"),
+    "pooling": (crowd(20)[0], {"pooling": True, "method": "ml"}, "pooling: method='ml'"),
+    "alpha": (crowd(20)[0], {"noise_alpha": -1}, "noise_alpha: expected"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_refused(case):
+    votes, options, words = BAD[case]
+    with pytest.raises(DataError, match=words):
+        DawidSkene(**options).fit(votes)
+
+
+def test_bad_trusted_tasks():
+    table, _ = crowd(20)
+    with pytest.raises(DataError, match="there is no vote on task 99"):
+        DawidSkene().fit(table, trusted={99: "x"})
+    with pytest.raises(DataError, match="trusted: row 0 has the label 'q'"):
+        DawidSkene().fit(table, trusted={0: "q"})
+
+
+def test_workers_who_exchange_classes_are_said_to():
+    table, y = crowd(300, rates=(0.1, 0.1, 0.1))
+    swapped = table.assign(label=table["label"].map({"x": "y", "y": "x", "z": "z"}))
+    trusted = {i: y[i] for i in range(0, 300, 2)}
+    with pytest.warns(IdentifiabilityWarning, match="x as y, y as x"):
+        DawidSkene().fit(swapped, trusted=trusted)
+
+
+def test_too_few_steps_are_said_to():
+    with pytest.warns(NotConvergedWarning):
+        DawidSkene(max_iter=1).fit(crowd(50)[0])

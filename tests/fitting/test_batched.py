@@ -1,0 +1,202 @@
+"""Many fits by one compiled program, in turns or abreast: each is what it would be alone."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from toys import A, B, ascend, plain
+
+from inference import Status, run_abreast, run_in_turns
+from nbmodels.channels import SymmetricTransition, Transition
+from nbmodels.class_priors import Calibration, Proportions
+from nbmodels.core import model as models
+from nbmodels.core.model import Data
+from nbmodels.emissions import Bernoulli
+from nbmodels.fitting.batched import climb
+from nbmodels.fitting.em import fit, fit_many
+
+N, D, K = 300, 8, 3
+KEY = jax.random.key(0)
+
+
+def candidate(power=1.0, channel=Transition):
+    emission = replace(Bernoulli.of(D, K), weight=power)
+    return {"prior": Proportions.of(K), "labels": channel.of(K), "x": emission}
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, K, N)
+    x = rng.random((N, D)) < np.where(np.arange(D) % K == y[:, None], 0.7, 0.3)
+    noisy = np.where(rng.random(N) < 0.2, rng.integers(0, K, N), y)
+    parts = {"prior": None, "labels": jnp.asarray(noisy, jnp.int32), "x": Bernoulli.pack(x)}
+    return Data(parts, jnp.ones(N))
+
+
+def folds(data, n):
+    return [replace(data, weights=jnp.asarray(np.arange(N) % n != k, float)) for k in range(n)]
+
+
+@pytest.fixture(params=["in turns", "abreast"])
+def order(request, monkeypatch):
+    """How fits of one shape run: abreast where there is more than a CPU."""
+    monkeypatch.setattr("nbmodels.fitting.batched._abreast", lambda: request.param == "abreast")
+
+
+@pytest.mark.parametrize("rule", ["ml", "map", "vb"])
+@pytest.mark.parametrize("accelerate", [False, True])
+@pytest.mark.usefixtures("order")
+def test_folds_of_candidates_are_what_each_is_alone(data, rule, accelerate):
+    candidates = [candidate(power) for power in (1.0, 0.3) for _ in range(3)]
+    split = folds(data, 3) * 2
+    options = {"rule": rule, "key": KEY, "accelerate": accelerate, "max_iter": 2000}
+    together = fit_many(candidates, split, **options)
+    for one, model, own in zip(together, candidates, split, strict=True):
+        alone = fit(model, own, **options)
+        assert one.status is alone.status
+        np.testing.assert_allclose(one.objective, alone.objective, rtol=1e-9)
+        np.testing.assert_allclose(one.resp, alone.resp, atol=1e-6)
+
+
+@pytest.mark.usefixtures("order")
+def test_models_of_other_structure_go_along(data):
+    candidates = [candidate(), candidate(channel=SymmetricTransition), candidate(0.3)]
+    together = fit_many(candidates, [data] * 3, key=KEY)
+    for one, model in zip(together, candidates, strict=True):
+        assert one.objective == pytest.approx(fit(model, data, key=KEY).objective, rel=1e-9)
+
+
+def test_restarts_are_the_starts_they_would_be_one_by_one(data):
+    model = candidate()
+    many = fit(model, data, key=KEY, n_restarts=4)
+    assert len(many.restarts) == 5
+    assert many.objective == pytest.approx(max(many.restarts))
+    assert many.restarts[0] == pytest.approx(fit(model, data, key=KEY).objective, rel=1e-9)
+
+
+@pytest.fixture
+def abreast(monkeypatch):
+    monkeypatch.setattr("nbmodels.fitting.batched._abreast", lambda: True)
+
+
+@pytest.mark.usefixtures("abreast")
+def test_what_is_shared_is_not_copied(data, monkeypatch):
+    seen = {}
+
+    def watched(step, points, context, **options):
+        seen.update(own=options["own"], context=context)
+        return run_abreast(step, points, context, **options)
+
+    monkeypatch.setattr("nbmodels.fitting.batched.run_abreast", watched)
+    fit_many([candidate()] * 3, folds(data, 3), key=KEY)
+    stacked = [leaf for leaf, own in zip(jax.tree.leaves(seen["context"]), seen["own"]) if own]  # noqa: B905
+    assert [leaf.shape for leaf in stacked] == [(3, N)]  # the folds' weights, nothing else
+
+
+@pytest.mark.usefixtures("order")
+def test_a_group_too_large_for_memory_is_cut(data, monkeypatch):
+    whole = fit_many([candidate()] * 5, folds(data, 5), key=KEY)
+    monkeypatch.setattr("nbmodels.fitting.batched._ROOM", 1000)  # two at a time
+    for a, b in zip(whole, fit_many([candidate()] * 5, folds(data, 5), key=KEY), strict=True):
+        assert a.objective == pytest.approx(b.objective, rel=1e-12)
+
+
+@pytest.fixture
+def compiled():
+    """Events of compilation, as they come."""
+    seen = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, *_, **__: seen.append(event) if "backend_compile" in event else None
+    )
+    return seen
+
+
+def test_folds_are_fitted_by_the_program_of_a_single_fit(data, compiled):
+    fit(candidate(), data, key=KEY)
+    parts = folds(data, 3)
+    compiled.clear()
+    fit_many([candidate()] * 3, parts, key=KEY)
+    assert not compiled
+
+
+def test_a_fitted_calibration_is_fitted_by_the_program_it_was_fitted_by(data, compiled):
+    """The rounds of a cut begin with the model of the last fit."""
+    labels = data.parts["labels"]
+    noise = np.random.default_rng(0).normal(size=(N, K))
+    scores = Calibration.pack(2 * jax.nn.one_hot(labels, K) + noise)
+    told = Data({"prior": scores, "labels": labels}, data.weights)
+    found = fit({"prior": Calibration.of(K), "labels": Transition.of(K)}, told, key=KEY)
+    compiled.clear()
+    fit(found.model, told, key=KEY)
+    assert not compiled
+
+
+@pytest.mark.usefixtures("order")
+def test_nothing_is_compiled_for_the_second_grid(compiled):
+    rng = np.random.default_rng(1)
+    for attempt in range(2):
+        noisy = jnp.asarray(rng.integers(0, K, N), jnp.int32)
+        parts = {"prior": None, "labels": noisy, "x": Bernoulli.pack(rng.integers(0, 2, (N, D)))}
+        data = Data(parts, jnp.ones(N))
+        if attempt:
+            compiled.clear()
+        models_ = [candidate(power) for power in (1.0, 0.5, 0.25)]
+        starts = [models.start(m, models.anchor(m, data), data, "map") for m in models_]
+        how = {"rule": "map", "max_iter": 50, "accelerate": True}
+        climb(starts, [(m, data) for m in models_], [1e-3] * 3, **how)
+    assert not compiled
+
+
+# The driver itself -----------------------------------------------------------------------------
+
+
+def in_turns(step, points, data, *, own, **options):
+    """As :func:`run_abreast` is called."""
+    each = [
+        tuple(x[i] if o else x for x, o in zip(data, own, strict=True)) for i in range(len(points))
+    ]
+    return run_in_turns(step, list(points), each, **options)
+
+
+@pytest.fixture(params=[run_abreast, in_turns])
+def several(request):
+    return request.param
+
+
+def many(several, tols=(1e-12, 1e-12, 1e-12), **options):
+    starts = np.stack([np.zeros(3), np.ones(3), -np.ones(3)])
+    targets = np.stack([B, 2 * B, 3 * B])
+    return several(ascend, starts, (A, targets), tols=tols, own=(False, True), **options)
+
+
+def test_each_iteration_ends_by_itself(several):
+    found = many(several, (1e-12, 1e-2, 1e-12))
+    assert all(r.status == Status.CONVERGED for r in found)
+    assert found[1].n_iter < found[0].n_iter
+    np.testing.assert_allclose(found[0].params, np.linalg.solve(A, B), atol=1e-4)
+    np.testing.assert_allclose(found[2].params, np.linalg.solve(A, 3 * B), atol=1e-4)
+
+
+def test_what_has_settled_stays_settled_when_interrupted(several):
+    def stop(n_iter, objective):
+        if n_iter > 10:
+            raise KeyboardInterrupt
+
+    options = {"report": stop, "chunk_seconds": 0.0, "accelerate": False}
+    found = many(several, (1e-12, 1.0, 1e-12), **options)
+    status = [Status(int(r.status)) for r in found]
+    assert status == [Status.INTERRUPTED, Status.CONVERGED, Status.INTERRUPTED]
+
+
+def test_one_that_breaks_leaves_the_others_alone(several):
+    def step(x, data):
+        (edge,) = data
+        return x + 1, plain(jnp.where(edge > 0, jnp.where(x < edge, x, jnp.nan), -((x - 3) ** 2)))
+
+    options = {"own": (True,), "accelerate": False, "tols": (1e-6, 1e-6)}
+    found = several(step, np.zeros(2), (np.array([4.0, 0.0]),), **options)
+    assert [int(r.status) for r in found] == [Status.NOT_FINITE, Status.OBJECTIVE_FELL]
+    np.testing.assert_allclose([r.params for r in found], [3, 3])

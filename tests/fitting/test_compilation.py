@@ -1,0 +1,185 @@
+"""What is compiled once is not compiled again."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import jax
+import numpy as np
+import pytest
+from paths import ROOT
+from scipy import sparse
+
+from nbmodels import (
+    ClassConditionalNB,
+    CollaborativeClassifier,
+    DawidSkene,
+    NoisyBernoulliNB,
+    NoisyCategoricalNB,
+    NoisyGaussianNB,
+    NoisyMultinomialNB,
+    PartialLabelNB,
+    RobustNDA,
+)
+
+N, D, K = 250, 6, 3
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """A function that says how many programs have been compiled."""
+    seen = []
+
+    def listen(event, duration, **_):
+        if event == "/jax/core/compile/backend_compile_duration":
+            seen.append(duration)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    return lambda: len(seen)
+
+
+def labelled(seed, k=K):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, k, N)
+    noisy = np.where(rng.random(N) < 0.2, rng.integers(0, k, N), y)
+    return rng.normal(np.eye(D)[y] * 2), noisy
+
+
+def words(seed):
+    x, y = labelled(seed)
+    return sparse.csr_array(np.maximum(x, 0).round()), y
+
+
+def binary(seed):
+    x, y = labelled(seed)
+    return (x > 1).astype(int), y
+
+
+def two_classes(seed):
+    x, y = labelled(seed, 2)
+    return (x > 1).astype(int), y
+
+
+def votes(seed):
+    rng = np.random.default_rng(seed)
+    y = labelled(seed)[1]
+    task = np.arange(N).repeat(3)
+    worker = np.tile(np.arange(3), N)
+    label = np.where(rng.random(3 * N) < 0.3, rng.integers(0, K, 3 * N), y[task])
+    return (np.stack([task, worker, label], 1),)
+
+
+def graph(seed):
+    rng = np.random.default_rng(seed)
+    y = labelled(seed)[1]
+    users = sparse.coo_array((np.ones(3 * N), (rng.integers(0, 80, 3 * N), np.arange(N).repeat(3))))
+    return users.tocsr(), y
+
+
+def partly(seed):
+    x, y = words(seed)
+    return x, np.arange(K) == y[:, None]
+
+
+FITS = {
+    "Gaussian": (NoisyGaussianNB.published(), labelled),
+    "robust": (RobustNDA(), labelled),
+    "Student": (RobustNDA(dof=4.0), labelled),
+    "Bernoulli": (NoisyBernoulliNB.published(), binary),
+    "restarts": (NoisyBernoulliNB.published(n_restarts=3), binary),
+    "categorical": (NoisyCategoricalNB.published(), binary),
+    "multinomial, sparse": (NoisyMultinomialNB.published(), words),
+    "partial": (PartialLabelNB(), partly),
+    "closed form": (ClassConditionalNB(), two_classes),
+    "annotators": (DawidSkene(), votes),
+    "graph": (CollaborativeClassifier.published(K, 0.2, 0.5, classes=range(K)), graph),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+@pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
+def test_a_fit_of_the_same_shapes_compiles_nothing(name, compiled):
+    """Nor do other data of the same shapes, whatever stands in which row."""
+    e, draw = FITS[name]
+    data = draw(0)
+    e.fit(*data)
+    before = compiled()
+    e.fit(*data)
+    order = np.random.default_rng(1).permutation(N)
+    e.fit(*(_permuted(part, order) for part in data))
+    assert compiled() == before
+
+
+def _permuted(part, order):
+    """Another order of the items: rows, columns of a graph, rows of a table of votes."""
+    if part.shape[0] == N:
+        return part[order]
+    if part.shape[1] == N:
+        return part[:, order]
+    return part[np.random.default_rng(1).permutation(part.shape[0])]
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
+def test_other_sparse_data_of_about_the_same_size_compile_nothing(compiled):
+    """Layouts depend on what is in a matrix, but are rounded up to few sizes."""
+    e = NoisyMultinomialNB.published()
+    for seed in range(4):
+        e.fit(*words(seed))
+    before = compiled()
+    for seed in range(4, 12):
+        e.fit(*words(seed))
+    assert compiled() - before < 8 * 5 / 4  # a fit that compiles compiles five programs
+
+
+def test_the_count_counts(compiled):
+    before = compiled()
+    jax.jit(lambda x: x * compiled())(np.ones(3))
+    assert compiled() > before
+
+
+def in_a_new_process(**settings):
+    """Programs compiled, hits and misses of the persistent cache, of one small fit."""
+    script = """
+        import jax, numpy as np
+        from nbmodels import NoisyBernoulliNB
+        found = []
+        def seen(event, *_, **__):
+            found.append(event)
+        jax.monitoring.register_event_listener(seen)
+        jax.monitoring.register_event_duration_secs_listener(seen)
+        rng = np.random.default_rng(0)
+        NoisyBernoulliNB.published().fit(rng.integers(0, 2, (200, 5)), rng.integers(0, 2, 200))
+        print(found.count("/jax/core/compile/backend_compile_duration"),
+              found.count("/jax/compilation_cache/cache_hits"),
+              found.count("/jax/compilation_cache/cache_misses"))
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), **settings},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [int(word) for word in done.stdout.split()]
+
+
+@pytest.mark.slow
+def test_a_first_fit_compiles_few_programs():
+    """Single operations outside compiled code are programs too; there were 64 at a time."""
+    compiled, *_ = in_a_new_process()
+    assert 2 < compiled < 40
+
+
+@pytest.mark.slow
+def test_the_persistent_cache_is_used(tmp_path):
+    """A second process finds what the first one compiled."""
+    settings = {
+        "JAX_COMPILATION_CACHE_DIR": str(tmp_path),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+    _, hits, misses = in_a_new_process(**settings)
+    assert misses > 2
+    _, hits, misses = in_a_new_process(**settings)
+    assert hits > 2
+    assert misses == 0

@@ -1,0 +1,252 @@
+"""Settings chosen by held-out labels: what suits the world is chosen, and said."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.metrics import roc_auc_score
+from worlds import clusters
+
+from nbmodels import (
+    AutoNoisyClassifier,
+    CollaborativeClassifier,
+    NoisyBernoulliNB,
+    NoisyGaussianNB,
+    NoisyMixedNB,
+    NoisyMultinomialNB,
+)
+from nbmodels.datasets import corrupt, flip_noise, uniform_noise
+from nbmodels.errors import DataError, IdentifiabilityWarning, NotConvergedWarning, VerdictWarning
+from nbmodels.fitting.selection import Trial, _preferred
+from nbmodels.papers import maystre2021
+from nbmodels.posterior.heat_map import held_out
+
+N, K, D = 900, 4, 60
+QUIET = {"random_state": 0, "progress": False}
+
+
+def documents(noise, seed=0):
+    """Words that come in bursts, the more the longer a document; classes; noisy labels."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(N) % K
+    topics = rng.dirichlet(np.full(D, 0.3), K)
+    length = rng.geometric(1 / 60, N) + 5
+    own = rng.dirichlet(np.ones(D) * 0.05, N)
+    mixed = 0.5 * topics[y] + 0.5 * own
+    x = np.stack([rng.multinomial(n, p) for n, p in zip(length, mixed, strict=True)])
+    return sparse.csr_array(x), y, corrupt(y, noise, rng)
+
+
+def auc(e, y, noisy):
+    resp = e.label_posterior_
+    return roc_auc_score(noisy != y, 1 - resp[np.arange(len(y)), noisy])
+
+
+@pytest.fixture(scope="module")
+def chosen():
+    x, y, noisy = documents(uniform_noise(K, 0.3))
+    return NoisyMultinomialNB(**QUIET).fit(x, noisy), x, y, noisy
+
+
+def test_bursts_are_believed_less_in_long_documents(chosen):
+    e, x, y, noisy = chosen
+    assert e.chosen_["size_power"] > 0
+    plain = NoisyMultinomialNB.published(feedback="cut", **QUIET).fit(x, noisy)
+    assert auc(e, y, noisy) > auc(plain, y, noisy) + 0.01
+
+
+def test_the_table_says_what_was_compared(chosen):
+    e, *_ = chosen
+    table = e.choice_
+    assert table["chosen"].sum() == 1
+    best = table[table["chosen"]].iloc[0]
+    assert {n: best[n] for n in e.chosen_} == e.chosen_
+    assert best["log_likelihood"] >= table["log_likelihood"].iloc[0]
+    assert set(table["alpha"]) == {1.0, 0.1, 0.01}
+    assert set(table["noise"]) == {"full", "symmetric"}
+    figure, frame = held_out(table)
+    assert len(frame) == len(table)
+    assert len(figure.axes[0].get_yticklabels()) == len(table)
+
+
+def test_errors_with_a_direction_ask_for_a_full_matrix():
+    pairs = flip_noise(K, {(k, (k + 1) % K): 0.3 for k in range(K)})
+    x, y, noisy = documents(pairs, seed=1)
+    e = NoisyMultinomialNB(**QUIET).fit(x, noisy)
+    assert e.chosen_["noise"] == "full"
+    assert auc(e, y, noisy) > 0.9
+
+
+def test_what_is_given_is_not_chosen(chosen):
+    _, x, _, noisy = chosen
+    e = NoisyMultinomialNB(alpha=0.5, noise="symmetric", size_power=0.0, feedback=1, **QUIET)
+    e.fit(x, noisy)
+    assert e.choice_ is None
+    assert e.chosen_ == {"rounds": 1}
+    assert e.get_params()["alpha"] == 0.5
+
+
+def test_published_settings_are_those_of_the_papers():
+    e = NoisyBernoulliNB.published(alpha=0.1)
+    settings = e.get_params()
+    assert settings["feedback"] == settings["noise"] == "full"
+    assert (settings["alpha"], settings["size_power"], settings["weight"]) == (0.1, 0.0, 1.0)
+
+
+def test_blocks_of_columns_have_powers_of_their_own():
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 2
+    frame = pd.DataFrame(
+        {"size": rng.normal(0, 1, 400) + y, "kind": np.where(rng.random(400) < 0.7, y, 1 - y)}
+    )
+    noisy = np.where(rng.random(400) < 0.2, 1 - y, y)
+    both = NoisyMixedNB.published(weight={"gaussian": 0.0}, **QUIET).fit(frame, noisy)
+    alone = NoisyBernoulliNB.published(**QUIET).fit(frame[["kind"]], noisy)
+    np.testing.assert_allclose(both.label_posterior_, alone.label_posterior_, atol=1e-6)
+    with pytest.raises(DataError, match="no block 'words'"):
+        NoisyMixedNB(weight={"words": 0.5}).fit(frame, noisy)
+
+
+def test_a_joint_fit_can_choose_too():
+    x, _, noisy = clusters(0)
+    e = NoisyBernoulliNB.published(weight="auto", **QUIET)
+    with pytest.warns(VerdictWarning):  # no weight makes these features independent
+        e.fit(x, noisy)
+    table = e.choice_
+    assert list(table["weight"]) == [1.0, 0.3, 0.1, 0.03]
+    surely = table["gain"] > 2 * table["standard_error"]
+    best = table["log_likelihood"].where(surely).idxmax() if surely.any() else 0
+    assert table["chosen"][best]
+    assert e.chosen_ == {"weight": table["weight"][best]}
+
+
+def test_the_pull_to_the_diagonal_is_chosen():
+    rng = np.random.default_rng(0)
+    k = 10
+    y = np.arange(200) % k
+    x = (rng.random((200, 40)) < rng.uniform(0.1, 0.9, (k, 40))[y]).astype(int)
+    noisy = corrupt(y, uniform_noise(k, 0.1), rng)
+    e = NoisyBernoulliNB.published(feedback="cut", noise_diagonal="auto", **QUIET).fit(x, noisy)
+    # twenty labels of each class say little of ninety rates
+    assert e.chosen_["noise_diagonal"] > 2
+    assert list(e.choice_["noise_diagonal"]) == [2.0, 20.0, 200.0]
+
+
+def test_the_covariance_is_chosen():
+    rng = np.random.default_rng(0)
+    y = np.arange(900) % 3
+    mix = rng.normal(0, 1, (4, 4))
+    x = (rng.normal(0, 1, (900, 4)) + 1.5 * rng.normal(0, 1, (3, 4))[y]) @ mix
+    noisy = corrupt(y, uniform_noise(3, 0.25), rng)
+    e = NoisyGaussianNB(covariance="auto", **QUIET).fit(x, noisy)
+    assert e.chosen_["covariance"] == "tied"
+    assert e.covariance_.shape == (4, 4)
+    assert e.predict_proba(x[:5]).shape == (5, 3)
+
+
+def trial(scores, identified=True):
+    return Trial({}, 0, np.asarray(scores, float), identified, None)
+
+
+def test_the_first_is_kept_unless_another_is_surely_better_or_it_lost_its_classes():
+    rng = np.random.default_rng(0)
+    weights = np.ones(400)
+    first = trial(rng.normal(-1, 0.5, 400))
+    like = trial(first.scores + rng.normal(0.001, 0.5, 400) - 0.02)
+    better = trial(first.scores + rng.normal(0.2, 0.5, 400))
+    assert _preferred([first, like], weights) is first
+    assert _preferred([first, like, better], weights) is better
+    assert _preferred([first, better._replace(identified=False)], weights) is first
+    assert _preferred([first._replace(identified=False), like], weights) is like
+
+
+def test_an_interrupt_keeps_the_best_until_then(chosen, monkeypatch):
+    _, x, _, noisy = chosen
+    from nbmodels.fitting import selection as choosing
+
+    calls, plain = [], choosing.fit_many
+
+    def interrupted(*args, **options):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return plain(*args, **options)
+
+    monkeypatch.setattr(choosing, "fit_many", interrupted)
+    with pytest.warns(NotConvergedWarning, match="interrupted while settings"):
+        half = NoisyMultinomialNB(**QUIET).fit(x, noisy)
+    assert len(half.choice_) == 2
+    np.testing.assert_allclose(half.label_posterior_.sum(1), 1)
+
+
+def test_no_label_at_all():
+    x = np.eye(4, dtype=int)[np.arange(12) % 4]
+    nothing = np.full(12, -1)
+    with pytest.raises(DataError, match="no label"):
+        NoisyBernoulliNB(feedback="cut", classes=[0, 1], missing_label=-1).fit(x, nothing)
+
+
+@pytest.mark.parametrize("word", ["size_power", "weight", "alpha"])
+def test_other_words_are_refused(word):
+    with pytest.raises(DataError, match=word):
+        NoisyBernoulliNB(**{word: "much"}).fit(np.eye(4, dtype=int), [0, 1, 0, 1])
+
+
+def test_the_emission_is_chosen(chosen):
+    e, x, y, noisy = chosen
+    binary = NoisyBernoulliNB(binarize=0.0, **QUIET).fit(x, noisy)
+    auto = AutoNoisyClassifier(emission=["bernoulli", "multinomial"], **QUIET).fit(x, noisy)
+    assert list(auto.choice_["emission"]) == ["bernoulli", "multinomial"]
+    best = auto.choice_["log_likelihood"].idxmax()
+    assert auto.emission_ == auto.choice_["emission"][best]
+    assert auc(auto, y, noisy) > max(auc(e, y, noisy), auc(binary, y, noisy)) - 0.02
+    np.testing.assert_allclose(auto.noise_matrix_.sum(0), 1)
+    assert auto.corrected_labels().shape[0] == N
+    assert np.mean(auto.predict(x) == y) > np.mean(noisy == y)
+
+
+def test_dependent_features_ask_for_a_regression():
+    rng = np.random.default_rng(0)
+    y = np.arange(800) % 2
+    # the class is in a difference of binary columns, which each alone says little of
+    shared = rng.random((800, 1)) < 0.5
+    flipped = shared ^ (rng.random((800, 12)) < np.where(y, 0.15, 0.35)[:, None])
+    x = np.hstack([shared, flipped]).astype(int)
+    noisy = np.where(rng.random(800) < 0.2, 1 - y, y)
+    x = np.hstack([x, x[:, :1] * x[:, 1:]])
+    auto = AutoNoisyClassifier(**QUIET).fit(x, noisy)
+    assert list(auto.choice_["emission"]) == ["bernoulli", "logistic"]
+    assert auto.emission_ == "logistic"
+    with pytest.raises(DataError, match="emission"):
+        AutoNoisyClassifier(emission="poisson").fit(x, noisy)
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_mute_features_correct_nothing(seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, K, 300)
+    x = (rng.random((300, 20)) < 0.3).astype(int)
+    noisy = np.where(rng.random(300) < 0.2, rng.integers(0, K, 300), y)
+    with pytest.warns(IdentifiabilityWarning, match="do not predict"):
+        e = NoisyBernoulliNB(**dict(QUIET, random_state=seed)).fit(x, noisy)
+    np.testing.assert_array_equal(e.label_posterior_.argmax(1), noisy)
+    assert np.abs(e.predict_proba(x) - e.class_prior_).max() < 0.05
+
+
+@pytest.mark.parametrize(("alpha", "gain"), [(0.1, 0.08), (20.0, -1e-9)])
+def test_a_graph_can_be_cut(alpha, gain):
+    drawn = maystre2021.simulate(
+        np.random.default_rng(2), M=1500, N=1500, K=5, alpha=alpha, delta=0.15
+    )
+    e = CollaborativeClassifier(feedback="cut", **QUIET)
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        e.fit(drawn.edges.T, drawn.v_hat)
+    right = np.mean(e.classes_[e.label_posterior_.argmax(1)] == drawn.v)
+    assert right - np.mean(drawn.v_hat == drawn.v) >= gain
+    assert bool(caught) == (alpha > 1)
+    if alpha < 1:
+        new = e.predict_proba(drawn.edges.T)
+        assert np.mean(e.classes_[new.argmax(1)] == drawn.v) > 0.85
+        assert e.posterior(draws=20, warmup=20, chains=1)["posterior"]["noise_matrix"].size

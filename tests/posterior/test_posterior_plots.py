@@ -1,0 +1,124 @@
+"""Each picture can be drawn, without a warning, and comes with the numbers in it."""
+
+import io
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from nbmodels.errors import DataError
+from nbmodels.posterior import plots as pictures
+
+NAMES = ["ant", "bee", "a rather long name"]
+
+
+def some_tree():
+    """Draws as the sampler gives them, made up."""
+    import arviz_base
+    import xarray
+
+    rng = np.random.default_rng(0)
+    k = len(NAMES)
+
+    def noise(chains, draws, size):
+        rows = [
+            rng.dirichlet(size * (0.75 * np.eye(k)[j] + 0.25 / k), (chains, draws))
+            for j in range(k)
+        ]
+        return np.stack(rows, -1)
+
+    group = {
+        "posterior": {
+            "noise_matrix": noise(4, 300, 60),
+            "class_prior": rng.dirichlet([30, 20, 10], (4, 300)),
+        },
+        "prior": {
+            "noise_matrix": noise(1, 300, 6),
+            "class_prior": rng.dirichlet([2, 2, 2], (1, 300)),
+        },
+        "observed_data": {"labels": np.array([0, 0, 1, 2, -1])},
+    }
+    dims = {
+        "noise_matrix": ["observed_class", "true_class"],
+        "class_prior": ["true_class"],
+        "labels": ["item"],
+    }
+    tree = arviz_base.from_dict(
+        group, dims=dims, coords={"true_class": NAMES, "observed_class": NAMES}
+    )
+    p = rng.dirichlet([1, 1, 1], 5)
+    tree["label_posterior"] = xarray.DataTree(
+        xarray.Dataset({"p": (("item", "true_class"), p)}, coords={"true_class": NAMES})
+    )
+    return tree
+
+
+TREE = some_tree()
+
+
+def drawn(figure):
+    picture = io.BytesIO()
+    FigureCanvasAgg(figure).print_png(picture)
+    assert picture.getvalue().startswith(b"\x89PNG")
+
+
+PICTURES = {
+    "noise": lambda: pictures.noise_matrix(TREE),
+    "forest": lambda: pictures.flip_rates(TREE, most=4),
+    "before": lambda: pictures.prior_and_posterior(TREE),
+    "shares": lambda: pictures.class_shares(TREE),
+    "item": lambda: pictures.item(TREE, 3),
+    "trace": lambda: pictures.chains(TREE, "trace", name="noise_matrix"),
+    "rank": lambda: pictures.chains(TREE, "rank"),
+    "agreement": lambda: pictures.agreement({"EM": np.eye(3), "Gibbs": TREE, "NUTS": TREE}),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_pictures_can_be_drawn(name):
+    figure, frame = PICTURES[name]()
+    drawn(figure)
+    assert len(frame)
+    if name in ("trace", "rank"):
+        import matplotlib.pyplot as plt
+
+        assert not plt.get_fignums()
+
+
+def test_tables_hold_what_is_shown():
+    mean = TREE["posterior"]["noise_matrix"].mean(("chain", "draw"))
+    _, rates = pictures.flip_rates(TREE, most=2)
+    assert len(rates) == 6
+    assert (rates["mean"].diff().dropna() <= 0).all()
+    for row in rates.itertuples():
+        np.testing.assert_allclose(
+            row.mean, mean.sel(true_class=row.true, observed_class=row.observed)
+        )
+        assert row.low < row.lower_quartile < row.upper_quartile < row.high
+    _, shares = pictures.class_shares(TREE)
+    np.testing.assert_allclose(shares["given"], [0.5, 0.25, 0.25])
+    _, one = pictures.item(TREE, 3)
+    assert one["given"].tolist() == [False, False, True]
+    np.testing.assert_allclose(one["probability"], TREE["label_posterior"]["p"][3])
+    _, before = pictures.prior_and_posterior(TREE, bins=20)
+    mass = before.groupby("true")[["prior", "posterior"]].sum() / 20
+    np.testing.assert_allclose(mass, 1)
+    _, ways = pictures.agreement({"EM": np.eye(3), "Gibbs": TREE})
+    assert set(ways["way"]) == {"EM", "Gibbs"}
+    right = ways[(ways["way"] == "EM") & (ways["true"] == ways["observed"])]
+    assert (right["mean"] == 1).all()
+    _, ranks = pictures.chains(TREE, "trace", name="noise_matrix")
+    np.testing.assert_array_equal(
+        ranks["noise_matrix[1]"], TREE["posterior"]["noise_matrix"][:, :, 1, 1].to_numpy().ravel()
+    )
+
+
+def test_what_is_not_there_is_said():
+    with pytest.raises(DataError, match="5 is none of 5 items"):
+        pictures.item(TREE, 5)
+    with pytest.raises(DataError, match="there is no 'rho'"):
+        pictures.flip_rates(TREE, name="rho")
+    with pytest.raises(DataError, match="at least one must be a tree"):
+        pictures.agreement({"EM": np.eye(3)})
+    with pytest.raises(DataError, match="expected 'trace' or 'rank'"):
+        pictures.chains(TREE, "autocorrelation")
