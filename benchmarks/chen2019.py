@@ -45,7 +45,7 @@ def read(name, folder):
     return vectorizer.fit_transform(frame["text"]), pd.factorize(frame["label"], sort=True)[0]
 
 
-def evidence(true, k, n_positive, key):
+def log_likelihood(true, k, n_positive, key):
     """``(n, k)`` booleans: one class possible in S1, the first documents; one excluded in S2."""
     negative = np.asarray(chen2019.draw_negative(key, np.asarray(true), k)) > 0
     possible = ~negative
@@ -60,7 +60,7 @@ def one_split(x, true, figure, alpha, t, rng):
     n_1, n_2 = round(share_1 * len(true)), round(share_2 * len(true))
     train = order[: n_1 + n_2]
     scored = train if where == "training" else order[n_1 + n_2 :]
-    possible = evidence(true[train], k, n_1, jax.random.key(rng.integers(2**31)))
+    possible = log_likelihood(true[train], k, n_1, jax.random.key(rng.integers(2**31)))
     out = {}
     for method in methods:
         rows = slice(n_1 if method == "NB" else None)

@@ -82,14 +82,14 @@ def em(sim, begin):
     positive = jnp.clip(begin.mix[y], LEAST, 1 - LEAST)
     resp = jnp.stack([1 - positive, positive], 1)
     model = {
-        "prior": Proportions.of(2),
+        "class_prior": Proportions.of(2),
         "labels": Transition.of(2),
         "x": Bernoulli.of(10, 2),  # two values an attribute; packs under jit
     }
-    data = models.Data({"prior": None, "labels": y, "x": Bernoulli.pack(x)}, jnp.ones(sim.n))
+    data = models.Data({"class_prior": None, "labels": y, "x": Bernoulli.pack(x)}, jnp.ones(sim.n))
     ones = jnp.clip(begin.probs[1::2], LEAST, 1 - LEAST)
     stats = {
-        "prior": model["prior"].stats(None, resp, None),
+        "class_prior": model["class_prior"].stats(None, resp, None),
         "labels": model["labels"].stats(None, resp, y),
         "x": jnp.stack([1 - ones, ones]) * jnp.sum(resp, 0),
     }
@@ -100,8 +100,8 @@ def em(sim, begin):
         tol=1e-6 * sim.n,
         coordinates=models.coordinates("ml"),
     )
-    found = models.natural(model, fit.params, "ml")
-    return jnp.exp(found["prior"][1]), jnp.exp(found["x"][1])
+    found = models.likelihood_params(model, fit.params, "ml")
+    return jnp.exp(found["class_prior"][1]), jnp.exp(found["x"][1])
 
 
 def one_data_set(key, target, n):

@@ -44,11 +44,11 @@ def simulated(rng, n_items):
 def joint(x, labels, weight, key, draws):
     """Noise matrices ``(draws, K, K)`` ``[true, observed]`` and log-likelihoods of the items."""
     model = {
-        "prior": Proportions.of(K),
+        "class_prior": Proportions.of(K),
         "labels": Transition.of(K, alpha=1.0, diagonal=3.0),
         "x": replace(Bernoulli.of(BASE * COPIES, K), weight=weight),
     }
-    parts = {"prior": None, "labels": Transition.pack(labels, K), "x": Bernoulli.pack(x)}
+    parts = {"class_prior": None, "labels": Transition.pack(labels, K), "x": Bernoulli.pack(x)}
     data = Data(parts, jnp.ones(len(x)))
     first, second = jax.random.split(key)
     fitted = fitting.fit(model, data, key=first)

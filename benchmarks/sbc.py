@@ -58,7 +58,7 @@ def noisy():
 
 
 def model(prior=None, **others):
-    return {"prior": prior or Proportions.of(K, 4.0), **others}
+    return {"class_prior": prior or Proportions.of(K, 4.0), **others}
 
 
 MODELS = {
@@ -116,7 +116,7 @@ def graph(model, key, n_items):
     """Draw from the law of a graph's model given its edges, no label having been seen."""
     x = jnp.asarray(edges())
     every = jnp.asarray(list(itertools.product(range(K), repeat=n_items)))
-    alpha, shares = (model[n].prior.concentration for n in ("users", "prior"))
+    alpha, shares = (model[n].prior.concentration for n in ("users", "class_prior"))
 
     def law(y):
         counts = x.T @ jax.nn.one_hot(y, K)
@@ -128,11 +128,11 @@ def graph(model, key, n_items):
     y = every[jax.random.categorical(first, jax.vmap(law)(every))]
     hot = jax.nn.one_hot(y, K)
     q = {
-        "prior": model["prior"].prior.posterior(hot.sum(0), "draw"),
+        "class_prior": model["class_prior"].prior.posterior(hot.sum(0), "draw"),
         "users": model["users"].prior.posterior(x.T @ hot, "draw"),
         "labels": model["labels"].prior,
     }
-    read = {n: model[n].natural(q[n], "draw", k) for n, k in zip(q, others, strict=True)}
+    read = {n: model[n].likelihood_params(q[n], "draw", k) for n, k in zip(q, others, strict=True)}
     values = models.values(model, read)
     labels = model["labels"].simulate(jax.random.fold_in(key, 1), values["labels"], y)
     return {"users": x, "labels": labels}, y, values

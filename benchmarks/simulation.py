@@ -77,7 +77,7 @@ def _chains(
     def chain(one: Data, key: Array) -> dict[str, Array]:
         first, *others = jax.random.split(key, 3)
         priors = {name: c.prior for name, c in model.items()}
-        state = models.natural(model, priors, "draw", first)
+        state = models.likelihood_params(model, priors, "draw", first)
 
         def sweep(state: Any, key: Array) -> tuple[Any, None]:
             resp = models.posterior(model, state, one).resp

@@ -170,12 +170,12 @@ def graph_model(edges, v_hat, k, alpha, delta):
     """The model of Maystre et al. 2021, exchangeable users as one."""
     found = grouped(edges)
     model = {
-        "prior": FixedProportions(prior=jnp.full(k, 1 / k)),
+        "class_prior": FixedProportions(prior=jnp.full(k, 1 / k)),
         "labels": FixedTransition(prior=jnp.asarray(symmetric(k, delta))),
         "users": found.users(alpha, k),
     }
     labels = jnp.asarray(v_hat, jnp.int32)
-    parts = {"prior": None, "labels": labels, "users": Users.pack(found.edges)}
+    parts = {"class_prior": None, "labels": labels, "users": Users.pack(found.edges)}
     return model, Data(parts, jnp.ones(len(v_hat)))
 
 
@@ -232,11 +232,11 @@ def em(repeats, n_iter=20):
     x = x.astype(np.float32)
     n, d = x.shape
     model = {
-        "prior": Proportions.of(k),
+        "class_prior": Proportions.of(k),
         "labels": Transition.of(k),
         "x": Bernoulli.of(d, k),
     }
-    parts = {"prior": None, "labels": jnp.asarray(y, jnp.int32), "x": Bernoulli.pack(x)}
+    parts = {"class_prior": None, "labels": jnp.asarray(y, jnp.int32), "x": Bernoulli.pack(x)}
     data = Data(parts, jnp.ones(n))
     start = models.start(model, jax.nn.one_hot(y, k), data, "map")
 
@@ -330,7 +330,9 @@ def decades(repeats, k=10, n_iter=11):
         n_items = n_edges // 34
         edges = draw_graph(rng, n_edges * 196 // 700, n_items, n_edges)
         model, data = graph_model(edges, rng.integers(0, k, n_items), k, 0.5, 0.2)
-        start = jax.jit(lambda m, d: models.start(m, models.anchor(m, d), d, "vb"))(model, data)
+        start = jax.jit(
+            lambda m, d: models.start(m, models.initial_responsibilities(m, d), d, "vb")
+        )(model, data)
 
         def ours(model=model, data=data, start=start):
             out = run(
@@ -355,8 +357,16 @@ def evaluations(seed, gap, noise, n=5000, d=20, k=4):
     x = (rng.random((n, d)) < p[y]).astype(float)
     noisy = np.where(rng.random(n) < noise, (y + rng.integers(1, k, n)) % k, y)
     with jax.enable_x64(True):
-        model = {"prior": Proportions.of(k), "labels": Transition.of(k), "x": Bernoulli.of(d, k)}
-        parts = {"prior": None, "labels": jnp.asarray(noisy, jnp.int32), "x": Bernoulli.pack(x)}
+        model = {
+            "class_prior": Proportions.of(k),
+            "labels": Transition.of(k),
+            "x": Bernoulli.of(d, k),
+        }
+        parts = {
+            "class_prior": None,
+            "labels": jnp.asarray(noisy, jnp.int32),
+            "x": Bernoulli.pack(x),
+        }
         data, key = Data(parts, jnp.ones(n)), jax.random.key(0)
         settled = {"key": key, "max_iter": 20_000, "tol": 1e-8}
         plain = fit(model, data, accelerate=False, **settled)

@@ -56,8 +56,8 @@ def macro_auc(scores, y):
 def naive_bayes(model, y, data):
     plain = {name: c for name, c in model.items() if name != "labels"}
     q = models.start(plain, jax.nn.one_hot(y, 5), data, "map")
-    values = models.values(plain, models.natural(plain, q, "map"))
-    return values["prior"]["probs"], values["x"]["probs"].T
+    values = models.values(plain, models.likelihood_params(plain, q, "map"))
+    return values["class_prior"]["probs"], values["x"]["probs"].T
 
 
 def one_data_set(key, truth_key, diagonal, n, proportions):
@@ -66,10 +66,12 @@ def one_data_set(key, truth_key, diagonal, n, proportions):
     x, y = sim.X[sim.train], sim.y_observed[sim.train]
     d, n_classes = sim.p.shape
     model = zeng2022.to_model(n_classes, d)
-    data = models.Data({"prior": None, "labels": y, "x": model["x"].pack(x)}, jnp.ones(len(y)))
+    data = models.Data(
+        {"class_prior": None, "labels": y, "x": model["x"].pack(x)}, jnp.ones(len(y))
+    )
     fit = solve(
         models.step("map"),
-        models.start(model, models.anchor(model, data), data, "map"),
+        models.start(model, models.initial_responsibilities(model, data), data, "map"),
         (model, data),
         tol=1e-6 * len(y),
         coordinates=models.coordinates("map"),

@@ -4,7 +4,7 @@ Functions here see arrays of log-densities and maps ``(point, data) -> (point, o
 know nothing of labels or noise. ``nbmodels`` imports this package, never the other way round.
 """
 
-from inference.fixed_point import Coordinates, run, run_abreast, run_in_turns, solve
+from inference.fixed_point import Coordinates, run, run_batched, run_sequential, solve
 from inference.moments import Total, add, negate, total
 from inference.results import Result, Status
 
@@ -16,8 +16,8 @@ __all__ = [
     "add",
     "negate",
     "run",
-    "run_abreast",
-    "run_in_turns",
+    "run_batched",
+    "run_sequential",
     "solve",
     "total",
 ]

@@ -219,7 +219,7 @@ def _advance(
     own: tuple[bool, ...] | None,
     **how: Any,
 ) -> State:
-    """:func:`advance`, of one iteration, or of many abreast; see :func:`run_abreast`."""
+    """:func:`advance`, of one iteration, or of a batch of them; see :func:`run_batched`."""
     if own is None:
         return advance(step, state, data, until=until, tol=tol, **how)
     leaves, tree = jax.tree.flatten(data)
@@ -295,13 +295,13 @@ def solve(
 def run(step: Step, point: Any, data: Any, *, tol: Any = 1e-6, **options: Any) -> Result:
     """:func:`solve` from the host: the same compiled loop in chunks, so that Ctrl-C loses nothing.
 
-    Arguments as for :func:`run_in_turns`.
+    Arguments as for :func:`run_sequential`.
     """
-    (found,) = run_in_turns(step, [point], [data], tols=[tol], **options)
+    (found,) = run_sequential(step, [point], [data], tols=[tol], **options)
     return found
 
 
-def run_in_turns(
+def run_sequential(
     step: Step,
     points: Sequence[Any],
     data: Sequence[Any],
@@ -335,7 +335,7 @@ def run_in_turns(
     return _driven(step, states, data, tols, accelerate=accelerate, stride=stride, **how)
 
 
-def run_abreast(
+def run_batched(
     step: Step,
     points: Any,
     data: Any,
@@ -347,7 +347,7 @@ def run_abreast(
     stride: int = 1,
     **how: Any,
 ) -> list[Result]:
-    """:func:`run_in_turns`, all at once in one program: for what has more cores than one fit needs.
+    """:func:`run_sequential`, all at once in one program: for what has more cores than one fit needs.
 
     Args:
         points: pytree with one leaf for each of the points', the points along its first axis.

@@ -10,8 +10,8 @@ import numpy as np
 
 from nbmodels.channels import (
     Annotators,
-    Beliefs,
     CandidateSets,
+    ExternalEvidence,
     FixedTransition,
     SymmetricTransition,
     Transition,
@@ -52,7 +52,7 @@ CHANNELS = {
     ),
     "trusted": lambda: TrustedLabels.of(K),
     "annotators": lambda: Annotators.of(4, K),
-    "beliefs": lambda: Beliefs.of(K),
+    "beliefs": lambda: ExternalEvidence.of(K),
     "candidates": lambda: CandidateSets.of(K),
 }
 PRIORS = {
@@ -98,7 +98,7 @@ PACK = {
     FixedTransition: _codes,
     TrustedLabels: _codes,
     Annotators: _counts,
-    Beliefs: _counts,
+    ExternalEvidence: _counts,
     Calibration: _counts,
     Logistic: _counts,
     Users: _counts,
@@ -158,8 +158,8 @@ def build(
 
 
 @partial(jax.jit, static_argnames="rule")
-def natural(component, q, rule, key=None):
-    return component.natural(q, rule, key)
+def likelihood_params(component, q, rule, key=None):
+    return component.likelihood_params(q, rule, key)
 
 
 @partial(jax.jit, static_argnames="rule")
@@ -168,14 +168,14 @@ def update(component, stats, rule):
 
 
 @jax.jit
-def stats(component, natural, resp, data, key=None):
-    return component.stats(natural, resp, data, key)
+def stats(component, likelihood_params, resp, data, key=None):
+    return component.stats(likelihood_params, resp, data, key)
 
 
 @jax.jit
-def evidence(component, natural, data):
+def log_likelihood(component, likelihood_params, data):
     """The ``(N or 1, K)`` table with its offset put back."""
-    found = component.evidence(natural, data)
+    found = component.log_likelihood(likelihood_params, data)
     return found.table + found.offset[:, None]
 
 
@@ -186,22 +186,22 @@ def anchored(case, rule):
 
 @partial(jax.jit, static_argnames="rule")
 def _anchored(model, data, y, rule):
-    guess = m.anchor(model, data)
+    guess = m.initial_responsibilities(model, data)
     if guess is None:
         guess = 0.8 * jax.nn.one_hot(y, K) + 0.2 / K
     return m.start(model, guess, data, rule)
 
 
 @jax.jit
-def log_likelihood(model, natural, data):
+def total_log_likelihood(model, likelihood_params, data):
     """Sum of the weighted items' log-densities, base measures included."""
-    items = m.posterior(model, natural, data).log_likelihood + m.base_measure(model, data)
+    items = m.posterior(model, likelihood_params, data).log_likelihood + m.base_measure(model, data)
     return jnp.sum(data.weights * items)
 
 
-def random_natural(model, key):
+def random_likelihood_params(model, key):
     """Parameters drawn from the prior, as the likelihoods read them."""
-    return m.natural(model, {name: c.prior for name, c in model.items()}, "draw", key)
+    return m.likelihood_params(model, {name: c.prior for name, c in model.items()}, "draw", key)
 
 
 def close(a, b, rtol=1e-9, atol=1e-9):

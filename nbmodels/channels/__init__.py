@@ -2,7 +2,7 @@
 
 from nbmodels.channels.annotators import Annotators
 from nbmodels.channels.candidates import CandidateSets
-from nbmodels.channels.external_evidence import Beliefs
+from nbmodels.channels.external_evidence import ExternalEvidence
 from nbmodels.channels.fixed import FixedTransition
 from nbmodels.channels.symmetric import SymmetricTransition
 from nbmodels.channels.transition import Transition
@@ -10,8 +10,8 @@ from nbmodels.channels.trusted import TrustedLabels
 
 __all__ = [
     "Annotators",
-    "Beliefs",
     "CandidateSets",
+    "ExternalEvidence",
     "FixedTransition",
     "SymmetricTransition",
     "Transition",

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from inference.products import Matrix, matrix
 from nbmodels.channels.transition import discount
-from nbmodels.core.component import Component, Evidence, product_evidence
+from nbmodels.core.component import Component, LogLikelihood, product_log_likelihood
 from nbmodels.core.dirichlet_multinomial import learned
 from nbmodels.core.families import Dirichlet, Rule
 
@@ -64,17 +64,21 @@ class Annotators(Component):
         votes = np.asarray(votes)
         return matrix(sparse.csr_array(votes.reshape(len(votes), -1)))
 
-    def evidence(self, natural: Array, data: Matrix) -> Evidence:
-        return product_evidence(data, natural.reshape(-1, natural.shape[-1]))
+    def log_likelihood(self, likelihood_params: Array, data: Matrix) -> LogLikelihood:
+        return product_log_likelihood(
+            data, likelihood_params.reshape(-1, likelihood_params.shape[-1])
+        )
 
-    def stats(self, natural: Any, resp: Array, data: Matrix, key: Array | None = None) -> Array:
+    def stats(
+        self, likelihood_params: Any, resp: Array, data: Matrix, key: Array | None = None
+    ) -> Array:
         return data.transpose_times(resp).reshape(self.prior.concentration.shape)
 
     def transition(self, values: dict[str, Any]) -> Array:
         """``(K, observed)`` of an annotator taken at random."""
         return jnp.mean(values["transitions"], 0)
 
-    def anchor(self, data: Matrix) -> Array:
+    def initial_responsibilities(self, data: Matrix) -> Array:
         """Shares of the votes."""
         n_annotators, n_observed, n_classes = self.prior.concentration.shape
         which = jnp.tile(jnp.eye(n_observed, n_classes), (n_annotators, 1))
@@ -94,8 +98,8 @@ class Annotators(Component):
     def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
         return replace(q, concentration=q.concentration[..., order])
 
-    def values(self, natural: Array) -> dict[str, Array]:
-        return {"transitions": jnp.swapaxes(jnp.exp(natural), 1, 2)}
+    def values(self, likelihood_params: Array) -> dict[str, Array]:
+        return {"transitions": jnp.swapaxes(jnp.exp(likelihood_params), 1, 2)}
 
     def sites(self, name: str) -> dict[str, Any]:
         import numpyro

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nbmodels.core.component import Evidence, Given
+from nbmodels.core.component import Given, LogLikelihood
 from nbmodels.core.families import Rule
 from nbmodels.errors import DataError
 
@@ -59,14 +59,14 @@ class CandidateSets(Given):
         """``(N, K)`` booleans."""
         return data
 
-    def natural(self, q: Array, rule: Rule, key: Array | None = None) -> Array:
+    def likelihood_params(self, q: Array, rule: Rule, key: Array | None = None) -> Array:
         return q
 
-    def evidence(self, natural: Array, data: Array) -> Evidence:
-        table = jnp.where(self.possible(data), natural, -jnp.inf)
-        return Evidence(table, jnp.zeros((1,), natural.dtype))
+    def log_likelihood(self, likelihood_params: Array, data: Array) -> LogLikelihood:
+        table = jnp.where(self.possible(data), likelihood_params, -jnp.inf)
+        return LogLikelihood(table, jnp.zeros((1,), likelihood_params.dtype))
 
-    def anchor(self, data: Array) -> Array:
+    def initial_responsibilities(self, data: Array) -> Array:
         possible = self.possible(data)
         size = jnp.sum(possible, 1, keepdims=True)
         weight = jnp.where(size == 1, _CERTAIN, jnp.where(size < possible.shape[1], 1 / size, 0))

@@ -10,13 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nbmodels.core.component import Evidence, Given, centred
+from nbmodels.core.component import Given, LogLikelihood, centred
 from nbmodels.core.families import Rule
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class Beliefs(Given):
+class ExternalEvidence(Given):
     """Evidence that comes from elsewhere: an item's own prior, or another model's word.
 
     Maystre 2021's ``beta`` is such a table, when it is given and not learned from labels.
@@ -26,7 +26,7 @@ class Beliefs(Given):
     """
 
     @classmethod
-    def of(cls, n_classes: int) -> Beliefs:
+    def of(cls, n_classes: int) -> ExternalEvidence:
         return cls(prior=jnp.zeros(n_classes))
 
     @staticmethod
@@ -34,11 +34,11 @@ class Beliefs(Given):
         """Args: log_evidence: ``(N, K)``, up to a constant in each row; minus infinity excludes."""
         return jnp.asarray(log_evidence, jnp.zeros(()).dtype)
 
-    def natural(self, q: Array, rule: Rule, key: Array | None = None) -> Array:
+    def likelihood_params(self, q: Array, rule: Rule, key: Array | None = None) -> Array:
         return q
 
-    def evidence(self, natural: Array, data: Array) -> Evidence:
-        return centred(natural + data)
+    def log_likelihood(self, likelihood_params: Array, data: Array) -> LogLikelihood:
+        return centred(likelihood_params + data)
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Array) -> None:
         import numpyro

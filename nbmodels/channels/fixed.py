@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from nbmodels.channels.transition import draw_labels, observe, pack_labels, read_labels
-from nbmodels.core.component import Component, Evidence, Given
+from nbmodels.core.component import Component, Given, LogLikelihood
 
 
 @jax.tree_util.register_dataclass
@@ -24,13 +24,13 @@ class FixedTransition(Given):
 
     pack = staticmethod(pack_labels)
 
-    def evidence(self, natural: Array, data: Array) -> Evidence:
-        return read_labels(natural, data)
+    def log_likelihood(self, likelihood_params: Array, data: Array) -> LogLikelihood:
+        return read_labels(likelihood_params, data)
 
     def transition(self, values: dict[str, Any]) -> Array:
         return self.prior
 
-    def anchor(self, data: Array) -> Array:
+    def initial_responsibilities(self, data: Array) -> Array:
         n_classes, n_observed = self.prior.shape
         return jax.nn.one_hot(data, n_observed)[:, :n_classes]
 
@@ -41,13 +41,13 @@ class FixedTransition(Given):
         return draw_labels(key, self.prior, y)
 
 
-def held(channel: Component, natural: Any) -> FixedTransition:
+def held(channel: Component, likelihood_params: Any) -> FixedTransition:
     """A channel of one noisy label an item that learns no more.
 
     Args:
         channel: the channel.
-        natural: what its likelihood reads, where it is held.
+        likelihood_params: what its likelihood reads, where it is held.
     """
-    rows = channel.transition(channel.values(natural))
+    rows = channel.transition(channel.values(likelihood_params))
     assert rows is not None  # a channel of noisy labels has one
     return FixedTransition(prior=rows / jnp.sum(rows, 1, keepdims=True))

@@ -16,7 +16,7 @@ from nbmodels.channels.transition import (
     pack_labels,
     read_labels,
 )
-from nbmodels.core.component import Component, Evidence
+from nbmodels.core.component import Component, LogLikelihood
 from nbmodels.core.families import Dirichlet, Rule, beta
 
 
@@ -44,14 +44,16 @@ class SymmetricTransition(Component):
     def _table(self, right: Any, wrong: Any) -> Array:
         return jnp.where(jnp.eye(self.n_classes, dtype=bool), right, wrong)
 
-    def natural(self, q: Dirichlet, rule: Rule, key: Array | None = None) -> Array:
-        right, wrong = q.natural(rule, key)
+    def likelihood_params(self, q: Dirichlet, rule: Rule, key: Array | None = None) -> Array:
+        right, wrong = q.likelihood_params(rule, key)
         return self._table(right, wrong - jnp.log(max(self.n_classes - 1, 1)))
 
-    def evidence(self, natural: Array, data: Array) -> Evidence:
-        return read_labels(natural, data)
+    def log_likelihood(self, likelihood_params: Array, data: Array) -> LogLikelihood:
+        return read_labels(likelihood_params, data)
 
-    def stats(self, natural: Any, resp: Array, data: Array, key: Array | None = None) -> Array:
+    def stats(
+        self, likelihood_params: Any, resp: Array, data: Array, key: Array | None = None
+    ) -> Array:
         right = jnp.sum(resp * jax.nn.one_hot(data, self.n_classes, dtype=resp.dtype))
         labelled = jnp.sum(resp * (data < self.n_classes)[:, None])
         return jnp.stack([right, labelled - right])
@@ -60,7 +62,7 @@ class SymmetricTransition(Component):
         wrong = values["epsilon"]
         return self._table(1 - wrong, wrong / max(self.n_classes - 1, 1))
 
-    def anchor(self, data: Array) -> Array:
+    def initial_responsibilities(self, data: Array) -> Array:
         return jax.nn.one_hot(data, self.n_classes)
 
     def start(self, resp: Array, data: Array, rule: Rule) -> Dirichlet:
@@ -72,8 +74,8 @@ class SymmetricTransition(Component):
     def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
         return q
 
-    def values(self, natural: Array) -> dict[str, Array]:
-        return {"epsilon": 1 - jnp.exp(natural[0, 0])}
+    def values(self, likelihood_params: Array) -> dict[str, Array]:
+        return {"epsilon": 1 - jnp.exp(likelihood_params[0, 0])}
 
     def sites(self, name: str) -> dict[str, Any]:
         import numpyro

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nbmodels.core.component import Component, Evidence
+from nbmodels.core.component import Component, LogLikelihood
 from nbmodels.core.dirichlet_multinomial import learned
 from nbmodels.core.families import Dirichlet, Rule
 
@@ -30,10 +30,10 @@ def pack_labels(labels: Any, n_observed: int) -> Array:
     return jnp.asarray(np.where(codes < 0, n_observed, codes), jnp.int32)
 
 
-def read_labels(transition: Array, labels: Array) -> Evidence:
+def read_labels(transition: Array, labels: Array) -> LogLikelihood:
     """Column ``labels`` of a ``(K, observed)`` log-transition, rows of zeros for missing labels."""
     padded = jnp.concatenate([transition.T, jnp.zeros((1, transition.shape[0]), transition.dtype)])
-    return Evidence(padded[labels], jnp.zeros((1,), transition.dtype))
+    return LogLikelihood(padded[labels], jnp.zeros((1,), transition.dtype))
 
 
 def count_labels(resp: Array, labels: Array, n_observed: int) -> Array:
@@ -91,16 +91,18 @@ class Transition(Component):
 
     pack = staticmethod(pack_labels)
 
-    def evidence(self, natural: Array, data: Array) -> Evidence:
-        return read_labels(natural, data)
+    def log_likelihood(self, likelihood_params: Array, data: Array) -> LogLikelihood:
+        return read_labels(likelihood_params, data)
 
-    def stats(self, natural: Any, resp: Array, data: Array, key: Array | None = None) -> Array:
+    def stats(
+        self, likelihood_params: Any, resp: Array, data: Array, key: Array | None = None
+    ) -> Array:
         return count_labels(resp, data, self.prior.concentration.shape[1])
 
     def transition(self, values: dict[str, Any]) -> Array:
         return values["transition"]
 
-    def anchor(self, data: Array) -> Array:
+    def initial_responsibilities(self, data: Array) -> Array:
         n_classes, n_observed = self.prior.concentration.shape
         return jax.nn.one_hot(data, n_observed)[:, :n_classes]
 
@@ -127,8 +129,8 @@ class Transition(Component):
     def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
         return replace(q, concentration=q.concentration[order])
 
-    def values(self, natural: Array) -> dict[str, Array]:
-        return {"transition": jnp.exp(natural)}
+    def values(self, likelihood_params: Array) -> dict[str, Array]:
+        return {"transition": jnp.exp(likelihood_params)}
 
     def sites(self, name: str) -> dict[str, Any]:
         import numpyro

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from nbmodels.core.component import Component, Evidence
-from nbmodels.core.families import Normal
+from nbmodels.core.component import Component, LogLikelihood
+from nbmodels.core.families import FullNormal
 
 #: Levenberg's share of an item, which keeps a Newton step defined where the scores say nothing.
 _DAMPING = 1e-6
@@ -45,7 +45,7 @@ class Calibration(Component):
         prior: normal of ``u``, then ``b``; shape ``(1 + K,)``.
     """
 
-    prior: Normal
+    prior: FullNormal
     known: ClassVar[str] = "the features' scores"
 
     @classmethod
@@ -60,7 +60,7 @@ class Calibration(Component):
         """Prior ``u ~ N(log_slope, log_slope_sd^2)`` and ``b_k ~ N(bias_k, bias_sd^2)``."""
         mean = np.concatenate([[log_slope], np.broadcast_to(bias, n_classes)])
         sd = np.concatenate([[log_slope_sd], np.full(n_classes, bias_sd)])
-        return cls(prior=Normal(jnp.asarray(mean), jnp.asarray(np.diag(sd**-2.0))))
+        return cls(prior=FullNormal(jnp.asarray(mean), jnp.asarray(np.diag(sd**-2.0))))
 
     @staticmethod
     def pack(scores: Any) -> Array:
@@ -68,24 +68,26 @@ class Calibration(Component):
         table = jnp.asarray(scores, jnp.zeros(()).dtype)
         return table - jnp.mean(table, 1, keepdims=True)
 
-    def log_probs(self, natural: Array, data: Array | None) -> Array:
+    def log_probs(self, likelihood_params: Array, data: Array | None) -> Array:
         """``(N, K)``, or ``(1, K)`` of an item without scores."""
-        scores = jnp.zeros((1, 1), natural.dtype) if data is None else data
-        return jax.nn.log_softmax(jnp.exp(natural[0]) * scores + natural[1:])
+        scores = jnp.zeros((1, 1), likelihood_params.dtype) if data is None else data
+        return jax.nn.log_softmax(jnp.exp(likelihood_params[0]) * scores + likelihood_params[1:])
 
-    def evidence(self, natural: Array, data: Array | None) -> Evidence:
-        return Evidence(self.log_probs(natural, data), jnp.zeros((1,), natural.dtype))
+    def log_likelihood(self, likelihood_params: Array, data: Array | None) -> LogLikelihood:
+        return LogLikelihood(
+            self.log_probs(likelihood_params, data), jnp.zeros((1,), likelihood_params.dtype)
+        )
 
     def stats(
-        self, natural: Array, resp: Array, data: Array, key: Array | None = None
+        self, likelihood_params: Array, resp: Array, data: Array, key: Array | None = None
     ) -> tuple[Array, Array]:
         """Curvature ``H`` and ``H theta + gradient`` of the expected log-probabilities."""
         items = jnp.sum(resp, 1, keepdims=True)
-        expected = items * jnp.exp(self.log_probs(natural, data))
+        expected = items * jnp.exp(self.log_probs(likelihood_params, data))
         mixed = (resp + expected) / 2
         gap = resp - expected
         # by u, the scores' share of the linear predictor is its own derivative
-        said = jnp.exp(natural[0]) * data
+        said = jnp.exp(likelihood_params[0]) * data
         gradient = jnp.concatenate([jnp.sum(gap * said)[None], jnp.sum(gap, 0)])
         # covariance of the features (said_k, e_k) when k is drawn from the mixture
         mean = jnp.sum(mixed * said, 1, keepdims=True)
@@ -95,9 +97,9 @@ class Calibration(Component):
         cross = jnp.sum(mixed * centred, 0)
         biases = jnp.diag(jnp.sum(mixed, 0)) - mixed.T @ (mixed * inverse)
         curvature = jnp.block([[slope[None, None], cross[None]], [cross[:, None], biases]])
-        curvature = curvature + _DAMPING * jnp.sum(items) * jnp.eye(len(natural))
-        curvature = curvature * self._shortening(natural, resp, data, curvature, gradient)
-        return curvature, curvature @ natural + gradient
+        curvature = curvature + _DAMPING * jnp.sum(items) * jnp.eye(len(likelihood_params))
+        curvature = curvature * self._shortening(likelihood_params, resp, data, curvature, gradient)
+        return curvature, curvature @ likelihood_params + gradient
 
     def _shortening(
         self, at: Array, resp: Array, data: Array, curvature: Array, gradient: Array
@@ -134,11 +136,11 @@ class Calibration(Component):
         gain = target(new) + proposed(old, new) - target(old) - proposed(new, old)
         return jnp.where(jnp.log(jax.random.uniform(key, (), gain.dtype)) < gain, new, old)
 
-    def relabel(self, q: Normal, order: Array) -> Normal:
+    def relabel(self, q: FullNormal, order: Array) -> FullNormal:
         return q  # the scores name the classes
 
-    def values(self, natural: Array) -> dict[str, Array]:
-        return {"log_slope": natural[0], "bias": natural[1:]}
+    def values(self, likelihood_params: Array) -> dict[str, Array]:
+        return {"log_slope": likelihood_params[0], "bias": likelihood_params[1:]}
 
     def sites(self, name: str) -> dict[str, Any]:
         import numpyro

@@ -14,8 +14,8 @@ from scipy import sparse
 from inference import Coordinates, Total, add, negate, solve, total
 from inference.fixed_point import Step
 from inference.products import Dense, Matrix, matrix
-from nbmodels.core.component import Component, Evidence
-from nbmodels.core.families import Normals, Rule
+from nbmodels.core.component import Component, LogLikelihood
+from nbmodels.core.families import DiagonalNormal, Rule
 
 #: Longest fit to given responsibilities, in accepted points, and the gain in nats per item at which
 #: it ends sooner.
@@ -56,7 +56,7 @@ class Logistic(Component):
         prior: normals of the intercepts, then of the coefficients; shape ``(1 + d, K)``.
     """
 
-    prior: Normals
+    prior: DiagonalNormal
 
     @classmethod
     def of(
@@ -65,7 +65,7 @@ class Logistic(Component):
         """Prior ``coef ~ N(0, scale^2)`` and ``intercept ~ N(0, intercept_sd^2)``."""
         precision = jnp.ones((1 + n_features, n_classes)) * scale**-2.0
         precision = precision.at[0].set(intercept_sd**-2.0)
-        return cls(prior=Normals(jnp.zeros_like(precision), precision))
+        return cls(prior=DiagonalNormal(jnp.zeros_like(precision), precision))
 
     @staticmethod
     def pack(x: Any) -> Design:
@@ -75,27 +75,29 @@ class Logistic(Component):
             return Design(packed, Dense(jnp.abs(packed.to_dense())))
         return Design(packed, packed if x.min() >= 0 else matrix(abs(x)))
 
-    def log_probs(self, natural: Array, data: Design | None) -> Array:
+    def log_probs(self, likelihood_params: Array, data: Design | None) -> Array:
         """``(N, K)``, or ``(1, K)`` of an item without features."""
-        told = 0.0 if data is None else data.x.times(natural[1:])
-        return jax.nn.log_softmax(natural[:1] + told)
+        told = 0.0 if data is None else data.x.times(likelihood_params[1:])
+        return jax.nn.log_softmax(likelihood_params[:1] + told)
 
-    def evidence(self, natural: Array, data: Design | None) -> Evidence:
-        return Evidence(self.log_probs(natural, data), jnp.zeros((1,), natural.dtype))
+    def log_likelihood(self, likelihood_params: Array, data: Design | None) -> LogLikelihood:
+        return LogLikelihood(
+            self.log_probs(likelihood_params, data), jnp.zeros((1,), likelihood_params.dtype)
+        )
 
     def stats(
-        self, natural: Array, resp: Array, data: Design, key: Array | None = None
+        self, likelihood_params: Array, resp: Array, data: Design, key: Array | None = None
     ) -> tuple[Array, Array]:
         """``(1 + d, 1)`` curvature ``H`` of the bound, and ``H theta + gradient``."""
         items = jnp.sum(resp, 1, keepdims=True)
-        gap = resp - items * jnp.exp(self.log_probs(natural, data))
-        ones = jnp.ones((data.x.shape[1], 1), natural.dtype)
+        gap = resp - items * jnp.exp(self.log_probs(likelihood_params, data))
+        ones = jnp.ones((data.x.shape[1], 1), likelihood_params.dtype)
         share = 0.5 * items * (1 + data.size.times(ones))
         curvature = jnp.concatenate([jnp.sum(share, 0)[None], data.size.transpose_times(share)])
         gradient = jnp.concatenate([jnp.sum(gap, 0)[None], data.x.transpose_times(gap)])
-        return curvature, curvature * natural + gradient
+        return curvature, curvature * likelihood_params + gradient
 
-    def start(self, resp: Array, data: Design, rule: Rule) -> Normals:
+    def start(self, resp: Array, data: Design, rule: Rule) -> DiagonalNormal:
         """Fitted to the guess as it stands."""
         found = solve(
             _fit_step(rule),
@@ -107,11 +109,11 @@ class Logistic(Component):
         )
         return found.params
 
-    def relabel(self, q: Normals, order: Array) -> Normals:
-        return Normals(q.mean[:, order], q.precision[:, order])
+    def relabel(self, q: DiagonalNormal, order: Array) -> DiagonalNormal:
+        return DiagonalNormal(q.mean[:, order], q.precision[:, order])
 
-    def values(self, natural: Array) -> dict[str, Array]:
-        return {"intercept": natural[0], "coef": natural[1:].T}
+    def values(self, likelihood_params: Array) -> dict[str, Array]:
+        return {"intercept": likelihood_params[0], "coef": likelihood_params[1:].T}
 
     def sites(self, name: str) -> dict[str, Any]:
         import numpyro
@@ -144,12 +146,14 @@ class Logistic(Component):
 def _fit_step(rule: Rule) -> Step:
     """The fixed-point map of a fit to given responsibilities."""
 
-    def step(q: Normals, context: tuple[Logistic, Array, Design]) -> tuple[Normals, Total]:
+    def step(
+        q: DiagonalNormal, context: tuple[Logistic, Array, Design]
+    ) -> tuple[DiagonalNormal, Total]:
         component, resp, data = context
-        natural = component.natural(q, rule)
-        inside = component.weight * resp * component.log_probs(natural, data)
+        likelihood_params = component.likelihood_params(q, rule)
+        inside = component.weight * resp * component.log_probs(likelihood_params, data)
         value = add(total(inside), negate(total(component.penalty(q, rule))))
-        stats = component.stats(natural, resp, data)
+        stats = component.stats(likelihood_params, resp, data)
         return component.update(jax.tree.map(lambda s: component.weight * s, stats), rule), value
 
     return step
@@ -157,10 +161,10 @@ def _fit_step(rule: Rule) -> Step:
 
 @cache
 def _coordinates(rule: Rule) -> Coordinates:
-    def free(q: Normals, _: Any) -> Any:
+    def free(q: DiagonalNormal, _: Any) -> Any:
         return q.free(rule)
 
-    def constrain(moved: Any, q: Normals, _: Any) -> Normals:
+    def constrain(moved: Any, q: DiagonalNormal, _: Any) -> DiagonalNormal:
         return q.constrain(moved, rule)
 
     return Coordinates(free, constrain)

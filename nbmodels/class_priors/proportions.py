@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nbmodels.core.component import Component, Evidence, Given
+from nbmodels.core.component import Component, Given, LogLikelihood
 from nbmodels.core.families import Dirichlet
 
 
@@ -29,17 +29,19 @@ class Proportions(Component):
         """Symmetric prior: ``alpha`` pseudo-items a class (a concentration of ``1 + alpha``)."""
         return cls(prior=Dirichlet(jnp.full((n_classes,), 1.0 + alpha)))
 
-    def evidence(self, natural: Array, data: Any) -> Evidence:
-        return Evidence(natural[None, :], jnp.zeros((1,), natural.dtype))
+    def log_likelihood(self, likelihood_params: Array, data: Any) -> LogLikelihood:
+        return LogLikelihood(likelihood_params[None, :], jnp.zeros((1,), likelihood_params.dtype))
 
-    def stats(self, natural: Any, resp: Array, data: Any, key: Array | None = None) -> Array:
+    def stats(
+        self, likelihood_params: Any, resp: Array, data: Any, key: Array | None = None
+    ) -> Array:
         return jnp.sum(resp, 0)
 
     def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
         return replace(q, concentration=q.concentration[order])
 
-    def values(self, natural: Array) -> dict[str, Array]:
-        return {"probs": jnp.exp(natural)}
+    def values(self, likelihood_params: Array) -> dict[str, Array]:
+        return {"probs": jnp.exp(likelihood_params)}
 
     def sites(self, name: str) -> dict[str, Any]:
         import numpyro
@@ -63,8 +65,8 @@ class FixedProportions(Given):
         prior: ``(K,)`` probabilities, positive, summing to one.
     """
 
-    def evidence(self, natural: Array, data: Any) -> Evidence:
-        return Evidence(natural[None, :], jnp.zeros((1,), natural.dtype))
+    def log_likelihood(self, likelihood_params: Array, data: Any) -> LogLikelihood:
+        return LogLikelihood(likelihood_params[None, :], jnp.zeros((1,), likelihood_params.dtype))
 
     def probs(self, values: dict[str, Any], data: Any) -> Array:
         return self.prior

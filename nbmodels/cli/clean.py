@@ -368,13 +368,13 @@ def _noise_draws(
     import jax
     import jax.numpy as jnp
 
-    from nbmodels.channels import Beliefs
+    from nbmodels.channels import ExternalEvidence
     from nbmodels.channels.transition import pack_labels
     from nbmodels.core.model import PRIOR, Data
     from nbmodels.posterior.sampling import about_mode, sample
 
-    told = Beliefs.pack(model.predict_log_proba(x) - model.class_log_prior_)
-    beliefs = Beliefs.of(len(model.classes_))
+    told = ExternalEvidence.pack(model.predict_log_proba(x) - model.class_log_prior_)
+    beliefs = ExternalEvidence.of(len(model.classes_))
     fitted = about_mode(model.fit_)
     held = replace(
         fitted,

@@ -18,7 +18,7 @@ from nbmodels.core.families import Rule
 from nbmodels.core.residuals import Residuals
 
 
-class Evidence(NamedTuple):
+class LogLikelihood(NamedTuple):
     """Log-evidence ``table + offset[:, None]``, kept apart because softmax only needs the table.
 
     The table is centred where that is cheap, so that float32 keeps its digits.
@@ -32,13 +32,15 @@ class Evidence(NamedTuple):
     offset: Array
 
 
-def centred(table: Array) -> Evidence:
+def centred(table: Array) -> LogLikelihood:
     """Evidence from a plain table, with each row's largest entry moved into the offset."""
     top = jnp.max(table, -1)
-    return Evidence(table - top[:, None], top)
+    return LogLikelihood(table - top[:, None], top)
 
 
-def product_evidence(matrix: Any, table: Array, constant: Array | None = None) -> Evidence:
+def product_log_likelihood(
+    matrix: Any, table: Array, constant: Array | None = None
+) -> LogLikelihood:
     """``matrix @ table + constant``, centred inside the one product by an appended column.
 
     The largest entry of each row of ``table`` goes to the offset: differences between classes are
@@ -52,9 +54,9 @@ def product_evidence(matrix: Any, table: Array, constant: Array | None = None) -
     top = jnp.max(table, 1, keepdims=True)
     both = matrix.times(jnp.concatenate([table - top, top], 1))
     if constant is None:
-        return Evidence(both[:, :-1], both[:, -1])
+        return LogLikelihood(both[:, :-1], both[:, -1])
     shift = jnp.max(constant)
-    return Evidence(both[:, :-1] + (constant - shift), both[:, -1] + shift)
+    return LogLikelihood(both[:, :-1] + (constant - shift), both[:, -1] + shift)
 
 
 @jax.tree_util.register_dataclass
@@ -64,7 +66,7 @@ class Component:
 
     A component is a frozen dataclass registered as a pytree: hyperparameters (the ``prior``, the
     ``weight``) are leaves, so a model may be mapped over them. Everything is a pure function of
-    ``q`` (the conjugate posterior, an instance of a family), ``natural`` (what the likelihood reads
+    ``q`` (the conjugate posterior, an instance of a family), ``likelihood_params`` (what the likelihood reads
     of it under a rule) and ``data`` (the component's own pytree, from its ``pack``).
 
     A complete emission, ``Coin``: items toss a coin ``n`` times, the class sets its bias::
@@ -118,19 +120,21 @@ class Component:
 
     # The fast description -----------------------------------------------------------------------
 
-    def natural(self, q: Any, rule: Rule, key: Array | None = None) -> Any:
+    def likelihood_params(self, q: Any, rule: Rule, key: Array | None = None) -> Any:
         """What the likelihood reads of ``q``: a mode, an expectation, or a draw."""
-        return q.natural(rule, key)
+        return q.likelihood_params(rule, key)
 
-    def evidence(self, natural: Any, data: Any) -> Evidence:
+    def log_likelihood(self, likelihood_params: Any, data: Any) -> LogLikelihood:
         """Log-evidence of each item under each class; zero rows where nothing is known."""
         raise NotImplementedError  # every component has its own
 
-    def stats(self, natural: Any, resp: Array, data: Any, key: Array | None = None) -> Any:
+    def stats(
+        self, likelihood_params: Any, resp: Array, data: Any, key: Array | None = None
+    ) -> Any:
         """Sufficient statistics, additive over items.
 
         Args:
-            natural: as in :meth:`evidence`; only components with a private latent look at it.
+            likelihood_params: as in :meth:`log_likelihood`; only components with a private latent look at it.
             resp: ``(N, K)`` responsibilities times row weights.
             data: from ``pack``.
             key: where given, private latents are drawn instead of averaged over.
@@ -160,14 +164,16 @@ class Component:
         """
         return None
 
-    def residuals(self, natural: Any, data: Any, rows: np.ndarray, most: int) -> Residuals | None:
+    def residuals(
+        self, likelihood_params: Any, data: Any, rows: np.ndarray, most: int
+    ) -> Residuals | None:
         """What an emission leaves over of some items, by which its assumptions are looked at.
 
         On the host, with arrays of NumPy. None where there is nothing to look at.
 
         Args:
-            natural: as in :meth:`evidence`.
-            data: as in :meth:`evidence`.
+            likelihood_params: as in :meth:`log_likelihood`.
+            data: as in :meth:`log_likelihood`.
             rows: items to look at.
             most: largest number of columns to look at.
         """
@@ -189,7 +195,7 @@ class Component:
 
     # Where to begin -----------------------------------------------------------------------------
 
-    def anchor(self, data: Any) -> Array | None:
+    def initial_responsibilities(self, data: Any) -> Array | None:
         """``(N, K)`` guess of the true class from labels, rows of zeros where there is none."""
         return None
 
@@ -200,8 +206,10 @@ class Component:
     def start(self, resp: Array, data: Any, rule: Rule) -> Any:
         """``q`` from a first guess of the responsibilities; discounts the guess where needed."""
         # a rule of its own: expectations under the prior exist even where its mode does not
-        natural = self.natural(self.prior, "vb")
-        weighted = jax.tree.map(lambda s: s * self.weight, self.stats(natural, resp, data))
+        likelihood_params = self.likelihood_params(self.prior, "vb")
+        weighted = jax.tree.map(
+            lambda s: s * self.weight, self.stats(likelihood_params, resp, data)
+        )
         return self.update(weighted, rule)
 
     def pooled(self, q: Any, rule: Rule) -> Component:
@@ -244,7 +252,7 @@ class Component:
 
     # The second description, for NumPyro ----------------------------------------------------------
 
-    def values(self, natural: Any) -> dict[str, Array]:
+    def values(self, likelihood_params: Any) -> dict[str, Array]:
         """Parameters by name, in the shapes that :meth:`sites` samples and ``likelihood`` reads."""
         raise NotImplementedError  # every component has its own
 
@@ -283,11 +291,13 @@ class Component:
 class Given(Component):
     """A component with nothing to learn: its ``prior`` is an array that is read as it stands."""
 
-    def natural(self, q: Array, rule: Rule, key: Array | None = None) -> Array:
+    def likelihood_params(self, q: Array, rule: Rule, key: Array | None = None) -> Array:
         """Logarithms of the given probabilities."""
         return jnp.log(jnp.maximum(q, jnp.finfo(q.dtype).tiny))
 
-    def stats(self, natural: Any, resp: Array, data: Any, key: Array | None = None) -> tuple[()]:
+    def stats(
+        self, likelihood_params: Any, resp: Array, data: Any, key: Array | None = None
+    ) -> tuple[()]:
         return ()
 
     def update(self, stats: Any, rule: Rule) -> Array:
@@ -308,7 +318,7 @@ class Given(Component):
     def constrain(self, free: Any, q: Array, rule: Rule) -> Array:
         return q
 
-    def values(self, natural: Array) -> dict[str, Array]:
+    def values(self, likelihood_params: Array) -> dict[str, Array]:
         return {}
 
     def sites(self, name: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ as prior and as posterior: ``posterior(stats, rule)`` adds sufficient statistics
 that no iteration changes. Under the four rules:
 
 ========  ==========================  ===============================  =======================
-rule      ``posterior``               ``natural``                      penalty and constant
+rule      ``posterior``               ``likelihood_params``                      penalty and constant
 ========  ==========================  ===============================  =======================
 ``ml``    flat prior + statistics     at the mode                      0
 ``map``   prior + statistics          at the mode                      -log prior at the mode
@@ -123,7 +123,7 @@ class Dirichlet:
         size = self._spread(self._totals(jnp.ones_like(x)))
         return _no_nan_divide(x, jnp.broadcast_to(self._spread(self._totals(x)), x.shape), 1 / size)
 
-    def natural(self, rule: Rule, key: Array | None = None) -> Array:
+    def likelihood_params(self, rule: Rule, key: Array | None = None) -> Array:
         """Log-probabilities: of the mode, their expectation, of a draw, or of the mean."""
         if rule == "mean":
             return jnp.log(_floor(self.mean))
@@ -148,7 +148,7 @@ class Dirichlet:
             total, before = self._totals(self.concentration), self._totals(prior.concentration)
             return self._totals(inside) - (total - before) * digamma(total) + gammaln(total)
         if rule == "map":
-            return -self._totals((prior.concentration - 1) * self.natural("map"))
+            return -self._totals((prior.concentration - 1) * self.likelihood_params("map"))
         return jnp.zeros((1,), self.concentration.dtype)
 
     def constant(self, rule: Rule) -> Array:
@@ -173,7 +173,7 @@ def beta(ones: Array, zeros: Array) -> Dirichlet:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Normal:
+class FullNormal:
     """A multivariate normal distribution of coefficients that have no conjugate family.
 
     As posterior it is centred at the last Newton step, and its precision is the curvature there
@@ -187,7 +187,7 @@ class Normal:
     mean: Array
     precision: Array
 
-    def posterior(self, stats: tuple[Array, Array], rule: Rule) -> Normal:
+    def posterior(self, stats: tuple[Array, Array], rule: Rule) -> FullNormal:
         """Add ``H`` and ``H theta + gradient``, of a quadratic model of the log-likelihood."""
         curvature, right = stats
         if rule != "ml":
@@ -196,16 +196,16 @@ class Normal:
         # coefficients of very different units would not survive single precision
         unit = 1 / jnp.sqrt(jnp.diag(curvature))
         inverse = factor(curvature * unit[:, None] * unit)[1]
-        return Normal(unit * (inverse.T @ (inverse @ (unit * right))), curvature)
+        return FullNormal(unit * (inverse.T @ (inverse @ (unit * right))), curvature)
 
-    def natural(self, rule: Rule, key: Array | None = None) -> Array:
+    def likelihood_params(self, rule: Rule, key: Array | None = None) -> Array:
         if rule != "draw":
             return self.mean
         assert key is not None
         inverse = factor(self.precision)[1]
         return self.mean + inverse.T @ jax.random.normal(key, self.mean.shape, self.mean.dtype)
 
-    def penalty(self, prior: Normal, rule: Rule) -> Array:
+    def penalty(self, prior: FullNormal, rule: Rule) -> Array:
         if rule == "ml":
             return jnp.zeros((1,), self.mean.dtype)
         gap = self.mean - prior.mean
@@ -220,13 +220,13 @@ class Normal:
     def free(self, rule: Rule) -> Any:
         return self.mean
 
-    def constrain(self, free: Any, rule: Rule) -> Normal:
+    def constrain(self, free: Any, rule: Rule) -> FullNormal:
         return replace(self, mean=free)
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Normals:
+class DiagonalNormal:
     """Independent normal distributions of many coefficients that have no conjugate family.
 
     As posterior they are centred where a step led that climbs a quadratic bound of the objective
@@ -241,23 +241,23 @@ class Normals:
     mean: Array
     precision: Array
 
-    def posterior(self, stats: tuple[Array, Array], rule: Rule) -> Normals:
+    def posterior(self, stats: tuple[Array, Array], rule: Rule) -> DiagonalNormal:
         """Add ``H`` and ``H theta + gradient``; ``H`` is the diagonal of the bound's curvature."""
         curvature, right = stats
         if rule != "ml":
             right = right + self.precision * self.mean
             curvature = curvature + self.precision
         curvature = jnp.broadcast_to(curvature, self.mean.shape)
-        return Normals(_no_nan_divide(right, curvature, self.mean), curvature)
+        return DiagonalNormal(_no_nan_divide(right, curvature, self.mean), curvature)
 
-    def natural(self, rule: Rule, key: Array | None = None) -> Array:
+    def likelihood_params(self, rule: Rule, key: Array | None = None) -> Array:
         if rule != "draw":
             return self.mean
         assert key is not None
         noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
         return self.mean + noise / jnp.sqrt(self.precision)
 
-    def penalty(self, prior: Normals, rule: Rule) -> Array:
+    def penalty(self, prior: DiagonalNormal, rule: Rule) -> Array:
         if rule == "ml":
             return jnp.zeros((1,), self.mean.dtype)
         return 0.5 * prior.precision * jnp.square(self.mean - prior.mean)
@@ -270,11 +270,11 @@ class Normals:
     def free(self, rule: Rule) -> Any:
         return self.mean
 
-    def constrain(self, free: Any, rule: Rule) -> Normals:
+    def constrain(self, free: Any, rule: Rule) -> DiagonalNormal:
         return replace(self, mean=free)
 
 
-class Scalars(NamedTuple):
+class DiagonalGaussianParams(NamedTuple):
     """What a diagonal Gaussian likelihood reads.
 
     ``E log N(x) = (log_precision - log 2 pi - spread - precision (x - mean)^2) / 2``.
@@ -328,10 +328,10 @@ class NormalInverseGamma:
         variance = _no_nan_divide(self.rate, self.shape + 1.5, 1.0)
         return self.mean, jnp.maximum(variance, jnp.finfo(variance.dtype).tiny)
 
-    def natural(self, rule: Rule, key: Array | None = None) -> Scalars:
+    def likelihood_params(self, rule: Rule, key: Array | None = None) -> DiagonalGaussianParams:
         if rule == "vb":
             precision = self.shape / self.rate
-            return Scalars(
+            return DiagonalGaussianParams(
                 self.mean, precision, digamma(self.shape) - jnp.log(self.rate), 1 / self.kappa
             )
         mean, variance = self.mode
@@ -344,7 +344,7 @@ class NormalInverseGamma:
             variance = self.rate / _floor(gamma)
             noise = jax.random.normal(second, self.mean.shape, self.mean.dtype)
             mean = self.mean + noise * jnp.sqrt(variance / self.kappa)
-        return Scalars(mean, 1 / variance, -jnp.log(variance), jnp.zeros_like(mean))
+        return DiagonalGaussianParams(mean, 1 / variance, -jnp.log(variance), jnp.zeros_like(mean))
 
     def log_normaliser(self) -> Array:
         gamma = gammaln(self.shape) - self.shape * jnp.log(self.rate)
@@ -383,7 +383,7 @@ class NormalInverseGamma:
         return NormalInverseGamma(moved / root, jnp.square(root), jnp.square(shape) - 1.5, rate)
 
 
-class Matrices(NamedTuple):
+class FullGaussianParams(NamedTuple):
     """What a full Gaussian likelihood reads.
 
     ``E log N(x) = (log_det - d log 2 pi - spread - |(x - mean) @ whiten|^2) / 2``, where
@@ -476,7 +476,7 @@ class NormalInverseWishart:
         dof = self._mode_dof
         return self.mean, self.scale / jnp.where(dof > 0, dof, 1)[:, None, None]
 
-    def natural(self, rule: Rule, key: Array | None = None) -> Matrices:
+    def likelihood_params(self, rule: Rule, key: Array | None = None) -> FullGaussianParams:
         d = self.mean.shape[-1]
         zeros = jnp.zeros_like(self.kappa)
         lower, inverse = factor(self.scale)
@@ -486,7 +486,7 @@ class NormalInverseWishart:
             steps = (self.dof[:, None] - jnp.arange(d)) / 2
             log_det = jnp.sum(digamma(steps), -1) + d * jnp.log(2.0) + minus_log_det
             root = jnp.sqrt(self.dof)[:, None, None]
-            return Matrices(self.mean, half * root, log_det, d / self.kappa)
+            return FullGaussianParams(self.mean, half * root, log_det, d / self.kappa)
         if rule == "draw":
             assert key is not None
             first, second, third = jax.random.split(key, 3)
@@ -501,11 +501,11 @@ class NormalInverseWishart:
             turned = lower @ jnp.swapaxes(lower_inverse(bartlett), -1, -2)  # whiten.T^-1
             scatter = (turned @ noise[..., None])[..., 0]
             mean = self.mean + scatter / jnp.sqrt(self.kappa)[:, None]
-            return Matrices(mean, whiten, log_det, zeros)
+            return FullGaussianParams(mean, whiten, log_det, zeros)
         dof = jnp.where(self._mode_dof > 0, self._mode_dof, 1)
         if rule == "mean":
             dof = jnp.maximum(self.dof - d - 1, 1e-3)
-        return Matrices(
+        return FullGaussianParams(
             self.mean,
             half * jnp.sqrt(dof)[:, None, None],
             d * jnp.log(dof) + minus_log_det,

@@ -17,13 +17,13 @@ from jax import Array
 
 from inference import Coordinates, Total, add, negate, total
 from inference.fixed_point import Step
-from nbmodels.core.component import Component, Evidence
+from nbmodels.core.component import Component, LogLikelihood
 from nbmodels.core.families import Rule
 
 Model = Mapping[str, Component]
 
 #: Name of the class prior in every model; the programs sample the true classes from it.
-PRIOR = "prior"
+PRIOR = "class_prior"
 
 
 @jax.tree_util.register_dataclass
@@ -55,13 +55,14 @@ class Posterior(NamedTuple):
     log_likelihood: Array
 
 
-def natural(model: Model, q: Any, rule: Rule, key: Array | None = None) -> dict[str, Any]:
+def likelihood_params(model: Model, q: Any, rule: Rule, key: Array | None = None) -> dict[str, Any]:
     """What each likelihood reads of ``q``; under ``"draw"`` each component gets its own key."""
     if key is None:
-        return {name: c.natural(q[name], rule) for name, c in model.items()}
+        return {name: c.likelihood_params(q[name], rule) for name, c in model.items()}
     keys = jax.random.split(key, len(model))
     return {
-        name: c.natural(q[name], rule, k) for (name, c), k in zip(model.items(), keys, strict=True)
+        name: c.likelihood_params(q[name], rule, k)
+        for (name, c), k in zip(model.items(), keys, strict=True)
     }
 
 
@@ -71,21 +72,21 @@ def power(model: Model, name: str, data: Data) -> Any:
     return own * data.powers[name] if name in data.powers else own
 
 
-def evidence(model: Model, natural: Mapping[str, Any], data: Data) -> Evidence:
+def log_likelihood(model: Model, likelihood_params: Mapping[str, Any], data: Data) -> LogLikelihood:
     """Weighted sum of the components' evidence, those without data left out; ``(N, K)``."""
     table, offset = jnp.zeros(()), jnp.zeros(data.weights.shape)
     for name, component in model.items():
         if name in data.parts:
-            part = component.evidence(natural[name], data.parts[name])
+            part = component.log_likelihood(likelihood_params[name], data.parts[name])
             own = power(model, name, data)
             table = table + jnp.reshape(own, (-1, 1)) * part.table
             offset = offset + own * part.offset
-    return Evidence(jnp.broadcast_to(table, (len(data.weights), table.shape[-1])), offset)
+    return LogLikelihood(jnp.broadcast_to(table, (len(data.weights), table.shape[-1])), offset)
 
 
-def posterior(model: Model, natural: Mapping[str, Any], data: Data) -> Posterior:
+def posterior(model: Model, likelihood_params: Mapping[str, Any], data: Data) -> Posterior:
     """Responsibilities and log-likelihood of each item."""
-    table, offset = evidence(model, natural, data)
+    table, offset = log_likelihood(model, likelihood_params, data)
     resp, inside = normalised(table)
     return Posterior(resp, inside + offset)
 
@@ -108,14 +109,20 @@ def base_measure(model: Model, data: Data) -> Array:
 
 
 def stats(
-    model: Model, natural: Mapping[str, Any], resp: Array, data: Data, key: Array | None = None
+    model: Model,
+    likelihood_params: Mapping[str, Any],
+    resp: Array,
+    data: Data,
+    key: Array | None = None,
 ) -> dict[str, Any]:
     """Weighted statistics of each component, additive over items."""
     weighted = resp * data.weights[:, None]
     keys = [None] * len(model) if key is None else list(jax.random.split(key, len(model)))
     out = {}
     for (name, component), k in zip(model.items(), keys, strict=True):
-        raw = component.stats(natural[name], _powered(weighted, name, data), data.parts[name], k)
+        raw = component.stats(
+            likelihood_params[name], _powered(weighted, name, data), data.parts[name], k
+        )
         out[name] = jax.tree.map(lambda s, w=component.weight: w * s, raw)
     return out
 
@@ -141,14 +148,14 @@ def constant(model: Model, data: Data, rule: Rule) -> Total:
 
 def objective(model: Model, q: Any, data: Data, rule: Rule) -> Array:
     """Log-likelihood (ML), log-posterior density (MAP) or bound (VB), all constants kept."""
-    lik = posterior(model, natural(model, q, rule), data).log_likelihood
+    lik = posterior(model, likelihood_params(model, q, rule), data).log_likelihood
     varying = add(total(data.weights * lik), negate(penalty(model, q, rule)))
     return add(varying, constant(model, data, rule)).value
 
 
 def _step(q: Any, context: tuple[Model, Data], rule: Rule) -> tuple[Any, Total]:
     model, data = context
-    read = natural(model, q, rule)
+    read = likelihood_params(model, q, rule)
     resp, lik = posterior(model, read, data)
     value = add(total(data.weights * lik), negate(penalty(model, q, rule)))
     return update(model, stats(model, read, resp, data), rule), value
@@ -181,12 +188,13 @@ def coordinates(rule: Rule) -> Coordinates:
     return Coordinates(free, constrain)
 
 
-def anchor(model: Model, data: Data) -> Array | None:
+def initial_responsibilities(model: Model, data: Data) -> Array | None:
     """``(N, K)`` first guess from the labels, rows of zeros without one; None without labels."""
     guesses = [
         guess
         for name, component in model.items()
-        if name in data.parts and (guess := component.anchor(data.parts[name])) is not None
+        if name in data.parts
+        and (guess := component.initial_responsibilities(data.parts[name])) is not None
     ]
     if not guesses:
         return None
@@ -208,9 +216,9 @@ def _powered(resp: Array, name: str, data: Data) -> Array:
     return resp * data.powers[name][:, None] if name in data.powers else resp
 
 
-def values(model: Model, natural: Mapping[str, Any]) -> dict[str, dict[str, Array]]:
+def values(model: Model, likelihood_params: Mapping[str, Any]) -> dict[str, dict[str, Array]]:
     """Parameters by component and name, as the NumPyro program samples them."""
-    return {name: c.values(natural[name]) for name, c in model.items()}
+    return {name: c.values(likelihood_params[name]) for name, c in model.items()}
 
 
 def transitions(model: Model, values: Mapping[str, dict[str, Any]]) -> dict[str, Array]:
@@ -231,11 +239,11 @@ def simulate(model: Model, key: Array, n_items: int) -> tuple[dict[str, Any], Ar
         data by component name as its ``pack`` takes it, the ``(N,)`` true classes, the parameters.
     """
     first, second, third = jax.random.split(key, 3)
-    read = natural(model, {name: c.prior for name, c in model.items()}, "draw", first)
+    read = likelihood_params(model, {name: c.prior for name, c in model.items()}, "draw", first)
     prior: Any = model[PRIOR]
     about = prior.covariates(jax.random.fold_in(second, 1), n_items)
     known = None if about is None else prior.pack(about)
-    shares = prior.evidence(read[PRIOR], known).table
+    shares = prior.log_likelihood(read[PRIOR], known).table
     y = jax.random.categorical(second, shares, shape=(n_items,))
     drawn = values(model, read)
     others = [name for name in model if name != PRIOR]

@@ -17,7 +17,7 @@ from nbmodels.core.model import PRIOR, Data, Model, power
 def program(model: Model, data: Data) -> Callable[[], None]:
     """A NumPyro model of ``data``, assembled from the components' own statements.
 
-    It never calls ``evidence``, ``stats`` or ``update``: parameters are sampled from their priors,
+    It never calls ``log_likelihood``, ``stats`` or ``update``: parameters are sampled from their priors,
     each item's class ``y`` is a discrete site that NumPyro sums over, and every component observes
     its data given ``y``. A component's weight is ``handlers.scale``. An item of weight 0 has its
     data masked. Other row weights are a power of the item's marginal density, which enumeration
@@ -25,7 +25,7 @@ def program(model: Model, data: Data) -> Callable[[], None]:
     same statements at each class.
 
     Args:
-        model: components by name; the class prior is called ``"prior"``.
+        model: components by name; the class prior is called ``"class_prior"``.
         data: encoded data; densified here, so keep it small.
     """
     weights = np.asarray(data.weights)

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from inference.products import matrix
-from nbmodels.core.component import Component, Evidence, product_evidence
+from nbmodels.core.component import Component, LogLikelihood, product_log_likelihood
 from nbmodels.core.families import Dirichlet, beta
 from nbmodels.core.residuals import Residuals, of_indicators
 from nbmodels.emissions.cells import Cells, observed_cells, without
@@ -41,15 +41,17 @@ class Bernoulli(Component):
         """Args: x: ``(N, d)`` of zeros and ones; missing: ``(N, d)`` booleans, or None."""
         return Cells(matrix(without(x, missing)), None if missing is None else matrix(missing))
 
-    def evidence(self, natural: Array, data: Cells) -> Evidence:
-        zero, one = natural
-        table, offset = product_evidence(data.x, one - zero, jnp.sum(zero, 0))
+    def log_likelihood(self, likelihood_params: Array, data: Cells) -> LogLikelihood:
+        zero, one = likelihood_params
+        table, offset = product_log_likelihood(data.x, one - zero, jnp.sum(zero, 0))
         if data.missing is not None:
-            left_out = product_evidence(data.missing, zero)
+            left_out = product_log_likelihood(data.missing, zero)
             table, offset = table - left_out.table, offset - left_out.offset
-        return Evidence(table, offset)
+        return LogLikelihood(table, offset)
 
-    def stats(self, natural: Any, resp: Array, data: Cells, key: Array | None = None) -> Array:
+    def stats(
+        self, likelihood_params: Any, resp: Array, data: Cells, key: Array | None = None
+    ) -> Array:
         ones = data.x.transpose_times(resp)
         count = jnp.broadcast_to(jnp.sum(resp, 0), ones.shape)
         if data.missing is not None:
@@ -63,8 +65,8 @@ class Bernoulli(Component):
     def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
         return replace(q, concentration=q.concentration[:, :, order])
 
-    def values(self, natural: Array) -> dict[str, Array]:
-        return {"probs": jnp.exp(natural[1]).T}
+    def values(self, likelihood_params: Array) -> dict[str, Array]:
+        return {"probs": jnp.exp(likelihood_params[1]).T}
 
     def sites(self, name: str) -> dict[str, Any]:
         import numpyro
@@ -85,9 +87,11 @@ class Bernoulli(Component):
     def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
         return jax.random.bernoulli(key, values["probs"][y]).astype(jnp.int32)
 
-    def residuals(self, natural: Any, data: Cells, rows: np.ndarray, most: int) -> Residuals:
+    def residuals(
+        self, likelihood_params: Any, data: Cells, rows: np.ndarray, most: int
+    ) -> Residuals:
         missing = None if data.missing is None else data.missing.to_host()[rows]
-        probs = np.exp(np.asarray(natural[1], float)).T
+        probs = np.exp(np.asarray(likelihood_params[1], float)).T
         return of_indicators(
             data.x.to_host()[rows], probs, missing, np.arange(probs.shape[1]), most
         )

@@ -12,7 +12,7 @@ from jax import Array
 from scipy import sparse
 
 from inference.products import Matrix, matrix
-from nbmodels.core.component import Component, Evidence, product_evidence
+from nbmodels.core.component import Component, LogLikelihood, product_log_likelihood
 from nbmodels.core.families import Dirichlet
 from nbmodels.core.residuals import Residuals, of_indicators
 
@@ -70,10 +70,12 @@ class Categorical(Component):
         )
         return Codes(matrix(onehot), jnp.asarray(np.where(codes < 0, -1, codes), jnp.int32))
 
-    def evidence(self, natural: Array, data: Codes) -> Evidence:
-        return product_evidence(data.onehot, natural)
+    def log_likelihood(self, likelihood_params: Array, data: Codes) -> LogLikelihood:
+        return product_log_likelihood(data.onehot, likelihood_params)
 
-    def stats(self, natural: Any, resp: Array, data: Codes, key: Array | None = None) -> Array:
+    def stats(
+        self, likelihood_params: Any, resp: Array, data: Codes, key: Array | None = None
+    ) -> Array:
         return data.onehot.transpose_times(resp)
 
     def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
@@ -83,8 +85,8 @@ class Categorical(Component):
         parts = jnp.split(table, np.cumsum(self.sizes)[:-1], axis=0)
         return {f"probs_{j}": part.T for j, part in enumerate(parts)}
 
-    def values(self, natural: Array) -> dict[str, Array]:
-        return self._split(jnp.exp(natural))
+    def values(self, likelihood_params: Array) -> dict[str, Array]:
+        return self._split(jnp.exp(likelihood_params))
 
     def sites(self, name: str) -> dict[str, Any]:
         import numpyro
@@ -111,8 +113,10 @@ class Categorical(Component):
         ]
         return jnp.stack(columns, 1)
 
-    def residuals(self, natural: Any, data: Codes, rows: np.ndarray, most: int) -> Residuals:
-        probs = np.exp(np.asarray(natural, float)).T
+    def residuals(
+        self, likelihood_params: Any, data: Codes, rows: np.ndarray, most: int
+    ) -> Residuals:
+        probs = np.exp(np.asarray(likelihood_params, float)).T
         of = np.repeat(np.arange(len(self.sizes)), self.sizes)
         missing = (np.asarray(data.codes)[rows] < 0)[:, of]
         return of_indicators(data.onehot.to_host()[rows], probs, missing, of, most)

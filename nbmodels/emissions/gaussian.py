@@ -11,8 +11,8 @@ import numpy as np
 from jax import Array
 
 from inference.products import Dense
-from nbmodels.core.component import Component, Evidence, centred
-from nbmodels.core.families import NormalInverseGamma, Scalars
+from nbmodels.core.component import Component, LogLikelihood, centred
+from nbmodels.core.families import DiagonalGaussianParams, NormalInverseGamma
 from nbmodels.core.residuals import Residuals, of_reals, without_missing
 from nbmodels.emissions.cells import Cells, observed_cells, without
 
@@ -45,7 +45,7 @@ class Distances(NamedTuple):
     size: Array
 
 
-def normal_evidence(at: Distances) -> Evidence:
+def normal_log_likelihood(at: Distances) -> LogLikelihood:
     """Log-density of a normal distribution."""
     return centred((at.log_det - at.size[:, None] * _LOG_2PI - at.square) / 2)
 
@@ -86,30 +86,34 @@ class DiagonalGaussian(Component):
 
     pack = staticmethod(pack_reals)
 
-    def distances(self, natural: Scalars, data: Cells) -> Distances:
+    def distances(self, likelihood_params: DiagonalGaussianParams, data: Cells) -> Distances:
         """Of the observed cells."""
         x = data.x.to_dense()
         if data.missing is None:
 
-            def square(n: Scalars) -> Array:
+            def square(n: DiagonalGaussianParams) -> Array:
                 return jnp.sum(n.precision * jnp.square(x - n.mean) + n.spread, 1)
 
-            log_det = jnp.sum(natural.log_precision, 1)[None, :]
-            return Distances(jax.vmap(square)(natural).T, log_det, jnp.full((1,), x.shape[1]))
+            log_det = jnp.sum(likelihood_params.log_precision, 1)[None, :]
+            return Distances(
+                jax.vmap(square)(likelihood_params).T, log_det, jnp.full((1,), x.shape[1])
+            )
         seen = 1 - data.missing.to_dense()
 
-        def of_class(n: Scalars) -> tuple[Array, Array]:
+        def of_class(n: DiagonalGaussianParams) -> tuple[Array, Array]:
             square = n.precision * jnp.square(x - n.mean) + n.spread
             return jnp.sum(square * seen, 1), seen @ n.log_precision
 
-        squares, log_det = jax.vmap(of_class)(natural)
+        squares, log_det = jax.vmap(of_class)(likelihood_params)
         return Distances(squares.T, log_det.T, jnp.sum(seen, 1))
 
-    def evidence(self, natural: Scalars, data: Cells) -> Evidence:
-        return normal_evidence(self.distances(natural, data))
+    def log_likelihood(
+        self, likelihood_params: DiagonalGaussianParams, data: Cells
+    ) -> LogLikelihood:
+        return normal_log_likelihood(self.distances(likelihood_params, data))
 
     def stats(
-        self, natural: Any, resp: Array, data: Cells, key: Array | None = None
+        self, likelihood_params: Any, resp: Array, data: Cells, key: Array | None = None
     ) -> tuple[Array, Array, Array]:
         first = data.x.transpose_times(resp).T
         second = Dense(jnp.square(data.x.to_dense())).transpose_times(resp).T
@@ -118,8 +122,8 @@ class DiagonalGaussian(Component):
     def relabel(self, q: NormalInverseGamma, order: Array) -> NormalInverseGamma:
         return jax.tree.map(lambda leaf: leaf[order], q)
 
-    def values(self, natural: Scalars) -> dict[str, Array]:
-        return {"mu": natural.mean, "variance": 1 / natural.precision}
+    def values(self, likelihood_params: DiagonalGaussianParams) -> dict[str, Array]:
+        return {"mu": likelihood_params.mean, "variance": 1 / likelihood_params.precision}
 
     def sites(self, name: str) -> dict[str, Any]:
         import numpyro
@@ -144,10 +148,12 @@ class DiagonalGaussian(Component):
         noise = jax.random.normal(key, (len(y), values["mu"].shape[1]))
         return values["mu"][y] + noise * jnp.sqrt(values["variance"])[y]
 
-    def residuals(self, natural: Scalars, data: Cells, rows: np.ndarray, most: int) -> Residuals:
+    def residuals(
+        self, likelihood_params: DiagonalGaussianParams, data: Cells, rows: np.ndarray, most: int
+    ) -> Residuals:
         x = without_missing(data.x, data.missing, rows)
-        variance = 1 / np.asarray(natural.precision, float)
-        return of_reals(x, np.asarray(natural.mean, float), variance, most, self._dof)
+        variance = 1 / np.asarray(likelihood_params.precision, float)
+        return of_reals(x, np.asarray(likelihood_params.mean, float), variance, most, self._dof)
 
     @property
     def _dof(self) -> Any:

@@ -12,11 +12,11 @@ from jax import Array
 
 from inference.products import Dense
 from inference.triangular import factor, log_diagonal
-from nbmodels.core.component import Component, Evidence
-from nbmodels.core.families import Matrices, NormalInverseWishart
+from nbmodels.core.component import Component, LogLikelihood
+from nbmodels.core.families import FullGaussianParams, NormalInverseWishart
 from nbmodels.core.residuals import Residuals, of_reals, without_missing
 from nbmodels.emissions.cells import observed_cells, without
-from nbmodels.emissions.gaussian import Distances, normal_evidence
+from nbmodels.emissions.gaussian import Distances, normal_log_likelihood
 
 _LOG_2PI = float(np.log(2 * np.pi))
 
@@ -30,9 +30,9 @@ def _groups(size: int, n: int) -> list[slice]:
     return [slice(i, min(i + each, n)) for i in range(0, n, each)]
 
 
-def _covariance(natural: Matrices) -> tuple[Array, Array]:
+def _covariance(likelihood_params: FullGaussianParams) -> tuple[Array, Array]:
     """Inverse of the (expected) precision matrix, and its log-determinant."""
-    lower, half = factor(natural.whiten @ jnp.swapaxes(natural.whiten, -1, -2))
+    lower, half = factor(likelihood_params.whiten @ jnp.swapaxes(likelihood_params.whiten, -1, -2))
     return jnp.swapaxes(half, -1, -2) @ half, -2 * log_diagonal(lower)
 
 
@@ -98,40 +98,44 @@ class FullGaussian(Component):
         rows = np.flatnonzero(np.any(missing, 1))
         return Rows(clean, Dense(jnp.asarray(missing, floating)), jnp.asarray(rows, jnp.int32))
 
-    def distances(self, natural: Matrices, data: Rows) -> Distances:
+    def distances(self, likelihood_params: FullGaussianParams, data: Rows) -> Distances:
         """Of the observed cells."""
-        x, n_classes, d = data.x.to_dense(), *natural.mean.shape
-        whiten = jnp.broadcast_to(natural.whiten, (n_classes, d, d))
+        x, n_classes, d = data.x.to_dense(), *likelihood_params.mean.shape
+        whiten = jnp.broadcast_to(likelihood_params.whiten, (n_classes, d, d))
 
         squares = []
         for some in _groups(x.size, n_classes):
             root = whiten[some]
             flat = jnp.moveaxis(root, 0, 1).reshape(d, -1)
-            centre = (natural.mean[some][:, None, :] @ root).reshape(1, -1)
+            centre = (likelihood_params.mean[some][:, None, :] @ root).reshape(1, -1)
             gap = (data.x.times(flat) - centre).reshape(len(x), -1, d)
             squares.append(jnp.sum(jnp.square(gap), -1))
-        square = jnp.concatenate(squares, 1) + natural.spread
-        log_det = jnp.broadcast_to(natural.log_det, (1, n_classes))
+        square = jnp.concatenate(squares, 1) + likelihood_params.spread
+        log_det = jnp.broadcast_to(likelihood_params.log_det, (1, n_classes))
         if data.missing is None:
             return Distances(square, log_det, jnp.full((1,), d))
-        part, part_log_det, *_ = self._marginal(natural, data)
+        part, part_log_det, *_ = self._marginal(likelihood_params, data)
         log_det = jnp.broadcast_to(log_det, square.shape).at[data.incomplete].set(part_log_det)
         size = d - jnp.sum(data.missing.to_dense(), 1)
         return Distances(square.at[data.incomplete].set(part), log_det, size)
 
-    def evidence(self, natural: Matrices, data: Rows) -> Evidence:
-        return normal_evidence(self.distances(natural, data))
+    def log_likelihood(self, likelihood_params: FullGaussianParams, data: Rows) -> LogLikelihood:
+        return normal_log_likelihood(self.distances(likelihood_params, data))
 
-    def _marginal(self, natural: Matrices, data: Rows) -> tuple[Array, Array, Array, Array]:
+    def _marginal(
+        self, likelihood_params: FullGaussianParams, data: Rows
+    ) -> tuple[Array, Array, Array, Array]:
         """For incomplete rows: distances, and mean and covariance of the row given what is seen.
 
         Squares and log-determinants of shape ``(n, K)``, then ``(n, K, d)``, ``(n, K, d, d)``.
         """
         assert data.missing is not None
-        n_classes, d = natural.mean.shape
-        covariance, log_det = _covariance(natural)
+        n_classes, d = likelihood_params.mean.shape
+        covariance, log_det = _covariance(likelihood_params)
         covariance = jnp.broadcast_to(covariance, (n_classes, d, d))
-        gain = natural.log_det + log_det  # of an expected logarithm, less that of the expectation
+        gain = (
+            likelihood_params.log_det + log_det
+        )  # of an expected logarithm, less that of the expectation
 
         def of_row(row: tuple[Array, Array]) -> tuple[Array, Array, Array, Array]:
             x, missing = row
@@ -152,7 +156,9 @@ class FullGaussian(Component):
                 return square, log_det, filled, jnp.where(neither, rest, 0)
 
             gains = jnp.broadcast_to(gain, (n_classes,))
-            return jax.vmap(of_class)(natural.mean, covariance, gains, natural.spread)
+            return jax.vmap(of_class)(
+                likelihood_params.mean, covariance, gains, likelihood_params.spread
+            )
 
         x, missing = data.x.to_dense()[data.incomplete], data.missing.to_dense()[data.incomplete]
         parts = [
@@ -163,13 +169,17 @@ class FullGaussian(Component):
         return square, log_det, filled, rest
 
     def stats(
-        self, natural: Matrices, resp: Array, data: Rows, key: Array | None = None
+        self,
+        likelihood_params: FullGaussianParams,
+        resp: Array,
+        data: Rows,
+        key: Array | None = None,
     ) -> tuple[Array, Array, Array]:
-        return self._moments(natural, resp, data, key)
+        return self._moments(likelihood_params, resp, data, key)
 
     def _moments(
         self,
-        natural: Matrices,
+        likelihood_params: FullGaussianParams,
         resp: Array,
         data: Rows,
         key: Array | None,
@@ -190,7 +200,7 @@ class FullGaussian(Component):
         sums = data.x.transpose_times(complete).T
         if data.incomplete is not None:
             weight, items = mass[data.incomplete], resp[data.incomplete]
-            *_, filled, rest = self._marginal(natural, data)
+            *_, filled, rest = self._marginal(likelihood_params, data)
             if key is not None:
                 values, vectors = jnp.linalg.eigh(rest)
                 noise = jax.random.normal(key, filled.shape, filled.dtype)
@@ -209,8 +219,8 @@ class FullGaussian(Component):
             return NormalInverseWishart(q.mean[order], q.kappa[order], q.dof, q.scale)
         return jax.tree.map(lambda leaf: leaf[order], q)
 
-    def values(self, natural: Matrices) -> dict[str, Array]:
-        return {"mu": natural.mean, "covariance": _covariance(natural)[0]}
+    def values(self, likelihood_params: FullGaussianParams) -> dict[str, Array]:
+        return {"mu": likelihood_params.mean, "covariance": _covariance(likelihood_params)[0]}
 
     def sites(self, name: str) -> dict[str, Any]:
         import numpyro
@@ -247,11 +257,13 @@ class FullGaussian(Component):
         noise = jax.random.normal(key, (len(y), values["mu"].shape[1]))
         return values["mu"][y] + jnp.einsum("nij,nj->ni", lower, noise)
 
-    def residuals(self, natural: Matrices, data: Rows, rows: np.ndarray, most: int) -> Residuals:
+    def residuals(
+        self, likelihood_params: FullGaussianParams, data: Rows, rows: np.ndarray, most: int
+    ) -> Residuals:
         x = without_missing(data.x, data.missing, rows)
-        whiten = np.asarray(natural.whiten, float)
+        whiten = np.asarray(likelihood_params.whiten, float)
         covariance = np.linalg.inv(whiten @ np.swapaxes(whiten, -1, -2))
-        return of_reals(x, np.asarray(natural.mean, float), covariance, most, self._dof)
+        return of_reals(x, np.asarray(likelihood_params.mean, float), covariance, most, self._dof)
 
     @property
     def _dof(self) -> Any:

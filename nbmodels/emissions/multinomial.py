@@ -13,7 +13,7 @@ from jax.scipy.special import gammaln
 from scipy import special
 
 from inference.products import Matrix, matrix
-from nbmodels.core.component import Component, Evidence, product_evidence
+from nbmodels.core.component import Component, LogLikelihood, product_log_likelihood
 from nbmodels.core.families import Dirichlet
 from nbmodels.core.residuals import Residuals, of_counts
 from nbmodels.emissions.cells import observed_cells, without
@@ -75,29 +75,31 @@ class Multinomial(Component):
             jnp.asarray(coefficient),
         )
 
-    def _known(self, natural: Array, data: Counts) -> Array:
+    def _known(self, likelihood_params: Array, data: Counts) -> Array:
         """``(N, K)`` probability of a word that is not missing."""
         assert data.missing is not None
-        mass = 1 - data.missing.times(jnp.exp(natural))
+        mass = 1 - data.missing.times(jnp.exp(likelihood_params))
         return jnp.maximum(mass, jnp.finfo(mass.dtype).eps)
 
-    def evidence(self, natural: Array, data: Counts) -> Evidence:
-        table, offset = product_evidence(data.x, natural)
+    def log_likelihood(self, likelihood_params: Array, data: Counts) -> LogLikelihood:
+        table, offset = product_log_likelihood(data.x, likelihood_params)
         if data.missing is not None:
-            table = table - data.length[:, None] * jnp.log(self._known(natural, data))
-        return Evidence(table, offset)
+            table = table - data.length[:, None] * jnp.log(self._known(likelihood_params, data))
+        return LogLikelihood(table, offset)
 
-    def stats(self, natural: Array, resp: Array, data: Counts, key: Array | None = None) -> Array:
+    def stats(
+        self, likelihood_params: Array, resp: Array, data: Counts, key: Array | None = None
+    ) -> Array:
         counts = data.x.transpose_times(resp)
         if data.missing is None:
             return counts
-        lost = data.length[:, None] / self._known(natural, data)
+        lost = data.length[:, None] / self._known(likelihood_params, data)
         if key is None:
-            return counts + jnp.exp(natural) * data.missing.transpose_times(resp * lost)
+            return counts + jnp.exp(likelihood_params) * data.missing.transpose_times(resp * lost)
         first, second = jax.random.split(key)
         drawn = jax.random.gamma(first, data.length, dtype=resp.dtype)[:, None]
         rate = resp * lost * drawn / jnp.maximum(data.length, 1)[:, None]
-        mean = jnp.exp(natural) * data.missing.transpose_times(rate)
+        mean = jnp.exp(likelihood_params) * data.missing.transpose_times(rate)
         return counts + jax.random.poisson(second, mean).astype(counts.dtype)
 
     def size(self, data: Counts) -> Array:
@@ -109,8 +111,8 @@ class Multinomial(Component):
     def base_measure(self, data: Counts) -> Array:
         return data.log_coefficient
 
-    def values(self, natural: Array) -> dict[str, Array]:
-        return {"probs": jnp.exp(natural).T}
+    def values(self, likelihood_params: Array) -> dict[str, Array]:
+        return {"probs": jnp.exp(likelihood_params).T}
 
     def sites(self, name: str) -> dict[str, Any]:
         import numpyro
@@ -138,12 +140,12 @@ class Multinomial(Component):
         return jax.vmap(lambda w: jnp.bincount(w, length=words.shape[1]), 1)(drawn)
 
     def residuals(
-        self, natural: Any, data: Counts, rows: np.ndarray, most: int
+        self, likelihood_params: Any, data: Counts, rows: np.ndarray, most: int
     ) -> Residuals | None:
         if data.missing is not None:
             return None  # what is expected of a count depends on which others are known
         x = data.x.to_host()[rows]
-        return of_counts(x, np.exp(np.asarray(natural, float)).T, most)
+        return of_counts(x, np.exp(np.asarray(likelihood_params, float)).T, most)
 
     def dims(self) -> dict[str, list[str]]:
         return {"probs": ["true_class", "feature"]}

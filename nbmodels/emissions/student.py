@@ -27,14 +27,20 @@ from jax import Array
 from jax.scipy.special import gammaln
 
 from inference.triangular import factor, log_diagonal
-from nbmodels.core.component import Evidence, centred
-from nbmodels.core.families import Matrices, NormalInverseGamma, NormalInverseWishart, Rule, Scalars
+from nbmodels.core.component import LogLikelihood, centred
+from nbmodels.core.families import (
+    DiagonalGaussianParams,
+    FullGaussianParams,
+    NormalInverseGamma,
+    NormalInverseWishart,
+    Rule,
+)
 from nbmodels.emissions.cells import Cells, observed_cells
 from nbmodels.emissions.gaussian import DiagonalGaussian, Distances, count_cells
 from nbmodels.emissions.gaussian_full import FullGaussian, Rows
 
 
-def student_evidence(at: Distances, dof: Any) -> Evidence:
+def student_log_likelihood(at: Distances, dof: Any) -> LogLikelihood:
     """Log-density of a multivariate t distribution of ``dof`` degrees of freedom."""
     d = at.size[:, None]
     half = (dof + d) / 2
@@ -96,14 +102,20 @@ class DiagonalStudent(DiagonalGaussian):
         """As of the normal emission, with ``dof`` degrees of freedom."""
         return replace(super().of(*args, **prior), dof=dof)
 
-    def evidence(self, natural: Scalars, data: Cells) -> Evidence:
-        return student_evidence(self.distances(natural, data), self.dof)
+    def log_likelihood(
+        self, likelihood_params: DiagonalGaussianParams, data: Cells
+    ) -> LogLikelihood:
+        return student_log_likelihood(self.distances(likelihood_params, data), self.dof)
 
     def stats(  # type: ignore[override]  # counts of items beside those of precisions
-        self, natural: Scalars, resp: Array, data: Cells, key: Array | None = None
+        self,
+        likelihood_params: DiagonalGaussianParams,
+        resp: Array,
+        data: Cells,
+        key: Array | None = None,
     ) -> tuple[Array, ...]:
-        u = precisions(self.distances(natural, data), self.dof, key)
-        return count_cells(resp, data), *super().stats(natural, resp * u, data)
+        u = precisions(self.distances(likelihood_params, data), self.dof, key)
+        return count_cells(resp, data), *super().stats(likelihood_params, resp * u, data)
 
     def update(self, stats: tuple[Array, ...], rule: Rule) -> NormalInverseGamma:
         items, mass, first, second = stats
@@ -145,15 +157,19 @@ class FullStudent(FullGaussian):
         """As of the normal emission, with ``dof`` degrees of freedom."""
         return replace(super().of(*args, **prior), dof=dof)
 
-    def evidence(self, natural: Matrices, data: Rows) -> Evidence:
-        return student_evidence(self.distances(natural, data), self.dof)
+    def log_likelihood(self, likelihood_params: FullGaussianParams, data: Rows) -> LogLikelihood:
+        return student_log_likelihood(self.distances(likelihood_params, data), self.dof)
 
     def stats(  # type: ignore[override]  # counts of items beside those of precisions
-        self, natural: Matrices, resp: Array, data: Rows, key: Array | None = None
+        self,
+        likelihood_params: FullGaussianParams,
+        resp: Array,
+        data: Rows,
+        key: Array | None = None,
     ) -> tuple[Array, ...]:
         first, second = (None, None) if key is None else jax.random.split(key)
-        u = precisions(self.distances(natural, data), self.dof, first)
-        return jnp.sum(resp, 0), *self._moments(natural, resp, data, second, u)
+        u = precisions(self.distances(likelihood_params, data), self.dof, first)
+        return jnp.sum(resp, 0), *self._moments(likelihood_params, resp, data, second, u)
 
     def update(self, stats: tuple[Array, ...], rule: Rule) -> NormalInverseWishart:
         items, mass, first, second = stats

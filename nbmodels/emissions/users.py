@@ -12,7 +12,7 @@ from jax import Array
 from scipy import sparse
 
 from inference.products import Matrix, matrix
-from nbmodels.core.component import Component, Evidence
+from nbmodels.core.component import Component, LogLikelihood
 from nbmodels.core.dirichlet_multinomial import learned
 from nbmodels.core.families import Dirichlet, Rule
 
@@ -51,12 +51,14 @@ class Users(Component):
         """Args: edges: ``(N, users)`` numbers of edges, dense or sparse."""
         return matrix(sparse.csr_array(edges))
 
-    def evidence(self, natural: Array, data: Matrix) -> Evidence:
+    def log_likelihood(self, likelihood_params: Array, data: Matrix) -> LogLikelihood:
         # centred by an even share
-        centre = -math.log(natural.shape[1])
-        many = jnp.broadcast_to(jnp.atleast_1d(self.multiplicity)[:, None], (natural.shape[0], 1))
-        table = many * (natural - centre)
-        return Evidence(data.times(table), centre * data.times(many)[:, 0])
+        centre = -math.log(likelihood_params.shape[1])
+        many = jnp.broadcast_to(
+            jnp.atleast_1d(self.multiplicity)[:, None], (likelihood_params.shape[0], 1)
+        )
+        table = many * (likelihood_params - centre)
+        return LogLikelihood(data.times(table), centre * data.times(many)[:, 0])
 
     def penalty(self, q: Dirichlet, rule: Rule) -> Array:
         return jnp.atleast_1d(self.multiplicity)[:, None] * super().penalty(q, rule)
@@ -64,7 +66,9 @@ class Users(Component):
     def constant(self, rule: Rule) -> Array:
         return jnp.atleast_1d(self.multiplicity)[:, None] * super().constant(rule)
 
-    def stats(self, natural: Any, resp: Array, data: Matrix, key: Array | None = None) -> Array:
+    def stats(
+        self, likelihood_params: Any, resp: Array, data: Matrix, key: Array | None = None
+    ) -> Array:
         return data.transpose_times(resp)
 
     def pooled(self, q: Dirichlet, rule: Rule) -> Users:
@@ -74,8 +78,8 @@ class Users(Component):
     def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
         return replace(q, concentration=q.concentration[:, order])
 
-    def values(self, natural: Array) -> dict[str, Array]:
-        return {"u": jnp.exp(natural)}
+    def values(self, likelihood_params: Array) -> dict[str, Array]:
+        return {"u": jnp.exp(likelihood_params)}
 
     def sites(self, name: str) -> dict[str, Any]:
         import numpyro

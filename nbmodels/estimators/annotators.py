@@ -202,9 +202,9 @@ class DawidSkene(LatentClassifier):
             known = pd.Index(self.workers_).get_indexer(pd.Index(workers))
             learnt = np.asarray(self.fit_.point[_NAME], float)
             unknown = np.log(np.maximum(self.noise_matrix_, np.finfo(float).tiny))
-            natural = np.where((known >= 0)[:, None, None], learnt[known], unknown)
+            likelihood_params = np.where((known >= 0)[:, None, None], learnt[known], unknown)
             channel = self.fit_.model[_NAME]
-            found = channel.evidence(jnp.asarray(natural), Annotators.pack(counts))
+            found = channel.log_likelihood(jnp.asarray(likelihood_params), Annotators.pack(counts))
             joint = np.asarray(found.table, float) + self.class_log_prior_
         resp = np.exp(joint - joint.max(1, keepdims=True))
         return pd.DataFrame(resp / resp.sum(1, keepdims=True), tasks, self.classes_)

@@ -71,7 +71,7 @@ class Columns:
 @partial(jax.jit, static_argnames="rule")
 def class_posterior(model: Any, params: Any, data: Data, rule: Rule) -> Any:
     """Responsibilities of items under fitted parameters."""
-    return models.posterior(model, models.natural(model, params, rule), data)
+    return models.posterior(model, models.likelihood_params(model, params, rule), data)
 
 
 class TableClassifier(PredictedClasses, LatentClassifier):
@@ -402,7 +402,7 @@ class NoisyClassifier(LabelledClassifier, TableClassifier):
         if self.init == "moments":
             return False
         model, data = variants({})
-        guess = models.anchor(model, data)
+        guess = models.initial_responsibilities(model, data)
         return guess is not None and bool(np.asarray(guess).any())
 
     def _chosen_joint(self, variants: Variants, grid: Mapping[str, Sequence[Any]]) -> Settings:
@@ -477,7 +477,7 @@ class NoisyClassifier(LabelledClassifier, TableClassifier):
     def _start(self, model: Any, data: Data) -> Any:
         if self.init == "labels":
             return None
-        votes = models.anchor(model, data)
+        votes = models.initial_responsibilities(model, data)
         assert votes is not None
         return spectral.start(model, data, jax.random.key(self._seed()), self._rule, votes.shape[1])
 

@@ -56,7 +56,7 @@ def _parameters(
     for name, component in model.items():
         stats = counts
         if name != "features":
-            read = component.natural(component.prior, "vb")
+            read = component.likelihood_params(component.prior, "vb")
             stats = component.stats(read, resp, data.parts[name])
         out[name] = component.update(stats, rule)
     return out

@@ -15,7 +15,7 @@ import pandas as pd
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from nbmodels.channels import Beliefs
+from nbmodels.channels import ExternalEvidence
 from nbmodels.channels.fixed import held
 from nbmodels.core.component import Component, Given
 from nbmodels.core.model import PRIOR, Data
@@ -187,8 +187,8 @@ class CollaborativeClassifier(LabelledClassifier):
         for name, source in sources.items():
             model[name], parts[name] = source.component(), source.padded(n_items)
         if self.item_prior is not None:
-            model["beliefs"] = Beliefs.of(k)
-            parts["beliefs"] = Beliefs.pack(self._beliefs(n_items, k))
+            model["beliefs"] = ExternalEvidence.of(k)
+            parts["beliefs"] = ExternalEvidence.pack(self._beliefs(n_items, k))
         alpha = self._alpha(len(graph.users), k)
         if self.feedback != "full":
             self._fit_cut(graph, model, parts, weights, classes, alpha)
@@ -221,7 +221,7 @@ class CollaborativeClassifier(LabelledClassifier):
                     stacklevel=3,
                 )
                 channel = model["labels"]
-                model["labels"] = held(channel, channel.natural(channel.prior, "mean"))
+                model["labels"] = held(channel, channel.likelihood_params(channel.prior, "mean"))
             elif self.cross_fit:
                 model = self._refined(model, data, classes.names)
         self._solve(model, data, classes, n_items)
@@ -472,7 +472,7 @@ class CollaborativeClassifier(LabelledClassifier):
                     float,
                 )
             return resp / resp.sum(1, keepdims=True)
-        logs = np.asarray(self.fit_.params[_USERS].natural("vb"), float)
+        logs = np.asarray(self.fit_.params[_USERS].likelihood_params("vb"), float)
         table = self.class_log_prior_ + self.weight_ * (edges @ logs)
         resp = np.exp(table - table.max(1, keepdims=True))
         return resp / resp.sum(1, keepdims=True)

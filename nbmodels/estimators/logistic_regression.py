@@ -20,7 +20,7 @@ from nbmodels.data.validation import check_nonnegative, pad_rows, padded_length
 from nbmodels.errors import DataError
 from nbmodels.estimators.latent import with_inherited_parameters
 from nbmodels.estimators.scored import ScoredClassifier
-from nbmodels.fitting.cross_fitting import evidence_unseen
+from nbmodels.fitting.cross_fitting import out_of_fold_log_likelihood
 
 #: The classifier's name in a model of its own.
 _FEATURES = "features"
@@ -30,7 +30,7 @@ _start = jax.jit(models.start, static_argnames="rule")
 
 @partial(jax.jit, static_argnames="rule")
 def _scored(component: Logistic, q: Any, data: Design, rule: Any) -> Any:
-    return component.log_probs(component.natural(q, rule), data)
+    return component.log_probs(component.likelihood_params(q, rule), data)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class NoisyLogisticRegression(ScoredClassifier):
         model, data, guess = self._told(items, resp, weights)
         folds = jnp.asarray(pad_rows(fold, len(guess)))
         n_folds = int(fold.max()) + 1
-        scores = evidence_unseen(model, data, guess, folds, n_folds=n_folds, rule="map")
+        scores = out_of_fold_log_likelihood(model, data, guess, folds, n_folds=n_folds, rule="map")
         return np.asarray(scores)[: len(resp)]
 
     def _learn(self, items: _Features, resp: np.ndarray, weights: np.ndarray) -> None:

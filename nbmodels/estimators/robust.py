@@ -163,7 +163,7 @@ class RobustNDA(NoisyGaussianNB):
     ) -> None:
         if self.dof == "learn":
             if start is None:
-                resp = models.anchor(model, data)
+                resp = models.initial_responsibilities(model, data)
                 assert resp is not None
                 start = models.start(model, resp, data, self._rule)
             model, start = learn_dof(

@@ -27,7 +27,9 @@ _LOG_SLOPE_SD = 2.0
 
 @partial(jax.jit, static_argnames="rule")
 def _calibrated(prior: Any, q: Any, scores: Any, rule: Any) -> Any:
-    return jax.nn.softmax(prior.log_probs(prior.natural(q, rule), Calibration.pack(scores)))
+    return jax.nn.softmax(
+        prior.log_probs(prior.likelihood_params(q, rule), Calibration.pack(scores))
+    )
 
 
 class ScoredClassifier(PredictedClasses, LabelledClassifier):

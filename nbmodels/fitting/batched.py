@@ -1,7 +1,7 @@
 """Many fits of the same shapes by one compiled program: restarts, folds, grids, replicates.
 
 On a CPU, whose cores and caches are busy with one fit, they take turns: the program is that of a
-single fit, however many there are. Elsewhere fits of the same shapes go abreast: what they share
+single fit, however many there are. Elsewhere fits of the same shapes are one batched program: what they share
 (most of the data, as a rule) is held once, what differs from one to the other is stacked.
 """
 
@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from inference import Result, run_abreast, run_in_turns
+from inference import Result, run_batched, run_sequential
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
@@ -24,7 +24,7 @@ from nbmodels.core.model import Data, Model
 _ROOM = 250_000_000
 
 
-def climb(
+def fit_batch(
     starts: Sequence[Any],
     contexts: Sequence[tuple[Model, Data]],
     tols: Sequence[float],
@@ -45,7 +45,7 @@ def climb(
         max_iter: largest number of accepted points of each.
         accelerate: try monotone SQUAREM extrapolations.
         stride: steps to each look at the objective.
-        report: see :func:`inference.run_in_turns`.
+        report: see :func:`inference.run_sequential`.
     """
     how: dict[str, Any] = {
         "max_steps": max_iter,
@@ -58,25 +58,25 @@ def climb(
     out: dict[int, Result] = {}
     for batch in _batches(starts, contexts):
         mine, tol = [starts[i] for i in batch], [tols[i] for i in batch]
-        if len(batch) == 1 or not _abreast():
-            found = run_in_turns(step, mine, [contexts[i] for i in batch], tols=tol, **how)
+        if len(batch) == 1 or not _runs_batched():
+            found = run_sequential(step, mine, [contexts[i] for i in batch], tols=tol, **how)
         else:
             own, context = _shared([contexts[i] for i in batch])
             stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *mine)
-            found = run_abreast(step, stacked, context, tols=tol, own=own, **how)
+            found = run_batched(step, stacked, context, tols=tol, own=own, **how)
         out.update(zip(batch, found, strict=True))
     return [out[i] for i in range(len(out))]
 
 
-def _abreast() -> bool:
+def _runs_batched() -> bool:
     return jax.default_backend() != "cpu"
 
 
 def _batches(starts: Sequence[Any], contexts: Sequence[Any]) -> Iterator[list[int]]:
-    """Fits that run together: of one shape if abreast, and few enough for their points."""
+    """Fits that run together: of one shape where they are batched, and few enough for their points."""
     groups = defaultdict(list)
     for i, (start, context) in enumerate(zip(starts, contexts, strict=True)):
-        groups[_kind((start, context)) if _abreast() else None].append(i)
+        groups[_kind((start, context)) if _runs_batched() else None].append(i)
     for group in groups.values():
         batch: list[int] = []
         size = 0

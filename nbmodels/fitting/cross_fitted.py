@@ -113,7 +113,7 @@ class _Teller:
         same = (id(data), *map(id, emissions.values()))
         if same not in self.known:
             n_folds = int(self.fold.max()) + 1
-            self.known[same] = cross_fit.evidence_unseen(
+            self.known[same] = cross_fit.out_of_fold_log_likelihood(
                 emissions, data, guess, self.fold, n_folds=n_folds, rule=self.rule
             )
         labels = {n: c for n, c in model.items() if n not in self.features}
@@ -146,8 +146,8 @@ def posterior_of_new(
         features: names of the emissions.
         rule: of the fit.
     """
-    read = models.natural(model, params, rule)
-    scores = models.evidence({name: model[name] for name in features}, read, data).table
+    read = models.likelihood_params(model, params, rule)
+    scores = models.log_likelihood({name: model[name] for name in features}, read, data).table
     others = {name: part for name, part in data.parts.items() if name not in features}
     own = Data({**others, PRIOR: Calibration.pack(scores)}, data.weights)
     return models.posterior(model, read, own).resp

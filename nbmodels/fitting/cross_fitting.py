@@ -38,7 +38,7 @@ def folds_of(codes: np.ndarray, n_folds: int, rng: np.random.Generator) -> np.nd
 
 
 @partial(jax.jit, static_argnames=("n_folds", "rule"))
-def evidence_unseen(
+def out_of_fold_log_likelihood(
     emissions: Mapping[str, Component],
     data: Data,
     resp: Array,
@@ -63,7 +63,9 @@ def evidence_unseen(
     def one(k: Array) -> Array:
         others = resp * (fold != k)[:, None]
         q = models.start(emissions, others, data, rule)
-        return models.evidence(emissions, models.natural(emissions, q, rule), data).table
+        return models.log_likelihood(
+            emissions, models.likelihood_params(emissions, q, rule), data
+        ).table
 
     def add(k: Array, out: Array) -> Array:
         return jnp.where((fold == k)[:, None], one(k), out)

@@ -19,7 +19,7 @@ from nbmodels.core import model as models
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
 from nbmodels.errors import IdentifiabilityWarning, NotConvergedWarning
-from nbmodels.fitting.batched import climb
+from nbmodels.fitting.batched import fit_batch
 from nbmodels.fitting.identifiability import diagnose
 
 #: Share of the labels' evidence that a random restart begins from; the rest of its start is chance.
@@ -27,7 +27,7 @@ _RESTART_SHARE = 0.1
 
 
 # one program in the place of dozens of single operations, each compiled on its own
-_natural = jax.jit(models.natural, static_argnames="rule")
+_likelihood_params = jax.jit(models.likelihood_params, static_argnames="rule")
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Fit:
     def point(self) -> dict[str, Any]:
         """Point estimates, as likelihoods read them: modes, or posterior means under ``"vb"``."""
         rule: Rule = "mean" if self.rule == "vb" else self.rule
-        return _natural(self.model, self.params, rule)
+        return _likelihood_params(self.model, self.params, rule)
 
 
 def em(
@@ -95,7 +95,7 @@ def em(
     Returns:
         A :class:`inference.Result`; its objective lacks :func:`nbmodels.core.model.constant`.
     """
-    resp = models.anchor(model, data)
+    resp = models.initial_responsibilities(model, data)
     if resp is None:
         raise ValueError("data: no labels to start from; give a starting point to inference.solve")
     return solve(
@@ -110,7 +110,7 @@ def em(
 
 
 def _from_labels(model: Model, data: Data, key: Array, rule: Rule) -> Any:
-    resp = models.anchor(model, data)
+    resp = models.initial_responsibilities(model, data)
     if resp is None:
         k = _n_classes(model)
         resp = jax.random.dirichlet(key, jnp.ones(k), data.weights.shape)
@@ -126,11 +126,11 @@ def _scattered(model: Model, data: Data, key: Array, rule: Rule) -> Any:
 
     The draw is of parameters, not of items' classes, so that repeated rows and weighted rows agree.
     """
-    resp = models.anchor(model, data)
+    resp = models.initial_responsibilities(model, data)
     if resp is None:
         return _from_labels(model, data, key, rule)
     few = models.start(model, _RESTART_SHARE * resp, data, "map")
-    drawn = models.natural(model, few, "draw", key)
+    drawn = models.likelihood_params(model, few, "draw", key)
     resp = models.posterior(model, drawn, data).resp
     return models.update(model, models.stats(model, drawn, resp, data), rule)
 
@@ -139,7 +139,7 @@ def _scattered(model: Model, data: Data, key: Array, rule: Rule) -> Any:
 def _finish(
     model: Model, q: Any, data: Data, rule: Rule
 ) -> tuple[Array, Array, Array, dict[str, Array]]:
-    read = models.natural(model, q, rule)
+    read = models.likelihood_params(model, q, rule)
     resp, lik = models.posterior(model, read, data)
     transitions = models.transitions(model, models.values(model, read))
     constant = models.constant(model, data, rule)
@@ -201,7 +201,7 @@ def complain(confused: tuple[tuple[int, int], ...], names: Any, status: Status) 
 
 def _n_classes(model: Model) -> int:
     prior = model[models.PRIOR]
-    return prior.evidence(prior.natural(prior.prior, "vb"), None).table.shape[-1]
+    return prior.log_likelihood(prior.likelihood_params(prior.prior, "vb"), None).table.shape[-1]
 
 
 def fit(
@@ -222,7 +222,7 @@ def fit(
     """Fit from the host: several starts, progress, Ctrl-C, and a check of the classes' names.
 
     Args:
-        model: components by name, the class prior called ``"prior"``.
+        model: components by name, the class prior called ``"class_prior"``.
         data: encoded data.
         rule: ``"ml"`` and ``"map"`` for EM, ``"vb"`` for CAVI.
         key: JAX random key; each restart gets its own.
@@ -284,8 +284,8 @@ def fit_many(
     """
     first, *others = jax.random.split(key, 1 + n_restarts)
     slack = [tol * float(np.sum(one.weights)) for one in data]
-    climb_from = partial(
-        climb,
+    fit_from = partial(
+        fit_batch,
         rule=rule,
         max_iter=max_iter,
         accelerate=accelerate,
@@ -299,9 +299,9 @@ def fit_many(
     for one in others:
         begun += [_scattered(*pair, one, rule) for pair in pairs]
         contexts += pairs
-    results = climb_from(begun, contexts, slack * (1 + n_restarts))
+    results = fit_from(begun, contexts, slack * (1 + n_restarts))
     return [
-        _checked(*pair, results[i :: len(pairs)], slack[i], rule, climb_from)
+        _checked(*pair, results[i :: len(pairs)], slack[i], rule, fit_from)
         for i, pair in enumerate(pairs)
     ]
 
@@ -312,7 +312,7 @@ def _checked(
     results: Sequence[Result],
     slack: float,
     rule: Rule,
-    climb_from: Callable[..., list[Result]],
+    fit_from: Callable[..., list[Result]],
 ) -> Fit:
     """The best of several results, its classes renamed where the noise matrix asks for it."""
     reached = np.array([float(r.objective) for r in results])
@@ -327,7 +327,7 @@ def _checked(
         confused += diagnosis.confused
         if diagnosis.renames and int(best.status) != Status.INTERRUPTED:
             relabelled = models.relabel(model, best.params, jnp.asarray(diagnosis.order))
-            (again,) = climb_from([relabelled], [(model, data)], [slack])
+            (again,) = fit_from([relabelled], [(model, data)], [slack])
             after = _finish(model, again.params, data, rule)
             left = [diagnose(np.asarray(t)).confused for t in after[3].values()]
             # trusted labels, or known noise, may speak against the new names

@@ -95,7 +95,7 @@ class Settled(NamedTuple):
     change: Array
 
 
-def without_self(
+def log_likelihood_without_self(
     concentration: Array, resp: Array, edges: Edges, weight: Any, n_items: int
 ) -> Array:
     """``(N, K)`` evidence of the users, each item's own vote left out of their counts.
@@ -141,11 +141,15 @@ def settle(
     rest = Data({n: part for n, part in data.parts.items() if n not in edges}, data.weights)
 
     def body(s: Settled) -> Settled:
-        table = models.evidence(others, models.natural(others, s.params, rule), rest).table
+        table = models.log_likelihood(
+            others, models.likelihood_params(others, s.params, rule), rest
+        ).table
         cast = s.resp * data.weights[:, None]
         for name, graph in edges.items():
             power, counts = model[name].weight, s.params[name].concentration
-            table = table + power * without_self(counts, cast, graph, power, len(cast))
+            table = table + power * log_likelihood_without_self(
+                counts, cast, graph, power, len(cast)
+            )
         after = jax.nn.softmax(table)
         # two items that hang on each other may swap for ever: meet halfway, later on
         after = jnp.where(s.n_iter < _UNDAMPED, after, (after + s.resp) / 2)
@@ -159,13 +163,13 @@ def settle(
 
 
 def _counted(model: Model, data: Data, params: Any, resp: Array, rule: Rule) -> Any:
-    read = models.natural(model, params, rule)
+    read = models.likelihood_params(model, params, rule)
     return models.update(model, models.stats(model, read, resp, data), rule)
 
 
 @partial(jax.jit, static_argnames="rule")
 def _begin(model: Model, data: Data, params: Any, rule: Rule) -> Settled:
-    resp = anchored_guess(model, data)
+    resp = initial_guess(model, data)
     if params is None:
         params = models.start(model, resp, data, rule)
     zero, far = jnp.zeros((), jnp.int32), jnp.asarray(jnp.inf, resp.dtype)
@@ -220,7 +224,7 @@ def fit_collapsed(
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     fitted = evaluate(model, dict(found.params), data, rule=rule)
-    values = models.values(model, models.natural(model, dict(found.params), rule))
+    values = models.values(model, models.likelihood_params(model, dict(found.params), rule))
     transitions = models.transitions(model, values).values()
     pairs = tuple(p for t in transitions for p in confused_classes(np.asarray(t)))
     complain(pairs, names, status)
@@ -234,9 +238,9 @@ def fit_collapsed(
     )
 
 
-def anchored_guess(model: Model, data: Data) -> Array:
+def initial_guess(model: Model, data: Data) -> Array:
     """``(N, K)`` first guess: the given labels, even where there is none."""
-    guess = models.anchor(model, data)
+    guess = models.initial_responsibilities(model, data)
     if guess is None:
         raise ValueError("data: no labels to start from")
     return jnp.where(jnp.sum(guess, 1, keepdims=True) > 0, guess, 1 / guess.shape[1])
@@ -253,7 +257,7 @@ def given_shares(model: Model, data: Data, alpha: float) -> FixedProportions:
         data: encoded data with labels.
         alpha: pseudo-items of each class.
     """
-    guess = models.anchor(model, data)
+    guess = models.initial_responsibilities(model, data)
     if guess is None:
         raise ValueError("data: no labels to count")
     # a class may be missing among the labels, but it is possible

@@ -15,7 +15,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from nbmodels.channels import Beliefs
+from nbmodels.channels import ExternalEvidence
 from nbmodels.class_priors import FixedProportions
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
@@ -179,21 +179,21 @@ def noise_unseen(
     """
     n_classes = resp.shape[1]
     logs = np.log(np.maximum(resp, np.finfo(float).tiny))
-    parts = {PRIOR: None, channel: data.parts[channel], "beliefs": Beliefs.pack(logs)}
+    parts = {PRIOR: None, channel: data.parts[channel], "beliefs": ExternalEvidence.pack(logs)}
     uniform = jnp.full(n_classes, 1 / n_classes)
     alone = {
         PRIOR: FixedProportions(prior=uniform),  # the beliefs hold the shares of the classes
         channel: model[channel],
-        "beliefs": Beliefs.of(n_classes),
+        "beliefs": ExternalEvidence.of(n_classes),
     }
     told = Data(parts, data.weights)
     return fit(alone, told, rule=rule, key=key), told
 
 
 def _codes(model: Model, data: Data, channel: str) -> tuple[np.ndarray, int]:
-    anchor = model[channel].anchor(data.parts[channel])
-    assert anchor is not None  # a channel of labels has one
-    return np.asarray(data.parts[channel]), anchor.shape[1]
+    initial_responsibilities = model[channel].initial_responsibilities(data.parts[channel])
+    assert initial_responsibilities is not None  # a channel of labels has one
+    return np.asarray(data.parts[channel]), initial_responsibilities.shape[1]
 
 
 def _without(data: Data, channel: str, rows: np.ndarray, n_classes: int) -> Data:

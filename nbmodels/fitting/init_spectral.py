@@ -230,7 +230,7 @@ _READERS: dict[type, Any] = {
 }
 
 
-def _natural(component: Any, means: Array, pooled: Array, data: Data, part: Any) -> Array:
+def _likelihood_params(component: Any, means: Array, pooled: Array, data: Data, part: Any) -> Array:
     """What the emission's likelihood reads, from means that sampling may have made inadmissible."""
     if isinstance(component, Bernoulli):
         seen = jnp.sum(data.weights)
@@ -282,9 +282,11 @@ def _posterior(
     read, names = {}, [name for name in model if type(model[name]) in _READERS]
     pieces = zip(names, jnp.split(found.means, starts), jnp.split(pooled, starts), strict=True)
     for name, means, all_items in pieces:
-        read[name] = _natural(model[name], means, all_items, data, data.parts[name])
+        read[name] = _likelihood_params(model[name], means, all_items, data, data.parts[name])
     known = Data({name: data.parts[name] for name in names}, data.weights)
-    table = models.evidence({n: model[n] for n in names}, read, known).table + jnp.log(found.shares)
+    table = models.log_likelihood({n: model[n] for n in names}, read, known).table + jnp.log(
+        found.shares
+    )
     if labelled:
         assert votes is not None
         # no label is ruled out by an estimate of zero
@@ -295,7 +297,7 @@ def _posterior(
 
 @partial(jax.jit, static_argnames="rule")
 def _update(model: Model, resp: Array, data: Data, rule: Rule) -> Any:
-    read = models.natural(model, {name: c.prior for name, c in model.items()}, "vb")
+    read = models.likelihood_params(model, {name: c.prior for name, c in model.items()}, "vb")
     return models.update(model, models.stats(model, read, resp, data), rule)
 
 
@@ -317,7 +319,7 @@ def start(model: Model, data: Data, key: Array, rule: Rule, n_classes: int) -> A
     """
     names = [name for name in model if type(model[name]) in _READERS]
     read = [_READERS[type(model[n])](model[n], data.parts[n], len(data.weights)) for n in names]
-    votes = models.anchor(model, data)
+    votes = models.initial_responsibilities(model, data)
     labelled = votes is not None and bool((data.weights @ votes > 0).all())
 
     units, widths, summing = np.zeros(0, int), np.zeros(0), np.zeros(0, bool)

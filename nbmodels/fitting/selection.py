@@ -29,7 +29,7 @@ from inference import Status
 from nbmodels.channels.fixed import held
 from nbmodels.class_priors import Calibration, FixedProportions
 from nbmodels.core import model as models
-from nbmodels.core.families import Normal, Rule
+from nbmodels.core.families import FullNormal, Rule
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.errors import (
     DataError,
@@ -117,7 +117,7 @@ def labels_guess(model: Model, data: Data) -> Array:
     Raises:
         DataError: there is no label.
     """
-    guess = models.anchor(model, data)
+    guess = models.initial_responsibilities(model, data)
     if guess is None or not np.asarray(guess).any():
         raise DataError("y: there is no label to learn the features from")
     return guess
@@ -272,13 +272,13 @@ def _muted(model: Model, data: Data, options: Mapping[str, Any]) -> Fit:
     Where features are mute, so is the likelihood about the noise: a fit ends anywhere.
     """
     prior: Any = model[PRIOR]
-    none = Normal(
+    none = FullNormal(
         prior.prior.mean.at[0].set(_MUTE), prior.prior.precision.at[0, 0].set(_HELD**-2.0)
     )
     muted = {**model, PRIOR: replace(prior, prior=none)}
     if "labels" in model:
         channel = model["labels"]
-        muted["labels"] = held(channel, channel.natural(channel.prior, "map"))
+        muted["labels"] = held(channel, channel.likelihood_params(channel.prior, "map"))
     (fitted,) = fit_many([muted], [data], **options)
     return replace(fitted, data=data)
 

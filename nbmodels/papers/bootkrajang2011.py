@@ -1,6 +1,6 @@
 """Bootkrajang and Kaban 2011: normal discriminant analysis with labelling errors (rNDA).
 
-Section 2 of the paper [1] in its letters; none of it calls a component's ``evidence``. What the
+Section 2 of the paper [1] in its letters; none of it calls a component's ``log_likelihood``. What the
 components say of the same data is :func:`to_model`.
 
 =============================  =============================  =====================================
@@ -180,7 +180,7 @@ def to_data(x: Any, y_hat: Any, K: int) -> Data:
 
 def parameters(model: Model, q: Any, rule: Any = "map") -> dict[str, Array]:
     """A fit in the paper's letters: ``mu``, ``Sigma``, ``gamma`` and ``p_hat``."""
-    values = models.values(model, models.natural(model, q, rule))
+    values = models.values(model, models.likelihood_params(model, q, rule))
     joint = values["labels"]["transition"].T * values[PRIOR]["probs"]  # [observed, true]
     p_hat = jnp.sum(joint, 1)
     features = values["x"]

@@ -2,7 +2,7 @@
 
 Sections 3 and 4 of the paper [1] in its letters: the likelihoods, the closed forms, what the
 theorems say of them, and, as :func:`em`, the model in which an excluded class has probability
-zero, which the paper does not have. None of it calls a component's ``evidence``. What the
+zero, which the paper does not have. None of it calls a component's ``log_likelihood``. What the
 components say of the same data is :func:`to_model`.
 
 ================================  ================================  ==============================
@@ -16,7 +16,7 @@ the paper                         this page                         the componen
                                   for documents of S1
 ``P(C_i)``                        ``P`` ``(k,)``                    ``Proportions``, ``probs``
 ``theta_{i_j}``                   ``theta`` ``(k, v)``              ``Multinomial``, ``probs``
-exponents of (3.1)                :func:`weights_1`                 a first guess, ``anchor``
+exponents of (3.1)                :func:`weights_1`                 a first guess, ``initial_responsibilities``
 exponents of (3.2)                :func:`weights_2`
 (3.10), (4.2), (4.4), (4.5)       :func:`centroids`                 ``start``
 ``|C_i|``, ``|D_i|``, ``|R_i|``   ``n_C``, ``n_D``, ``n_R``
@@ -262,5 +262,5 @@ def to_data(x: Any, y: Any, z: Any) -> Data:
 
 def parameters(model: Model, q: Any) -> dict[str, Array]:
     """A fit under rule ``"map"`` in the paper's letters: ``P`` and ``theta``."""
-    values = models.values(model, models.natural(model, q, "map"))
+    values = models.values(model, models.likelihood_params(model, q, "map"))
     return {"P": values[PRIOR]["probs"], "theta": values["x"]["probs"]}

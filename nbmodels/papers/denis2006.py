@@ -1,7 +1,7 @@
 """Denis, Magnan and Ralaivola 2006: naive Bayes under class-conditional label noise (NB-CCCN).
 
 The models below are written from sections 2.1, 3, 4.2 and 4.4 of the paper [1], in its letters, and
-never call a component's ``evidence``. What the components say of the same data is :func:`to_model`;
+never call a component's ``log_likelihood``. What the components say of the same data is :func:`to_model`;
 :func:`parameters` puts a fit of theirs into the letters of this page. The closed forms are in
 :mod:`nbmodels.fitting.init_pairwise`, the estimators in :mod:`nbmodels.estimators.class_conditional`.
 
@@ -221,7 +221,7 @@ def to_data(model: Model, x: Any, y: Any = None) -> Data:
 
 def parameters(model: Model, q: Any) -> dict[str, Array]:
     """A fit under rule ``"map"`` or ``"ml"`` in the paper's letters, attribute by attribute."""
-    values = models.values(model, models.natural(model, q, "map"))
+    values = models.values(model, models.likelihood_params(model, q, "map"))
     out = {"p": values[PRIOR]["probs"][1]}
     if "labels" in model:
         transition = values["labels"]["transition"]

@@ -1,7 +1,7 @@
 """Zeng et al. 2022: naive Bayes whose observed labels may be mistaken (INB).
 
 The models below are written from sections 3.1-3.2 and appendix .1 of the paper [1], in its letters,
-and never call a component's ``evidence``. What the components say of the same data is
+and never call a component's ``log_likelihood``. What the components say of the same data is
 :func:`to_model`; :func:`parameters` puts a fit of theirs into the letters of this page.
 
 ===============================  ==========================  ===================================
@@ -242,7 +242,7 @@ def to_data(model: Model, Y: Any, X: Any = None, Z: Any = None) -> Data:
 
 def parameters(model: Model, q: Any) -> dict[str, Array]:
     """A fit under rule ``"map"`` in the paper's letters: ``pi``, ``rho``, ``p``, ``mu, sigma``."""
-    values = models.values(model, models.natural(model, q, "map"))
+    values = models.values(model, models.likelihood_params(model, q, "map"))
     out = {"pi": values[PRIOR]["probs"], "rho": values["labels"]["transition"].T}
     if "x" in model:
         out["p"] = values["x"]["probs"].T

@@ -65,7 +65,9 @@ def kept(model: Model, data: Data, n_draws: int, everything: bool) -> Kept:
         everything: leave nothing out.
     """
     priors = {name: c.prior for name, c in model.items()}
-    shapes = jax.eval_shape(lambda q: models.values(model, models.natural(model, q, "vb")), priors)
+    shapes = jax.eval_shape(
+        lambda q: models.values(model, models.likelihood_params(model, q, "vb")), priors
+    )
     parts = tuple(
         (name, part)
         for name, here in shapes.items()
@@ -75,15 +77,17 @@ def kept(model: Model, data: Data, n_draws: int, everything: bool) -> Kept:
     return Kept(parts, everything or len(data.weights) * n_draws <= MODERATE)
 
 
-def read(model: Model, natural: Any, data: Data, what: Kept) -> tuple[dict[str, Any], Array]:
+def read(
+    model: Model, likelihood_params: Any, data: Data, what: Kept
+) -> tuple[dict[str, Any], Array]:
     """What is stored of one draw, and ``(N, K)`` class probabilities under it.
 
     Stored are ``values``, ``transitions``, ``lp`` (log-likelihood of the data, less the base
     measure) and, where asked for, ``log_likelihood`` of every item, less it as well.
     """
-    table, offset = models.evidence(model, natural, data)
+    table, offset = models.log_likelihood(model, likelihood_params, data)
     resp, inside = models.normalised(table)
-    values = models.values(model, natural)
+    values = models.values(model, likelihood_params)
     out = {
         "values": {
             name: {p: values[name][p] for n, p in what.parts if n == name} for name in model

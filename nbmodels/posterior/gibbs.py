@@ -18,27 +18,31 @@ from nbmodels.fitting.em import Fit
 from nbmodels.posterior.draws import Drawn, Kept, base_measure, kept, read
 
 
-def follow(model: Model, natural: Any, data: Data, resp: Array, key: Array) -> Any:
+def follow(model: Model, likelihood_params: Any, data: Data, resp: Array, key: Array) -> Any:
     """One sweep of data augmentation: classes given parameters, parameters given classes.
 
     Private latents (the missing cells of a full Gaussian, the scales of a t) are drawn as well.
 
     Args:
         model: components by name.
-        natural: what the likelihoods read, the state of the chain.
+        likelihood_params: what the likelihoods read, the state of the chain.
         data: encoded data.
-        resp: ``(N, K)`` class probabilities under ``natural``.
+        resp: ``(N, K)`` class probabilities under ``likelihood_params``.
         key: JAX random key.
     """
     first, second, third, fourth = jax.random.split(key, 4)
     y = _pick(first, resp)
     drawn = jax.nn.one_hot(y, resp.shape[1], dtype=resp.dtype)
-    stats = models.stats(model, natural, drawn, data, second)
-    new = models.natural(model, models.update(model, stats, "draw"), "draw", third)
+    stats = models.stats(model, likelihood_params, drawn, data, second)
+    new = models.likelihood_params(model, models.update(model, stats, "draw"), "draw", third)
     counted = drawn * data.weights[:, None]
     return {
         name: c.accept(
-            natural[name], new[name], counted, data.parts[name], jax.random.fold_in(fourth, i)
+            likelihood_params[name],
+            new[name],
+            counted,
+            data.parts[name],
+            jax.random.fold_in(fourth, i),
         )
         for i, (name, c) in enumerate(model.items())
     }
@@ -56,16 +60,18 @@ def _pick(key: Array, probs: Array) -> Array:
 def sweep(what: Kept) -> sampler.Sweep:
     """The sweep that stores ``what`` of the state it begins at, and sums class probabilities."""
 
-    def of(natural: Any, context: tuple[Model, Data], key: Array) -> tuple[Any, Any, Array]:
-        stored, resp = read(*context[:1], natural, context[1], what)
-        return follow(context[0], natural, context[1], resp, key), stored, resp
+    def of(
+        likelihood_params: Any, context: tuple[Model, Data], key: Array
+    ) -> tuple[Any, Any, Array]:
+        stored, resp = read(*context[:1], likelihood_params, context[1], what)
+        return follow(context[0], likelihood_params, context[1], resp, key), stored, resp
 
     return of
 
 
 @jax.jit
 def _begin(model: Model, params: Any, key: Array) -> Any:
-    return models.natural(model, params, "draw", key)
+    return models.likelihood_params(model, params, "draw", key)
 
 
 def gibbs_draws(

@@ -34,7 +34,7 @@ def prior_draws(model: Model, key: Array, n: int) -> tuple[dict[str, Any], dict[
     @jax.jit
     def draw(keys: Array) -> tuple[Any, Any]:
         def one(k: Array) -> tuple[Any, Any]:
-            values = models.values(model, models.natural(model, priors, "draw", k))
+            values = models.values(model, models.likelihood_params(model, priors, "draw", k))
             return values, models.transitions(model, values)
 
         return jax.lax.map(one, keys)

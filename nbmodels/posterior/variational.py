@@ -39,9 +39,9 @@ _MOST = 500
 _LARGEST = 5_000
 
 
-def log_ratio(model: Model, q: Any, natural: Any, log_likelihood: Array) -> Array:
+def log_ratio(model: Model, q: Any, likelihood_params: Any, log_likelihood: Array) -> Array:
     """Log of prior density times likelihood less log-density of ``q``, at a draw of ``q``."""
-    values = models.values(model, natural)
+    values = models.values(model, likelihood_params)
     gaps = [
         c.log_density(values[name]) - replace(c, prior=q[name]).log_density(values[name])
         for name, c in model.items()
@@ -56,23 +56,25 @@ def _sweep(what: Kept, names: tuple[str, ...]) -> sampler.Sweep:
 
     def of(q: Any, context: Any, key: Array) -> tuple[Any, Any, Array]:
         model, data, matrix = context
-        natural = models.natural(model, q, "draw", key)
-        stored, resp = read(model, natural, data, what)
-        ratio = log_ratio(model, q, natural, stored["lp"])
+        likelihood_params = models.likelihood_params(model, q, "draw", key)
+        stored, resp = read(model, likelihood_params, data, what)
+        ratio = log_ratio(model, q, likelihood_params, stored["lp"])
         if names:
-            stored, resp = read(model, _stretched(q, natural, names, matrix), data, what)
+            stored, resp = read(model, _stretched(q, likelihood_params, names, matrix), data, what)
         return q, {**stored, "log_ratio": ratio}, resp
 
     return of
 
 
-def _stretched(q: Any, natural: Any, names: tuple[str, ...], matrix: Array) -> Any:
+def _stretched(q: Any, likelihood_params: Any, names: tuple[str, ...], matrix: Array) -> Any:
     """Log-probabilities of some components moved linearly about their mean, then normalised."""
-    gaps = jnp.concatenate([(natural[n] - q[n].natural("vb")).ravel() for n in names])
-    moved, out = matrix @ gaps, dict(natural)
+    gaps = jnp.concatenate(
+        [(likelihood_params[n] - q[n].likelihood_params("vb")).ravel() for n in names]
+    )
+    moved, out = matrix @ gaps, dict(likelihood_params)
     for name in names:
-        here, moved = moved[: natural[name].size], moved[natural[name].size :]
-        logs = q[name].natural("vb") + here.reshape(natural[name].shape)
+        here, moved = moved[: likelihood_params[name].size], moved[likelihood_params[name].size :]
+        logs = q[name].likelihood_params("vb") + here.reshape(likelihood_params[name].shape)
         out[name] = jax.nn.log_softmax(logs, q[name].axis)
     return out
 
@@ -134,7 +136,7 @@ def _size(q: Any) -> int:
 
 def _responding(model: Model, q: Any) -> tuple[str, ...]:
     """Components whose draws are corrected: learned class shares, and channels of labels."""
-    reading = jax.eval_shape(lambda x: models.natural(model, x, "vb"), q)
+    reading = jax.eval_shape(lambda x: models.likelihood_params(model, x, "vb"), q)
     values = jax.tree.map(
         lambda s: jnp.zeros(s.shape, s.dtype),
         jax.eval_shape(partial(models.values, model), reading),
@@ -170,7 +172,7 @@ def covariance(model: Model, q: Any, data: Data, names: tuple[str, ...]) -> tupl
         return jax.flatten_util.ravel_pytree(after)[0]
 
     def expected(x: Array) -> Array:
-        logs = [unravel(x)[name].natural("vb") for name in names]
+        logs = [unravel(x)[name].likelihood_params("vb") for name in names]
         centred = [y - y.mean(q[n].axis, keepdims=True) for n, y in zip(names, logs, strict=True)]
         return jnp.concatenate([y.ravel() for y in centred])
 

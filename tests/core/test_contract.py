@@ -42,15 +42,17 @@ class Subject(NamedTuple):
     hidden: Any
     data: Any
     resp: Any
-    natural: Any
+    likelihood_params: Any
 
     def stats(self, data, resp):
-        return zoo.stats(self.component, self.natural, resp, data)
+        return zoo.stats(self.component, self.likelihood_params, resp, data)
 
     def table(self, data, rule=None, q=None):
-        """``(N, K)`` log-evidence; of ``natural``, or of ``q`` under a rule."""
-        read = self.natural if q is None else zoo.natural(self.component, q, rule)
-        return np.broadcast_to(zoo.evidence(self.component, read, data), (N, K))
+        """``(N, K)`` log-evidence; of ``likelihood_params``, or of ``q`` under a rule."""
+        read = (
+            self.likelihood_params if q is None else zoo.likelihood_params(self.component, q, rule)
+        )
+        return np.broadcast_to(zoo.log_likelihood(self.component, read, data), (N, K))
 
 
 @cache
@@ -61,8 +63,8 @@ def subject(name, missing):
     one, raw, hidden = case.model[at], case.raw.get(at), case.hidden.get(at)
     data = pack(one, raw, hidden)
     resp = jnp.asarray(np.random.default_rng(1).dirichlet(np.ones(K), N))
-    counts = zoo.stats(one, zoo.natural(one, one.prior, "vb"), resp, data)
-    read = zoo.natural(one, zoo.update(one, counts, "vb"), "vb")
+    counts = zoo.stats(one, zoo.likelihood_params(one, one.prior, "vb"), resp, data)
+    read = zoo.likelihood_params(one, zoo.update(one, counts, "vb"), "vb")
     return Subject(one, raw, hidden, data, resp, read)
 
 
@@ -158,7 +160,7 @@ def test_evidence_and_statistics_are_finite(name, missing, rule):
     assert not np.isnan(found).any()
     assert (found < np.inf).all()
     assert np.isfinite(found).all() or name in ("trusted", "candidates")
-    counts = zoo.stats(s.component, zoo.natural(s.component, q, rule), s.resp, s.data)
+    counts = zoo.stats(s.component, zoo.likelihood_params(s.component, q, rule), s.resp, s.data)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(counts))
 
 
@@ -180,9 +182,11 @@ def test_the_weight_is_a_power(name, missing):
     at = m.PRIOR if name in PRIORS else name
     data = m.Data({at: s.data}, jnp.ones(N))
     whole, part = {at: s.component}, {at: replace(s.component, weight=0.3)}
-    one, some = (m.evidence(model, {at: s.natural}, data) for model in (whole, part))
+    one, some = (
+        m.log_likelihood(model, {at: s.likelihood_params}, data) for model in (whole, part)
+    )
     close(jax.tree.map(lambda x: 0.3 * x, one), some)
-    one, some = (m.stats(model, {at: s.natural}, s.resp, data) for model in (whole, part))
+    one, some = (m.stats(model, {at: s.likelihood_params}, s.resp, data) for model in (whole, part))
     close(jax.tree.map(lambda x: 0.3 * x, one), some)
     close(0.3 * m.base_measure(whole, data), m.base_measure(part, data))
 
@@ -192,7 +196,9 @@ def test_drawn_latents_average_to_the_expected_ones(name, key):
     s = subject(name, True)
     resp = jax.nn.one_hot(jnp.arange(N) % K, K)  # a Gibbs sweep has drawn the classes, too
     keys = jax.random.split(key, 4000)
-    draws = jax.jit(jax.vmap(lambda k: zoo.stats(s.component, s.natural, resp, s.data, k)))(keys)
+    draws = jax.jit(
+        jax.vmap(lambda k: zoo.stats(s.component, s.likelihood_params, resp, s.data, k))
+    )(keys)
     for drawn, expected in zip(*map(jax.tree.leaves, (draws, s.stats(s.data, resp))), strict=True):
         error = np.std(drawn, 0) / np.sqrt(4000)
         assert (np.abs(np.mean(drawn, 0) - expected) <= 5 * error + 1e-9).all()
@@ -202,24 +208,24 @@ def test_drawn_latents_average_to_the_expected_ones(name, key):
 def test_what_is_simulated_can_be_packed(name):
     s = subject(name, False)
     assert len(s.raw) == N
-    assert s.component.evidence(s.natural, s.data).table.shape == (N, K)
-    anchor = s.component.anchor(s.data)
-    assert (anchor is None) == (name not in CHANNELS or name == "beliefs")
+    assert s.component.log_likelihood(s.likelihood_params, s.data).table.shape == (N, K)
+    initial_responsibilities = s.component.initial_responsibilities(s.data)
+    assert (initial_responsibilities is None) == (name not in CHANNELS or name == "beliefs")
     if name == "candidates":
         informative = s.raw & ~s.raw.all(1, keepdims=True)
-        assert ((np.asarray(anchor) > 0) == informative).all()
+        assert ((np.asarray(initial_responsibilities) > 0) == informative).all()
     elif name == "annotators":
-        np.testing.assert_allclose(anchor, s.raw.mean(1))
-    elif anchor is not None:
+        np.testing.assert_allclose(initial_responsibilities, s.raw.mean(1))
+    elif initial_responsibilities is not None:
         labels = s.raw[s.raw >= 0]
-        assert (np.argmax(np.asarray(anchor)[s.raw >= 0], 1) == labels).all()
-        assert (np.asarray(anchor)[s.raw < 0] == 0).all()
+        assert (np.argmax(np.asarray(initial_responsibilities)[s.raw >= 0], 1) == labels).all()
+        assert (np.asarray(initial_responsibilities)[s.raw < 0] == 0).all()
 
 
 @each
 def test_axes_are_named(name):
     s = subject(name, False)
-    values, dims = s.component.values(s.natural), s.component.dims()
+    values, dims = s.component.values(s.likelihood_params), s.component.dims()
     assert values.keys() == dims.keys()
     sizes = {}
     for parameter, value in values.items():
@@ -252,7 +258,7 @@ def test_the_example_in_the_docstring_is_a_component():
     @jax.jit
     def maximise(q):
         fit = solve(m.step("map"), q, (model, data), tol=1e-12, coordinates=m.coordinates("map"))
-        return fit, m.natural(model, fit.params, "map")
+        return fit, m.likelihood_params(model, fit.params, "map")
 
     fit, read = maximise(zoo.anchored(case._replace(model=model, data=data), "map"))
     assert fit.status == Status.CONVERGED

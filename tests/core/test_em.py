@@ -69,12 +69,12 @@ def test_no_step_lowers_the_objective_and_acceleration_ends_no_lower(name, rule)
     context = (case.model, case.data)
 
     @jax.jit
-    def climb(q):
+    def fit_batch(q):
         plain = lax.scan(lambda q, _: m.step(rule)(q, context), q, length=400)
         fast = fit(case.model, q, case.data, rule, max_steps=2000, tol=1e-9)
         return plain, fast, m.objective(case.model, fast.params, case.data, rule)
 
-    (q, trace), fast, objective = climb(anchored(case, rule))
+    (q, trace), fast, objective = fit_batch(anchored(case, rule))
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(q))
     expected = Status.LIMIT_REACHED if (name, rule) == WITHOUT_BOUND else Status.CONVERGED
     assert fast.status == expected

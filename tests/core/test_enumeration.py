@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 from scipy import special, stats
-from zoo import K, anchored, build, close, log_likelihood, random_natural
+from zoo import K, anchored, build, close, random_likelihood_params, total_log_likelihood
 
 from inference import Status, solve
 from nbmodels.channels import TrustedLabels
@@ -89,7 +89,7 @@ def joint(case, values):
 @pytest.mark.parametrize("names", MODELS, ids="+".join)
 def test_the_likelihood_is_a_sum_over_labellings(names, missing, key):
     case = build(*names, n_items=N, missing=missing)
-    read = random_natural(case.model, key)
+    read = random_likelihood_params(case.model, key)
     logs = joint(case, m.values(case.model, read))
     share = np.exp(logs - special.logsumexp(logs))
 
@@ -97,7 +97,7 @@ def test_the_likelihood_is_a_sum_over_labellings(names, missing, key):
     def ours():
         resp = m.posterior(case.model, read, case.data).resp
         counts = m.stats(case.model, read, resp, case.data)
-        return log_likelihood(case.model, read, case.data), resp, counts
+        return total_log_likelihood(case.model, read, case.data), resp, counts
 
     @jax.jit
     @jax.vmap

@@ -19,10 +19,10 @@ from zoo import close
 
 from nbmodels.core.families import (
     RULES,
+    DiagonalGaussianParams,
     Dirichlet,
     NormalInverseGamma,
     NormalInverseWishart,
-    Scalars,
     beta,
 )
 
@@ -139,12 +139,12 @@ def penalty(q, prior, rule):
 
 @partial(jax.jit, static_argnames="rule")
 def readings(f, rule, key=None):
-    """What a likelihood makes of ``natural``: log-probabilities, or densities' logarithms."""
-    read = f.natural(rule, key)
+    """What a likelihood makes of ``likelihood_params``: log-probabilities, or densities' logarithms."""
+    read = f.likelihood_params(rule, key)
     if isinstance(f, Dirichlet):
         return read
     x = jnp.linspace(-1.5, 1.5, 4)
-    if isinstance(read, Scalars):
+    if isinstance(read, DiagonalGaussianParams):
         square = read.precision * (x[:, None, None] - read.mean) ** 2
         return (read.log_precision - read.spread - square) / 2
     gap = jnp.stack([x, x[::-1]], 1)[:, None, : f.mean.shape[1]] - read.mean
@@ -233,7 +233,7 @@ def test_point_estimates_read_the_mode(name, rule):
     prior, stats = FAMILIES[name]
     q = prior.posterior(stats, rule)
     if isinstance(q, Dirichlet):
-        close(jnp.exp(q.natural(rule)), q.mode)
+        close(jnp.exp(q.likelihood_params(rule)), q.mode)
         close(q._totals(q.mode), jnp.ones_like(q._totals(q.mode)))
         return
     x, (mean, spread) = jnp.linspace(-1.5, 1.5, 4), q.mode

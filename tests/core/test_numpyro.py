@@ -16,7 +16,16 @@ from jax import lax
 from numpyro import handlers
 from numpyro.distributions import biject_to
 from numpyro.infer.util import log_density
-from zoo import CHANNELS, EMISSIONS, PRIORS, anchored, build, close, log_likelihood, random_natural
+from zoo import (
+    CHANNELS,
+    EMISSIONS,
+    PRIORS,
+    anchored,
+    build,
+    close,
+    random_likelihood_params,
+    total_log_likelihood,
+)
 
 from inference import Status, solve
 from nbmodels.core import model as m
@@ -33,7 +42,7 @@ def fixed_point(model, q, data):
     coordinates = m.coordinates("map")
     found = solve(m.step("map"), q, context, max_steps=3000, tol=1e-11, coordinates=coordinates)
     on = lax.fori_loop(0, 2000, lambda _, q: m.step("map")(q, context)[0], found.params)
-    read = m.natural(model, on, "map")
+    read = m.likelihood_params(model, on, "map")
     return found.status, m.objective(model, on, data, "map"), m.values(model, read)
 
 
@@ -58,7 +67,7 @@ def both_descriptions(case):
         written = log_density(marginal(case.model, case.data), (), {}, values)[0]
         return enumerated(case.model, case.data, nested), (prior, written)
 
-    read = random_natural(case.model, jax.random.key(1))
+    read = random_likelihood_params(case.model, jax.random.key(1))
     values = m.values(case.model, read)
     names = {n: tuple(part) for n, part in values.items()}
     slope = jax.jit(jax.value_and_grad(lambda free: density(free, names), has_aux=True))
@@ -68,7 +77,7 @@ def both_descriptions(case):
 
     (theirs, (prior, written)), _ = at(values)
     close(written, theirs, rtol=1e-9, atol=1e-8)
-    close(theirs - prior, log_likelihood(case.model, read, case.data), rtol=1e-9, atol=1e-8)
+    close(theirs - prior, total_log_likelihood(case.model, read, case.data), rtol=1e-9, atol=1e-8)
 
     status, objective, best = fixed_point(case.model, anchored(case, "map"), case.data)
     assert status == Status.CONVERGED
@@ -127,9 +136,9 @@ def test_many_combinations_agree_with_their_programs(recipe):
 def test_a_class_more_or_a_row_less_would_be_noticed():
     """The agreement is sharp: one missing label changes it by far more than the tolerance."""
     case = build("bernoulli", "transition", n_items=N)
-    read = random_natural(case.model, jax.random.key(1))
+    read = random_likelihood_params(case.model, jax.random.key(1))
     labels = case.data.parts["transition"].at[0].set(3)
     other = m.Data({**case.data.parts, "transition": labels}, case.data.weights)
-    one, two = (log_likelihood(case.model, read, data) for data in (case.data, other))
+    one, two = (total_log_likelihood(case.model, read, data) for data in (case.data, other))
     assert abs(one - two) > 1e-3
     assert jnp.isfinite(one)

@@ -69,7 +69,7 @@ def at_the_truth(name):
     case = zoo.build(name, n_items=4000, seed=3)
     model, part = case.model[name], case.data.parts[name]
     first = jax.random.split(jax.random.key(3), 3)[0]  # as the zoo drew them
-    read = zoo.random_natural(case.model, first)[name]
+    read = zoo.random_likelihood_params(case.model, first)[name]
     found = model.residuals(jax.tree.map(np.asarray, read), part, np.arange(4000), 30)
     return case, found
 

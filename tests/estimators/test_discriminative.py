@@ -84,7 +84,7 @@ def test_new_items_are_told_better_than_by_the_labels_as_they_are(seed):
     np.testing.assert_allclose(e.predict_proba(x[new]).sum(1), 1)
     # the classifier's own word, calibrated; no class is less likely to it than one item in all
     said = np.maximum(e.estimator_.predict_proba(x[new]), 1 / len(train))
-    log_slope, *bias = e.fit_.point["prior"]
+    log_slope, *bias = e.fit_.point["class_prior"]
     raw = np.exp(np.log(said) * np.exp(log_slope) + bias)
     np.testing.assert_allclose(
         e.predict_proba(x[new]), raw / raw.sum(1, keepdims=True), rtol=1e-5, atol=1e-12
@@ -101,7 +101,7 @@ def test_an_item_s_own_label_does_not_reach_its_evidence(items, rounds):
     one, two = (fitted(x, labels, cv=folds, rounds=rounds) for labels in (noisy, turned))
     (mine,) = (test for _, test in folds if 5 in test)
     others = np.setdiff1d(np.arange(N), mine)
-    scores = [np.asarray(e._data.parts["prior"]) for e in (one, two)]
+    scores = [np.asarray(e._data.parts["class_prior"]) for e in (one, two)]
     np.testing.assert_array_equal(scores[0][mine], scores[1][mine])
     assert np.abs(scores[0] - scores[1])[others].max() > 1e-3
 
@@ -235,7 +235,7 @@ def test_the_penalty_is_scikit_learn_s(items, k):
     rows = noisy < k
     e = regression(x[rows], noisy[rows], C=0.05, rounds=0)
     plain = LogisticRegression(C=0.05, tol=1e-8).fit(x[rows], noisy[rows])
-    slope = np.exp(e.fit_.point["prior"][0])
+    slope = np.exp(e.fit_.point["class_prior"][0])
     mine = e.coef_ / slope - (e.coef_.mean(0) / slope if k > 2 else 0)
     np.testing.assert_allclose(mine, plain.coef_, atol=0.01)
     assert np.abs(plain.coef_).max() > 0.3

@@ -159,9 +159,9 @@ def test_noise_reads_observed_then_true(kind):
     for true in range(K):
         for observed in range(K):
             joint = e.class_prior_[true] * e.noise_matrix_[observed, true]
-            evidence = sum(e.class_prior_[t] * e.noise_matrix_[observed, t] for t in range(K))
+            log_likelihood = sum(e.class_prior_[t] * e.noise_matrix_[observed, t] for t in range(K))
             np.testing.assert_allclose(
-                e.inverse_noise_matrix_[true, observed], joint / evidence, 1e-12
+                e.inverse_noise_matrix_[true, observed], joint / log_likelihood, 1e-12
             )
     both = e.predict_proba(features(kind)) * e.noise_matrix_[truth()[1]]
     np.testing.assert_allclose(e.label_posterior_, both / both.sum(1, keepdims=True), 1e-9, 1e-13)
@@ -867,9 +867,9 @@ def test_pipeline_and_grid_search():
 @pytest.mark.parametrize("kind", ["diag", pytest.param("bernoulli", marks=pytest.mark.slow)])
 def test_single_precision_agrees_with_double(kind):
     e = make(kind, precision="single", tol=1e-9).fit(features(kind), given_labels())
-    assert e.fit_.params["prior"].concentration.dtype == np.float32
+    assert e.fit_.params["class_prior"].concentration.dtype == np.float32
     double = fitted(kind, precision="double")
-    assert double.fit_.params["prior"].concentration.dtype == np.float64
+    assert double.fit_.params["class_prior"].concentration.dtype == np.float64
     np.testing.assert_allclose(e.noise_matrix_, double.noise_matrix_, atol=2e-3)
     np.testing.assert_allclose(e.label_posterior_, double.label_posterior_, atol=5e-3)
     np.testing.assert_allclose(e.objective_, double.objective_, 1e-5)

@@ -1,4 +1,4 @@
-"""Many fits by one compiled program, in turns or abreast: each is what it would be alone."""
+"""Many fits by one compiled program, one after the other or in one batch: each is what it would be alone."""
 
 from dataclasses import replace
 
@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from toys import A, B, ascend, plain
 
-from inference import Status, run_abreast, run_in_turns
+from inference import Status, run_batched, run_sequential
 from nbmodels.channels import SymmetricTransition, Transition
 from nbmodels.class_priors import Calibration, Proportions
 from nbmodels.core import model as models
 from nbmodels.core.model import Data
 from nbmodels.emissions import Bernoulli
-from nbmodels.fitting.batched import climb
+from nbmodels.fitting.batched import fit_batch
 from nbmodels.fitting.em import fit, fit_many
 
 N, D, K = 300, 8, 3
@@ -23,7 +23,7 @@ KEY = jax.random.key(0)
 
 def candidate(power=1.0, channel=Transition):
     emission = replace(Bernoulli.of(D, K), weight=power)
-    return {"prior": Proportions.of(K), "labels": channel.of(K), "x": emission}
+    return {"class_prior": Proportions.of(K), "labels": channel.of(K), "x": emission}
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def data():
     y = rng.integers(0, K, N)
     x = rng.random((N, D)) < np.where(np.arange(D) % K == y[:, None], 0.7, 0.3)
     noisy = np.where(rng.random(N) < 0.2, rng.integers(0, K, N), y)
-    parts = {"prior": None, "labels": jnp.asarray(noisy, jnp.int32), "x": Bernoulli.pack(x)}
+    parts = {"class_prior": None, "labels": jnp.asarray(noisy, jnp.int32), "x": Bernoulli.pack(x)}
     return Data(parts, jnp.ones(N))
 
 
@@ -40,10 +40,12 @@ def folds(data, n):
     return [replace(data, weights=jnp.asarray(np.arange(N) % n != k, float)) for k in range(n)]
 
 
-@pytest.fixture(params=["in turns", "abreast"])
+@pytest.fixture(params=["sequential", "batched"])
 def order(request, monkeypatch):
-    """How fits of one shape run: abreast where there is more than a CPU."""
-    monkeypatch.setattr("nbmodels.fitting.batched._abreast", lambda: request.param == "abreast")
+    """How fits of one shape run: batched where there is more than a CPU."""
+    monkeypatch.setattr(
+        "nbmodels.fitting.batched._runs_batched", lambda: request.param == "batched"
+    )
 
 
 @pytest.mark.parametrize("rule", ["ml", "map", "vb"])
@@ -78,19 +80,19 @@ def test_restarts_are_the_starts_they_would_be_one_by_one(data):
 
 
 @pytest.fixture
-def abreast(monkeypatch):
-    monkeypatch.setattr("nbmodels.fitting.batched._abreast", lambda: True)
+def batched(monkeypatch):
+    monkeypatch.setattr("nbmodels.fitting.batched._runs_batched", lambda: True)
 
 
-@pytest.mark.usefixtures("abreast")
+@pytest.mark.usefixtures("batched")
 def test_what_is_shared_is_not_copied(data, monkeypatch):
     seen = {}
 
     def watched(step, points, context, **options):
         seen.update(own=options["own"], context=context)
-        return run_abreast(step, points, context, **options)
+        return run_batched(step, points, context, **options)
 
-    monkeypatch.setattr("nbmodels.fitting.batched.run_abreast", watched)
+    monkeypatch.setattr("nbmodels.fitting.batched.run_batched", watched)
     fit_many([candidate()] * 3, folds(data, 3), key=KEY)
     stacked = [leaf for leaf, own in zip(jax.tree.leaves(seen["context"]), seen["own"]) if own]  # noqa: B905
     assert [leaf.shape for leaf in stacked] == [(3, N)]  # the folds' weights, nothing else
@@ -127,8 +129,8 @@ def test_a_fitted_calibration_is_fitted_by_the_program_it_was_fitted_by(data, co
     labels = data.parts["labels"]
     noise = np.random.default_rng(0).normal(size=(N, K))
     scores = Calibration.pack(2 * jax.nn.one_hot(labels, K) + noise)
-    told = Data({"prior": scores, "labels": labels}, data.weights)
-    found = fit({"prior": Calibration.of(K), "labels": Transition.of(K)}, told, key=KEY)
+    told = Data({"class_prior": scores, "labels": labels}, data.weights)
+    found = fit({"class_prior": Calibration.of(K), "labels": Transition.of(K)}, told, key=KEY)
     compiled.clear()
     fit(found.model, told, key=KEY)
     assert not compiled
@@ -139,29 +141,35 @@ def test_nothing_is_compiled_for_the_second_grid(compiled):
     rng = np.random.default_rng(1)
     for attempt in range(2):
         noisy = jnp.asarray(rng.integers(0, K, N), jnp.int32)
-        parts = {"prior": None, "labels": noisy, "x": Bernoulli.pack(rng.integers(0, 2, (N, D)))}
+        parts = {
+            "class_prior": None,
+            "labels": noisy,
+            "x": Bernoulli.pack(rng.integers(0, 2, (N, D))),
+        }
         data = Data(parts, jnp.ones(N))
         if attempt:
             compiled.clear()
         models_ = [candidate(power) for power in (1.0, 0.5, 0.25)]
-        starts = [models.start(m, models.anchor(m, data), data, "map") for m in models_]
+        starts = [
+            models.start(m, models.initial_responsibilities(m, data), data, "map") for m in models_
+        ]
         how = {"rule": "map", "max_iter": 50, "accelerate": True}
-        climb(starts, [(m, data) for m in models_], [1e-3] * 3, **how)
+        fit_batch(starts, [(m, data) for m in models_], [1e-3] * 3, **how)
     assert not compiled
 
 
 # The driver itself -----------------------------------------------------------------------------
 
 
-def in_turns(step, points, data, *, own, **options):
-    """As :func:`run_abreast` is called."""
+def sequential(step, points, data, *, own, **options):
+    """As :func:`run_batched` is called."""
     each = [
         tuple(x[i] if o else x for x, o in zip(data, own, strict=True)) for i in range(len(points))
     ]
-    return run_in_turns(step, list(points), each, **options)
+    return run_sequential(step, list(points), each, **options)
 
 
-@pytest.fixture(params=[run_abreast, in_turns])
+@pytest.fixture(params=[run_batched, sequential])
 def several(request):
     return request.param
 

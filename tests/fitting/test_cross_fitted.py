@@ -85,7 +85,7 @@ def test_a_label_does_not_come_back_to_its_item_by_way_of_others(world, monkeypa
     fits = [
         NoisyBernoulliNB.published(feedback=2, random_state=0).fit(x, y) for y in (noisy, turned)
     ]
-    one, two = (np.asarray(e._data.parts["prior"])[:N] for e in fits)
+    one, two = (np.asarray(e._data.parts["class_prior"])[:N] for e in fits)
     np.testing.assert_array_equal(one[::5], two[::5])
     assert np.abs(one - two).max() > 0.1
 
@@ -127,7 +127,7 @@ def test_known_shares_of_the_classes_are_kept():
     with pytest.warns(VerdictWarning):  # they are not those of the data
         e = cut(x, noisy, class_prior=shares)
     nothing = cut(x, noisy)
-    bias = np.asarray(e.fit_.point["prior"][1:])
+    bias = np.asarray(e.fit_.point["class_prior"][1:])
     np.testing.assert_allclose(np.exp(bias) / np.exp(bias).sum(), shares, atol=0.01)
     assert e.class_prior_[0] > nothing.class_prior_[0]
     np.testing.assert_allclose(e.class_prior_.sum(), 1)
@@ -188,7 +188,7 @@ def test_draws_are_of_the_noise(world):
     mean = draws["noise_matrix"].mean(("chain", "draw")).to_numpy()
     np.testing.assert_allclose(np.diag(mean), np.diag(e.noise_matrix_), atol=0.05)
     np.testing.assert_allclose(
-        draws["prior_log_slope"].mean(), float(e.fit_.point["prior"][0]), atol=0.1
+        draws["class_prior_log_slope"].mean(), float(e.fit_.point["class_prior"][0]), atol=0.1
     )
 
 

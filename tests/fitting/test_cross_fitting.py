@@ -7,7 +7,7 @@ import pytest
 from zoo import EMISSIONS, K, build
 
 from nbmodels.core import model as m
-from nbmodels.fitting.cross_fitting import evidence_unseen, folds_of
+from nbmodels.fitting.cross_fitting import folds_of, out_of_fold_log_likelihood
 
 N, FOLDS = 24, 4
 
@@ -21,10 +21,10 @@ def test_it_is_what_a_fit_to_the_other_folds_says(name):
     case = build(name, n_items=N, row_weights=True)
     emissions = {name: case.model[name]}
     fold = jnp.asarray(folds_of(np.asarray(case.y), FOLDS, np.random.default_rng(0)))
-    found = evidence_unseen(emissions, case.data, labels(case), fold, n_folds=FOLDS)
+    found = out_of_fold_log_likelihood(emissions, case.data, labels(case), fold, n_folds=FOLDS)
     k = 2
     q = m.start(emissions, labels(case) * (fold != k)[:, None], case.data, "map")
-    wanted = m.evidence(emissions, m.natural(emissions, q, "map"), case.data).table
+    wanted = m.log_likelihood(emissions, m.likelihood_params(emissions, q, "map"), case.data).table
     np.testing.assert_allclose(found[fold == k], wanted[fold == k], rtol=1e-8, atol=1e-8)
 
 
@@ -33,9 +33,9 @@ def test_an_item_s_own_label_does_not_reach_it():
     emissions = {name: case.model[name] for name in ("bernoulli", "multinomial")}
     fold = jnp.asarray(folds_of(np.asarray(case.y), FOLDS, np.random.default_rng(0)))
     how = {"n_folds": FOLDS}
-    before = evidence_unseen(emissions, case.data, labels(case), fold, **how)
+    before = out_of_fold_log_likelihood(emissions, case.data, labels(case), fold, **how)
     turned = labels(case).at[5].set(jnp.roll(labels(case)[5], 1))
-    after = evidence_unseen(emissions, case.data, turned, fold, **how)
+    after = out_of_fold_log_likelihood(emissions, case.data, turned, fold, **how)
     mine = np.asarray(fold == fold[5])
     np.testing.assert_array_equal(before[mine], after[mine])
     assert np.abs(before - after)[~mine].max() > 1e-3

@@ -35,9 +35,9 @@ def documents(length, share=0.05):
 
 def encoded(emission, x, noisy, dtype):
     with jax.enable_x64(dtype == np.float64):
-        model = {"prior": Proportions.of(K), "labels": Transition.of(K), "x": emission(K)}
+        model = {"class_prior": Proportions.of(K), "labels": Transition.of(K), "x": emission(K)}
         labels = jnp.asarray(noisy, jnp.int32)
-        parts = {"prior": None, "labels": labels, "x": model["x"].pack(x)}
+        parts = {"class_prior": None, "labels": labels, "x": model["x"].pack(x)}
         return model, Data(parts, jnp.ones(N))
 
 
@@ -46,7 +46,7 @@ def posterior(params, model, data, rule, dtype):
         floating = jnp.zeros(()).dtype
         cast = jax.tree.map(lambda p: jnp.asarray(np.asarray(p), floating), params)
         resp = jax.jit(
-            lambda q: models.posterior(model, models.natural(model, q, rule), data).resp
+            lambda q: models.posterior(model, models.likelihood_params(model, q, rule), data).resp
         )(cast)
         assert resp.dtype == dtype
         return np.asarray(resp, float)
@@ -73,7 +73,7 @@ def test_posteriors_agree_at_the_same_parameters(name, rule):
     x = read(counts)
     double = encoded(emission, x, noisy, np.float64)
     with jax.enable_x64(True):
-        params = models.start(double[0], models.anchor(*double), double[1], rule)
+        params = models.start(double[0], models.initial_responsibilities(*double), double[1], rule)
     wanted = posterior(params, *double, rule, np.float64)
     single = encoded(emission, x, noisy, np.float32)
     found = posterior(params, *single, rule, np.float32)

@@ -128,7 +128,7 @@ def test_page_is_the_components(dof):
     data = page.to_data(sim.x, sim.y_hat, K)
     fit = solve(
         models.step("map"),
-        models.start(model, models.anchor(model, data), data, "map"),
+        models.start(model, models.initial_responsibilities(model, data), data, "map"),
         (model, data),
         max_steps=5000,
         tol=1e-13,
@@ -157,7 +157,9 @@ def test_page_is_the_components(dof):
     assert size(slope(jax.tree.map(lambda v: v + 0.1, free))[1]) > 1e-2
 
     # and at other parameters, the priors apart
-    drawn = models.natural(model, {n: c.prior for n, c in model.items()}, "draw", jax.random.key(1))
+    drawn = models.likelihood_params(
+        model, {n: c.prior for n, c in model.items()}, "draw", jax.random.key(1)
+    )
     away = page.parameters(model, fit.params) | {
         "mu": drawn["x"].mean,
         "gamma": jnp.asarray(letters(np.random.default_rng(3))["gamma"]),

@@ -260,7 +260,7 @@ def test_page_is_the_components():
     data = chen2019.to_data(x, y, z)
     fit = solve(
         models.step("map"),
-        models.start(model, models.anchor(model, data), data, "map"),
+        models.start(model, models.initial_responsibilities(model, data), data, "map"),
         (model, data),
         max_steps=5000,
         tol=1e-13,
@@ -377,9 +377,9 @@ N = 4
         ({"y": list("abab")}, {"missing_label": [1]}, r"missing_label: expected one value"),
     ],
 )
-def test_bad_evidence_is_refused(evidence, how, message):
+def test_bad_evidence_is_refused(log_likelihood, how, message):
     with pytest.raises(DataError, match=message):
-        PartialLabelNB(**how).fit(np.ones((N, 3)), **evidence)
+        PartialLabelNB(**how).fit(np.ones((N, 3)), **log_likelihood)
 
 
 def test_an_impossible_item_cannot_be_packed():

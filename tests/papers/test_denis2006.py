@@ -262,7 +262,7 @@ def component_natural(model, sites):
     """What the components' likelihoods read, written from the paper's letters."""
     rows = [jnp.stack([sites[f"P_minus_{i}"], sites[f"P_plus_{i}"]], 1) for i in range(len(SIZES))]
     out = {
-        "prior": jnp.log(jnp.stack([1 - sites["p"], sites["p"]])),
+        "class_prior": jnp.log(jnp.stack([1 - sites["p"], sites["p"]])),
         "x": jnp.log(jnp.concatenate(rows)),
     }
     if "labels" in model:
@@ -330,7 +330,7 @@ def test_page_equals_components(kind):
 @pytest.mark.parametrize("kind", ["class_conditional", "unlabelled"])
 def test_page_is_stationary_where_em_stops(kind):
     program, model, data = described_twice(kind)
-    guess = models.anchor(model, data)
+    guess = models.initial_responsibilities(model, data)
     if guess is None:
         guess = jax.random.dirichlet(jax.random.key(0), jnp.ones(2), (len(data.weights),))
     q = fixed_point(model, models.start(model, guess, data, "map"), data)
@@ -366,7 +366,10 @@ def test_positive_and_unlabelled_samples_are_labels_never_given_to_negative_item
         np.testing.assert_allclose(ours(sites), slow + of_sizes, rtol=1e-10)
 
     resp = jnp.where(marked[:, None], jnp.array([0.0, 1.0]), jnp.array([0.5, 0.5]))
-    stats = {"prior": resp.sum(0), "labels": Transition.of(2).stats(None, resp, marked.astype(int))}
+    stats = {
+        "class_prior": resp.sum(0),
+        "labels": Transition.of(2).stats(None, resp, marked.astype(int)),
+    }
     rows = jax.random.dirichlet(jax.random.key(1), jnp.ones(2), (80,))
     stats["x"] = model["x"].stats(None, rows, data.parts["x"])
     q = fixed_point(model, models.update(model, stats, "map"), data)
@@ -591,10 +594,10 @@ def exact_classes(sizes, K, seed, labelled, binary=False):
     transition = 0.4 * np.eye(K) + 0.6 * rng.dirichlet(np.ones(K), K)
     x, onehot = all_items(sizes)
     weights = joint(onehot, shares, probs)
-    model = {"prior": Proportions.of(K), "x": Categorical.of(sizes, K)}
+    model = {"class_prior": Proportions.of(K), "x": Categorical.of(sizes, K)}
     if binary:
         model["x"] = Bernoulli.of(len(sizes), K)
-    parts = {"prior": None}
+    parts = {"class_prior": None}
     if labelled:
         model["labels"] = Transition.of(K)
         parts["labels"] = jnp.tile(jnp.arange(K), len(x))
@@ -606,8 +609,8 @@ def exact_classes(sizes, K, seed, labelled, binary=False):
 
 
 def read_ml(model, q):
-    values = models.values(model, models.natural(model, q, "ml"))
-    table = jnp.exp(models.natural(model, q, "ml")["x"])
+    values = models.values(model, models.likelihood_params(model, q, "ml"))
+    table = jnp.exp(models.likelihood_params(model, q, "ml")["x"])
     return values, np.asarray(table[1] if table.ndim == 3 else table)
 
 
@@ -620,7 +623,7 @@ def test_moments_with_labels_are_exact(sizes, K, binary):
     model, data, (shares, probs, transition) = exact_classes(sizes, K, 1, True, binary)
     q = spectral.start(model, data, jax.random.key(0), "ml", K)
     values, table = read_ml(model, q)
-    np.testing.assert_allclose(values["prior"]["probs"], shares, atol=1e-7)
+    np.testing.assert_allclose(values["class_prior"]["probs"], shares, atol=1e-7)
     np.testing.assert_allclose(table, probs[1::2] if binary else probs, atol=1e-7)
     np.testing.assert_allclose(values["labels"]["transition"], transition, atol=1e-7)
 
@@ -636,7 +639,7 @@ def test_moments_without_labels_are_exact(sizes, K, binary):
     gaps = np.square(table[:, :, None] - truth[:, None, :]).sum(0)
     order = linear_sum_assignment(gaps.T)[1]
     np.testing.assert_allclose(table[:, order], truth, atol=1e-6)
-    np.testing.assert_allclose(values["prior"]["probs"][order], shares, atol=1e-6)
+    np.testing.assert_allclose(values["class_prior"]["probs"][order], shares, atol=1e-6)
 
 
 def test_power_method_finds_orthogonal_components():
@@ -662,9 +665,9 @@ def clusters(n, K, d, seed):
 def test_moments_are_a_better_start_than_chance():
     """Without labels, where a start is all there is: four steps from it beat 20 others."""
     K, d = 4, 18
-    model = {"prior": Proportions.of(K), "x": Bernoulli.of(d, K)}
+    model = {"class_prior": Proportions.of(K), "x": Bernoulli.of(d, K)}
     x, _ = clusters(3000, K, d, 0)
-    data = models.Data({"prior": None, "x": Bernoulli.pack(x)}, jnp.ones(len(x)))
+    data = models.Data({"class_prior": None, "x": Bernoulli.pack(x)}, jnp.ones(len(x)))
 
     @jax.jit
     def reached(q):

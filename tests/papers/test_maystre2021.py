@@ -23,7 +23,7 @@ from nbmodels import (
 from nbmodels.core import model as m
 from nbmodels.core.dirichlet_multinomial import shared_concentration
 from nbmodels.fitting.duplicate_users import grouped
-from nbmodels.fitting.graph import Edges, fit_collapsed, without_self
+from nbmodels.fitting.graph import Edges, fit_collapsed, log_likelihood_without_self
 from nbmodels.papers import maystre2021 as page
 
 K = 4
@@ -51,7 +51,7 @@ def test_page_and_components_have_one_density(platform):
     theirs = enumerated_density(args, {"alpha": jnp.asarray(alpha)}, {"u": jnp.asarray(u)})
 
     components, data = page.to_model(platform.edges, v_hat, K, alpha=alpha)
-    read = m.natural(components, {n: c.prior for n, c in components.items()}, "vb")
+    read = m.likelihood_params(components, {n: c.prior for n, c in components.items()}, "vb")
     read["users"] = jnp.log(u)
     ours = m.posterior(components, read, data).log_likelihood.sum()
     prior = page.dist.Dirichlet(alpha).log_prob(u).sum()
@@ -74,11 +74,11 @@ def test_where_map_em_stops_the_pages_gradient_is_zero(platform):
         return enumerated_density(args, {"alpha": alpha}, values)
 
     components, data = page.to_model(platform.edges, platform.v_hat, K, alpha=alpha)
-    q = m.start(components, m.anchor(components, data), data, "map")
+    q = m.start(components, m.initial_responsibilities(components, data), data, "map")
     step = jax.jit(lambda q: m.step("map")(q, (components, data))[0])
     for _ in range(600):
         q = step(q)
-    u = q["users"].natural("map")
+    u = q["users"].likelihood_params("map")
     gradient = jax.grad(density)(jnp.maximum(u, -600.0))
     np.testing.assert_allclose(gradient, 0, atol=1e-6)
 
@@ -87,13 +87,13 @@ def test_one_step_of_cavi_is_algorithm_1(platform):
     alpha = np.random.default_rng(3).uniform(0.2, 2, (40, K))
     beta = page.beta(platform.v_hat, K, 0.1)
     components, data = page.to_model(platform.edges, platform.v_hat, K, alpha=alpha)
-    read = m.natural(components, {n: c.prior for n, c in components.items()}, "vb")
+    read = m.likelihood_params(components, {n: c.prior for n, c in components.items()}, "vb")
     q = m.update(components, m.stats(components, read, jnp.asarray(beta), data), "vb")
     for iterations in (1, 2, 5):
         alpha_bar, beta_bar = page.algorithm_1(
             platform.edges.toarray(), beta, alpha, iterations=iterations
         )
-        resp = m.posterior(components, m.natural(components, q, "vb"), data).resp
+        resp = m.posterior(components, m.likelihood_params(components, q, "vb"), data).resp
         np.testing.assert_allclose(q["users"].concentration, alpha_bar, 1e-10)
         np.testing.assert_allclose(resp, beta_bar, 1e-9, 1e-12)
         for _ in range({1: 1, 2: 3, 5: 0}[iterations]):
@@ -192,7 +192,7 @@ def test_without_self_is_a_loop(platform):
             rest = counts[i] - weight * edges[j, i] * resp[j]
             expected[j] += edges[j, i] * np.log(rest)
     packed = Edges.of(sparse.csr_array(edges))
-    found = without_self(jnp.asarray(counts), jnp.asarray(resp), packed, weight, 30)
+    found = log_likelihood_without_self(jnp.asarray(counts), jnp.asarray(resp), packed, weight, 30)
     np.testing.assert_allclose(found, expected, 1e-9)
 
 

@@ -101,13 +101,13 @@ def draw(kind, x, labels, hyper, seed):
 def component_natural(model, letters):
     """What the components' likelihoods read, written from the paper's letters."""
     out = {
-        "prior": jnp.log(letters["pi"]),
+        "class_prior": jnp.log(letters["pi"]),
         "labels": jnp.log(letters["rho"].T),
     }
     if "x" in model:
         out["x"] = jnp.log(jnp.stack([1 - letters["p"], letters["p"]]))
     if "z" in model:
-        like = model["z"].natural(model["z"].prior, "map")
+        like = model["z"].likelihood_params(model["z"].prior, "map")
         variance = jnp.square(letters["sigma"].T)
         out["z"] = like._replace(
             mean=letters["mu"].T, precision=1 / variance, log_precision=-jnp.log(variance)
@@ -181,7 +181,7 @@ def test_page_is_stationary_where_em_stops(kind, given):
     hyper = {name: HYPER[name] for name in PRIOR_OF[kind]} if given else {}
     x, labels = features(kind, np.random.default_rng(2))
     model, data = components(kind, x, labels, **hyper)
-    begin = models.start(model, models.anchor(model, data), data, "map")
+    begin = models.start(model, models.initial_responsibilities(model, data), data, "map")
     fit = solve(
         models.step("map"),
         begin,
@@ -313,15 +313,17 @@ def replicate(key, diagonal, n=5000):
     sim = zeng2022.simulate(key, n, diagonal=diagonal)
     x, y = sim.X[sim.train], sim.y_observed[sim.train]
     model = zeng2022.to_model(5, 500)
-    data = models.Data({"prior": None, "labels": y, "x": model["x"].pack(x)}, jnp.ones(len(y)))
+    data = models.Data(
+        {"class_prior": None, "labels": y, "x": model["x"].pack(x)}, jnp.ones(len(y))
+    )
     labels = jax.nn.one_hot(y, 5)
-    plain = {name: model[name] for name in ("prior", "x")}
+    plain = {name: model[name] for name in ("class_prior", "x")}
     nb = models.values(
-        plain, models.natural(plain, models.start(plain, labels, data, "map"), "map")
+        plain, models.likelihood_params(plain, models.start(plain, labels, data, "map"), "map")
     )
     fit = solve(
         models.step("map"),
-        models.start(model, models.anchor(model, data), data, "map"),
+        models.start(model, models.initial_responsibilities(model, data), data, "map"),
         (model, data),
         tol=1e-6 * n,
         coordinates=models.coordinates("map"),
@@ -332,7 +334,7 @@ def replicate(key, diagonal, n=5000):
         return 100 * jnp.mean(predict(pi, p, sim.X[sim.test]) == sim.y_true[sim.test])
 
     return {
-        "nb": accuracy(nb["prior"]["probs"], nb["x"]["probs"].T),
+        "nb": accuracy(nb["class_prior"]["probs"], nb["x"]["probs"].T),
         "inb": accuracy(inb["pi"], inb["p"]),
         "nb_t": accuracy(sim.pi, sim.p),
         "mse": jnp.mean(jnp.square(inb["p"] - sim.p)),

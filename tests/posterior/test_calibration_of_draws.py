@@ -37,18 +37,22 @@ def noisy():
 
 
 MODELS = {
-    "binary": lambda: {"prior": Proportions.of(K, 4.0), "x": Bernoulli.of(3, K), "labels": noisy()},
+    "binary": lambda: {
+        "class_prior": Proportions.of(K, 4.0),
+        "x": Bernoulli.of(3, K),
+        "labels": noisy(),
+    },
     "real": lambda: {
-        "prior": Proportions.of(K, 4.0),
+        "class_prior": Proportions.of(K, 4.0),
         "x": DiagonalGaussian.of(2, K, kappa=2.0, shape=3.0, rate=3.0),
         "labels": noisy(),
     },
     "annotators": lambda: {
-        "prior": Proportions.of(K, 4.0),
+        "class_prior": Proportions.of(K, 4.0),
         "votes": Annotators.of(3, K, diagonal=20.0),
     },
     "calibration": lambda: {
-        "prior": Calibration.of(K, log_slope_sd=0.5, bias_sd=1.0),
+        "class_prior": Calibration.of(K, log_slope_sd=0.5, bias_sd=1.0),
         "labels": noisy(),
     },
 }
@@ -75,13 +79,13 @@ def test_gibbs_is_calibrated(name):
 
 
 def test_nuts_is_calibrated():
-    model = {"prior": Proportions.of(K, 4.0), "x": Bernoulli.of(2, K), "labels": noisy()}
+    model = {"class_prior": Proportions.of(K, 4.0), "x": Bernoulli.of(2, K), "labels": noisy()}
     checked(model, nuts_of_all, 100, 20)
 
 
 def test_nuts_on_a_set_knows_nothing_of_the_first(key):
     """Where a chain begins, the density is that of its own set."""
-    model = {"prior": Proportions.of(K, 4.0), "x": Bernoulli.of(6, K), "labels": noisy()}
+    model = {"class_prior": Proportions.of(K, 4.0), "x": Bernoulli.of(6, K), "labels": noisy()}
     data, values = data_sets(model, key, 2, 60, packed)
     found = []
     for cell in (0, 1):

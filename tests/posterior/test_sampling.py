@@ -95,7 +95,7 @@ def test_log_likelihoods_are_of_the_draw_beside_them():
     tree = drawn("gibbs", draws=100, warmup=20, chains=2)
     here = tree["posterior"].isel(chain=1, draw=7)
     values = {
-        "prior": {"probs": here["class_prior"].to_numpy()},
+        "class_prior": {"probs": here["class_prior"].to_numpy()},
         "transition": {"transition": here["transition_noise_matrix"].to_numpy().T},
         "bernoulli": {"probs": here["bernoulli_probs"].to_numpy()},
     }
@@ -115,7 +115,7 @@ def test_groups_of_other_methods(method, tmp_path):
 def test_a_minibatch_stands_for_all_items():
     """Its log-density is that of all items on average over batches, priors counted once."""
     made, fitted = case("bernoulli", "transition", n_items=40)
-    values = m.values(fitted.model, m.natural(fitted.model, fitted.params, "map"))
+    values = m.values(fitted.model, m.likelihood_params(fitted.model, fitted.params, "map"))
     flat = {f"{n}_{site}": v for n, part in values.items() for site, v in part.items()}
     part = marginal(made.model, made.data, batch=10)
 
@@ -142,7 +142,7 @@ def test_svi_on_minibatches():
 @pytest.mark.parametrize("name", [n for n in zoo.COMPONENTS if n not in zoo.GIVEN])
 def test_log_density_is_that_of_the_program(name):
     one = zoo.COMPONENTS[name]()
-    read = one.natural(one.prior, "draw", jax.random.key(0))
+    read = one.likelihood_params(one.prior, "draw", jax.random.key(0))
     values = one.values(read)
     at = m.PRIOR if name in zoo.PRIORS else name
     prior = one if name in zoo.PRIORS else zoo.PRIORS["known"]()
@@ -250,7 +250,7 @@ def report_at_once(n):
 
 def some_draws(transitions):
     values = {
-        "prior": {"probs": np.tile([0.5, 0.3, 0.2], (*transitions.shape[:2], 1))},
+        "class_prior": {"probs": np.tile([0.5, 0.3, 0.2], (*transitions.shape[:2], 1))},
         "transition": {"transition": transitions},
     }
     resp = np.tile(np.eye(3)[[0, 1, 2, 2]], (transitions.shape[0], 1, 1))
@@ -262,11 +262,14 @@ SWAPPED = RIGHT[[1, 0, 2]]
 
 
 def test_a_chain_with_exchanged_names_is_renamed():
-    model = {"prior": zoo.PRIORS["proportions"](), "transition": zoo.COMPONENTS["transition"]()}
+    model = {
+        "class_prior": zoo.PRIORS["proportions"](),
+        "transition": zoo.COMPONENTS["transition"](),
+    }
     transitions = np.stack([np.tile(RIGHT, (50, 1, 1)), np.tile(SWAPPED, (50, 1, 1))])
     out = alignment.aligned(model, some_draws(transitions))
     np.testing.assert_allclose(out.transitions["transition"], np.broadcast_to(RIGHT, (2, 50, 3, 3)))
-    np.testing.assert_allclose(out.values["prior"]["probs"][1, 0], [0.3, 0.5, 0.2])
+    np.testing.assert_allclose(out.values["class_prior"]["probs"][1, 0], [0.3, 0.5, 0.2])
     np.testing.assert_allclose(out.label_posterior[1], np.eye(3)[[1, 0, 2, 2]])
     assert "renamed" in out.doubts[0]
     # where names come from outside nothing is renamed, and both modes are reported
@@ -277,7 +280,10 @@ def test_a_chain_with_exchanged_names_is_renamed():
 
 
 def test_two_modes_within_a_chain_are_reported():
-    model = {"prior": zoo.PRIORS["proportions"](), "transition": zoo.COMPONENTS["transition"]()}
+    model = {
+        "class_prior": zoo.PRIORS["proportions"](),
+        "transition": zoo.COMPONENTS["transition"](),
+    }
     one = np.concatenate([np.tile(RIGHT, (70, 1, 1)), np.tile(SWAPPED, (30, 1, 1))])
     out = alignment.aligned(model, some_draws(one[None]), ["x", "y", "z"])
     assert "in 30% of the draws" in out.doubts[0]
