@@ -1,6 +1,17 @@
-"""What the library raises and warns with."""
+"""Exceptions and warnings of the library, and the one way in which warnings are issued."""
 
 from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+#: Folders whose code is never the user's own line: this library, and scikit-learn's wrappers.
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_INSIDE = tuple(os.path.join(_ROOT, name) + os.sep for name in ("nbmodels", "inference"))
+_WRAPPERS = (f"{os.sep}sklearn{os.sep}", f"{os.sep}joblib{os.sep}")
 
 
 class DataError(ValueError):
@@ -20,16 +31,46 @@ class IdentifiabilityWarning(NbmodelsWarning):
 
 
 class NotConvergedWarning(NbmodelsWarning):
-    """The iteration did not converge; the message says how it ended."""
+    """The iteration did not converge; the message states how it ended."""
 
 
 class ClippedWarning(NbmodelsWarning):
-    """A closed form left the range of what it estimates, and was moved to its border."""
+    """A closed-form estimate was inadmissible and was moved to the nearest admissible value."""
 
 
 class PosteriorWarning(NbmodelsWarning):
-    """Something speaks against trusting the posterior draws; the message says what."""
+    """Posterior draws fail a convergence or accuracy check; the message states which."""
 
 
 class VerdictWarning(NbmodelsWarning):
-    """The data speak against the fitted model; the message says where, and what to try."""
+    """A model check failed; the message states which, and what may help."""
+
+
+@dataclass(frozen=True)
+class Caution:
+    """A warning as data: it travels with results and is issued once, at the user's line.
+
+    Attributes:
+        category: class of the warning.
+        message: its text.
+    """
+
+    category: type[NbmodelsWarning]
+    message: str
+
+
+def issue(cautions: Iterable[Caution]) -> None:
+    """Issue warnings at the first line outside of the library, equal ones once.
+
+    Args:
+        cautions: in the order in which they are to appear.
+    """
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and _is_ours(frame.f_code.co_filename):
+        level, frame = level + 1, frame.f_back
+    for caution in dict.fromkeys(cautions):
+        warnings.warn(caution.message, caution.category, stacklevel=level - 1)
+
+
+def _is_ours(file: str) -> bool:
+    return file.startswith(_INSIDE) or any(part in file for part in _WRAPPERS)

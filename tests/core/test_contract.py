@@ -22,8 +22,7 @@ from scipy import sparse
 from zoo import CHANNELS, COMPONENTS, GIVEN, NAMED, PRIORS, K, build, close, pack
 
 from inference import Status, solve
-from nbmodels import program
-from nbmodels.core import component
+from nbmodels.core import component, program
 from nbmodels.core import model as m
 from nbmodels.core.families import RULES, Dirichlet
 
