@@ -69,7 +69,7 @@ def issue(cautions: Iterable[Caution]) -> None:
     while frame.f_back is not None and _is_ours(frame.f_code.co_filename):
         level, frame = level + 1, frame.f_back
     for caution in dict.fromkeys(cautions):
-        warnings.warn(caution.message, caution.category, stacklevel=level - 1)
+        warnings.warn(caution.message, caution.category, stacklevel=level)
 
 
 def _is_ours(file: str) -> bool:

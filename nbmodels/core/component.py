@@ -80,17 +80,17 @@ class Component:
             def pack(heads, tosses):
                 return jnp.stack([tosses - heads, heads], 1)
 
-            def evidence(self, natural, data):
-                return centred(data @ natural)
+            def log_likelihood(self, likelihood_params, data):
+                return centred(data @ likelihood_params)
 
-            def stats(self, natural, resp, data, key=None):
+            def stats(self, likelihood_params, resp, data, key=None):
                 return data.T @ resp
 
             def relabel(self, q, order):
                 return replace(q, concentration=q.concentration[:, order])
 
-            def values(self, natural):
-                return {"bias": jnp.exp(natural[1])}
+            def values(self, likelihood_params):
+                return {"bias": jnp.exp(likelihood_params[1])}
 
             def sites(self, name):
                 import numpyro
