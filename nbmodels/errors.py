@@ -22,6 +22,18 @@ class CellTypeError(DataError, TypeError):
     """A cell holds what no column can: a list, a mapping."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a fit; the best result so far is kept.
+
+    Args:
+        result: what was reached: a fit, or the estimator that holds one.
+    """
+
+    def __init__(self, result: object) -> None:
+        super().__init__("interrupted; the best result so far is in this exception's result")
+        self.result = result
+
+
 class NbmodelsWarning(UserWarning):
     """Base of the library's warnings."""
 

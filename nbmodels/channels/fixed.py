@@ -41,7 +41,7 @@ class FixedTransition(Given):
         return draw_labels(key, self.prior, y)
 
 
-def held(channel: Component, likelihood_params: Any) -> FixedTransition:
+def fixed_at(channel: Component, likelihood_params: Any) -> FixedTransition:
     """A channel of one noisy label an item that learns no more.
 
     Args:

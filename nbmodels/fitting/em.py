@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -18,9 +17,22 @@ from inference.compilation import host_jit
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
-from nbmodels.errors import IdentifiabilityWarning, NotConvergedWarning
+from nbmodels.errors import (
+    Caution,
+    DataError,
+    IdentifiabilityWarning,
+    Interrupted,
+    NotConvergedWarning,
+    issue,
+)
 from nbmodels.fitting.batched import fit_batch
 from nbmodels.fitting.identifiability import diagnose
+
+#: Pairs of confused classes that a warning names.
+_SHOWN = 10
+
+#: Most random starts of one fit: each holds a set of parameters.
+MOST_RESTARTS = 1000
 
 #: Share of the labels' evidence that a random restart begins from; the rest of its start is chance.
 _RESTART_SHARE = 0.1
@@ -71,6 +83,10 @@ class Fit:
         """Point estimates, as likelihoods read them: modes, or posterior means under ``"vb"``."""
         rule: Rule = "mean" if self.rule == "vb" else self.rule
         return _likelihood_params(self.model, self.params, rule)
+
+    def cautions(self, names: Any = None) -> tuple[Caution, ...]:
+        """Warnings about this fit, by the names of the classes."""
+        return cautions_of(self.confused, self.status, names)
 
 
 def em(
@@ -175,28 +191,46 @@ def evaluate(model: Model, params: Any, data: Data, *, rule: Rule = "map") -> Fi
     )
 
 
-def complain(confused: tuple[tuple[int, int], ...], names: Any, status: Status) -> None:
-    """Warn of confused classes, by name, and of an iteration that did not converge.
+def cautions_of(
+    confused: tuple[tuple[int, int], ...], status: Status, names: Any = None
+) -> tuple[Caution, ...]:
+    """Warnings about classes that are not identified and about an iteration that did not converge.
 
     Args:
         confused: pairs ``(k, j)``; class ``k`` is labelled ``j`` at least as often as ``k``.
-        names: ``(K,)`` names of the classes, or None for their numbers.
         status: how the iteration ended.
+        names: ``(K,)`` names of the classes, or None for their numbers.
     """
+    out = []
     if confused:
         of = str if names is None else lambda k: str(names[k])
-        pairs = ", ".join(f"{of(k)} as {of(j)}" for k, j in confused[:10])
-        warnings.warn(
-            "the noise matrix is not diagonally dominant and no renaming of the classes makes it "
-            "so; these classes are labelled as another at least as often as themselves: "
-            f"{pairs}{' and more' if len(confused) > 10 else ''}. Do not read class names "
-            "literally there: add trusted labels, a stronger prior on the diagonal, or merge the "
-            "classes",
-            IdentifiabilityWarning,
-            stacklevel=3,
+        pairs = ", ".join(f"{of(k)} as {of(j)}" for k, j in confused[:_SHOWN])
+        out.append(
+            Caution(
+                IdentifiabilityWarning,
+                "the noise matrix is not diagonally dominant and no renaming of the classes makes "
+                "it so; these classes are labelled as another at least as often as themselves: "
+                f"{pairs}{' and more' if len(confused) > _SHOWN else ''}. Do not read class names "
+                "literally there: add trusted labels, a stronger prior on the diagonal, or merge "
+                "the classes",
+            )
         )
     if not status.ok:
-        warnings.warn(status.sentence, NotConvergedWarning, stacklevel=3)
+        out.append(Caution(NotConvergedWarning, status.sentence))
+    return tuple(out)
+
+
+def check_restarts(n_restarts: Any) -> None:
+    """Refuse numbers of random starts that memory could not hold.
+
+    Raises:
+        DataError: not a whole number from 0 to :data:`MOST_RESTARTS`.
+    """
+    whole = isinstance(n_restarts, int | np.integer) and not isinstance(n_restarts, bool)
+    if not (whole and 0 <= n_restarts <= MOST_RESTARTS):
+        raise DataError(
+            f"n_restarts: expected a whole number, 0 to {MOST_RESTARTS}; got {n_restarts!r}"
+        )
 
 
 def _n_classes(model: Model) -> int:
@@ -218,6 +252,7 @@ def fit(
     names: Any = None,
     report: Callable[[int, float], None] | None = None,
     start: Any = None,
+    on_interrupt: Literal["raise", "keep"] = "raise",
 ) -> Fit:
     """Fit from the host: several starts, progress, Ctrl-C, and a check of the classes' names.
 
@@ -234,6 +269,12 @@ def fit(
         names: ``(K,)`` names of the classes, for warnings.
         report: called with (accepted points, objective) a few times a second.
         start: parameters of all components to begin from, instead of the label-anchored ones.
+        on_interrupt: after Ctrl-C, ``"raise"`` :class:`nbmodels.errors.Interrupted`, which holds
+            the best fit so far, or ``"keep"`` that fit as the result.
+
+    Raises:
+        DataError: ``n_restarts`` is out of range.
+        Interrupted: Ctrl-C, unless ``on_interrupt="keep"``.
 
     Warns:
         IdentifiabilityWarning: the noise matrix is not diagonally dominant.
@@ -252,7 +293,9 @@ def fit(
         report=report,
         starts=None if start is None else [start],
     )
-    complain(fitted.confused, names, fitted.status)
+    if fitted.status == Status.INTERRUPTED and on_interrupt == "raise":
+        raise Interrupted(fitted)
+    issue(fitted.cautions(names))
     return fitted
 
 
@@ -282,6 +325,7 @@ def fit_many(
         rule, n_restarts, max_iter, tol, accelerate, stride, report: as for :func:`fit`.
         key: JAX random key; each restart gets its own, the same in every model.
     """
+    check_restarts(n_restarts)
     first, *others = jax.random.split(key, 1 + n_restarts)
     slack = [tol * float(np.sum(one.weights)) for one in data]
     fit_from = partial(

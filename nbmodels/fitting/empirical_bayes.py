@@ -1,9 +1,12 @@
-"""Fitting where some priors are learned from the data (empirical Bayes)."""
+"""Empirical Bayes: alternate fits and new priors for components made of many alike.
+
+Annotators, users, and the columns of a noise matrix share a prior that can be learned from what a
+fit finds of each of them.
+"""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -11,59 +14,61 @@ import jax.numpy as jnp
 import numpy as np
 
 from nbmodels.core.model import Data, Model
-from nbmodels.fitting.em import Fit, fit
+from nbmodels.fitting.em import Fit
+from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.progress import Report
+
+#: Largest number of priors tried, and the relative change of their entries that ends the search.
+_ROUNDS, _TOL = 30, 0.01
 
 
-def fit_pooled(
+def fit_with_learned_priors(
     model: Model,
     data: Data,
-    pooled: Sequence[str],
+    learned: Sequence[str],
+    options: FitOptions,
     *,
-    run: Callable[..., Fit] = fit,
-    rounds: int = 30,
-    rounds_tol: float = 0.01,
-    **options: Any,
+    start: Any = None,
+    report: Report | None = None,
 ) -> Fit:
-    """Alternate fits and new priors for the named components until the priors stand still.
+    """A fit in which the priors of the named components are learned; a plain one without names.
 
-    Each round climbs the evidence bound under ``rule="vb"``; under ``"map"`` the prior is learned
-    from the counts that the fit assigns, and read as pseudo-counts.
+    Each round climbs the evidence bound under ``"vb"``; under ``"map"`` the prior is learned from
+    the counts that the fit assigns, and read as pseudo-counts.
 
     Args:
         model: components by name; the named ones have a ``pooled(q, rule)``.
         data: encoded data.
-        pooled: names of the components whose prior is learned; those not in the model are passed
-            over.
-        run: fits a model to data, as :func:`nbmodels.fitting.em.fit` does.
-        rounds: largest number of priors tried.
-        rounds_tol: relative change of a prior's entries below which it stands still.
-        options: of ``run``; ``rule`` may not be ``"ml"``, which has no prior.
+        learned: names of the components whose prior is learned; others are passed over.
+        options: of the fit.
+        start: parameters to begin from instead of the labels.
+        report: called now and then with the iterations and the value they improve.
 
-    Warns:
-        as :func:`nbmodels.fitting.em.fit`, of the last fit only.
+    Raises:
+        ValueError: maximum likelihood, which has no prior to learn.
     """
-    pooled = [name for name in pooled if name in model]
-    if not pooled:
-        return run(model, data, **options)
-    rule = options.get("rule", "map")
-    if rule == "ml":
+    names = [name for name in learned if name in model]
+    if names and options.rule == "ml":
         raise ValueError("rule: maximum likelihood has no prior to learn; take 'map' or 'vb'")
-    for left in range(rounds, -1, -1):
-        with warnings.catch_warnings(record=True, action="always") as caught:
-            fitted = run(model, data, **options)
-        params = jax.tree.map(jnp.asarray, fitted.params)
-        new = dict(model)
-        change = 0.0
-        for name in pooled:
-            new[name] = model[name].pooled(params[name], rule)
-            before, after = (np.asarray(m[name].prior.concentration) for m in (model, new))
-            change = max(change, float(np.max(np.abs(after / before - 1), initial=0)))
-        if change <= rounds_tol or not left or not fitted.status.ok:
+    fitted = options.fit(model, data, start=start, report=report)
+    for _ in range(_ROUNDS if names else 0):
+        new, change, params = _relearned(fitted, model, names, options)
+        if change <= _TOL or not fitted.status.ok:
             break
         model = new
-        options |= {"start": params}
-        if "n_restarts" in options:
-            options["n_restarts"] = 0
-    for one in caught:
-        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        fitted = options.without_restarts().fit(model, data, start=params, report=report)
     return fitted
+
+
+def _relearned(
+    fitted: Fit, model: Model, names: Sequence[str], options: FitOptions
+) -> tuple[Model, float, Any]:
+    """The model with new priors, their largest relative change, and where to go on from."""
+    params = jax.tree.map(jnp.asarray, fitted.params)
+    new, change = dict(model), 0.0
+    for name in names:
+        component: Any = model[name]
+        new[name] = component.pooled(params[name], options.rule)
+        before, after = (np.asarray(m[name].prior.concentration) for m in (model, new))
+        change = max(change, float(np.max(np.abs(after / before - 1), initial=0)))
+    return new, change, params

@@ -30,7 +30,7 @@ from nbmodels.class_priors import FixedProportions
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
-from nbmodels.fitting.em import Fit, complain, evaluate
+from nbmodels.fitting.em import Fit, evaluate
 from nbmodels.fitting.identifiability import confused_classes
 
 #: Updates before each is averaged with the last.
@@ -184,11 +184,12 @@ def fit_collapsed(
     rule: Rule = "vb",
     max_iter: int = 200,
     tol: float = 1e-4,
-    names: Any = None,
     report: Callable[[int, float], None] | None = None,
     start: Any = None,
 ) -> Fit:
-    """Fit from the host, from the label-anchored start; Ctrl-C keeps what has been reached.
+    """Fit by collapsed updates from the host, begun at the labels.
+
+    After Ctrl-C the result is what was reached, with the status that says so.
 
     Args:
         model: components by name.
@@ -197,17 +198,12 @@ def fit_collapsed(
         rule: how the other components are read.
         max_iter: largest number of updates.
         tol: largest change of a responsibility at which they have settled.
-        names: ``(K,)`` names of the classes, for warnings.
         report: called with (updates, largest change of a responsibility) now and then.
         start: parameters of components with a private latent to begin from.
 
     Returns:
         A fit whose objective is the evidence bound at the collapsed responsibilities' parameters,
         lower than what plain updates reach, and whose trace holds nothing else.
-
-    Warns:
-        IdentifiabilityWarning: the noise matrix is not diagonally dominant.
-        NotConvergedWarning: the updates did not settle.
     """
     found = _begin(model, data, start, rule)
     status = Status.RUNNING
@@ -227,7 +223,6 @@ def fit_collapsed(
     values = models.values(model, models.likelihood_params(model, dict(found.params), rule))
     transitions = models.transitions(model, values).values()
     pairs = tuple(p for t in transitions for p in confused_classes(np.asarray(t)))
-    complain(pairs, names, status)
     return replace(
         fitted,
         resp=np.asarray(found.resp),

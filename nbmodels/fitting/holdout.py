@@ -1,124 +1,70 @@
-"""Settings chosen without a clean label: by the noisy labels that were held out of the fit.
+"""Hold-out validation without clean labels: likelihood of noisy labels that the fit has not seen.
 
-A setting is good if the labels that it has not seen are likely under it: P(label | everything else)
-is the item's class posterior passed through the fitted noise. That needs no truth, and punishes
+A setting is good if labels held out of the fit are likely under it: P(label | everything else) is
+the item's class posterior passed through the fitted noise. That needs no true label, and penalises
 overconfidence: a model that follows its features away from the labels predicts them badly.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
 from nbmodels.channels import ExternalEvidence
 from nbmodels.class_priors import FixedProportions
 from nbmodels.core import model as models
-from nbmodels.core.families import Rule
 from nbmodels.core.model import PRIOR, Data, Model
-from nbmodels.errors import NbmodelsWarning
-from nbmodels.fitting.em import Fit, fit
+from nbmodels.fitting.em import Fit
 from nbmodels.fitting.identifiability import confused_classes, vanished
-
-#: Fits each of several models to its data.
-Runner = Callable[[Sequence[Model], Sequence[Data]], Iterable[Fit]]
+from nbmodels.fitting.options import FitOptions
 
 #: An improvement over the first candidate counts from so many standard errors on.
-_SURE = 2.0
+_SIGNIFICANT = 2.0
+
+#: Share of the labels that is held out.
+_SHARE = 0.1
+
+#: Name of the channel of one noisy label an item.
+_LABELS = "labels"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How well each candidate predicts labels that it has not seen.
+    """Held-out log-likelihood of the noisy labels under each candidate.
 
     Attributes:
-        log_likelihood: mean log-probability of a held-out label, by candidate.
-        gain: its mean gain over the first candidate.
-        standard_error: of the gain.
-        identified: whether the fitted noise matrix is diagonally dominant, and no class dissolved.
+        log_likelihood: ``(C,)`` mean log-probability of a held-out label, in nats.
+        gain: ``(C,)`` its mean gain over the first candidate.
+        standard_error: ``(C,)`` of the gain.
+        identified: ``(C,)`` whether the noise matrix is diagonally dominant and no class vanished.
         best: index of the chosen candidate.
     """
 
-    log_likelihood: np.ndarray
-    gain: np.ndarray
-    standard_error: np.ndarray
-    identified: np.ndarray
+    log_likelihood: Float[np.ndarray, " c"]
+    gain: Float[np.ndarray, " c"]
+    standard_error: Float[np.ndarray, " c"]
+    identified: Bool[np.ndarray, " c"]
     best: int
 
 
-def hold_out(codes: np.ndarray, weights: np.ndarray, n_classes: int, rng: Any, share: float) -> Any:
-    """``(n,)`` rows whose labels are held out, drawn among the labelled ones.
-
-    Args:
-        codes: ``(N,)`` label codes, ``n_classes`` where missing.
-        weights: ``(N,)`` row weights.
-        n_classes: K.
-        rng: NumPy generator.
-        share: of the labelled rows; at least one.
-    """
-    labelled = np.flatnonzero((codes < n_classes) & (weights > 0))
-    return rng.permutation(labelled)[: max(1, int(share * len(labelled)))]
-
-
-def compare(
-    candidates: Sequence[Model],
-    data: Sequence[Data],
-    run: Runner,
-    rng: Any,
-    *,
-    channel: str = "labels",
-    share: float = 0.1,
-) -> Comparison:
-    """Fit every candidate without some labels, and see how likely these are under it.
-
-    The first candidate is the cautious one: another one is chosen only if it is better by two
-    standard errors and its classes kept their names.
-
-    Args:
-        candidates: models of the same components, the cautious one first.
-        data: encoded data of each, of the same items and labels.
-        run: fits each of several models to its data.
-        rng: NumPy generator that draws the held-out labels.
-        channel: name of the channel with the noisy labels.
-        share: of the labels that is held out.
-    """
-    codes, n_classes = _codes(candidates[0], data[0], channel)
-    held = hold_out(codes, np.asarray(data[0].weights), n_classes, rng, share)
-    rest = [_without(one, channel, held, n_classes) for one in data]
-    seen = np.asarray(rest[0].parts[channel])
-    given = np.bincount(seen[seen < n_classes], minlength=n_classes)
-    scores, identified = [], []
-    # a candidate may be as bad as it likes: that is what is being found out
-    with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
-        fits = list(run(candidates, rest))
-    for model, fitted in zip(candidates, fits, strict=True):
-        values = models.values(model, fitted.point)
-        transition = np.asarray(models.transitions(model, values)[channel])
-        p = np.asarray(fitted.resp)[held] @ (transition / transition.sum(1, keepdims=True))
-        score = np.log(np.maximum(p[np.arange(len(held)), codes[held]], np.finfo(float).tiny))
-        scores.append(score)
-        kept = np.asarray(fitted.resp)[seen < n_classes].sum(0)
-        identified.append(not confused_classes(transition) and not len(vanished(given, kept)))
-    return judge(scores, identified, np.ones(len(held)))
-
-
-def judge(
-    scores: Sequence[np.ndarray],
+def compare_scores(
+    scores: Sequence[Float[np.ndarray, " n"]],
     identified: Sequence[bool],
-    weights: np.ndarray,
-    sure: float = _SURE,
+    weights: Float[np.ndarray, " n"],
+    significant: float = _SIGNIFICANT,
 ) -> Comparison:
-    """Compare candidates by what each says of the same labels.
+    """Compare candidates by the log-probabilities that each gives to the same labels.
 
     Args:
-        scores: ``(n,)`` log-probabilities of the labels, by candidate, the cautious one first.
+        scores: log-probabilities of the labels, by candidate, the cautious candidate first.
         identified: whether each candidate's classes kept their names and their items.
-        weights: ``(n,)`` row weights, 0 where there is no label.
-        sure: standard errors by which a candidate must be better than the first.
+        weights: row weights, 0 where there is no label.
+        significant: standard errors by which a candidate must be better than the first.
     """
     table = np.asarray(scores)
     mean = table @ weights / weights.sum()
@@ -126,77 +72,122 @@ def judge(
     gain = mean - mean[0]
     count = weights.sum() ** 2 / np.square(weights).sum()
     variance = np.square(gains - gain[:, None]) @ weights / weights.sum()
-    # a single label tells nothing of the spread
+    # a single label says nothing about the spread
     error = np.sqrt(variance / (count - 1)) if count > 1 else np.full(len(table), np.inf)
-    better = np.asarray(identified) & (gain > sure * error)
+    better = np.asarray(identified) & (gain > significant * error)
     best = int(np.argmax(np.where(better, mean, -np.inf))) if better.any() else 0
     return Comparison(mean, gain, error, np.asarray(identified), best)
 
 
-def predicted_unseen(
-    model: Model,
-    data: Data,
-    run: Runner,
-    rng: Any,
-    *,
-    channel: str = "labels",
-    folds: int = 5,
-) -> np.ndarray:
-    """``(N, K)`` P(true class | everything but the item's own label), by cross-fitting.
+def compare_on_holdout(
+    candidates: Sequence[Model],
+    data: Sequence[Data],
+    options: FitOptions,
+    label: str = "choosing settings",
+) -> Comparison:
+    """Fit every candidate without a tenth of the labels, and score these.
 
-    Arguments as for :func:`compare`; every fit sees all labels but those of one of ``folds``.
+    The first candidate is the cautious one: another is chosen only if it is better by two standard
+    errors and its classes kept their names.
+
+    Args:
+        candidates: models of the same components, the cautious one first.
+        data: encoded data of each, of the same items and labels.
+        options: of the fits; its seed draws the held-out labels.
+        label: of the progress bar.
     """
-    codes, n_classes = _codes(model, data, channel)
-    fold = rng.permutation(len(codes)) % folds
-    out = np.empty((len(codes), n_classes))
-    held = [np.flatnonzero(fold == k) for k in range(folds)]
-    with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
-        fits = run([model] * folds, [_without(data, channel, rows, n_classes) for rows in held])
-        for rows, fitted in zip(held, fits, strict=True):
-            out[rows] = np.asarray(fitted.resp)[rows]
-    return out
+    codes, n_classes = _codes(candidates[0], data[0])
+    weights = np.asarray(data[0].weights)
+    held = _drawn_rows(codes, weights, n_classes, np.random.default_rng(options.seed))
+    rest = [_without_labels(one, held, n_classes) for one in data]
+    seen = np.asarray(rest[0].parts[_LABELS])
+    given = np.bincount(seen[seen < n_classes], minlength=n_classes)
+    scores, identified = [], []
+    with options.progress.bar(label, len(candidates)) as bar:
+        fits = list(options.compared(candidates, rest, bar))
+    for model, fitted in zip(candidates, fits, strict=True):
+        values = models.values(model, fitted.point)
+        transition = np.asarray(models.transitions(model, values)[_LABELS])
+        p = np.asarray(fitted.resp)[held] @ (transition / transition.sum(1, keepdims=True))
+        score = np.log(np.maximum(p[np.arange(len(held)), codes[held]], np.finfo(float).tiny))
+        scores.append(score)
+        kept = np.asarray(fitted.resp)[seen < n_classes].sum(0)
+        identified.append(not confused_classes(transition) and not len(vanished(given, kept)))
+    return compare_scores(scores, identified, np.ones(len(held)))
 
 
-def noise_unseen(
-    model: Model, data: Data, resp: np.ndarray, key: Any, *, rule: Rule, channel: str = "labels"
-) -> tuple[Fit, Data]:
-    """The noise channel alone, fitted to what the rest of the model says of each item.
-
-    In a joint fit a label speaks for itself: what it did to the other parameters comes back as
-    evidence that it is right, and the noise is found too small. Predictions made without the label
-    cannot echo it.
+def cross_fitted_posterior(
+    model: Model, data: Data, options: FitOptions, n_folds: int, bar: Any
+) -> Float[np.ndarray, "n k"]:
+    """P(true class | everything but the item's own label), by cross-fitting.
 
     Args:
         model: components by name.
         data: encoded data.
-        resp: from :func:`predicted_unseen`.
-        key: JAX random key.
-        rule: as for :func:`nbmodels.fitting.em.fit`.
-        channel: name of the channel.
+        options: of the fits; its seed draws the folds.
+        n_folds: every fit sees all labels but those of one fold.
+        bar: progress bar that counts fits.
+    """
+    codes, n_classes = _codes(model, data)
+    fold = np.random.default_rng(options.seed).permutation(len(codes)) % n_folds
+    out = np.empty((len(codes), n_classes))
+    held = [np.flatnonzero(fold == k) for k in range(n_folds)]
+    parts = [_without_labels(data, rows, n_classes) for rows in held]
+    for rows, fitted in zip(held, options.compared([model] * n_folds, parts, bar), strict=True):
+        out[rows] = np.asarray(fitted.resp)[rows]
+    return out
+
+
+def noise_given_posterior(
+    model: Model, data: Data, resp: Float[np.ndarray, "n k"], options: FitOptions
+) -> tuple[Fit, Data]:
+    """The noise channel alone, fitted to predictions that have not seen the item's own label.
+
+    In a joint fit a label confirms itself through the parameters that it helped to learn, and the
+    noise is underestimated. Predictions made without the label cannot do that.
+
+    Args:
+        model: components by name.
+        data: encoded data.
+        resp: from :func:`cross_fitted_posterior`.
+        options: of the fit.
 
     Returns:
         the fit, and the data that it is of.
     """
     n_classes = resp.shape[1]
     logs = np.log(np.maximum(resp, np.finfo(float).tiny))
-    parts = {PRIOR: None, channel: data.parts[channel], "beliefs": ExternalEvidence.pack(logs)}
-    uniform = jnp.full(n_classes, 1 / n_classes)
-    alone = {
-        PRIOR: FixedProportions(prior=uniform),  # the beliefs hold the shares of the classes
-        channel: model[channel],
-        "beliefs": ExternalEvidence.of(n_classes),
+    parts = {
+        PRIOR: None,
+        _LABELS: data.parts[_LABELS],
+        "predicted": ExternalEvidence.pack(logs),
     }
-    told = Data(parts, data.weights)
-    return fit(alone, told, rule=rule, key=key), told
+    alone = {
+        # the predictions hold the shares of the classes already
+        PRIOR: FixedProportions(prior=jnp.full(n_classes, 1 / n_classes)),
+        _LABELS: model[_LABELS],
+        "predicted": ExternalEvidence.of(n_classes),
+    }
+    about = Data(parts, data.weights)
+    plain = replace(options, n_restarts=0, max_iter=500, tol=1e-6, accelerate=True, graphs={})
+    return plain.fit(alone, about), about
 
 
-def _codes(model: Model, data: Data, channel: str) -> tuple[np.ndarray, int]:
-    initial_responsibilities = model[channel].initial_responsibilities(data.parts[channel])
-    assert initial_responsibilities is not None  # a channel of labels has one
-    return np.asarray(data.parts[channel]), initial_responsibilities.shape[1]
+def _codes(model: Model, data: Data) -> tuple[Int[np.ndarray, " n"], int]:
+    guess = model[_LABELS].initial_responsibilities(data.parts[_LABELS])
+    assert guess is not None  # a channel of labels has one
+    return np.asarray(data.parts[_LABELS]), guess.shape[1]
 
 
-def _without(data: Data, channel: str, rows: np.ndarray, n_classes: int) -> Data:
-    codes = np.array(data.parts[channel])
+def _drawn_rows(
+    codes: np.ndarray, weights: np.ndarray, n_classes: int, rng: Any
+) -> Int[np.ndarray, " h"]:
+    """Rows whose labels are held out, drawn among the labelled ones; at least one."""
+    labelled = np.flatnonzero((codes < n_classes) & (weights > 0))
+    return rng.permutation(labelled)[: max(1, int(_SHARE * len(labelled)))]
+
+
+def _without_labels(data: Data, rows: np.ndarray, n_classes: int) -> Data:
+    codes = np.array(data.parts[_LABELS])
     codes[rows] = n_classes
-    return replace(data, parts={**data.parts, channel: jnp.asarray(codes)})
+    return replace(data, parts={**data.parts, _LABELS: jnp.asarray(codes)})

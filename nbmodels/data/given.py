@@ -1,0 +1,161 @@
+"""Read what is said of the classes of items: one noisy label an item, checked labels, votes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Int
+from scipy import sparse
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from nbmodels.data.annotations import Votes
+from nbmodels.data.validation import (
+    Classes,
+    as_array,
+    as_column,
+    check_length,
+    is_missing,
+    plain,
+    trusted_codes,
+)
+from nbmodels.errors import DataError
+
+
+@dataclass(frozen=True)
+class LabelData:
+    """Labels of all kinds as codes.
+
+    Attributes:
+        classes: names of the classes.
+        given: ``(N,)`` the given labels as they came, None where there is none.
+        codes: ``(N,)`` their codes, -1 where there is none.
+        has_given: whether there is a column of given labels at all.
+        trusted: ``(N,)`` codes of checked labels, -1 where unchecked; or None.
+        votes: ``(N, W * K)`` counts of the annotators' votes; or None.
+    """
+
+    classes: Classes
+    given: np.ndarray
+    codes: Int[np.ndarray, " n"]
+    has_given: bool
+    trusted: Int[np.ndarray, " n"] | None = None
+    votes: sparse.csr_array | None = None
+
+
+def read_labels(
+    y: Any,
+    n_rows: int,
+    *,
+    reader: str,
+    declared: Any = None,
+    marker: Any = None,
+    trusted: Any = None,
+    votes: Any = None,
+    items: Any = None,
+    others: Sequence[np.ndarray] = (),
+) -> LabelData:
+    """Check labels and encode them.
+
+    Args:
+        y: one label an item; may be None where there are votes or declared classes.
+        n_rows: number of items.
+        reader: name of the estimator, for messages.
+        declared: names of all classes, or None to infer them.
+        marker: value that means "no label"; None where every row has one.
+        trusted: checked labels.
+        votes: table of the votes of several annotators.
+        items: ids of the items, for ``votes``; their positions by default.
+        others: names of classes that occur elsewhere.
+
+    Raises:
+        DataError: naming the argument and the row.
+    """
+    table = None if votes is None else Votes.read(votes)
+    if y is None and (table is not None or len(others) or declared is not None):
+        given, missing = np.full(n_rows, None, object), np.ones(n_rows, bool)
+    else:
+        given = read_given(y, n_rows, reader)
+        missing = missing_labels(given, marker)
+    named = given[~missing]
+    more = [*others, *([] if table is None else [table.label])]
+    if more:
+        named = np.concatenate([one.astype(object) for one in (named, *more)])
+    classes = Classes.infer(known_labels(named), declared)
+    counts = None
+    if table is not None:
+        counts = table.counts(np.arange(n_rows) if items is None else items, table.workers(), classes)
+    checked = None if trusted is None else trusted_codes(trusted, classes, n_rows, marker)
+    codes = classes.encode("y", given, missing)
+    return LabelData(classes, given, codes, y is not None, checked, counts)
+
+
+def read_given(y: Any, n_rows: int, reader: str) -> np.ndarray:
+    """One label an item, as a column of the right length.
+
+    Raises:
+        DataError: None, another shape, or another length.
+    """
+    if y is None:
+        raise DataError(f"y: {reader} requires y to be passed, but the target y is None")
+    given = as_array("y", y)
+    if given.ndim == 2:
+        try:
+            given = column_or_1d(given, warn=True)
+        except ValueError as error:
+            raise DataError(f"y: {error}") from error
+    given = as_column("y", given)
+    check_length("y", given, n_rows)
+    return given
+
+
+def missing_labels(given: np.ndarray, marker: Any) -> np.ndarray:
+    """``(N,)`` where there is no label.
+
+    Raises:
+        DataError: a null that no marker declares, or infinity, with its row.
+    """
+    missing = np.zeros(len(given), bool)
+    if marker is not None:
+        missing = is_missing(given, marker)
+    nulls = np.flatnonzero(pd.isna(given) & ~missing)
+    if len(nulls):
+        null = plain(given[nulls[0]])
+        raise DataError(
+            f"y: row {nulls[0]} has no label ({null!r}, NaN or null); if labels are missing on "
+            "purpose, say which value marks them with missing_label"
+        )
+    if given.dtype.kind == "f":
+        infinite = np.flatnonzero(np.isinf(given) & ~missing)
+        if len(infinite):
+            raise DataError(f"y: row {infinite[0]} is infinity (inf); labels must be finite")
+    return missing
+
+
+def known_labels(labels: np.ndarray) -> np.ndarray:
+    """Known labels in their own type; numbers stay objects where a missing label was None.
+
+    Raises:
+        DataError: labels of mixed types, or that are no classes.
+    """
+    if labels.dtype.kind == "O":
+        labels = pd.Series(labels).infer_objects().to_numpy()
+    if labels.dtype.kind == "O":
+        found = set(map(type, labels))
+        kinds = sorted({"str" if issubclass(t, str) else t.__name__ for t in found})
+        if len(kinds) > 1:
+            raise DataError(
+                f"y: labels of mixed types {kinds} cannot be sorted; make them all strings"
+            )
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+            check_classification_targets(pd.unique(labels))
+    except (TypeError, ValueError) as error:
+        raise DataError(f"y: {error}") from error
+    return labels

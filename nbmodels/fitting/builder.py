@@ -1,0 +1,253 @@
+"""From settings to a model and its data; what several settings share is made once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from nbmodels.core.component import Component
+from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.data.features import Block
+from nbmodels.data.validation import pad_rows, padded_length
+from nbmodels.errors import DataError
+from nbmodels.fitting.label_sources import LabelSource, class_prior
+from nbmodels.fitting.scores import Candidate, Settings
+
+#: Settings of the labels' channel alone, and those that change a model and not how columns are coded.
+OF_LABELS = ("noise", "noise_diagonal")
+_NOT_CODED = (*OF_LABELS, "size_power", "weight")
+
+#: An item's size counts as at least this share of the mean size.
+_LEAST_SIZE = 0.1
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A block of columns with its fitted encoder.
+
+    Attributes:
+        name: of the emission in the model.
+        where: indices of the block's columns in X.
+        encoder: fitted to the training data.
+    """
+
+    name: str
+    where: np.ndarray
+    encoder: Any
+
+
+@dataclass(frozen=True)
+class ColumnPlan:
+    """Which columns are modelled by which family.
+
+    Attributes:
+        name: of the emission in the model.
+        where: indices of the columns in X.
+        family: a class with ``settings``, ``fit``, ``component`` and ``pack``.
+    """
+
+    name: str
+    where: np.ndarray
+    family: Any
+
+
+class ModelBuilder:
+    """Builds the model of a table with labels under given settings.
+
+    Args:
+        settings: value of every setting; those in ``grid`` are overridden by what is asked for.
+        grid: values of each open setting, the cautious one first.
+        block: all columns.
+        plan: which columns are modelled by which family.
+        weights: ``(N,)`` row weights.
+        labels: what the labels say, by channel.
+        n_classes: K.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        grid: Mapping[str, Sequence[Any]],
+        block: Block,
+        plan: Sequence[ColumnPlan],
+        weights: np.ndarray,
+        labels: Mapping[str, LabelSource],
+        n_classes: int,
+    ) -> None:
+        self._fixed = {**settings, **{name: values[0] for name, values in grid.items()}}
+        self._block, self._plan, self._weights = block, plan, weights
+        self._labels, self.n_classes = labels, n_classes
+        self._made: dict[str, Any] = {}
+        self.grid = dict(grid)
+        # without sizes there are no powers, and programs without them
+        if not self.mean_sizes:
+            self.grid.pop("size_power", None)
+        self.check_weights()
+
+    @property
+    def n_rows(self) -> int:
+        """N, before padding."""
+        return len(self._weights)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the emissions."""
+        return tuple(part.name for part in self._plan)
+
+    def settings(self, chosen: Settings) -> dict[str, Any]:
+        """Every setting with the value that it has."""
+        return {**self._fixed, **chosen}
+
+    def check_weights(self) -> None:
+        """Refuse weights of blocks that do not exist.
+
+        Raises:
+            DataError: with the names that do.
+        """
+        weight = self._fixed.get("weight", 1.0)
+        for name in weight if isinstance(weight, Mapping) else ():
+            if name not in self.features:
+                raise DataError(
+                    f"weight: there is no block {name!r}; the blocks are {list(self.features)}"
+                )
+
+    def __call__(self, chosen: Settings) -> Candidate:
+        settings = self.settings(chosen)
+        emissions = self._emissions(settings)
+        packed = self._packed(settings)
+        noise = [settings.get(name) for name in OF_LABELS]
+        labels = self._once("labels", noise, lambda: self._channels(settings))
+        prior = self._once("class prior", None, lambda: class_prior(self.n_classes, settings))
+        power = settings.get("size_power")
+        coding = self._coding(settings)
+        data = self._once("data", [coding, power], lambda: self._powered(emissions, packed, power))
+        learned = ("labels",) if is_pooled(settings) and "labels" in labels else ()
+        return Candidate({PRIOR: prior, **labels, **emissions}, data, learned)
+
+    def columns(self, chosen: Settings) -> list[Columns]:
+        """Fitted encoders of the blocks of columns."""
+        settings = self.settings(chosen)
+        return self._once("columns", self._coded(settings), lambda: self._fitted(settings))
+
+    def weight(self, name: str, chosen: Settings) -> float:
+        """Power of a block's likelihood; one that a mapping does not name has 1."""
+        weight = self.settings(chosen).get("weight", 1.0)
+        return weight.get(name, 1.0) if isinstance(weight, Mapping) else weight
+
+    def log_jacobian(self, chosen: Settings) -> Any:
+        """``(N,)`` or a number: what the columns' coding adds to an item's log-density."""
+        return sum(
+            self.weight(c.name, chosen) * c.encoder.log_jacobian(self._block.columns(c.where))
+            for c in self.columns(chosen)
+        )
+
+    @cached_property
+    def mean_sizes(self) -> dict[str, float]:
+        """Mean size of an item, by emission whose items differ in size; empty where unused."""
+        if not self._fixed.get("size_power", 0) and "size_power" not in self.grid:
+            return {}
+        emissions, data = self._emissions(self._fixed), self._packed(self._fixed)
+        out = {}
+        for name, component in emissions.items():
+            sizes = component.size(data.parts[name])  # type: ignore[attr-defined]
+            if sizes is not None and self._weights.any():
+                inside = np.asarray(sizes)[: self.n_rows]
+                out[name] = float(np.average(inside, weights=self._weights)) or 1.0
+        return out
+
+    # Parts --------------------------------------------------------------------------------------
+
+    def _fitted(self, settings: Settings) -> list[Columns]:
+        out = []
+        for part in self._plan:
+            own = {name: settings[name] for name in part.family.settings if name in settings}
+            encoder = part.family.fit(self._block.columns(part.where), self._weights, **own)
+            out.append(Columns(part.name, part.where, encoder))
+        return out
+
+    def _emissions(self, settings: Settings) -> dict[str, Component]:
+        key = [self._coded(settings), settings.get("weight")]
+        return self._once(
+            "emissions",
+            key,
+            lambda: {
+                c.name: replace(
+                    c.encoder.component(self.n_classes), weight=self.weight(c.name, settings)
+                )
+                for c in self.columns(settings)
+            },
+        )
+
+    def _packed(self, settings: Settings) -> Data:
+        return self._once(
+            "packed",
+            self._coding(settings),
+            lambda: encode(
+                self._emissions(settings),
+                self.columns(settings),
+                self._block,
+                self._weights,
+                self._labels,
+            ),
+        )
+
+    def _channels(self, settings: Settings) -> dict[str, Component]:
+        return {n: source.channel(self.n_classes, settings) for n, source in self._labels.items()}
+
+    def _powered(self, emissions: Model, packed: Data, power: Any) -> Data:
+        return replace(packed, powers=size_powers(emissions, packed, self.mean_sizes, power))
+
+    def _coded(self, settings: Settings) -> Any:
+        """Settings that a fitted encoder depends on."""
+        return [(n, v) for n, v in settings.items() if n in self.grid and n not in _NOT_CODED]
+
+    def _coding(self, settings: Settings) -> Any:
+        """Settings that packed data depend on: smoothing is not among them."""
+        return settings.get("covariance")
+
+    def _once(self, what: str, key: Any, make: Callable[[], Any]) -> Any:
+        name = f"{what}: {key!r}"
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]
+
+
+def is_pooled(settings: Settings) -> bool:
+    """Whether the prior of the noise is learned."""
+    noise = settings.get("noise")
+    return isinstance(noise, str) and noise == "pooled"
+
+
+def encode(
+    model: Model,
+    columns: Sequence[Columns],
+    block: Block,
+    weights: Float[np.ndarray, " n"],
+    labels: Mapping[str, LabelSource],
+) -> Data:
+    """Rows packed for a model, padded to a length that similar tables share."""
+    n_rows = len(weights)
+    length = n_rows if block.is_sparse else padded_length(n_rows)
+    parts: dict[str, Any] = {PRIOR: None}
+    for name, source in labels.items():
+        parts[name] = source.padded(length)
+    for c in columns:
+        parts[c.name] = c.encoder.pack(model[c.name], block.columns(c.where), length)
+    return Data(parts, jnp.asarray(pad_rows(weights, length)))
+
+
+def size_powers(
+    emissions: Model, data: Data, mean_sizes: Mapping[str, float], power: Any
+) -> dict[str, Float[Array, " n"]]:
+    """Powers of items' evidence by their size against the mean, one for an item of mean size."""
+    return {
+        name: jnp.maximum(emissions[name].size(data.parts[name]) / mean, _LEAST_SIZE) ** -power  # type: ignore[attr-defined]
+        for name, mean in mean_sizes.items()
+    }

@@ -1,0 +1,193 @@
+"""The result of every fit: one frozen value that all estimators hold and answer from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from inference import Status
+from nbmodels.class_priors import Calibration
+from nbmodels.core import model as models
+from nbmodels.core.families import Rule
+from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.errors import Caution
+from nbmodels.fitting.em import Fit
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """A fitted model of latent true classes.
+
+    Attributes:
+        fit: parameters, responsibilities and trace, without padded rows.
+        data: what was fitted, on the host; padded rows have weight 0.
+        names: ``(K,)`` names of the classes.
+        double: whether the fit computed in double precision.
+        scored: emissions whose out-of-fold log-likelihood enters through the calibration of a
+            cross-fitted model; empty in a joint one.
+        columns: names of the columns of each emission.
+        units: by emission, a function from its parameters to the units of the data.
+        mean_sizes: mean size of a training item, by emission whose evidence is scaled by size.
+        settings: those under which it was fitted, selected or given.
+        chosen: those that were selected, with the self-training rounds.
+        choice: data frame of what was compared, or None.
+        held_out_scores: ``(N,)`` log-probability of each item's labels by a fit that did not see
+            them, or None.
+        learned_from: ``(N, K)`` responsibilities that the scores were learned from, or None.
+        drawn: fit and data that posterior draws are of, where it is not this one.
+        collapsed: whether responsibilities are those of collapsed updates on a graph.
+        interrupted: whether Ctrl-C ended the fit or the selection of its settings.
+        cautions: warnings to be issued.
+    """
+
+    fit: Fit
+    data: Data
+    names: np.ndarray
+    double: bool
+    scored: tuple[str, ...] = ()
+    columns: Mapping[str, list[str]] = field(default_factory=dict)
+    units: Mapping[str, Any] = field(default_factory=dict)
+    mean_sizes: Mapping[str, float] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+    choice: pd.DataFrame | None = None
+    held_out_scores: Float[np.ndarray, " n"] | None = None
+    learned_from: Float[np.ndarray, "n k"] | None = None
+    drawn: tuple[Fit, Data] | None = None
+    collapsed: bool = False
+    interrupted: bool = False
+    cautions: tuple[Caution, ...] = ()
+
+    @property
+    def converged(self) -> bool:
+        """Whether the iteration converged and nothing was interrupted."""
+        return self.fit.status.ok and not self.interrupted
+
+    @property
+    def label_posterior(self) -> Float[np.ndarray, "n k"]:
+        """P(true class | everything known) of the training items."""
+        resp = np.asarray(self.fit.resp, float)
+        return resp / resp.sum(1, keepdims=True)
+
+    @property
+    def class_shares(self) -> Float[np.ndarray, " k"]:
+        """Shares of the true classes; among the training items where items have their own prior."""
+        if self.data.parts.get(PRIOR) is not None:
+            resp = self.label_posterior
+            return np.average(resp, 0, self.data.weights[: len(resp)])
+        with jax.enable_x64(self.double):
+            probs = np.exp(np.asarray(self.fit.point[PRIOR], float))
+        return probs / probs.sum()
+
+    @property
+    def noise_matrices(self) -> dict[str, Float[np.ndarray, "observed k"]]:
+        """``[observed, true]`` P(observed | true) of each channel of noisy labels, by its name.
+
+        For several annotators, that of one taken at random.
+        """
+        with jax.enable_x64(self.double):
+            values = models.values(self.fit.model, self.fit.point)
+            found = models.transitions(self.fit.model, values)
+        tables = {name: np.asarray(t, float) for name, t in found.items()}
+        return {name: (t / t.sum(1, keepdims=True)).T for name, t in tables.items()}
+
+    @property
+    def noise_matrix(self) -> Float[np.ndarray, "observed k"]:
+        """That of the given labels; where there are votes alone, of an annotator at random."""
+        found = self.noise_matrices
+        return found["labels"] if "labels" in found else found["votes"]
+
+    @property
+    def posterior_target(self) -> tuple[Fit, Data]:
+        """Fit and data that posterior draws are of."""
+        if self.drawn is not None:
+            return self.drawn
+        return without(self.fit, self.scored), self.data
+
+    def predict(self, data: Data) -> Float[np.ndarray, "n k"]:
+        """P(true class | features, and whatever else is known) of new items; rows sum to one.
+
+        Args:
+            data: encoded data of the new items, padded rows included.
+        """
+        with jax.enable_x64(self.double):
+            model = jax.tree.map(jnp.asarray, self.fit.model)
+            out = _posterior(model, self.fit.params, data, self.scored, self.fit.rule)
+            resp = np.asarray(out, float)
+        return resp / resp.sum(1, keepdims=True)
+
+
+@partial(jax.jit, static_argnames=("scored", "rule"))
+def _posterior(model: Model, params: Any, data: Data, scored: tuple[str, ...], rule: Rule) -> Any:
+    read = models.likelihood_params(model, params, rule)
+    if scored:
+        emissions = {name: model[name] for name in scored}
+        scores = models.log_likelihood(emissions, read, data).table
+        others = {name: part for name, part in data.parts.items() if name not in scored}
+        data = Data({**others, PRIOR: Calibration.pack(scores)}, data.weights)
+    return models.posterior(model, read, data).resp
+
+
+def without(fitted: Fit, components: tuple[str, ...]) -> Fit:
+    """The fit of the other components, such as draws are of."""
+    if not components:
+        return fitted
+    return replace(
+        fitted,
+        model={name: c for name, c in fitted.model.items() if name not in components},
+        params={name: q for name, q in fitted.params.items() if name not in components},
+    )
+
+
+def fitted_model(
+    fit: Fit,
+    data: Data,
+    names: np.ndarray,
+    n_rows: int,
+    *,
+    log_jacobian: Any = 0.0,
+    interrupted: bool = False,
+    cautions: tuple[Caution, ...] = (),
+    **more: Any,
+) -> FittedModel:
+    """A fit as a :class:`FittedModel`: without padding, in the units of the data.
+
+    Called where the fit's precision holds.
+
+    Args:
+        fit: of encoded, perhaps padded data.
+        data: that data.
+        names: ``(K,)`` names of the classes.
+        n_rows: number of rows before padding.
+        log_jacobian: ``(n_rows,)`` what the features' coding adds to an item's log-density.
+        interrupted: whether Ctrl-C ended the selection of settings.
+        cautions: warnings beside those of the fit itself.
+        more: other attributes.
+    """
+    jacobian = np.broadcast_to(np.asarray(log_jacobian, float), (n_rows,))
+    shift = float(np.sum(np.asarray(data.weights)[:n_rows] * jacobian))
+    plain = replace(
+        fit,
+        resp=fit.resp[:n_rows],
+        log_likelihood=fit.log_likelihood[:n_rows] + jacobian,
+        objective=fit.objective + shift,
+        trace=fit.trace + shift,
+        restarts=tuple(r + shift for r in fit.restarts),
+    )
+    return FittedModel(
+        plain,
+        jax.tree.map(np.asarray, data),
+        names,
+        jnp.zeros(()).dtype == jnp.float64,
+        interrupted=interrupted or fit.status == Status.INTERRUPTED,
+        cautions=(*cautions, *fit.cautions(names)),
+        **more,
+    )

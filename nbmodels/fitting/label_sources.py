@@ -1,0 +1,148 @@
+"""Label channels and the class prior of a model, from read labels and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from scipy import sparse
+
+from nbmodels.channels import (
+    Annotators,
+    CandidateSets,
+    FixedTransition,
+    SymmetricTransition,
+    Transition,
+    TrustedLabels,
+)
+from nbmodels.channels.candidates import pack_candidates
+from nbmodels.channels.transition import pack_labels
+from nbmodels.class_priors import FixedProportions, Proportions
+from nbmodels.core.component import Component
+from nbmodels.data.given import LabelData
+from nbmodels.data.validation import as_floats, pad_rows
+from nbmodels.errors import DataError
+
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class LabelSource:
+    """One kind of label evidence before it is padded and packed.
+
+    Attributes:
+        channel: from the number of classes and the settings to the channel; called where the
+            precision of the fit holds.
+        values: ``(N, ...)`` one row an item.
+        fill: row of an item of which nothing is known.
+        pack: from rows to the channel's data.
+    """
+
+    channel: Callable[[int, Settings], Component]
+    values: np.ndarray
+    fill: Any
+    pack: Callable[[np.ndarray], Any]
+
+    def padded(self, length: int) -> Any:
+        """The channel's data for ``length`` rows, of which the last hold nothing."""
+        return self.pack(pad_rows(self.values, length, self.fill))
+
+
+def label_sources(labels: LabelData) -> dict[str, LabelSource]:
+    """Everything that read labels say, by channel."""
+    k = len(labels.classes)
+    out = {}
+    if labels.has_given:
+        out["labels"] = coded(noise_channel, labels.codes, k)
+    if labels.votes is not None:
+        channel = partial(annotators, labels.votes.shape[1] // k)
+        pack = partial(_pack_votes, labels.votes)
+        out["votes"] = LabelSource(channel, np.arange(len(labels.codes)), -1, pack)
+    if labels.trusted is not None:
+        out["trusted"] = coded(trusted_channel, labels.trusted, k)
+    return out
+
+
+def coded(
+    channel: Callable[[int, Settings], Component], codes: np.ndarray, n_classes: int
+) -> LabelSource:
+    """A channel whose data are one code an item, -1 where there is none."""
+    return LabelSource(channel, codes, -1, partial(pack_labels, n_observed=n_classes))
+
+
+def candidate_sets(possible: np.ndarray) -> LabelSource:
+    """A channel of ``(N, K)`` booleans of what is possible."""
+    pack = partial(_pack_candidates, n_classes=possible.shape[1])
+    return LabelSource(_candidates_channel, possible, True, pack)
+
+
+def class_prior(n_classes: int, settings: Settings) -> Component:
+    """Shares of the true classes: learned, or known.
+
+    Raises:
+        DataError: ``class_prior`` is no distribution over the classes.
+    """
+    known = settings.get("class_prior")
+    if known is None:
+        return Proportions.of(n_classes, settings["class_alpha"])
+    probs = as_floats("class_prior", known)
+    if probs.shape != (n_classes,) or not (probs > 0).all() or not abs(probs.sum() - 1) <= 1e-6:
+        raise DataError(
+            f"class_prior: expected {n_classes} positive probabilities that sum to one, got {probs}"
+        )
+    return FixedProportions(prior=jnp.asarray(probs))
+
+
+def noise_channel(n_classes: int, settings: Settings) -> Component:
+    """The channel of one noisy label an item, in the form that ``noise`` names.
+
+    Raises:
+        DataError: an unknown form, or a matrix whose columns are no distributions.
+    """
+    noise, k = settings["noise"], n_classes
+    if isinstance(noise, str):
+        prior = {"alpha": settings["noise_alpha"], "diagonal": settings["noise_diagonal"]}
+        if noise in ("full", "pooled"):
+            return Transition.of(k, **prior)
+        if noise == "symmetric":
+            return SymmetricTransition.of(k, **prior)
+        raise DataError(
+            f"noise: expected 'full', 'symmetric', 'pooled' or a matrix, got {noise!r}"
+        )
+    rho = as_floats("noise", noise)
+    if rho.shape != (k, k) or not (rho >= 0).all() or not np.abs(rho.sum(0) - 1).max() <= 1e-6:
+        raise DataError(
+            f"noise: expected a {k} x {k} matrix [observed, true] of probabilities whose columns "
+            "sum to one"
+        )
+    return FixedTransition(prior=jnp.asarray(rho.T))
+
+
+def trusted_channel(n_classes: int, settings: Settings) -> Component:
+    """The channel of checked labels."""
+    return TrustedLabels.of(n_classes)
+
+
+def annotators(n_annotators: int, n_classes: int, settings: Settings) -> Component:
+    """The channel of several annotators' votes."""
+    alpha, diagonal = settings["noise_alpha"], settings["noise_diagonal"]
+    return Annotators.of(n_annotators, n_classes, None, alpha, diagonal)
+
+
+def _candidates_channel(n_classes: int, settings: Settings) -> Component:
+    return CandidateSets.of(n_classes)
+
+
+def _pack_candidates(rows: np.ndarray, n_classes: int) -> Any:
+    return pack_candidates(rows, n_classes)
+
+
+def _pack_votes(counts: Any, rows: np.ndarray) -> Any:
+    """Votes on the given rows; none on row -1."""
+    known = counts[rows[rows >= 0]]
+    nothing = sparse.csr_array((int((rows < 0).sum()), counts.shape[1]))
+    return Annotators.pack(sparse.vstack([known, nothing]).tocsr())

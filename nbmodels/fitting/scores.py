@@ -1,0 +1,193 @@
+"""Out-of-fold scores of the features, and the labels' model that takes them as its class prior.
+
+A model of features given classes that is refitted with its own responsibilities becomes more
+certain with every round: where its assumptions fail, it leaves the labels and clusters. Here the
+features' parameters come from given responsibilities of other items only (cross-fitting), and how
+far their evidence counts is learned with the noise (:class:`nbmodels.class_priors.Calibration`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jaxtyping import Float, Int
+
+from nbmodels.class_priors import Calibration, FixedProportions
+from nbmodels.core import model as models
+from nbmodels.core.component import Component
+from nbmodels.core.families import Rule
+from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.errors import DataError
+
+Settings = Mapping[str, Any]
+
+#: Standard deviation of a bias that must not move, since the class shares are known.
+_FIXED_SD = 1e-3
+
+
+class Candidate(NamedTuple):
+    """A model with the data encoded for it.
+
+    Attributes:
+        model: components by name.
+        data: encoded data.
+        learned: names of the components whose prior is learned (empirical Bayes).
+    """
+
+    model: Model
+    data: Data
+    learned: tuple[str, ...] = ()
+
+
+class ScoredLabels(Protocol):
+    """Labels with out-of-fold scores of the features, under given settings."""
+
+    def labels(self, settings: Settings) -> Candidate:
+        """Class prior and label channels, without the features."""
+
+    def scores(self, settings: Settings, resp: Array) -> Array:
+        """``(N, K)`` scores of each item, learned from the responsibilities of other folds."""
+
+
+def with_score_prior(
+    labels: Candidate, scores: Any, *, log_slope_sd: float = 1.0
+) -> Candidate:
+    """The labels' model with calibrated scores in the place of the class shares.
+
+    Args:
+        labels: class prior and channels.
+        scores: ``(N, K)``, up to a constant in each row.
+        log_slope_sd: prior standard deviation of the logarithm of the slope.
+    """
+    prior: Any = labels.model[PRIOR]
+    of = partial(Calibration.of, np.shape(scores)[1], log_slope_sd=log_slope_sd)
+    if isinstance(prior, FixedProportions):
+        calibration = of(bias=jnp.log(prior.prior), bias_sd=_FIXED_SD)
+    else:
+        calibration = of()
+    parts = {**labels.data.parts, PRIOR: Calibration.pack(scores)}
+    data = Data(parts, labels.data.weights)
+    return Candidate({**labels.model, PRIOR: calibration}, data, labels.learned)
+
+
+@dataclass
+class EmissionScores:
+    """Scores of emissions: their log-likelihoods under parameters from the other folds' items.
+
+    Scores are kept for as long as the responsibilities are the same: settings of the noise alone
+    do not change them.
+
+    Attributes:
+        build: model and data under given settings.
+        features: names of the emissions.
+        fold: ``(N,)`` fold of each item.
+        rule: how parameters are read.
+        irrelevant: settings that do not change the features.
+    """
+
+    build: Callable[[Settings], Candidate]
+    features: Sequence[str]
+    fold: Array
+    rule: Rule
+    irrelevant: Sequence[str] = ("noise", "noise_diagonal")
+    _kept: dict[Any, Array] = field(default_factory=dict)
+    _of: Array | None = None
+
+    def labels(self, settings: Settings) -> Candidate:
+        model, data, learned = self.build(settings)
+        kept = {name: c for name, c in model.items() if name not in self.features}
+        parts = {name: data.parts[name] for name in kept if name != PRIOR}
+        return Candidate(kept, Data(parts, data.weights), learned)
+
+    def scores(self, settings: Settings, resp: Array) -> Array:
+        if resp is not self._of:
+            self._kept, self._of = {}, resp
+        key = repr({n: v for n, v in settings.items() if n not in self.irrelevant})
+        if key not in self._kept:
+            model, data, _ = self.build(settings)
+            emissions = {name: model[name] for name in self.features}
+            n_folds = int(self.fold.max()) + 1
+            self._kept[key] = out_of_fold_log_likelihood(
+                emissions, data, resp, self.fold, n_folds=n_folds, rule=self.rule
+            )
+        return self._kept[key]
+
+
+def label_responsibilities(model: Model, data: Data) -> Float[Array, "n k"]:
+    """What the labels alone say of the classes; rows of zeros where there is none.
+
+    Raises:
+        DataError: there is no label.
+    """
+    guess = models.initial_responsibilities(model, data)
+    if guess is None or not np.asarray(guess).any():
+        raise DataError("y: there is no label to learn the features from")
+    return guess
+
+
+def draw_folds(
+    resp: Float[Array, "n k"], n_folds: int, key: Array
+) -> Int[np.ndarray, " n"]:
+    """Folds with labels spread evenly; ``resp`` as from :func:`label_responsibilities`."""
+    table = np.asarray(resp)
+    codes = np.where(table.any(1), table.argmax(1), -1)
+    return stratified_folds(codes, n_folds, np.random.default_rng(np.asarray(jax.random.key_data(key))))
+
+
+def stratified_folds(
+    codes: Int[np.ndarray, " n"], n_folds: int, rng: np.random.Generator
+) -> Int[np.ndarray, " n"]:
+    """Fold of each item, every class spread evenly over the folds.
+
+    Args:
+        codes: label codes, any one number where there is no label.
+        n_folds: number of folds.
+        rng: NumPy generator.
+    """
+    order = rng.permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    fold = np.empty(len(codes), np.int32)
+    fold[order] = np.arange(len(codes)) % n_folds
+    return fold
+
+
+@partial(jax.jit, static_argnames=("n_folds", "rule"))
+def out_of_fold_log_likelihood(
+    emissions: Mapping[str, Component],
+    data: Data,
+    resp: Float[Array, "n k"],
+    fold: Int[Array, " n"],
+    *,
+    n_folds: int,
+    rule: Rule = "map",
+) -> Float[Array, "n k"]:
+    """Weighted log-likelihood of each item under parameters from the other folds' items.
+
+    Components with a private latent (heavy tails) take it as under their prior.
+
+    Args:
+        emissions: components of the features, by name.
+        data: encoded data of them.
+        resp: responsibilities, such as the given labels; rows of zeros where unknown.
+        fold: fold of each item.
+        n_folds: number of folds.
+        rule: how parameters are read.
+    """
+
+    def one(k: Array) -> Array:
+        others = resp * (fold != k)[:, None]
+        q = models.start(emissions, others, data, rule)
+        read = models.likelihood_params(emissions, q, rule)
+        return models.log_likelihood(emissions, read, data).table
+
+    def add(k: Array, out: Array) -> Array:
+        return jnp.where((fold == k)[:, None], one(k), out)
+
+    return lax.fori_loop(0, n_folds, add, jnp.zeros_like(resp))

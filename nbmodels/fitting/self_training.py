@@ -1,0 +1,76 @@
+"""Self-training by nested cross-fitting: scores learned anew from corrected labels.
+
+Responsibilities contain the labels that they were found with, and scores of other items that are
+learned from them contain those, too. So in later rounds the scores of a fold come from fits that
+never saw a label of it, in no round: the labels of the fold remain held out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from inference import Status
+from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.fitting.scores import ScoredLabels, Settings, with_score_prior
+
+
+class NestedRounds:
+    """One sequence of rounds for each fold, none of which sees a label of that fold.
+
+    Args:
+        source: scores of the features.
+        settings: those under which scores are learned.
+        resp: ``(N, K)`` responsibilities of the first round, from the labels.
+        fold: ``(N,)`` fold of each item.
+        log_slope_sd: see :func:`nbmodels.fitting.scores.with_score_prior`.
+    """
+
+    def __init__(
+        self,
+        source: ScoredLabels,
+        settings: Settings,
+        resp: Array,
+        fold: np.ndarray,
+        log_slope_sd: float,
+    ) -> None:
+        self._source, self._settings, self._sd = source, settings, log_slope_sd
+        self._fold = jnp.asarray(fold)
+        self._masks = [fold != k for k in range(int(fold.max()) + 1)]
+        self._learn([resp] * len(self._masks))
+
+    def _learn(self, resps: Sequence[Any]) -> None:
+        self._data = [
+            self._scored(jnp.asarray(resp) * mask[:, None])
+            for resp, mask in zip(resps, self._masks, strict=True)
+        ]
+
+    def _scored(self, resp: Array) -> Data:
+        scores = self._source.scores(self._settings, resp)
+        labels = self._source.labels(self._settings)
+        return with_score_prior(labels, scores, log_slope_sd=self._sd).data
+
+    def next(self, fit_all: Any, model: Model) -> Data:
+        """Data in which each item has the scores of the sequence that did not see its fold.
+
+        Args:
+            fit_all: fits a model to several data sets.
+            model: the labels' model with a score prior.
+
+        Raises:
+            KeyboardInterrupt: a fit was interrupted.
+        """
+        pairs = zip(self._data, self._masks, strict=True)
+        fits = fit_all(model, [replace(data, weights=data.weights * mask) for data, mask in pairs])
+        if any(fitted.status == Status.INTERRUPTED for fitted in fits):
+            raise KeyboardInterrupt
+        self._learn([fitted.resp for fitted in fits])
+        scores = jnp.stack([data.parts[PRIOR] for data in self._data])
+        own = scores[self._fold, jnp.arange(len(self._fold))]
+        first = self._data[0]
+        return replace(first, parts={**first.parts, PRIOR: own})
