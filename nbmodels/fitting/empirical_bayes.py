@@ -55,7 +55,8 @@ def fit_pooled(
         new = dict(model)
         change = 0.0
         for name in pooled:
-            new[name] = model[name].pooled(params[name], rule)
+            one: Any = model[name]
+            new[name] = one.pooled(params[name], rule)
             before, after = (np.asarray(m[name].prior.concentration) for m in (model, new))
             change = max(change, float(np.max(np.abs(after / before - 1), initial=0)))
         if change <= rounds_tol or not left or not fitted.status.ok:

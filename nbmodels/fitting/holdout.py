@@ -19,7 +19,8 @@ from nbmodels.channels import ExternalEvidence
 from nbmodels.class_priors import FixedProportions
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
-from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.core.model import PRIOR, Data, Model, with_role
+from nbmodels.core.roles import LabelChannel
 from nbmodels.errors import NbmodelsWarning
 from nbmodels.fitting.em import Fit, fit
 from nbmodels.fitting.identifiability import confused_classes, vanished
@@ -191,9 +192,10 @@ def noise_unseen(
 
 
 def _codes(model: Model, data: Data, channel: str) -> tuple[np.ndarray, int]:
-    initial_responsibilities = model[channel].initial_responsibilities(data.parts[channel])
-    assert initial_responsibilities is not None  # a channel of labels has one
-    return np.asarray(data.parts[channel]), initial_responsibilities.shape[1]
+    part = data.parts[channel]
+    guess = with_role(model, LabelChannel)[channel].initial_responsibilities(part)
+    assert guess is not None  # a channel of labels has one
+    return np.asarray(part), guess.shape[1]
 
 
 def _without(data: Data, channel: str, rows: np.ndarray, n_classes: int) -> Data:
