@@ -13,14 +13,16 @@ from scipy import sparse
 
 from inference.products import Matrix, matrix
 from nbmodels.channels.transition import discount
-from nbmodels.core.component import Component, LogLikelihood, product_log_likelihood
+from nbmodels.core.component import LogLikelihood, product_log_likelihood
 from nbmodels.core.dirichlet_multinomial import learned
 from nbmodels.core.families import Dirichlet, Rule
+from nbmodels.core.lazy import dist, numpyro
+from nbmodels.core.roles import LabelChannel
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class Annotators(Component):
+class Annotators(LabelChannel):
     """``label ~ Categorical(transition[annotator, y])``, one transition an annotator.
 
     The problem of Dawid and Skene (1979, section 2): any number of votes an item, also none, also
@@ -102,14 +104,11 @@ class Annotators(Component):
         return {"transitions": jnp.swapaxes(jnp.exp(likelihood_params), 1, 2)}
 
     def sites(self, name: str) -> dict[str, Any]:
-        import numpyro
-        from numpyro import distributions as dist
 
         rows = dist.Dirichlet(jnp.swapaxes(self.prior.concentration, 1, 2)).to_event(2)
         return {"transitions": numpyro.sample(f"{name}_transitions", rows)}
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Matrix) -> None:
-        import numpyro
 
         n_annotators, n_observed, _ = self.prior.concentration.shape
         votes = data.to_dense().reshape(-1, n_annotators, n_observed)

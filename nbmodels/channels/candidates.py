@@ -12,6 +12,8 @@ from jax import Array
 
 from nbmodels.core.component import Given, LogLikelihood
 from nbmodels.core.families import Rule
+from nbmodels.core.lazy import numpyro
+from nbmodels.core.roles import LabelChannel
 from nbmodels.errors import DataError
 
 #: Weight of a single candidate, which is certain, against a noisy label in the first guess.
@@ -39,7 +41,7 @@ def pack_candidates(possible: Any, n_classes: int, /) -> Array:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class CandidateSets(Given):
+class CandidateSets(Given, LabelChannel):
     """Rules out every class but the item's candidates (Chen 2019, section 3.1).
 
     Positive labels, negative labels and anything between: what is possible is as likely as it was,
@@ -73,7 +75,6 @@ class CandidateSets(Given):
         return weight * possible
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
-        import numpyro
 
         possible = self.possible(data)
         numpyro.factor(name, jnp.where(possible[jnp.arange(len(possible)), y], 0.0, -jnp.inf))

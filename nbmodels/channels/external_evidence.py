@@ -12,11 +12,13 @@ from jax import Array
 
 from nbmodels.core.component import Given, LogLikelihood, centred
 from nbmodels.core.families import Rule
+from nbmodels.core.lazy import numpyro
+from nbmodels.core.roles import LabelChannel
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class ExternalEvidence(Given):
+class ExternalEvidence(Given, LabelChannel):
     """Evidence that comes from elsewhere: an item's own prior, or another model's word.
 
     Maystre 2021's ``beta`` is such a table, when it is given and not learned from labels.
@@ -41,7 +43,6 @@ class ExternalEvidence(Given):
         return centred(likelihood_params + data)
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Array) -> None:
-        import numpyro
 
         numpyro.factor(name, data[jnp.arange(len(data)), y])
 

@@ -10,12 +10,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from nbmodels.channels.transition import draw_labels, observe, pack_labels, read_labels
-from nbmodels.core.component import Component, Given, LogLikelihood
+from nbmodels.core.component import Given, LogLikelihood
+from nbmodels.core.roles import LabelChannel
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class FixedTransition(Given):
+class FixedTransition(Given, LabelChannel):
     """A given transition.
 
     Attributes:
@@ -41,11 +42,11 @@ class FixedTransition(Given):
         return draw_labels(key, self.prior, y)
 
 
-def fixed_at(channel: Component, likelihood_params: Any) -> FixedTransition:
+def fixed_at(channel: Any, likelihood_params: Any) -> FixedTransition:
     """A channel of one noisy label an item that learns no more.
 
     Args:
-        channel: the channel.
+        channel: a label channel with a noise matrix.
         likelihood_params: what its likelihood reads, where it is held.
     """
     rows = channel.transition(channel.values(likelihood_params))

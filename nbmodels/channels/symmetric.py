@@ -16,13 +16,15 @@ from nbmodels.channels.transition import (
     pack_labels,
     read_labels,
 )
-from nbmodels.core.component import Component, LogLikelihood
+from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import Dirichlet, Rule, beta
+from nbmodels.core.lazy import dist, numpyro
+from nbmodels.core.roles import LabelChannel
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class SymmetricTransition(Component):
+class SymmetricTransition(LabelChannel):
     """A label is wrong with probability ``epsilon ~ Beta``, then any other class alike.
 
     Attributes:
@@ -78,8 +80,6 @@ class SymmetricTransition(Component):
         return {"epsilon": 1 - jnp.exp(likelihood_params[0, 0])}
 
     def sites(self, name: str) -> dict[str, Any]:
-        import numpyro
-        from numpyro import distributions as dist
 
         right, wrong = self.prior.concentration
         return {"epsilon": numpyro.sample(f"{name}_epsilon", dist.Beta(wrong, right))}

@@ -10,9 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nbmodels.core.component import Component, LogLikelihood
+from nbmodels.core.component import LogLikelihood
 from nbmodels.core.dirichlet_multinomial import learned
 from nbmodels.core.families import Dirichlet, Rule
+from nbmodels.core.lazy import dist, numpyro
+from nbmodels.core.roles import LabelChannel
 
 #: How much of a given label the start believes: the rest goes evenly to all classes.
 START_TRUST = 0.8
@@ -49,8 +51,6 @@ def discount(resp: Array) -> Array:
 
 def observe(name: str, transition: Any, y: Any, labels: Any) -> None:
     """NumPyro's statement for every label channel: ``label ~ Categorical(transition[y])``."""
-    import numpyro
-    from numpyro import distributions as dist
 
     seen = labels < transition.shape[-1]
     site = dist.Categorical(probs=transition[y]).mask(seen)
@@ -64,7 +64,7 @@ def draw_labels(key: Array, transition: Array, y: Array) -> Array:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class Transition(Component):
+class Transition(LabelChannel):
     """``P(observed | true)`` with a Dirichlet prior on each true class's row (Zeng 2022, eq. (1)).
 
     Stored ``[true, observed]``, rows summing to one; the transposed of the papers' ``rho``.
@@ -133,8 +133,6 @@ class Transition(Component):
         return {"transition": jnp.exp(likelihood_params)}
 
     def sites(self, name: str) -> dict[str, Any]:
-        import numpyro
-        from numpyro import distributions as dist
 
         rows = dist.Dirichlet(self.prior.concentration).to_event(1)
         return {"transition": numpyro.sample(f"{name}_transition", rows)}

@@ -10,8 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from nbmodels.core.component import Component, LogLikelihood
+from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import FullNormal
+from nbmodels.core.lazy import dist, numpyro
+from nbmodels.core.roles import ClassPrior
 
 #: Levenberg's share of an item, which keeps a Newton step defined where the scores say nothing.
 _DAMPING = 1e-6
@@ -22,7 +24,7 @@ _SHORTEST = 4.0**10
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class Calibration(Component):
+class Calibration(ClassPrior):
     """Class prior that depends on scores: ``P(y = k | scores) = softmax(exp(u) scores + b)_k``.
 
     The scores are log-probabilities, or log-evidence, of a model that has not seen the item's
@@ -46,7 +48,7 @@ class Calibration(Component):
     """
 
     prior: FullNormal
-    known: ClassVar[str] = "the features' scores"
+    conditions_on: ClassVar[str] = "the features' scores"
 
     @classmethod
     def of(
@@ -143,29 +145,19 @@ class Calibration(Component):
         return {"log_slope": likelihood_params[0], "bias": likelihood_params[1:]}
 
     def sites(self, name: str) -> dict[str, Any]:
-        import numpyro
-        from numpyro import distributions as dist
 
-        scale = 1 / jnp.sqrt(jnp.diag(self.prior.precision))
-        biases = dist.Normal(self.prior.mean[1:], scale[1:]).to_event(1)
-        return {
-            "log_slope": numpyro.sample(
-                f"{name}_log_slope", dist.Normal(self.prior.mean[0], scale[0])
-            ),
-            "bias": numpyro.sample(f"{name}_bias", biases),
-        }
-
-    def log_density(self, values: dict[str, Array]) -> Array:
-        # sites write a diagonal precision; that of q is full
-        gap = jnp.concatenate([values["log_slope"][None], values["bias"]]) - self.prior.mean
-        return -0.5 * gap @ self.prior.precision @ gap - self.prior.constant("map")[0]
+        at, precision = self.prior.mean, self.prior.precision
+        across, within = precision[0, 1:], precision[1:, 1:]
+        # marginal of u, then b given u: the precision of a prior is diagonal, that of q is not
+        own = precision[0, 0] - across @ jnp.linalg.solve(within, across)
+        log_slope = numpyro.sample(f"{name}_log_slope", dist.Normal(at[0], 1 / jnp.sqrt(own)))
+        mean = at[1:] - jnp.linalg.solve(within, across) * (log_slope - at[0])
+        biases = dist.MultivariateNormal(mean, precision_matrix=within)
+        return {"log_slope": log_slope, "bias": numpyro.sample(f"{name}_bias", biases)}
 
     def probs(self, values: dict[str, Any], data: Array | None) -> Array:
         scores = jnp.zeros((1, 1)) if data is None else data
         return jax.nn.softmax(jnp.exp(values["log_slope"]) * scores + values["bias"], -1)
-
-    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
-        """The class itself is this component's site; the program samples it from ``probs``."""
 
     def covariates(self, key: Array, n_items: int) -> Array:
         """Scores to simulate classes from."""

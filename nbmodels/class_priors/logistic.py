@@ -14,8 +14,10 @@ from scipy import sparse
 from inference import Coordinates, Total, add, negate, solve, total
 from inference.fixed_point import Step
 from inference.products import Dense, Matrix, matrix
-from nbmodels.core.component import Component, LogLikelihood
+from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import DiagonalNormal, Rule
+from nbmodels.core.lazy import dist, numpyro
+from nbmodels.core.roles import ClassPrior
 
 #: Longest fit to given responsibilities, in accepted points, and the gain in nats per item at which
 #: it ends sooner.
@@ -37,7 +39,7 @@ class Design(NamedTuple):
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class Logistic(Component):
+class Logistic(ClassPrior):
     """Class prior that depends on features: ``P(y = k | x) = softmax(intercept + coef x)_k``.
 
     With a channel of labels this is logistic regression with the noise on top (Bootkrajang and
@@ -116,8 +118,6 @@ class Logistic(Component):
         return {"intercept": likelihood_params[0], "coef": likelihood_params[1:].T}
 
     def sites(self, name: str) -> dict[str, Any]:
-        import numpyro
-        from numpyro import distributions as dist
 
         scale = 1 / jnp.sqrt(self.prior.precision)
         intercept = dist.Normal(self.prior.mean[0], scale[0]).to_event(1)
@@ -130,9 +130,6 @@ class Logistic(Component):
     def probs(self, values: dict[str, Any], data: Design | None) -> Array:
         told = 0.0 if data is None else data.x.to_dense() @ values["coef"].T
         return jax.nn.softmax(values["intercept"] + told, -1)
-
-    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
-        """The class itself is this component's site; the program samples it from ``probs``."""
 
     def covariates(self, key: Array, n_items: int) -> Array:
         """Features to simulate classes from."""

@@ -9,13 +9,15 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nbmodels.core.component import Component, Given, LogLikelihood
+from nbmodels.core.component import Given, LogLikelihood
 from nbmodels.core.families import Dirichlet
+from nbmodels.core.lazy import dist, numpyro
+from nbmodels.core.roles import ClassPrior
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class Proportions(Component):
+class Proportions(ClassPrior):
     """Learned proportions, ``pi ~ Dirichlet``; its data is None.
 
     Attributes:
@@ -44,13 +46,8 @@ class Proportions(Component):
         return {"probs": jnp.exp(likelihood_params)}
 
     def sites(self, name: str) -> dict[str, Any]:
-        import numpyro
-        from numpyro import distributions as dist
 
         return {"probs": numpyro.sample(f"{name}_probs", dist.Dirichlet(self.prior.concentration))}
-
-    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
-        """The class itself is this component's site; the program samples it from ``probs``."""
 
     def dims(self) -> dict[str, list[str]]:
         return {"probs": ["true_class"]}
@@ -58,7 +55,7 @@ class Proportions(Component):
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class FixedProportions(Given):
+class FixedProportions(Given, ClassPrior):
     """Known proportions.
 
     Attributes:
@@ -70,6 +67,3 @@ class FixedProportions(Given):
 
     def probs(self, values: dict[str, Any], data: Any) -> Array:
         return self.prior
-
-    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
-        """The class itself is this component's site; the program samples it from ``probs``."""

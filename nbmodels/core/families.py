@@ -570,3 +570,16 @@ class NormalInverseWishart:
             count - (d + 1 + self._share),
             covariance * count[:, None, None],
         )
+
+
+def free(q: Any, rule: Rule) -> Any:
+    """Unconstrained coordinates of a posterior, in which the driver may extrapolate.
+
+    An array in the place of a posterior is a known constant, which has none.
+    """
+    return () if isinstance(q, jax.Array | np.ndarray) else q.free(rule)
+
+
+def constrain(free: Any, q: Any, rule: Rule) -> Any:
+    """Back from :func:`free`; ``q`` is any point, for its structure."""
+    return q if isinstance(q, jax.Array | np.ndarray) else q.constrain(free, rule)

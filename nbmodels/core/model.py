@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -18,12 +18,34 @@ from jax import Array
 from inference import Coordinates, Total, add, negate, total
 from inference.fixed_point import Step
 from nbmodels.core.component import Component, LogLikelihood
-from nbmodels.core.families import Rule
+from nbmodels.core.families import Rule, constrain, free
+from nbmodels.core.roles import ClassPrior, LabelChannel
 
 Model = Mapping[str, Component]
 
 #: Name of the class prior in every model; the programs sample the true classes from it.
 PRIOR = "class_prior"
+
+Role = TypeVar("Role", bound=Component)
+
+
+def with_role(model: Mapping[str, Component], role: type[Role]) -> dict[str, Role]:
+    """The components of one role, by name, in the model's order.
+
+    Args:
+        model: components by name.
+        role: :class:`~nbmodels.core.roles.Emission`, ``LabelChannel`` or ``ClassPrior``.
+    """
+    return {name: c for name, c in model.items() if isinstance(c, role)}
+
+
+def class_prior(model: Mapping[str, Component]) -> ClassPrior:
+    """The model's class prior.
+
+    Raises:
+        KeyError: the model has no class prior of the name ``"class_prior"``.
+    """
+    return with_role(model, ClassPrior)[PRIOR]
 
 
 @jax.tree_util.register_dataclass
@@ -179,20 +201,20 @@ def step(rule: Rule) -> Step:
 def coordinates(rule: Rule) -> Coordinates:
     """Where the driver extrapolates: coordinates of each family in which all points are valid."""
 
-    def free(q: Any, context: tuple[Model, Data]) -> Any:
-        return {name: c.free(q[name], rule) for name, c in context[0].items()}
+    def to_free(q: Any, context: tuple[Model, Data]) -> Any:
+        return {name: free(q[name], rule) for name in context[0]}
 
-    def constrain(moved: Any, q: Any, context: tuple[Model, Data]) -> Any:
-        return {name: c.constrain(moved[name], q[name], rule) for name, c in context[0].items()}
+    def from_free(moved: Any, q: Any, context: tuple[Model, Data]) -> Any:
+        return {name: constrain(moved[name], q[name], rule) for name in context[0]}
 
-    return Coordinates(free, constrain)
+    return Coordinates(to_free, from_free)
 
 
 def initial_responsibilities(model: Model, data: Data) -> Array | None:
     """``(N, K)`` first guess from the labels, rows of zeros without one; None without labels."""
     guesses = [
         guess
-        for name, component in model.items()
+        for name, component in with_role(model, LabelChannel).items()
         if name in data.parts
         and (guess := component.initial_responsibilities(data.parts[name])) is not None
     ]
@@ -223,7 +245,8 @@ def values(model: Model, likelihood_params: Mapping[str, Any]) -> dict[str, dict
 
 def transitions(model: Model, values: Mapping[str, dict[str, Any]]) -> dict[str, Array]:
     """``(K, observed)`` P(observed | true) of each channel of noisy labels, by its name."""
-    out = {name: c.transition(values[name]) for name, c in model.items()}
+    channels = with_role(model, LabelChannel)
+    out = {name: c.transition(values[name]) for name, c in channels.items()}
     return {name: t for name, t in out.items() if t is not None}
 
 
@@ -240,7 +263,7 @@ def simulate(model: Model, key: Array, n_items: int) -> tuple[dict[str, Any], Ar
     """
     first, second, third = jax.random.split(key, 3)
     read = likelihood_params(model, {name: c.prior for name, c in model.items()}, "draw", first)
-    prior: Any = model[PRIOR]
+    prior: Any = class_prior(model)
     about = prior.covariates(jax.random.fold_in(second, 1), n_items)
     known = None if about is None else prior.pack(about)
     shares = prior.log_likelihood(read[PRIOR], known).table

@@ -11,7 +11,9 @@ import numpy as np
 from jax import Array
 
 from inference.products import matrix
-from nbmodels.core.model import PRIOR, Data, Model, power
+from nbmodels.core.component import Component
+from nbmodels.core.lazy import dist, funsor, handlers, numpyro
+from nbmodels.core.model import PRIOR, Data, Model, class_prior, power
 
 
 def program(model: Model, data: Data) -> Callable[[], None]:
@@ -40,8 +42,23 @@ def sample_parameters(model: Model) -> dict[str, dict[str, Any]]:
     return {name: component.sites(name) for name, component in model.items()}
 
 
+def prior_log_density(component: Component, values: dict[str, Array]) -> Array:
+    """Log-density of a component's prior at parameters, as its ``sites`` write it.
+
+    With ``q`` in the place of the prior (``replace(component, prior=q)``) it is that of ``q``.
+
+    Args:
+        component: any component.
+        values: parameters by name, from ``component.values``.
+    """
+    held = {f"_{part}": value for part, value in values.items()}
+    with handlers.block(), handlers.substitute(data=held), handlers.trace() as trace:
+        component.sites("")
+    sampled = [site for site in trace.values() if site["type"] == "sample"]
+    return sum((jnp.sum(s["fn"].log_prob(s["value"])) for s in sampled), jnp.zeros(()))
+
+
 def _observe(model: Model, data: Data, values: dict[str, dict[str, Any]], y: Any) -> None:
-    from numpyro import handlers
 
     for name, component in model.items():
         if name == PRIOR or name not in data.parts:
@@ -51,14 +68,11 @@ def _observe(model: Model, data: Data, values: dict[str, dict[str, Any]], y: Any
 
 
 def _enumerated(model: Model, data: Data) -> None:
-    import numpyro
-    from numpyro import distributions as dist
-    from numpyro import handlers
 
     values = sample_parameters(model)
     with numpyro.plate("item", len(data.weights)):
         with handlers.scale(scale=model[PRIOR].weight):
-            probs = model[PRIOR].probs(values[PRIOR], data.parts[PRIOR])
+            probs = class_prior(model).probs(values[PRIOR], data.parts[PRIOR])
             y = numpyro.sample("y", dist.Categorical(probs=probs), infer={"enumerate": "parallel"})
         # the class of an item of weight 0 sums to one by itself
         with handlers.mask(mask=data.weights > 0):
@@ -76,13 +90,11 @@ def item_table(model: Model, data: Data, values: dict[str, dict[str, Any]]) -> A
         data: encoded data; densified here.
         values: parameters by component and name.
     """
-    from numpyro import handlers
 
-    prior = model[PRIOR].probs(values[PRIOR], data.parts[PRIOR])
+    prior = class_prior(model).probs(values[PRIOR], data.parts[PRIOR])
     n_items = len(data.weights)
 
     def given(k: Array) -> Array:
-        import numpyro
 
         # one class for all items: a parameter is looked up once, and not by every item
         y = jnp.full((1,), k)
@@ -124,7 +136,6 @@ def dense(data: Any) -> Any:
 
 
 def _weighted(model: Model, data: Data, batch: int | None = None) -> None:
-    import numpyro
 
     values = sample_parameters(model)
     if batch is None:
@@ -148,10 +159,7 @@ def log_density(model: Model, data: Data, values: dict[str, dict[str, Array]]) -
     Args:
         values: parameters by component and name, as :func:`nbmodels.core.model.values` gives them.
     """
-    from numpyro.contrib.funsor import config_enumerate, enum
-    from numpyro.contrib.funsor import log_density as enumerated_log_density
-
     flat = {f"{name}_{site}": v for name, part in values.items() for site, v in part.items()}
     # dimension -1 is the items' plate, so that enumeration starts to its left
-    enumerated = enum(config_enumerate(program(model, data)), first_available_dim=-2)
-    return enumerated_log_density(enumerated, (), {}, flat)[0]
+    enumerated = funsor.enum(funsor.config_enumerate(program(model, data)), first_available_dim=-2)
+    return funsor.log_density(enumerated, (), {}, flat)[0]

@@ -1,6 +1,7 @@
 """From what users have to what models read: the only place where N and K are inferred.
 
-Labels, row weights and padding live here; features are encoded by :mod:`nbmodels.emissions.encoders`. Bad
+Labels, row weights and padding live here; features are coded by the columns
+classes of :mod:`nbmodels.emissions`. Bad
 input raises :class:`nbmodels.errors.DataError` naming the argument, the row and what was expected.
 """
 

@@ -28,8 +28,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import logsumexp
 
-from nbmodels.core.model import PRIOR, Data
+from nbmodels.core.model import PRIOR, Data, with_role
 from nbmodels.core.residuals import Residuals
+from nbmodels.core.roles import Emission, LabelChannel
 from nbmodels.diagnostics.reference_classifier import unseen_word
 from nbmodels.diagnostics.score_tests import (
     LEVEL,
@@ -241,16 +242,17 @@ def look(fit: Fit, data: Data, names: Any, columns: Mapping[str, Sequence[str]])
     point = fit.point
     codes = transition = None
     if "labels" in data.parts:
-        channel = fit.model["labels"]
+        channel = with_role(fit.model, LabelChannel)["labels"]
         codes = np.asarray(data.parts["labels"])[rows]
         codes = np.where(codes < k, codes, -1)
         transition = np.asarray(channel.transition(channel.values(point["labels"])), float)
         transition = transition / transition.sum(1, keepdims=True)
+    emissions = with_role(fit.model, Emission)
     parts = {name: data.parts[name] for name in columns if name in data.parts}
     features = {
         name: one
         for name, part in parts.items()
-        if (one := fit.model[name].residuals(point[name], part, rows, _COLUMNS)) is not None
+        if (one := emissions[name].residuals(point[name], part, rows, _COLUMNS)) is not None
     }
     believed = frozenset(
         name for name in features if np.all(np.asarray(fit.model[name].weight) == 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -11,15 +11,21 @@ import numpy as np
 from jax import Array
 
 from inference.products import matrix
-from nbmodels.core.component import Component, LogLikelihood, product_log_likelihood
+from nbmodels.core.component import LogLikelihood, product_log_likelihood
 from nbmodels.core.families import Dirichlet, beta
+from nbmodels.core.lazy import dist, numpyro
+from nbmodels.core.registry import register_family
 from nbmodels.core.residuals import Residuals, of_indicators
+from nbmodels.core.roles import Emission, FeatureColumns
+from nbmodels.data.features import Block, refuse
 from nbmodels.emissions.cells import Cells, observed_cells, without
+from nbmodels.emissions.columns import floats, marked, observed, padded
+from nbmodels.errors import DataError
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class Bernoulli(Component):
+class Bernoulli(Emission):
     """``x_ij ~ Bernoulli(p_j[y_i])``, ``p ~ Beta``.
 
     Missing cells are left out of the likelihood. Dense and sparse data give the same numbers.
@@ -69,15 +75,11 @@ class Bernoulli(Component):
         return {"probs": jnp.exp(likelihood_params[1]).T}
 
     def sites(self, name: str) -> dict[str, Any]:
-        import numpyro
-        from numpyro import distributions as dist
 
         zeros, ones = jnp.swapaxes(self.prior.concentration, 1, 2)
         return {"probs": numpyro.sample(f"{name}_probs", dist.Beta(ones, zeros).to_event(2))}
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Cells) -> None:
-        import numpyro
-        from numpyro import distributions as dist
 
         site = dist.Bernoulli(probs=values["probs"][y])
         if data.missing is not None:
@@ -98,3 +100,56 @@ class Bernoulli(Component):
 
     def dims(self) -> dict[str, list[str]]:
         return {"probs": ["true_class", "feature"]}
+
+
+@dataclass(frozen=True)
+class BernoulliColumns(FeatureColumns):
+    """Coding of binary features: zeros and ones, or numbers above a threshold.
+
+    Attributes:
+        n_features: number of columns.
+        alpha: pseudo-items of each value in each class.
+        binarize: values above it become one; None where data must be binary already.
+    """
+
+    settings: ClassVar[tuple[str, ...]] = ("alpha", "binarize")
+    sparse: ClassVar[bool] = True
+
+    n_features: int
+    alpha: float
+    binarize: float | None
+
+    @classmethod
+    def fit(
+        cls,
+        block: Block,
+        weights: np.ndarray,
+        alpha: float = 1.0,
+        binarize: float | None = None,
+    ) -> BernoulliColumns:
+        return cls(len(block.names), alpha, binarize)
+
+    def component(self, n_classes: int) -> Emission:
+        return Bernoulli.of(self.n_features, n_classes, self.alpha)
+
+    def _binary(self, block: Block) -> Block:
+        x: Any = block.x if block.is_sparse else floats(block)
+        wrong: Any
+        if self.binarize is not None:
+            if block.is_sparse and self.binarize < 0:
+                raise DataError("binarize: must be 0 or more for sparse X")
+            above = x > self.binarize
+            x = above.astype(float) if block.is_sparse else np.asarray(above, float)
+        elif block.is_sparse:
+            wrong = observed(block, marked(x, (x.data != 0) & (x.data != 1)))
+            refuse(block, wrong, "0 or 1 (set binarize to cut other values)")
+        else:
+            wrong = observed(block, (x != 0) & (x != 1))
+            refuse(block, wrong, "0 or 1 (set binarize to cut other values)")
+        return Block(x, block.missing, block.names)
+
+    def pack(self, component: Emission, block: Block, length: int) -> Any:
+        return Bernoulli.pack(*padded(self._binary(block), length))
+
+
+register_family("bernoulli", BernoulliColumns)

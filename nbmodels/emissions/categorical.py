@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 from jax import Array
 from scipy import sparse
 
 from inference.products import Matrix, matrix
-from nbmodels.core.component import Component, LogLikelihood, product_log_likelihood
+from nbmodels.core.component import LogLikelihood, product_log_likelihood
 from nbmodels.core.families import Dirichlet
+from nbmodels.core.lazy import dist, numpyro
+from nbmodels.core.registry import register_family
 from nbmodels.core.residuals import Residuals, of_indicators
+from nbmodels.core.roles import Emission, FeatureColumns
+from nbmodels.data.features import Block
+from nbmodels.data.validation import pad_rows
+from nbmodels.errors import CellTypeError, DataError
 
 
 @jax.tree_util.register_dataclass
@@ -33,7 +41,7 @@ class Codes:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class Categorical(Component):
+class Categorical(Emission):
     """``x_ij ~ Categorical(theta_j[y_i])``, ``theta_j ~ Dirichlet``, one for each attribute.
 
     A missing cell, and a category that training never saw, is left out of the likelihood.
@@ -89,8 +97,6 @@ class Categorical(Component):
         return self._split(jnp.exp(likelihood_params))
 
     def sites(self, name: str) -> dict[str, Any]:
-        import numpyro
-        from numpyro import distributions as dist
 
         return {
             part: numpyro.sample(f"{name}_{part}", dist.Dirichlet(concentration).to_event(1))
@@ -98,8 +104,6 @@ class Categorical(Component):
         }
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Codes) -> None:
-        import numpyro
-        from numpyro import distributions as dist
 
         for j in range(len(self.sizes)):
             code = data.codes[:, j]
@@ -123,3 +127,61 @@ class Categorical(Component):
 
     def dims(self) -> dict[str, list[str]]:
         return {f"probs_{j}": ["true_class", f"category_{j}"] for j in range(len(self.sizes))}
+
+
+@dataclass(frozen=True)
+class CategoricalColumns(FeatureColumns):
+    """Ordinal coding of symbolic attributes, one a column: values of any kind.
+
+    Attributes:
+        categories: of each column, sorted.
+        alpha: pseudo-items of each category in each class.
+    """
+
+    settings: ClassVar[tuple[str, ...]] = ("alpha",)
+    numeric: ClassVar[bool] = False
+
+    categories: tuple[np.ndarray, ...]
+    alpha: float
+
+    @classmethod
+    def fit(cls, block: Block, weights: np.ndarray, alpha: float = 1.0) -> CategoricalColumns:
+        categories = []
+        for j, name in enumerate(block.names):
+            rows = np.arange(len(block.x))
+            if block.missing is not None:
+                rows = rows[~block.missing[:, j]]
+            column = block.x[rows, j]
+            try:
+                known = sorted(set(column))
+            except TypeError as error:
+                for i, value in enumerate(column):
+                    if not isinstance(value, Hashable):
+                        raise CellTypeError(
+                            f"X: row {rows[i]}, column {name!r} is {value!r}; argument must be a "
+                            "string or a number"
+                        ) from error
+                kinds = [type(value) for value in column]
+                odd = next((i for i, kind in enumerate(kinds) if kind is not kinds[0]), 0)
+                raise DataError(
+                    f"X: row {rows[odd]}, column {name!r} is {column[odd]!r}; expected values of "
+                    "one type that can be sorted (make them all strings)"
+                ) from error
+            exist = set(column[weights[rows] > 0])  # an item of weight 0 does not
+            categories.append(np.fromiter((v for v in known if v in exist or not exist), object))
+        return cls(tuple(categories), alpha)
+
+    def component(self, n_classes: int) -> Emission:
+        return Categorical.of(tuple(len(c) for c in self.categories), n_classes, self.alpha)
+
+    def pack(self, component: Categorical, block: Block, length: int) -> Any:
+        """Categories that training never saw are left out, like missing cells."""
+        codes = np.full(block.x.shape, -1)
+        for j, known in enumerate(self.categories):
+            codes[:, j] = pd.Index(known).get_indexer(pd.Index(block.x[:, j]))
+        if block.missing is not None:
+            codes[np.asarray(block.missing)] = -1
+        return component.pack(pad_rows(codes, length, -1))
+
+
+register_family("categorical", CategoricalColumns)

@@ -11,9 +11,11 @@ import numpy as np
 from jax import Array
 
 from inference.products import Dense
-from nbmodels.core.component import Component, LogLikelihood, centred
+from nbmodels.core.component import LogLikelihood, centred
 from nbmodels.core.families import DiagonalGaussianParams, NormalInverseGamma
+from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.residuals import Residuals, of_reals, without_missing
+from nbmodels.core.roles import Emission
 from nbmodels.emissions.cells import Cells, observed_cells, without
 
 _LOG_2PI = float(np.log(2 * np.pi))
@@ -60,7 +62,7 @@ def count_cells(resp: Array, data: Cells) -> Array:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class DiagonalGaussian(Component):
+class DiagonalGaussian(Emission):
     """``x_ij ~ N(mu_j[y_i], sigma_j[y_i]^2)`` with a normal-inverse-gamma prior.
 
     Missing cells are left out of the likelihood.
@@ -126,8 +128,6 @@ class DiagonalGaussian(Component):
         return {"mu": likelihood_params.mean, "variance": 1 / likelihood_params.precision}
 
     def sites(self, name: str) -> dict[str, Any]:
-        import numpyro
-        from numpyro import distributions as dist
 
         p = self.prior
         inverse_gamma = dist.InverseGamma(p.shape, p.rate).to_event(2)
@@ -136,8 +136,6 @@ class DiagonalGaussian(Component):
         return {"mu": numpyro.sample(f"{name}_mu", normal), "variance": variance}
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Cells) -> None:
-        import numpyro
-        from numpyro import distributions as dist
 
         site = dist.Normal(values["mu"][y], jnp.sqrt(values["variance"])[y])
         if data.missing is not None:

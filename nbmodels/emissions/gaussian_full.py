@@ -12,9 +12,11 @@ from jax import Array
 
 from inference.products import Dense
 from inference.triangular import factor, log_diagonal
-from nbmodels.core.component import Component, LogLikelihood
+from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import FullGaussianParams, NormalInverseWishart
+from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.residuals import Residuals, of_reals, without_missing
+from nbmodels.core.roles import Emission
 from nbmodels.emissions.cells import observed_cells, without
 from nbmodels.emissions.gaussian import Distances, normal_log_likelihood
 
@@ -54,7 +56,7 @@ class Rows:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class FullGaussian(Component):
+class FullGaussian(Emission):
     """``x_i ~ N(mu[y_i], Sigma[y_i])`` with a normal-inverse-Wishart prior (Bootkrajang 2011).
 
     Missing cells are integrated out, exactly: an incomplete row is scored by the marginal normal of
@@ -223,8 +225,6 @@ class FullGaussian(Component):
         return {"mu": likelihood_params.mean, "covariance": _covariance(likelihood_params)[0]}
 
     def sites(self, name: str) -> dict[str, Any]:
-        import numpyro
-        from numpyro import distributions as dist
 
         p = self.prior
         wishart = dist.InverseWishart(p.dof, scale_matrix=p.scale).to_event(1)
@@ -233,8 +233,6 @@ class FullGaussian(Component):
         return {"mu": numpyro.sample(f"{name}_mu", normal.to_event(1)), "covariance": covariance}
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Rows) -> None:
-        import numpyro
-        from numpyro import distributions as dist
 
         mean, covariance = (
             values["mu"][y],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -13,10 +13,15 @@ from jax.scipy.special import gammaln
 from scipy import special
 
 from inference.products import Matrix, matrix
-from nbmodels.core.component import Component, LogLikelihood, product_log_likelihood
+from nbmodels.core.component import LogLikelihood, product_log_likelihood
 from nbmodels.core.families import Dirichlet
+from nbmodels.core.lazy import dist, numpyro
+from nbmodels.core.registry import register_family
 from nbmodels.core.residuals import Residuals, of_counts
+from nbmodels.core.roles import Emission, FeatureColumns
+from nbmodels.data.features import Block, refuse
 from nbmodels.emissions.cells import observed_cells, without
+from nbmodels.emissions.columns import floats, marked, observed, padded
 
 
 @jax.tree_util.register_dataclass
@@ -39,7 +44,7 @@ class Counts:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class Multinomial(Component):
+class Multinomial(Emission):
     """``x_i ~ Multinomial(n_i, theta[y_i])``, ``theta ~ Dirichlet`` over the words.
 
     A missing count is left out: the known counts follow the multinomial over the known words, so
@@ -115,14 +120,11 @@ class Multinomial(Component):
         return {"probs": jnp.exp(likelihood_params).T}
 
     def sites(self, name: str) -> dict[str, Any]:
-        import numpyro
-        from numpyro import distributions as dist
 
         words = dist.Dirichlet(self.prior.concentration.T).to_event(1)
         return {"probs": numpyro.sample(f"{name}_probs", words)}
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Counts) -> None:
-        import numpyro
 
         x, probs = data.x.to_dense(), values["probs"][y]
         known = jnp.ones(x.shape, bool) if data.missing is None else observed_cells(data.missing)
@@ -149,3 +151,34 @@ class Multinomial(Component):
 
     def dims(self) -> dict[str, list[str]]:
         return {"probs": ["true_class", "feature"]}
+
+
+@dataclass(frozen=True)
+class MultinomialColumns(FeatureColumns):
+    """Coding of counts, or of non-negative weights such as TF-IDF.
+
+    Attributes:
+        n_features: number of columns.
+        alpha: pseudo-counts of each column in each class.
+    """
+
+    settings: ClassVar[tuple[str, ...]] = ("alpha",)
+    sparse: ClassVar[bool] = True
+
+    n_features: int
+    alpha: float
+
+    @classmethod
+    def fit(cls, block: Block, weights: np.ndarray, alpha: float = 1.0) -> MultinomialColumns:
+        return cls(len(block.names), alpha)
+
+    def component(self, n_classes: int) -> Emission:
+        return Multinomial.of(self.n_features, n_classes, self.alpha)
+
+    def pack(self, component: Emission, block: Block, length: int) -> Any:
+        wrong = marked(block.x, block.x.data < 0) if block.is_sparse else floats(block) < 0
+        refuse(block, observed(block, wrong), "a count, 0 or more (Negative values in data)")
+        return Multinomial.pack(*padded(block, length))
+
+
+register_family("multinomial", MultinomialColumns)

@@ -35,6 +35,7 @@ from nbmodels.core.families import (
     NormalInverseWishart,
     Rule,
 )
+from nbmodels.core.lazy import dist, numpyro
 from nbmodels.emissions.cells import Cells, observed_cells
 from nbmodels.emissions.gaussian import DiagonalGaussian, Distances, count_cells
 from nbmodels.emissions.gaussian_full import FullGaussian, Rows
@@ -60,8 +61,6 @@ def precisions(at: Distances, dof: Any, key: Array | None) -> Array:
 
 def _observe(name: str, dof: Any, mean: Any, lower: Any, x: Any, seen: Any) -> None:
     """NumPyro's statement; ``lower`` has ones on the diagonal where a cell is not ``seen``."""
-    import numpyro
-    from numpyro import distributions as dist
 
     if seen is None:
         numpyro.sample(name, dist.MultivariateStudentT(dof, mean, lower), obs=x)

@@ -12,14 +12,16 @@ from jax import Array
 from scipy import sparse
 
 from inference.products import Matrix, matrix
-from nbmodels.core.component import Component, LogLikelihood
+from nbmodels.core.component import LogLikelihood
 from nbmodels.core.dirichlet_multinomial import learned
 from nbmodels.core.families import Dirichlet, Rule
+from nbmodels.core.lazy import dist, numpyro
+from nbmodels.core.roles import Emission
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class Users(Component):
+class Users(Emission):
     """Each edge has a factor ``u[user, y_item]``, ``u[user] ~ Dirichlet`` (Maystre 2021, eq. (1)).
 
     A user's proportions say how their interactions are shared among the classes. The model is one
@@ -82,14 +84,11 @@ class Users(Component):
         return {"u": jnp.exp(likelihood_params)}
 
     def sites(self, name: str) -> dict[str, Any]:
-        import numpyro
-        from numpyro import distributions as dist
 
         users = dist.Dirichlet(self.prior.concentration).to_event(1)
         return {"u": numpyro.sample(f"{name}_u", users)}
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Matrix) -> None:
-        import numpyro
 
         edges = data.to_dense()
         of_class = values["u"].T[y]

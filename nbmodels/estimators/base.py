@@ -19,6 +19,7 @@ from nbmodels.core import model as models
 from nbmodels.core.component import Component
 from nbmodels.core.families import Rule
 from nbmodels.core.model import PRIOR, Data
+from nbmodels.core.roles import Emission, FeatureColumns
 from nbmodels.data.features import Block, check_columns, check_missing
 from nbmodels.data.validation import (
     Classes,
@@ -28,7 +29,6 @@ from nbmodels.data.validation import (
     pad_rows,
     padded_length,
 )
-from nbmodels.emissions.encoders import Encoder
 from nbmodels.errors import DataError
 from nbmodels.estimators.labels import LabelledClassifier, LabelSource
 from nbmodels.estimators.latent import LatentClassifier
@@ -65,7 +65,7 @@ class Columns:
 
     name: str
     where: np.ndarray
-    encoder: Encoder
+    encoder: FeatureColumns
 
 
 @partial(jax.jit, static_argnames="rule")
@@ -188,7 +188,7 @@ class TableClassifier(PredictedClasses, LatentClassifier):
     def _label_components(self, labels: Mapping[str, LabelSource], k: int) -> dict[str, Component]:
         return {name: source.component() for name, source in labels.items()}
 
-    def _emission_components(self, columns: list[Columns], k: int) -> dict[str, Component]:
+    def _emission_components(self, columns: list[Columns], k: int) -> dict[str, Emission]:
         return {
             c.name: replace(c.encoder.component(k), weight=self._weight(c.name)) for c in columns
         }
@@ -198,7 +198,7 @@ class TableClassifier(PredictedClasses, LatentClassifier):
         return self.weight.get(name, 1.0) if isinstance(self.weight, Mapping) else self.weight
 
     def _powers(
-        self, emissions: Mapping[str, Component], data: Data, means: Mapping[str, float]
+        self, emissions: Mapping[str, Emission], data: Data, means: Mapping[str, float]
     ) -> dict[str, Any]:
         """Powers of items' evidence by emission, where they differ; nothing by default."""
         return {}
@@ -423,7 +423,7 @@ class NoisyClassifier(LabelledClassifier, TableClassifier):
         return settings
 
     def _powers(
-        self, emissions: Mapping[str, Component], data: Data, means: Mapping[str, float]
+        self, emissions: Mapping[str, Emission], data: Data, means: Mapping[str, float]
     ) -> dict[str, Any]:
         """Powers of items' evidence by their sizes; none where the sizes have no say."""
         return {

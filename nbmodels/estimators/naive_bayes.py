@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
@@ -11,9 +10,15 @@ import jax
 import numpy as np
 import pandas as pd
 
+from nbmodels.core.registry import family, family_names
 from nbmodels.data.features import Block, numbers, table
 from nbmodels.data.validation import check_nonnegative
-from nbmodels.emissions.encoders import BinaryEncoder, CategoryEncoder, CountEncoder, RealEncoder
+from nbmodels.emissions import (
+    BernoulliColumns,
+    CategoricalColumns,
+    MultinomialColumns,
+    RealColumns,
+)
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import Columns, NoisyClassifier, TableClassifier
 from nbmodels.estimators.latent import with_inherited_parameters
@@ -64,7 +69,7 @@ class NoisyBernoulliNB(NoisyClassifier):
         return _everything(
             block,
             "features",
-            BinaryEncoder.fit(block, weights, alpha=self.alpha, binarize=self.binarize),
+            BernoulliColumns.fit(block, weights, alpha=self.alpha, binarize=self.binarize),
         )
 
     def _read_out(self) -> None:
@@ -95,7 +100,9 @@ class NoisyMultinomialNB(NoisyClassifier):
 
     def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
         check_nonnegative("alpha", self.alpha)
-        return _everything(block, "features", CountEncoder.fit(block, weights, alpha=self.alpha))
+        return _everything(
+            block, "features", MultinomialColumns.fit(block, weights, alpha=self.alpha)
+        )
 
     def _read_out(self) -> None:
         self.feature_log_prob_ = np.asarray(self.fit_.point["features"], float).T
@@ -125,7 +132,9 @@ class AttributesClassifier(TableClassifier):
 
     def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
         check_nonnegative("alpha", self.alpha)
-        return _everything(block, "features", CategoryEncoder.fit(block, weights, alpha=self.alpha))
+        return _everything(
+            block, "features", CategoricalColumns.fit(block, weights, alpha=self.alpha)
+        )
 
     @property
     def categories_(self) -> list[np.ndarray]:
@@ -189,7 +198,7 @@ class NoisyGaussianNB(NoisyClassifier):
 
     def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
         _check_covariance(self.covariance)
-        encoder = RealEncoder.fit(block, weights, covariance=self.covariance)
+        encoder = RealColumns.fit(block, weights, covariance=self.covariance)
         return _everything(block, "features", encoder)
 
     def _read_out(self) -> None:
@@ -204,9 +213,6 @@ class NoisyGaussianNB(NoisyClassifier):
             self.covariance_ = values["covariance"][0] if tied else values["covariance"]
 
 
-_KINDS = ("bernoulli", "multinomial", "categorical", "gaussian")
-
-
 @with_inherited_parameters
 class NoisyMixedNB(NoisyClassifier):
     """Columns of different kinds, each with its own emission, with noisy labels; dense X.
@@ -217,7 +223,8 @@ class NoisyMixedNB(NoisyClassifier):
 
     Parameters:
         families: ``"auto"``, or columns by family: a mapping from ``"bernoulli"``,
-            ``"multinomial"``, ``"categorical"`` or ``"gaussian"`` to names or positions of columns.
+            ``"multinomial"``, ``"categorical"``, ``"gaussian"`` or another registered family
+            (:mod:`nbmodels.core.registry`) to names or positions of columns.
         alpha: pseudo-items or pseudo-counts of each value, for the discrete families, or
             ``"auto"``.
         covariance: of the Gaussian columns, ``"diag"``, ``"full"``, ``"tied"`` or ``"auto"``.
@@ -243,25 +250,22 @@ class NoisyMixedNB(NoisyClassifier):
         if reset:
             self.families_ = assign_families(block, frame, self.families)
         for j, kind in enumerate(self.families_.values()):
-            if kind != "categorical":
+            if family(kind).numeric:
                 _check_numeric(block, j, kind)
         return block
 
     def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
         check_nonnegative("alpha", self.alpha)
         _check_covariance(self.covariance)
-        makers: dict[str, Any] = {
-            "bernoulli": partial(BinaryEncoder.fit, alpha=self.alpha),
-            "multinomial": partial(CountEncoder.fit, alpha=self.alpha),
-            "categorical": partial(CategoryEncoder.fit, alpha=self.alpha),
-            "gaussian": partial(RealEncoder.fit, covariance=self.covariance),
-        }
+        mine = {"alpha": self.alpha, "covariance": self.covariance}
         kinds = np.asarray(list(self.families_.values()))
         out = []
-        for kind, make in makers.items():
-            where = np.flatnonzero(kinds == kind)
+        for kind in family_names():
+            where, columns = np.flatnonzero(kinds == kind), family(kind)
             if len(where):
-                out.append(Columns(kind, where, make(block.columns(where), weights)))
+                settings = {name: mine[name] for name in columns.settings if name in mine}
+                fitted = columns.fit(block.columns(where), weights, **settings)
+                out.append(Columns(kind, where, fitted))
         return out
 
     def __sklearn_tags__(self) -> Any:
@@ -279,9 +283,10 @@ def assign_families(block: Block, frame: pd.DataFrame, families: Any) -> dict[st
     """
     assigned: dict[str, str] = {}
     if families != "auto":
-        if not isinstance(families, Mapping) or not set(families) <= set(_KINDS):
+        if not isinstance(families, Mapping) or not set(families) <= set(family_names()):
             raise DataError(
-                f"families: expected 'auto' or a mapping from {_KINDS} to columns, got {families!r}"
+                f"families: expected 'auto' or a mapping from {family_names()} to columns, "
+                f"got {families!r}"
             )
         for kind, columns in families.items():
             if isinstance(columns, str) or not np.iterable(columns):

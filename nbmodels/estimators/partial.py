@@ -24,7 +24,12 @@ from nbmodels.data.validation import (
     check_nonnegative,
     pad_rows,
 )
-from nbmodels.emissions.encoders import BinaryEncoder, CategoryEncoder, CountEncoder, RealEncoder
+from nbmodels.emissions import (
+    BernoulliColumns,
+    CategoricalColumns,
+    MultinomialColumns,
+    RealColumns,
+)
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import Columns, TableClassifier
 from nbmodels.estimators.labels import LabelSource, known_labels
@@ -121,10 +126,10 @@ class PartialLabelNB(TableClassifier):
 
     def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
         fit: Any = {
-            "multinomial": partial(CountEncoder.fit, alpha=self.alpha),
-            "bernoulli": partial(BinaryEncoder.fit, alpha=self.alpha),
-            "categorical": partial(CategoryEncoder.fit, alpha=self.alpha),
-            "gaussian": RealEncoder.fit,
+            "multinomial": partial(MultinomialColumns.fit, alpha=self.alpha),
+            "bernoulli": partial(BernoulliColumns.fit, alpha=self.alpha),
+            "categorical": partial(CategoricalColumns.fit, alpha=self.alpha),
+            "gaussian": RealColumns.fit,
         }[self.features]
         return [Columns("features", np.arange(len(block.names)), fit(block, weights))]
 

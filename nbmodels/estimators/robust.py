@@ -21,7 +21,7 @@ from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
 from nbmodels.data.features import Block
 from nbmodels.data.validation import Classes
-from nbmodels.emissions.encoders import RealEncoder
+from nbmodels.emissions import RealColumns
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import Columns
 from nbmodels.estimators.latent import with_inherited_parameters
@@ -147,7 +147,7 @@ class RobustNDA(NoisyGaussianNB):
 
     def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
         (columns,) = super()._columns(block, weights)
-        assert isinstance(columns.encoder, RealEncoder)
+        assert isinstance(columns.encoder, RealColumns)
         dof = _DOF if isinstance(self.dof, str) else self.dof
         encoder = replace(columns.encoder, dof=None if dof is None else float(dof))
         return [replace(columns, encoder=encoder)]

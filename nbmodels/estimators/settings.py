@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from jax import Array
 
-from nbmodels.core.component import Component
 from nbmodels.core.model import PRIOR, Data
+from nbmodels.core.roles import Emission
 from nbmodels.data.features import Block
 from nbmodels.data.validation import Classes
 from nbmodels.fitting.cross_fitted import Candidate
@@ -118,7 +118,7 @@ class Variants:
         data = self._once(("data", id(packed), power), powered)
         return Candidate({PRIOR: prior, **labels, **emissions}, data)
 
-    def _emissions(self, settings: Settings, columns: list[Columns]) -> dict[str, Component]:
+    def _emissions(self, settings: Settings, columns: list[Columns]) -> dict[str, Emission]:
         one = fixed(self._estimator, settings)
         key = ("emissions", id(columns), settings.get("weight"))
         return self._once(key, lambda: one._emission_components(columns, self._k))
@@ -141,7 +141,7 @@ class Variants:
 
 
 def mean_sizes(
-    emissions: Mapping[str, Component], data: Data, weights: np.ndarray
+    emissions: Mapping[str, Emission], data: Data, weights: np.ndarray
 ) -> dict[str, float]:
     """Mean size of an item, by component whose items differ in size."""
     out = {}

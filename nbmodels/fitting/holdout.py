@@ -18,7 +18,8 @@ from jaxtyping import Bool, Float, Int
 from nbmodels.channels import ExternalEvidence
 from nbmodels.class_priors import FixedProportions
 from nbmodels.core import model as models
-from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.core.model import PRIOR, Data, Model, with_role
+from nbmodels.core.roles import LabelChannel
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.identifiability import confused_classes, vanished
 from nbmodels.fitting.options import FitOptions
@@ -174,7 +175,7 @@ def noise_given_posterior(
 
 
 def _codes(model: Model, data: Data) -> tuple[Int[np.ndarray, " n"], int]:
-    guess = model[_LABELS].initial_responsibilities(data.parts[_LABELS])
+    guess = with_role(model, LabelChannel)[_LABELS].initial_responsibilities(data.parts[_LABELS])
     assert guess is not None  # a channel of labels has one
     return np.asarray(data.parts[_LABELS]), guess.shape[1]
 

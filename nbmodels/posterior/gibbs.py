@@ -12,7 +12,7 @@ from jax import Array
 
 from inference import gibbs as sampler
 from nbmodels.core import model as models
-from nbmodels.core.model import Data, Model
+from nbmodels.core.model import PRIOR, Data, Model, class_prior
 from nbmodels.errors import DataError
 from nbmodels.fitting.em import Fit
 from nbmodels.posterior.draws import Drawn, Kept, base_measure, kept, read
@@ -36,16 +36,9 @@ def follow(model: Model, likelihood_params: Any, data: Data, resp: Array, key: A
     stats = models.stats(model, likelihood_params, drawn, data, second)
     new = models.likelihood_params(model, models.update(model, stats, "draw"), "draw", third)
     counted = drawn * data.weights[:, None]
-    return {
-        name: c.accept(
-            likelihood_params[name],
-            new[name],
-            counted,
-            data.parts[name],
-            jax.random.fold_in(fourth, i),
-        )
-        for i, (name, c) in enumerate(model.items())
-    }
+    here = jax.random.fold_in(fourth, list(model).index(PRIOR))
+    old, about = likelihood_params[PRIOR], data.parts[PRIOR]
+    return {**new, PRIOR: class_prior(model).accept(old, new[PRIOR], counted, about, here)}
 
 
 def _pick(key: Array, probs: Array) -> Array:

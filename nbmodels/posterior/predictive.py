@@ -14,7 +14,7 @@ from jax import Array
 
 from nbmodels.core import model as models
 from nbmodels.core.component import Component
-from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.core.model import PRIOR, Data, Model, class_prior
 from nbmodels.posterior.draws import MODERATE, SMALL, Drawn
 
 
@@ -108,7 +108,7 @@ def replicated(
         def one(pair: tuple[Any, Array]) -> dict[str, Array]:
             here, k = pair
             first, *others = jax.random.split(k, 1 + len(names))
-            shares = model[PRIOR].probs({**here[PRIOR], **_given(model)}, about)
+            shares = class_prior(model).probs({**here[PRIOR], **_given(model)}, about)
             y = jax.random.categorical(first, jnp.log(shares), shape=(len(rows),))
             return {
                 name: model[name].simulate(other, here[name], y)

@@ -12,7 +12,8 @@ import numpy as np
 from jax import Array
 from tqdm.auto import tqdm
 
-from nbmodels.core.model import Data, Model
+from nbmodels.core.model import Data, Model, class_prior, with_role
+from nbmodels.core.roles import LabelChannel
 from nbmodels.errors import DataError, PosteriorWarning
 from nbmodels.fitting.em import Fit
 from nbmodels.posterior.alignment import aligned
@@ -139,13 +140,14 @@ def about_mode(fit: Fit) -> Fit:
     """
     if fit.rule == "vb":
         return fit
-    return replace(fit, model={name: c.for_draws() for name, c in fit.model.items()})
+    channels = with_role(fit.model, LabelChannel)
+    return replace(fit, model={**fit.model, **{n: c.for_draws() for n, c in channels.items()}})
 
 
 def _kind(model: Model, rows: str) -> str:
     """Which posterior this is."""
-    known = [c.known for c in model.values() if c.known]
-    name = " given ".join(["posterior", *known])
+    known = class_prior(model).conditions_on
+    name = f"posterior given {known}" if known else "posterior"
     powers = {n: float(c.weight) for n, c in model.items() if float(c.weight) != 1}
     told = [f"{n} to the power {w:g}" for n, w in powers.items()]
     told += ["rows by their weights"] if rows != "all one" else []

@@ -25,6 +25,7 @@ from jax import Array
 from inference import gibbs as sampler
 from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.core.program import prior_log_density
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.em import fit as fit_model
 from nbmodels.posterior.draws import Drawn, Kept, kept, read
@@ -43,7 +44,8 @@ def log_ratio(model: Model, q: Any, likelihood_params: Any, log_likelihood: Arra
     """Log of prior density times likelihood less log-density of ``q``, at a draw of ``q``."""
     values = models.values(model, likelihood_params)
     gaps = [
-        c.log_density(values[name]) - replace(c, prior=q[name]).log_density(values[name])
+        prior_log_density(c, values[name])
+        - prior_log_density(replace(c, prior=q[name]), values[name])
         for name, c in model.items()
         if values[name]
     ]

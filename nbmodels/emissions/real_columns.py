@@ -1,0 +1,98 @@
+"""Standardisation of real features, for the normal and Student's t emissions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nbmodels.core.registry import register_family
+from nbmodels.core.roles import Emission, FeatureColumns
+from nbmodels.data.features import Block
+from nbmodels.emissions.columns import floats, padded
+from nbmodels.emissions.gaussian import DiagonalGaussian
+from nbmodels.emissions.gaussian_full import FullGaussian
+from nbmodels.emissions.student import DiagonalStudent, FullStudent
+from nbmodels.errors import DataError
+
+
+@dataclass(frozen=True)
+class RealColumns(FeatureColumns):
+    """Standardisation of real features, for the Gaussian and Student emissions.
+
+    The model sees ``(x - location) / scale``: one prior and single precision then serve any unit.
+
+    Attributes:
+        location: ``(d,)`` weighted means of the training data.
+        scale: ``(d,)`` weighted standard deviations, 1 for constant columns.
+        covariance: ``"diag"``, ``"full"`` or ``"tied"``.
+        dof: degrees of freedom of a t distribution, None for a normal one.
+    """
+
+    settings: ClassVar[tuple[str, ...]] = ("covariance", "dof")
+
+    location: np.ndarray
+    scale: np.ndarray
+    covariance: str
+    dof: float | None = None
+
+    @classmethod
+    def fit(
+        cls,
+        block: Block,
+        weights: np.ndarray,
+        covariance: str = "diag",
+        dof: float | None = None,
+    ) -> RealColumns:
+        x = floats(block)
+        seen = np.ones(x.shape) if block.missing is None else 1.0 - block.missing
+        mass = weights[:, None] * seen
+        count = np.maximum(mass.sum(0), np.finfo(float).tiny)
+        x = np.where(seen > 0, x, 0)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            location = (mass * x).sum(0) / count
+            scale = np.sqrt((mass * np.square(x - location)).sum(0) / count)
+            widest = np.max(np.where(mass > 0, np.abs(x - location), 0), axis=0)
+        # a column that varies by less than its values' rounding is constant
+        flat = widest <= 1e-12 * np.abs(location)
+        fair = (flat & np.isfinite(location)) | ((scale > 1e-150) & (scale < 1e150))
+        bad = np.flatnonzero(~fair)
+        if len(bad):
+            raise DataError(
+                f"X: column {block.names[bad[0]]!r} varies by {widest[bad[0]]:.3g}, whose square "
+                "is beyond floating point; rescale it"
+            )
+        return cls(location, np.where(flat, 1.0, scale), covariance, dof)
+
+    def component(self, n_classes: int) -> Emission:
+        d = len(self.location)
+        if self.covariance == "diag":
+            if self.dof is None:
+                return DiagonalGaussian.of(d, n_classes)
+            return DiagonalStudent.of(d, n_classes, dof=self.dof)
+        tied = self.covariance == "tied"
+        if self.dof is None:
+            return FullGaussian.of(d, n_classes, tied=tied)
+        return FullStudent.of(d, n_classes, tied=tied, dof=self.dof)
+
+    def pack(self, component: Any, block: Block, length: int) -> Any:
+        x = (floats(block) - self.location) / self.scale
+        standard = Block(x, block.missing, block.names)
+        return component.pack(*padded(standard, length))
+
+    def log_jacobian(self, block: Block) -> np.ndarray:
+        shift = np.broadcast_to(-np.log(self.scale), block.x.shape)
+        return shift.sum(1) if block.missing is None else (shift * ~block.missing).sum(1)
+
+    def units(self, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        out = {"mu": self.location + self.scale * np.asarray(values["mu"], float)}
+        if "variance" in values:
+            out["variance"] = np.asarray(values["variance"], float) * self.scale**2
+        if "covariance" in values:
+            square = np.outer(self.scale, self.scale)
+            out["covariance"] = np.asarray(values["covariance"], float) * square
+        return out
+
+
+register_family("gaussian", RealColumns)
