@@ -7,6 +7,7 @@ item's log-density.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
@@ -188,8 +189,9 @@ class CategoryEncoder:
                             f"X: row {rows[i]}, column {name!r} is {value!r}; argument must be a "
                             "string or a number"
                         ) from error
+                # the odd cell is one of the rarest type, which may be that of the first row
                 kinds = [type(value) for value in column]
-                odd = next((i for i, kind in enumerate(kinds) if kind is not kinds[0]), 0)
+                odd = kinds.index(Counter(kinds).most_common()[-1][0])
                 raise DataError(
                     f"X: row {rows[odd]}, column {name!r} is {column[odd]!r}; expected values of "
                     "one type that can be sorted (make them all strings)"

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal
 
 import jax
 import numpy as np
-import pandas as pd
 
+from nbmodels.data.column_types import assign_families, check_numbers
 from nbmodels.data.features import Block, numbers, table
 from nbmodels.data.validation import check_nonnegative
 from nbmodels.emissions.encoders import BinaryEncoder, CategoryEncoder, CountEncoder, RealEncoder
@@ -204,9 +204,6 @@ class NoisyGaussianNB(NoisyClassifier):
             self.covariance_ = values["covariance"][0] if tied else values["covariance"]
 
 
-_KINDS = ("bernoulli", "multinomial", "categorical", "gaussian")
-
-
 @with_inherited_parameters
 class NoisyMixedNB(NoisyClassifier):
     """Columns of different kinds, each with its own emission, with noisy labels; dense X.
@@ -242,9 +239,7 @@ class NoisyMixedNB(NoisyClassifier):
         block, frame = table(self, X, reset=reset)
         if reset:
             self.families_ = assign_families(block, frame, self.families)
-        for j, kind in enumerate(self.families_.values()):
-            if kind != "categorical":
-                _check_numeric(block, j, kind)
+        check_numbers(block, self.families_)
         return block
 
     def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
@@ -269,56 +264,3 @@ class NoisyMixedNB(NoisyClassifier):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
-
-
-def assign_families(block: Block, frame: pd.DataFrame, families: Any) -> dict[str, str]:
-    """The family of each column, by its name, in the columns' order.
-
-    Raises:
-        DataError: an unknown family or column, a column named twice.
-    """
-    assigned: dict[str, str] = {}
-    if families != "auto":
-        if not isinstance(families, Mapping) or not set(families) <= set(_KINDS):
-            raise DataError(
-                f"families: expected 'auto' or a mapping from {_KINDS} to columns, got {families!r}"
-            )
-        for kind, columns in families.items():
-            if isinstance(columns, str) or not np.iterable(columns):
-                raise DataError(f"families: {kind}: expected a list of columns, got {columns!r}")
-            for column in columns:
-                whole = isinstance(column, int | np.integer)
-                if isinstance(column, str) and column in block.names:
-                    name = column
-                elif whole and 0 <= column < len(block.names):
-                    name = block.names[column]
-                else:
-                    raise DataError(f"families: there is no column {column!r} in X")
-                if name in assigned:
-                    raise DataError(f"families: column {name!r} is named twice")
-                assigned[name] = kind
-    out = {}
-    for j, name in enumerate(block.names):
-        out[name] = assigned.get(name) or _infer_family(block, frame[name], j)
-    return out
-
-
-def _infer_family(block: Block, column: pd.Series, j: int) -> str:
-    if isinstance(column.dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(column.dtype):
-        return "bernoulli" if pd.api.types.is_bool_dtype(column.dtype) else "categorical"
-    if not pd.api.types.is_numeric_dtype(column.dtype):
-        return "categorical"
-    values = block.x[:, j]
-    if block.missing is not None:
-        values = values[~block.missing[:, j]]
-    return "bernoulli" if set(values.tolist()) == {0, 1} else "gaussian"
-
-
-def _check_numeric(block: Block, j: int, kind: str) -> None:
-    for i, value in enumerate(block.x[:, j]):
-        hidden = block.missing is not None and block.missing[i, j]
-        if not hidden and not isinstance(value, Real | np.bool_):
-            raise DataError(
-                f"X: row {i}, column {block.names[j]!r} is {value!r}; "
-                f"the {kind} family needs numbers"
-            )
