@@ -1,16 +1,147 @@
-"""What the columns of a table are taken for: labels, words, and features of each family."""
+"""Types of the columns of a table: which family of distributions models each of them.
+
+:func:`column_kind` is the one answer for a column, :func:`assign_families` that for a table with
+families given by the user; the rest reads the tables of the command line.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from nbmodels.data.features import Block
 from nbmodels.errors import DataError
+
+#: Families that a column may be assigned to.
+FAMILIES = ("bernoulli", "multinomial", "categorical", "gaussian")
+
+
+@dataclass(frozen=True)
+class ColumnKind:
+    """The family of a column.
+
+    Attributes:
+        family: ``"bernoulli"``, ``"categorical"`` or ``"gaussian"``; None where no emission models
+            values of this type.
+        reason: why there is none; empty otherwise.
+    """
+
+    family: str | None
+    reason: str = ""
+
+
+def column_kind(column: pd.Series) -> ColumnKind:
+    """The family of a column by its dtype and values.
+
+    Booleans and numbers that are all zero or one, both of which occur, are binary; other numbers
+    are Gaussian (counts cannot be distinguished from measurements); text, other objects and pandas
+    categories are categorical.
+
+    Args:
+        column: ``(n,)`` cells; nulls are ignored, other markers of missing cells must be dropped
+            before.
+    """
+    known, dtype = column.dropna(), column.dtype
+    types = pd.api.types
+    if (
+        types.is_datetime64_any_dtype(dtype)
+        or types.is_timedelta64_dtype(dtype)
+        or isinstance(dtype, pd.PeriodDtype)
+    ):
+        return ColumnKind(None, "dates and times have no emission")
+    if types.is_bool_dtype(dtype):
+        return ColumnKind("bernoulli")
+    if isinstance(dtype, pd.CategoricalDtype):
+        return ColumnKind("categorical")
+    if types.is_complex_dtype(dtype):
+        return ColumnKind(None, "complex numbers have no emission")
+    if types.is_numeric_dtype(dtype):
+        binary = set(known.unique().tolist()) == {0, 1}
+        return ColumnKind("bernoulli" if binary else "gaussian")
+    # a column of booleans with missing cells holds objects
+    flags = len(known) and all(isinstance(v, bool | np.bool_) for v in known)
+    return ColumnKind("bernoulli" if flags else "categorical")
+
+
+def assign_families(block: Block, frame: pd.DataFrame, families: Any) -> dict[str, str]:
+    """The family of each column, by its name, in the columns' order.
+
+    Args:
+        block: ``(n, d)`` cells, with the missing ones.
+        frame: the same cells with dtypes, by which columns without a given family are assigned.
+        families: ``"auto"``, or a mapping from families to names or positions of columns.
+
+    Raises:
+        DataError: an unknown family or column, a column named twice, or a column without a given
+            family whose values no emission models, such as dates.
+    """
+    given = {} if families == "auto" else _given_families(block.names, families)
+    out = {}
+    for j, name in enumerate(block.names):
+        if name in given:
+            out[name] = given[name]
+            continue
+        column = frame[name]
+        if block.missing is not None:
+            column = column[~np.asarray(block.missing[:, j])]
+        kind = column_kind(column)
+        if kind.family is None:
+            raise DataError(
+                f"X: column {name!r} cannot be used: {kind.reason}; drop it, or convert it to "
+                "numbers or categories"
+            )
+        out[name] = kind.family
+    return out
+
+
+def _given_families(names: Sequence[str], families: Any) -> dict[str, str]:
+    if not isinstance(families, Mapping) or not set(families) <= set(FAMILIES):
+        raise DataError(
+            f"families: expected 'auto' or a mapping from {FAMILIES} to columns, got {families!r}"
+        )
+    out: dict[str, str] = {}
+    for family, columns in families.items():
+        if isinstance(columns, str) or not np.iterable(columns):
+            raise DataError(f"families: {family}: expected a list of columns, got {columns!r}")
+        for column in columns:
+            whole = isinstance(column, int | np.integer)
+            if isinstance(column, str) and column in names:
+                name = column
+            elif whole and 0 <= column < len(names):
+                name = names[column]
+            else:
+                raise DataError(f"families: there is no column {column!r} in X")
+            if name in out:
+                raise DataError(f"families: column {name!r} is named twice")
+            out[name] = family
+    return out
+
+
+def check_numbers(block: Block, families: Mapping[str, str]) -> None:
+    """Refuse cells that are no numbers in columns whose family needs them.
+
+    Args:
+        block: ``(n, d)`` cells, with the missing ones.
+        families: by column, in the columns' order.
+
+    Raises:
+        DataError: with the row and the column.
+    """
+    for j, (name, family) in enumerate(families.items()):
+        if family == "categorical":
+            continue
+        for i, value in enumerate(block.x[:, j]):
+            hidden = block.missing is not None and block.missing[i, j]
+            if not hidden and not isinstance(value, Real | np.bool_):
+                raise DataError(
+                    f"X: row {i}, column {name!r} is {value!r}; the {family} family needs numbers"
+                )
 
 
 @dataclass(frozen=True)
@@ -138,15 +269,15 @@ def read_features(
     for name in wanted:
         if name in (label, truth):
             continue
-        family, reason = _family(frame[name], asked)
-        if family is None:
+        kind = _usable_kind(frame[name], asked)
+        if kind.family is None:
             if asked:
-                raise DataError(f"features: column {name!r} cannot be used: {reason}")
-            left_out[str(name)] = reason
+                raise DataError(f"features: column {name!r} cannot be used: {kind.reason}")
+            left_out[str(name)] = kind.reason
             continue
-        families[str(name)] = family
-        columns[str(name)] = _coded(frame[name], family)
-        if family == "gaussian" and np.isinf(columns[str(name)]).any():
+        families[str(name)] = kind.family
+        columns[str(name)] = _coded(frame[name], kind.family)
+        if kind.family == "gaussian" and np.isinf(columns[str(name)]).any():
             row = int(np.flatnonzero(np.isinf(columns[str(name)]))[0])
             raise DataError(f"features: column {name!r} is infinite in row {row}")
     if not families:
@@ -158,38 +289,33 @@ def read_features(
     return choice, pd.DataFrame(columns)
 
 
-def _family(column: pd.Series, asked: bool) -> tuple[str | None, str]:
-    """What a column is taken for; or None, and why it cannot serve."""
+def _usable_kind(column: pd.Series, asked: bool) -> ColumnKind:
+    """The kind of a column of a user's table, of which not every column carries information."""
     known = column.dropna()
     if not len(known):
-        return None, "no value"
+        return ColumnKind(None, "no value")
     try:
         distinct = known.nunique()
     except TypeError:
-        return None, "its cells hold lists or the like"
-    kind = column.dtype
-    if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
-        return None, "dates and times have no emission"
-    if distinct == 1:
-        return None, "one value only"
-    if pd.api.types.is_bool_dtype(kind):
-        return "bernoulli", ""
-    if pd.api.types.is_numeric_dtype(kind):
-        if pd.api.types.is_complex_dtype(kind):
-            return None, "complex numbers have no emission"
-        if set(known.unique().tolist()) == {0, 1}:
-            return "bernoulli", ""
-        counted = pd.api.types.is_integer_dtype(kind) and len(known) > 2
-        if not asked and counted and (np.abs(np.diff(known.to_numpy())) == 1).all():
-            return None, "it numbers the rows"
-        return "gaussian", ""
-    if set(map(type, known.unique().tolist())) == {bool}:
-        return "bernoulli", ""
-    if not asked and distinct == len(known):
-        return None, "all values differ, like an id's (for texts use --text)"
-    if not asked and distinct > max(20, len(known) // 2):
-        return None, "nearly all values differ (for texts use --text)"
-    return "categorical", ""
+        return ColumnKind(None, "its cells hold lists or the like")
+    kind = column_kind(column)
+    if kind.family is not None and distinct == 1:
+        return ColumnKind(None, "one value only")
+    if kind.family is not None and not asked:
+        return ColumnKind(None, why) if (why := _identifier(known, kind.family, distinct)) else kind
+    return kind
+
+
+def _identifier(known: pd.Series, family: str, distinct: int) -> str:
+    """Why a column seems to identify rows, and not to describe them; empty where it does not."""
+    if family == "gaussian" and pd.api.types.is_integer_dtype(known.dtype) and len(known) > 2:
+        numbered = (np.abs(np.diff(known.to_numpy())) == 1).all()
+        return "it numbers the rows" if numbered else ""
+    if family == "categorical" and distinct == len(known):
+        return "all values differ, like an id's (for texts use --text)"
+    if family == "categorical" and distinct > max(20, len(known) // 2):
+        return "nearly all values differ (for texts use --text)"
+    return ""
 
 
 def _coded(column: pd.Series, family: str) -> pd.Series:

@@ -160,6 +160,18 @@ def numbers(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool) -> Bloc
     return block
 
 
+def _as_objects(X: Any) -> Any:
+    """A frame with columns of pandas' own types, or of dates, as objects.
+
+    scikit-learn refuses some combinations of them (booleans beside categories, dates beside
+    numbers); objects it takes as they are.
+    """
+    if not isinstance(X, pd.DataFrame):
+        return X
+    plain = all(isinstance(t, np.dtype) and t.kind in "biufcO" for t in X.dtypes)
+    return X if plain else X.astype(object)
+
+
 def table(estimator: Any, X: Any, *, reset: bool) -> tuple[Block, pd.DataFrame]:
     """A table whose columns may be of any kind: the block of objects, and a frame with dtypes.
 
@@ -168,7 +180,7 @@ def table(estimator: Any, X: Any, *, reset: bool) -> tuple[Block, pd.DataFrame]:
     """
     if isinstance(X, list | tuple):
         X = as_array("X", X)
-    x = _validated(estimator, X, reset=reset, dtype=None)
+    x = _validated(estimator, _as_objects(X), reset=reset, dtype=None)
     names = _names(estimator, x.shape[1])
     if isinstance(X, pd.DataFrame):
         frame = X.set_axis(list(names), axis=1)

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from nbmodels.data.column_types import column_kind
 from nbmodels.data.validation import check_weights
 from nbmodels.diagnostics.confident_learning import independent
 from nbmodels.errors import DataError, NbmodelsWarning
@@ -89,9 +90,10 @@ def suitable(X: Any) -> list[str]:
         counts = np.asarray(X.data)
     else:
         frame = pd.DataFrame(X)
-        if not all(pd.api.types.is_numeric_dtype(t) for t in frame.dtypes):
+        kinds = {column_kind(column).family for _, column in frame.items()}
+        if not kinds <= {"bernoulli", "gaussian"}:
             return ["mixed", "logistic"]
-        counts = frame.to_numpy(float)
+        counts = frame.to_numpy(float, na_value=np.nan)
         counts = counts[np.isfinite(counts)]
     if set(np.unique(counts).tolist()) <= {0.0, 1.0}:
         return ["bernoulli", "logistic"]

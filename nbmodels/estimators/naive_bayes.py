@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import jax
 import numpy as np
-import pandas as pd
 
-from nbmodels.core.registry import family, family_names
+from nbmodels.data.column_types import assign_families, check_numbers
 from nbmodels.data.features import Block, numbers, table
 from nbmodels.data.validation import check_nonnegative
-from nbmodels.emissions import (
-    BernoulliColumns,
-    CategoricalColumns,
-    MultinomialColumns,
-    RealColumns,
-)
+from nbmodels.emissions.encoders import BinaryEncoder, CategoryEncoder, CountEncoder, RealEncoder
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import Columns, NoisyClassifier, TableClassifier
 from nbmodels.estimators.latent import with_inherited_parameters
@@ -69,7 +64,7 @@ class NoisyBernoulliNB(NoisyClassifier):
         return _everything(
             block,
             "features",
-            BernoulliColumns.fit(block, weights, alpha=self.alpha, binarize=self.binarize),
+            BinaryEncoder.fit(block, weights, alpha=self.alpha, binarize=self.binarize),
         )
 
     def _read_out(self) -> None:
@@ -100,9 +95,7 @@ class NoisyMultinomialNB(NoisyClassifier):
 
     def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
         check_nonnegative("alpha", self.alpha)
-        return _everything(
-            block, "features", MultinomialColumns.fit(block, weights, alpha=self.alpha)
-        )
+        return _everything(block, "features", CountEncoder.fit(block, weights, alpha=self.alpha))
 
     def _read_out(self) -> None:
         self.feature_log_prob_ = np.asarray(self.fit_.point["features"], float).T
@@ -132,9 +125,7 @@ class AttributesClassifier(TableClassifier):
 
     def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
         check_nonnegative("alpha", self.alpha)
-        return _everything(
-            block, "features", CategoricalColumns.fit(block, weights, alpha=self.alpha)
-        )
+        return _everything(block, "features", CategoryEncoder.fit(block, weights, alpha=self.alpha))
 
     @property
     def categories_(self) -> list[np.ndarray]:
@@ -198,7 +189,7 @@ class NoisyGaussianNB(NoisyClassifier):
 
     def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
         _check_covariance(self.covariance)
-        encoder = RealColumns.fit(block, weights, covariance=self.covariance)
+        encoder = RealEncoder.fit(block, weights, covariance=self.covariance)
         return _everything(block, "features", encoder)
 
     def _read_out(self) -> None:
@@ -223,8 +214,7 @@ class NoisyMixedNB(NoisyClassifier):
 
     Parameters:
         families: ``"auto"``, or columns by family: a mapping from ``"bernoulli"``,
-            ``"multinomial"``, ``"categorical"``, ``"gaussian"`` or another registered family
-            (:mod:`nbmodels.core.registry`) to names or positions of columns.
+            ``"multinomial"``, ``"categorical"`` or ``"gaussian"`` to names or positions of columns.
         alpha: pseudo-items or pseudo-counts of each value, for the discrete families, or
             ``"auto"``.
         covariance: of the Gaussian columns, ``"diag"``, ``"full"``, ``"tied"`` or ``"auto"``.
@@ -249,23 +239,24 @@ class NoisyMixedNB(NoisyClassifier):
         block, frame = table(self, X, reset=reset)
         if reset:
             self.families_ = assign_families(block, frame, self.families)
-        for j, kind in enumerate(self.families_.values()):
-            if family(kind).numeric:
-                _check_numeric(block, j, kind)
+        check_numbers(block, self.families_)
         return block
 
     def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
         check_nonnegative("alpha", self.alpha)
         _check_covariance(self.covariance)
-        mine = {"alpha": self.alpha, "covariance": self.covariance}
+        makers: dict[str, Any] = {
+            "bernoulli": partial(BinaryEncoder.fit, alpha=self.alpha),
+            "multinomial": partial(CountEncoder.fit, alpha=self.alpha),
+            "categorical": partial(CategoryEncoder.fit, alpha=self.alpha),
+            "gaussian": partial(RealEncoder.fit, covariance=self.covariance),
+        }
         kinds = np.asarray(list(self.families_.values()))
         out = []
-        for kind in family_names():
-            where, columns = np.flatnonzero(kinds == kind), family(kind)
+        for kind, make in makers.items():
+            where = np.flatnonzero(kinds == kind)
             if len(where):
-                settings = {name: mine[name] for name in columns.settings if name in mine}
-                fitted = columns.fit(block.columns(where), weights, **settings)
-                out.append(Columns(kind, where, fitted))
+                out.append(Columns(kind, where, make(block.columns(where), weights)))
         return out
 
     def __sklearn_tags__(self) -> Any:
@@ -273,57 +264,3 @@ class NoisyMixedNB(NoisyClassifier):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
-
-
-def assign_families(block: Block, frame: pd.DataFrame, families: Any) -> dict[str, str]:
-    """The family of each column, by its name, in the columns' order.
-
-    Raises:
-        DataError: an unknown family or column, a column named twice.
-    """
-    assigned: dict[str, str] = {}
-    if families != "auto":
-        if not isinstance(families, Mapping) or not set(families) <= set(family_names()):
-            raise DataError(
-                f"families: expected 'auto' or a mapping from {family_names()} to columns, "
-                f"got {families!r}"
-            )
-        for kind, columns in families.items():
-            if isinstance(columns, str) or not np.iterable(columns):
-                raise DataError(f"families: {kind}: expected a list of columns, got {columns!r}")
-            for column in columns:
-                whole = isinstance(column, int | np.integer)
-                if isinstance(column, str) and column in block.names:
-                    name = column
-                elif whole and 0 <= column < len(block.names):
-                    name = block.names[column]
-                else:
-                    raise DataError(f"families: there is no column {column!r} in X")
-                if name in assigned:
-                    raise DataError(f"families: column {name!r} is named twice")
-                assigned[name] = kind
-    out = {}
-    for j, name in enumerate(block.names):
-        out[name] = assigned.get(name) or _infer_family(block, frame[name], j)
-    return out
-
-
-def _infer_family(block: Block, column: pd.Series, j: int) -> str:
-    if isinstance(column.dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(column.dtype):
-        return "bernoulli" if pd.api.types.is_bool_dtype(column.dtype) else "categorical"
-    if not pd.api.types.is_numeric_dtype(column.dtype):
-        return "categorical"
-    values = block.x[:, j]
-    if block.missing is not None:
-        values = values[~block.missing[:, j]]
-    return "bernoulli" if set(values.tolist()) == {0, 1} else "gaussian"
-
-
-def _check_numeric(block: Block, j: int, kind: str) -> None:
-    for i, value in enumerate(block.x[:, j]):
-        hidden = block.missing is not None and block.missing[i, j]
-        if not hidden and not isinstance(value, Real | np.bool_):
-            raise DataError(
-                f"X: row {i}, column {block.names[j]!r} is {value!r}; "
-                f"the {kind} family needs numbers"
-            )

@@ -213,12 +213,13 @@ def test_objects_in_numbers(kind):
         make(kind).fit(x, labels())
 
 
+@pytest.mark.parametrize("row", [0, 4, N - 1])
 @pytest.mark.parametrize("odd", [3, {}, [1]])
-def test_categories_that_cannot_be_sorted(odd):
+def test_categories_that_cannot_be_sorted(odd, row):
     x = features("categorical")
-    x[4, 1] = odd
+    x[row, 1] = odd
     what = "one type that can be sorted" if odd == 3 else "argument must be a string or a number"
-    match = cell(x, 4, 1) + f".*{what}"
+    match = cell(x, row, 1) + f".*{what}"
     refuses(match, make("categorical"), x, labels())
 
 
