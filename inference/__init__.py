@@ -1,12 +1,14 @@
-"""Model-free inference: fixed points, products, samplers.
+"""Generic inference: fixed-point iteration, sparse products, Gibbs, NUTS and variational inference.
 
-Functions here see arrays of log-densities and maps ``(point, data) -> (point, objective)``; they
-know nothing of labels or noise. ``nbmodels`` imports this package, never the other way round.
+Nothing here depends on labels or noise: functions take arrays, log-densities and maps ``(point,
+data) -> (next point, objective)``. ``nbmodels`` imports this package, never the other way round.
 """
 
-from inference.fixed_point import Coordinates, run, run_batched, run_sequential, solve
+from inference.batched import run_batched
+from inference.driver import run, run_sequential, solve
 from inference.moments import Total, add, negate, total
 from inference.results import Result, Status
+from inference.squarem import Coordinates
 
 __all__ = [
     "Coordinates",

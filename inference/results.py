@@ -1,15 +1,18 @@
-"""What an iteration returns; status members are sentences, to be shown as they are."""
+"""Result and termination status of a fixed-point iteration."""
 
 from __future__ import annotations
 
 import enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from jax import Array
+from jaxtyping import Float, Int, PyTree
 
 
 class Status(enum.IntEnum):
     """How a fixed-point iteration ended.
 
-    The integer travels through compiled code; ``Status(code).sentence`` is what a person reads.
+    Compiled code carries the integer; ``Status(code).sentence`` is for messages to the user.
     """
 
     RUNNING = 0
@@ -44,7 +47,7 @@ _SENTENCES = {
 
 
 class Result(NamedTuple):
-    """Outcome of :func:`inference.fixed_point.solve`; a pytree, so it passes through ``vmap``.
+    """Outcome of :func:`inference.solve`; a pytree, so it passes through ``vmap``.
 
     Attributes:
         params: the best point found, in the shape of the starting point.
@@ -56,10 +59,10 @@ class Result(NamedTuple):
         status: a :class:`Status` code.
     """
 
-    params: Any
-    objective: Any
-    remainder: Any
-    trace: Any
-    n_iter: Any
-    n_evaluations: Any
-    status: Any
+    params: PyTree
+    objective: Float[Array, "*batch"]
+    remainder: Float[Array, "*batch"]
+    trace: Float[Array, "*batch max_steps"]
+    n_iter: Int[Array, "*batch"]
+    n_evaluations: Int[Array, "*batch"]
+    status: Int[Array, "*batch"]

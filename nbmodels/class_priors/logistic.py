@@ -12,7 +12,7 @@ from jax import Array
 from scipy import sparse
 
 from inference import Coordinates, Total, add, negate, solve, total
-from inference.fixed_point import Step
+from inference.driver import Step
 from inference.products import Dense, Matrix, matrix
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import DiagonalNormal, Rule

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from inference import Coordinates, Total, add, negate, total
-from inference.fixed_point import Step
+from inference.driver import Step
 from nbmodels.core.component import Component, LogLikelihood
 from nbmodels.core.families import Rule, constrain, free
 from nbmodels.core.roles import ClassPrior, LabelChannel

@@ -61,9 +61,9 @@ def fit_batch(
         if len(batch) == 1 or not _runs_batched():
             found = run_sequential(step, mine, [contexts[i] for i in batch], tols=tol, **how)
         else:
-            own, context = _shared([contexts[i] for i in batch])
+            in_axes, context = _shared([contexts[i] for i in batch])
             stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *mine)
-            found = run_batched(step, stacked, context, tols=tol, own=own, **how)
+            found = run_batched(step, stacked, context, tols=tol, in_axes=in_axes, **how)
         out.update(zip(batch, found, strict=True))
     return [out[i] for i in range(len(out))]
 
@@ -104,12 +104,12 @@ def _same(leaves: Sequence[Any]) -> bool:
     return np.size(first) == 1 and all(np.array_equal(leaf, first) for leaf in leaves)
 
 
-def _shared(contexts: Sequence[Any]) -> tuple[tuple[bool, ...], Any]:
-    """What differs stacked, what is the same once; and of each leaf, whether it was stacked."""
-    columns = list(zip(*map(jax.tree.leaves, contexts), strict=True))
-    own = tuple(not _same(column) for column in columns)
-    leaves = [
-        jnp.stack([jnp.asarray(leaf) for leaf in column]) if is_own else column[0]
-        for column, is_own in zip(columns, own, strict=True)
-    ]
-    return own, jax.tree.unflatten(jax.tree.structure(contexts[0]), leaves)
+def _shared(contexts: Sequence[Any]) -> tuple[Any, Any]:
+    """``in_axes`` for ``jax.vmap``, and the contexts as one, stacked where they differ."""
+    axes, leaves = [], []
+    for column in zip(*map(jax.tree.leaves, contexts), strict=True):
+        shared = _same(column)
+        axes.append(None if shared else 0)
+        leaves.append(column[0] if shared else jnp.stack([jnp.asarray(x) for x in column]))
+    structure = jax.tree.structure(contexts[0])
+    return jax.tree.unflatten(structure, axes), jax.tree.unflatten(structure, leaves)

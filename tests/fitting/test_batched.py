@@ -1,4 +1,4 @@
-"""Many fits by one compiled program, one after the other or in one batch: each is what it would be alone."""
+"""Many fits by one compiled program, sequential or batched: each is what it would be alone."""
 
 from dataclasses import replace
 
@@ -89,13 +89,15 @@ def test_what_is_shared_is_not_copied(data, monkeypatch):
     seen = {}
 
     def watched(step, points, context, **options):
-        seen.update(own=options["own"], context=context)
+        seen.update(axes=options["in_axes"], context=context)
         return run_batched(step, points, context, **options)
 
     monkeypatch.setattr("nbmodels.fitting.batched.run_batched", watched)
     fit_many([candidate()] * 3, folds(data, 3), key=KEY)
-    stacked = [leaf for leaf, own in zip(jax.tree.leaves(seen["context"]), seen["own"]) if own]  # noqa: B905
-    assert [leaf.shape for leaf in stacked] == [(3, N)]  # the folds' weights, nothing else
+    leaves = dict(jax.tree.leaves_with_path(seen["context"]))
+    stacked = dict(jax.tree.leaves_with_path(seen["axes"]))  # None, of what is shared, is no leaf
+    assert set(stacked.values()) == {0}
+    assert [leaves[path].shape for path in stacked] == [(3, N)]  # the folds' weights
 
 
 @pytest.mark.usefixtures("order")
@@ -161,10 +163,11 @@ def test_nothing_is_compiled_for_the_second_grid(compiled):
 # The driver itself -----------------------------------------------------------------------------
 
 
-def sequential(step, points, data, *, own, **options):
+def sequential(step, points, data, *, in_axes, **options):
     """As :func:`run_batched` is called."""
     each = [
-        tuple(x[i] if o else x for x, o in zip(data, own, strict=True)) for i in range(len(points))
+        tuple(x if axis is None else x[i] for x, axis in zip(data, in_axes, strict=True))
+        for i in range(len(points))
     ]
     return run_sequential(step, list(points), each, **options)
 
@@ -177,7 +180,7 @@ def several(request):
 def many(several, tols=(1e-12, 1e-12, 1e-12), **options):
     starts = np.stack([np.zeros(3), np.ones(3), -np.ones(3)])
     targets = np.stack([B, 2 * B, 3 * B])
-    return several(ascend, starts, (A, targets), tols=tols, own=(False, True), **options)
+    return several(ascend, starts, (A, targets), tols=tols, in_axes=(None, 0), **options)
 
 
 def test_each_iteration_ends_by_itself(several):
@@ -197,6 +200,7 @@ def test_what_has_settled_stays_settled_when_interrupted(several):
     found = many(several, (1e-12, 1.0, 1e-12), **options)
     status = [Status(int(r.status)) for r in found]
     assert status == [Status.INTERRUPTED, Status.CONVERGED, Status.INTERRUPTED]
+    assert [one.ok for one in status] == [False, True, False]
 
 
 def test_one_that_breaks_leaves_the_others_alone(several):
@@ -204,7 +208,7 @@ def test_one_that_breaks_leaves_the_others_alone(several):
         (edge,) = data
         return x + 1, plain(jnp.where(edge > 0, jnp.where(x < edge, x, jnp.nan), -((x - 3) ** 2)))
 
-    options = {"own": (True,), "accelerate": False, "tols": (1e-6, 1e-6)}
+    options = {"in_axes": (0,), "accelerate": False, "tols": (1e-6, 1e-6)}
     found = several(step, np.zeros(2), (np.array([4.0, 0.0]),), **options)
     assert [int(r.status) for r in found] == [Status.NOT_FINITE, Status.OBJECTIVE_FELL]
     np.testing.assert_allclose([r.params for r in found], [3, 3])

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from inference import products
-from inference.products import Dense, Sparse, matrix
+from inference.products import Dense, Sparse, layout, matrix
 
 K = 3
 
@@ -100,7 +100,7 @@ def test_binary_products(case):
 @pytest.fixture
 def large(monkeypatch):
     """The layout of large matrices, for small ones."""
-    monkeypatch.setattr(products, "_LARGE", 0)
+    monkeypatch.setattr(layout, "_LARGE", 0)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -109,7 +109,7 @@ def test_blocks_of_several_widths(case, large):
     ours = matrix(x)
     check(ours, x.toarray().astype(float))
     both_ways = (ours.forward, ours.backward)
-    assert {b.shape[0] for g in both_ways for b in g.blocks} <= set(products._WIDTHS)
+    assert {b.shape[0] for g in both_ways for b in g.blocks} <= set(layout._WIDTHS)
 
 
 def test_hubs_use_every_block(large):
