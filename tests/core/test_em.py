@@ -142,6 +142,7 @@ def test_replicates_under_vmap_are_a_loop(name, rule):
         close(together.objective[i], alone.objective, 1e-8)
 
 
+@pytest.mark.slow
 def test_a_prior_may_be_mapped_over():
     case = case_of("words")
     grid = jnp.array([0.5, 1.0, 5.0])
@@ -196,6 +197,7 @@ def test_a_weight_of_zero_is_a_component_left_out():
     close(r.params[m.PRIOR], other.params[m.PRIOR], 1e-4)  # both stop at a gain of 1e-10
 
 
+@pytest.mark.slow
 def test_items_of_whole_weight_are_items_repeated():
     case = case_of("words")
     times = np.arange(30) % 3  # some of them none at all

@@ -304,6 +304,7 @@ def test_missing_cells_labels_and_weights():
     assert e.verdict().ok
 
 
+@pytest.mark.slow
 def test_a_joint_model_is_judged_by_source(worlds):
     x, y, given = data()
     codes = np.searchsorted(NAMES, y)

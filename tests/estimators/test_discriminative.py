@@ -54,6 +54,7 @@ def quality(e, y, noisy):
     return np.mean(resp.argmax(1) == y), auc, np.abs(e.noise_matrix_ - rho / rho.sum(0)).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", [None, DecisionTreeClassifier(max_depth=4, random_state=0)])
 def test_labels_are_corrected_and_the_noise_is_found(items, base):
     """The tree's probabilities hold the noise themselves: begun at the labels, none is found."""
@@ -64,6 +65,7 @@ def test_labels_are_corrected_and_the_noise_is_found(items, base):
     assert gap < 0.12
 
 
+@pytest.mark.slow
 def test_a_classifier_that_learns_by_heart_does_not(items):
     """A full tree says of its training rows what it was told: out of fold it cannot."""
     x, y, noisy = items
@@ -119,6 +121,7 @@ def test_rows_without_a_label_are_told_and_teach_nothing(items):
     np.testing.assert_array_equal(e.estimator_.coef_, moved.estimator_.coef_)
 
 
+@pytest.mark.slow
 def test_trusted_labels_and_votes(items):
     x, y, noisy = items
     e = fitted(x, noisy, trusted=dict(enumerate(y[:60].tolist())), rounds=1)
@@ -131,6 +134,7 @@ def test_trusted_labels_and_votes(items):
     assert np.mean(crowd.label_posterior_.argmax(1) == y) > 0.9
 
 
+@pytest.mark.slow
 def test_items_of_any_kind():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 200)
@@ -166,6 +170,7 @@ def test_a_classifier_without_weights_learns_the_likeliest_classes(items):
         fitted(x, noisy, base, sample_weight=weights + 0.5)
 
 
+@pytest.mark.slow
 def test_a_class_that_a_fold_never_saw(items):
     x, _, noisy = items
     labels = noisy.astype(object)
@@ -175,6 +180,7 @@ def test_a_class_that_a_fold_never_saw(items):
     assert list(e.classes_) == ["0", "1", "2", "rare"]
 
 
+@pytest.mark.slow
 def test_draws_are_of_the_noise(plain):
     draws = plain.posterior(draws=300, warmup=100, chains=2, random_state=0)["posterior"]
     mean = draws["noise_matrix"].mean(("chain", "draw")).to_numpy()
@@ -243,6 +249,7 @@ def test_the_penalty_is_scikit_learn_s(items, k):
     assert e.intercept_.shape == plain.intercept_.shape
 
 
+@pytest.mark.slow
 def test_sparse_features_are_dense_ones(items, regressed):
     x, _, noisy = items
     e = regression(sparse.csr_array(x), noisy, C=0.5)

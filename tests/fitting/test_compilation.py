@@ -120,6 +120,7 @@ def _permuted(part, order):
     return part[np.random.default_rng(1).permutation(part.shape[0])]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
 def test_other_sparse_data_of_about_the_same_size_compile_nothing(compiled):
     """Layouts depend on what is in a matrix, but are rounded up to few sizes."""

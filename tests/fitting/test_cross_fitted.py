@@ -146,6 +146,7 @@ def test_rows_of_weight_zero_and_without_a_label(world):
     assert np.mean(e.label_posterior_.argmax(1)[unlabelled] == y[unlabelled]) > 0.7
 
 
+@pytest.mark.slow
 def test_every_kind_of_evidence_about_labels(world):
     x, y, noisy = world
     trusted = np.where(np.arange(N) < 60, y.astype(float), np.nan)
@@ -178,6 +179,7 @@ def test_every_emission(world, estimator, form):
     assert np.mean(e.label_posterior_.argmax(1) == y) > np.mean(noisy == y)
 
 
+@pytest.mark.slow
 def test_draws_are_of_the_noise(world):
     x, _, noisy = world
     e = cut(x, noisy)
