@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -93,7 +94,7 @@ def test_new_items_are_told_better_than_by_the_labels_as_they_are(seed):
     )
 
 
-@pytest.mark.parametrize("rounds", [0, 2])
+@pytest.mark.parametrize("rounds", [0, slow(2)])
 def test_an_item_s_own_label_does_not_reach_its_evidence(items, rounds):
     """Nor by way of others' responsibilities, which later rounds learn from."""
     x, _, noisy = items
@@ -235,7 +236,7 @@ def test_coefficients_are_those_of_the_probabilities(items, regressed):
     np.testing.assert_allclose(regressed.predict_proba(x), proba, atol=1e-5)
 
 
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", [slow(2), 3])
 def test_the_penalty_is_scikit_learn_s(items, k):
     x, _, noisy = items
     rows = noisy < k

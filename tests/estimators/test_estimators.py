@@ -15,6 +15,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 from scipy import sparse, stats
 from scipy.special import gammaln, logsumexp
 from sklearn.base import BaseEstimator, clone
@@ -467,7 +468,7 @@ def partly_labelled():
         (np.nan, None, NAMES, list),
         (np.nan, None, np.arange(K), list),
         (np.nan, np.nan, np.arange(K), list),
-        (pd.NA, pd.NA, np.arange(K), lambda y: pd.Series(list(y), dtype="Int64")),
+        slow(pd.NA, pd.NA, np.arange(K), lambda y: pd.Series(list(y), dtype="Int64")),
         (pd.NA, pd.NA, NAMES, lambda y: pd.Series(list(y), dtype="string")),
         (-1, -1, np.arange(K), lambda y: pd.Series(list(y), dtype="Int64")),
     ],

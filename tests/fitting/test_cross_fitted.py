@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 from scipy import sparse
 from sklearn.metrics import roc_auc_score
 from worlds import clusters
@@ -43,7 +44,7 @@ def found(e, y, noisy):
     return np.mean(resp.argmax(1) == y), auc, np.abs(np.diag(e.noise_matrix_) - truth).mean()
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, slow(1), slow(2)])
 def test_it_holds_where_a_joint_fit_follows_clusters(seed):
     x, y, noisy = clusters(seed)
     given = np.mean(noisy == y)
@@ -166,9 +167,9 @@ def test_every_kind_of_evidence_about_labels(world):
     ("estimator", "form"),
     [
         (NoisyMultinomialNB, sparse.csr_array),
-        (NoisyCategoricalNB, np.asarray),
+        slow(NoisyCategoricalNB, np.asarray),
         (NoisyGaussianNB, lambda x: x + np.random.default_rng(0).normal(0, 0.5, x.shape)),
-        (NoisyMixedNB, np.asarray),
+        slow(NoisyMixedNB, np.asarray),
     ],
 )
 def test_every_emission(world, estimator, form):

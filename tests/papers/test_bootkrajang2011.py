@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import slow
 from numpyro import handlers
 from numpyro.contrib.funsor import config_enumerate, enum
 from numpyro.contrib.funsor import log_density as enumerated_log_density
@@ -313,7 +314,7 @@ def test_bad_parameters_are_refused(how, message):
 # Section 3.1
 
 
-@pytest.mark.parametrize(("d", "n_classes", "c"), [(2, 3, 1.5), (10, 4, 0.5), (6, 5, 1.5)])
+@pytest.mark.parametrize(("d", "n_classes", "c"), [(2, 3, 1.5), slow(10, 4, 0.5), slow(6, 5, 1.5)])
 def test_simulation_has_the_separation_of_table_1(d, n_classes, c):
     sim = page.simulate(jax.random.key(0), 4000, d, n_classes, c, 0.3)
     gaps = [

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import xarray
 import zoo
+from marks import slow_among
 from numpyro.handlers import seed
 from numpyro.infer.util import log_density as log_density_of
 from scipy.special import logsumexp
@@ -144,7 +145,11 @@ def test_svi_on_minibatches():
         assert 0.75 < spreads[1] / spreads[0] < 1.33
 
 
-@pytest.mark.parametrize("name", [n for n in zoo.COMPONENTS if n not in zoo.GIVEN])
+SAMPLED = [n for n in zoo.COMPONENTS if n not in zoo.GIVEN]
+MATRICES = ("full", "tied", "student_full", "student_tied")
+
+
+@pytest.mark.parametrize("name", slow_among(SAMPLED, MATRICES))
 def test_log_density_is_that_of_the_program(name):
     one = zoo.COMPONENTS[name]()
     read = one.likelihood_params(one.prior, "draw", jax.random.key(0))
