@@ -1,7 +1,6 @@
 """Settings of the whole suite: float64, quick compilation, a cache that outlives the run."""
 
 import os
-from pathlib import Path
 
 import hypothesis
 import jax
@@ -37,15 +36,6 @@ def pytest_configure(config):
         # the many single operations too: a module forgets them at its end
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
         set_hypothesis_home_dir(config.cache.mkdir("hypothesis"))
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Mark as slow what ``slow.txt`` lists: measured to take more than five seconds."""
-    slow = set((Path(__file__).parent / "slow.txt").read_text().split("\n"))
-    for item in items:
-        if item.nodeid in slow:
-            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture

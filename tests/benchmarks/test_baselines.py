@@ -34,6 +34,7 @@ def test_networks_learn_the_channel(network, blobs):
     np.testing.assert_array_equal(e.predict_proba(x), again.predict_proba(x))
 
 
+@pytest.mark.slow
 def test_ranked_labels_mend_some():
     drawn = maystre2021.simulate(np.random.default_rng(0), M=3000, N=300, K=3, alpha=0.2)
     key = jax.random.key(0)

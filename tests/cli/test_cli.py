@@ -88,6 +88,7 @@ def test_truth_is_never_a_feature(here):
     np.testing.assert_allclose(with_truth.p_wrong, without.p_wrong)
 
 
+@pytest.mark.slow
 def test_parquet_keeps_types(here):
     frame = animals()
     frame["when"] = pd.Timestamp("2024-02-29")
@@ -104,6 +105,7 @@ def test_parquet_keeps_types(here):
     ]
 
 
+@pytest.mark.slow
 def test_text(here):
     sentences().to_parquet("texts.parquet")
     args = [
@@ -139,6 +141,7 @@ def test_text(here):
     assert (right["high"] > 0.8).all()
 
 
+@pytest.mark.slow
 def test_holes_are_missing_and_unlabelled_rows_get_a_label(here):
     frame = animals()
     frame.loc[:9, "label"] = None
@@ -157,6 +160,7 @@ def test_holes_are_missing_and_unlabelled_rows_get_a_label(here):
     assert (after["suggested_label"][:10] == after["truth"][:10]).mean() >= 0.8
 
 
+@pytest.mark.slow
 def test_numbered_classes_stay_numbers(here):
     frame = animals()
     frame["label"] = frame["label"].map({"cat": 2, "dog": 10, "emu": 9}).astype("Int64")
@@ -178,6 +182,7 @@ def test_existing_columns_are_not_overwritten(here):
     assert any("suggested_label_2" in note for note in cleaned.notes)
 
 
+@pytest.mark.slow
 def test_chosen_features_and_settings(here):
     args = ["--features", "weight, fur", "--noise", "symmetric", "--weight", "0.5", "--alpha", "2"]
     done = run("clean", "animals.csv", *QUICK, *args)
@@ -188,12 +193,14 @@ def test_chosen_features_and_settings(here):
     assert "sound" not in done.output
 
 
+@pytest.mark.slow
 def test_overwrite(here):
     Path("animals-corrected.csv").write_text("old")
     assert run("clean", "animals.csv", *QUICK, "--overwrite").exit_code == 0
     assert Path("animals-corrected.csv").read_text() != "old"
 
 
+@pytest.mark.slow
 def test_as_a_program(here):
     """Once from outside, as a user would, and with nothing but its own output."""
     done = subprocess.run(
@@ -368,6 +375,7 @@ def test_tables_come_back_as_they_were(here, suffix):
         assert back.raw["c"].tolist() == ["x y", "q,\nr"]
 
 
+@pytest.mark.slow
 def test_columns_are_taken_for_what_they_are():
     n = 60
     rng = np.random.default_rng(0)
@@ -397,6 +405,7 @@ def test_columns_are_taken_for_what_they_are():
     assert binary.choice.estimator == "NoisyBernoulliNB"
 
 
+@pytest.mark.slow
 def test_a_fit_that_left_its_labels_is_reported():
     rng = np.random.default_rng(0)
     # ten copies of one coin: naive Bayes believes it ten times

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from marks import slow
 from zoo import anchored, build, close
 
 from inference import Status, run, solve
@@ -27,15 +28,11 @@ MODELS = {
     "crowd": (("users", "annotators"), {"missing": True, "row_weights": True}),
 }
 rules = pytest.mark.parametrize("rule", RULES)
-#: Compiled in the quick run: every rule of the first, every model once.
-QUICK = {("words", rule) for rule in RULES} | {
-    ("counts", "vb"),
-    ("attributes", "map"),
+#: Compiled in the quick run.
+QUICK = {
+    ("words", "vb"),
     ("weighted", "ml"),
-    ("holes", "vb"),
-    ("shared", "map"),
     ("labels only", "ml"),
-    ("crowd", "vb"),
     ("scores", "map"),
     ("regression", "map"),
 }
@@ -58,11 +55,7 @@ compiled = jax.jit(fit, static_argnames=("rule", "max_steps", "tol", "accelerate
 
 @pytest.mark.parametrize(
     ("name", "rule"),
-    [
-        pytest.param(n, r, marks=[] if (n, r) in QUICK else [pytest.mark.slow])
-        for n in MODELS
-        for r in RULES
-    ],
+    [(n, r) if (n, r) in QUICK else slow(n, r) for n in MODELS for r in RULES],
 )
 def test_no_step_lowers_the_objective_and_acceleration_ends_no_lower(name, rule):
     case = case_of(name)
@@ -120,10 +113,10 @@ def test_run_from_the_host_is_the_compiled_solve():
 @pytest.mark.parametrize(
     ("name", "rule"),
     [
-        pytest.param("words", "ml", marks=pytest.mark.slow),
-        ("words", "vb"),
+        slow("words", "ml"),
+        slow("words", "vb"),
         ("weighted", "map"),
-        pytest.param("holes", "vb", marks=pytest.mark.slow),
+        slow("holes", "vb"),
     ],
 )
 def test_replicates_under_vmap_are_a_loop(name, rule):
@@ -142,6 +135,7 @@ def test_replicates_under_vmap_are_a_loop(name, rule):
         close(together.objective[i], alone.objective, 1e-8)
 
 
+@pytest.mark.slow
 def test_a_prior_may_be_mapped_over():
     case = case_of("words")
     grid = jnp.array([0.5, 1.0, 5.0])
@@ -196,6 +190,7 @@ def test_a_weight_of_zero_is_a_component_left_out():
     close(r.params[m.PRIOR], other.params[m.PRIOR], 1e-4)  # both stop at a gain of 1e-10
 
 
+@pytest.mark.slow
 def test_items_of_whole_weight_are_items_repeated():
     case = case_of("words")
     times = np.arange(30) % 3  # some of them none at all

@@ -10,6 +10,7 @@ from itertools import product
 import jax
 import numpy as np
 import pytest
+from marks import slow_among
 from scipy import special, stats
 from zoo import K, anchored, build, close, random_likelihood_params, total_log_likelihood
 
@@ -217,7 +218,7 @@ def bounds(case, *labels):
         yield objective
 
 
-@pytest.mark.parametrize("name", COLLAPSIBLE)
+@pytest.mark.parametrize("name", slow_among(COLLAPSIBLE, ("bernoulli", "full", "tied")))
 def test_the_bound_is_the_marginal_likelihood_or_below(name):
     case = build(name, n_items=N)
     known, unknown = bounds(case, case.y, np.full(N, -1))

@@ -119,6 +119,7 @@ COVER = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("names", "how"), COVER, ids=["+".join(names) for names, _ in COVER])
 def test_every_component_agrees_with_its_program(names, how):
     both_descriptions(build(*names, n_items=N, **how))

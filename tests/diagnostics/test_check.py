@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import zoo
+from marks import slow, slow_among
 from paths import ROOT
 from scipy import sparse
 
@@ -74,7 +75,9 @@ def at_the_truth(name):
     return case, found
 
 
-@pytest.mark.parametrize("name", [n for n in zoo.EMISSIONS if n != "users"])
+@pytest.mark.parametrize(
+    "name", slow_among([n for n in zoo.EMISSIONS if n != "users"], ["bernoulli"])
+)
 def test_scores_have_mean_zero_where_the_emission_is_right(name):
     case, found = at_the_truth(name)
     onehot = np.eye(zoo.K)[case.y]
@@ -185,7 +188,7 @@ def fitted(kind="right", seed=0, **options):
         return NoisyGaussianNB.published(random_state=0, **options).fit(x, given)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [slow(0), 1, 2])
 def test_nothing_speaks_against_a_right_model(seed):
     found = fitted(seed=seed).verdict()
     assert found.ok
@@ -304,6 +307,7 @@ def test_missing_cells_labels_and_weights():
     assert e.verdict().ok
 
 
+@pytest.mark.slow
 def test_a_joint_model_is_judged_by_source(worlds):
     x, y, given = data()
     codes = np.searchsorted(NAMES, y)

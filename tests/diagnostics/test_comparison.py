@@ -38,6 +38,7 @@ def test_ranked_by_hand():
     np.testing.assert_allclose(found["standard_error"]["a"], 1 / np.sqrt(3))
 
 
+@pytest.mark.slow
 def test_a_label_is_predicted_through_the_noise(world):
     x, _, given = world
     one = NoisyGaussianNB.published(covariance="full", random_state=0)

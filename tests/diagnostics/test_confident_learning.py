@@ -72,6 +72,7 @@ def test_the_numbers_are_cleanlabs(world, probs):
     assert np.mean(issues != wrong_labels(probs, given, joint)) < 0.01
 
 
+@pytest.mark.slow
 def test_planted_noise_is_found_by_both(world):
     x, y, given = world
     e = NoisyGaussianNB.published(random_state=0).fit(x, NAMES[given])

@@ -68,6 +68,7 @@ def test_workers_and_classes_are_recovered(method):
     assert (found["votes"] == 3).all()
 
 
+@pytest.mark.slow
 def test_pooling_shrinks_workers_with_few_votes():
     """Many workers of a few votes each, all alike: what one says little of, all say together."""
     rng = np.random.default_rng(1)
@@ -91,6 +92,7 @@ def test_pooling_tells_workers_apart_where_they_differ():
     np.testing.assert_allclose(accuracy, [0.98, 0.5, 0.98, 0.5], atol=0.05)
 
 
+@pytest.mark.slow
 def test_trusted_tasks():
     table, y = crowd(200, rates=(0.5, 0.55, 0.6))
     trusted = {i: y[i] for i in range(0, 200, 2)}

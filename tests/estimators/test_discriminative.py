@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -54,6 +55,7 @@ def quality(e, y, noisy):
     return np.mean(resp.argmax(1) == y), auc, np.abs(e.noise_matrix_ - rho / rho.sum(0)).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", [None, DecisionTreeClassifier(max_depth=4, random_state=0)])
 def test_labels_are_corrected_and_the_noise_is_found(items, base):
     """The tree's probabilities hold the noise themselves: begun at the labels, none is found."""
@@ -64,6 +66,7 @@ def test_labels_are_corrected_and_the_noise_is_found(items, base):
     assert gap < 0.12
 
 
+@pytest.mark.slow
 def test_a_classifier_that_learns_by_heart_does_not(items):
     """A full tree says of its training rows what it was told: out of fold it cannot."""
     x, y, noisy = items
@@ -91,7 +94,7 @@ def test_new_items_are_told_better_than_by_the_labels_as_they_are(seed):
     )
 
 
-@pytest.mark.parametrize("rounds", [0, 2])
+@pytest.mark.parametrize("rounds", [0, slow(2)])
 def test_an_item_s_own_label_does_not_reach_its_evidence(items, rounds):
     """Nor by way of others' responsibilities, which later rounds learn from."""
     x, _, noisy = items
@@ -119,6 +122,7 @@ def test_rows_without_a_label_are_told_and_teach_nothing(items):
     np.testing.assert_array_equal(e.estimator_.coef_, moved.estimator_.coef_)
 
 
+@pytest.mark.slow
 def test_trusted_labels_and_votes(items):
     x, y, noisy = items
     e = fitted(x, noisy, trusted=dict(enumerate(y[:60].tolist())), rounds=1)
@@ -131,6 +135,7 @@ def test_trusted_labels_and_votes(items):
     assert np.mean(crowd.label_posterior_.argmax(1) == y) > 0.9
 
 
+@pytest.mark.slow
 def test_items_of_any_kind():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 200)
@@ -166,6 +171,7 @@ def test_a_classifier_without_weights_learns_the_likeliest_classes(items):
         fitted(x, noisy, base, sample_weight=weights + 0.5)
 
 
+@pytest.mark.slow
 def test_a_class_that_a_fold_never_saw(items):
     x, _, noisy = items
     labels = noisy.astype(object)
@@ -175,6 +181,7 @@ def test_a_class_that_a_fold_never_saw(items):
     assert list(e.classes_) == ["0", "1", "2", "rare"]
 
 
+@pytest.mark.slow
 def test_draws_are_of_the_noise(plain):
     draws = plain.posterior(draws=300, warmup=100, chains=2, random_state=0)["posterior"]
     mean = draws["noise_matrix"].mean(("chain", "draw")).to_numpy()
@@ -229,7 +236,7 @@ def test_coefficients_are_those_of_the_probabilities(items, regressed):
     np.testing.assert_allclose(regressed.predict_proba(x), proba, atol=1e-5)
 
 
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", [slow(2), 3])
 def test_the_penalty_is_scikit_learn_s(items, k):
     x, _, noisy = items
     rows = noisy < k
@@ -243,6 +250,7 @@ def test_the_penalty_is_scikit_learn_s(items, k):
     assert e.intercept_.shape == plain.intercept_.shape
 
 
+@pytest.mark.slow
 def test_sparse_features_are_dense_ones(items, regressed):
     x, _, noisy = items
     e = regression(sparse.csr_array(x), noisy, C=0.5)

@@ -15,6 +15,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 from scipy import sparse, stats
 from scipy.special import gammaln, logsumexp
 from sklearn.base import BaseEstimator, clone
@@ -467,7 +468,7 @@ def partly_labelled():
         (np.nan, None, NAMES, list),
         (np.nan, None, np.arange(K), list),
         (np.nan, np.nan, np.arange(K), list),
-        (pd.NA, pd.NA, np.arange(K), lambda y: pd.Series(list(y), dtype="Int64")),
+        slow(pd.NA, pd.NA, np.arange(K), lambda y: pd.Series(list(y), dtype="Int64")),
         (pd.NA, pd.NA, NAMES, lambda y: pd.Series(list(y), dtype="string")),
         (-1, -1, np.arange(K), lambda y: pd.Series(list(y), dtype="Int64")),
     ],
@@ -621,6 +622,7 @@ def test_labels_exchanged_against_trusted_ones_warn_by_name():
 
 
 # random starts win here, of which the verdict warns
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
 def test_renaming_does_not_overrule_trusted_labels():
     """The best start names classes as the checked labels do; other names lose likelihood."""
@@ -747,6 +749,7 @@ def test_missing_cells_in_mixed_columns():
     assert (c.predict(nullable) == NAMES[truth()[0]]).mean() > 0.8
 
 
+@pytest.mark.slow
 def test_an_unseen_category_is_left_out():
     e = fitted("categorical")
     x = frozen(features("categorical"))
@@ -801,6 +804,7 @@ def test_data_frames_keep_names_and_index():
     assert list(e.corrected_labels()["row"]) == list(index)
 
 
+@pytest.mark.slow
 def test_mixed_columns_find_their_family():
     e = fitted("mixed")
     families = ["bernoulli", "gaussian", "categorical", "multinomial"]
@@ -996,6 +1000,7 @@ def check_tree(e, tree, n_draws, path):
     again.close()
 
 
+@pytest.mark.slow
 def test_gibbs_draws(tmp_path):
     e, tree = draws("gibbs")
     check_tree(e, tree, 1000, tmp_path / "draws.nc")
@@ -1022,6 +1027,7 @@ def test_nuts_draws_agree_with_gibbs(tmp_path):
         assert np.abs(z).max() < 4.5, name
 
 
+@pytest.mark.slow
 def test_draws_follow_the_seed():
     e = draws("gibbs")[0]
     runs = [

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from marks import slow_among
 from scipy import sparse
 
 from nbmodels import (
@@ -33,18 +34,10 @@ CLASSES = {
     "mixed": NoisyMixedNB.published,
 }
 KINDS = list(CLASSES)
-every_kind = pytest.mark.parametrize(
-    "kind", [pytest.param(k, marks=pytest.mark.slow) if k == "full" else k for k in KINDS]
-)
+every_kind = pytest.mark.parametrize("kind", slow_among(KINDS, ["full"]))
+single_families = pytest.mark.parametrize("kind", slow_among(KINDS, ("full", "mixed")))
 #: The others cost a compilation each and share all the code that matters.
-two_kinds = pytest.mark.parametrize(
-    "kind",
-    [
-        "bernoulli",
-        "diag",
-        *(pytest.param(k, marks=pytest.mark.slow) for k in KINDS if k not in ("bernoulli", "diag")),
-    ],
-)
+two_kinds = pytest.mark.parametrize("kind", slow_among(KINDS, set(KINDS) - {"bernoulli", "diag"}))
 
 
 def make(kind, **parameters):
@@ -130,7 +123,7 @@ def plain(kind):
 # Classes and labels -------------------------------------------------------------------------------
 
 
-@every_kind
+@single_families
 def test_a_class_with_one_row(kind):
     y = np.where(truth(N) == 2, 0, labels())
     y[y == 2] = 1
@@ -288,7 +281,7 @@ def test_columns_of_very_different_size(kind):
     sound(make(kind).fit(wide, labels()), wide)
 
 
-@every_kind
+@single_families
 def test_rows_that_are_all_the_same(kind):
     x = features(kind)
     same = x.iloc[np.full(N, 3)].reset_index(drop=True) if kind == "mixed" else x[np.full(N, 3)]
@@ -390,7 +383,7 @@ def test_layouts_and_types_in_memory(kind):
 # Weights and settings -----------------------------------------------------------------------------
 
 
-@every_kind
+@single_families
 def test_rows_of_weight_zero_do_not_exist(kind):
     x, y = features(kind), labels()
     weights = np.where(np.arange(N) % 4 == 1, 0.0, 1.0)
@@ -480,7 +473,7 @@ GIVEN = st.lists(st.integers(-1, K - 1), min_size=N, max_size=N)
 WEIGHTS = st.lists(st.sampled_from([0.0, 1.0, 1e-9, 0.3, 7.0, 1e6]), min_size=N, max_size=N)
 
 
-@pytest.mark.parametrize("kind", list(TABLES))
+@pytest.mark.parametrize("kind", slow_among(TABLES, ("diag", "multinomial")))
 @settings(max_examples=40)
 @given(data=st.data())
 def test_random_extremes(kind, data):

@@ -76,6 +76,7 @@ def data(world, rows, names=("numbers", "words", "users", "crowd")):
     return out
 
 
+@pytest.mark.slow
 def test_fused_evidence_beats_each_source_alone(world):
     """On held-out truth: training items' classes, and new items'."""
     n, y = world["n"], NAMES[world["y"]]
@@ -97,6 +98,7 @@ def test_fused_evidence_beats_each_source_alone(world):
     assert fused[1] > max(one[1] for one in alone.values()) + 0.02
 
 
+@pytest.mark.slow
 def test_one_table_is_the_estimator_of_a_table(world):
     rng = np.random.default_rng(1)
     y = NAMES[corrupt(world["y"], uniform_noise(K, 0.2), rng)]
@@ -109,6 +111,7 @@ def test_one_table_is_the_estimator_of_a_table(world):
         np.testing.assert_allclose(fresh, alone.predict_proba(world[name][:5]), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_votes_alone_are_dawid_skene(world):
     alone = DawidSkene(method="vb").fit(world["votes"])
     joint = JointNB({"crowd": DawidSkene()})
@@ -117,6 +120,7 @@ def test_votes_alone_are_dawid_skene(world):
     assert set(joint.noise_matrices()) == {"crowd"}
 
 
+@pytest.mark.slow
 def test_votes_beside_features_help(world):
     n, y = world["n"], NAMES[world["y"]]
     x, votes = world["numbers"][:n], world["votes"][world["votes"]["task"] < n]
@@ -134,6 +138,7 @@ def test_votes_beside_features_help(world):
     np.testing.assert_allclose(other.label_posterior_, e.label_posterior_, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_draws_are_in_the_units_of_the_data(world):
     """Features are standardised inside; what is drawn of them is not."""
     n = world["n"]
@@ -155,6 +160,7 @@ def test_draws_are_in_the_units_of_the_data(world):
     assert right[0].mean() > right[1].mean() + 0.05
 
 
+@pytest.mark.slow
 def test_one_confused_channel_among_several_is_said(world):
     """Labels with two classes exchanged, beside votes that are sound and speak against it.
 
@@ -170,6 +176,7 @@ def test_one_confused_channel_among_several_is_said(world):
     assert e.noise_matrices()["labels"][0, 1] > 0.7
 
 
+@pytest.mark.slow
 def test_possible_classes_and_missing_labels(world):
     n, y = world["n"], world["y"][: world["n"]]
     possible = [None if i % 2 else {NAMES[y[i]], NAMES[(y[i] + 1) % K]} for i in range(n)]
@@ -186,6 +193,7 @@ def test_possible_classes_and_missing_labels(world):
     assert (partial.label_posterior_[~table] == 0).all()
 
 
+@pytest.mark.slow
 def test_sparse_and_symbolic_sources(world):
     n = world["n"]
     rng = np.random.default_rng(2)
@@ -234,6 +242,7 @@ def test_a_graph_without_given_labels_needs_its_settings(world):
         e.fit({"users": world["pairs"]}, trusted=known, items=np.arange(2 * world["n"]))
 
 
+@pytest.mark.slow
 def test_settings_of_a_graph_are_chosen_by_held_out_labels(world):
     """A graph that follows the classes is listened to; the same one shuffled is switched off."""
     rng = np.random.default_rng(2)
@@ -257,6 +266,7 @@ def test_settings_of_a_graph_are_chosen_by_held_out_labels(world):
     assert abs(right["mute"] - without) < 0.005
 
 
+@pytest.mark.slow
 def test_the_own_vote_is_left_out_beside_other_sources(world):
     """Users of a single item say nothing, in a joint model too."""
     n = 2 * world["n"]
@@ -274,6 +284,7 @@ def test_the_own_vote_is_left_out_beside_other_sources(world):
     assert np.abs(echo.label_posterior_ - plain.label_posterior_).max() > 0.2
 
 
+@pytest.mark.slow
 def test_annotators_are_pooled_if_asked(world):
     votes = world["votes"]
     e = JointNB({"crowd": DawidSkene(pooling=True)}, classes=NAMES)

@@ -71,6 +71,7 @@ def test_models_of_other_structure_go_along(data):
         assert one.objective == pytest.approx(fit(model, data, key=KEY).objective, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_restarts_are_the_starts_they_would_be_one_by_one(data):
     model = candidate()
     many = fit(model, data, key=KEY, n_restarts=4)

@@ -8,6 +8,7 @@ import textwrap
 import jax
 import numpy as np
 import pytest
+from marks import slow_among
 from paths import ROOT
 from scipy import sparse
 
@@ -97,7 +98,11 @@ FITS = {
 }
 
 
-@pytest.mark.parametrize("name", FITS)
+#: Fits that compile little else than the rest.
+FEW = ("Gaussian", "Bernoulli", "multinomial, sparse")
+
+
+@pytest.mark.parametrize("name", slow_among(FITS, set(FITS) - set(FEW)))
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
 def test_a_fit_of_the_same_shapes_compiles_nothing(name, compiled):
     """Nor do other data of the same shapes, whatever stands in which row."""
@@ -120,6 +125,7 @@ def _permuted(part, order):
     return part[np.random.default_rng(1).permutation(part.shape[0])]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
 def test_other_sparse_data_of_about_the_same_size_compile_nothing(compiled):
     """Layouts depend on what is in a matrix, but are rounded up to few sizes."""

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 from scipy import sparse
 from sklearn.metrics import roc_auc_score
 from worlds import clusters
@@ -43,7 +44,7 @@ def found(e, y, noisy):
     return np.mean(resp.argmax(1) == y), auc, np.abs(np.diag(e.noise_matrix_) - truth).mean()
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, slow(1), slow(2)])
 def test_it_holds_where_a_joint_fit_follows_clusters(seed):
     x, y, noisy = clusters(seed)
     given = np.mean(noisy == y)
@@ -146,6 +147,7 @@ def test_rows_of_weight_zero_and_without_a_label(world):
     assert np.mean(e.label_posterior_.argmax(1)[unlabelled] == y[unlabelled]) > 0.7
 
 
+@pytest.mark.slow
 def test_every_kind_of_evidence_about_labels(world):
     x, y, noisy = world
     trusted = np.where(np.arange(N) < 60, y.astype(float), np.nan)
@@ -165,9 +167,9 @@ def test_every_kind_of_evidence_about_labels(world):
     ("estimator", "form"),
     [
         (NoisyMultinomialNB, sparse.csr_array),
-        (NoisyCategoricalNB, np.asarray),
+        slow(NoisyCategoricalNB, np.asarray),
         (NoisyGaussianNB, lambda x: x + np.random.default_rng(0).normal(0, 0.5, x.shape)),
-        (NoisyMixedNB, np.asarray),
+        slow(NoisyMixedNB, np.asarray),
     ],
 )
 def test_every_emission(world, estimator, form):
@@ -178,6 +180,7 @@ def test_every_emission(world, estimator, form):
     assert np.mean(e.label_posterior_.argmax(1) == y) > np.mean(noisy == y)
 
 
+@pytest.mark.slow
 def test_draws_are_of_the_noise(world):
     x, _, noisy = world
     e = cut(x, noisy)

@@ -32,6 +32,7 @@ def fits(x, y, estimator=NoisyBernoulliNB, **more):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feedback", ["full", "cut"])
 def test_few_labels_of_many_classes_give_about_one_error_rate(feedback):
     k = 12
@@ -47,6 +48,7 @@ def test_few_labels_of_many_classes_give_about_one_error_rate(feedback):
     assert strength.min() > 100
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")  # on one error rate
 @pytest.mark.parametrize("feedback", ["full", "cut"])
 def test_confusions_of_pairs_stay_what_they_are(feedback):
@@ -85,6 +87,7 @@ def test_rows_alike_are_pooled_wholly():
     assert prior.concentration.sum(1).min() > 1e3
 
 
+@pytest.mark.slow
 def test_other_estimators():
     noise = uniform_noise(4, 0.3)
     x, _, noisy = world(4, 400, noise)

@@ -71,6 +71,7 @@ def test_the_table_says_what_was_compared(chosen):
     assert len(figure.axes[0].get_yticklabels()) == len(table)
 
 
+@pytest.mark.slow
 def test_errors_with_a_direction_ask_for_a_full_matrix():
     pairs = flip_noise(K, {(k, (k + 1) % K): 0.3 for k in range(K)})
     x, y, noisy = documents(pairs, seed=1)
@@ -95,6 +96,7 @@ def test_published_settings_are_those_of_the_papers():
     assert (settings["alpha"], settings["size_power"], settings["weight"]) == (0.1, 0.0, 1.0)
 
 
+@pytest.mark.slow
 def test_blocks_of_columns_have_powers_of_their_own():
     rng = np.random.default_rng(0)
     y = np.arange(400) % 2
@@ -109,6 +111,7 @@ def test_blocks_of_columns_have_powers_of_their_own():
         NoisyMixedNB(weight={"words": 0.5}).fit(frame, noisy)
 
 
+@pytest.mark.slow
 def test_a_joint_fit_can_choose_too():
     x, _, noisy = clusters(0)
     e = NoisyBernoulliNB.published(weight="auto", **QUIET)
@@ -122,6 +125,7 @@ def test_a_joint_fit_can_choose_too():
     assert e.chosen_ == {"weight": table["weight"][best]}
 
 
+@pytest.mark.slow
 def test_the_pull_to_the_diagonal_is_chosen():
     rng = np.random.default_rng(0)
     k = 10
@@ -134,6 +138,7 @@ def test_the_pull_to_the_diagonal_is_chosen():
     assert list(e.choice_["noise_diagonal"]) == [2.0, 20.0, 200.0]
 
 
+@pytest.mark.slow
 def test_the_covariance_is_chosen():
     rng = np.random.default_rng(0)
     y = np.arange(900) % 3
@@ -194,6 +199,7 @@ def test_other_words_are_refused(word):
         NoisyBernoulliNB(**{word: "much"}).fit(np.eye(4, dtype=int), [0, 1, 0, 1])
 
 
+@pytest.mark.slow
 def test_the_emission_is_chosen(chosen):
     e, x, y, noisy = chosen
     binary = NoisyBernoulliNB(binarize=0.0, **QUIET).fit(x, noisy)
@@ -207,6 +213,7 @@ def test_the_emission_is_chosen(chosen):
     assert np.mean(auto.predict(x) == y) > np.mean(noisy == y)
 
 
+@pytest.mark.slow
 def test_dependent_features_ask_for_a_regression():
     rng = np.random.default_rng(0)
     y = np.arange(800) % 2
@@ -223,6 +230,7 @@ def test_dependent_features_ask_for_a_regression():
         AutoNoisyClassifier(emission="poisson").fit(x, noisy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 3])
 def test_mute_features_correct_nothing(seed):
     rng = np.random.default_rng(seed)
@@ -235,6 +243,7 @@ def test_mute_features_correct_nothing(seed):
     assert np.abs(e.predict_proba(x) - e.class_prior_).max() < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("alpha", "gain"), [(0.1, 0.08), (20.0, -1e-9)])
 def test_a_graph_can_be_cut(alpha, gain):
     drawn = maystre2021.simulate(

@@ -63,6 +63,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "rule"),
     [("bernoulli", "map"), ("bernoulli", "vb"), ("multinomial", "map"), ("users", "vb")],
@@ -85,6 +86,7 @@ def test_posteriors_agree_at_the_same_parameters(name, rule):
     np.testing.assert_array_equal(found.argmax(1)[clear], wanted.argmax(1)[clear])
 
 
+@pytest.mark.slow
 def test_whole_fits_agree():
     counts, noisy = documents(1000)
     x = sparse.csr_array(counts)

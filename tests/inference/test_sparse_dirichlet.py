@@ -32,6 +32,7 @@ def test_stretched(concentration):
         assert float(stretched(-1e6, concentration)[1]) == pytest.approx(1 / min(concentration, 1))
 
 
+@pytest.mark.slow
 def test_marginals(key):
     """Beta distribution functions of the draws are uniform, far into the tails."""
     import arviz_base

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import slow
 from numpyro import handlers
 from numpyro.contrib.funsor import config_enumerate, enum
 from numpyro.contrib.funsor import log_density as enumerated_log_density
@@ -47,6 +48,7 @@ def letters(rng):
 # Section 2
 
 
+@pytest.mark.slow
 def test_eqs_2_and_4_sum_over_the_true_labels():
     sim, at = simulate(20), letters(np.random.default_rng(0))
     total = 0.0
@@ -94,6 +96,7 @@ def paper_em(sim, n_steps=3000):
     return run()
 
 
+@pytest.mark.slow
 def test_the_estimator_fits_what_the_papers_em_does():
     """gamma against the transition: with maximum likelihood the table of pairs is the same."""
     sim = simulate(300, c=1.5)
@@ -121,6 +124,7 @@ def page_density(program, sites):
     return enumerated_log_density(enumerated, (), {}, sites)[0]
 
 
+@pytest.mark.slow
 @tails
 def test_page_is_the_components(dof):
     sim = simulate(80, c=1.5, dof=dof)
@@ -178,6 +182,7 @@ def test_page_is_the_components(dof):
 SHAPES = {"full": (K, D, D), "tied": (D, D), "diag": (K, D)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("covariance", "dof"), [("full", None), ("tied", 5), ("diag", 5)])
 def test_covariances_have_their_shapes(covariance, dof):
     sim = simulate()
@@ -197,6 +202,7 @@ def test_normal_classes_are_the_noisy_gaussian():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("covariance", "method", "dof"),
     [("full", "map", None), ("full", "vb", DOF), ("tied", "map", DOF)],
@@ -212,6 +218,7 @@ def test_more_columns_than_rows(covariance, method, dof):
     assert (m.predict(x) == y).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "dof"), [("ml", None), ("map", None), ("ml", DOF), ("vb", DOF)])
 def test_singular_classes(method, dof):
     rng = np.random.default_rng(1)
@@ -226,6 +233,7 @@ def test_singular_classes(method, dof):
     assert (m.predict(x) == y).mean() > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("covariance", "method"), [("full", "ml"), ("full", "vb"), ("diag", "map")]
 )
@@ -238,6 +246,7 @@ def test_the_objective_of_heavy_tails_never_falls(covariance, method):
     assert (np.diff(m.objective_trace_) > -1e-9 * abs(m.objective_)).all()
 
 
+@pytest.mark.slow
 def test_heavy_tails_are_for_student():
     sim = simulate(800, seed=1, dof=3.0)
     wrong = sim.y_hat != sim.y
@@ -305,7 +314,7 @@ def test_bad_parameters_are_refused(how, message):
 # Section 3.1
 
 
-@pytest.mark.parametrize(("d", "n_classes", "c"), [(2, 3, 1.5), (10, 4, 0.5), (6, 5, 1.5)])
+@pytest.mark.parametrize(("d", "n_classes", "c"), [(2, 3, 1.5), slow(10, 4, 0.5), slow(6, 5, 1.5)])
 def test_simulation_has_the_separation_of_table_1(d, n_classes, c):
     sim = page.simulate(jax.random.key(0), 4000, d, n_classes, c, 0.3)
     gaps = [

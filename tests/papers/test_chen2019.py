@@ -208,6 +208,7 @@ def test_em_excludes_what_is_excluded():
     assert l1.objective_ < m.objective_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("empty", [None, "S1", "S2"])
 def test_em_beats_the_closed_forms_on_simulated_documents(empty):
     theta = np.random.default_rng(0).dirichlet(np.full(40, 3.0), K)
@@ -254,6 +255,7 @@ def test_page_sums_over_the_possible_classes():
     np.testing.assert_allclose(page_density(program, sites), total, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_page_is_the_components():
     x, y, z, _ = mixed()
     model = chen2019.to_model(K, V, **HYPER)
@@ -377,9 +379,9 @@ N = 4
         ({"y": list("abab")}, {"missing_label": [1]}, r"missing_label: expected one value"),
     ],
 )
-def test_bad_evidence_is_refused(log_likelihood, how, message):
+def test_bad_evidence_is_refused(evidence, how, message):
     with pytest.raises(DataError, match=message):
-        PartialLabelNB(**how).fit(np.ones((N, 3)), **log_likelihood)
+        PartialLabelNB(**how).fit(np.ones((N, 3)), **evidence)
 
 
 def test_an_impossible_item_cannot_be_packed():

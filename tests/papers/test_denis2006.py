@@ -206,6 +206,7 @@ def small_data(n=60, seed=0, sizes=SIZES):
     return x, y, y_true
 
 
+@pytest.mark.slow
 def test_a_plain_step_is_that_of_the_paper():
     x, y, _ = small_data()
     n, rng = len(y), np.random.default_rng(1)
@@ -317,6 +318,7 @@ def fixed_point(model, q, data):
     return fit.params
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["class_conditional", "unlabelled"])
 def test_page_equals_components(kind):
     program, model, data = described_twice(kind)
@@ -327,6 +329,7 @@ def test_page_equals_components(kind):
         np.testing.assert_allclose(fast, slow, rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["class_conditional", "unlabelled"])
 def test_page_is_stationary_where_em_stops(kind):
     program, model, data = described_twice(kind)
@@ -340,6 +343,7 @@ def test_page_is_stationary_where_em_stops(kind):
     stationary(program, sites)
 
 
+@pytest.mark.slow
 def test_positive_and_unlabelled_samples_are_labels_never_given_to_negative_items():
     x, _, y_true = small_data(80, seed=6)
     marked = (y_true == 1) & (np.arange(80) % 3 == 0)
@@ -394,6 +398,7 @@ def simulated(n, seed=0, eta=(0.2, 0.5), p=0.6):
 quiet = pytest.mark.filterwarnings("ignore::nbmodels.errors.ClippedWarning")
 
 
+@pytest.mark.slow
 @quiet
 @pytest.mark.parametrize("method", ["moments", "em"])
 def test_flip_rates_are_found(method):
@@ -410,6 +415,7 @@ def test_flip_rates_are_found(method):
     np.testing.assert_allclose(e.noise_matrix_.sum(0), 1)
 
 
+@pytest.mark.slow
 def test_estimator_is_the_closed_form():
     """Rows weighted by their exact probabilities: the estimator gives the exact parameters."""
     sizes = (2, 3, 3)
@@ -430,6 +436,7 @@ def test_estimator_is_the_closed_form():
     np.testing.assert_allclose(em.flip_rates_, [0.1, 0.6], atol=1e-4)
 
 
+@pytest.mark.slow
 @quiet
 def test_errors_shrink_with_the_sample():
     """Consistency of the three closed forms, on the same data."""
@@ -465,6 +472,7 @@ def test_errors_shrink_with_the_sample():
     assert np.all(many < np.array([0.02, 0.03, 0.02, 0.06]))
 
 
+@pytest.mark.slow
 @quiet
 def test_a_class_may_be_labelled_wrong_more_often_than_right():
     """Identifiability: eta0 + eta1 < 1 is enough, and nothing is said."""
@@ -474,6 +482,7 @@ def test_a_class_may_be_labelled_wrong_more_often_than_right():
     assert (e.predict(x) == y_true).mean() > 0.85
 
 
+@pytest.mark.slow
 def test_inadmissible_estimates_warn_and_em_goes_on():
     rng = np.random.default_rng(0)
     x, y = rng.integers(3, size=(40, 4)), rng.integers(2, size=40)
@@ -488,6 +497,7 @@ def test_inadmissible_estimates_warn_and_em_goes_on():
     assert np.isfinite(e.predict_proba(x)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.ClippedWarning")
 def test_rates_that_sum_to_more_than_one_are_reported():
     _, x, _, y = simulated(300)
@@ -496,6 +506,7 @@ def test_rates_that_sum_to_more_than_one_are_reported():
         ClassConditionalNB(noise=wrong, progress=False).fit(x, y)
 
 
+@pytest.mark.slow
 @quiet
 @pytest.mark.parametrize("method", ["moments", "em"])
 @pytest.mark.parametrize("positive", ["no", "yes"])
@@ -525,6 +536,7 @@ def test_positive_and_unlabelled(method, positive):
     np.testing.assert_allclose(again.class_prior_, e.class_prior_)
 
 
+@pytest.mark.slow
 @quiet
 @pytest.mark.parametrize("method", ["moments", "em"])
 def test_unlabelled(method):
@@ -536,6 +548,7 @@ def test_unlabelled(method):
     assert named.predict(x).tolist() == np.where(e.predict(x), "seldom", "often").tolist()
 
 
+@pytest.mark.slow
 @quiet
 def test_weights_are_repeated_rows_and_missing_cells_are_left_out():
     _, x, _, y = simulated(300)
@@ -614,6 +627,7 @@ def read_ml(model, q):
     return values, np.asarray(table[1] if table.ndim == 3 else table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "K", "binary"),
     [((2,) * 6, 3, False), ((3, 4, 3, 2), 4, False), ((2,) * 6, 3, True), ((2, 2), 2, False)],
@@ -628,6 +642,7 @@ def test_moments_with_labels_are_exact(sizes, K, binary):
     np.testing.assert_allclose(values["labels"]["transition"], transition, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "K", "binary"), [((3,) * 6, 3, False), ((2,) * 9, 3, True)], ids=str
 )
@@ -662,6 +677,7 @@ def clusters(n, K, d, seed):
     return (rng.random((n, d)) < ones[y]).astype(float), y
 
 
+@pytest.mark.slow
 def test_moments_are_a_better_start_than_chance():
     """Without labels, where a start is all there is: four steps from it beat 20 others."""
     K, d = 4, 18
@@ -692,6 +708,7 @@ def mislabelled(y, K, seed):
     return np.array([rng.choice(K, p=transition[k]) for k in y])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")  # on a single iteration
 @pytest.mark.parametrize("kind", ["bernoulli", "categorical", "multinomial"])
 def test_estimators_begin_at_the_moments(kind):
@@ -722,6 +739,7 @@ def test_estimators_begin_at_the_moments(kind):
     assert (ended.predict(x) == np.array(["a", "b", "c"])[y]).mean() > 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.IdentifiabilityWarning")
 def test_a_class_without_labels_begins_at_moments_of_the_features():
     x, y = clusters(3000, 3, 15, 5)
@@ -737,6 +755,7 @@ def test_a_class_without_labels_begins_at_moments_of_the_features():
     assert (e.predict(x) == np.array(["a", "b", "c"])[y]).mean() > 0.9
 
 
+@pytest.mark.slow
 def test_three_unlabelled_classes():
     x, y = clusters(3000, 3, 15, 5)
     e = UnlabelledNB(classes=[0, 1, 2], progress=False, random_state=0).fit(x)

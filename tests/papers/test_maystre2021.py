@@ -164,6 +164,7 @@ def test_a_fit_is_that_of_all_users(method, collapsed):
     assert alike.alpha_ == 1.3
 
 
+@pytest.mark.slow
 def test_draws_are_of_all_users():
     edges = with_lone_users()
     v_hat = np.random.default_rng(0).integers(0, K, 12)
@@ -240,6 +241,7 @@ def test_published_is_algorithm_1_to_convergence(platform):
     np.testing.assert_allclose(e.user_proportions_, mean, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_labels_are_corrected_and_the_noise_is_found():
     drawn = page.simulate(np.random.default_rng(5), M=2500, N=400, K=4, alpha=0.3, delta=0.2)
     e = CollaborativeClassifier(random_state=0, progress=False).fit(drawn.edges.T, drawn.v_hat)
@@ -260,6 +262,7 @@ def test_labels_are_corrected_and_the_noise_is_found():
     assert (proba.argmax(1) == drawn.v).mean() > 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [3.0, 30.0])
 def test_weak_edges_do_no_harm(alpha):
     drawn = page.simulate(np.random.default_rng(6), M=800, N=800, K=4, alpha=alpha, delta=0.1)
@@ -274,6 +277,7 @@ def test_weak_edges_do_no_harm(alpha):
     assert harmed > before + 0.02  # so that the test can tell
 
 
+@pytest.mark.slow
 def test_edges_that_say_nothing_are_said_to():
     rng = np.random.default_rng(0)
     graph = sparse.csr_array((rng.random((300, 200)) < 0.02).astype(float))
@@ -297,6 +301,7 @@ def test_a_class_without_labels_stays_possible(platform):
     assert np.isfinite(e.label_posterior_).all()
 
 
+@pytest.mark.slow
 def test_pairs_of_ids_are_the_matrix(platform):
     names = np.array(["a", "b", "c", "d"])
     labels = {f"i{j:02d}": names[k] for j, k in enumerate(platform.v_hat) if j % 5}
@@ -345,6 +350,7 @@ def test_informative_priors(platform):
     assert told.label_posterior_[0].argmax() == (platform.v_hat[0] + 1) % K
 
 
+@pytest.mark.slow
 def test_alpha_is_learned_from_the_bound():
     drawn = page.simulate(np.random.default_rng(7), M=3000, N=300, K=4, S=8, alpha=0.5)
     e = quick(alpha="bound", collapsed=False).fit(drawn.edges.T, drawn.v_hat)

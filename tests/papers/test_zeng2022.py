@@ -132,6 +132,7 @@ def by_hand(letters, x, label, y):
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_page_sums_over_all_labellings(kind):
     x, labels = features(kind, np.random.default_rng(0), n=5)
@@ -175,6 +176,7 @@ def test_page_equals_components_at_random_parameters(kind, given):
         np.testing.assert_allclose(fast.sum(), slow, rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("given", [False, True], ids=["default", "given"])
 def test_page_is_stationary_where_em_stops(kind, given):

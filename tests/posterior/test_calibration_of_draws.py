@@ -73,16 +73,19 @@ def checked(model, draw, n_sets, n_items, **how):
     assert all(abs(c.coverage - 0.9) < spread for c in each.values()), each
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_gibbs_is_calibrated(name):
     checked(MODELS[name](), gibbs_of_all, 300, 30, warmup=200, thin=8)
 
 
+@pytest.mark.slow
 def test_nuts_is_calibrated():
     model = {"class_prior": Proportions.of(K, 4.0), "x": Bernoulli.of(2, K), "labels": noisy()}
     checked(model, nuts_of_all, 100, 20)
 
 
+@pytest.mark.slow
 def test_nuts_on_a_set_knows_nothing_of_the_first(key):
     """Where a chain begins, the density is that of its own set."""
     model = {"class_prior": Proportions.of(K, 4.0), "x": Bernoulli.of(6, K), "labels": noisy()}

@@ -4,6 +4,7 @@ import io
 
 import numpy as np
 import pytest
+from marks import slow_among
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from nbmodels.errors import DataError
@@ -74,7 +75,7 @@ PICTURES = {
 }
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", slow_among(PICTURES, ["rank"]))
 def test_pictures_can_be_drawn(name):
     figure, frame = PICTURES[name]()
     drawn(figure)

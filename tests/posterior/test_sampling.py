@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import xarray
 import zoo
+from marks import slow_among
 from numpyro.handlers import seed
 from numpyro.infer.util import log_density as log_density_of
 from scipy.special import logsumexp
@@ -80,6 +81,7 @@ def check_groups(tree, n_items, path):
     back.close()
 
 
+@pytest.mark.slow
 def test_groups_of_gibbs(tmp_path):
     tree = drawn("gibbs", draws=100, warmup=20, chains=2)
     check_groups(tree, 150, tmp_path / "draws.nc")
@@ -90,6 +92,7 @@ def test_groups_of_gibbs(tmp_path):
     assert arviz_stats.loo(tree).elpd < 0
 
 
+@pytest.mark.slow
 def test_log_likelihoods_are_of_the_draw_beside_them():
     made, _ = case("bernoulli", "transition")
     tree = drawn("gibbs", draws=100, warmup=20, chains=2)
@@ -105,6 +108,7 @@ def test_log_likelihoods_are_of_the_draw_beside_them():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["vb"])
 def test_groups_of_other_methods(method, tmp_path):
     tree = drawn(method, draws=100, chains=2)
@@ -112,6 +116,7 @@ def test_groups_of_other_methods(method, tmp_path):
     assert np.isfinite(tree.attrs["pareto_k"])
 
 
+@pytest.mark.slow
 def test_a_minibatch_stands_for_all_items():
     """Its log-density is that of all items on average over batches, priors counted once."""
     made, fitted = case("bernoulli", "transition", n_items=40)
@@ -128,6 +133,7 @@ def test_a_minibatch_stands_for_all_items():
     assert abs(found.mean() - whole) < 4 * found.std() / len(found) ** 0.5
 
 
+@pytest.mark.slow
 def test_svi_on_minibatches():
     whole = drawn("svi", draws=100, chains=2)["posterior"]
     part = drawn("svi", draws=100, chains=2, batch=50, steps=4000)["posterior"]
@@ -139,7 +145,11 @@ def test_svi_on_minibatches():
         assert 0.75 < spreads[1] / spreads[0] < 1.33
 
 
-@pytest.mark.parametrize("name", [n for n in zoo.COMPONENTS if n not in zoo.GIVEN])
+SAMPLED = [n for n in zoo.COMPONENTS if n not in zoo.GIVEN]
+MATRICES = ("full", "tied", "student_full", "student_tied")
+
+
+@pytest.mark.parametrize("name", slow_among(SAMPLED, MATRICES))
 def test_log_density_is_that_of_the_program(name):
     one = zoo.COMPONENTS[name]()
     read = one.likelihood_params(one.prior, "draw", jax.random.key(0))
@@ -153,6 +163,7 @@ def test_log_density_is_that_of_the_program(name):
     np.testing.assert_allclose(prior_log_density(one, values), theirs)
 
 
+@pytest.mark.slow
 def test_every_way_agrees_on_means():
     """Slow: NUTS and SVI compile the program of a small model."""
     made, fitted = agreeing()
@@ -192,6 +203,7 @@ def agreeing():
     return made, fitting.fit(made.model, made.data, key=jax.random.key(0))
 
 
+@pytest.mark.slow
 def test_linear_response_widens_towards_gibbs():
     made, fitted = agreeing()
     spread = {}
@@ -321,6 +333,7 @@ def test_the_jackknife_is_the_variance_of_a_mean():
     np.testing.assert_allclose(variance[0, 0], x.var() / 400, rtol=0.05)
 
 
+@pytest.mark.slow
 def test_the_sandwich_leaves_means_and_says_so():
     tree = drawn("gibbs", draws=100, warmup=20, chains=2)
     out = open_faced_sandwich(tree)
