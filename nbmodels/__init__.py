@@ -11,6 +11,11 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "CrossFit": "nbmodels.estimators",
+    "Joint": "nbmodels.estimators",
+    "JointGraph": "nbmodels.estimators",
+    "Priors": "nbmodels.estimators",
+    "Solver": "nbmodels.estimators",
     "AutoNoisyClassifier": "nbmodels.estimators",
     "CollaborativeClassifier": "nbmodels.estimators",
     "ClassConditionalNB": "nbmodels.estimators",
@@ -29,6 +34,7 @@ _HOME = {
     "RobustNDA": "nbmodels.estimators",
     "ClippedWarning": "nbmodels.errors",
     "DataError": "nbmodels.errors",
+    "Interrupted": "nbmodels.errors",
     "IdentifiabilityWarning": "nbmodels.errors",
     "NbmodelsWarning": "nbmodels.errors",
     "NotConvergedWarning": "nbmodels.errors",

@@ -89,7 +89,9 @@ def read_labels(
     classes = Classes.infer(known_labels(named), declared)
     counts = None
     if table is not None:
-        counts = table.counts(np.arange(n_rows) if items is None else items, table.workers(), classes)
+        counts = table.counts(
+            np.arange(n_rows) if items is None else items, table.workers(), classes
+        )
     checked = None if trusted is None else trusted_codes(trusted, classes, n_rows, marker)
     codes = classes.encode("y", given, missing)
     return LabelData(classes, given, codes, y is not None, checked, counts)

@@ -151,6 +151,11 @@ class Verdict:
             [vars(f) for f in self.findings], columns=list(Finding.__dataclass_fields__)
         )
 
+    def cautions(self):
+        from nbmodels.errors import Caution
+
+        return () if self.ok else (Caution(VerdictWarning, self.sentence),)
+
     def warn(self, stacklevel: int = 3) -> None:
         """Issue a :class:`nbmodels.errors.VerdictWarning` if it is bad; the only place that does.
 
@@ -562,3 +567,7 @@ def _restarts(fit: Fit, mass: float) -> Finding:
         words,
         (_CUT, "n_restarts=0") if bad else (),
     )
+
+
+def check_model(fit, data, names, columns, *, collapsed=False):
+    return judge(fit, data, names, columns, echoes=collapsed)

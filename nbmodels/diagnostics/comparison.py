@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from nbmodels.data.validation import as_column, check_length, is_missing
 from nbmodels.errors import DataError, NbmodelsWarning
-from nbmodels.fitting.cross_fitting import folds_of
+from nbmodels.fitting.scores import stratified_folds as folds_of
 
 #: Least probability of a label, so that one surprise does not decide alone.
 _LEAST = 1e-12

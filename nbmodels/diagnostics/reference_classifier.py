@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nbmodels.fitting.cross_fitting import folds_of
+from nbmodels.fitting.scores import stratified_folds as folds_of
 
 #: Columns up to which a matrix over pairs of columns is small.
 _NARROW = 300
@@ -88,3 +88,6 @@ def _bayes(x: Any, target: np.ndarray, fold: np.ndarray) -> np.ndarray:
         shares = items.sum(0) - items[f] + _PSEUDO
         out[fold == f] = x[fold == f] @ np.log(left / left.sum(0)) + np.log(shares / shares.sum())
     return out
+
+
+from nbmodels.diagnostics.confident_learning import independent as reference_classifier  # noqa

@@ -3,29 +3,34 @@
 from nbmodels.estimators.annotators import DawidSkene
 from nbmodels.estimators.any_classifier import NoisyLabelClassifier
 from nbmodels.estimators.auto import AutoNoisyClassifier
-from nbmodels.estimators.class_conditional import (
-    ClassConditionalNB,
-    PositiveUnlabelledNB,
-    UnlabelledNB,
-)
-from nbmodels.estimators.collaborative import CollaborativeClassifier
+from nbmodels.estimators.discriminant import NoisyGaussianNB, RobustNDA
+from nbmodels.estimators.graph import CollaborativeClassifier
 from nbmodels.estimators.joint import JointNB
 from nbmodels.estimators.logistic_regression import NoisyLogisticRegression
+from nbmodels.estimators.mixed import NoisyMixedNB
 from nbmodels.estimators.naive_bayes import (
     NoisyBernoulliNB,
     NoisyCategoricalNB,
-    NoisyGaussianNB,
-    NoisyMixedNB,
     NoisyMultinomialNB,
 )
+from nbmodels.estimators.options import (
+    CrossFit,
+    Joint,
+    JointGraph,
+    Priors,
+    Solver,
+)
 from nbmodels.estimators.partial import PartialLabelNB
-from nbmodels.estimators.robust import RobustNDA
+from nbmodels.estimators.two_class import ClassConditionalNB, PositiveUnlabelledNB, UnlabelledNB
 
 __all__ = [
     "AutoNoisyClassifier",
     "ClassConditionalNB",
     "CollaborativeClassifier",
+    "CrossFit",
     "DawidSkene",
+    "Joint",
+    "JointGraph",
     "JointNB",
     "NoisyBernoulliNB",
     "NoisyCategoricalNB",
@@ -36,6 +41,8 @@ __all__ = [
     "NoisyMultinomialNB",
     "PartialLabelNB",
     "PositiveUnlabelledNB",
+    "Priors",
     "RobustNDA",
+    "Solver",
     "UnlabelledNB",
 ]

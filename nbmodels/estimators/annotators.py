@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.channels import Annotators, TrustedLabels
 from nbmodels.channels.transition import pack_labels
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.annotations import Votes
+from nbmodels.data.given import known_labels
 from nbmodels.data.long_format import distinct
-from nbmodels.data.validation import Classes, check_nonnegative, trusted_codes
+from nbmodels.data.validation import Classes, trusted_codes
 from nbmodels.errors import DataError
-from nbmodels.estimators.labels import known_labels
-from nbmodels.estimators.latent import LatentClassifier, with_inherited_parameters
-from nbmodels.estimators.sources import Part
+from nbmodels.estimators.base import LatentClassModel
+from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, resolved_priors
+from nbmodels.estimators.sources import LearnedSource, Part
+from nbmodels.fitting.joint import joint
+from nbmodels.fitting.label_sources import annotators, class_prior
+from nbmodels.fitting.scores import Candidate
 
 _NAME = "votes"
 
 
-@with_inherited_parameters
-class DawidSkene(LatentClassifier):
+class DawidSkene(LatentClassModel):
     """True classes of tasks, and how far each worker can be trusted (Dawid and Skene 1979).
 
     Every worker has a noise matrix of their own. With ``pooling`` the matrices are drawn around one
@@ -34,32 +39,44 @@ class DawidSkene(LatentClassifier):
     votes is taken for an ordinary one.
 
     Parameters:
-        pooling: learn the prior of the workers' noise matrices; only for ``"map"`` and ``"vb"``.
-        noise_alpha: wrong pseudo-votes of each worker for each class, shared out evenly; where
-            the prior is learned, only its beginning.
-        noise_diagonal: right pseudo-votes of each worker for each class.
-    """
+        pooling: learn the prior of the workers' noise matrices; only for ``"map"`` and ``"vb"``. The
+            pseudo-votes of ``priors`` are then only where that begins.
+        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        priors: pseudo-counts of the class shares and the noise, a
+            :class:`~nbmodels.estimators.options.Priors`.
+        classes: names of all classes, where some may not occur among the labels.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver` with
+            the limits of the iteration.
+        random_state: seed of folds and restarts.
 
-    attributes_doc = """
-    tasks_: ``(N,)`` ids of the tasks, sorted.
-    workers_: ``(W,)`` ids of the workers, sorted.
-    worker_noise_matrix_: ``(W, K, K)`` ``[worker, observed, true]``, columns sum to one.
-    noise_matrix_: ``(K, K)`` that of a worker of whom nothing is known.
-    worker_accuracy_: data frame: worker, votes, share of right votes to be expected.
+    Attributes:
+        classes_: ``(K,)`` names of the classes.
+        class_prior_: ``(K,)`` shares of the true classes.
+        label_posterior_: ``(N, K)`` P(true class | everything known) of the items.
+        fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
+        tasks_: ``(N,)`` ids of the tasks, sorted.
+        workers_: ``(W,)`` ids of the workers, sorted.
+        worker_noise_matrix_: ``(W, K, K)`` ``[worker, observed, true]``, columns sum to one.
+        noise_matrix_: ``(K, K)`` that of a worker of whom nothing is known.
+        worker_accuracy_: data frame: worker, votes, expected share of right votes.
     """
 
     def __init__(
         self,
         *,
         pooling: bool = False,
-        noise_alpha: float = 1.0,
-        noise_diagonal: float = 2.0,
-        **shared: Any,
+        class_prior: ArrayLike | None = None,
+        priors: Priors | None = None,
+        classes: ArrayLike | None = None,
+        solver: SolverName | Solver = "map",
+        random_state: RandomState = None,
     ) -> None:
-        super().__init__(**shared)
         self.pooling = pooling
-        self.noise_alpha = noise_alpha
-        self.noise_diagonal = noise_diagonal
+        self.class_prior = class_prior
+        self.priors = priors
+        self.classes = classes
+        self.solver = solver
+        self.random_state = random_state
 
     def fit(self, votes: Any, y: None = None, *, trusted: Any = None) -> Self:
         """Fit to a table of votes.
@@ -73,42 +90,42 @@ class DawidSkene(LatentClassifier):
 
         Raises:
             DataError: bad input, naming the row.
+            Interrupted: Ctrl-C, unless ``solver.on_interrupt`` is ``"keep"``.
 
         Warns:
             IdentifiabilityWarning: the workers' mean noise matrix is not diagonally dominant.
             NotConvergedWarning: the iteration did not converge.
         """
-        self._check_parameters()
+        parameters = self._validate()
         table = Votes.read(votes)
         tasks, workers = distinct(_NAME, table.task, "task"), table.workers()
         checked = _checked(trusted, tasks)
-        labels = known_labels(table.label)
-        classes = Classes.infer(labels, self.classes)
+        classes = Classes.infer(known_labels(table.label), self.classes)
         counts = table.counts(tasks, workers, classes)
         n, k = len(tasks), len(classes)
         with jax.enable_x64(self._double(counts.nnz * k)):
-            channel = Annotators.of(len(workers), k, None, self.noise_alpha, self.noise_diagonal)
-            model = {PRIOR: self._prior(k), _NAME: channel}
+            channel = annotators(len(workers), k, parameters)
+            model = {PRIOR: class_prior(k, parameters), _NAME: channel}
             parts: dict[str, Any] = {PRIOR: None, _NAME: Annotators.pack(counts)}
             if checked is not None:
                 model["trusted"] = TrustedLabels.of(k)
                 parts["trusted"] = pack_labels(trusted_codes(checked, classes, n, None), k)
-            self._solve(model, Data(parts, jnp.ones(n)), classes, n)
+            learned = (_NAME,) if self.pooling else ()
+            candidate = Candidate(model, Data(parts, jnp.ones(n)), learned)
+            fitted = joint(candidate, classes.names, n, self._options())
         self.tasks_, self.workers_ = tasks, workers
         by_class = _by_class(counts, k)
         self._task_votes, self._majority = by_class.sum(1), by_class.argmax(1)
         self._worker_votes = np.bincount(counts.indices // k, counts.data, len(workers))
-        return self
+        return self._finish(fitted)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        for name in ("noise_alpha", "noise_diagonal"):
-            check_nonnegative(name, getattr(self, name))
-        if self.pooling and self.method == "ml":
-            raise DataError("pooling: method='ml' has no prior to learn; take 'map' or 'vb'")
-
-    def _pooled(self) -> tuple[str, ...]:
-        return (_NAME,) if self.pooling else ()
+    def _validate(self) -> dict[str, Any]:
+        parameters = super()._validate()
+        if self.pooling and self._rule == "ml":
+            raise DataError("pooling: method 'ml' has no prior to learn; take 'map' or 'vb'")
+        if not isinstance(resolved_priors(self.priors).noise_diagonal, int | float):
+            raise DataError("noise_diagonal: expected a number; votes have no labels to hold out")
+        return parameters
 
     # As one source among others -----------------------------------------------------------------
 
@@ -121,98 +138,96 @@ class DawidSkene(LatentClassifier):
 
     def _source_learn(
         self, values: Any, items: np.ndarray, classes: Classes, weights: np.ndarray
-    ) -> dict[str, Part]:
+    ) -> LearnedSource:
         """The annotators' channel with the votes on ``items``; see :class:`Source`."""
-        DawidSkene._check_parameters(self)
+        parameters = self._validate()
         table = Votes.read(values)
         self.workers_ = table.workers()
-        alpha, diagonal = self.noise_alpha, self.noise_diagonal
-        channel = Annotators.of(len(self.workers_), len(classes), None, alpha, diagonal)
+        channel = annotators(len(self.workers_), len(classes), parameters)
         counts = table.counts(items, self.workers_, classes)
-        return {_NAME: Part(channel, Annotators.pack(counts), pooled=self.pooling)}
-
-    def _source_apply(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
-        """Votes on new items by the workers of the fit; see :class:`Source`."""
-        counts = Votes.read(values).counts(items, self.workers_, classes)
-        return {_NAME: Annotators.pack(counts)}
+        part = Part(channel, Annotators.pack(counts), pooled=self.pooling)
+        return LearnedSource({_NAME: part}, _VotesOf(self.workers_))
 
     # Read-outs ----------------------------------------------------------------------------------
 
     @property
     def worker_noise_matrix_(self) -> np.ndarray:
         """``(W, K, K)`` ``[worker, observed, true]``, P(observed | true)."""
-        check_is_fitted(self)
         matrix = np.exp(np.asarray(self.fit_.point[_NAME], float))
         return matrix / matrix.sum(1, keepdims=True)
 
     @property
     def noise_matrix_(self) -> np.ndarray:
         """``(K, K)`` ``[observed, true]`` of a worker of whom nothing is known: the prior's."""
-        check_is_fitted(self)
-        one = np.asarray(self.fit_.model[_NAME].prior.concentration[0], float)
+        channel: Any = self.fit_.model[_NAME]
+        one = np.asarray(channel.prior.concentration[0], float)
         # under a mode the concentration is one more than the pseudo-votes
-        pseudo = one if self.method == "vb" else np.maximum(one - 1, 1e-12)
+        pseudo = one if self._rule == "vb" else np.maximum(one - 1, 1e-12)
         return pseudo / pseudo.sum(0)
 
     @property
     def worker_accuracy_(self) -> pd.DataFrame:
-        """Workers with the number of their votes and the share of right ones to be expected."""
+        """Workers with the number of their votes and the expected share of right ones."""
         matrix = self.worker_noise_matrix_
         right = np.einsum("wkk,k->w", matrix, self.class_prior_)
         votes = self._worker_votes.astype(int)
         return pd.DataFrame({"worker": self.workers_, "votes": votes, "accuracy": right})
 
     def corrected_labels(self) -> pd.DataFrame:
-        """The tasks with the suggested class, its probability, and what most workers said.
+        """The tasks with their majority vote and the suggested class, the most doubtful ranked first.
 
         Returns:
-            A frame with columns ``task``, ``votes``, ``majority``, ``suggested``, ``p_suggested``
-            and ``rank`` (1 for the least certain task).
+            A frame with the columns that every estimator's has, of which ``row`` is the task and
+            ``given`` the majority of its votes (``p_wrong`` is the probability that the majority is
+            wrong), and ``votes``, their number. See :meth:`NoisyBernoulliNB.corrected_labels`.
         """
-        resp = self.label_posterior_
-        best = resp.max(1)
-        return pd.DataFrame(
-            {
-                "task": self.tasks_,
-                "votes": self._task_votes.astype(int),
-                "majority": self.classes_[self._majority],
-                "suggested": self.classes_[resp.argmax(1)],
-                "p_suggested": best,
-                "rank": pd.Series(best).rank(method="first").astype(int),
-            }
-        )
+        check_is_fitted(self)
+        given = self.classes_[self._majority]
+        votes = {"votes": self._task_votes.astype(int)}
+        return self._corrected(self.tasks_, given, self._majority, votes)
 
     # Prediction ---------------------------------------------------------------------------------
 
-    def predict_proba(self, votes: Any = None) -> pd.DataFrame:
-        """P(true class | votes) of tasks, a row a task, a column a class.
+    def predict_proba(self, votes: Any = None) -> np.ndarray:
+        """``(N, K)`` P(true class | votes) of tasks, in the order of their sorted ids.
 
         Args:
-            votes: new votes, as :meth:`fit` takes them; the fitted ones where None. A worker who
-                did not occur in the fit has the noise matrix of an unknown one.
+            votes: new votes, as :meth:`fit` takes them; the fitted ones, whose tasks are
+                ``tasks_``, where None. A worker who did not occur in the fit has the noise matrix
+                of an unknown one.
         """
         check_is_fitted(self)
         if votes is None:
-            return pd.DataFrame(self.label_posterior_, self.tasks_, self.classes_)
+            return self.label_posterior_
         table = Votes.read(votes)
         tasks, workers = distinct(_NAME, table.task, "task"), table.workers()
         classes = Classes(self.classes_)
-        with jax.enable_x64(self._double_):
+        with jax.enable_x64(self.fitted_.double):
             counts = table.counts(tasks, workers, classes)
             known = pd.Index(self.workers_).get_indexer(pd.Index(workers))
             learnt = np.asarray(self.fit_.point[_NAME], float)
             unknown = np.log(np.maximum(self.noise_matrix_, np.finfo(float).tiny))
-            likelihood_params = np.where((known >= 0)[:, None, None], learnt[known], unknown)
-            channel = self.fit_.model[_NAME]
-            found = channel.log_likelihood(jnp.asarray(likelihood_params), Annotators.pack(counts))
-            joint = np.asarray(found.table, float) + self.class_log_prior_
-        resp = np.exp(joint - joint.max(1, keepdims=True))
-        return pd.DataFrame(resp / resp.sum(1, keepdims=True), tasks, self.classes_)
+            params = np.where((known >= 0)[:, None, None], learnt[known], unknown)
+            channel: Any = self.fit_.model[_NAME]
+            found = channel.log_likelihood(jnp.asarray(params), Annotators.pack(counts))
+            joint_ = np.asarray(found.table, float) + self.class_log_prior_
+        resp = np.exp(joint_ - joint_.max(1, keepdims=True))
+        return resp / resp.sum(1, keepdims=True)
 
-    def predict(self, votes: Any = None) -> pd.Series:
-        """Likeliest class of tasks, by their ids."""
-        resp = self.predict_proba(votes)
-        return pd.Series(self.classes_[resp.to_numpy().argmax(1)], resp.index, name="label")
+    def predict(self, votes: Any = None) -> np.ndarray:
+        """``(N,)`` likeliest class of tasks, in the order of their sorted ids."""
+        return self.classes_[self.predict_proba(votes).argmax(1)]
+
+
+@dataclass(frozen=True)
+class _VotesOf:
+    """Packs votes on new items by the workers of a fit."""
+
+    workers: np.ndarray
+
+    def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
+        counts = Votes.read(values).counts(items, self.workers, classes)
+        return {_NAME: Annotators.pack(counts)}
 
 
 def _checked(trusted: Any, tasks: np.ndarray) -> np.ndarray | None:

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
 
+import jax
 import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, get_tags, indexable
-from sklearn.utils.validation import _num_samples, has_fit_parameter, validate_data
+from sklearn.utils.validation import (
+    _num_samples,
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
 
+from nbmodels.data.validation import check_weights
 from nbmodels.errors import DataError
-from nbmodels.estimators.latent import with_inherited_parameters
-from nbmodels.estimators.scored import ScoredClassifier
+from nbmodels.estimators.constraints import Constraint
+from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
+from nbmodels.estimators.scored import predict_scored
+from nbmodels.estimators.scored_table import SCORED, fit_scored
+from nbmodels.estimators.table import TableClassifier
 
 #: A class that is less likely than this is left out of an item's weighted copies.
 _LEAST_SHARE = 0.01
@@ -56,8 +70,33 @@ def _log_probs(estimator: Any, items: Any, n_classes: int, floor: float) -> np.n
     return np.log(np.maximum(found, floor))
 
 
-@with_inherited_parameters
-class NoisyLabelClassifier(ScoredClassifier):
+@dataclass(frozen=True)
+class _CrossValidated:
+    """Cross-validated log-probabilities of a classifier.
+
+    Attributes:
+        base: the classifier.
+        items: rows of any kind.
+        floor: least probability: what never happened in so many rows is not distinguished from
+            what cannot happen.
+    """
+
+    base: Any
+    items: Any
+    floor: float
+
+    def out_of_fold(self, resp: np.ndarray, weights: np.ndarray, fold: np.ndarray) -> np.ndarray:
+        out = np.zeros_like(resp, float)
+        for k in np.unique(fold):
+            held = fold == k
+            learned = _learned(self.base, self.items, resp, weights * ~held)
+            rows = np.flatnonzero(held)
+            some = _safe_indexing(self.items, rows)
+            out[rows] = _log_probs(learned, some, resp.shape[1], self.floor)
+        return out
+
+
+class NoisyLabelClassifier(TableClassifier):
     """Any classifier with ``predict_proba``, with noisy labels.
 
     Its cross-validated probabilities are calibrated together with the noise; then it learns again,
@@ -65,21 +104,67 @@ class NoisyLabelClassifier(ScoredClassifier):
     ``fit`` takes ``sample_weight``, and from the corrected labels otherwise. X may be whatever the
     classifier takes: arrays, sparse matrices, data frames, lists of texts for a pipeline.
 
-    The labels alone do not tell noise that features predict from classes that overlap. A flexible
-    classifier whose probabilities are exact about the noisy labels may leave little noise to be
-    found; wrong labels are ranked well even then.
+    The labels alone do not distinguish noise that features predict from classes that overlap. A
+    flexible classifier whose probabilities are exact about the noisy labels may leave little noise
+    to be found; wrong labels are ranked well even then.
 
     Parameters:
         base_estimator: classifier of scikit-learn's kind; None for logistic regression.
+        rounds: how often the classifier is learned anew from the corrected labels (self-training); at
+            0 it learns from the given ones alone; ``"auto"`` for as often as held-out labels reward
+            it. A round costs the square of ``cv`` trainings: what scores a fold never saw its
+            labels, in no round.
+        cv: number of folds; or a splitter of scikit-learn's, or a list of (train, test) rows, of
+            which the tests hold each row once.
+        noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
+            (full, shrunk to one error rate as far as the classes are alike), or a known ``(K, K)``
+            matrix ``[observed, true]`` whose columns sum to one.
+        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        priors: pseudo-counts of the class shares and the noise, a
+            :class:`~nbmodels.estimators.options.Priors`.
+        classes: names of all classes, where some may not occur among the labels.
+        missing_label: value of y that means "no label"; None where every row has one.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver` with
+            the limits of the iteration.
+        random_state: seed of folds and restarts.
+
+    Attributes:
+        classes_: ``(K,)`` names of the classes.
+        noise_matrix_: ``(K, K)`` ``[observed, true]``, P(observed | true); columns sum to one.
+        class_prior_: ``(K,)`` shares of the true classes.
+        label_posterior_: ``(N, K)`` P(true class | everything known) of the training rows.
+        chosen_: settings that were selected, with the number of self-training rounds.
+        choice_: data frame of all that was compared, or None.
+        fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
+        estimator_: the classifier that new items meet. Its classes are numbers, places in ``classes_``.
     """
 
-    attributes_doc = """
-    estimator_: the classifier that new items meet. Its classes are numbers, places in ``classes_``.
-    """
+    constraints: ClassVar[Mapping[str, Constraint]] = SCORED
 
-    def __init__(self, base_estimator: Any = None, **shared: Any) -> None:
-        super().__init__(**shared)
+    def __init__(
+        self,
+        base_estimator: Any = None,
+        *,
+        rounds: int | Literal["auto"] = "auto",
+        cv: Any = 5,
+        noise: NoiseForm | ArrayLike = "full",
+        class_prior: ArrayLike | None = None,
+        priors: Priors | None = None,
+        classes: ArrayLike | None = None,
+        missing_label: Any = None,
+        solver: SolverName | Solver = "map",
+        random_state: RandomState = None,
+    ) -> None:
         self.base_estimator = base_estimator
+        self.rounds = rounds
+        self.cv = cv
+        self.noise = noise
+        self.class_prior = class_prior
+        self.priors = priors
+        self.classes = classes
+        self.missing_label = missing_label
+        self.solver = solver
+        self.random_state = random_state
 
     def _base(self) -> Any:
         if self.base_estimator is not None:
@@ -88,49 +173,72 @@ class NoisyLabelClassifier(ScoredClassifier):
 
         return LogisticRegression(max_iter=1000)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def _validate(self) -> dict[str, Any]:
         if not hasattr(self._base(), "predict_proba"):
             raise DataError(
                 "base_estimator: expected a classifier with predict_proba, got "
                 f"{self.base_estimator!r}"
             )
+        return super()._validate()
 
-    def _items(self, X: Any, *, reset: bool) -> tuple[Any, int]:
-        if reset:  # of new items the classifier itself checks it
-            validate_data(self, X, reset=True, skip_check_array=True)
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        trusted: Any = None,
+        votes: Any = None,
+    ) -> Self:
+        """Fit the classifier, the calibration of its scores, and the noise.
+
+        Args:
+            X: ``N`` items.
+            y: ``(N,)`` given labels, of any type; ``missing_label`` where there is none; None where
+                all labels are votes.
+            sample_weight: ``(N,)`` row weights, 0 or more.
+            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping row -> label.
+            votes: labels of several annotators: a table with columns ``task`` (the row of X, or its
+                index where X is a data frame), ``worker`` and ``label``.
+
+        Raises:
+            DataError: bad input, naming the argument and the row.
+            Interrupted: Ctrl-C, unless ``solver.on_interrupt`` is ``"keep"``.
+
+        Warns:
+            IdentifiabilityWarning: the noise matrix is not diagonally dominant, or the scores
+                predict held-out labels no better than the shares of the classes do.
+            NotConvergedWarning: the iteration did not converge.
+        """
+        parameters = self._validate()
+        # of new items the classifier itself checks the columns
+        validate_data(self, X, reset=True, skip_check_array=True)
         (items,) = indexable(X)
-        return items, _num_samples(items)
-
-    def _cells(self, items: Any, n_classes: int) -> int:
-        return _num_samples(items) * n_classes
-
-    def _unseen(
-        self, items: Any, resp: np.ndarray, weights: np.ndarray, fold: np.ndarray
-    ) -> np.ndarray:
+        n_rows = _num_samples(items)
+        index = X.index if isinstance(X, pd.DataFrame | pd.Series) else None
+        labels = self._labels(y, n_rows, trusted, votes, index)
+        weights = check_weights(sample_weight, n_rows)
         if _weight_name(self._base()) is None and not np.isin(weights, (0, 1)).all():
             raise DataError(
                 f"sample_weight: {type(self._base()).__name__}.fit takes no sample_weight; weights "
                 "must be 0 or 1"
             )
-        # what never happened in so many rows is not told from what cannot happen
         self._floor = 1 / max(float(weights.sum()), 2.0)
-        out = np.zeros_like(resp, float)
-        for k in np.unique(fold):
-            held = fold == k
-            learned = _learned(self._base(), items, resp, weights * ~held)
-            rows = np.flatnonzero(held)
-            out[rows] = _log_probs(learned, _safe_indexing(items, rows), resp.shape[1], self._floor)
-        return out
+        learner = _CrossValidated(self._base(), items, self._floor)
+        with jax.enable_x64(self._double(n_rows * len(labels.classes))):
+            fitted = fit_scored(self, learner, parameters, labels, weights)
+        self.estimator_ = _learned(self._base(), items, fitted.learned_from, weights)
+        self._keep(X, labels)
+        return self._finish(fitted)
 
-    def _learn(self, items: Any, resp: np.ndarray, weights: np.ndarray) -> None:
-        self.estimator_ = _learned(self._base(), items, resp, weights)
-
-    def _scores(self, items: Any) -> np.ndarray:
-        return _log_probs(self.estimator_, items, len(self.classes_), self._floor)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """``(N, K)`` P(true class | features)."""
+        check_is_fitted(self)
+        (items,) = indexable(X)
+        scores = _log_probs(self.estimator_, items, len(self.classes_), self._floor)
+        with jax.enable_x64(self.fitted_.double):
+            return predict_scored(self.fitted_, scores)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        base = get_tags(self._base())
-        tags.input_tags = base.input_tags
+        tags.input_tags = get_tags(self._base()).input_tags
         return tags

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
@@ -15,19 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.data.column_types import column_kind
 from nbmodels.data.validation import check_weights
-from nbmodels.diagnostics.confident_learning import independent
-from nbmodels.errors import DataError, NbmodelsWarning
+from nbmodels.diagnostics.reference_classifier import reference_classifier
+from nbmodels.errors import Caution, DataError, NbmodelsWarning, issue
 from nbmodels.estimators.any_classifier import NoisyLabelClassifier
-from nbmodels.estimators.naive_bayes import (
-    NoisyBernoulliNB,
-    NoisyGaussianNB,
-    NoisyMixedNB,
-    NoisyMultinomialNB,
-)
-from nbmodels.estimators.predicted import PredictedClasses
-from nbmodels.estimators.robust import RobustNDA
-from nbmodels.estimators.settings import is_auto, table
-from nbmodels.fitting.holdout import judge
+from nbmodels.estimators.discriminant import NoisyGaussianNB, RobustNDA
+from nbmodels.estimators.mixed import NoisyMixedNB
+from nbmodels.estimators.naive_bayes import NoisyBernoulliNB, NoisyMultinomialNB
+from nbmodels.estimators.options import NoiseForm, RandomState, Solver, SolverName, is_auto
+from nbmodels.fitting.holdout import compare_scores
+from nbmodels.fitting.selection import choice_table
 
 #: Degrees of freedom of the Student emission that is compared.
 _DOF = 4.0
@@ -37,11 +34,17 @@ _ANSWERS = frozenset(
     {
         "chosen_",
         "class_prior_",
+        "class_log_prior_",
         "converged_",
+        "fit_",
+        "fitted_",
         "corrected_labels",
         "inverse_noise_matrix_",
         "label_posterior_",
+        "n_iter_",
         "noise_matrix_",
+        "objective_",
+        "objective_trace_",
         "posterior",
         "second_opinion",
         "verdict",
@@ -62,7 +65,7 @@ def _gaussian(X: Any, **shared: Any) -> Any:
 
 
 def _student(X: Any, **shared: Any) -> Any:
-    return RobustNDA(covariance="auto", dof=_DOF, feedback="auto", **shared)
+    return RobustNDA(covariance="auto", dof=_DOF, training="auto", **shared)
 
 
 def _mixed(X: Any, **shared: Any) -> Any:
@@ -70,7 +73,7 @@ def _mixed(X: Any, **shared: Any) -> Any:
 
 
 def _logistic(X: Any, missing_values: Any = None, **shared: Any) -> Any:
-    return NoisyLabelClassifier(independent(X), rounds="auto", **shared)
+    return NoisyLabelClassifier(reference_classifier(X), rounds="auto", **shared)
 
 
 _MAKERS: dict[str, Callable[..., Any]] = {
@@ -103,14 +106,14 @@ def suitable(X: Any) -> list[str]:
     return ["gaussian", "student", "logistic"]
 
 
-class AutoNoisyClassifier(PredictedClasses, ClassifierMixin, BaseEstimator):
+class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
     """Several models of the features with noisy labels; kept is that of the likeliest held-out y.
 
     Every estimator is fitted with all of its settings chosen, on the same folds. P(given label |
     features), from a fit that has not seen the label, compares them, whatever they assume: naive
     Bayes of each kind that X can be taken for, and a logistic regression, which assumes none of it.
 
-    Args:
+    Parameters:
         emission: ``"auto"``, or the names to compare, of ``"bernoulli"``, ``"multinomial"``,
             ``"tfidf"`` (multinomial of TF-IDF weights), ``"gaussian"`` (any covariance),
             ``"student"`` (heavy tails), ``"mixed"`` (columns of several kinds) and ``"logistic"``.
@@ -119,7 +122,7 @@ class AutoNoisyClassifier(PredictedClasses, ClassifierMixin, BaseEstimator):
         classes: names of all classes, where some may not occur among the labels.
         missing_label: value of y that means "no label".
         missing_values: value of X that means "missing".
-        progress: show bars; None to show one once a fit takes over three seconds.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`.
         random_state: seed of the folds.
 
     Attributes:
@@ -133,20 +136,20 @@ class AutoNoisyClassifier(PredictedClasses, ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        emission: Any = "auto",
-        noise: Any = "auto",
-        classes: Any = None,
+        emission: str | Sequence[str] = "auto",
+        noise: NoiseForm | ArrayLike = "auto",
+        classes: ArrayLike | None = None,
         missing_label: Any = None,
         missing_values: Any = None,
-        progress: bool | None = None,
-        random_state: Any = None,
+        solver: SolverName | Solver = "map",
+        random_state: RandomState = None,
     ) -> None:
         self.emission = emission
         self.noise = noise
         self.classes = classes
         self.missing_label = missing_label
         self.missing_values = missing_values
-        self.progress = progress
+        self.solver = solver
         self.random_state = random_state
 
     def _names(self, X: Any) -> list[str]:
@@ -183,7 +186,7 @@ class AutoNoisyClassifier(PredictedClasses, ClassifierMixin, BaseEstimator):
             "classes": self.classes,
             "missing_label": self.missing_label,
             "missing_values": self.missing_values,
-            "progress": self.progress,
+            "solver": self.solver,
             # the same folds for all
             "random_state": check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
         }
@@ -192,26 +195,34 @@ class AutoNoisyClassifier(PredictedClasses, ClassifierMixin, BaseEstimator):
             coding = TfidfTransformer().fit(X) if name == "tfidf" else None
             own = X if coding is None else coding.transform(X)
             one = _MAKERS[name](X, **shared)
-            # what is said of an estimator matters if it is kept
+            # warnings of an estimator matter if it is kept
             with warnings.catch_warnings(record=True, action="always") as caught:
                 one.fit(own, y, sample_weight, trusted)
             found.append((one, coding, caught))
-            scores.append(one._unseen_scores)
+            scores.append(one.fitted_.held_out_scores)
             identified.append(not one.fit_.confused)
         known = np.any(scores, axis=0)
         weights = check_weights(sample_weight, len(known)) * known
-        compared = judge(scores, identified, weights, sure=0.0)
+        compared = compare_scores(scores, identified, weights, significant=0.0)
         best = compared.best
-        self.estimator_, self._coding, said = found[best]
+        self.estimator_, self._coding, caught = found[best]
         self.emission_, self.classes_ = names[best], self.estimator_.classes_
         settings = [{"emission": name} for name in names]
-        self.choice_ = table(settings, compared, settings[best])
-        for one in said:
-            if issubclass(one.category, NbmodelsWarning):
-                warnings.warn(one.message, one.category, stacklevel=2)
-            else:
-                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        self.choice_ = choice_table(settings, compared, settings[best])
+        ours = [w for w in caught if issubclass(w.category, NbmodelsWarning)]
+        issue(Caution(w.category, str(w.message)) for w in ours)
+        for w in caught:
+            if w not in ours:
+                warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
         return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """``(N,)`` likeliest true class given the features."""
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """``(N, K)`` log P(true class | features)."""
+        return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """``(N, K)`` P(true class | features)."""

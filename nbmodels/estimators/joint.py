@@ -2,46 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
-from typing import Any, Literal, Self
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from nbmodels.channels import CandidateSets
-from nbmodels.core import model as models
 from nbmodels.core.component import Component
 from nbmodels.core.model import PRIOR, Data
+from nbmodels.data.given import LabelData, read_labels
 from nbmodels.data.label_sets import read_sets, read_table
 from nbmodels.data.validation import Classes, as_column, check_length, check_weights
 from nbmodels.errors import DataError
-from nbmodels.estimators.base import class_posterior
-from nbmodels.estimators.labels import LabelledClassifier, LabelSource
-from nbmodels.estimators.latent import with_inherited_parameters
-from nbmodels.estimators.sources import Part
+from nbmodels.estimators.base import LatentClassModel
+from nbmodels.estimators.constraints import Constraint, Noise, Number
+from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
+from nbmodels.estimators.sources import LearnedSource, Part
+from nbmodels.fitting.builder import is_pooled
 from nbmodels.fitting.graph import given_shares
-from nbmodels.fitting.holdout import compare
+from nbmodels.fitting.holdout import compare_on_holdout
+from nbmodels.fitting.joint import joint
+from nbmodels.fitting.label_sources import LabelSource, candidate_sets, class_prior, label_sources
+from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.scores import Candidate
 
 #: Names of the components that are not sources.
 _TAKEN = (PRIOR, "labels", "trusted", "possible")
 
 
-@with_inherited_parameters
-class JointNB(LabelledClassifier):
+class JointNB(LatentClassModel):
     """One model of features of several kinds, a user graph, annotators and labels of every kind.
 
-    Each source is told by an estimator of this library, which says how its data are read and what
-    they are modelled by: ``NoisyMultinomialNB`` for words, ``NoisyGaussianNB`` for numbers,
+    Each source is described by an estimator of this library, which knows how its data are read and
+    what they are modelled by: ``NoisyMultinomialNB`` for words, ``NoisyGaussianNB`` for numbers,
     ``DawidSkene`` for votes, ``CollaborativeClassifier`` for interactions. Given the true class the
     sources are independent, so that their evidence adds up::
 
         model = JointNB({
-            "text": NoisyMultinomialNB(alpha=0.1, weight=0.3),
+            "text": NoisyMultinomialNB(alpha=0.1, training=Joint(weight=0.3)),
             "size": NoisyGaussianNB(),
             "users": CollaborativeClassifier(),
             "crowd": DawidSkene(),
@@ -50,30 +54,65 @@ class JointNB(LabelledClassifier):
         model.predict({"text": X_new})  # any of the sources will do
 
     Parameters:
-        sources: estimators by the sources' names. Their own settings of the fit (``method``,
-            ``noise`` and the like) are not used. A graph's ``alpha`` and ``weight`` are chosen by
-            labels held out of ``y``; where there is no ``y``, give them as numbers.
-            A graph's factors reward one class for all: beside one, the shares of the classes are
-            held at those of the given labels unless ``class_prior`` says otherwise, and
-            ``noise="symmetric"`` has found better classes than a full matrix.
+        sources: estimators by the sources' names. Their own settings of the fit (``solver``, ``noise``
+            and the like) are not used. A graph's ``alpha`` and ``weight`` are selected by labels
+            held out of ``y``; where there is no ``y``, give them as numbers. A graph's factors
+            reward one class for all: beside one, the shares of the classes are held at those of the
+            given labels unless ``class_prior`` says otherwise, and ``noise="symmetric"`` has found
+            better classes than a full matrix.
+        noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
+            (full, shrunk to one error rate as far as the classes are alike), or a known ``(K, K)``
+            matrix ``[observed, true]`` whose columns sum to one.
+        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        priors: pseudo-counts of the class shares and the noise, a
+            :class:`~nbmodels.estimators.options.Priors`.
+        classes: names of all classes, where some may not occur among the labels.
+        missing_label: value of y that means "no label"; None where every row has one.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver` with
+            the limits of the iteration.
+        random_state: seed of folds and restarts.
+
+    Attributes:
+        classes_: ``(K,)`` names of the classes.
+        class_prior_: ``(K,)`` shares of the true classes.
+        noise_matrix_: ``(K, K)`` ``[observed, true]``, P(observed | true); columns sum to one.
+        label_posterior_: ``(N, K)`` P(true class | everything known) of the items.
+        fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
+        sources_: the sources' estimators, with the codings they learned.
+        items_: ``(N,)`` ids of the items.
     """
 
-    attributes_doc = """
-    sources_: the sources' estimators, with the codings they learned.
-    items_: ``(N,)`` ids of the items.
-    """
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "noise": Noise(("full", "symmetric", "pooled")),
+        "noise_diagonal": Number(),
+    }
 
     def __init__(
-        self, sources: Any, *, method: Literal["ml", "map", "vb"] = "vb", **shared: Any
+        self,
+        sources: Mapping[str, Any],
+        *,
+        noise: NoiseForm | ArrayLike = "full",
+        class_prior: ArrayLike | None = None,
+        priors: Priors | None = None,
+        classes: ArrayLike | None = None,
+        missing_label: Any = None,
+        solver: SolverName | Solver = "vb",
+        random_state: RandomState = None,
     ) -> None:
-        super().__init__(method=method, **shared)
         self.sources = sources
+        self.noise = noise
+        self.class_prior = class_prior
+        self.priors = priors
+        self.classes = classes
+        self.missing_label = missing_label
+        self.solver = solver
+        self.random_state = random_state
 
     # Fitting ------------------------------------------------------------------------------------
 
     def fit(
         self,
-        evidence: Mapping[str, Any],
+        X: Mapping[str, Any],
         y: Any = None,
         sample_weight: Any = None,
         trusted: Any = None,
@@ -84,9 +123,8 @@ class JointNB(LabelledClassifier):
         """Fit to everything that is known of the items.
 
         Args:
-            evidence: data by source, as the source's estimator takes them; tables have a row an
-                item, in the items' order, votes name the item as ``task``, interactions as
-                ``item``.
+            X: data by source, as the source's estimator takes them; tables have a row an item, in
+                the items' order, votes name the item as ``task``, interactions as ``item``.
             y: ``(N,)`` one noisy label an item; None where there is none of this kind.
             sample_weight: ``(N,)`` row weights.
             trusted: ``(N,)`` checked labels, null where unchecked; or a mapping position -> label.
@@ -97,47 +135,59 @@ class JointNB(LabelledClassifier):
 
         Raises:
             DataError: bad input, naming source and row.
+            Interrupted: Ctrl-C, unless ``solver.on_interrupt`` is ``"keep"``.
 
         Warns:
             IdentifiabilityWarning: a noise matrix is not diagonally dominant.
             NotConvergedWarning: the iteration did not converge.
         """
-        self._check_parameters()
-        self._check_names(evidence)
-        sources = {name: clone(self.sources[name]) for name in evidence}
-        ids = _items(sources, evidence, y, items)
+        parameters = self._validate()
+        self._check_names(X)
+        sources = {name: clone(self.sources[name]) for name in X}
+        ids = _items(sources, X, y, items)
         n = len(ids)
-        classes, labels = self._all_labels(sources, evidence, y, trusted, possible, n)
-        weights = check_weights(sample_weight, n)
-        cells = sum(np.size(v) if not hasattr(v, "nnz") else v.nnz for v in evidence.values())
-        with jax.enable_x64(self._double(cells * len(classes))):
-            model: dict[str, Component] = {PRIOR: self._prior(len(classes))}
+        read, labels = self._all_labels(sources, X, y, trusted, possible, n)
+        weights, k = check_weights(sample_weight, n), len(read.classes)
+        cells = sum(np.size(v) if not hasattr(v, "nnz") else v.nnz for v in X.values())
+        with jax.enable_x64(self._double(cells * k)):
+            model: dict[str, Component] = {PRIOR: class_prior(k, parameters)}
             parts: dict[str, Any] = {PRIOR: None}
             for name, source in labels.items():
-                model[name], parts[name] = source.component(), source.padded(n)
-            learned = _learned(sources, evidence, ids, classes, weights)
-            for name, part in learned.items():
+                model[name], parts[name] = source.channel(k, parameters), source.padded(n)
+            learned = _learned(sources, X, ids, read.classes, weights)
+            found = _parts(learned)
+            for name, part in found.items():
                 model[name], parts[name] = part.component, part.data
             data = Data(parts, jnp.asarray(weights))
-            self._graphs = {name: p.edges for name, p in learned.items() if p.edges is not None}
-            if self._graphs and self.class_prior is None:
-                model[PRIOR] = given_shares(model, data, self.class_alpha)
-            self._learned_priors = tuple(name for name, p in learned.items() if p.pooled)
-            self._check_settings(learned, model)
-            model |= self._chosen(learned, model, data)
+            edges = {name: p.edges for name, p in found.items() if p.edges is not None}
+            if edges and self.class_prior is None:
+                model[PRIOR] = given_shares(model, data, parameters["class_alpha"])
+            _check_settings(found, model, self._rule)
+            options = replace(self._options(), graphs=edges)
+            model |= _selected(found, model, data, options)
             jacobian = np.zeros(n)
-            for name, part in learned.items():
+            for name, part in found.items():
                 jacobian = jacobian + float(model[name].weight) * part.log_jacobian
-            self._solve(model, data, classes, n, log_jacobian=jacobian)
+            own = ("labels",) if is_pooled(parameters) and "labels" in model else ()
+            pooled = tuple(name for name, p in found.items() if p.pooled)
+            fitted = joint(
+                Candidate(model, data, (*own, *pooled)),
+                read.classes.names,
+                n,
+                options,
+                log_jacobian=jacobian,
+                columns=_by_part(learned, "columns"),
+                units=_by_part(learned, "units"),
+            )
         self.sources_, self.items_ = sources, ids
-        self._rows = pd.Index(ids)
-        return self
+        self._learned, self._labels = learned, read
+        return self._finish(fitted)
 
-    def _check_names(self, evidence: Any) -> None:
+    def _check_names(self, X: Any) -> None:
         if not isinstance(self.sources, Mapping) or not self.sources:
             raise DataError("sources: expected a mapping from names to estimators")
-        if not isinstance(evidence, Mapping) or not evidence:
-            raise DataError("evidence: expected a mapping from sources to their data")
+        if not isinstance(X, Mapping) or not X:
+            raise DataError("X: expected a mapping from sources to their data")
         for name in self.sources:
             if name in _TAKEN:
                 raise DataError(f"sources: {name!r} is a name of the model's own; take another")
@@ -145,104 +195,67 @@ class JointNB(LabelledClassifier):
                 raise DataError(
                     f"sources: {name}: {type(self.sources[name]).__name__} cannot be a source"
                 )
-        for name in evidence:
+        for name in X:
             if name not in self.sources:
                 known = ", ".join(map(str, self.sources))
-                raise DataError(f"evidence: there is no source {name!r}; the sources are {known}")
-
-    def _check_settings(self, learned: Mapping[str, Part], model: Mapping[str, Component]) -> None:
-        for name, part in learned.items():
-            if part.alternatives and "labels" not in model:
-                raise DataError(
-                    f"{name}: settings are chosen by labels held out of y, which is not given; "
-                    "give alpha and weight as numbers"
-                )
-            if part.pooled and self.method == "ml":
-                raise DataError(f"{name}: method='ml' has no prior to learn; take 'map' or 'vb'")
-
-    def _pooled(self) -> tuple[str, ...]:
-        return (*super()._pooled(), *self._learned_priors)
-
-    def _chosen(
-        self, learned: Mapping[str, Part], model: Mapping[str, Component], data: Data
-    ) -> dict[str, Component]:
-        """Components with alternatives, one after the other, as suits labels held out of y."""
-        chosen: dict[str, Component] = {}
-        for name, part in learned.items():
-            if part.alternatives:
-                candidates = [{**model, **chosen, name: one} for one in part.alternatives]
-                rng = np.random.default_rng(self._seed())
-                with self._bar(f"{name}: choosing settings", len(candidates)) as bar:
-                    found = compare(
-                        candidates, [data] * len(candidates), partial(self._runs, bar=bar), rng
-                    )
-                chosen[name] = part.alternatives[found.best]
-        return chosen
+                raise DataError(f"X: there is no source {name!r}; the sources are {known}")
 
     def _all_labels(
         self,
         sources: dict[str, Any],
-        evidence: Mapping[str, Any],
+        X: Mapping[str, Any],
         y: Any,
         trusted: Any,
         possible: Any,
         n: int,
-    ) -> tuple[Classes, dict[str, LabelSource]]:
-        named = [sources[name]._source_classes(values) for name, values in evidence.items()]
-        classes, labels = self._labels(y, n, trusted, others=[v for v in named if v is not None])
+    ) -> tuple[LabelData, dict[str, LabelSource]]:
+        named = [sources[name]._source_classes(values) for name, values in X.items()]
+        read = read_labels(
+            y,
+            n,
+            reader=type(self).__name__,
+            declared=self.classes,
+            marker=self.missing_label,
+            trusted=trusted,
+            others=[v for v in named if v is not None],
+        )
+        labels = label_sources(read)
         if possible is not None:
-            labels["possible"] = _possible(possible, n, classes)
+            labels["possible"] = _possible(possible, n, read.classes)
         if not labels and all(v is None for v in named):
             raise DataError(
                 "y: nothing says which class any item is of; give y, votes, trusted or possible"
             )
-        return classes, labels
+        return read, labels
 
     # Prediction ---------------------------------------------------------------------------------
 
-    def predict_proba(self, evidence: Mapping[str, Any], items: Any = None) -> np.ndarray:
+    def predict_proba(self, X: Mapping[str, Any], items: Any = None) -> np.ndarray:
         """``(n, K)`` P(true class | what is known) of new items.
 
         Args:
-            evidence: data of any of the sources.
+            X: data of any of the sources.
             items: ids of the new items, by which votes and interactions name them.
         """
         check_is_fitted(self)
-        self._check_names(evidence)
-        for name in evidence:
+        self._check_names(X)
+        for name in X:
             if name not in self.sources_:
-                raise DataError(f"evidence: source {name!r} had no data in the fit")
-        ids = _items(self.sources_, evidence, None, items)
+                raise DataError(f"X: source {name!r} had no data in the fit")
+        ids = _items(self.sources_, X, None, items)
         classes = Classes(self.classes_)
-        with jax.enable_x64(self._double_):
+        with jax.enable_x64(self.fitted_.double):
             parts: dict[str, Any] = {PRIOR: None}
-            for name, values in evidence.items():
-                apply = self.sources_[name]._source_apply
-                parts |= dict(_naming(name, apply, values, ids, classes))
-            model = jax.tree.map(jnp.asarray, self.fit_.model)
-            data = Data(parts, jnp.ones(len(ids)))
-            found = class_posterior(model, self.fit_.params, data, self.fit_.rule)
-            resp = np.asarray(found.resp, float)
-        return resp / resp.sum(1, keepdims=True)
+            for name, values in X.items():
+                packed = _naming(name, self._learned[name].encode, values, ids, classes)
+                parts |= {_part(name, part, len(packed)): x for part, x in packed.items()}
+            return self.fitted_.predict(Data(parts, jnp.ones(len(ids))))
 
-    def predict(self, evidence: Mapping[str, Any], items: Any = None) -> np.ndarray:
+    def predict(self, X: Mapping[str, Any], items: Any = None) -> np.ndarray:
         """``(n,)`` likeliest true class of new items; arguments as :meth:`predict_proba`."""
-        return self.classes_[self.predict_proba(evidence, items).argmax(1)]
+        return self.classes_[self.predict_proba(X, items).argmax(1)]
 
-    def _blocks(self) -> Any:
-        """Pairs of a component's name and its source's block of columns, of tables only."""
-        for name, source in self.sources_.items():
-            columns = getattr(source, "_columns_", ())
-            for c in columns:
-                yield (name if len(columns) == 1 else f"{name}_{c.name}"), source, c
-
-    def _features(self) -> dict[str, list[str]]:
-        return {
-            part: [source._feature_names[j] for j in c.where] for part, source, c in self._blocks()
-        }
-
-    def _units(self) -> dict[str, Any]:
-        return {part: c.encoder.units for part, _, c in self._blocks()}
+    # Read-outs ----------------------------------------------------------------------------------
 
     def noise_matrices(self) -> dict[str, np.ndarray]:
         """``(K, K)`` ``[observed, true]`` of every source of labels, by its name.
@@ -250,16 +263,50 @@ class JointNB(LabelledClassifier):
         For several annotators, that of one taken at random.
         """
         check_is_fitted(self)
-        with jax.enable_x64(self._double_):
-            values = models.values(self.fit_.model, self.fit_.point)
-            found = models.transitions(self.fit_.model, values)
-        tables = {name: np.asarray(t, float) for name, t in found.items()}
-        return {name: (t / t.sum(1, keepdims=True)).T for name, t in tables.items()}
+        return self.fitted_.noise_matrices
+
+    def corrected_labels(self) -> pd.DataFrame:
+        """The items' labels, given and suggested, the most doubtful ranked first.
+
+        Returns:
+            A frame with the columns that every estimator's has, of which ``row`` is the item. See
+            :meth:`NoisyBernoulliNB.corrected_labels`.
+        """
+        check_is_fitted(self)
+        return self._corrected(self.items_, self._labels.given, self._labels.codes)
 
 
-def _items(sources: Any, evidence: Mapping[str, Any], y: Any, items: Any) -> np.ndarray:
+def _check_settings(found: Mapping[str, Part], model: Mapping[str, Component], rule: str) -> None:
+    for name, part in found.items():
+        if part.alternatives and "labels" not in model:
+            raise DataError(
+                f"{name}: settings are selected by labels held out of y, which is not given; give "
+                "alpha and weight as numbers"
+            )
+        if part.pooled and rule == "ml":
+            raise DataError(f"{name}: method 'ml' has no prior to learn; take 'map' or 'vb'")
+
+
+def _selected(
+    found: Mapping[str, Part],
+    model: Mapping[str, Component],
+    data: Data,
+    options: FitOptions,
+) -> dict[str, Component]:
+    """Components with alternatives, one after the other, as suits labels held out of y."""
+    chosen: dict[str, Component] = {}
+    for name, part in found.items():
+        if part.alternatives:
+            candidates = [{**model, **chosen, name: one} for one in part.alternatives]
+            label = f"{name}: choosing settings"
+            compared = compare_on_holdout(candidates, [data] * len(candidates), options, label)
+            chosen[name] = part.alternatives[compared.best]
+    return chosen
+
+
+def _items(sources: Any, X: Mapping[str, Any], y: Any, items: Any) -> np.ndarray:
     """Ids of the items; their number from whatever has a row an item."""
-    sizes = {name: sources[name]._source_items(values) for name, values in evidence.items()}
+    sizes = {name: sources[name]._source_items(values) for name, values in X.items()}
     known = {name: size for name, size in sizes.items() if size is not None}
     if y is not None:
         known["y"] = len(y)
@@ -277,27 +324,46 @@ def _items(sources: Any, evidence: Mapping[str, Any], y: Any, items: Any) -> np.
     return np.arange(n) if items is None else ids
 
 
-def _naming(name: str, method: Any, *args: Any) -> Any:
-    """Pairs of a component's name and what ``method`` says of it, errors told by source."""
+def _naming(name: str, method: Callable[..., Any], *args: Any) -> Any:
+    """What a method of a source returns, with errors that name the source."""
     try:
-        found = method(*args)
+        return method(*args)
     except DataError as error:
         raise type(error)(f"{name}: {error}") from error
-    one = len(found) == 1
-    return [(name if one else f"{name}_{part}", value) for part, value in found.items()]
 
 
 def _learned(
     sources: dict[str, Any],
-    evidence: Mapping[str, Any],
+    X: Mapping[str, Any],
     ids: np.ndarray,
     classes: Classes,
     weights: np.ndarray,
-) -> dict[str, Part]:
-    out: dict[str, Part] = {}
-    for name, values in evidence.items():
-        out |= dict(_naming(name, sources[name]._source_learn, values, ids, classes, weights))
-    return out
+) -> dict[str, LearnedSource]:
+    return {
+        name: _naming(name, sources[name]._source_learn, values, ids, classes, weights)
+        for name, values in X.items()
+    }
+
+
+def _part(name: str, part: str, n_parts: int) -> str:
+    """Name of a component: the source's own where it has one part only."""
+    return name if n_parts == 1 else f"{name}_{part}"
+
+
+def _parts(learned: Mapping[str, LearnedSource]) -> dict[str, Part]:
+    return {
+        _part(name, part, len(one.parts)): value
+        for name, one in learned.items()
+        for part, value in one.parts.items()
+    }
+
+
+def _by_part(learned: Mapping[str, LearnedSource], what: str) -> dict[str, Any]:
+    return {
+        _part(name, part, len(one.parts)): value
+        for name, one in learned.items()
+        for part, value in getattr(one, what).items()
+    }
 
 
 def _possible(possible: Any, n: int, classes: Classes) -> LabelSource:
@@ -312,10 +378,4 @@ def _possible(possible: Any, n: int, classes: Classes) -> LabelSource:
         allowed = sets.table("possible", classes)
         allowed[~sets.given] = True
     check_length("possible", allowed, n)
-    k = len(classes)
-    pack = partial(_pack_possible, n_classes=k)
-    return LabelSource(partial(CandidateSets.of, k), allowed, True, pack)
-
-
-def _pack_possible(rows: np.ndarray, n_classes: int) -> Any:
-    return CandidateSets.pack(rows, n_classes)
+    return candidate_sets(allowed)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar, Literal, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.class_priors import Logistic
@@ -16,11 +19,13 @@ from nbmodels.class_priors.logistic import Design
 from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.features import Block, check_missing, numbers
-from nbmodels.data.validation import check_nonnegative, pad_rows, padded_length
-from nbmodels.errors import DataError
-from nbmodels.estimators.latent import with_inherited_parameters
-from nbmodels.estimators.scored import ScoredClassifier
-from nbmodels.fitting.cross_fitting import out_of_fold_log_likelihood
+from nbmodels.data.validation import check_weights, pad_rows, padded_length
+from nbmodels.estimators.constraints import Constraint
+from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
+from nbmodels.estimators.scored import predict_scored
+from nbmodels.estimators.scored_table import SCORED, fit_scored
+from nbmodels.estimators.table import TableClassifier
+from nbmodels.fitting.scores import out_of_fold_log_likelihood
 
 #: The classifier's name in a model of its own.
 _FEATURES = "features"
@@ -29,15 +34,21 @@ _start = jax.jit(models.start, static_argnames="rule")
 
 
 @partial(jax.jit, static_argnames="rule")
-def _scored(component: Logistic, q: Any, data: Design, rule: Any) -> Any:
+def _scores(component: Logistic, q: Any, data: Design, rule: Any) -> Any:
     return component.log_probs(component.likelihood_params(q, rule), data)
 
 
 @dataclass(frozen=True)
-class _Features:
-    """Checked features, packed when the precision of the fit is known."""
+class _Regression:
+    """Logistic regression of checked features, packed where the precision of the fit holds.
+
+    Attributes:
+        block: features.
+        C: inverse strength of the penalty.
+    """
 
     block: Block
+    C: float
 
     @cached_property
     def design(self) -> Design:
@@ -46,82 +57,156 @@ class _Features:
         padded = x if self.block.is_sparse else pad_rows(x, padded_length(x.shape[0]))
         return Logistic.pack(padded)
 
+    def component(self, n_classes: int) -> Logistic:
+        # two classes have two mirrored vectors here, and a single one in scikit-learn
+        variance = self.C / 2 if n_classes == 2 else self.C
+        return Logistic.of(self.design.x.shape[1], n_classes, float(np.sqrt(variance)))
 
-@with_inherited_parameters
-class NoisyLogisticRegression(ScoredClassifier):
+    def _given(self, resp: np.ndarray, weights: np.ndarray) -> tuple[Any, Data, Any]:
+        design = self.design
+        padded = jnp.asarray(pad_rows(weights, design.x.shape[0]))
+        data = Data({_FEATURES: design}, padded)
+        guess = jnp.asarray(pad_rows(resp, design.x.shape[0]), padded.dtype)
+        return {_FEATURES: self.component(resp.shape[1])}, data, guess
+
+    def out_of_fold(self, resp: np.ndarray, weights: np.ndarray, fold: np.ndarray) -> np.ndarray:
+        model, data, guess = self._given(resp, weights)
+        folds = jnp.asarray(pad_rows(fold, len(guess)))
+        n_folds = int(fold.max()) + 1
+        found = out_of_fold_log_likelihood(model, data, guess, folds, n_folds=n_folds, rule="map")
+        return np.asarray(found)[: len(resp)]
+
+    def learned(self, resp: np.ndarray, weights: np.ndarray) -> tuple[Logistic, Any]:
+        """The component and its parameters, fitted to all items."""
+        model, data, guess = self._given(resp, weights)
+        found = _start(model, guess, data, "map")[_FEATURES]
+        return jax.tree.map(np.asarray, (model[_FEATURES], found))
+
+
+class NoisyLogisticRegression(TableClassifier):
     """Multinomial logistic regression with noisy labels; dense or sparse X.
 
     Features may depend on each other: nothing is assumed of them. The regression is that of
-    :class:`nbmodels.class_priors.Logistic`, its evidence comes from folds that exclude the item, and is
-    calibrated together with the noise; see ``rounds``. Bring columns to similar scales, as for any
-    penalised regression.
+    :class:`nbmodels.class_priors.Logistic`, its scores come from folds that exclude the item, and
+    are calibrated together with the noise; see ``rounds``. Bring columns to similar scales, as for
+    any penalised regression.
 
     Parameters:
         C: inverse strength of the penalty on squared coefficients, as in scikit-learn.
+        rounds: how often the classifier is learned anew from the corrected labels (self-training); at
+            0 it learns from the given ones alone; ``"auto"`` for as often as held-out labels reward
+            it. A round costs the square of ``cv`` trainings: what scores a fold never saw its
+            labels, in no round.
+        cv: number of folds; or a splitter of scikit-learn's, or a list of (train, test) rows, of
+            which the tests hold each row once.
+        noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
+            (full, shrunk to one error rate as far as the classes are alike), or a known ``(K, K)``
+            matrix ``[observed, true]`` whose columns sum to one.
+        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        priors: pseudo-counts of the class shares and the noise, a
+            :class:`~nbmodels.estimators.options.Priors`.
+        classes: names of all classes, where some may not occur among the labels.
+        missing_label: value of y that means "no label"; None where every row has one.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver` with
+            the limits of the iteration.
+        random_state: seed of folds and restarts.
+
+    Attributes:
+        classes_: ``(K,)`` names of the classes.
+        noise_matrix_: ``(K, K)`` ``[observed, true]``, P(observed | true); columns sum to one.
+        class_prior_: ``(K,)`` shares of the true classes.
+        label_posterior_: ``(N, K)`` P(true class | everything known) of the training rows.
+        chosen_: settings that were selected, with the number of self-training rounds.
+        choice_: data frame of all that was compared, or None.
+        fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
+        coef_: ``(K, d)`` coefficients, calibrated; ``(1, d)`` of the second class where there are two.
+        intercept_: ``(K,)`` or ``(1,)``.
     """
 
-    attributes_doc = """
-    coef_: ``(K, d)`` coefficients, calibrated; ``(1, d)`` of the second class where there are two.
-    intercept_: ``(K,)`` or ``(1,)``.
-    """
+    constraints: ClassVar[Mapping[str, Constraint]] = SCORED
 
-    #: No cell of X may be missing.
-    missing_values: Any = None
-
-    def __init__(self, *, C: float = 1.0, **shared: Any) -> None:
-        super().__init__(**shared)
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        rounds: int | Literal["auto"] = "auto",
+        cv: Any = 5,
+        noise: NoiseForm | ArrayLike = "full",
+        class_prior: ArrayLike | None = None,
+        priors: Priors | None = None,
+        classes: ArrayLike | None = None,
+        missing_label: Any = None,
+        solver: SolverName | Solver = "map",
+        random_state: RandomState = None,
+    ) -> None:
         self.C = C
+        self.rounds = rounds
+        self.cv = cv
+        self.noise = noise
+        self.class_prior = class_prior
+        self.priors = priors
+        self.classes = classes
+        self.missing_label = missing_label
+        self.solver = solver
+        self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_nonnegative("C", self.C)
-        if not self.C > 0:
-            raise DataError(f"C: expected a positive number, got {self.C!r}")
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        trusted: Any = None,
+        votes: Any = None,
+    ) -> Self:
+        """Fit the classifier, the calibration of its scores, and the noise.
 
-    def _items(self, X: Any, *, reset: bool) -> tuple[_Features, int]:
+        Args:
+            X: ``N`` items.
+            y: ``(N,)`` given labels, of any type; ``missing_label`` where there is none; None where
+                all labels are votes.
+            sample_weight: ``(N,)`` row weights, 0 or more.
+            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping row -> label.
+            votes: labels of several annotators: a table with columns ``task`` (the row of X, or its
+                index where X is a data frame), ``worker`` and ``label``.
+
+        Raises:
+            DataError: bad input, naming the argument and the row.
+            Interrupted: Ctrl-C, unless ``solver.on_interrupt`` is ``"keep"``.
+
+        Warns:
+            IdentifiabilityWarning: the noise matrix is not diagonally dominant, or the scores
+                predict held-out labels no better than the shares of the classes do.
+            NotConvergedWarning: the iteration did not converge.
+        """
+        parameters = self._validate()
+        items = _Regression(self._read(X, reset=True), float(self.C))
+        n_rows = int(items.block.x.shape[0])
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        labels = self._labels(y, n_rows, trusted, votes, index)
+        weights = check_weights(sample_weight, n_rows)
+        cells = int(np.prod(items.block.x.shape)) * len(labels.classes)
+        with jax.enable_x64(self._double(cells)):
+            fitted = fit_scored(self, items, parameters, labels, weights)
+            self._regression = items.learned(fitted.learned_from, weights)
+        self._keep(X, labels)
+        return self._finish(fitted)
+
+    def _read(self, X: Any, *, reset: bool) -> Block:
         block = numbers(self, X, reset=reset, accept_sparse=True)
         check_missing(block, declared=False)
-        return _Features(block), int(block.x.shape[0])
+        return block
 
-    def _cells(self, items: _Features, n_classes: int) -> int:
-        return int(np.prod(items.block.x.shape)) * n_classes
-
-    def _model(self, n_features: int, n_classes: int) -> dict[str, Logistic]:
-        # two classes have two mirrored vectors here, and a single one in scikit-learn
-        variance = self.C / 2 if n_classes == 2 else self.C
-        return {_FEATURES: Logistic.of(n_features, n_classes, float(np.sqrt(variance)))}
-
-    def _told(
-        self, items: _Features, resp: np.ndarray, weights: np.ndarray
-    ) -> tuple[Any, Data, Any]:
-        design = items.design
-        length, n_features = design.x.shape
-        padded = jnp.asarray(pad_rows(weights, length))
-        data = Data({_FEATURES: design}, padded)
-        guess = jnp.asarray(pad_rows(resp, length), padded.dtype)
-        return self._model(n_features, resp.shape[1]), data, guess
-
-    def _unseen(
-        self, items: _Features, resp: np.ndarray, weights: np.ndarray, fold: np.ndarray
-    ) -> np.ndarray:
-        model, data, guess = self._told(items, resp, weights)
-        folds = jnp.asarray(pad_rows(fold, len(guess)))
-        n_folds = int(fold.max()) + 1
-        scores = out_of_fold_log_likelihood(model, data, guess, folds, n_folds=n_folds, rule="map")
-        return np.asarray(scores)[: len(resp)]
-
-    def _learn(self, items: _Features, resp: np.ndarray, weights: np.ndarray) -> None:
-        model, data, guess = self._told(items, resp, weights)
-        learned = _start(model, guess, data, "map")[_FEATURES]
-        self._regression = jax.tree.map(np.asarray, (model[_FEATURES], learned))
-
-    def _scores(self, items: _Features) -> np.ndarray:
-        component, q = jax.tree.map(jnp.asarray, self._regression)
-        return np.asarray(_scored(component, q, items.design, "map"))[: items.block.x.shape[0]]
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """``(N, K)`` P(true class | features)."""
+        check_is_fitted(self)
+        items = _Regression(self._read(X, reset=False), float(self.C))
+        with jax.enable_x64(self.fitted_.double):
+            component, q = jax.tree.map(jnp.asarray, self._regression)
+            scores = np.asarray(_scores(component, q, items.design, "map"))
+            return predict_scored(self.fitted_, scores[: items.block.x.shape[0]])
 
     def _calibrated(self) -> np.ndarray:
         """``(1 + d, K)`` intercepts and coefficients, calibrated; one column for two classes."""
-        check_is_fitted(self)
         log_slope, *bias = np.asarray(self.fit_.point[PRIOR], float)
         table = np.exp(log_slope) * np.asarray(self._regression[1].mean, float)
         table[0] += bias

@@ -1,49 +1,35 @@
-"""Learning from partial labels: what items are, what they are not, what they may be (Chen 2019)."""
+"""Learning from partial labels: what items are, are not, and may be (Chen et al. 2019)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
-from numbers import Real
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
-from nbmodels.channels import CandidateSets
-from nbmodels.channels.candidates import pack_candidates
 from nbmodels.core import model as models
-from nbmodels.core.component import Component
-from nbmodels.core.model import Data
+from nbmodels.core.registry import family
 from nbmodels.data.features import Block, numbers, table
+from nbmodels.data.given import known_labels
 from nbmodels.data.label_sets import Sets, read_sets, read_table
-from nbmodels.data.validation import (
-    Classes,
-    check_marker,
-    check_nonnegative,
-    pad_rows,
-)
-from nbmodels.emissions import (
-    BernoulliColumns,
-    CategoricalColumns,
-    MultinomialColumns,
-    RealColumns,
-)
+from nbmodels.data.validation import Classes, pad_rows
 from nbmodels.errors import DataError
-from nbmodels.estimators.base import Columns, TableClassifier
-from nbmodels.estimators.labels import LabelSource, known_labels
-from nbmodels.estimators.latent import with_inherited_parameters
+from nbmodels.estimators.constraints import Constraint, Number, OneOf
+from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
+from nbmodels.estimators.table import TableClassifier
+from nbmodels.fitting.builder import ColumnPlan, ModelBuilder
 from nbmodels.fitting.em import evaluate
-
-_ESTIMATORS = ("em", "L1", "L2", "star")
-_FEATURES = ("multinomial", "bernoulli", "categorical", "gaussian")
-
+from nbmodels.fitting.fitted_model import FittedModel, fitted_model
+from nbmodels.fitting.joint import joint
+from nbmodels.fitting.label_sources import candidate_sets
+from nbmodels.fitting.options import FitOptions
 
 _start = jax.jit(models.start, static_argnames="rule")
 
 
-@with_inherited_parameters
 class PartialLabelNB(TableClassifier):
     """Naive Bayes from positive labels, negative labels and sets of candidates, mixed at will.
 
@@ -68,8 +54,31 @@ class PartialLabelNB(TableClassifier):
         features: ``"multinomial"``, ``"bernoulli"``, ``"categorical"`` or ``"gaussian"``.
         alpha: pseudo-counts of each feature in each class, for the discrete features; the paper has
             none.
+        weight: power of the features' likelihood, below 1 where features depend on each other.
+        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        priors: pseudo-counts of the class shares and the noise, a
+            :class:`~nbmodels.estimators.options.Priors`.
+        classes: names of all classes, where some may not occur among the labels.
         missing_label: value of y that means "no label"; None: nulls do.
+        missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may be.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver` with
+            the limits of the iteration.
+        random_state: seed of folds and restarts.
+
+    Attributes:
+        classes_: ``(K,)`` names of the classes.
+        class_prior_: ``(K,)`` shares of the true classes.
+        label_posterior_: ``(N, K)`` P(true class | everything known) of the training rows.
+        feature_parameters_: parameters of the features by name, in the units of X.
+        fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "estimator": OneOf(("em", "L1", "L2", "star")),
+        "t": Number(1),
+        "features": OneOf(("multinomial", "bernoulli", "categorical", "gaussian")),
+        "alpha": Number(),
+    }
 
     def __init__(
         self,
@@ -78,17 +87,31 @@ class PartialLabelNB(TableClassifier):
         t: float = 2.0,
         features: Literal["multinomial", "bernoulli", "categorical", "gaussian"] = "multinomial",
         alpha: float = 1.0,
+        weight: float = 1.0,
+        class_prior: ArrayLike | None = None,
+        priors: Priors | None = None,
+        classes: ArrayLike | None = None,
         missing_label: Any = None,
-        **shared: Any,
+        missing_values: Any = None,
+        solver: SolverName | Solver = "map",
+        random_state: RandomState = None,
     ) -> None:
-        super().__init__(**shared)
         self.estimator = estimator
         self.t = t
         self.features = features
         self.alpha = alpha
+        self.weight = weight
+        self.class_prior = class_prior
+        self.priors = priors
+        self.classes = classes
         self.missing_label = missing_label
+        self.missing_values = missing_values
+        self.solver = solver
+        self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, excluded: Any = None) -> Self:
+    def fit(  # type: ignore[override]  # labels here are partial, and of one kind
+        self, X: Any, y: Any = None, sample_weight: Any = None, excluded: Any = None
+    ) -> Self:
         """Fit to features and to what is known of the items' classes.
 
         Args:
@@ -105,36 +128,40 @@ class PartialLabelNB(TableClassifier):
         Warns:
             NotConvergedWarning: the iteration of ``"em"`` did not converge.
         """
-        return self._fit(X, sample_weight, lambda n_rows: self._labels(y, excluded, n_rows))
+        parameters = self._validate()
+        block = self._read(X, reset=True)
+        classes, possible, weights = self._read_partial(y, excluded, block.x.shape[0])
+        sources = {"candidates": candidate_sets(possible)}
+        training = {**parameters, "item_weights": weights}
+        fitted = self._fitted(training, block, classes, sources, sample_weight)
+        self._keep(X, None)
+        return self._finish(fitted)
 
-    # What the base asks -------------------------------------------------------------------------
+    def _read(self, X: Any, *, reset: bool) -> Block:
+        columns = family(self.features)
+        if columns.numeric:
+            return numbers(self, X, reset=reset, accept_sparse=columns.sparse)
+        return table(self, X, reset=reset)[0]
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        for name, known in (("estimator", _ESTIMATORS), ("features", _FEATURES)):
-            if getattr(self, name) not in known:
-                raise DataError(f"{name}: expected one of {known}, got {getattr(self, name)!r}")
-        if not (isinstance(self.t, Real) and 1 <= float(self.t) < np.inf):
-            raise DataError(f"t: expected a finite number, 1 or more; got {self.t!r}")
-        check_nonnegative("alpha", self.alpha)
-        check_marker("missing_label", self.missing_label)
+    def _plan(self, block: Block) -> list[ColumnPlan]:
+        return [ColumnPlan("features", np.arange(len(block.names)), family(self.features))]
 
-    def _block(self, X: Any, *, reset: bool) -> Block:
-        if self.features == "categorical":
-            return table(self, X, reset=reset)[0]
-        return numbers(self, X, reset=reset, accept_sparse=self.features != "gaussian")
+    def _trained(self, build: ModelBuilder, names: np.ndarray, options: FitOptions) -> FittedModel:
+        candidate, jacobian = build({}), build.log_jacobian({})
+        weights = build.settings({})["item_weights"]
+        if weights is None:
+            return joint(candidate, names, build.n_rows, options, log_jacobian=jacobian)
+        padded = jnp.asarray(pad_rows(weights, len(candidate.data.weights)))
+        params = _start(candidate.model, padded, candidate.data, rule=options.rule)
+        fit = evaluate(candidate.model, params, candidate.data, rule=options.rule)
+        return fitted_model(fit, candidate.data, names, build.n_rows, log_jacobian=jacobian)
 
-    def _columns(self, block: Block, weights: np.ndarray) -> list[Columns]:
-        fit: Any = {
-            "multinomial": partial(MultinomialColumns.fit, alpha=self.alpha),
-            "bernoulli": partial(BernoulliColumns.fit, alpha=self.alpha),
-            "categorical": partial(CategoricalColumns.fit, alpha=self.alpha),
-            "gaussian": RealColumns.fit,
-        }[self.features]
-        return [Columns("features", np.arange(len(block.names)), fit(block, weights))]
+    # Labels -------------------------------------------------------------------------------------
 
-    def _labels(self, y: Any, excluded: Any, n_rows: int) -> tuple[Classes, dict[str, LabelSource]]:
-        """The classes, and what is possible as a channel."""
+    def _read_partial(
+        self, y: Any, excluded: Any, n_rows: int
+    ) -> tuple[Classes, np.ndarray, np.ndarray | None]:
+        """The classes, ``(N, K)`` what is possible, and the closed forms' weights."""
         if y is None and excluded is None:
             raise DataError(
                 "y: PartialLabelNB requires y to be passed, but the target y is None, and so is "
@@ -168,13 +195,8 @@ class PartialLabelNB(TableClassifier):
             raise DataError("y: no label of any item is known, nor what an item is not")
         positive = named & (named.sum(1, keepdims=True) == 1)
         single = positive.any(1, keepdims=True)
-        self._item_weights = self._weights(positive, ~single & ~named | negative, possible)
-        channel = partial(CandidateSets.of, k)
-        return classes, {
-            "candidates": LabelSource(
-                channel, possible, True, lambda rows: pack_candidates(rows, k)
-            )
-        }
+        weights = self._weights(positive, ~single & ~named | negative, possible)
+        return classes, possible, weights
 
     def _classes(self, tables: Mapping[str, Any], sets: Mapping[str, Sets]) -> Classes:
         """From ``classes``, else the columns' names, else all labels that occur."""
@@ -202,28 +224,21 @@ class PartialLabelNB(TableClassifier):
             z = np.where(y.any(1, keepdims=True), ~y, z)
         return known * (y + float(self.t) - z)
 
-    def _solve(
-        self,
-        model: Mapping[str, Component],
-        data: Data,
-        classes: Classes,
-        n_rows: int,
-        start: Any = None,
-        log_jacobian: Any = 0.0,
-    ) -> None:
-        if self._item_weights is None:
-            super()._solve(model, data, classes, n_rows, start, log_jacobian)
-            return
-        weights = jnp.asarray(pad_rows(self._item_weights, len(data.weights)))
-        params = _start(model, weights, data, rule=self._rule)
-        fitted = evaluate(model, params, data, rule=self._rule)
-        self._keep(fitted, data, classes, n_rows, log_jacobian)
+    # Read-outs ----------------------------------------------------------------------------------
 
-    def _read_out(self) -> None:
-        raw = self.fit_.model["features"].values(self.fit_.point["features"])
-        self.feature_parameters_ = self._columns_[0].encoder.units(jax.tree.map(np.asarray, raw))
-        if self.features == "multinomial":
-            self.feature_log_prob_ = np.asarray(self.fit_.point["features"], float).T
+    @property
+    def feature_parameters_(self) -> dict[str, np.ndarray]:
+        """Parameters of the features by name, in the units of X."""
+        fit = self.fit_
+        raw = fit.model["features"].values(fit.point["features"])
+        return self.fitted_.coded[0].encoder.units(jax.tree.map(np.asarray, raw))
+
+    @property
+    def feature_log_prob_(self) -> np.ndarray:
+        """``(K, d)`` log-probabilities of multinomial features."""
+        if self.features != "multinomial":
+            raise AttributeError("only multinomial features have these; see feature_parameters_")
+        return np.asarray(self.fit_.point["features"], float).T
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

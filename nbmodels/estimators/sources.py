@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,6 +35,23 @@ class Part:
     pooled: bool = False
 
 
+@dataclass(frozen=True)
+class LearnedSource:
+    """What a source learned from the training data.
+
+    Attributes:
+        parts: components with their data; keys tell parts apart.
+        encode: from new values, ids of items and classes to packed data, by part.
+        columns: names of the columns of each part, of tables only.
+        units: by part, a function from its parameters to the units of the data.
+    """
+
+    parts: Mapping[str, Part]
+    encode: Callable[[Any, np.ndarray, Classes], dict[str, Any]]
+    columns: Mapping[str, list[str]] = field(default_factory=dict)
+    units: Mapping[str, Any] = field(default_factory=dict)
+
+
 class Source(Protocol):
     """What :class:`nbmodels.JointNB` asks of an estimator that it takes as a source."""
 
@@ -45,8 +63,5 @@ class Source(Protocol):
 
     def _source_learn(
         self, values: Any, items: np.ndarray, classes: Classes, weights: np.ndarray
-    ) -> dict[str, Part]:
-        """Components with their data, codings learned from ``values``; keys tell parts apart."""
-
-    def _source_apply(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
-        """Packed data of new items, by part, in the codings learned."""
+    ) -> LearnedSource:
+        """Components with their data, in codings learned from ``values``."""

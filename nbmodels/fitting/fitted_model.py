@@ -44,6 +44,7 @@ class FittedModel:
         learned_from: ``(N, K)`` responsibilities that the scores were learned from, or None.
         drawn: fit and data that posterior draws are of, where it is not this one.
         collapsed: whether responsibilities are those of collapsed updates on a graph.
+        coded: blocks of columns with their fitted encoders, for new items.
         interrupted: whether Ctrl-C ended the fit or the selection of its settings.
         cautions: warnings to be issued.
     """
@@ -63,6 +64,7 @@ class FittedModel:
     learned_from: Float[np.ndarray, "n k"] | None = None
     drawn: tuple[Fit, Data] | None = None
     collapsed: bool = False
+    coded: tuple[Any, ...] = ()
     interrupted: bool = False
     cautions: tuple[Caution, ...] = ()
 
@@ -100,10 +102,10 @@ class FittedModel:
         return {name: (t / t.sum(1, keepdims=True)).T for name, t in tables.items()}
 
     @property
-    def noise_matrix(self) -> Float[np.ndarray, "observed k"]:
-        """That of the given labels; where there are votes alone, of an annotator at random."""
+    def noise_matrix(self) -> Float[np.ndarray, "observed k"] | None:
+        """That of the given labels, or of the features' votes; None where there is neither."""
         found = self.noise_matrices
-        return found["labels"] if "labels" in found else found["votes"]
+        return found.get("labels", found.get("votes"))
 
     @property
     def posterior_target(self) -> tuple[Fit, Data]:

@@ -110,9 +110,7 @@ def noise_channel(n_classes: int, settings: Settings) -> Component:
             return Transition.of(k, **prior)
         if noise == "symmetric":
             return SymmetricTransition.of(k, **prior)
-        raise DataError(
-            f"noise: expected 'full', 'symmetric', 'pooled' or a matrix, got {noise!r}"
-        )
+        raise DataError(f"noise: expected 'full', 'symmetric', 'pooled' or a matrix, got {noise!r}")
     rho = as_floats("noise", noise)
     if rho.shape != (k, k) or not (rho >= 0).all() or not np.abs(rho.sum(0) - 1).max() <= 1e-6:
         raise DataError(

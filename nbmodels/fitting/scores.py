@@ -56,9 +56,7 @@ class ScoredLabels(Protocol):
         """``(N, K)`` scores of each item, learned from the responsibilities of other folds."""
 
 
-def with_score_prior(
-    labels: Candidate, scores: Any, *, log_slope_sd: float = 1.0
-) -> Candidate:
+def with_score_prior(labels: Candidate, scores: Any, *, log_slope_sd: float = 1.0) -> Candidate:
     """The labels' model with calibrated scores in the place of the class shares.
 
     Args:
@@ -132,13 +130,13 @@ def label_responsibilities(model: Model, data: Data) -> Float[Array, "n k"]:
     return guess
 
 
-def draw_folds(
-    resp: Float[Array, "n k"], n_folds: int, key: Array
-) -> Int[np.ndarray, " n"]:
+def draw_folds(resp: Float[Array, "n k"], n_folds: int, key: Array) -> Int[np.ndarray, " n"]:
     """Folds with labels spread evenly; ``resp`` as from :func:`label_responsibilities`."""
     table = np.asarray(resp)
     codes = np.where(table.any(1), table.argmax(1), -1)
-    return stratified_folds(codes, n_folds, np.random.default_rng(np.asarray(jax.random.key_data(key))))
+    return stratified_folds(
+        codes, n_folds, np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    )
 
 
 def stratified_folds(

@@ -329,9 +329,7 @@ def _likeliest(model: Model, data: Data, rule: Rule) -> Any:
     return models.start(model, hard, data, rule)
 
 
-def choice_table(
-    settings: Sequence[Settings], found: Comparison, chosen: Settings
-) -> pd.DataFrame:
+def choice_table(settings: Sequence[Settings], found: Comparison, chosen: Settings) -> pd.DataFrame:
     """What was compared as a data frame, a row a candidate.
 
     Args:

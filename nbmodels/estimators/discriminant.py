@@ -1,0 +1,347 @@
+"""Normal and Student's t classes with noisy labels: naive Bayes and discriminant analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import ArrayLike
+from scipy.optimize import minimize_scalar
+
+from inference import Result, solve
+from nbmodels.core import model as models
+from nbmodels.core.families import Rule
+from nbmodels.core.model import Data, Model
+from nbmodels.emissions import RealColumns
+from nbmodels.errors import DataError
+from nbmodels.estimators.constraints import Constraint, Number
+from nbmodels.estimators.options import (
+    Joint,
+    NoiseForm,
+    Priors,
+    RandomState,
+    Solver,
+    SolverName,
+    Training,
+    resolved_training,
+)
+from nbmodels.estimators.table import TableClassifier
+from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.scores import Candidate
+
+#: Where the search for the degrees of freedom begins, and its range; above it tails are normal.
+_DOF = 4.0
+_DOF_RANGE = (0.5, 200.0)
+#: Relative accuracy of the degrees of freedom.
+_DOF_ACCURACY = 0.02
+
+
+class NoisyGaussianNB(TableClassifier):
+    """Normal features with noisy labels: naive Bayes, or discriminant analysis; dense X.
+
+    Parameters:
+        covariance: ``"diag"`` (naive Bayes), ``"full"`` (each class its own covariance matrix, as in
+            Bootkrajang and Kaban 2011), ``"tied"`` (one for all classes) or ``"auto"``.
+        noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
+            (full, shrunk to one error rate as far as the classes are alike), ``"auto"`` (full or
+            symmetric, by held-out labels), or a known ``(K, K)`` matrix ``[observed, true]`` whose
+            columns sum to one.
+        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        training: ``"auto"`` (cross-fitted, with self-training rounds and settings selected by
+            held-out labels), ``"joint"`` (the papers' joint model), ``"cross_fit"`` (features learn
+            from the given labels alone), or a :class:`~nbmodels.estimators.options.Joint` or
+            :class:`~nbmodels.estimators.options.CrossFit`.
+        priors: pseudo-counts of the class shares and the noise, a
+            :class:`~nbmodels.estimators.options.Priors`.
+        classes: names of all classes, where some may not occur among the labels.
+        missing_label: value of y that means "no label"; None where every row has one.
+        missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may be.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver` with
+            the limits of the iteration.
+        random_state: seed of folds and restarts.
+
+    Attributes:
+        classes_: ``(K,)`` names of the classes.
+        noise_matrix_: ``(K, K)`` ``[observed, true]``, P(observed | true); columns sum to one.
+        class_prior_: ``(K,)`` shares of the true classes.
+        label_posterior_: ``(N, K)`` P(true class | everything known) of the training rows.
+        chosen_: settings that were selected, with the number of self-training rounds.
+        choice_: data frame of all that was compared, or None.
+        fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
+        theta_: ``(K, d)`` means.
+        var_: ``(K, d)`` variances, where the covariance is diagonal.
+        covariance_: ``(K, d, d)``, or ``(d, d)`` where tied; where it is not diagonal.
+    """
+
+    columns = RealColumns
+
+    def __init__(
+        self,
+        *,
+        covariance: Literal["diag", "full", "tied", "auto"] = "diag",
+        noise: NoiseForm | ArrayLike = "auto",
+        class_prior: ArrayLike | None = None,
+        training: Training = "auto",
+        priors: Priors | None = None,
+        classes: ArrayLike | None = None,
+        missing_label: Any = None,
+        missing_values: Any = None,
+        solver: SolverName | Solver = "map",
+        random_state: RandomState = None,
+    ) -> None:
+        self.covariance = covariance
+        self.noise = noise
+        self.class_prior = class_prior
+        self.training = training
+        self.priors = priors
+        self.classes = classes
+        self.missing_label = missing_label
+        self.missing_values = missing_values
+        self.solver = solver
+        self.random_state = random_state
+
+    @property
+    def theta_(self) -> np.ndarray:
+        """``(K, d)`` means, in the units of X."""
+        return _moments(self)["mu"]
+
+    @property
+    def var_(self) -> np.ndarray:
+        """``(K, d)`` variances, where the covariance is diagonal."""
+        return _variances(self)
+
+    @property
+    def covariance_(self) -> np.ndarray:
+        """``(K, d, d)``, or ``(d, d)`` where tied."""
+        return _covariances(self)
+
+
+class RobustNDA(TableClassifier):
+    """Normal discriminant analysis whose observed labels may be mistaken (rNDA); dense X.
+
+    The paper's ``gamma[j, k] = P(true k | observed j)`` and Zeng's ``rho[j, k] = P(observed j |
+    true k)`` are two readings of one table of pairs of labels. With ``solver="ml"`` the fit is the
+    paper's; the priors of ``"map"`` and ``"vb"`` keep the covariance of a class with few rows, or
+    fewer than columns, from becoming singular. A class is predicted by eq. (8).
+
+    Parameters:
+        covariance: ``"full"`` (each class its own covariance matrix, as in the paper), ``"tied"`` (one
+            for all classes), ``"diag"`` or ``"auto"``.
+        dof: degrees of freedom of a multivariate Student t in the place of each normal, for heavy
+            tails; None for normal classes; ``"learn"``, in joint training, for those of highest
+            objective.
+        noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
+            (full, shrunk to one error rate as far as the classes are alike), ``"auto"`` (full or
+            symmetric, by held-out labels), or a known ``(K, K)`` matrix ``[observed, true]`` whose
+            columns sum to one.
+        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        training: ``"auto"`` (cross-fitted, with self-training rounds and settings selected by
+            held-out labels), ``"joint"`` (the papers' joint model), ``"cross_fit"`` (features learn
+            from the given labels alone), or a :class:`~nbmodels.estimators.options.Joint` or
+            :class:`~nbmodels.estimators.options.CrossFit`.
+        priors: pseudo-counts of the class shares and the noise, a
+            :class:`~nbmodels.estimators.options.Priors`.
+        classes: names of all classes, where some may not occur among the labels.
+        missing_label: value of y that means "no label"; None where every row has one.
+        missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may be.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver` with
+            the limits of the iteration.
+        random_state: seed of folds and restarts.
+
+    Attributes:
+        classes_: ``(K,)`` names of the classes.
+        noise_matrix_: ``(K, K)`` ``[observed, true]``, P(observed | true); columns sum to one.
+        class_prior_: ``(K,)`` shares of the true classes.
+        label_posterior_: ``(N, K)`` P(true class | everything known) of the training rows.
+        chosen_: settings that were selected, with the number of self-training rounds.
+        choice_: data frame of all that was compared, or None.
+        fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
+        means_: ``(K, d)`` the paper's mu.
+        covariances_: ``(K, d, d)``, ``(d, d)`` where tied, ``(K, d)`` where diagonal; with ``dof`` the
+            scale matrices, which are ``(dof - 2) / dof`` of the covariances.
+        gamma_: ``(K, K)`` ``[observed, true]``, P(true | observed); rows sum to one.
+        dof_: degrees of freedom, None for normal classes.
+    """
+
+    columns = RealColumns
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "dof": Number(positive=True, words=("learn", None))
+    }
+
+    def __init__(
+        self,
+        *,
+        covariance: Literal["diag", "full", "tied", "auto"] = "full",
+        dof: float | Literal["learn"] | None = None,
+        noise: NoiseForm | ArrayLike = "full",
+        class_prior: ArrayLike | None = None,
+        training: Training = "joint",
+        priors: Priors | None = None,
+        classes: ArrayLike | None = None,
+        missing_label: Any = None,
+        missing_values: Any = None,
+        solver: SolverName | Solver = "map",
+        random_state: RandomState = None,
+    ) -> None:
+        self.covariance = covariance
+        self.dof = dof
+        self.noise = noise
+        self.class_prior = class_prior
+        self.training = training
+        self.priors = priors
+        self.classes = classes
+        self.missing_label = missing_label
+        self.missing_values = missing_values
+        self.solver = solver
+        self.random_state = random_state
+
+    def _validate(self) -> dict[str, Any]:
+        parameters = super()._validate()
+        if self.dof == "learn":
+            if not isinstance(resolved_training(self.training), Joint):
+                raise DataError(
+                    "dof: 'learn' maximises a joint objective; training must be 'joint'"
+                )
+            parameters["dof"] = _DOF
+        return parameters
+
+    def _joint(
+        self,
+        candidate: Candidate,
+        names: np.ndarray,
+        n_rows: int,
+        options: FitOptions,
+        start: Any,
+        **more: Any,
+    ) -> FittedModel:
+        if self.dof == "learn":
+            model, data, learned = candidate
+            if start is None:
+                resp = models.initial_responsibilities(model, data)
+                assert resp is not None  # a table with labels has a first guess
+                start = models.start(model, resp, data, options.rule)
+            model, start = learn_dof(
+                model,
+                "features",
+                data,
+                start,
+                rule=options.rule,
+                tol=options.tol,
+                max_iter=options.max_iter,
+            )
+            candidate = Candidate(model, data, learned)
+        return super()._joint(candidate, names, n_rows, options, start, **more)
+
+    @property
+    def means_(self) -> np.ndarray:
+        """``(K, d)`` the paper's mu, in the units of X."""
+        return _moments(self)["mu"]
+
+    @property
+    def covariances_(self) -> np.ndarray:
+        """``(K, d, d)``, ``(d, d)`` where tied, ``(K, d)`` where diagonal."""
+        diagonal = self.fitted_.settings["covariance"] == "diag"
+        return _variances(self) if diagonal else _covariances(self)
+
+    @property
+    def dof_(self) -> float | None:
+        """Degrees of freedom; None for normal classes."""
+        component: Any = self.fit_.model["features"]
+        return None if self.dof is None else float(component.dof)
+
+    @property
+    def gamma_(self) -> np.ndarray:
+        """``(K, K)`` ``[observed, true]``, P(true | observed), eq. (7); rows sum to one."""
+        return self.inverse_noise_matrix_.T
+
+
+def _moments(estimator: TableClassifier) -> dict[str, np.ndarray]:
+    fit = estimator.fit_
+    raw = fit.model["features"].values(fit.point["features"])
+    return estimator.fitted_.coded[0].encoder.units(jax.tree.map(np.asarray, raw))
+
+
+def _variances(estimator: TableClassifier) -> np.ndarray:
+    found = _moments(estimator)
+    if "variance" not in found:
+        raise AttributeError("the covariance is not diagonal; see covariance_")
+    return found["variance"]
+
+
+def _covariances(estimator: TableClassifier) -> np.ndarray:
+    found = _moments(estimator)
+    if "covariance" not in found:
+        raise AttributeError("the covariance is diagonal; see var_")
+    tied = estimator.fitted_.settings["covariance"] == "tied"
+    return found["covariance"][0] if tied else found["covariance"]
+
+
+@partial(jax.jit, static_argnames=("name", "rule", "max_iter"))
+def _fit_at(
+    dof: Array,
+    model: Model,
+    name: str,
+    data: Data,
+    params: Any,
+    rule: Rule,
+    tol: Array,
+    max_iter: int,
+) -> Result:
+    # the caller names a Student component, of which a model's type says nothing
+    model = {**model, name: replace(model[name], dof=dof)}  # type: ignore[call-arg]
+    coordinates = models.coordinates(rule)
+    return solve(
+        models.step(rule),
+        params,
+        (model, data),
+        max_steps=max_iter,
+        tol=tol,
+        coordinates=coordinates,
+    )
+
+
+def learn_dof(
+    model: Model,
+    name: str,
+    data: Data,
+    params: Any,
+    *,
+    rule: Rule,
+    tol: float = 1e-6,
+    max_iter: int = 500,
+) -> tuple[dict[str, Any], Any]:
+    """The model with the degrees of freedom of highest objective, and its parameters.
+
+    The objective is maximised over everything else at each of some twelve values, each fit
+    beginning where the last one ended. There is no prior on the degrees of freedom.
+
+    Args:
+        model: components by name.
+        name: of the Student component.
+        data: encoded data.
+        params: where to begin.
+        rule: ``"ml"``, ``"map"`` or ``"vb"``.
+        tol: gain in nats per unit of row weight below which a fit has converged.
+        max_iter: largest number of steps of each fit.
+    """
+    slack = jnp.asarray(tol * float(np.sum(data.weights)))
+    held = [params]
+
+    def loss(log_dof: float) -> float:
+        dof = jnp.asarray(np.exp(log_dof), slack.dtype)
+        found = _fit_at(dof, model, name, data, held[0], rule, slack, max_iter)
+        held[0] = found.params
+        return -float(found.objective) - float(found.remainder)
+
+    best = minimize_scalar(
+        loss, bounds=np.log(_DOF_RANGE), method="bounded", options={"xatol": _DOF_ACCURACY}
+    )
+    component: Any = model[name]
+    return {**model, name: replace(component, dof=float(np.exp(best.x)))}, held[0]

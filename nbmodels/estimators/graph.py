@@ -1,0 +1,441 @@
+"""Items known by the users who touch them, with noisy labels: collaborative classification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from nbmodels.channels import ExternalEvidence
+from nbmodels.core.model import Data
+from nbmodels.data.given import read_labels
+from nbmodels.data.user_item_graph import Graph, item_labels, labelled_items, read_graph
+from nbmodels.data.validation import Classes, as_floats, check_weights
+from nbmodels.emissions import Users
+from nbmodels.errors import DataError
+from nbmodels.estimators.base import LatentClassModel
+from nbmodels.estimators.constraints import Constraint, Noise, Number
+from nbmodels.estimators.options import (
+    JointGraph,
+    NoiseForm,
+    Priors,
+    RandomState,
+    Solver,
+    SolverName,
+    is_auto,
+)
+from nbmodels.estimators.sources import LearnedSource, Part
+from nbmodels.fitting.graph import Edges
+from nbmodels.fitting.graph_training import (
+    USERS,
+    GraphSettings,
+    alternatives,
+    train_cross_fitted,
+    train_joint,
+)
+from nbmodels.fitting.label_sources import LabelSource, label_sources
+
+
+@dataclass(frozen=True)
+class _Concentration:
+    """Numbers, which are checked where the users are known, or one of two words."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raises: DataError: another word."""
+        if isinstance(value, str) and value not in ("auto", "bound"):
+            raise DataError(f"{name}: expected numbers or 'auto' or 'bound', got {value!r}")
+
+
+@dataclass(frozen=True)
+class _GraphTraining:
+    """How a graph is trained."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raises: DataError: no such training."""
+        if not (
+            isinstance(value, JointGraph)
+            or (isinstance(value, str) and value in ("joint", "cross_fit"))
+        ):
+            raise DataError(f"{name}: expected 'joint', 'cross_fit' or a JointGraph, got {value!r}")
+
+
+@dataclass(frozen=True)
+class _NoFoldsOrMore:
+    """0, or 2 or more folds."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raises: DataError: another number."""
+        if not (isinstance(value, int | np.integer) and (value == 0 or value > 1)):
+            raise DataError(f"{name}: expected 0, or 2 or more folds; got {value!r}")
+
+
+class CollaborativeClassifier(LatentClassModel):
+    """Corrects items' labels by who interacts with what (Maystre 2021), and learns the noise.
+
+    Users interact with the classes in proportions of their own, ``u ~ Dirichlet(alpha)``; items of
+    one user are likely to be of one class. The published algorithm lets an item vote for its own
+    label through its users, and takes the noise, alpha and the weight of the edges as given: on
+    graphs whose edges carry little information it makes labels worse than it found them. By default
+    an item's own vote is left out of its users' counts, the noise is learned, and alpha and the
+    power of the edges are those that best predict labels held out, or no edges at all where none
+    predicts them better than chance. The shares of the classes are held at those of the given
+    labels unless ``class_prior`` says otherwise: learned beside a graph they run off to one class.
+    :meth:`published` gives the algorithm as printed.
+
+    Parameters:
+        alpha: concentration of the users' proportions: a number, an array that broadcasts to (users,
+            classes), ``"auto"`` (by held-out labels), or ``"bound"`` (empirical Bayes: maximises the
+            evidence bound).
+        weight: power of the edges, a number or ``"auto"``.
+        training: ``"joint"``, or a :class:`~nbmodels.estimators.options.JointGraph`, for the graph's
+            model; ``"cross_fit"`` for users that learn from the given labels of other items alone,
+            weighted as far as they predict labels. Nothing flows back then: neighbours would repeat
+            an item's own label.
+        duplicates: pairs that occur more than once: ``"count"`` every occurrence, take them ``"once"``,
+            or ``"refuse"``.
+        noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
+            (full, shrunk to one error rate as far as the classes are alike), or a known ``(K, K)``
+            matrix ``[observed, true]`` whose columns sum to one.
+        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        priors: pseudo-counts of the class shares and the noise, a
+            :class:`~nbmodels.estimators.options.Priors`.
+        classes: names of all classes, where some may not occur among the labels.
+        missing_label: value of y that means "no label"; None where every row has one.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver` with
+            the limits of the iteration.
+        random_state: seed of folds and restarts.
+
+    Attributes:
+        classes_: ``(K,)`` names of the classes.
+        class_prior_: ``(K,)`` shares of the true classes.
+        label_posterior_: ``(N, K)`` P(true class | everything known) of the items.
+        fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
+        noise_matrix_: ``(K, K)`` ``[observed, true]``, P(observed | true); columns sum to one.
+        items_: ``(N,)`` ids of the items.
+        users_: ids of the users.
+        user_proportions_: (users, classes) posterior mean of the users' proportions.
+        alpha_: concentration used.
+        weight_: power of the edges used; 0 where they were found to carry no information.
+        noise_fit_: the fit of the noise alone, where it was cross-fitted, or None.
+        choice_: data frame of the settings compared, or None.
+        objective_trace_: the evidence bound at every fifth step, where updates are neither collapsed nor
+            accelerated; collapsed updates climb none.
+    """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "noise": Noise(("full", "symmetric")),
+        "weight": Number(words=("auto",)),
+        "alpha": _Concentration(),
+        "noise_diagonal": Number(),
+        "training": _GraphTraining(),
+        "noise_folds": _NoFoldsOrMore(),
+    }
+    _stride = 5
+
+    def __init__(
+        self,
+        *,
+        alpha: ArrayLike | Literal["auto", "bound"] = "auto",
+        weight: float | Literal["auto"] = "auto",
+        training: Literal["joint", "cross_fit"] | JointGraph = "joint",
+        duplicates: Literal["count", "once", "refuse"] = "count",
+        noise: NoiseForm | ArrayLike = "symmetric",
+        class_prior: ArrayLike | None = None,
+        priors: Priors | None = None,
+        classes: ArrayLike | None = None,
+        missing_label: Any = None,
+        solver: SolverName | Solver = "vb",
+        random_state: RandomState = None,
+    ) -> None:
+        self.alpha = alpha
+        self.weight = weight
+        self.training = training
+        self.duplicates = duplicates
+        self.noise = noise
+        self.class_prior = class_prior
+        self.priors = priors
+        self.classes = classes
+        self.missing_label = missing_label
+        self.solver = solver
+        self.random_state = random_state
+
+    @classmethod
+    def published(
+        cls, n_classes: int, delta: float = 0.1, alpha: Any = 1.0, **options: Any
+    ) -> Self:
+        """Algorithm 1 as printed: labels wrong with a known probability ``delta``, no learning.
+
+        Args:
+            n_classes: K.
+            delta: probability that a label is wrong, above 0.
+            alpha: concentration of the users' proportions.
+            options: other parameters.
+        """
+        noise = np.full((n_classes, n_classes), delta / (n_classes - 1))
+        np.fill_diagonal(noise, 1 - delta)
+        fixed = {
+            "noise": noise,
+            "class_prior": np.full(n_classes, 1 / n_classes),
+            "weight": 1.0,
+            "training": JointGraph(collapsed=False, noise_folds=0),
+            "solver": Solver(method="vb", accelerate=False),
+        }
+        return cls(**{**fixed, "alpha": alpha, **options})
+
+    def _configured(self, name: str, value: Any) -> Any:
+        if name == "training":
+            return JointGraph() if isinstance(value, str) else value
+        return super()._configured(name, value)
+
+    # Fitting ------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        interactions: Any,
+        labels: Any,
+        sample_weight: Any = None,
+        trusted: Any = None,
+        *,
+        items: Any = None,
+        item_prior: Any = None,
+    ) -> Self:
+        """Fit to a graph and the items' noisy labels.
+
+        Args:
+            interactions: SciPy sparse matrix (users, items) of counts, or a data frame with columns
+                ``user`` and ``item``, a row an interaction, ids of any kind.
+            labels: one label an item, in the items' order; or a mapping or series by item id, in
+                which items may lack and items without users may occur.
+            sample_weight: (items,) weights, 0 or more.
+            trusted: (items,) checked labels, null where unchecked, or a mapping position -> label.
+            items: ids of the items, in the order of ``labels``.
+            item_prior: (items, classes) prior probabilities of each item, the paper's beta where it
+                is more than a noisy label; None for none.
+
+        Raises:
+            DataError: bad input, naming the argument and the row.
+            Interrupted: Ctrl-C, unless ``solver.on_interrupt`` is ``"keep"``.
+
+        Warns:
+            IdentifiabilityWarning: the noise matrix is not diagonally dominant.
+            NotConvergedWarning: the updates did not come to rest.
+        """
+        parameters = self._validate()
+        known = labelled_items(interactions, labels) if items is None else items
+        graph = read_graph(interactions, known, duplicates=self.duplicates)
+        n_items = len(graph.items)
+        y = item_labels(labels, graph.items)
+        # an item that a mapping leaves out has no label, and needs no marker to say so
+        by_id = np.nan if y is not labels else None
+        read = read_labels(
+            y,
+            n_items,
+            reader=type(self).__name__,
+            declared=self.classes,
+            marker=by_id if self.missing_label is None else self.missing_label,
+            trusted=trusted,
+        )
+        sources, k = label_sources(read), len(read.classes)
+        if item_prior is not None:
+            sources["beliefs"] = _item_prior(item_prior, n_items, k)
+        weights = check_weights(sample_weight, n_items)
+        with jax.enable_x64(self._double(graph.edges.nnz * k)):
+            settings = self._graph_settings(parameters, len(graph.users), k)
+            train = train_cross_fitted if self.training == "cross_fit" else train_joint
+            fitted = train(
+                settings, graph.edges, sources, weights, read.classes.names, self._options()
+            )
+        self.items_, self.users_ = graph.items, graph.users
+        self._labels = read
+        return self._finish(fitted)
+
+    def _graph_settings(
+        self, parameters: Mapping[str, Any], n_users: int, n_classes: int
+    ) -> GraphSettings:
+        """What training on a graph needs of the parameters."""
+        open_alpha = isinstance(self.alpha, str)
+        return GraphSettings(
+            labels=parameters,
+            alpha=1.0 if open_alpha else self._alpha(n_users, n_classes),
+            select_alpha=is_auto(self.alpha),
+            learn_alpha=open_alpha and not is_auto(self.alpha),
+            weight=1.0 if is_auto(self.weight) else float(self.weight),
+            select_weight=is_auto(self.weight),
+            collapsed=parameters.get("collapsed", True),
+            noise_folds=int(parameters.get("noise_folds", 0)),
+        )
+
+    def _validate(self) -> dict[str, Any]:
+        parameters = super()._validate()
+        bound = isinstance(self.alpha, str) and self.alpha == "bound"
+        if self.training == "cross_fit" and bound:
+            raise DataError(
+                "alpha: 'bound' is of the joint model; cross-fitting takes numbers or 'auto'"
+            )
+        if self._rule == "ml" and bound:
+            raise DataError("alpha: method 'ml' has no prior to learn; take 'map' or 'vb'")
+        return parameters
+
+    def _alpha(self, n_users: int, k: int) -> Any:
+        if isinstance(self.alpha, str):
+            return 1.0
+        alpha = as_floats("alpha", self.alpha)
+        try:
+            full = np.broadcast_to(alpha, (n_users, k))
+        except ValueError as error:
+            raise DataError(
+                f"alpha: an array of shape {alpha.shape} does not broadcast to {n_users} users and "
+                f"{k} classes"
+            ) from error
+        bad = np.argwhere(~(np.isfinite(full) & (full > 0)))
+        if len(bad):
+            raise DataError(f"alpha: row {bad[0][0]} holds {full[tuple(bad[0])]}; expected above 0")
+        return alpha
+
+    # As one source among others -----------------------------------------------------------------
+
+    def _source_items(self, values: Any) -> int | None:
+        """Columns of a matrix; None for a table, where a row is an interaction."""
+        return int(values.shape[1]) if sparse.issparse(values) else None
+
+    def _source_classes(self, values: Any) -> np.ndarray | None:
+        """None: interactions name no class."""
+        return None
+
+    def _source_learn(
+        self, values: Any, items: np.ndarray, classes: Classes, weights: np.ndarray
+    ) -> LearnedSource:
+        """The users' emission with the edges of ``items``; see :class:`Source`."""
+        parameters = self._validate()
+        if self.training == "cross_fit":
+            raise DataError("training: a source beside others is fitted jointly; expected 'joint'")
+        graph = read_graph(values, items, duplicates=self.duplicates)
+        self.users_ = graph.users
+        settings = self._graph_settings(parameters, len(graph.users), len(classes))
+        users = Users.of(len(graph.users), len(classes), settings.alpha)
+        users = replace(users, weight=settings.weight)
+        selected = settings.select_alpha or settings.select_weight
+        part = Part(
+            users,
+            Users.pack(graph.edges),
+            alternatives=tuple(alternatives(settings, users)[1]) if selected else (),
+            edges=Edges.of(graph.edges) if settings.collapsed else None,
+            pooled=settings.learn_alpha,
+        )
+        return LearnedSource({USERS: part}, _EdgesOf(graph.users, self.duplicates))
+
+    # Read-outs ----------------------------------------------------------------------------------
+
+    @property
+    def user_proportions_(self) -> np.ndarray:
+        """``(users, K)`` posterior mean of the share of each class in a user's interactions."""
+        return np.asarray(self.fit_.params[USERS].mean, float)
+
+    @property
+    def alpha_(self) -> Any:
+        """Concentration used: a number, or an array (users, classes)."""
+        check_is_fitted(self)
+        return self.fitted_.settings["alpha"]
+
+    @property
+    def weight_(self) -> float:
+        """Power of the edges used; in a cross-fitted model the slope of their scores."""
+        check_is_fitted(self)
+        return self.fitted_.settings["weight"]
+
+    @property
+    def noise_fit_(self) -> Any:
+        """The fit of the noise alone, where it was cross-fitted, or None."""
+        check_is_fitted(self)
+        return self.fitted_.settings.get("noise_fit")
+
+    def corrected_labels(self) -> pd.DataFrame:
+        """The items' labels, given and suggested, the most doubtful ranked first.
+
+        Returns:
+            A frame with the columns that every estimator's has, of which ``row`` is the item. See
+            :meth:`NoisyBernoulliNB.corrected_labels`.
+        """
+        check_is_fitted(self)
+        return self._corrected(self.items_, self._labels.given, self._labels.codes)
+
+    # Prediction ---------------------------------------------------------------------------------
+
+    def predict_proba(self, interactions: Any = None) -> np.ndarray:
+        """``(n, K)`` P(true class | users) of new items, by the users of the fit.
+
+        Args:
+            interactions: sparse matrix (users, new items) with the users of the fit in their order,
+                or pairs of ids; pairs with users that the fit does not know are ignored. The fitted
+                items' posterior, labels included, where None.
+        """
+        check_is_fitted(self)
+        if interactions is None:
+            return self.label_posterior_
+        edges = _edges_to(self.users_, read_graph(interactions, duplicates=self.duplicates))
+        if self.fitted_.scored:
+            with jax.enable_x64(self.fitted_.double):
+                data = Data({USERS: Users.pack(edges)}, jnp.ones(edges.shape[0]))
+                return self.fitted_.predict(data)
+        logs = np.asarray(self.fit_.params[USERS].likelihood_params("vb"), float)
+        table = self.class_log_prior_ + self.weight_ * (edges @ logs)
+        resp = np.exp(table - table.max(1, keepdims=True))
+        return resp / resp.sum(1, keepdims=True)
+
+    def predict(self, interactions: Any = None) -> np.ndarray:
+        """``(n,)`` likeliest true class of items; arguments as :meth:`predict_proba`."""
+        return self.classes_[self.predict_proba(interactions).argmax(1)]
+
+
+@dataclass(frozen=True)
+class _EdgesOf:
+    """Packs edges of new items to the users of a fit."""
+
+    users: np.ndarray
+    duplicates: str
+
+    def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
+        graph = read_graph(values, items, duplicates=self.duplicates)
+        return {USERS: Users.pack(_edges_to(self.users, graph))}
+
+
+def _edges_to(users: np.ndarray, graph: Graph) -> sparse.csr_array:
+    """``(N, users)`` edges to known users; those to others say nothing."""
+    place = pd.Index(users).get_indexer(pd.Index(graph.users))
+    edges = graph.edges.tocoo()
+    known = place[edges.col] >= 0
+    where = (edges.row[known], place[edges.col[known]])
+    shape = (len(graph.items), len(users))
+    return sparse.coo_array((edges.data[known], where), shape=shape).tocsr()
+
+
+def _item_prior(item_prior: Any, n_items: int, k: int) -> LabelSource:
+    """Prior probabilities of each item as a channel.
+
+    Raises:
+        DataError: another shape, or a row without probabilities.
+    """
+    prior = as_floats("item_prior", item_prior)
+    if prior.shape != (n_items, k):
+        raise DataError(f"item_prior: expected shape {(n_items, k)}, got {prior.shape}")
+    bad = np.flatnonzero(~(np.isfinite(prior) & (prior >= 0)).all(1) | ~(prior.sum(1) > 0))
+    if len(bad):
+        raise DataError(
+            f"item_prior: row {bad[0]} is {prior[bad[0]].tolist()}; expected probabilities, of "
+            "which one at least is above 0"
+        )
+    with np.errstate(divide="ignore"):
+        logs = np.log(prior / prior.sum(1, keepdims=True))
+    return LabelSource(_external_evidence, logs, 0.0, ExternalEvidence.pack)
+
+
+def _external_evidence(n_classes: int, settings: Mapping[str, Any]) -> ExternalEvidence:
+    return ExternalEvidence.of(n_classes)

@@ -1,0 +1,59 @@
+"""What the estimators of discriminative classifiers share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nbmodels.data.given import LabelData
+from nbmodels.errors import DataError
+from nbmodels.estimators.base import LatentClassModel
+from nbmodels.estimators.constraints import Constraint, Number
+from nbmodels.estimators.options import is_auto
+from nbmodels.estimators.scored import Learner, train_scored
+from nbmodels.estimators.table import GRIDS
+from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.label_sources import label_sources
+
+
+@dataclass(frozen=True)
+class _Folds:
+    """A number of folds, 2 or more, or a splitter."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raises: DataError: fewer than two folds."""
+        if isinstance(value, int | np.integer) and value < 2:
+            raise DataError(f"{name}: expected two folds or more, got {value!r}")
+
+
+#: Constraints on the parameters of these estimators.
+SCORED: Mapping[str, Constraint] = {
+    "rounds": Number(whole=True, words=("auto",)),
+    "cv": _Folds(),
+}
+
+
+def fit_scored(
+    estimator: LatentClassModel,
+    learner: Learner,
+    parameters: Mapping[str, Any],
+    labels: LabelData,
+    weights: np.ndarray,
+) -> FittedModel:
+    """Train a discriminative classifier under an estimator's parameters."""
+    grid = {n: GRIDS[n] for n in ("noise", "noise_diagonal") if is_auto(parameters[n])}
+    rounds = parameters["rounds"]
+    return train_scored(
+        learner,
+        parameters,
+        grid,
+        label_sources(labels),
+        labels.classes.names,
+        weights,
+        estimator._options(),
+        rounds=None if is_auto(rounds) else int(rounds),
+        cv=parameters["cv"],
+    )

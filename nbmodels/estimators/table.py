@@ -1,0 +1,396 @@
+"""Estimators whose items are rows of X: reading, training, prediction."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from nbmodels.core import model as models
+from nbmodels.data.features import Block, check_columns, check_missing, numbers, table
+from nbmodels.data.given import LabelData, missing_labels, read_given, read_labels
+from nbmodels.data.validation import Classes, check_weights
+from nbmodels.errors import DataError
+from nbmodels.estimators.base import LatentClassModel
+from nbmodels.estimators.options import (
+    CrossFit,
+    Joint,
+    is_auto,
+    resolved_training,
+)
+from nbmodels.estimators.sources import LearnedSource, Part
+from nbmodels.fitting import init_spectral
+from nbmodels.fitting.builder import ColumnPlan, Columns, ModelBuilder, encode, size_powers
+from nbmodels.fitting.cross_fitted import cross_fitted
+from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.joint import joint, select_joint
+from nbmodels.fitting.label_sources import LabelSource, label_sources
+from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.scores import Candidate
+
+if TYPE_CHECKING:
+    from nbmodels.diagnostics.confident_learning import SecondOpinion
+
+#: Values that are compared of each setting that says "auto", the cautious one first, in the order
+#: in which settings are selected.
+GRIDS: Mapping[str, Sequence[Any]] = {
+    "alpha": (1.0, 0.1, 0.01),
+    "covariance": ("diag", "tied", "full"),
+    "weight": (1.0, 0.3, 0.1, 0.03),
+    "size_power": (0.0, 0.5, 1.0),
+    "noise": ("full", "symmetric"),
+    "noise_diagonal": (2.0, 20.0, 200.0),
+}
+
+#: Parameters that are no settings of a model.
+_NO_SETTINGS = ("solver", "priors", "training", "random_state", "classes", "families")
+
+
+class TableClassifier(LatentClassModel):
+    """Base of the estimators of a table of features; ``columns`` says how it is read and coded."""
+
+    training: Any
+    missing_values: Any = None
+    missing_label: Any = None
+
+    #: Family of all columns; estimators of several families have a plan of their own.
+    columns: ClassVar[Any] = None
+
+    @classmethod
+    def published(cls, **parameters: Any) -> Self:
+        """The joint model as the papers have it: nothing is selected, nothing is cross-fitted.
+
+        Args:
+            parameters: of the estimator; those not given stand as in the papers.
+        """
+        training = parameters.get("training", "joint")
+        if isinstance(training, str):
+            training = resolved_training(training) or CrossFit()
+            training.set_params(size_power=0.0)
+        one = cls(**{**parameters, "training": training})
+        own = one.get_params(deep=False)
+        open_ = [n for n in own if n in GRIDS and is_auto(own[n]) and n not in parameters]
+        return one.set_params(**{name: GRIDS[name][0] for name in open_})
+
+    def _configured(self, name: str, value: Any) -> Any:
+        if name == "training":
+            return resolved_training(value) or CrossFit()
+        return super()._configured(name, value)
+
+    # Reading ------------------------------------------------------------------------------------
+
+    def _read(self, X: Any, *, reset: bool) -> Block:
+        """All columns of X, checked as far as their family allows."""
+        if self.columns.numeric:
+            return numbers(self, X, reset=reset, accept_sparse=self.columns.sparse)
+        return table(self, X, reset=reset)[0]
+
+    def _plan(self, block: Block) -> list[ColumnPlan]:
+        """Which columns are modelled by which family."""
+        return [ColumnPlan("features", np.arange(len(block.names)), self.columns)]
+
+    def _checked(self, X: Any, *, reset: bool) -> Block:
+        block = self._read(X, reset=reset)
+        check_missing(block, self.missing_values is not None)
+        return block
+
+    def _labels(
+        self, y: Any, n_rows: int, trusted: Any = None, votes: Any = None, items: Any = None
+    ) -> LabelData:
+        return read_labels(
+            y,
+            n_rows,
+            reader=type(self).__name__,
+            declared=self.classes,
+            marker=self.missing_label,
+            trusted=trusted,
+            votes=votes,
+            items=items,
+        )
+
+    def _builder(
+        self,
+        parameters: Mapping[str, Any],
+        block: Block,
+        weights: np.ndarray,
+        labels: Mapping[str, LabelSource],
+        n_classes: int,
+    ) -> ModelBuilder:
+        """What builds models of a table under given settings."""
+        settings = {n: v for n, v in parameters.items() if n not in _NO_SETTINGS}
+        grid = {n: values for n, values in GRIDS.items() if is_auto(settings.get(n))}
+        plan = self._plan(block)
+        return ModelBuilder(settings, grid, block, plan, weights, labels, n_classes)
+
+    # Fitting ------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        trusted: Any = None,
+        votes: Any = None,
+    ) -> Self:
+        """Fit the model to features and noisy labels.
+
+        Args:
+            X: ``(N, d)`` features.
+            y: ``(N,)`` given labels, of any type; ``missing_label`` where there is none; None where
+                all labels are votes.
+            sample_weight: ``(N,)`` row weights, 0 or more.
+            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping row -> label.
+            votes: labels of several annotators, each with a noise matrix of their own: a table with
+                columns ``task`` (the row of X, or its index where X is a data frame), ``worker``
+                and ``label``.
+
+        Raises:
+            DataError: bad input, naming the argument and the row.
+            Interrupted: Ctrl-C, unless ``solver.on_interrupt`` is ``"keep"``.
+
+        Warns:
+            IdentifiabilityWarning: the noise matrix is not diagonally dominant.
+            NotConvergedWarning: the iteration did not converge.
+            VerdictWarning: a model check failed; see :meth:`verdict`.
+        """
+        parameters = self._validate()
+        block = self._read(X, reset=True)
+        n_rows = block.x.shape[0]
+        items = X.index if isinstance(X, pd.DataFrame) else None
+        # classes first: their names are what everything else is checked against
+        labels = self._labels(y, n_rows, trusted, votes, items)
+        fitted = self._fitted(
+            parameters, block, labels.classes, label_sources(labels), sample_weight
+        )
+        self._keep(X, labels)
+        self.fitted_, self.classes_, self._verdict = fitted, fitted.names, None
+        return self._finish(fitted, () if fitted.interrupted else self.verdict().cautions())
+
+    def _fitted(
+        self,
+        parameters: Mapping[str, Any],
+        block: Block,
+        classes: Classes,
+        labels: Mapping[str, LabelSource],
+        sample_weight: Any,
+    ) -> FittedModel:
+        """Check the table, build and train."""
+        weights = check_weights(sample_weight, block.x.shape[0])
+        check_missing(block, self.missing_values is not None)
+        check_columns(block)
+        k = len(classes)
+        with jax.enable_x64(self._double(block.x.shape[0] * block.x.shape[1] * k)):
+            build = self._builder(parameters, block, weights, labels, k)
+            fitted = self._trained(build, classes.names, self._options())
+            coded = build.columns(fitted.settings)
+            return replace(
+                fitted,
+                settings=build.settings(fitted.settings),
+                columns={c.name: [block.names[j] for j in c.where] for c in coded},
+                units={c.name: c.encoder.units for c in coded},
+                mean_sizes=build.mean_sizes,
+                coded=tuple(coded),
+            )
+
+    def _trained(self, build: ModelBuilder, names: np.ndarray, options: FitOptions) -> FittedModel:
+        """Joint or cross-fitted training; cross-fitting where nothing else is asked for."""
+        training = resolved_training(self.training)
+        if training is None:
+            training = CrossFit() if _has_labels(build({})) else Joint()
+        if isinstance(training, CrossFit):
+            build.grid.pop("weight", None)
+            return cross_fitted(
+                build,
+                build.features,
+                names,
+                build.n_rows,
+                options,
+                grid=build.grid,
+                rounds=training.n_rounds,
+            )
+        settings, choice = select_joint(build, build.grid, options)
+        candidate = build(settings)
+        start = None
+        if training.init == "moments":
+            key = jax.random.key(options.seed)
+            start = init_spectral.start(
+                candidate.model, candidate.data, key, options.rule, build.n_classes
+            )
+        more = {"log_jacobian": build.log_jacobian(settings), "settings": settings}
+        return self._joint(
+            candidate, names, build.n_rows, options, start, chosen=settings, choice=choice, **more
+        )
+
+    def _joint(
+        self,
+        candidate: Candidate,
+        names: np.ndarray,
+        n_rows: int,
+        options: FitOptions,
+        start: Any,
+        **more: Any,
+    ) -> FittedModel:
+        return joint(candidate, names, n_rows, options, start=start, **more)
+
+    def _keep(self, X: Any, labels: LabelData | None) -> None:
+        """Hold what read-outs of the training rows need."""
+        self._label_data = labels
+        self._rows = X.index if isinstance(X, pd.DataFrame | pd.Series) else None
+
+    # Prediction ---------------------------------------------------------------------------------
+
+    def _known(self, n_rows: int) -> dict[str, LabelSource]:
+        """Labels of rows to be predicted; none by default."""
+        return {}
+
+    def predict_proba(self, X: Any) -> Float[np.ndarray, "n k"]:
+        """``(N, K)`` P(true class | features)."""
+        check_is_fitted(self)
+        block = self._checked(X, reset=False)
+        n_rows, fitted = block.x.shape[0], self.fitted_
+        with jax.enable_x64(fitted.double):
+            model = jax.tree.map(jnp.asarray, fitted.fit.model)
+            data = encode(model, fitted.coded, block, np.ones(n_rows), self._known(n_rows))
+            powers = size_powers(model, data, fitted.mean_sizes, fitted.settings.get("size_power"))
+            return fitted.predict(replace(data, powers=powers))[:n_rows]
+
+    def predict_log_proba(self, X: Any) -> Float[np.ndarray, "n k"]:
+        """``(N, K)`` log P(true class | features)."""
+        return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """``(N,)`` likeliest true class given the features."""
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[best]
+
+    # Read-outs ----------------------------------------------------------------------------------
+
+    def corrected_labels(self) -> pd.DataFrame:
+        """The training rows' labels, given and suggested, the most doubtful ranked first.
+
+        Returns:
+            A frame in the rows' own order with columns ``row`` (the index of X where it was a data
+            frame), ``given``, ``suggested``, ``p_suggested``, ``p_wrong`` (probability that the
+            given label is wrong; NaN where none was given) and ``rank`` (1 for the likeliest wrong
+            label). Its ``attrs["verdict"]`` is the sentence of :meth:`verdict`; where a check
+            failed, a column ``failed_checks`` names it, so that a written file tells it too.
+        """
+        n = len(self.label_posterior_)
+        rows = pd.RangeIndex(n) if self._rows is None else self._rows
+        labels = self._label_data
+        if labels is None:
+            return self._corrected(rows, np.full(n, None, object), np.full(n, -1))
+        return self._corrected(rows, labels.given, labels.codes)
+
+    def second_opinion(self, X: Any, y: Any, classifier: Any = None, cv: int = 5) -> SecondOpinion:
+        """The noise matrix by confident learning (Northcutt et al. 2021), beside the fitted one.
+
+        Args:
+            X: the features of the fit.
+            y: ``(N,)`` the given labels of the fit.
+            classifier: any classifier with ``predict_proba`` that takes X; by default a logistic
+                regression, which assumes none of what naive Bayes does.
+            cv: number of folds, 2 or more.
+
+        Returns:
+            see :class:`nbmodels.diagnostics.confident_learning.SecondOpinion`.
+
+        Raises:
+            DataError: other labels than those of the fit, or a wrong number of folds.
+        """
+        from nbmodels.diagnostics.comparison import predicted_labels
+        from nbmodels.diagnostics.confident_learning import second_opinion
+        from nbmodels.diagnostics.reference_classifier import reference_classifier
+
+        check_is_fitted(self)
+        own = self._label_data
+        if own is None:
+            raise DataError("y: the model was fitted without one noisy label an item")
+        given = read_given(y, len(own.codes), type(self).__name__)
+        missing = missing_labels(given, self.missing_label)
+        codes = Classes(self.classes_).encode("y", given, missing)
+        if not np.array_equal(codes, own.codes):
+            row = int(np.flatnonzero(codes != own.codes)[0])
+            raise DataError(f"y: row {row} is not the label that the model was fitted to")
+        one = reference_classifier(X) if classifier is None else classifier
+        # a second opinion need not converge
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+            probs = predicted_labels(one, X, given, self.classes_, codes, cv, self._seed())
+        known = codes >= 0
+        return second_opinion(
+            self.noise_matrix_,
+            self.label_posterior_[known],
+            probs[known],
+            codes[known],
+            self.classes_,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing_values is not None and bool(
+            pd.isna(self.missing_values)
+        )
+        if self.columns is not None:
+            tags.input_tags.sparse = self.columns.sparse
+            tags.input_tags.categorical = tags.input_tags.string = not self.columns.numeric
+        return tags
+
+    # As one source among others -----------------------------------------------------------------
+
+    def _source_items(self, values: Any) -> int | None:
+        """Number of rows of a table."""
+        return int(values.shape[0]) if hasattr(values, "shape") else len(values)
+
+    def _source_classes(self, values: Any) -> np.ndarray | None:
+        """None: features name no class."""
+        return None
+
+    def _source_learn(
+        self, values: Any, items: np.ndarray, classes: Classes, weights: np.ndarray
+    ) -> LearnedSource:
+        """Emissions with their data, by block of columns; see :class:`Source`."""
+        parameters = self._validate()
+        training = getattr(self, "training", "auto")
+        if not is_auto(training) and isinstance(resolved_training(training), CrossFit):
+            raise DataError("training: a source beside others is fitted jointly; expected 'joint'")
+        block = self._checked(values, reset=True)
+        check_columns(block)
+        build = self._builder(parameters, block, weights, {}, len(classes))
+        emissions = {n: c for n, c in build({}).model.items() if n in build.features}
+        parts, coded = {}, build.columns({})
+        for c in coded:
+            here = block.columns(c.where)
+            data = c.encoder.pack(emissions[c.name], here, len(items))
+            parts[c.name] = Part(emissions[c.name], data, c.encoder.log_jacobian(here))
+        names = {c.name: [block.names[j] for j in c.where] for c in coded}
+        return LearnedSource(
+            parts, _Coding(self, emissions, coded), names, {c.name: c.encoder.units for c in coded}
+        )
+
+
+class _Coding:
+    """Packs new rows in the coding that a source learned."""
+
+    def __init__(self, estimator: TableClassifier, emissions: Any, coded: list[Columns]) -> None:
+        self._estimator, self._emissions, self._coded = estimator, emissions, coded
+
+    def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
+        block = self._estimator._checked(values, reset=False)
+        return {
+            c.name: c.encoder.pack(self._emissions[c.name], block.columns(c.where), len(items))
+            for c in self._coded
+        }
+
+
+def _has_labels(candidate: Candidate) -> bool:
+    guess = models.initial_responsibilities(candidate.model, candidate.data)
+    return guess is not None and bool(np.asarray(guess).any())
