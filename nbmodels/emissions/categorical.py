@@ -19,7 +19,7 @@ from nbmodels.core.families import Dirichlet
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.registry import register_family
 from nbmodels.core.residuals import Residuals, of_indicators
-from nbmodels.core.roles import Emission, FeatureColumns
+from nbmodels.core.roles import Emission, FeatureColumns, MomentView, admissible_log_probs
 from nbmodels.data.features import Block
 from nbmodels.data.validation import pad_rows
 from nbmodels.errors import CellTypeError, DataError
@@ -124,6 +124,13 @@ class Categorical(Emission):
         of = np.repeat(np.arange(len(self.sizes)), self.sizes)
         missing = (np.asarray(data.codes)[rows] < 0)[:, of]
         return of_indicators(data.onehot.to_host()[rows], probs, missing, of, most)
+
+    def moment_view(self, data: Codes) -> MomentView:
+        def read(means: Array, pooled: Array, weights: Array) -> Array:
+            return admissible_log_probs(self.prior, means, pooled)
+
+        attribute = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        return MomentView(data.onehot, jnp.ones(data.onehot.shape[0]), attribute, True, read)
 
     def dims(self) -> dict[str, list[str]]:
         return {f"probs_{j}": ["true_class", f"category_{j}"] for j in range(len(self.sizes))}
