@@ -14,6 +14,7 @@ from jax import Array
 from scipy import sparse
 
 from inference.products import Matrix, matrix
+from nbmodels.core.codes import checked_codes
 from nbmodels.core.component import LogLikelihood, product_log_likelihood
 from nbmodels.core.families import Dirichlet
 from nbmodels.core.lazy import dist, numpyro
@@ -68,8 +69,21 @@ class Categorical(Emission):
         return self.prior.sizes
 
     def pack(self, codes: Any) -> Codes:
-        """Args: codes: ``(N, attributes)`` integers, negative where missing or unknown."""
-        codes = np.asarray(codes)
+        """Codes, with their indicators.
+
+        Args:
+            codes: ``(N, attributes)`` integers below each attribute's size, negative where missing
+                or unknown.
+
+        Raises:
+            DataError: another number of attributes, NaN, not whole, or a code beyond the last.
+        """
+        if np.shape(codes)[1:] != (len(self.sizes),):
+            raise DataError(
+                f"codes: expected (N, {len(self.sizes)}), one column an attribute; "
+                f"got {np.shape(codes)}"
+            )
+        codes = checked_codes("codes", codes, self.sizes)
         starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]])
         rows, columns = np.nonzero(codes >= 0)
         entries = (codes + starts)[rows, columns]

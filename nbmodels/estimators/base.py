@@ -239,10 +239,10 @@ class TableClassifier(PredictedClasses, LatentClassifier):
         """Emissions with their data, by block of columns; see :class:`Source`."""
         TableClassifier._check_parameters(self)
         self._check_source()
-        one = fixed(self, {})
         block = self._block(values, reset=True)
         check_missing(block, self.missing_values is not None)
         check_columns(block)
+        one = fixed(self, {})  # a copy, with what the columns were found to be
         self._columns_ = one._columns(block, weights)
         components = one._emission_components(self._columns_, len(classes))
         self._feature_names = block.names
