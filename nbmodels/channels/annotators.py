@@ -13,6 +13,7 @@ from scipy import sparse
 
 from inference.products import Matrix, matrix
 from nbmodels.channels.transition import discount
+from nbmodels.core.codes import checked_table
 from nbmodels.core.component import LogLikelihood, product_log_likelihood
 from nbmodels.core.dirichlet_multinomial import learned
 from nbmodels.core.families import Dirichlet, Rule
@@ -58,9 +59,16 @@ class Annotators(LabelChannel):
 
     @staticmethod
     def pack(votes: Any) -> Matrix:
-        """Args: votes: ``(N, annotators, observed)`` counts, or ``(N, annotators * observed)``
-        where sparse.
+        """Counts of votes as a sparse matrix.
+
+        Args:
+            votes: ``(N, annotators, observed)`` counts, or ``(N, annotators * observed)`` where
+                sparse.
+
+        Raises:
+            DataError: a count that is negative or not finite.
         """
+        checked_table("votes", votes, lambda x: ~(np.isfinite(x) & (x >= 0)), "a count, 0 or more")
         if sparse.issparse(votes):
             return matrix(votes)
         votes = np.asarray(votes)

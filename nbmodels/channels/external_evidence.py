@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from nbmodels.core.codes import checked_table
 from nbmodels.core.component import Given, LogLikelihood, centred
 from nbmodels.core.families import Rule
 from nbmodels.core.lazy import numpyro
@@ -33,7 +34,16 @@ class ExternalEvidence(Given, LabelChannel):
 
     @staticmethod
     def pack(log_evidence: Any) -> Array:
-        """Args: log_evidence: ``(N, K)``, up to a constant in each row; minus infinity excludes."""
+        """Log-likelihoods as an array.
+
+        Args:
+            log_evidence: ``(N, K)``, up to a constant in each row; minus infinity excludes a class.
+
+        Raises:
+            DataError: NaN or plus infinity.
+        """
+        expected = "a log-likelihood, neither NaN nor plus infinity"
+        checked_table("log_evidence", log_evidence, lambda x: ~(x < np.inf), expected)
         return jnp.asarray(log_evidence, jnp.zeros(()).dtype)
 
     def likelihood_params(self, q: Array, rule: Rule, key: Array | None = None) -> Array:

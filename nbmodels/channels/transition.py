@@ -10,11 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from nbmodels.core.codes import checked_codes
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.dirichlet_multinomial import learned
 from nbmodels.core.families import Dirichlet, Rule
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import LabelChannel
+from nbmodels.errors import DataError
 
 #: How much of a given label the start believes: the rest goes evenly to all classes.
 START_TRUST = 0.8
@@ -27,8 +29,14 @@ def pack_labels(labels: Any, n_observed: int) -> Array:
 
     Args:
         labels: ``(N,)`` integers in ``0..n_observed-1``, negative where the label is missing.
+        n_observed: number of classes that labels may name.
+
+    Raises:
+        DataError: not one label an item, NaN, not whole, or a code of ``n_observed`` or more.
     """
-    codes = np.asarray(labels)
+    codes = checked_codes("labels", labels, n_observed)
+    if codes.ndim != 1:
+        raise DataError(f"labels: expected one code an item, (N,); got shape {codes.shape}")
     return jnp.asarray(np.where(codes < 0, n_observed, codes), jnp.int32)
 
 

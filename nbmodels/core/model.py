@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from inference import Coordinates, Total, add, negate, total
@@ -20,6 +21,7 @@ from inference.driver import Step
 from nbmodels.core.component import Component, LogLikelihood
 from nbmodels.core.families import Rule, constrain, free
 from nbmodels.core.roles import ClassPrior, LabelChannel
+from nbmodels.errors import DataError
 
 Model = Mapping[str, Component]
 
@@ -63,6 +65,46 @@ class Data:
     parts: dict[str, Any]
     weights: Array
     powers: dict[str, Array] = field(default_factory=dict)
+
+
+def check_data(model: Model, data: Data) -> None:
+    """Refuse data that do not belong to the model; looks at names and shapes only.
+
+    Callable under ``jit``.
+
+    Args:
+        model: components by name.
+        data: encoded data.
+
+    Raises:
+        DataError: a component without its part (None where it needs no data), a part or powers
+            that no component has, another number of rows than there are weights.
+    """
+    for name in model:
+        if name not in data.parts:
+            raise DataError(
+                f"data: no part for the component {name!r}; give its packed data, or None for a "
+                "class prior without covariates"
+            )
+    for name in (*data.parts, *data.powers):
+        if name not in model:
+            known = ", ".join(map(repr, model))
+            raise DataError(f"data: there is no component {name!r}; the model has {known}")
+    if np.ndim(data.weights) != 1:
+        raise DataError(f"weights: expected one an item, (N,); got {np.shape(data.weights)}")
+    n_rows = len(data.weights)
+    for name, part in (*data.parts.items(), *data.powers.items()):
+        sizes = _leading(part)
+        if sizes and n_rows not in sizes:
+            raise DataError(
+                f"data: the part {name!r} has {sizes[0]} rows, but there are {n_rows} weights"
+            )
+
+
+def _leading(part: Any) -> list[int]:
+    """First axis of each array or matrix of packed data; one of them has a row an item."""
+    leaves = jax.tree.leaves(part, is_leaf=lambda leaf: hasattr(leaf, "to_dense"))
+    return [leaf.shape[0] for leaf in leaves if getattr(leaf, "shape", ())]
 
 
 class Posterior(NamedTuple):

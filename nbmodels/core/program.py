@@ -1,4 +1,7 @@
-"""The second description: any model as a NumPyro program with the true classes enumerated out."""
+"""NumPyro program of any model, with the discrete true classes summed out.
+
+The second description of a model, beside the conjugate one; NUTS and SVI sample it.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,12 @@ from nbmodels.core.model import PRIOR, Data, Model, class_prior, power
 def program(model: Model, data: Data) -> Callable[[], None]:
     """A NumPyro model of ``data``, assembled from the components' own statements.
 
-    It never calls ``log_likelihood``, ``stats`` or ``update``: parameters are sampled from their priors,
-    each item's class ``y`` is a discrete site that NumPyro sums over, and every component observes
-    its data given ``y``. A component's weight is ``handlers.scale``. An item of weight 0 has its
-    data masked. Other row weights are a power of the item's marginal density, which enumeration
-    cannot express, nor does it scale items apart: there the sum over classes is written out, the
-    same statements at each class.
+    It never calls ``log_likelihood``, ``stats`` or ``update``: parameters are sampled from their
+    priors, each item's class ``y`` is a discrete site that NumPyro sums over, and every component
+    observes its data given ``y``. A component's weight is ``handlers.scale``. An item of weight 0
+    has its data masked. Other row weights are a power of the item's marginal density, which
+    enumeration cannot express, nor does it scale items apart: there the sum over classes is
+    written out, the same statements at each class.
 
     Args:
         model: components by name; the class prior is called ``"class_prior"``.

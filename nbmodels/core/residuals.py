@@ -1,9 +1,9 @@
-"""What an emission leaves over: columns in units of what a class expects of them.
+"""Standardised residuals of an emission: features in units of what a class expects of them.
 
 If the emission is right, a residual under the item's true class has mean zero, and so have certain
 functions of it: products of two columns that are independent given the class, the size of a column
 less the size that a normal one has. By Fisher's identity their sums over the classes, weighed by
-the responsibilities, have mean zero too; :mod:`nbmodels.diagnostics.score_tests` looks whether they do.
+the responsibilities, have mean zero too, which :mod:`nbmodels.diagnostics.score_tests` tests.
 
 Everything here runs on the host: nothing is compiled.
 """

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Key
 
 from nbmodels.core.component import Component
-from nbmodels.core.families import Rule
+from nbmodels.core.families import Dirichlet, Rule
 from nbmodels.core.residuals import Residuals
 
 
@@ -42,6 +43,24 @@ class MomentView(NamedTuple):
     unit: np.ndarray
     sums_to_one: bool
     likelihood_params: Callable[[Array, Array, Array], Any]
+
+
+#: No class has less than this share of a value's pooled probability: estimates may be negative.
+LEAST_SHARE = 0.02
+
+
+def admissible_log_probs(
+    prior: Dirichlet, means: Float[Array, "d k"], pooled: Float[Array, "d 1"]
+) -> Float[Array, "d k"]:
+    """Log-probabilities from estimated means, moved to where all are positive and sum to one.
+
+    Args:
+        prior: for its simplices, along axis 0.
+        means: given the class.
+        pooled: of all items.
+    """
+    clipped = jnp.maximum(means, LEAST_SHARE * pooled) + jnp.finfo(means.dtype).tiny
+    return jnp.log(Dirichlet(clipped, axis=0, sizes=prior.sizes).mean)
 
 
 @jax.tree_util.register_dataclass

@@ -16,7 +16,7 @@ from nbmodels.core.families import Dirichlet, beta
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.registry import register_family
 from nbmodels.core.residuals import Residuals, of_indicators
-from nbmodels.core.roles import Emission, FeatureColumns
+from nbmodels.core.roles import LEAST_SHARE, Emission, FeatureColumns, MomentView
 from nbmodels.data.features import Block, refuse
 from nbmodels.emissions.cells import Cells, observed_cells, without
 from nbmodels.emissions.columns import floats, marked, observed, padded
@@ -97,6 +97,20 @@ class Bernoulli(Emission):
         return of_indicators(
             data.x.to_host()[rows], probs, missing, np.arange(probs.shape[1]), most
         )
+
+    def moment_view(self, data: Cells) -> MomentView:
+        def read(means: Array, pooled: Array, weights: Array) -> Array:
+            if data.missing is not None:
+                mass = jnp.sum(weights)
+                hidden = data.missing.transpose_times(weights[:, None])
+                seen = jnp.maximum(mass - hidden, jnp.finfo(hidden.dtype).tiny) / mass
+                means, pooled = means / seen, pooled / seen
+            one = jnp.clip(means, LEAST_SHARE * pooled, 1 - LEAST_SHARE * (1 - pooled))
+            one = jnp.clip(one, jnp.finfo(one.dtype).tiny, 1 - jnp.finfo(one.dtype).eps)
+            return jnp.stack([jnp.log1p(-one), jnp.log(one)])
+
+        n_rows, d = data.x.shape
+        return MomentView(data.x, jnp.ones(n_rows), np.arange(d), False, read)
 
     def dims(self) -> dict[str, list[str]]:
         return {"probs": ["true_class", "feature"]}

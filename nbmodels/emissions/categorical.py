@@ -15,12 +15,13 @@ from jax import Array
 from scipy import sparse
 
 from inference.products import Matrix, matrix
+from nbmodels.core.codes import checked_codes
 from nbmodels.core.component import LogLikelihood, product_log_likelihood
 from nbmodels.core.families import Dirichlet
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.registry import register_family
 from nbmodels.core.residuals import Residuals, of_indicators
-from nbmodels.core.roles import Emission, FeatureColumns
+from nbmodels.core.roles import Emission, FeatureColumns, MomentView, admissible_log_probs
 from nbmodels.data.features import Block
 from nbmodels.data.validation import pad_rows
 from nbmodels.errors import CellTypeError, DataError
@@ -69,8 +70,21 @@ class Categorical(Emission):
         return self.prior.sizes
 
     def pack(self, codes: Any) -> Codes:
-        """Args: codes: ``(N, attributes)`` integers, negative where missing or unknown."""
-        codes = np.asarray(codes)
+        """Codes, with their indicators.
+
+        Args:
+            codes: ``(N, attributes)`` integers below each attribute's size, negative where missing
+                or unknown.
+
+        Raises:
+            DataError: another number of attributes, NaN, not whole, or a code beyond the last.
+        """
+        if np.shape(codes)[1:] != (len(self.sizes),):
+            raise DataError(
+                f"codes: expected (N, {len(self.sizes)}), one column an attribute; "
+                f"got {np.shape(codes)}"
+            )
+        codes = checked_codes("codes", codes, self.sizes)
         starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]])
         rows, columns = np.nonzero(codes >= 0)
         entries = (codes + starts)[rows, columns]
@@ -125,6 +139,13 @@ class Categorical(Emission):
         of = np.repeat(np.arange(len(self.sizes)), self.sizes)
         missing = (np.asarray(data.codes)[rows] < 0)[:, of]
         return of_indicators(data.onehot.to_host()[rows], probs, missing, of, most)
+
+    def moment_view(self, data: Codes) -> MomentView:
+        def read(means: Array, pooled: Array, weights: Array) -> Array:
+            return admissible_log_probs(self.prior, means, pooled)
+
+        attribute = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        return MomentView(data.onehot, jnp.ones(data.onehot.shape[0]), attribute, True, read)
 
     def dims(self) -> dict[str, list[str]]:
         return {f"probs_{j}": ["true_class", f"category_{j}"] for j in range(len(self.sizes))}

@@ -81,10 +81,21 @@ class DiagonalGaussian(Emission):
         kappa: float = 0.01,
         shape: float = 1.0,
         rate: float = 0.1,
+        **fields: Any,
     ) -> Self:
-        """A weak prior for standardised features: mean 0, ``kappa`` pseudo-items behind it."""
+        """A weak prior for standardised features: mean 0, ``kappa`` pseudo-items behind it.
+
+        Args:
+            n_features: d.
+            n_classes: K.
+            kappa: pseudo-items behind the mean.
+            shape: of the inverse-gamma prior of the variances.
+            rate: of the same.
+            fields: further attributes, such as ``dof`` of a t distribution.
+        """
         full = jnp.zeros((n_classes, n_features))
-        return cls(prior=NormalInverseGamma(full, full + kappa, full + shape, full + rate))
+        prior = NormalInverseGamma(full, full + kappa, full + shape, full + rate)
+        return cls(prior=prior, **fields)
 
     pack = staticmethod(pack_reals)
 

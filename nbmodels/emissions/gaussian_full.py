@@ -78,17 +78,27 @@ class FullGaussian(Emission):
         kappa: float = 0.01,
         extra_dof: float = 2.0,
         scale: float = 0.1,
+        **fields: Any,
     ) -> Self:
-        """A weak prior for standardised features: ``Sigma ~ IW(d + 1 + extra_dof, scale * I)``."""
+        """A weak prior for standardised features: ``Sigma ~ IW(d + 1 + extra_dof, scale * I)``.
+
+        Args:
+            n_features: d.
+            n_classes: K.
+            tied: whether the classes share one covariance matrix.
+            kappa: pseudo-items behind the mean.
+            extra_dof: degrees of freedom beyond ``d + 1``.
+            scale: diagonal of the scale matrix.
+            fields: further attributes, such as ``dof`` of a t distribution.
+        """
         share = 1 if tied else n_classes
-        return cls(
-            prior=NormalInverseWishart(
-                jnp.zeros((n_classes, n_features)),
-                jnp.full((n_classes,), kappa),
-                jnp.full((share,), n_features + 1.0 + extra_dof),
-                jnp.broadcast_to(scale * jnp.eye(n_features), (share, n_features, n_features)),
-            )
+        prior = NormalInverseWishart(
+            jnp.zeros((n_classes, n_features)),
+            jnp.full((n_classes,), kappa),
+            jnp.full((share,), n_features + 1.0 + extra_dof),
+            jnp.broadcast_to(scale * jnp.eye(n_features), (share, n_features, n_features)),
         )
+        return cls(prior=prior, **fields)
 
     @staticmethod
     def pack(x: Any, missing: Any = None) -> Rows:

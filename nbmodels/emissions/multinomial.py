@@ -18,7 +18,7 @@ from nbmodels.core.families import Dirichlet
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.registry import register_family
 from nbmodels.core.residuals import Residuals, of_counts
-from nbmodels.core.roles import Emission, FeatureColumns
+from nbmodels.core.roles import Emission, FeatureColumns, MomentView, admissible_log_probs
 from nbmodels.data.features import Block, refuse
 from nbmodels.emissions.cells import observed_cells, without
 from nbmodels.emissions.columns import floats, marked, observed, padded
@@ -148,6 +148,13 @@ class Multinomial(Emission):
             return None  # what is expected of a count depends on which others are known
         x = data.x.to_host()[rows]
         return of_counts(x, np.exp(np.asarray(likelihood_params, float)).T, most)
+
+    def moment_view(self, data: Counts) -> MomentView:
+        def read(means: Array, pooled: Array, weights: Array) -> Array:
+            return admissible_log_probs(self.prior, means, pooled)
+
+        share = 1 / jnp.maximum(data.length, 1)
+        return MomentView(data.x, share, np.arange(data.x.shape[1]), False, read)
 
     def dims(self) -> dict[str, list[str]]:
         return {"probs": ["true_class", "feature"]}

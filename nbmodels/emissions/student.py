@@ -1,4 +1,4 @@
-"""Real features with heavy tails: Student's t given the class, as a scale mixture of normals.
+"""Student's t emissions: real features with heavy tails, as a scale mixture of normals.
 
 ``x_i | u_i ~ N(mu, Sigma / u_i)`` and ``u_i ~ Gamma(dof / 2, dof / 2)``, so that a far-off item of
 small ``u`` moves neither mean nor covariance much. The scale ``u_i`` is a private latent:
@@ -18,8 +18,8 @@ expected to be so in others. Missing cells are left out, and ``d`` counts the ob
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,14 +28,9 @@ from jax.scipy.special import gammaln
 
 from inference.triangular import factor, log_diagonal
 from nbmodels.core.component import LogLikelihood, centred
-from nbmodels.core.families import (
-    DiagonalGaussianParams,
-    FullGaussianParams,
-    NormalInverseGamma,
-    NormalInverseWishart,
-    Rule,
-)
+from nbmodels.core.families import DiagonalGaussianParams, FullGaussianParams, Rule
 from nbmodels.core.lazy import dist, numpyro
+from nbmodels.core.roles import Emission
 from nbmodels.emissions.cells import Cells, observed_cells
 from nbmodels.emissions.gaussian import DiagonalGaussian, Distances, count_cells
 from nbmodels.emissions.gaussian_full import FullGaussian, Rows
@@ -73,21 +68,13 @@ def _observe(name: str, dof: Any, mean: Any, lower: Any, x: Any, seen: Any) -> N
     numpyro.factor(name, density - (dof + d) / 2 * jnp.log1p(jnp.sum(solved**2, -1) / dof))
 
 
-def _stretch(key: Array, dof: Any, centre: Array, normal: Array) -> Array:
-    """t draws from normal ones."""
-    u = 2 / dof * jax.random.gamma(key, dof / 2, (len(centre), 1))
-    return centre + (normal - centre) / jnp.sqrt(u)
-
-
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class DiagonalStudent(DiagonalGaussian):
-    """``x_i ~ t(dof, mu[y_i], diag(sigma[y_i]^2))`` with a normal-inverse-gamma prior.
+class _ScaleMixture(Emission):
+    """What Student's t adds to a normal emission: a scale of each item, integrated out.
 
     Attributes:
-        prior: of ``mu`` and ``sigma^2``, each parameter of shape ``(K, d)``.
-        dof: degrees of freedom, above 0, one for all classes; the variance is
-            ``dof / (dof - 2) * sigma^2``.
+        dof: degrees of freedom, above 0, one for all classes.
     """
 
     dof: Any = field(default=4.0)
@@ -96,15 +83,32 @@ class DiagonalStudent(DiagonalGaussian):
     def _dof(self) -> Any:
         return self.dof
 
-    @classmethod
-    def of(cls, *args: Any, dof: Any = 4.0, **prior: Any) -> Self:
-        """As of the normal emission, with ``dof`` degrees of freedom."""
-        return replace(super().of(*args, **prior), dof=dof)
+    def log_likelihood(self, likelihood_params: Any, data: Any) -> LogLikelihood:
+        normal: Any = self  # the emission that this is mixed with
+        return student_log_likelihood(normal.distances(likelihood_params, data), self.dof)
 
-    def log_likelihood(
-        self, likelihood_params: DiagonalGaussianParams, data: Cells
-    ) -> LogLikelihood:
-        return student_log_likelihood(self.distances(likelihood_params, data), self.dof)
+    def update(self, stats: tuple[Array, ...], rule: Rule) -> Any:
+        items, mass, first, second = stats
+        return self.prior.posterior((mass, first, second), rule, items)
+
+    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
+        first, second = jax.random.split(key)
+        normal = super().simulate(first, values, y)
+        u = 2 / self.dof * jax.random.gamma(second, self.dof / 2, (len(y), 1))
+        centre = values["mu"][y]
+        return centre + (normal - centre) / jnp.sqrt(u)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class DiagonalStudent(_ScaleMixture, DiagonalGaussian):
+    """``x_i ~ t(dof, mu[y_i], diag(sigma[y_i]^2))`` with a normal-inverse-gamma prior.
+
+    Attributes:
+        prior: of ``mu`` and ``sigma^2``, each parameter of shape ``(K, d)``.
+        dof: degrees of freedom, above 0, one for all classes; the variance is
+            ``dof / (dof - 2) * sigma^2``.
+    """
 
     def stats(  # type: ignore[override]  # counts of items beside those of precisions
         self,
@@ -116,10 +120,6 @@ class DiagonalStudent(DiagonalGaussian):
         u = precisions(self.distances(likelihood_params, data), self.dof, key)
         return count_cells(resp, data), *super().stats(likelihood_params, resp * u, data)
 
-    def update(self, stats: tuple[Array, ...], rule: Rule) -> NormalInverseGamma:
-        items, mass, first, second = stats
-        return self.prior.posterior((mass, first, second), rule, items)
-
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Cells) -> None:
         scale = jnp.sqrt(values["variance"])[y]
         seen = None if data.missing is None else observed_cells(data.missing)
@@ -127,15 +127,10 @@ class DiagonalStudent(DiagonalGaussian):
         lower = lower * jnp.eye(scale.shape[-1])
         _observe(name, self.dof, values["mu"][y], lower, data.x.to_dense(), seen)
 
-    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
-        first, second = jax.random.split(key)
-        normal = super().simulate(first, values, y)
-        return _stretch(second, self.dof, values["mu"][y], normal)
-
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class FullStudent(FullGaussian):
+class FullStudent(_ScaleMixture, FullGaussian):
     """``x_i ~ t(dof, mu[y_i], Sigma[y_i])`` with a normal-inverse-Wishart prior.
 
     Attributes:
@@ -144,20 +139,6 @@ class FullStudent(FullGaussian):
         dof: degrees of freedom, above 0, one for all classes; the covariance is
             ``dof / (dof - 2) * Sigma``.
     """
-
-    dof: Any = field(default=4.0)
-
-    @property
-    def _dof(self) -> Any:
-        return self.dof
-
-    @classmethod
-    def of(cls, *args: Any, dof: Any = 4.0, **prior: Any) -> Self:
-        """As of the normal emission, with ``dof`` degrees of freedom."""
-        return replace(super().of(*args, **prior), dof=dof)
-
-    def log_likelihood(self, likelihood_params: FullGaussianParams, data: Rows) -> LogLikelihood:
-        return student_log_likelihood(self.distances(likelihood_params, data), self.dof)
 
     def stats(  # type: ignore[override]  # counts of items beside those of precisions
         self,
@@ -170,10 +151,6 @@ class FullStudent(FullGaussian):
         u = precisions(self.distances(likelihood_params, data), self.dof, first)
         return jnp.sum(resp, 0), *self._moments(likelihood_params, resp, data, second, u)
 
-    def update(self, stats: tuple[Array, ...], rule: Rule) -> NormalInverseWishart:
-        items, mass, first, second = stats
-        return self.prior.posterior((mass, first, second), rule, items)
-
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Rows) -> None:
         covariance = values["covariance"][0 * y if self.prior.tied else y]
         seen = None if data.missing is None else observed_cells(data.missing)
@@ -182,8 +159,3 @@ class FullStudent(FullGaussian):
             covariance = jnp.where(both, covariance, jnp.eye(covariance.shape[-1]))
         lower = factor(covariance)[0]
         _observe(name, self.dof, values["mu"][y], lower, data.x.to_dense(), seen)
-
-    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
-        first, second = jax.random.split(key)
-        normal = super().simulate(first, values, y)
-        return _stretch(second, self.dof, values["mu"][y], normal)

@@ -8,10 +8,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from scipy import sparse
 
 from inference.products import Matrix, matrix
+from nbmodels.core.codes import checked_table
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.dirichlet_multinomial import learned
 from nbmodels.core.families import Dirichlet, Rule
@@ -50,7 +52,15 @@ class Users(Emission):
 
     @staticmethod
     def pack(edges: Any) -> Matrix:
-        """Args: edges: ``(N, users)`` numbers of edges, dense or sparse."""
+        """Numbers of edges as a sparse matrix.
+
+        Args:
+            edges: ``(N, users)`` numbers of edges, dense or sparse.
+
+        Raises:
+            DataError: a number that is negative or not finite.
+        """
+        checked_table("edges", edges, lambda x: ~(np.isfinite(x) & (x >= 0)), "a number, 0 or more")
         return matrix(sparse.csr_array(edges))
 
     def log_likelihood(self, likelihood_params: Array, data: Matrix) -> LogLikelihood:

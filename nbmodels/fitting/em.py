@@ -110,7 +110,12 @@ def em(
 
     Returns:
         A :class:`inference.Result`; its objective lacks :func:`nbmodels.core.model.constant`.
+
+    Raises:
+        DataError: parts that are missing, unknown to the model, or of another number of rows than
+            the weights.
     """
+    models.check_data(model, data)
     resp = models.initial_responsibilities(model, data)
     if resp is None:
         raise ValueError("data: no labels to start from; give a starting point to inference.solve")
@@ -276,10 +281,15 @@ def fit(
         DataError: ``n_restarts`` is out of range.
         Interrupted: Ctrl-C, unless ``on_interrupt="keep"``.
 
+    Raises:
+        DataError: parts that are missing, unknown to the model, or of another number of rows than
+            the weights.
+
     Warns:
         IdentifiabilityWarning: the noise matrix is not diagonally dominant.
         NotConvergedWarning: the iteration ended in another way than by converging.
     """
+    models.check_data(model, data)
     (fitted,) = fit_many(
         [model],
         [data],

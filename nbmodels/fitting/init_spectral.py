@@ -1,4 +1,4 @@
-"""Third-order moments: where to begin EM for any number of classes, without lucky restarts.
+"""Spectral initialisation of EM: third-order moments, for any number of classes.
 
 Three views of an item that are independent given its class have the cross moments ``sum_k pi_k a_k
 b_k^T`` and ``sum_k pi_k a_k o b_k o c_k``, and those determine ``pi`` and every ``c_k`` up to the
@@ -25,13 +25,10 @@ from jax import Array
 from scipy.optimize import linear_sum_assignment
 
 from nbmodels.core import model as models
-from nbmodels.core.families import Dirichlet, Rule, static
-from nbmodels.core.model import Data, Model
-from nbmodels.emissions import Bernoulli, Categorical, Multinomial
+from nbmodels.core.families import Rule, static
+from nbmodels.core.model import Data, Model, with_role
+from nbmodels.core.roles import LEAST_SHARE, Emission, MomentView
 from nbmodels.errors import DataError
-
-#: No class has less than this share of a value's pooled probability: estimates may be negative.
-_LEAST_SHARE = 0.02
 
 _OVERSAMPLING = 8
 _POWER_STEPS = 40
@@ -210,39 +207,14 @@ def decompose(
 # As a start of EM ---------------------------------------------------------------------------------
 
 
-def _bernoulli(component: Bernoulli, data: Any, n_rows: int) -> tuple[Any, Any, np.ndarray]:
-    return data.x, jnp.ones(n_rows), np.arange(data.x.shape[1])
-
-
-def _categorical(component: Categorical, data: Any, n_rows: int) -> tuple[Any, Any, np.ndarray]:
-    return data.onehot, jnp.ones(n_rows), np.repeat(range(len(component.sizes)), component.sizes)
-
-
-def _multinomial(component: Multinomial, data: Any, n_rows: int) -> tuple[Any, Any, np.ndarray]:
-    return data.x, 1 / jnp.maximum(data.length, 1), np.arange(data.x.shape[1])
-
-
-#: By emission, its matrix, the scale of its rows, and which columns belong together.
-_READERS: dict[type, Any] = {
-    Bernoulli: _bernoulli,
-    Categorical: _categorical,
-    Multinomial: _multinomial,
-}
-
-
-def _likelihood_params(component: Any, means: Array, pooled: Array, data: Data, part: Any) -> Array:
-    """What the emission's likelihood reads, from means that sampling may have made inadmissible."""
-    if isinstance(component, Bernoulli):
-        seen = jnp.sum(data.weights)
-        if part.missing is not None:
-            hidden = part.missing.transpose_times(data.weights[:, None])
-            seen = jnp.maximum(seen - hidden, jnp.finfo(hidden.dtype).tiny) / seen
-            means, pooled = means / seen, pooled / seen
-        one = jnp.clip(means, _LEAST_SHARE * pooled, 1 - _LEAST_SHARE * (1 - pooled))
-        one = jnp.clip(one, jnp.finfo(one.dtype).tiny, 1 - jnp.finfo(one.dtype).eps)
-        return jnp.stack([jnp.log1p(-one), jnp.log(one)])
-    clipped = jnp.maximum(means, _LEAST_SHARE * pooled) + jnp.finfo(means.dtype).tiny
-    return jnp.log(Dirichlet(clipped, axis=0, sizes=component.prior.sizes).mean)
+def _views(model: Model, data: Data) -> dict[str, MomentView]:
+    """Views of the discrete emissions; sorted by name, the order that ``jit`` gives a model."""
+    views = {
+        name: emission.moment_view(data.parts[name])
+        for name, emission in sorted(with_role(model, Emission).items())
+        if name in data.parts
+    }
+    return {name: view for name, view in views.items() if view is not None}
 
 
 def _split(
@@ -278,20 +250,17 @@ def _posterior(
 ) -> Array:
     """``(N, K)`` P(class | discrete features, labels) under the mixture."""
     pooled = x.transpose_times(data.weights[:, None]) / jnp.sum(data.weights)
-    starts = np.cumsum(x.widths)[:-1]
-    read, names = {}, [name for name in model if type(model[name]) in _READERS]
-    pieces = zip(names, jnp.split(found.means, starts), jnp.split(pooled, starts), strict=True)
-    for name, means, all_items in pieces:
-        read[name] = _likelihood_params(model[name], means, all_items, data, data.parts[name])
-    known = Data({name: data.parts[name] for name in names}, data.weights)
-    table = models.log_likelihood({n: model[n] for n in names}, read, known).table + jnp.log(
-        found.shares
-    )
+    starts, views = np.cumsum(x.widths)[:-1], _views(model, data)
+    pieces = zip(views, jnp.split(found.means, starts), jnp.split(pooled, starts), strict=True)
+    read = {n: views[n].likelihood_params(means, every, data.weights) for n, means, every in pieces}
+    known = Data({name: data.parts[name] for name in views}, data.weights)
+    seen = models.log_likelihood({name: model[name] for name in views}, read, known)
+    table = seen.table + jnp.log(found.shares)
     if labelled:
         assert votes is not None
         # no label is ruled out by an estimate of zero
-        told = votes @ found.third
-        table = table + jnp.log(jnp.where(told > 0, told, _LEAST_SHARE / len(found.shares)))
+        of_votes = votes @ found.third
+        table = table + jnp.log(jnp.where(of_votes > 0, of_votes, LEAST_SHARE / len(found.shares)))
     return jax.nn.softmax(table, 1)
 
 
@@ -317,23 +286,21 @@ def start(model: Model, data: Data, key: Array, rule: Rule, n_classes: int) -> A
     Raises:
         DataError: too few discrete features for so many classes.
     """
-    names = [name for name in model if type(model[name]) in _READERS]
-    read = [_READERS[type(model[n])](model[n], data.parts[n], len(data.weights)) for n in names]
+    views = _views(model, data).values()
     votes = models.initial_responsibilities(model, data)
     labelled = votes is not None and bool((data.weights @ votes > 0).all())
 
     units, widths, summing = np.zeros(0, int), np.zeros(0), np.zeros(0, bool)
-    for name, (_, _, unit) in zip(names, read, strict=True):
-        units = np.concatenate([units, unit + len(widths)])
+    for view in views:
+        units = np.concatenate([units, view.unit + len(widths)])
         # the last of an attribute's probabilities follows from the others
-        attribute = isinstance(model[name], Categorical)
-        own = np.bincount(unit) - attribute
+        own = np.bincount(view.unit) - view.sums_to_one
         widths = np.concatenate([widths, own])
-        summing = np.concatenate([summing, np.full(len(own), attribute)])
+        summing = np.concatenate([summing, np.full(len(own), view.sums_to_one)])
     first, second = jax.random.split(key)
     group = _split(widths, summing, first, 2 if labelled else 3, n_classes)[units]
 
-    x = Features(tuple((m, s) for m, s, _ in read), tuple(len(unit) for *_, unit in read))
+    x = Features(tuple((v.matrix, v.scale) for v in views), tuple(len(v.unit) for v in views))
     third = votes if labelled else None
     found = decompose(x, data.weights, jnp.asarray(group), third, second, n_classes)
     if votes is not None:

@@ -1,0 +1,118 @@
+"""Packing and fitting refuse data that mean nothing, by the argument's name and the row."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import zoo
+from scipy import sparse
+from zoo import K
+
+import nbmodels as nb
+from nbmodels.channels import (
+    Annotators,
+    ExternalEvidence,
+    FixedTransition,
+    SymmetricTransition,
+    Transition,
+    TrustedLabels,
+)
+from nbmodels.core import model as m
+from nbmodels.emissions import Categorical, Users
+from nbmodels.errors import DataError
+
+CHANNELS = [Transition, SymmetricTransition, FixedTransition, TrustedLabels]
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0, 2, 3], "labels: row 2 has 3; expected a code from 0 to 2"),
+        ([0.0, np.nan], "labels: row 1 has nan; expected a whole number"),
+        ([0.0, 0.5], "labels: row 1 has 0.5; expected a whole number"),
+        ([np.inf], "labels: row 0 has inf; expected a whole number"),
+        (["a", "b"], "labels: expected integer codes"),
+        ([[0], [1]], r"labels: expected one code an item, \(N,\); got shape \(2, 1\)"),
+    ],
+)
+def test_labels_that_are_no_codes(channel, labels, message):
+    with pytest.raises(DataError, match=message):
+        channel.pack(np.array(labels), K)
+
+
+def test_codes_may_be_missing_or_whole_floats():
+    for labels in ([0, -1, 2, -7], [0.0, -1.0, 2.0, -7.0]):
+        assert Transition.pack(np.array(labels), K).tolist() == [0, K, 2, K]
+
+
+def test_symbols_that_are_no_codes():
+    component = Categorical.of((2, 3), K)
+    for codes, message in (
+        ([[0, 3]], "codes: row 0 has 3; expected a code from 0"),
+        ([[1, 2], [2, 0]], "codes: row 1 has 2"),
+        ([[0.0, np.nan]], "codes: row 0 has nan"),
+        ([[0, 1, 1]], r"codes: expected \(N, 2\)"),
+    ):
+        with pytest.raises(DataError, match=message):
+            component.pack(np.array(codes))
+    assert component.pack(np.array([[1, 2], [-1, -1]])).codes.tolist() == [[1, 2], [-1, -1]]
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])
+def test_counts_that_are_none(bad):
+    votes = np.zeros((3, 2, K))
+    votes[1, 0, 0] = bad
+    with pytest.raises(DataError, match=r"votes: row 1 has .*; expected a count"):
+        Annotators.pack(votes)
+    with pytest.raises(DataError, match=r"votes: row 1 has .*; expected a count"):
+        Annotators.pack(sparse.csr_array(votes.reshape(3, -1)))
+    with pytest.raises(DataError, match=r"edges: row 1 has .*; expected a number"):
+        Users.pack(sparse.csr_array(votes[:, 0]))
+
+
+def test_evidence_that_is_none():
+    for bad in (np.nan, np.inf):
+        with pytest.raises(DataError, match="log_evidence: row 1 has"):
+            ExternalEvidence.pack(np.array([[0.0, 1.0], [0.0, bad]]))
+    assert np.isneginf(ExternalEvidence.pack(np.array([[0.0, -np.inf]]))[0, 1])
+
+
+def broken(case, what):
+    """Data that do not belong to the case's model, and what is said of them."""
+    parts, weights = case.data.parts, case.data.weights
+    one = jnp.ones(len(weights) - 1)
+    return {
+        "rows": (m.Data(parts, one), "has 12 rows, but there are 11 weights"),
+        "missing": (
+            m.Data({n: p for n, p in parts.items() if n != "full"}, weights),
+            "no part for the component 'full'",
+        ),
+        "unknown": (
+            m.Data({**parts, "other": one}, weights),
+            "there is no component 'other'; the model has",
+        ),
+        "powers": (m.Data(parts, weights, {"full": one}), "the part 'full' has 11 rows"),
+        "power": (m.Data(parts, weights, {"other": weights}), "there is no component 'other'"),
+        "weights": (m.Data(parts, weights[:, None]), "weights: expected one an item"),
+    }[what]
+
+
+@pytest.mark.parametrize("what", ["rows", "missing", "unknown", "powers", "power", "weights"])
+def test_data_of_another_model(what):
+    case = zoo.build("transition", "full", missing=True)
+    m.check_data(case.model, case.data)
+    data, message = broken(case, what)
+    with pytest.raises(DataError, match=message):
+        nb.em(case.model, data)
+    with pytest.raises(DataError, match=message):
+        jax.jit(nb.em)(case.model, data)
+    with pytest.raises(DataError, match=message):
+        nb.fit(case.model, data, key=jax.random.key(0))
+
+
+@pytest.mark.parametrize("name", zoo.COMPONENTS)
+@pytest.mark.parametrize("missing", [False, True])
+def test_data_of_every_component_belong(name, missing):
+    case = zoo.build(prior=name) if name in zoo.PRIORS else zoo.build(name, missing=missing)
+    m.check_data(case.model, case.data)
