@@ -16,8 +16,6 @@ from nbmodels.papers import denis2006
 quiet = pytest.mark.filterwarnings("ignore::nbmodels.errors.ClippedWarning")
 
 ETAS = [(0.2, 0.5), (0.0, 0.0), (0.7, 0.1), (0.1, 0.8), (0.3, 0.3), (0.0, 0.6)]
-
-
 CLOSED_FORMS = [pairwise.class_conditional, pairwise.class_conditional_by_roots]
 
 
