@@ -4,6 +4,7 @@ import os
 
 import hypothesis
 import jax
+import numpy as np
 import pytest
 from hypothesis.configuration import set_hypothesis_home_dir
 
@@ -41,6 +42,14 @@ def pytest_configure(config):
 @pytest.fixture
 def key():
     return jax.random.key(0)
+
+
+@pytest.fixture(scope="session")
+def platform():
+    """Items and users of the simulation of Maystre 2021, four classes."""
+    from nbmodels.papers import maystre2021
+
+    return maystre2021.simulate(np.random.default_rng(0), M=40, N=30, K=4, S=4)
 
 
 @pytest.fixture

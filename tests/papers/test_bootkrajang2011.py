@@ -1,23 +1,16 @@
 """The page of Bootkrajang and Kaban 2011 against loops and components; RobustNDA; heavy tails."""
 
 import itertools
-from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from marks import slow
-from numpyro import handlers
-from numpyro.contrib.funsor import config_enumerate, enum
-from numpyro.contrib.funsor import log_density as enumerated_log_density
-from numpyro.distributions import biject_to
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from inference import Status, solve
 from nbmodels import DataError, NoisyGaussianNB, RobustNDA
-from nbmodels.core import model as models
 from nbmodels.papers import bootkrajang2011 as page
 
 # these tests are of the fit, on data that do not always suit; the verdict has tests of its own
@@ -25,8 +18,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning"
 
 K, D = 3, 2
 DOF = 3.5
-HYPER = {"kappa": 0.4, "extra_dof": 1.5, "scale": 0.6}
-tails = pytest.mark.parametrize("dof", [None, DOF], ids=["normal", "student"])
 
 
 def simulate(n=60, seed=0, c=1.0, **how):
@@ -114,66 +105,6 @@ def test_the_estimator_fits_what_the_papers_em_does():
     ours = page.predict(sim.x, mu, Sigma, gamma, jnp.asarray(p_hat))
     np.testing.assert_allclose(m.predict_proba(sim.x), ours, atol=1e-3)
     np.testing.assert_allclose(m.gamma_, np.asarray(page.flips(K, 0.3)), atol=0.12)
-
-
-# The page against the components
-
-
-def page_density(program, sites):
-    enumerated = enum(config_enumerate(program), first_available_dim=-2)
-    return enumerated_log_density(enumerated, (), {}, sites)[0]
-
-
-@pytest.mark.slow
-@tails
-def test_page_is_the_components(dof):
-    sim = simulate(80, c=1.5, dof=dof)
-    model = page.to_model(K, D, dof=dof, **HYPER)
-    data = page.to_data(sim.x, sim.y_hat, K)
-    fit = solve(
-        models.step("map"),
-        models.start(model, models.initial_responsibilities(model, data), data, "map"),
-        (model, data),
-        max_steps=5000,
-        tol=1e-13,
-        coordinates=models.coordinates("map"),
-    )
-    assert Status(int(fit.status)) is Status.CONVERGED
-    sites = page.parameters(model, fit.params)
-    assert sites["gamma"].min() > 1e-3  # flat priors: on the boundary the gradient is not zero
-    program = partial(page.rnda, jnp.asarray(sim.x), sim.y_hat, K, dof=dof, **HYPER)
-    trace = handlers.trace(handlers.seed(program, 0)).get_trace()
-    bijections = {name: biject_to(trace[name]["fn"].support) for name in sites}
-    free = {name: bijections[name].inv(v) for name, v in sites.items()}
-
-    @jax.jit
-    @jax.value_and_grad
-    def slope(free):
-        return page_density(program, {name: bijections[name](v) for name, v in free.items()})
-
-    def size(gradient):
-        return max(float(jnp.abs(g).max()) for g in jax.tree.leaves(gradient))
-
-    density, gradient = slope(free)
-    ours = models.objective(model, fit.params, data, "map")
-    np.testing.assert_allclose(density, ours, rtol=1e-10)
-    assert size(gradient) < 5e-5
-    assert size(slope(jax.tree.map(lambda v: v + 0.1, free))[1]) > 1e-2
-
-    # and at other parameters, the priors apart
-    drawn = models.likelihood_params(
-        model, {n: c.prior for n, c in model.items()}, "draw", jax.random.key(1)
-    )
-    away = page.parameters(model, fit.params) | {
-        "mu": drawn["x"].mean,
-        "gamma": jnp.asarray(letters(np.random.default_rng(3))["gamma"]),
-    }
-    given = handlers.trace(handlers.substitute(handlers.seed(program, 0), away)).get_trace()
-    prior = sum(given[name]["fn"].log_prob(v).sum() for name, v in away.items())
-    logs = page.log_density(sim.x, away["mu"], away["Sigma"], dof)
-    logs = logs + jnp.log(away["gamma"] * away["p_hat"][:, None])[sim.y_hat]
-    away = {name: bijections[name].inv(v) for name, v in away.items()}
-    np.testing.assert_allclose(slope(away)[0] - prior, jax.nn.logsumexp(logs, 1).sum(), rtol=1e-9)
 
 
 # The estimator

@@ -9,78 +9,19 @@ import numpy as np
 import pytest
 from jax import lax
 from numpyro import handlers
-from numpyro.contrib.funsor import config_enumerate, enum
-from numpyro.contrib.funsor import log_density as enumerated_log_density
-from numpyro.distributions import biject_to
+from paper_data import KINDS, N_CLASSES, features
+from reference import enumerated_density, prior_density
 from scipy import stats
 
 from inference import Status, solve
 from nbmodels.core import model as models
 from nbmodels.papers import zeng2022
 
-K, D, D_2, N = 3, 5, 2, 24
-KINDS = ("binary", "continuous", "mixed")
-
-#: Nothing at its default, so that a hyperparameter read by one description only would show.
-HYPER = {
-    "alpha_pi": 0.7,
-    "alpha_rho": 0.9,
-    "diagonal_rho": 3.1,
-    "alpha_p": 1.3,
-    "kappa": 0.4,
-    "shape": 1.7,
-    "rate": 0.6,
-}
-PRIOR_OF = {
-    "binary": ("alpha_pi", "alpha_rho", "diagonal_rho", "alpha_p"),
-    "continuous": ("alpha_pi", "alpha_rho", "diagonal_rho", "kappa", "shape", "rate"),
-    "mixed": tuple(HYPER),
-}
-
-
-def features(kind, rng, n=N):
-    """Features by the page's names, of items in classes 0, 1, 2, 0, ..., and their labels."""
-    y = np.arange(n) % K
-    out = {}
-    if kind != "continuous":
-        out["X"] = (rng.random((n, D)) < 0.25 + 0.5 * rng.random((K, D))[y]).astype(float)
-    if kind != "binary":
-        out["Z"] = rng.normal(size=(n, D_2)) + rng.normal(size=(K, D_2))[y]
-    labels = np.where(rng.random(n) < 0.75, y, rng.integers(K, size=n))
-    labels[3::7] = -1
-    return out, labels
+K = N_CLASSES
 
 
 def page(kind, x, labels, **hyper):
     return partial(getattr(zeng2022, kind), *x.values(), labels, K, **hyper)
-
-
-def page_density(program, sites):
-    """Log-density with ``y_star`` summed out; the items' plate has dimension -1."""
-    enumerated = enum(config_enumerate(program), first_available_dim=-2)
-    return jax.jit(lambda at: enumerated_log_density(enumerated, (), {}, at)[0])(sites)
-
-
-def prior_density(program, sites):
-    """Log-density of the parameters alone."""
-    given = handlers.substitute(handlers.seed(program, 0), sites)
-    trace = handlers.trace(given).get_trace()
-    return sum(trace[name]["fn"].log_prob(value).sum() for name, value in sites.items())
-
-
-def components(kind, x, labels, **hyper):
-    d, d_2 = (x[name].shape[1] if name in x else 0 for name in ("X", "Z"))
-    model = zeng2022.to_model(K, d, d_2, **hyper)
-    return model, zeng2022.to_data(model, labels, **x)
-
-
-def to_sites(letters):
-    """The sites that the page samples, from the values it is written in."""
-    out = {name: v for name, v in letters.items() if name in ("pi", "p", "mu")}
-    out["rho_columns"] = letters["rho"].T
-    if "sigma" in letters:
-        out["sigma2"] = jnp.square(letters["sigma"])
-    return out
 
 
 def draw(kind, x, labels, hyper, seed):
@@ -96,28 +37,6 @@ def draw(kind, x, labels, hyper, seed):
     if "sigma" in trace:
         letters["sigma"] = trace["sigma"]["value"]
     return sites, letters
-
-
-def component_natural(model, letters):
-    """What the components' likelihoods read, written from the paper's letters."""
-    out = {
-        "class_prior": jnp.log(letters["pi"]),
-        "labels": jnp.log(letters["rho"].T),
-    }
-    if "x" in model:
-        out["x"] = jnp.log(jnp.stack([1 - letters["p"], letters["p"]]))
-    if "z" in model:
-        like = model["z"].likelihood_params(model["z"].prior, "map")
-        variance = jnp.square(letters["sigma"].T)
-        out["z"] = like._replace(
-            mean=letters["mu"].T, precision=1 / variance, log_precision=-jnp.log(variance)
-        )
-    return out
-
-
-@jax.jit
-def likelihood(model, read, data):
-    return models.posterior(model, read, data).log_likelihood
 
 
 def by_hand(letters, x, label, y):
@@ -146,7 +65,7 @@ def test_page_sums_over_all_labellings(kind):
     assert -1 in labels
     program = page(kind, x, labels)
     expected = np.logaddexp.reduce(joints) + prior_density(program, sites)
-    np.testing.assert_allclose(page_density(program, sites), expected, rtol=1e-10)
+    np.testing.assert_allclose(enumerated_density(program, sites), expected, rtol=1e-10)
 
 
 def test_columns_of_rho_are_the_true_classes():
@@ -159,62 +78,6 @@ def test_columns_of_rho_are_the_true_classes():
     assert not np.allclose(rho.sum(1), 1)
     y, observed = 2, 0
     np.testing.assert_allclose(trace["rho_columns"]["value"][y, observed], rho[observed, y])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("given", [False, True], ids=["default", "given"])
-def test_page_equals_components_at_random_parameters(kind, given):
-    hyper = {name: HYPER[name] for name in PRIOR_OF[kind]} if given else {}
-    x, labels = features(kind, np.random.default_rng(1))
-    model, data = components(kind, x, labels, **hyper)
-    for seed in range(3):
-        sites, letters = draw(kind, x, labels, hyper, seed)
-        read = component_natural(model, letters)
-        fast = likelihood(model, read, data) + models.base_measure(model, data)
-        program = page(kind, x, labels, **hyper)
-        slow = page_density(program, sites) - prior_density(program, sites)
-        np.testing.assert_allclose(fast.sum(), slow, rtol=1e-10)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("given", [False, True], ids=["default", "given"])
-def test_page_is_stationary_where_em_stops(kind, given):
-    hyper = {name: HYPER[name] for name in PRIOR_OF[kind]} if given else {}
-    x, labels = features(kind, np.random.default_rng(2))
-    model, data = components(kind, x, labels, **hyper)
-    begin = models.start(model, models.initial_responsibilities(model, data), data, "map")
-    fit = solve(
-        models.step("map"),
-        begin,
-        (model, data),
-        max_steps=5000,
-        tol=1e-13,
-        coordinates=models.coordinates("map"),
-    )
-    assert Status(int(fit.status)) is Status.CONVERGED
-    program = page(kind, x, labels, **hyper)
-    sites = to_sites(zeng2022.parameters(model, fit.params))
-
-    # constants included: the page's density at the mode is our objective
-    ours = models.objective(model, fit.params, data, "map")
-    np.testing.assert_allclose(page_density(program, sites), ours, rtol=1e-10)
-
-    trace = handlers.trace(handlers.seed(program, 0)).get_trace()
-    bijections = {name: biject_to(trace[name]["fn"].support) for name in sites}
-    free = {name: bijections[name].inv(v) for name, v in sites.items()}
-
-    def density(free):
-        return page_density(program, {name: bijections[name](v) for name, v in free.items()})
-
-    gradient = jax.jit(jax.grad(density))
-
-    def size(free):
-        return max(float(jnp.abs(g).max()) for g in jax.tree.leaves(gradient(free)))
-
-    assert size(free) < 2e-5
-    moved = jax.tree.map(lambda v: v + 0.1, free)
-    assert size(moved) > 1e-2
 
 
 # Section 3.4

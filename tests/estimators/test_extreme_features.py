@@ -1,11 +1,10 @@
-"""Unusual but legitimate input works: whatever is read out is finite and normalised."""
+"""Unusual but legitimate features, weights and settings: what is read out is finite."""
 
 import warnings
-from functools import cache
 
 import numpy as np
-import pandas as pd
 import pytest
+from extremes import D, K, N, every_kind, features, labels, make, plain, single_families, sound
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -14,246 +13,10 @@ from scipy import sparse
 
 from nbmodels import (
     IdentifiabilityWarning,
-    NoisyBernoulliNB,
-    NoisyCategoricalNB,
-    NoisyGaussianNB,
-    NoisyMixedNB,
-    NoisyMultinomialNB,
 )
 
-N, D, K = 24, 3, 3
 # no model is right about such data, and the verdict may say so
 pytestmark = pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
-
-CLASSES = {
-    "bernoulli": NoisyBernoulliNB.published,
-    "multinomial": NoisyMultinomialNB.published,
-    "categorical": NoisyCategoricalNB.published,
-    "diag": NoisyGaussianNB.published,
-    "full": NoisyGaussianNB.published,
-    "mixed": NoisyMixedNB.published,
-}
-KINDS = list(CLASSES)
-every_kind = pytest.mark.parametrize("kind", slow_among(KINDS, ["full"]))
-single_families = pytest.mark.parametrize("kind", slow_among(KINDS, ("full", "mixed")))
-#: The others cost a compilation each and share all the code that matters.
-two_kinds = pytest.mark.parametrize("kind", slow_among(KINDS, set(KINDS) - {"bernoulli", "diag"}))
-
-
-def make(kind, **parameters):
-    own = {"covariance": "full"} if kind == "full" else {}
-    own |= {"families": {"multinomial": ["count"]}} if kind == "mixed" else {}
-    return CLASSES[kind](**({"max_iter": 2000} | own | parameters))
-
-
-@cache
-def truth(n):
-    return np.arange(n) % K
-
-
-def features(kind, n=N, d=D):
-    """Features that tell the classes apart, mostly; every column has every value."""
-    y, rng = truth(n), np.random.default_rng(0)
-    own = np.arange(d) % K == y[:, None]
-    if kind == "bernoulli":
-        return (rng.random((n, d)) < np.where(own, 0.95, 0.08)).astype(int)
-    if kind == "multinomial":
-        return rng.poisson(np.where(own, 8.0, 1.0))
-    if kind == "categorical":
-        return np.array(["u", "v", "w"], object)[
-            np.where(rng.random((n, d)) < 0.9, y[:, None], rng.integers(0, K, (n, d)))
-        ]
-    if kind == "mixed":
-        parts = [features(k, n, d) for k in ("bernoulli", "multinomial", "categorical", "diag")]
-        names = ["flag", "count", "word", "size"]
-        return pd.DataFrame(
-            {m: p[:, i % d] for i, (m, p) in enumerate(zip(names, parts, strict=True))}
-        )
-    return rng.normal(np.where(own, 4.0, 0.0), 1)
-
-
-def labels(n=N):
-    """One in seven is wrong, of each class."""
-    y = truth(n).copy()
-    y[::7] = (y[::7] + 1) % K
-    return y
-
-
-def sound(e, x, scale=0.0):
-    """All that is read out is finite and normalised; the objective, of terms up to scale, rose."""
-    k, n = len(e.classes_), len(e.label_posterior_)
-    for table, axis, shape in (
-        (e.class_prior_, 0, (k,)),
-        (e.noise_matrix_, 0, (k, k)),
-        (e.inverse_noise_matrix_, 0, (k, k)),
-        (e.label_posterior_, 1, (n, k)),
-        (e.predict_proba(x), 1, (x.shape[0], k)),
-    ):
-        assert table.shape == shape
-        assert np.isfinite(table).all()
-        assert (table >= 0).all()
-        np.testing.assert_allclose(table.sum(axis), 1, 1e-9)
-    assert np.isfinite(e.predict_log_proba(x)).all()
-    assert np.isfinite(e.objective_)
-    assert np.isfinite(e.objective_trace_).all()
-    rounding = 1e-11 * np.abs(e.objective_trace_[1:]) + 1e-15 * scale
-    assert (np.diff(e.objective_trace_) >= -rounding).all()
-    assert set(e.predict(x)) <= set(e.classes_)
-    for name in ("feature_log_prob_", "theta_", "var_", "covariance_"):
-        if hasattr(e, name):
-            value = getattr(e, name)
-            for part in value if isinstance(value, list) else [value]:
-                assert np.isfinite(part).all()
-    if hasattr(e, "var_"):
-        assert (e.var_ > 0).all()
-    if hasattr(e, "covariance_"):
-        size = np.sqrt(np.diagonal(e.covariance_, axis1=-2, axis2=-1))
-        correlation = e.covariance_ / size[..., :, None] / size[..., None, :]
-        assert (np.linalg.eigvalsh(correlation) > 0).all()
-    frame = e.corrected_labels()
-    assert frame["p_wrong"].dropna().between(-1e-12, 1 + 1e-12).all()
-    return e
-
-
-@cache
-def plain(kind):
-    return sound(make(kind).fit(features(kind), labels()), features(kind))
-
-
-# Classes and labels -------------------------------------------------------------------------------
-
-
-@single_families
-def test_a_class_with_one_row(kind):
-    y = np.where(truth(N) == 2, 0, labels())
-    y[y == 2] = 1
-    y[5] = 2
-    x = features(kind)
-    with warnings.catch_warnings():
-        # one label cannot show that its class is labelled as itself
-        warnings.simplefilter("ignore", IdentifiabilityWarning)
-        e = sound(make(kind).fit(x, y), x)
-    assert list(e.classes_) == [0, 1, 2]
-
-
-@two_kinds
-def test_a_class_never_observed(kind):
-    x = features(kind)
-    with warnings.catch_warnings():
-        # items given to a class that nobody was labelled as are labelled as another
-        warnings.simplefilter("ignore", IdentifiabilityWarning)
-        e = sound(make(kind, classes=[0, 1, 2, 3]).fit(x, labels()), x)
-    # it may split a class of the 24 rows, and is said to, but takes none over
-    assert e.class_prior_[3] < 1 / K
-    assert (e.predict(x) == truth(N)).mean() > 0.7
-
-
-@pytest.mark.parametrize("method", ["ml", pytest.param("vb", marks=pytest.mark.slow)])
-def test_a_class_never_observed_by_other_methods(method):
-    """Nobody was ever labelled 3: Bayes' rule has to say something of it nevertheless."""
-    x = features("bernoulli")
-    e = make("bernoulli", classes=[0, 1, 2, 3], method=method)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IdentifiabilityWarning)
-        sound(e.fit(x, labels()), x)
-
-
-# of which two rows tell so little that given labels are likelier than the fit says
-def test_two_hundred_classes():
-    k = 200
-    rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(k), 2)
-    x = rng.normal(np.stack([y % 15, y // 15, -y / 10], 1) * 6.0)
-    e = sound(make("diag").fit(x, y), x)
-    assert (e.predict(x) == y).mean() > 0.9
-
-
-@two_kinds
-def test_nearly_all_labels_missing(kind):
-    x = features(kind)
-    y = np.full(N, -1)
-    y[[0, 1, 2]] = truth(N)[[0, 1, 2]]
-    e = sound(make(kind, missing_label=-1).fit(x, y), x)
-    frame = e.corrected_labels()
-    assert frame["rank"].notna().sum() == 3
-
-
-def test_all_labels_missing_of_declared_classes():
-    x = features("bernoulli")
-    e = make("bernoulli", missing_label=-1, classes=[0, 1, 2], random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IdentifiabilityWarning)
-        sound(e.fit(x, np.full(N, -1)), x)
-    assert e.corrected_labels()["p_wrong"].isna().all()
-
-
-@two_kinds
-def test_labels_all_wrong_are_names(kind):
-    """Nothing tells a cycle of the labels from a cycle of the names."""
-    x = features(kind)
-    e = sound(make(kind).fit(x, (truth(N) + 1) % K), x)
-    assert (np.diag(e.noise_matrix_) > 0.5).all()
-    assert (e.predict(x) == (truth(N) + 1) % K).mean() > 0.7
-
-
-@two_kinds
-def test_labels_all_wrong_against_trusted_ones(kind):
-    x, y = features(kind), truth(N)
-    trusted = {int(i): int(y[i]) for i in range(0, N, 2)}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        e = sound(make(kind).fit(x, (y + 1) % K, trusted=trusted), x)
-    told = [str(w.message) for w in caught if w.category is IdentifiabilityWarning]
-    assert told
-    assert "0 as 1, 1 as 2, 2 as 0" in told[0]
-    assert (e.predict(x) == y).mean() > 0.7
-    assert e.label_posterior_[np.arange(0, N, 2), y[::2]].min() > 1 - 1e-9
-
-
-# Sizes ------------------------------------------------------------------------------------------
-
-
-@every_kind
-def test_one_row_at_predict(kind):
-    e, x = plain(kind), features(kind)
-    one = x.iloc[4:5] if kind == "mixed" else x[4:5]
-    np.testing.assert_allclose(e.predict_proba(one), e.predict_proba(x)[4:5], 1e-12)
-
-
-@two_kinds
-def test_as_few_rows_as_classes(kind):
-    x = features(kind)
-    few = x.iloc[:K] if kind == "mixed" else x[:K]
-    sound(make(kind).fit(few, truth(K)), x)
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "bernoulli",
-        "diag",
-        *(pytest.param(k, marks=pytest.mark.slow) for k in [*KINDS[1:3], "full"]),
-    ],
-)
-def test_one_feature(kind):
-    x = features(kind)[:, :1]
-    with warnings.catch_warnings():
-        # one yes-or-no cannot tell three classes apart
-        warnings.simplefilter("ignore", IdentifiabilityWarning)
-        sound(make(kind).fit(x, labels()), x)
-
-
-@pytest.mark.parametrize(
-    "kind",
-    ["diag", *(pytest.param(k, marks=pytest.mark.slow) for k in (*KINDS[:3], "full"))],
-)
-def test_more_features_than_rows(kind):
-    x = features(kind, n=12, d=40)
-    e = sound(make(kind).fit(x, labels(12)), x)
-    assert (e.predict(x) == truth(12)).mean() > 0.7
-
-
-# Features ---------------------------------------------------------------------------------------
 
 
 @every_kind
@@ -380,9 +143,6 @@ def test_layouts_and_types_in_memory(kind):
         np.testing.assert_array_equal(e.label_posterior_, expected.label_posterior_)
 
 
-# Weights and settings -----------------------------------------------------------------------------
-
-
 @single_families
 def test_rows_of_weight_zero_do_not_exist(kind):
     x, y = features(kind), labels()
@@ -455,8 +215,6 @@ def test_no_smoothing(kind):
     assert np.isfinite(normal).all()
     np.testing.assert_allclose(normal.sum(1), 1, 1e-9)
 
-
-# Generated --------------------------------------------------------------------------------------
 
 TABLES = {
     "bernoulli": hnp.arrays(int, (N, D), elements=st.integers(0, 1)),

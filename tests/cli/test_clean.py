@@ -1,0 +1,256 @@
+"""``nbmodels clean`` and ``demo``: what they write, and what they say."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli_tables import QUICK, SPECIES, animals, run
+from paths import ROOT
+
+from nbmodels.cli.clean import Scores, clean
+from nbmodels.datasets import corrupt, uniform_noise
+
+
+def sentences(n=300, seed=1):
+    rng = np.random.default_rng(seed)
+    words = [[f"{name}{j}" for j in range(30)] for name in ("red", "green", "blue")]
+    y = rng.integers(0, 3, n)
+    texts = [" ".join([*rng.choice(words[k], 8), *rng.choice(words[(k + 1) % 3], 2)]) for k in y]
+    given = corrupt(y, uniform_noise(3, 0.2), rng)
+    return pd.DataFrame({"text": texts, "label": SPECIES[given], "truth": SPECIES[y]})
+
+
+def test_clean_keeps_rows_and_columns_and_scores(here):
+    done = run("clean", "animals.csv", *QUICK, "--truth", "truth")
+    assert done.exit_code == 0, done.output
+    before = pd.read_csv("animals.csv", dtype=str)
+    after = pd.read_csv("animals-corrected.csv", dtype=str)
+    # "0007" is still "0007", and no row moved
+    pd.testing.assert_frame_equal(after[before.columns], before)
+    new = [c for c in after if c not in before]
+    assert new[:3] == ["suggested_label", "p_label_wrong", "p_suggested"]
+    assert new[3:] == ["p_cat", "p_dog", "p_emu"]
+    assert (after["suggested_label"] == after["truth"]).mean() > 0.97
+    assert np.allclose(after[new[3:]].astype(float).sum(axis=1), 1, atol=1e-5)
+    for words in ("NoisyMixedNB", "cat", "labels right after", "AUC", "it numbers the rows"):
+        assert words in done.output
+    assert sorted(os.listdir()) == ["animals-corrected.csv", "animals.csv"]
+
+
+def test_truth_is_never_a_feature(here):
+    frame = animals()
+    with_truth = clean(frame, "label", truth="truth", draws=0)
+    without = clean(frame.drop(columns="truth"), "label", draws=0)
+    assert "truth" not in with_truth.choice.families
+    assert "label" not in with_truth.choice.families
+    np.testing.assert_allclose(with_truth.p_wrong, without.p_wrong)
+
+
+@pytest.mark.slow
+def test_parquet_keeps_types(here):
+    frame = animals()
+    frame["when"] = pd.Timestamp("2024-02-29")
+    frame["fur"] = frame["fur"].astype(bool)
+    frame.to_parquet("animals.parquet")
+    done = run("clean", "animals.parquet", *QUICK, "--out", "new.parquet", "--no-probabilities")
+    assert done.exit_code == 0, done.output
+    after = pd.read_parquet("new.parquet")
+    pd.testing.assert_frame_equal(after[frame.columns], frame)
+    assert list(after.columns[len(frame.columns) :]) == [
+        "suggested_label",
+        "p_label_wrong",
+        "p_suggested",
+    ]
+
+
+@pytest.mark.slow
+def test_text(here):
+    sentences().to_parquet("texts.parquet")
+    args = [
+        "--text",
+        "text",
+        "--noise",
+        "symmetric",
+        "--truth",
+        "truth",
+        "--out",
+        "t.csv",
+        "--report",
+        "r",
+    ]
+    done = run("clean", "texts.parquet", *QUICK, *args)
+    assert done.exit_code == 0, done.output
+    after = pd.read_csv("t.csv")
+    assert (after["suggested_label"] == after["truth"]).mean() > 0.95
+    assert "learned anew" in done.output
+    assert sorted(os.listdir("r")) == [
+        "noise_matrix.csv",
+        "noise_matrix.png",
+        "posterior.nc",
+        "second_opinion.csv",
+    ]
+    cells = pd.read_csv("r/noise_matrix.csv")
+    assert (cells["low"] <= cells["mean"]).all()
+    assert (cells["mean"] <= cells["high"]).all()
+    right = cells.loc[cells["true"] == cells["observed"], ["low", "mean", "high"]]
+    # a fifth of the labels is wrong, at one rate for all classes
+    assert (right == right.iloc[0]).all(axis=None)
+    assert (right["low"] < 0.8).all()
+    assert (right["high"] > 0.8).all()
+
+
+@pytest.mark.slow
+def test_holes_are_missing_and_unlabelled_rows_get_a_label(here):
+    frame = animals()
+    frame.loc[:9, "label"] = None
+    frame.loc[5:20, "weight"] = None
+    frame.loc[15:30, "sound"] = None
+    frame.loc[16, "fur"] = None
+    frame.loc[17, "label"] = None
+    frame.to_csv("holes.csv", index=False)
+    done = run("clean", "holes.csv", *QUICK, "--truth", "truth")
+    assert done.exit_code == 0, done.output
+    assert "11 rows have no label" in done.output
+    assert "1 rows have no features" in done.output
+    after = pd.read_csv("holes-corrected.csv")
+    assert after["suggested_label"].notna().all()
+    assert after["p_label_wrong"].isna().tolist() == after["label"].isna().tolist()
+    assert (after["suggested_label"][:10] == after["truth"][:10]).mean() >= 0.8
+
+
+@pytest.mark.slow
+def test_numbered_classes_stay_numbers(here):
+    frame = animals()
+    frame["label"] = frame["label"].map({"cat": 2, "dog": 10, "emu": 9}).astype("Int64")
+    frame.loc[3, "label"] = pd.NA
+    frame.drop(columns="truth").to_csv("numbers.csv", index=False)
+    assert run("clean", "numbers.csv", *QUICK).exit_code == 0
+    after = pd.read_csv("numbers-corrected.csv")
+    assert set(after["suggested_label"]) == {2, 9, 10}
+    assert after["suggested_label"].dtype == np.int64
+    assert list(after.columns[-3:]) == ["p_2", "p_9", "p_10"]
+
+
+def test_existing_columns_are_not_overwritten(here):
+    frame = animals()
+    frame["suggested_label"] = "mine"
+    cleaned = clean(frame, "label", features=["weight", "sound"], draws=0)
+    assert "suggested_label" not in cleaned.added
+    assert cleaned.columns["suggested_label"] == "suggested_label_2"
+    assert any("suggested_label_2" in note for note in cleaned.notes)
+
+
+@pytest.mark.slow
+def test_chosen_features_and_settings(here):
+    args = ["--features", "weight, fur", "--noise", "symmetric", "--weight", "0.5", "--alpha", "2"]
+    done = run("clean", "animals.csv", *QUICK, *args)
+    assert done.exit_code == 0, done.output
+    assert "in a joint model, weight 0.5" in done.output
+    assert "alpha 2" in done.output
+    assert "one error rate" in done.output
+    assert "sound" not in done.output
+
+
+@pytest.mark.slow
+def test_overwrite(here):
+    Path("animals-corrected.csv").write_text("old")
+    assert run("clean", "animals.csv", *QUICK, "--overwrite").exit_code == 0
+    assert Path("animals-corrected.csv").read_text() != "old"
+
+
+@pytest.mark.slow
+def test_as_a_program(here):
+    """Once from outside, as a user would, and with nothing but its own output."""
+    done = subprocess.run(
+        [sys.executable, "-m", "nbmodels.cli.app", "clean", "animals.csv", "--label", "label"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "animals-corrected.csv" in done.stdout
+    assert "Traceback" not in done.stderr
+    assert Path("animals-corrected.csv").exists()
+
+
+def test_help_is_light():
+    code = (
+        "import sys, nbmodels.cli.app\n"
+        "heavy = {'jax', 'pandas', 'sklearn', 'matplotlib', 'numpyro', 'arviz_base', 'scipy'}\n"
+        "sys.exit(sorted(heavy & set(sys.modules)) or 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+    for args in ([], ["--help"], ["clean", "--help"], ["demo", "--help"]):
+        assert "Usage" in run(*args).output
+
+
+@pytest.mark.slow
+def test_columns_are_taken_for_what_they_are():
+    n = 60
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "row": np.arange(n),
+            "yes": rng.integers(0, 2, n),
+            "flag": rng.integers(0, 2, n).astype(bool),
+            "size": rng.normal(size=n),
+            "kind": rng.choice(list("abc"), n),
+            "id": [f"x{i}" for i in range(n)],
+            "same": 1,
+            "none": np.full(n, np.nan),
+            "when": pd.Timestamp("2024-02-29"),
+            "y": rng.choice(list("pq"), n),
+        }
+    )
+    choice = clean(frame, "y", draws=0).choice
+    assert choice.families == {
+        "yes": "bernoulli",
+        "flag": "bernoulli",
+        "size": "gaussian",
+        "kind": "categorical",
+    }
+    assert set(choice.left_out) == {"row", "id", "same", "none", "when"}
+    binary = clean(frame[["yes", "flag", "y"]], "y", draws=0)
+    assert binary.choice.estimator == "NoisyBernoulliNB"
+
+
+@pytest.mark.slow
+def test_a_fit_that_left_its_labels_is_reported():
+    rng = np.random.default_rng(0)
+    # ten copies of one coin: naive Bayes believes it ten times
+    cluster = rng.integers(0, 2, 400)
+    frame = pd.DataFrame({f"copy {j}": cluster for j in range(10)})
+    frame["y"] = np.where(rng.random(400) < 0.55, cluster, 1 - cluster)
+    cleaned = clean(frame, "y", draws=0)
+    assert cleaned.expected_wrong < 0.5 or cleaned.warnings
+
+
+def test_scores():
+    scores = Scores.of(list("aabb"), list("abba"), [0.1, 0.9, 0.2, 0.8], list("abbb"))
+    assert (scores.before, scores.after, scores.errors) == (0.75, 0.75, 1)
+    assert (scores.changed, scores.found, scores.mended) == (2, 1, 1)
+    assert (scores.precision, scores.recall, scores.auc) == (0.5, 1.0, 1.0)
+
+
+@pytest.mark.slow
+def test_demo(here):
+    done = run("demo", "--out", "shown")
+    assert done.exit_code == 0, done.output
+    assert sorted(os.listdir("shown")) == [
+        "corrected.csv",
+        "noise_matrix.csv",
+        "noise_matrix.png",
+        "posterior.nc",
+    ]
+    for words in ("Planted against recovered", "precision", "NUTS", "modelling the noise"):
+        assert words in " ".join(done.output.split())
+    import xarray
+
+    with xarray.open_datatree("shown/posterior.nc") as posterior:
+        assert posterior["posterior"]["noise_matrix"].dims[-2:] == ("observed_class", "true_class")
+        assert list(posterior["posterior"]["true_class"].values) == list("0123456789")

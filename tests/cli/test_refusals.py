@@ -1,0 +1,114 @@
+"""What the command line refuses in one line, without writing."""
+
+from pathlib import Path
+
+import pytest
+from cli_tables import QUICK, run
+
+BAD = {
+    "no such file": (["clean", "gone.csv", *QUICK], "FILE: there is no file gone.csv"),
+    "a directory": (["clean", ".", *QUICK], "is not a file"),
+    "another kind of file": (["clean", "picture.png", *QUICK], "FILE: picture.png is neither"),
+    "not text": (["clean", "picture.csv", *QUICK], "FILE: picture.csv is not a table"),
+    "ragged": (["clean", "ragged.csv", *QUICK], "FILE: ragged.csv is not a table"),
+    "empty": (["clean", "empty.csv", *QUICK], "FILE: empty.csv is not a table"),
+    "no rows": (["clean", "header.csv", *QUICK], "FILE: header.csv has no rows"),
+    "not parquet": (["clean", "picture.parquet", *QUICK], "is not a Parquet table"),
+    "no label column": (
+        ["clean", "animals.csv", "--label", "species"],
+        "--label: there is no column 'species'",
+    ),
+    "no text column": (
+        ["clean", "animals.csv", *QUICK, "--text", "words"],
+        "--text: there is no column 'words'",
+    ),
+    "text is numbers": (["clean", "animals.csv", *QUICK, "--text", "weight"], "--text: row 0"),
+    "no feature column": (
+        ["clean", "animals.csv", *QUICK, "--features", "fur,tail"],
+        "--features: there is no column 'tail'",
+    ),
+    "no features": (
+        ["clean", "animals.csv", *QUICK, "--features", ","],
+        "--features: expected at least one column",
+    ),
+    "text and features": (
+        ["clean", "animals.csv", *QUICK, "--text", "sound", "--features", "fur"],
+        "--features: give either",
+    ),
+    "label as a feature": (
+        ["clean", "animals.csv", *QUICK, "--features", "fur,label"],
+        "--features: 'label' is the column of the label",
+    ),
+    "truth as a feature": (
+        ["clean", "animals.csv", *QUICK, "--features", "truth", "--truth", "truth"],
+        "--features: 'truth' is the column of the truth",
+    ),
+    "no truth column": (
+        ["clean", "animals.csv", *QUICK, "--truth", "gold"],
+        "--truth: there is no column 'gold'",
+    ),
+    "label is truth": (["clean", "animals.csv", *QUICK, "--truth", "label"], "--truth: 'label'"),
+    "label is an id": (["clean", "animals.csv", "--label", "code"], "--label: column 'code' has"),
+    "one class": (["clean", "one.csv", *QUICK], "--label: column 'label' needs two classes"),
+    "infinite": (["clean", "infinite.csv", *QUICK], "column 'a' is infinite in row 1"),
+    "weight": (["clean", "animals.csv", *QUICK, "--weight", "-1"], "--weight: expected"),
+    "alpha": (["clean", "animals.csv", *QUICK, "--alpha", "nan"], "--alpha: expected"),
+    "noise": (["clean", "animals.csv", *QUICK, "--noise", "loud"], "--noise"),
+    "output exists": (
+        ["clean", "animals.csv", *QUICK, "--out", "one.csv"],
+        "--out: one.csv exists; choose another, or add --overwrite",
+    ),
+    "output is the input": (
+        ["clean", "animals.csv", *QUICK, "--out", "animals.csv", "--overwrite"],
+        "--out: animals.csv is the input",
+    ),
+    "output of no kind": (["clean", "animals.csv", *QUICK, "--out", "new.txt"], "--out: new.txt"),
+    "output nowhere": (
+        ["clean", "animals.csv", *QUICK, "--out", "no/such/new.csv"],
+        "--out: there is no directory",
+    ),
+    "output under a file": (
+        ["clean", "animals.csv", *QUICK, "--out", "one.csv/new.csv"],
+        "--out: there is no directory",
+    ),
+    "report exists": (
+        ["clean", "animals.csv", *QUICK, "--report", "one.csv"],
+        "--report: one.csv exists",
+    ),
+    "demo exists": (["demo", "--out", "one.csv"], "--out: one.csv exists"),
+    "demo is a file": (["demo", "--out", "one.csv", "--overwrite"], "--out: one.csv is a file"),
+    "demo nowhere": (["demo", "--out", "no/such"], "--out: there is no directory"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_writes_nothing(here, case):
+    picture = b"\x89PNG\r\n\x1a\n\x00\xff\xfe,\xff"
+    for name in ("picture.png", "picture.csv", "picture.parquet"):
+        Path(name).write_bytes(picture)
+    Path("ragged.csv").write_text("a,label\n1,x\n1,2,3,y\n")
+    Path("empty.csv").write_text("")
+    Path("header.csv").write_text("a,label\n")
+    Path("one.csv").write_text("a,label\n1,x\n2,x\n3,x\n")
+    Path("infinite.csv").write_text("a,label\n1.5,x\ninf,y\n3,x\n2,y\n")
+    before = {p: p.read_bytes() for p in Path().rglob("*") if p.is_file()}
+    args, words = BAD[case]
+    done = run(*args)
+    assert done.exit_code == 2, done.output
+    assert words in " ".join(done.output.split())
+    assert "Traceback" not in done.output
+    if case != "noise":  # a choice is typer's to refuse, in a box
+        lines = [line for line in done.stderr.splitlines() if "reading the columns" not in line]
+        assert len(lines) == 1
+        assert lines[0].startswith("Error: ")
+    assert {p: p.read_bytes() for p in Path().rglob("*") if p.is_file()} == before
+
+
+def test_directory_that_cannot_be_written(here):
+    for path in ("/proc/new.csv", "/sys/new.csv"):
+        if Path(path).parent.is_dir():
+            done = run("clean", "animals.csv", *QUICK, "--out", path)
+            assert done.exit_code == 2
+            assert "--out: cannot write to" in done.output
+            return
+    pytest.skip("every directory here can be written")
