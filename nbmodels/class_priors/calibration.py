@@ -46,7 +46,7 @@ class Calibration(Component):
     """
 
     prior: FullNormal
-    known: ClassVar[str] = "the features' scores"
+    conditioned_on: ClassVar[str] = "the features' scores"
 
     @classmethod
     def of(
@@ -163,6 +163,11 @@ class Calibration(Component):
     def probs(self, values: dict[str, Any], data: Array | None) -> Array:
         scores = jnp.zeros((1, 1)) if data is None else data
         return jax.nn.softmax(jnp.exp(values["log_slope"]) * scores + values["bias"], -1)
+
+    def log_class_probs(self, values: dict[str, Any], data: Array | None) -> Array:
+        # steep slopes underflow probabilities, and the logarithm of zero has no gradient
+        scores = jnp.zeros((1, 1)) if data is None else data
+        return jax.nn.log_softmax(jnp.exp(values["log_slope"]) * scores + values["bias"], -1)
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
         """The class itself is this component's site; the program samples it from ``probs``."""

@@ -131,6 +131,11 @@ class Logistic(Component):
         told = 0.0 if data is None else data.x.to_dense() @ values["coef"].T
         return jax.nn.softmax(values["intercept"] + told, -1)
 
+    def log_class_probs(self, values: dict[str, Any], data: Design | None) -> Array:
+        # large coefficients underflow probabilities, and the logarithm of zero has no gradient
+        linear = 0.0 if data is None else data.x.to_dense() @ values["coef"].T
+        return jax.nn.log_softmax(values["intercept"] + linear, -1)
+
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
         """The class itself is this component's site; the program samples it from ``probs``."""
 

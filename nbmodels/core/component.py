@@ -115,8 +115,8 @@ class Component:
     prior: Any
     weight: Any = field(default=1.0)
 
-    #: What this component takes from another fit, and draws take as known.
-    known: ClassVar[str] = ""
+    #: Quantities that this component conditions on; posterior draws do not vary them.
+    conditioned_on: ClassVar[str] = ""
 
     # The fast description -----------------------------------------------------------------------
 
@@ -232,6 +232,10 @@ class Component:
         """``(K,)`` or ``(N, K)`` shares of the true classes, for NumPyro."""
         return values["probs"]
 
+    def log_class_probs(self, values: dict[str, Any], data: Any) -> Array:
+        """Logarithm of :meth:`probs`; override it where a probability may underflow to zero."""
+        return jnp.log(self.probs(values, data))
+
     def covariates(self, key: Array, n_items: int) -> Any:
         """What the shares depend on, as ``pack`` takes it, to simulate from; None where nothing."""
         return None
@@ -280,6 +284,14 @@ class Component:
     def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Any:
         """Draw data for items of classes ``y``, as ``pack`` takes it."""
         raise NotImplementedError  # every component has its own
+
+    def observed(self, data: Any) -> Array | None:
+        """``(N, ...)`` packed data in the form that :meth:`simulate` returns, for predictive checks.
+
+        None where simulated data are not comparable: the model does not describe how long a
+        document is, or how many users an item has.
+        """
+        return jnp.asarray(data) if isinstance(data, jax.Array | np.ndarray) else None
 
     def dims(self) -> dict[str, list[str]]:
         """Names of the axes of each parameter in :meth:`values`."""

@@ -113,6 +113,9 @@ class Categorical(Component):
         ]
         return jnp.stack(columns, 1)
 
+    def observed(self, data: Codes) -> Array:
+        return data.codes
+
     def residuals(
         self, likelihood_params: Any, data: Codes, rows: np.ndarray, most: int
     ) -> Residuals:
