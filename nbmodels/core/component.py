@@ -286,7 +286,7 @@ class Component:
         raise NotImplementedError  # every component has its own
 
     def observed(self, data: Any) -> Array | None:
-        """``(N, ...)`` packed data in the form that :meth:`simulate` returns, for predictive checks.
+        """``(N, ...)`` data in the form that :meth:`simulate` returns, for predictive checks.
 
         None where simulated data are not comparable: the model does not describe how long a
         document is, or how many users an item has.

@@ -167,12 +167,12 @@ def for_loo_pit(tree: DataTree, name: str = "labels") -> DataTree:
     for group in ("observed_data", "posterior_predictive", "log_likelihood"):
         if group not in tree.children:
             raise DataError(f"tree: there is no group {group!r}, which LOO-PIT needs")
-    observed = tree["observed_data"]
-    if name not in observed.data_vars or observed[name].dims != ("item",):
+    observed = tree["observed_data"].data_vars
+    if name not in observed or observed[name].dims != ("item",):
         raise DataError(f"name: {name!r} is no observed variable with one value an item")
     rows = np.flatnonzero(observed[name].to_numpy() >= 0)
     variables: dict[str, DataArray] = {
-        "posterior_predictive": tree["posterior_predictive"][name],
+        "posterior_predictive": tree["posterior_predictive"].data_vars[name],
         "log_likelihood": item_log_likelihood(tree),
         "observed_data": observed[name],
     }

@@ -11,7 +11,7 @@ from nbmodels.errors import Caution, PosteriorWarning
 LIMIT = 0.7
 
 
-def pareto_k(log_ratio: Float[np.ndarray, "..."]) -> float:
+def pareto_k(log_ratio: Float[np.ndarray, "*shape"]) -> float:
     """Pareto k of importance ratios (Yao et al. 2018, "Yes, but did it work?", section 2).
 
     Args:

@@ -76,7 +76,8 @@ def open_faced_sandwich(tree: DataTree) -> DataTree:
     after 22 %, at a nominal 90 %). A lower ``weight``, or cross-fitting, is what helps there.
 
     Args:
-        tree: draws with a group ``log_likelihood``, from :func:`nbmodels.posterior.sampling.sample`.
+        tree: draws with a group ``log_likelihood``, from
+            :func:`nbmodels.posterior.sampling.sample`.
 
     Returns:
         A copy whose ``class_prior`` and noise matrices are stretched about their means on the scale
