@@ -24,6 +24,7 @@ from nbmodels.class_priors import Proportions
 from nbmodels.core.model import Data
 from nbmodels.emissions import Bernoulli
 from nbmodels.fitting import em as fitting
+from nbmodels.posterior.datatree import item_log_likelihood
 from nbmodels.posterior.gibbs import gibbs_draws
 from nbmodels.posterior.sandwich import jackknife, stretch
 
@@ -54,7 +55,7 @@ def joint(x, labels, weight, key, draws):
     fitted = fitting.fit(model, data, key=first)
     drawn = gibbs_draws(
         fitted, data, second,
-        draws=draws, warmup=100, chains=1, thin=1, everything=False, report=None,
+        draws=draws, warmup=100, chains=1, thin=1, keep_all=False, report=None,
     )  # fmt: skip
     return drawn.transitions["labels"][0], drawn.log_likelihood[0]
 
@@ -66,7 +67,7 @@ def cut(x, labels, key, draws):
     with warnings.catch_warnings(action="ignore"):
         tree = e.fit(x, labels).posterior(draws=draws, chains=1, progress=False)
     rho = tree["posterior"]["noise_matrix"].to_numpy()[0]
-    return np.swapaxes(rho, 1, 2), tree["log_likelihood"]["items"].to_numpy()[0]
+    return np.swapaxes(rho, 1, 2), item_log_likelihood(tree).to_numpy()[0]
 
 
 def intervals(rho, log_likelihood):

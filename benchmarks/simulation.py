@@ -14,8 +14,9 @@ from jax import Array, lax
 from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.core.program import dense, item_table, marginal
-from nbmodels.posterior.draws import Kept, read
+from nbmodels.posterior.draws import Stored, evaluate_draw
 from nbmodels.posterior.gibbs import follow
+from nbmodels.posterior.sites import by_component, parameter_sites
 
 Simulate = Callable[[Model, Array, int], tuple[dict[str, Any], Array, dict[str, Any]]]
 Pack = Callable[[Any, Any], Any]
@@ -85,7 +86,7 @@ def _chains(
 
         def kept(state: Any, key: Array) -> tuple[Any, dict[str, Array]]:
             state, _ = lax.scan(sweep, state, jax.random.split(key, thin))
-            stored, _ = read(model, state, one, Kept((), False))
+            stored, _ = evaluate_draw(model, state, one, Stored((), False))
             return state, {**quantities(model, models.values(model, state)), "lp": stored["lp"]}
 
         state, _ = lax.scan(sweep, state, jax.random.split(others[0], warmup))
@@ -155,6 +156,7 @@ def nuts_of_all(
 
     first = jax.tree.map(lambda leaf: leaf[0], data)
     begin, second = jax.random.split(key)
+    owners = parameter_sites(model)
 
     def statement(parts: Any) -> None:
         marginal(model, Data(parts, first.weights))()
@@ -180,14 +182,7 @@ def nuts_of_all(
         def kept(state: Any, _: None) -> tuple[Any, dict[str, Array]]:
             state, _ = lax.scan(step, state, None, thin)
             sites = info.postprocess_fn(*given)(state.z)
-            here = {
-                name: {
-                    site.removeprefix(f"{name}_"): x
-                    for site, x in sites.items()
-                    if site.startswith(f"{name}_")
-                }
-                for name in model
-            }
+            here = by_component(model, owners, sites)
             inside = jax.scipy.special.logsumexp(item_table(model, one, here), 1)
             lp = jnp.sum(inside - models.base_measure(model, one))
             return state, {**quantities(model, here), "lp": lp}

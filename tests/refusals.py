@@ -2,11 +2,11 @@
 
 from functools import cache
 
+import nbmodels.estimators.latent as latent
 import numpy as np
 import pandas as pd
 import pytest
 
-import nbmodels.estimators.latent as latent
 from nbmodels import (
     DataError,
     NoisyBernoulliNB,

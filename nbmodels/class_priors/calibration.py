@@ -48,7 +48,7 @@ class Calibration(ClassPrior):
     """
 
     prior: FullNormal
-    conditions_on: ClassVar[str] = "the features' scores"
+    conditioned_on: ClassVar[str] = "the features' scores"
 
     @classmethod
     def of(
@@ -158,6 +158,11 @@ class Calibration(ClassPrior):
     def probs(self, values: dict[str, Any], data: Array | None) -> Array:
         scores = jnp.zeros((1, 1)) if data is None else data
         return jax.nn.softmax(jnp.exp(values["log_slope"]) * scores + values["bias"], -1)
+
+    def log_class_probs(self, values: dict[str, Any], data: Array | None) -> Array:
+        # steep slopes underflow probabilities, and the logarithm of zero has no gradient
+        scores = jnp.zeros((1, 1)) if data is None else data
+        return jax.nn.log_softmax(jnp.exp(values["log_slope"]) * scores + values["bias"], -1)
 
     def covariates(self, key: Array, n_items: int) -> Array:
         """Scores to simulate classes from."""

@@ -131,6 +131,11 @@ class Logistic(ClassPrior):
         told = 0.0 if data is None else data.x.to_dense() @ values["coef"].T
         return jax.nn.softmax(values["intercept"] + told, -1)
 
+    def log_class_probs(self, values: dict[str, Any], data: Design | None) -> Array:
+        # large coefficients underflow probabilities, and the logarithm of zero has no gradient
+        linear = 0.0 if data is None else data.x.to_dense() @ values["coef"].T
+        return jax.nn.log_softmax(values["intercept"] + linear, -1)
+
     def covariates(self, key: Array, n_items: int) -> Array:
         """Features to simulate classes from."""
         return jax.random.normal(key, (n_items, len(self.prior.mean) - 1))

@@ -383,13 +383,13 @@ def _write_report(
     second: SecondOpinion | None = None,
 ) -> None:
     """Write all files of a report, or none: they are made elsewhere and moved in at the end."""
-    from nbmodels.posterior.heat_map import noise_matrix
+    from nbmodels.posterior.plots import noise_heat_map
 
     parent = folder.absolute().parent
     with tempfile.TemporaryDirectory(dir=parent, prefix=f".{folder.name}-") as name:
         made = Path(name) / "report"
         made.mkdir()
-        figure, cells = noise_matrix(noise.mean, noise.low, noise.high, noise.names)
+        figure, cells = noise_heat_map(noise.mean, noise.low, noise.high, noise.names)
         cells.to_csv(made / "noise_matrix.csv", index=False, float_format="%.6f")
         figure.savefig(made / "noise_matrix.png", dpi=150, bbox_inches="tight")
         posterior.to_netcdf(made / "posterior.nc")

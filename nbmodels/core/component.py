@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from nbmodels.core.families import Rule
@@ -154,6 +155,14 @@ class Component:
     def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Any:
         """Draw data for items of classes ``y``, as ``pack`` takes it."""
         raise NotImplementedError  # every component has its own
+
+    def observed(self, data: Any) -> Array | None:
+        """``(N, ...)`` data in the form that :meth:`simulate` returns, for predictive checks.
+
+        None where simulated data are not comparable: the model does not describe how long a
+        document is, or how many users an item has.
+        """
+        return jnp.asarray(data) if isinstance(data, jax.Array | np.ndarray) else None
 
     def dims(self) -> dict[str, list[str]]:
         """Names of the axes of each parameter in :meth:`values`."""

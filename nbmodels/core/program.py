@@ -94,7 +94,7 @@ def item_table(model: Model, data: Data, values: dict[str, dict[str, Any]]) -> A
         values: parameters by component and name.
     """
 
-    prior = class_prior(model).probs(values[PRIOR], data.parts[PRIOR])
+    prior = class_prior(model).log_class_probs(values[PRIOR], data.parts[PRIOR])
     n_items = len(data.weights)
 
     def given(k: Array) -> Array:
@@ -108,7 +108,7 @@ def item_table(model: Model, data: Data, values: dict[str, dict[str, Any]]) -> A
             for site in trace.values()
             if site["type"] == "sample"
         ]
-        return power(model, PRIOR, data) * jnp.log(jnp.take(prior, k, -1)) + sum(parts)
+        return power(model, PRIOR, data) * jnp.take(prior, k, -1) + sum(parts)
 
     return jax.vmap(given, out_axes=1)(jnp.arange(prior.shape[-1]))
 

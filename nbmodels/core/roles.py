@@ -193,12 +193,16 @@ class ClassPrior(Component):
         weight: power of the class prior in each item's likelihood.
     """
 
-    #: Quantities that the class prior conditions on and posterior draws do not vary; for reports.
-    conditions_on: ClassVar[str] = ""
+    #: Quantities that the class prior conditions on; posterior draws do not vary them.
+    conditioned_on: ClassVar[str] = ""
 
     def probs(self, values: dict[str, Any], data: Any) -> Float[Array, "*n k"]:
         """``(K,)`` or ``(N, K)`` probabilities of the true classes, for NumPyro."""
         return values["probs"]
+
+    def log_class_probs(self, values: dict[str, Any], data: Any) -> Float[Array, "*n k"]:
+        """Logarithm of :meth:`probs`; override it where a probability may underflow to zero."""
+        return jnp.log(self.probs(values, data))
 
     def covariates(self, key: Key[Array, ""], n_items: int) -> Any:
         """Covariates to simulate classes from, as ``pack`` takes them; None where none."""

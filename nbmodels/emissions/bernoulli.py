@@ -89,6 +89,9 @@ class Bernoulli(Emission):
     def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
         return jax.random.bernoulli(key, values["probs"][y]).astype(jnp.int32)
 
+    def observed(self, data: Cells) -> Array:
+        return data.x.to_dense()
+
     def residuals(
         self, likelihood_params: Any, data: Cells, rows: np.ndarray, most: int
     ) -> Residuals:

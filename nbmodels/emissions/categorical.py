@@ -132,6 +132,9 @@ class Categorical(Emission):
         ]
         return jnp.stack(columns, 1)
 
+    def observed(self, data: Codes) -> Array:
+        return data.codes
+
     def residuals(
         self, likelihood_params: Any, data: Codes, rows: np.ndarray, most: int
     ) -> Residuals:

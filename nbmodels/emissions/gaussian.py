@@ -157,6 +157,9 @@ class DiagonalGaussian(Emission):
         noise = jax.random.normal(key, (len(y), values["mu"].shape[1]))
         return values["mu"][y] + noise * jnp.sqrt(values["variance"])[y]
 
+    def observed(self, data: Cells) -> Array:
+        return data.x.to_dense()
+
     def residuals(
         self, likelihood_params: DiagonalGaussianParams, data: Cells, rows: np.ndarray, most: int
     ) -> Residuals:

@@ -265,6 +265,9 @@ class FullGaussian(Emission):
         noise = jax.random.normal(key, (len(y), values["mu"].shape[1]))
         return values["mu"][y] + jnp.einsum("nij,nj->ni", lower, noise)
 
+    def observed(self, data: Rows) -> Array:
+        return data.x.to_dense()
+
     def residuals(
         self, likelihood_params: FullGaussianParams, data: Rows, rows: np.ndarray, most: int
     ) -> Residuals:

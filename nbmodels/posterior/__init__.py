@@ -1,7 +1,8 @@
-"""Posterior draws, their checks and their plots."""
+"""Posterior draws, their convergence checks and their plots."""
 
-from nbmodels.posterior.datatree import complaints
+from nbmodels.posterior.convergence import convergence_checks
+from nbmodels.posterior.datatree import for_loo_pit
 from nbmodels.posterior.sampling import sample
 from nbmodels.posterior.sandwich import open_faced_sandwich
 
-__all__ = ["complaints", "open_faced_sandwich", "sample"]
+__all__ = ["convergence_checks", "for_loo_pit", "open_faced_sandwich", "sample"]

@@ -1,7 +1,7 @@
-"""Names of classes within draws: whole chains renamed, and what is left said in words.
+"""Label switching: chains are relabelled as a whole, and modes that remain are reported.
 
 Exchanging two classes everywhere leaves the features' likelihood as it is; only the labels, through
-the prior on the noise matrix, hold the names (see :mod:`nbmodels.fitting.identifiability`).
+the prior on the noise matrix, identify the classes (see :mod:`nbmodels.fitting.identifiability`).
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ from typing import Any
 import numpy as np
 
 from nbmodels.core.model import Model
+from nbmodels.errors import Caution, PosteriorWarning
 from nbmodels.fitting.identifiability import diagnose
-from nbmodels.posterior.draws import Drawn
+from nbmodels.posterior.draws import PosteriorDraws
 
 #: Shares of the draws between which two orders of the classes are both part of the posterior.
 _BOTH = (0.02, 0.98)
 
 
 def can_be_renamed(model: Model) -> bool:
-    """Whether every parameter belongs to a class, so that no name is given from outside."""
-    named = [component.dims() for component in model.values()]
-    return all(here and all("true_class" in d for d in here.values()) for here in named)
+    """Whether every parameter has a class axis, so that no class is identified from outside."""
+    dims = [component.dims() for component in model.values()]
+    return all(here and all("true_class" in d for d in here.values()) for here in dims)
 
 
-def aligned(model: Model, drawn: Drawn, names: Any = None) -> Drawn:
-    """Chains renamed to the observed labels' names, with words on what renaming cannot mend.
+def aligned(model: Model, drawn: PosteriorDraws, names: Any = None) -> PosteriorDraws:
+    """Chains relabelled to agree with the observed labels, with cautions about remaining modes.
 
     A chain is renamed as a whole, where the mean of its noise matrix says that a renaming makes the
     labels right most often. Draws are not renamed one by one: where one chain visits two orders,
@@ -36,7 +37,7 @@ def aligned(model: Model, drawn: Drawn, names: Any = None) -> Drawn:
     Args:
         model: components by name.
         drawn: draws of all chains.
-        names: ``(K,)`` names of the classes, for the words.
+        names: ``(K,)`` names of the classes, for the messages.
     """
     squares = {n: t for n, t in drawn.transitions.items() if t.shape[-1] == t.shape[-2]}
     if not squares:
@@ -45,21 +46,22 @@ def aligned(model: Model, drawn: Drawn, names: Any = None) -> Drawn:
     identity = np.arange(transition.shape[-1])
     orders = [diagnose(chain.mean(0)).order for chain in transition]
     renamed = [c for c, order in enumerate(orders) if (order != identity).any()]
-    words = list(drawn.doubts)
+    messages = []
     if renamed and can_be_renamed(model):
         drawn = _renamed(model, drawn, orders)
-        words.append(
+        messages.append(
             f"chains {', '.join(map(str, renamed))} of {len(orders)} ran with exchanged classes "
             "and were renamed; unless the prior on the noise matrix has no diagonal, their mode is "
             "a lesser one"
         )
         transition = drawn.transitions[name]
-    words += _two_modes(transition, identity if names is None else names)
-    return replace(drawn, doubts=tuple(words))
+    messages += _several_modes(transition, identity if names is None else names)
+    cautions = tuple(Caution(PosteriorWarning, message) for message in messages)
+    return replace(drawn, cautions=(*drawn.cautions, *cautions))
 
 
-def _two_modes(transition: np.ndarray, names: Any) -> list[str]:
-    """A sentence where a good share of the draws asks for another order of the classes."""
+def _several_modes(transition: np.ndarray, names: Any) -> list[str]:
+    """A message where a substantial share of the draws has another order of the classes."""
     identity = tuple(range(transition.shape[-1]))
     flat = transition.reshape(-1, *transition.shape[-2:])
     orders = Counter(tuple(int(k) for k in diagnose(one).order) for one in flat)
@@ -76,7 +78,7 @@ def _two_modes(transition: np.ndarray, names: Any) -> list[str]:
     ]
 
 
-def _renamed(model: Model, drawn: Drawn, orders: list[np.ndarray]) -> Drawn:
+def _renamed(model: Model, drawn: PosteriorDraws, orders: list[np.ndarray]) -> PosteriorDraws:
     def permuted(draws: np.ndarray, axis: int) -> np.ndarray:
         pairs = zip(draws, orders, strict=True)
         return np.stack([np.take(chain, order, axis - 1) for chain, order in pairs])

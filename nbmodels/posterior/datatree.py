@@ -1,47 +1,48 @@
-"""Draws as an ArviZ ``DataTree`` with named axes, and what speaks against trusting them."""
+"""Posterior draws as an ArviZ ``DataTree`` with named dimensions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import arviz_base
 import numpy as np
+import xarray
 
+from nbmodels.core.component import Component
 from nbmodels.core.model import PRIOR, Model
-from nbmodels.fitting.identifiability import confused_classes
-from nbmodels.posterior.draws import SMALL, Drawn
+from nbmodels.errors import DataError
+from nbmodels.posterior.draws import SMALL, PosteriorDraws
 
 if TYPE_CHECKING:
-    from xarray import DataTree
+    from xarray import DataArray, DataTree
 
-#: Parameters that are shown as noise matrices instead.
-_READ_OUT = ("transition", "epsilon")
+#: Dimensions that all variables share; others are of one component.
+_CLASSES = frozenset(("true_class", "observed_class"))
 
-#: Largest R-hat, and smallest effective number of draws a chain, that are passed over in silence
-#: (Vehtari et al. 2021, section 4).
-_RHAT = 1.05
-_ESS = 100
-
-#: A parameter whose draws spread less is a known one.
-_CONSTANT = 1e-12
+#: Name of the items' log-likelihoods where they are of several data variables.
+_ITEMS = "items"
 
 
-def named(
+def named_variables(
     model: Model,
     values: Mapping[str, Mapping[str, np.ndarray]],
     transitions: Mapping[str, np.ndarray],
     *,
-    everything: bool,
+    keep_all: bool,
     units: Mapping[str, Any] | None,
 ) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
-    """Variables and their axes: class shares, noise matrices ``[observed, true]``, the features'.
+    """Variables and their dimensions: class shares, noise matrices, parameters of emissions.
 
     Args:
         model: components by name.
         values: parameters by component and name, ``(chains, draws, ...)``.
         transitions: ``(chains, draws, K, observed)`` of each channel.
-        everything: leave no parameter out.
+        keep_all: leave no parameter out.
         units: by emission, a function from its values to the units of the data.
+
+    Returns:
+        variables, noise matrices as ``[observed, true]``; names of their dimensions.
     """
     out: dict[str, np.ndarray] = {}
     dims: dict[str, list[str]] = {}
@@ -49,10 +50,11 @@ def named(
         here = dict(values.get(name, {}))
         if units and name in units and here:
             here = units[name](here)
+        redundant = _in_noise_matrix(component) if name in transitions else frozenset()
         for part, draw in here.items():
             if name == PRIOR and part == "probs":
                 out["class_prior"], dims["class_prior"] = draw, ["true_class"]
-            elif part not in _READ_OUT and (everything or draw[0, 0].size <= SMALL):
+            elif part not in redundant and (keep_all or draw[0, 0].size <= SMALL):
                 label = f"{name}_{part}"
                 out[label] = draw
                 dims[label] = [_qualified(d, name) for d in component.dims()[part]]
@@ -63,24 +65,29 @@ def named(
     return out, dims
 
 
+def _in_noise_matrix(channel: Component) -> frozenset[str]:
+    """Parameters of a channel that have no dimension beside the noise matrix's: it shows them."""
+    return frozenset(part for part, dims in channel.dims().items() if set(dims) <= _CLASSES)
+
+
 def _qualified(dim: str, name: str) -> str:
-    return dim if dim in ("true_class", "observed_class") else f"{name}_{dim}"
+    return dim if dim in _CLASSES else f"{name}_{dim}"
 
 
-def tree(
+def to_datatree(
     model: Model,
-    drawn: Drawn,
+    drawn: PosteriorDraws,
     *,
     items: np.ndarray,
     prior: tuple[Any, Any] | None,
     replicated: Mapping[str, np.ndarray],
     observed: Mapping[str, np.ndarray],
-    everything: bool,
+    keep_all: bool,
     names: Any,
     features: Mapping[str, Any] | None,
     units: Mapping[str, Any] | None,
 ) -> DataTree:
-    """All groups of a set of draws; those with nothing in them are left out.
+    """All groups of a set of draws; empty groups are left out.
 
     Args:
         model: components by name.
@@ -89,29 +96,28 @@ def tree(
         prior: values and transitions drawn from the prior.
         replicated: ``(chains, draws, N, ...)`` by component.
         observed: ``(N, ...)`` by component.
-        everything: leave no parameter out.
+        keep_all: leave no parameter out.
         names: ``(K,)`` names of the classes.
         features: names of the columns of each emission.
         units: by emission, a function from its values to the units of the data.
     """
-    import arviz_base
-    import xarray
-
-    posterior, dims = named(
-        model, drawn.values, drawn.transitions, everything=everything, units=units
+    posterior, dims = named_variables(
+        model, drawn.values, drawn.transitions, keep_all=keep_all, units=units
     )
     groups: dict[str, Any] = {"posterior": posterior}
     if drawn.statistics:
         groups["sample_stats"] = drawn.statistics
     if drawn.log_likelihood is not None:
-        groups["log_likelihood"] = {"items": drawn.log_likelihood[..., items]}
-        dims["items"] = ["item"]
+        # ArviZ's LOO-PIT looks for the observed variable's log-likelihood under its name
+        one = [n for n, x in observed.items() if x.ndim == 1 and len(observed) == 1]
+        name = one[0] if one else _ITEMS
+        groups["log_likelihood"] = {name: drawn.log_likelihood[..., items]}
+        dims[name] = ["item"]
     if prior is not None:
-        before, _ = named(model, *prior, everything=False, units=units)
+        before, _ = named_variables(model, *prior, keep_all=False, units=units)
         groups["prior"] = {name: x for name, x in before.items() if name in dims}
     for name, x in observed.items():
-        axes = ["item"] if x.ndim == 1 else ["item", f"{name}_feature"]
-        dims[name] = axes
+        dims[name] = ["item"] if x.ndim == 1 else ["item", f"{name}_feature"]
     if replicated:
         groups["posterior_predictive"] = dict(replicated)
     if observed:
@@ -133,45 +139,42 @@ def tree(
     return out
 
 
-def complaints(tree: DataTree) -> list[str]:
-    """What speaks against trusting the draws, in words; empty if nothing does."""
-    import arviz_stats
+def item_log_likelihood(tree: DataTree) -> DataArray:
+    """Log-likelihood of each item at each draw, ``(chain, draw, item)``, under whatever name.
 
-    out = []
-    draws = tree["posterior"]
-    # what is known does not vary, and has nothing to mix
-    small = [
-        name
-        for name in ("class_prior", "noise_matrix")
-        if name in draws and float(draws[name].std(("chain", "draw")).max()) > _CONSTANT
-    ]
-    chains = draws.sizes["chain"]
-    if chains > 1 and draws.sizes["draw"] > 3 and small:
-        with np.errstate(invalid="ignore", divide="ignore"):  # single cells may be known
-            rhat = arviz_stats.rhat(tree, var_names=small)
-            ess = arviz_stats.ess(tree, var_names=small)
-        worst = max(float(np.nanmax(rhat[name].values)) for name in small)
-        least = min(float(np.nanmin(ess[name].values)) for name in small)
-        if worst > _RHAT:
-            out.append(
-                f"the chains have not mixed: R-hat of {' and '.join(small)} reaches {worst:.2f} "
-                f"(at most {_RHAT} is usual); take more draws and warm-up"
-            )
-        elif least < min(_ESS, draws.sizes["draw"] / 4) * chains:
-            out.append(
-                f"the draws depend on each other: of {' and '.join(small)} there are as few as "
-                f"{least:.0f} effective ones (at least {_ESS} a chain are usual for intervals); "
-                "take more draws, or thin"
-            )
-    if "sample_stats" in tree.children and "diverging" in tree["sample_stats"]:
-        count = int(tree["sample_stats"]["diverging"].sum())
-        if count:
-            out.append(f"{count} draws diverged; their region of the posterior is not explored")
-    if "noise_matrix" in tree["posterior"]:
-        mean = tree["posterior"]["noise_matrix"].mean(("chain", "draw")).to_numpy()
-        confused = confused_classes(mean.T) if mean.shape[0] == mean.shape[1] else ()
-        if confused:
-            names = tree["posterior"]["true_class"].to_numpy()
-            pairs = ", ".join(f"{names[k]} as {names[j]}" for k, j in confused[:10])
-            out.append(f"the posterior noise matrix is not diagonally dominant: {pairs}")
-    return out
+    Args:
+        tree: with a group ``log_likelihood``.
+    """
+    variables = tree["log_likelihood"].data_vars
+    return variables[next(iter(variables))]
+
+
+def for_loo_pit(tree: DataTree, name: str = "labels") -> DataTree:
+    """The tree with one data variable, for ``arviz_plots.plot_loo_pit``.
+
+    ArviZ computes leave-one-out PIT values of every observed variable and needs a log-likelihood of
+    the same name and dimensions. A fit with one data variable has that already. Of others this
+    takes one variable, with the log-likelihood of the whole items: what is left out of a PIT value
+    is the item, its labels and its features. Items whose value is missing (-1) are left out.
+
+    Args:
+        tree: posterior draws with observed, replicated data and log-likelihoods.
+        name: of the data variable; it must have one value an item.
+
+    Raises:
+        DataError: the variable is not there, or has several values an item.
+    """
+    for group in ("observed_data", "posterior_predictive", "log_likelihood"):
+        if group not in tree.children:
+            raise DataError(f"tree: there is no group {group!r}, which LOO-PIT needs")
+    observed = tree["observed_data"].data_vars
+    if name not in observed or observed[name].dims != ("item",):
+        raise DataError(f"name: {name!r} is no observed variable with one value an item")
+    rows = np.flatnonzero(observed[name].to_numpy() >= 0)
+    variables: dict[str, DataArray] = {
+        "posterior_predictive": tree["posterior_predictive"].data_vars[name],
+        "log_likelihood": item_log_likelihood(tree),
+        "observed_data": observed[name],
+    }
+    parts = {g: x.isel(item=rows).to_dataset(name=name) for g, x in variables.items()}
+    return xarray.DataTree.from_dict({"posterior": tree["posterior"].to_dataset(), **parts})

@@ -1,4 +1,4 @@
-"""What is kept of a draw, whoever took it: parameters, noise matrices, items' log-densities."""
+"""Posterior draws in host memory, and the quantities that are stored of each."""
 
 from __future__ import annotations
 
@@ -9,32 +9,34 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float
 
 from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.errors import Caution
 
-#: Parameters with more numbers than this in one draw are left out unless asked for.
+#: Parameters with more numbers than this in one draw are left out unless ``keep="all"``.
 SMALL = 5_000
 
-#: Log-densities of items, and replicated items, take this many numbers at most unless asked for.
+#: Log-likelihoods of items, and replicated items, take this many numbers at most by default.
 MODERATE = 20_000_000
 
 
-class Kept(NamedTuple):
-    """What to keep of each draw; hashable, so that a sweep is compiled once for it.
+class Stored(NamedTuple):
+    """Which quantities are stored of each draw; hashable, so that a sweep is compiled once for it.
 
     Attributes:
-        parts: pairs of component and parameter.
-        items: whether to keep the log-density of every item.
+        parameters: pairs of component and parameter.
+        items: whether to store the log-likelihood of every item.
     """
 
-    parts: tuple[tuple[str, str], ...]
+    parameters: tuple[tuple[str, str], ...]
     items: bool
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """Draws as a method took them, in host memory.
+class PosteriorDraws:
+    """Posterior draws by any method, in host memory.
 
     Attributes:
         values: parameters by component and name, ``(chains, draws, ...)``.
@@ -42,65 +44,77 @@ class Drawn:
         log_likelihood: ``(chains, draws, N)`` of each item, its class summed out, or None.
         label_posterior: ``(chains, N, K)`` mean over the draws of each chain.
         statistics: of the sampler, by ArviZ's names, ``(chains, draws)``.
-        doubts: sentences on how the draws were taken.
-        attrs: what the result says of itself.
+        cautions: warnings about how the draws were taken.
+        attrs: attributes of the resulting tree.
     """
 
     values: dict[str, dict[str, np.ndarray]]
     transitions: dict[str, np.ndarray]
-    log_likelihood: np.ndarray | None
-    label_posterior: np.ndarray
+    log_likelihood: Float[np.ndarray, "chains draws n"] | None
+    label_posterior: Float[np.ndarray, "chains n k"]
     statistics: dict[str, np.ndarray] = field(default_factory=dict)
-    doubts: tuple[str, ...] = ()
+    cautions: tuple[Caution, ...] = ()
     attrs: dict[str, Any] = field(default_factory=dict)
 
 
-def kept(model: Model, data: Data, n_draws: int, everything: bool) -> Kept:
-    """Class shares, channels and small parameters, or all; items' log-densities where few enough.
+def parameter_shapes(model: Model) -> dict[str, dict[str, Any]]:
+    """Shapes of one draw's parameters, by component and name; nothing is computed."""
+    priors = {name: c.prior for name, c in model.items()}
+    return jax.eval_shape(
+        lambda q: models.values(model, models.likelihood_params(model, q, "vb")), priors
+    )
+
+
+def stored_quantities(model: Model, data: Data, n_draws: int, keep_all: bool) -> Stored:
+    """Class shares and small parameters, or all; log-likelihoods of items where few enough.
 
     Args:
         model: components by name.
         data: their data.
         n_draws: number of draws of all chains.
-        everything: leave nothing out.
+        keep_all: leave nothing out.
     """
-    priors = {name: c.prior for name, c in model.items()}
-    shapes = jax.eval_shape(
-        lambda q: models.values(model, models.likelihood_params(model, q, "vb")), priors
-    )
-    parts = tuple(
+    parameters = tuple(
         (name, part)
-        for name, here in shapes.items()
+        for name, here in parameter_shapes(model).items()
         for part, shape in here.items()
-        if everything or shape.size <= SMALL or name == PRIOR
+        if keep_all or shape.size <= SMALL or name == PRIOR
     )
-    return Kept(parts, everything or len(data.weights) * n_draws <= MODERATE)
+    return Stored(parameters, keep_all or len(data.weights) * n_draws <= MODERATE)
 
 
-def read(
-    model: Model, likelihood_params: Any, data: Data, what: Kept
-) -> tuple[dict[str, Any], Array]:
-    """What is stored of one draw, and ``(N, K)`` class probabilities under it.
+def evaluate_draw(
+    model: Model, likelihood_params: Any, data: Data, stored: Stored
+) -> tuple[dict[str, Any], Float[Array, "n k"]]:
+    """Stored quantities of one draw, and class probabilities of the items under it.
 
-    Stored are ``values``, ``transitions``, ``lp`` (log-likelihood of the data, less the base
-    measure) and, where asked for, ``log_likelihood`` of every item, less it as well.
+    Args:
+        model: components by name.
+        likelihood_params: the draw, as the likelihoods read it.
+        data: encoded data.
+        stored: which quantities to return.
+
+    Returns:
+        a mapping with ``values``, ``transitions``, ``lp`` (log-likelihood of the data, less the
+        base measure) and, if stored, ``log_likelihood`` of every item, less it as well; and
+        ``(N, K)`` class probabilities.
     """
     table, offset = models.log_likelihood(model, likelihood_params, data)
     resp, inside = models.normalised(table)
     values = models.values(model, likelihood_params)
     out = {
         "values": {
-            name: {p: values[name][p] for n, p in what.parts if n == name} for name in model
+            name: {p: values[name][p] for n, p in stored.parameters if n == name} for name in model
         },
         "transitions": models.transitions(model, values),
         "lp": jnp.sum(data.weights * (inside + offset)),
     }
-    if what.items:
+    if stored.items:
         out["log_likelihood"] = inside + offset
     return out, resp
 
 
 @jax.jit
-def base_measure(model: Model, data: Data) -> Array:
-    """``(N,)`` what :func:`read` leaves out of log-likelihoods."""
+def base_measure(model: Model, data: Data) -> Float[Array, " n"]:
+    """Part of the items' log-likelihoods that :func:`evaluate_draw` leaves out."""
     return models.base_measure(model, data)

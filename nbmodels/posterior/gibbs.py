@@ -13,9 +13,15 @@ from jax import Array
 from inference import gibbs as sampler
 from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data, Model, class_prior
-from nbmodels.errors import DataError
+from nbmodels.errors import Caution, DataError, PosteriorWarning
 from nbmodels.fitting.em import Fit
-from nbmodels.posterior.draws import Drawn, Kept, base_measure, kept, read
+from nbmodels.posterior.draws import (
+    PosteriorDraws,
+    Stored,
+    base_measure,
+    evaluate_draw,
+    stored_quantities,
+)
 
 
 def follow(model: Model, likelihood_params: Any, data: Data, resp: Array, key: Array) -> Any:
@@ -50,14 +56,15 @@ def _pick(key: Array, probs: Array) -> Array:
 
 
 @cache
-def sweep(what: Kept) -> sampler.Sweep:
-    """The sweep that stores ``what`` of the state it begins at, and sums class probabilities."""
+def sweep(stored: Stored) -> sampler.Sweep:
+    """The sweep that stores quantities of the state it begins at, and sums class probabilities."""
 
     def of(
         likelihood_params: Any, context: tuple[Model, Data], key: Array
     ) -> tuple[Any, Any, Array]:
-        stored, resp = read(*context[:1], likelihood_params, context[1], what)
-        return follow(context[0], likelihood_params, context[1], resp, key), stored, resp
+        model, data = context
+        values, resp = evaluate_draw(model, likelihood_params, data, stored)
+        return follow(model, likelihood_params, data, resp, key), values, resp
 
     return of
 
@@ -76,10 +83,21 @@ def gibbs_draws(
     warmup: int,
     chains: int,
     thin: int,
-    everything: bool,
+    keep_all: bool,
     report: Any,
-) -> Drawn:
-    """Draws by Gibbs, each chain begun at a draw of its own around the fit.
+) -> PosteriorDraws:
+    """Draws by Gibbs sampling, each chain started at a draw of its own around the fit.
+
+    Args:
+        fit: a fit by any rule.
+        data: what it was fitted to.
+        key: JAX random key.
+        draws: of each chain.
+        warmup: sweeps of each chain that are discarded.
+        chains: number of chains.
+        thin: sweeps to each draw.
+        keep_all: store all parameters and the log-likelihoods of all items.
+        report: called with numbers of sweeps.
 
     Raises:
         DataError: row weights other than 0 and 1, which draws of single labels cannot honour.
@@ -95,9 +113,9 @@ def gibbs_draws(
     params = jax.tree.map(jnp.asarray, fit.params)
     first, second = jax.random.split(key)
     states = [_begin(model, params, k) for k in jax.random.split(first, chains)]
-    what = kept(model, data, chains * draws, everything)
+    stored = stored_quantities(model, data, chains * draws, keep_all)
     out = sampler.sample(
-        sweep(what),
+        sweep(stored),
         states,
         (model, data),
         second,
@@ -109,17 +127,19 @@ def gibbs_draws(
     return collected(out, model, data)
 
 
-def collected(out: sampler.Draws, model: Model, data: Data, **more: Any) -> Drawn:
-    """Draws of :func:`nbmodels.posterior.draws.read` with the base measure put back."""
+def collected(out: sampler.Draws, model: Model, data: Data, **attrs: Any) -> PosteriorDraws:
+    """Draws of :func:`nbmodels.posterior.draws.evaluate_draw` with the base measure put back."""
     stored, base = out.stored, np.asarray(base_measure(model, data))
     items = stored.get("log_likelihood")
-    doubts = ("interrupted: fewer draws than asked for were taken",) if out.interrupted else ()
-    return Drawn(
+    interrupted = Caution(
+        PosteriorWarning, "sampling was interrupted: there are fewer draws than requested"
+    )
+    return PosteriorDraws(
         stored["values"],
         stored["transitions"],
         None if items is None else items + base,
         out.mean,
         {"lp": stored["lp"] + float(np.sum(np.asarray(data.weights) * base))},
-        doubts,
-        more,
+        (interrupted,) if out.interrupted else (),
+        attrs,
     )

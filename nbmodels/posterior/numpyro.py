@@ -1,8 +1,9 @@
-"""Draws from the second description, the NumPyro program: by NUTS, or by a fitted guide (SVI)."""
+"""NUTS and SVI on the reference model: the components' own NumPyro program, classes summed out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.scipy.special import logsumexp
+from jaxtyping import Float
 
 from inference.nuts import nuts
 from inference.svi import svi
@@ -19,19 +21,27 @@ from nbmodels.core.model import Data, Model
 from nbmodels.core.program import dense, item_table, marginal
 from nbmodels.errors import DataError
 from nbmodels.fitting.em import Fit
-from nbmodels.posterior.draws import Drawn
-from nbmodels.posterior.pareto import pareto_k, sentence
+from nbmodels.posterior.draws import PosteriorDraws
+from nbmodels.posterior.pareto import pareto_cautions, pareto_k
+from nbmodels.posterior.sites import by_component, interior, parameter_sites
 
 
-def nuts_draws(fit: Fit, data: Data, key: Array, **options: Any) -> Drawn:
-    """NUTS on the model's NumPyro program, from the fit.
+def nuts_draws(fit: Fit, data: Data, key: Array, **options: Any) -> PosteriorDraws:
+    """NUTS on the model's NumPyro program, started at the fit.
 
     The sum over the classes is written out: gradients take a seventh of the enumerated program's
     time with 13 classes and 1,400 items.
+
+    Args:
+        fit: where the chains start.
+        data: encoded data; densified.
+        key: JAX random key.
+        options: for :func:`inference.nuts.nuts`.
     """
     model = jax.tree.map(jnp.asarray, fit.model)
-    samples, statistics = nuts(marginal(model, data), key, start=beginning(fit), **options)
-    return _drawn(model, data, samples, statistics)
+    start = initial_values(fit)
+    samples, statistics = nuts(marginal(model, data), key, start=start, **options)
+    return _collected(model, data, samples, statistics)
 
 
 def svi_draws(
@@ -43,11 +53,11 @@ def svi_draws(
     chains: int,
     batch: int | None = None,
     **options: Any,
-) -> Drawn:
+) -> PosteriorDraws:
     """Draws of a guide fitted to the model's NumPyro program, with the measured Pareto k.
 
     Args:
-        fit: where the guide begins.
+        fit: where the guide is initialised.
         data: encoded data; densified.
         key: JAX random key.
         draws: of each chain; chains of independent draws differ in nothing.
@@ -56,9 +66,12 @@ def svi_draws(
         options: for :func:`inference.svi.svi`.
 
     Raises:
-        DataError: minibatches of rows with missing cells whose covariance is full.
+        DataError: minibatches larger than the data, or of rows with missing cells whose
+            covariance is full.
     """
     model = jax.tree.map(jnp.asarray, fit.model)
+    if batch is not None and batch > len(data.weights):
+        raise DataError(f"batch: expected at most the {len(data.weights)} items; got {batch}")
     if batch is not None and any(
         len(leaf) != len(data.weights) for leaf in jax.tree.leaves(dense(data))
     ):
@@ -66,49 +79,44 @@ def svi_draws(
             "batch: data of jointly normal features with missing cells cannot be cut into "
             "minibatches; use all items (None)"
         )
-    found = svi(
+    guided = svi(
         marginal(model, data),
         key,
-        start=beginning(fit),
+        start=initial_values(fit),
         draws=chains * draws,
         batched=None if batch is None else marginal(model, data, batch),
         **options,
     )
-    split = {site: np.reshape(x, (chains, draws, *x.shape[1:])) for site, x in found.draws.items()}
-    k = pareto_k(found.log_ratio)
-    out = _drawn(model, data, split, {})
-    attrs = {"pareto_k": k, "guide": found.guide, "loss": float(found.losses[-1])}
-    doubts = sentence(k, "the guide")
-    return Drawn(**{**vars(out), "doubts": doubts, "attrs": attrs})
-
-
-def beginning(fit: Fit) -> dict[str, Array]:
-    """Sites of the program at the fit, moved off the boundary."""
-    model = jax.tree.map(jnp.asarray, fit.model)
-    return _inside(
-        {
-            f"{name}_{part}": jnp.asarray(value)
-            for name, values in models.values(model, fit.point).items()
-            for part, value in values.items()
-        }
+    split = {site: np.reshape(x, (chains, draws, *x.shape[1:])) for site, x in guided.draws.items()}
+    k = pareto_k(guided.log_ratio)
+    return replace(
+        _collected(model, data, split, {}),
+        cautions=pareto_cautions(k, "the guide"),
+        attrs={"pareto_k": k, "guide": guided.guide, "loss": float(guided.losses[-1])},
     )
 
 
-def _drawn(
+def initial_values(fit: Fit) -> dict[str, Array]:
+    """Initial values of the program's sites: the fit, moved into the interior of their supports."""
+    model = jax.tree.map(jnp.asarray, fit.model)
+    sites = parameter_sites(model)
+    values = models.values(model, fit.point)
+    known = {
+        name: jnp.asarray(values[site.component][site.parameter])
+        for name, site in sites.items()
+        if site.parameter in values[site.component]
+    }
+    return interior(sites, known)
+
+
+def _collected(
     model: Model,
     data: Data,
     samples: Mapping[str, np.ndarray],
     statistics: dict[str, np.ndarray],
-) -> Drawn:
-    """By component what came by site, with what follows for the items."""
-    values: dict[str, dict[str, np.ndarray]] = {
-        name: {
-            site.removeprefix(f"{name}_"): np.asarray(draws)
-            for site, draws in samples.items()
-            if site.startswith(f"{name}_")
-        }
-        for name in model
-    }
+) -> PosteriorDraws:
+    """Samples by component, with the items' log-likelihoods and class probabilities under them."""
+    values = by_component(model, parameter_sites(model), jax.tree.map(np.asarray, dict(samples)))
     each = jax.jit(jax.vmap(jax.vmap(partial(models.transitions, model))))
     chains, draws = next(iter(samples.values())).shape[:2]
     transitions = {
@@ -116,12 +124,14 @@ def _drawn(
         for name, t in jax.tree.map(np.asarray, each(values)).items()
     }
     likelihood, resp = _items(model, data, values)
-    return Drawn(values, transitions, np.asarray(likelihood), np.asarray(resp), statistics)
+    return PosteriorDraws(values, transitions, np.asarray(likelihood), np.asarray(resp), statistics)
 
 
 @jax.jit
-def _items(model: Model, data: Data, values: Any) -> tuple[Array, Array]:
-    """Log-likelihood of items ``(chains, draws, N)``, mean class probabilities of each chain."""
+def _items(
+    model: Model, data: Data, values: Any
+) -> tuple[Float[Array, "chains draws n"], Float[Array, "chains n k"]]:
+    """Log-likelihoods of items, mean class probabilities of each chain."""
 
     def one(total: Array, here: Any) -> tuple[Array, Array]:
         table = item_table(model, data, here)
@@ -134,18 +144,3 @@ def _items(model: Model, data: Data, values: Any) -> tuple[Array, Array]:
         return likelihood, total / len(likelihood)
 
     return jax.lax.map(chain, values)
-
-
-def _inside(values: Mapping[str, Array]) -> dict[str, Array]:
-    """Starting values off the boundary, where a mode may lie but a sampler may not begin."""
-    out = {}
-    for name, value in values.items():
-        if name.endswith(("probs", "transition", "transitions", "_u")) or "_probs_" in name:
-            lifted = jnp.clip(value, 1e-4, 1 - 1e-4)
-            simplex = jnp.allclose(value.sum(-1), 1, atol=1e-3)
-            out[name] = lifted / lifted.sum(-1, keepdims=True) if simplex else lifted
-        elif name.endswith("epsilon"):
-            out[name] = jnp.clip(value, 1e-4, 1 - 1e-4)
-        else:
-            out[name] = value
-    return out

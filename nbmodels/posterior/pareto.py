@@ -1,14 +1,17 @@
-"""How far draws of an approximation are from the posterior: the shape k of their ratios' tail."""
+"""Pareto k diagnostic of importance ratios between the posterior and an approximation of it."""
 
 from __future__ import annotations
 
 import numpy as np
+from jaxtyping import Float
+
+from nbmodels.errors import Caution, PosteriorWarning
 
 #: Above this, importance ratios have no useful variance (Vehtari et al. 2024, section 3.2.4).
 LIMIT = 0.7
 
 
-def pareto_k(log_ratio: np.ndarray) -> float:
+def pareto_k(log_ratio: Float[np.ndarray, "*shape"]) -> float:
     """Pareto k of importance ratios (Yao et al. 2018, "Yes, but did it work?", section 2).
 
     Args:
@@ -20,12 +23,18 @@ def pareto_k(log_ratio: np.ndarray) -> float:
     return float(array_stats.psislw(np.ravel(log_ratio))[1])
 
 
-def sentence(k: float, what: str) -> tuple[str, ...]:
-    """The complaint, if there is one, about ``what`` is not the posterior."""
+def pareto_cautions(k: float, approximation: str) -> tuple[Caution, ...]:
+    """A caution if an approximation is too far from the posterior.
+
+    Args:
+        k: its Pareto k.
+        approximation: its name, which begins the message.
+    """
     if k <= LIMIT:
         return ()
-    return (
-        f"{what} is not the posterior: Pareto k is {k:.2f}, above {LIMIT} (1 or more: ratios "
-        "without a mean); means may serve, intervals are not to be trusted: compare with "
-        "method='gibbs'",
+    message = (
+        f"{approximation} is not the posterior: Pareto k is {k:.2f}, above {LIMIT} (1 or more: "
+        "ratios without a mean); means may serve, intervals are not to be trusted: compare with "
+        "method='gibbs'"
     )
+    return (Caution(PosteriorWarning, message),)

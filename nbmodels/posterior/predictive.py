@@ -1,8 +1,7 @@
-"""What a model says before and after the data: draws of its prior, and replicated data."""
+"""Prior and posterior predictive draws: parameters of the prior, and replicated data."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -13,9 +12,8 @@ import numpy as np
 from jax import Array
 
 from nbmodels.core import model as models
-from nbmodels.core.component import Component
 from nbmodels.core.model import PRIOR, Data, Model, class_prior
-from nbmodels.posterior.draws import MODERATE, SMALL, Drawn
+from nbmodels.posterior.draws import MODERATE, SMALL, PosteriorDraws
 
 
 def prior_draws(model: Model, key: Array, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -23,7 +21,7 @@ def prior_draws(model: Model, key: Array, n: int) -> tuple[dict[str, Any], dict[
 
     Leaves are ``(1, n, ...)``: one chain.
     """
-    # drawing the probabilities of thousands of words takes long, and nobody looks at them
+    # drawing the probabilities of thousands of words takes long, and they are not stored
     model = {
         name: jax.tree.map(jnp.asarray, component)
         for name, component in model.items()
@@ -44,23 +42,14 @@ def prior_draws(model: Model, key: Array, n: int) -> tuple[dict[str, Any], dict[
     return lead(values), lead(transitions)
 
 
-def plain(data: Any) -> np.ndarray:
-    """Packed data of any component as an array with one row an item."""
-    part = getattr(data, "codes", getattr(data, "x", data))
-    return np.asarray(part.to_dense() if hasattr(part, "to_dense") else part)
-
-
-def _free_of_design(component: Component) -> bool:
-    """Whether what is simulated is all that the model describes.
-
-    How long a document is, or how many users an item has, is not modelled: their components take it
-    as an argument of its own.
-    """
-    return len(inspect.signature(component.simulate).parameters) == 3
-
-
 def comparable(model: Model, data: Data, values: Mapping[str, Any]) -> list[str]:
-    """Components whose data can be set beside replicated ones, and are small."""
+    """Components whose data can be compared with replicated ones, and are small.
+
+    Args:
+        model: components by name.
+        data: encoded data.
+        values: drawn parameters by component and name, ``(chains, draws, ...)``.
+    """
     channels = models.transitions(model, {n: _first(v) for n, v in values.items()})
     return [
         name
@@ -69,9 +58,14 @@ def comparable(model: Model, data: Data, values: Mapping[str, Any]) -> list[str]
         and name in data.parts
         and (name in channels or component.dims())
         and len(values.get(name, {})) == len(component.dims())
-        and _free_of_design(component)
-        and plain(data.parts[name]).size <= MODERATE // 100
+        and _observed_size(model, data, name) is not None
     ]
+
+
+def _observed_size(model: Model, data: Data, name: str) -> int | None:
+    """Size of a component's observed data, if they are comparable and small; not computed."""
+    shape = jax.eval_shape(model[name].observed, data.parts[name])
+    return shape.size if shape is not None and shape.size <= MODERATE // 100 else None
 
 
 def _first(values: Mapping[str, np.ndarray]) -> dict[str, Array]:
@@ -79,9 +73,9 @@ def _first(values: Mapping[str, np.ndarray]) -> dict[str, Array]:
 
 
 def replicated(
-    model: Model, data: Data, drawn: Drawn, key: Array
+    model: Model, data: Data, drawn: PosteriorDraws, key: Array
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Replicated data of as many items at every draw, and the data as observed.
+    """Posterior predictive data of as many items at every draw, and the observed data.
 
     The class of a replicated item is drawn from the class prior at the draw, then its labels and
     features given the class. Features are in the coding that the model was fitted in; a missing
@@ -93,7 +87,7 @@ def replicated(
     values = drawn.values
     names = comparable(model, data, values)
     rows = np.asarray(data.weights) > 0
-    seen = {name: plain(data.parts[name])[rows] for name in names}
+    seen = {name: np.asarray(model[name].observed(data.parts[name]))[rows] for name in names}
     chains, draws = (
         next(iter(drawn.statistics.values())).shape if drawn.statistics else _shape(drawn)
     )
@@ -101,15 +95,15 @@ def replicated(
     if not names or not (values[PRIOR] or not model[PRIOR].dims()):
         return {}, seen
     model = jax.tree.map(jnp.asarray, model)
-    about = data.parts[PRIOR]
+    covariates = data.parts[PRIOR]
 
     @jax.jit
     def replicate(at: Any, keys: Array) -> Any:
         def one(pair: tuple[Any, Array]) -> dict[str, Array]:
             here, k = pair
             first, *others = jax.random.split(k, 1 + len(names))
-            shares = class_prior(model).probs({**here[PRIOR], **_given(model)}, about)
-            y = jax.random.categorical(first, jnp.log(shares), shape=(len(rows),))
+            shares = class_prior(model).log_class_probs(here[PRIOR], covariates)
+            y = jax.random.categorical(first, shares, shape=(len(rows),))
             return {
                 name: model[name].simulate(other, here[name], y)
                 for name, other in zip(names, others, strict=True)
@@ -132,12 +126,7 @@ def replicated(
     return again, {name: seen[name] for name in again}
 
 
-def _shape(drawn: Drawn) -> tuple[int, int]:
+def _shape(drawn: PosteriorDraws) -> tuple[int, int]:
     leaf = next(iter(drawn.transitions.values()), None)
     leaf = jax.tree.leaves(drawn.values)[0] if leaf is None else leaf
     return leaf.shape[0], leaf.shape[1]
-
-
-def _given(model: Model) -> dict[str, Any]:
-    """Class shares that are known are no parameter of a draw."""
-    return {} if model[PRIOR].dims() else {"probs": model[PRIOR].prior}

@@ -1,4 +1,4 @@
-"""Intervals of a generalised posterior, given the spread that estimates of its kind really have.
+"""Sandwich correction: posterior intervals with the spread of estimates under repeated sampling.
 
 Where a component's weight is not one, or the model does not hold, the posterior's spread is not the
 uncertainty of its mean: repeated data would move the mean by the sandwich ``H^-1 V H^-1``, where
@@ -16,8 +16,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Float
 
 from nbmodels.errors import DataError
+from nbmodels.posterior.datatree import item_log_likelihood
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -26,15 +28,17 @@ if TYPE_CHECKING:
 _FLAT = 1e-8
 
 
-def stretch(wanted: Any, had: Any) -> np.ndarray:
-    """The symmetric ``A`` with ``A had A' = wanted`` that moves points least.
+def stretch(
+    target: Float[np.ndarray, "s s"], current: Float[np.ndarray, "s s"]
+) -> Float[np.ndarray, "s s"]:
+    """Optimal transport map between centred normals: symmetric ``A``, ``A current A' = target``.
 
     Args:
-        wanted: ``(S, S)`` covariance; only its symmetric, positive part counts.
-        had: ``(S, S)`` covariance; directions in which it has no width are dropped.
+        target: ``(S, S)`` covariance; only its symmetric, positive part counts.
+        current: ``(S, S)`` covariance; directions in which it has no width are dropped.
     """
-    root, inverse = _roots(had)
-    between, _ = _roots(root @ np.asarray(wanted, float) @ root)
+    root, inverse = _roots(current)
+    between, _ = _roots(root @ np.asarray(target, float) @ root)
     return inverse @ between @ inverse
 
 
@@ -48,8 +52,10 @@ def _roots(covariance: Any) -> tuple[np.ndarray, np.ndarray]:
     return (vectors * root) @ vectors.T, (vectors * inverse) @ vectors.T
 
 
-def jackknife(draws: np.ndarray, log_likelihood: np.ndarray) -> np.ndarray:
-    """``(S, S)`` covariance of posterior means under repeated sampling of items.
+def jackknife(
+    draws: Float[np.ndarray, "draws s"], log_likelihood: Float[np.ndarray, "draws n"]
+) -> Float[np.ndarray, "s s"]:
+    """Infinitesimal jackknife: covariance of posterior means under repeated sampling of items.
 
     Args:
         draws: ``(draws, S)`` of parameters, of all chains.
@@ -67,17 +73,18 @@ def open_faced_sandwich(tree: DataTree) -> DataTree:
     Items must be independent, and many: this is a large-sample correction. It mends the spread, not
     the mean: where features are copies of one another, the model's flip rates are off by more than
     their intervals, and stretched intervals cover little more (``benchmarks/intervals.py``: 32 %
-    after 22 %, where 90 % were wanted). Then a lower ``weight``, or a cut, is what helps.
+    after 22 %, at a nominal 90 %). A lower ``weight``, or cross-fitting, is what helps there.
 
     Args:
-        tree: draws with a group ``log_likelihood``, from :func:`nbmodels.posterior.sampling.sample`.
+        tree: draws with a group ``log_likelihood``, from
+            :func:`nbmodels.posterior.sampling.sample`.
 
     Returns:
         A copy whose ``class_prior`` and noise matrices are stretched about their means on the scale
         of centred log-probabilities; everything else is as it was.
 
     Raises:
-        DataError: the items' log-likelihoods were not kept, or weights of rows are not all one.
+        DataError: the items' log-likelihoods were not stored, or row weights are not all one.
     """
     if "log_likelihood" not in tree.children:
         raise DataError(
@@ -96,7 +103,7 @@ def open_faced_sandwich(tree: DataTree) -> DataTree:
     axes = {n: a for n, a in axes.items() if float(posterior[n].std(("chain", "draw")).max()) > 0}
     if not axes:
         return out
-    items = tree["log_likelihood"]["items"].to_numpy()
+    items = item_log_likelihood(tree).to_numpy()
     items = items.reshape(-1, items.shape[-1])
     logs = []
     for name, axis in axes.items():

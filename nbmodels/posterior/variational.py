@@ -1,7 +1,7 @@
-"""Draws of the CAVI posterior, its intervals widened by linear response, its distance measured.
+"""Variational Bayes: draws of the CAVI posterior, widened by linear response, with Pareto k.
 
-A factorised posterior holds each factor as if all others were known: means are good as a rule,
-variances too small. The mean under a posterior tilted by ``exp(t' s)`` moves by ``Cov(s) t`` for
+A factorised posterior ignores the dependence between factors: means are good as a rule, variances
+too small. The mean under a posterior tilted by ``exp(t' s)`` moves by ``Cov(s) t`` for
 small ``t``. Under the tilt, CAVI stops at ``q = F(q) + t``, which differs from the old point by
 ``(I - F')^-1 t``: so the covariance of the sufficient statistics ``s`` is that times how their
 expectation depends on ``q`` (Giordano, Broderick and Jordan 2018, "Covariances, robustness, and
@@ -21,6 +21,7 @@ import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float
 
 from inference import gibbs as sampler
 from nbmodels.core import model as models
@@ -28,9 +29,9 @@ from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.core.program import prior_log_density
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.em import fit as fit_model
-from nbmodels.posterior.draws import Drawn, Kept, kept, read
+from nbmodels.posterior.draws import PosteriorDraws, Stored, evaluate_draw, stored_quantities
 from nbmodels.posterior.gibbs import collected
-from nbmodels.posterior.pareto import pareto_k, sentence
+from nbmodels.posterior.pareto import pareto_cautions, pareto_k
 from nbmodels.posterior.sandwich import stretch
 
 #: Largest number of class shares and channel probabilities whose covariance is worked out.
@@ -40,8 +41,10 @@ _MOST = 500
 _LARGEST = 5_000
 
 
-def log_ratio(model: Model, q: Any, likelihood_params: Any, log_likelihood: Array) -> Array:
-    """Log of prior density times likelihood less log-density of ``q``, at a draw of ``q``."""
+def log_ratio(
+    model: Model, q: Any, likelihood_params: Any, log_likelihood: Float[Array, ""]
+) -> Float[Array, ""]:
+    """Log importance ratio of a draw of ``q``: log prior plus log-likelihood less log ``q``."""
     values = models.values(model, likelihood_params)
     gaps = [
         prior_log_density(c, values[name])
@@ -53,16 +56,17 @@ def log_ratio(model: Model, q: Any, likelihood_params: Any, log_likelihood: Arra
 
 
 @cache
-def _sweep(what: Kept, names: tuple[str, ...]) -> sampler.Sweep:
+def _sweep(quantities: Stored, names: tuple[str, ...]) -> sampler.Sweep:
     """Independent draws of the state, a conjugate posterior, some of them stretched."""
 
     def of(q: Any, context: Any, key: Array) -> tuple[Any, Any, Array]:
         model, data, matrix = context
         likelihood_params = models.likelihood_params(model, q, "draw", key)
-        stored, resp = read(model, likelihood_params, data, what)
+        stored, resp = evaluate_draw(model, likelihood_params, data, quantities)
         ratio = log_ratio(model, q, likelihood_params, stored["lp"])
         if names:
-            stored, resp = read(model, _stretched(q, likelihood_params, names, matrix), data, what)
+            moved = _stretched(q, likelihood_params, names, matrix)
+            stored, resp = evaluate_draw(model, moved, data, quantities)
         return q, {**stored, "log_ratio": ratio}, resp
 
     return of
@@ -88,10 +92,10 @@ def vb_draws(
     *,
     draws: int,
     chains: int,
-    everything: bool,
+    keep_all: bool,
     correct: bool | None = None,
     report: Any,
-) -> Drawn:
+) -> PosteriorDraws:
     """Independent draws of the CAVI posterior, fitted from where the fit stands.
 
     Args:
@@ -100,7 +104,7 @@ def vb_draws(
         key: JAX random key.
         draws: of each chain; chains differ in nothing.
         chains: number of chains.
-        everything: keep all parameters.
+        keep_all: store all parameters and the log-likelihoods of all items.
         correct: widen class shares and noise matrices by linear response; None where it is
             feasible (at most 500 such numbers, 5,000 parameters).
         report: called with numbers of draws.
@@ -109,7 +113,7 @@ def vb_draws(
     if fit.rule != "vb":
         fit = fit_model(fit.model, data, rule="vb", key=first, start=fit.params, tol=1e-8)
     model, q = (jax.tree.map(jnp.asarray, x) for x in (fit.model, fit.params))
-    what = kept(model, data, chains * draws, everything)
+    stored = stored_quantities(model, data, chains * draws, keep_all)
     names = _responding(model, q)
     if correct is None:
         size = sum(np.size(q[name].concentration) for name in names)
@@ -117,7 +121,7 @@ def vb_draws(
     names = names if correct else ()
     matrix = stretch(*covariance(model, q, data, names)) if names else None
     out = sampler.sample(
-        _sweep(what, names),
+        _sweep(stored, names),
         [q] * chains,
         (model, data, matrix),
         second,
@@ -128,8 +132,8 @@ def vb_draws(
     k = pareto_k(out.stored["log_ratio"])
     how = f"linear response ({', '.join(names)})" if names else "none"
     drawn = collected(out, model, data, pareto_k=k, correction=how)
-    doubts = sentence(k, "the factorised posterior, before any correction,")
-    return replace(drawn, doubts=(*drawn.doubts, *doubts))
+    cautions = pareto_cautions(k, "the factorised posterior, before any correction,")
+    return replace(drawn, cautions=(*drawn.cautions, *cautions))
 
 
 def _size(q: Any) -> int:
@@ -138,25 +142,27 @@ def _size(q: Any) -> int:
 
 def _responding(model: Model, q: Any) -> tuple[str, ...]:
     """Components whose draws are corrected: learned class shares, and channels of labels."""
-    reading = jax.eval_shape(lambda x: models.likelihood_params(model, x, "vb"), q)
+    params = jax.eval_shape(lambda x: models.likelihood_params(model, x, "vb"), q)
     values = jax.tree.map(
         lambda s: jnp.zeros(s.shape, s.dtype),
-        jax.eval_shape(partial(models.values, model), reading),
+        jax.eval_shape(partial(models.values, model), params),
     )
     named = {PRIOR, *models.transitions(model, values)}
-    # one error rate is not read as its log-probabilities
+    # the likelihood does not use one error rate as log-probabilities of that shape
     return tuple(
         name
         for name in model
         if name in named
         and hasattr(q[name], "concentration")
-        and q[name].concentration.shape == reading[name].shape
+        and q[name].concentration.shape == params[name].shape
     )
 
 
 @partial(jax.jit, static_argnames="names")
-def covariance(model: Model, q: Any, data: Data, names: tuple[str, ...]) -> tuple[Array, Array]:
-    """Covariance of the log-probabilities of some components, all of them together.
+def covariance(
+    model: Model, q: Any, data: Data, names: tuple[str, ...]
+) -> tuple[Float[Array, "s s"], Float[Array, "s s"]]:
+    """Joint covariance of the log-probabilities of some components, by linear response.
 
     Args:
         model: components by name.
@@ -165,7 +171,7 @@ def covariance(model: Model, q: Any, data: Data, names: tuple[str, ...]) -> tupl
         names: components whose family is the Dirichlet.
 
     Returns:
-        ``(S, S)`` by linear response, and as ``q`` has it; of centred log-probabilities.
+        ``(S, S)`` covariances of centred log-probabilities: by linear response, and under ``q``.
     """
     flat, unravel = jax.flatten_util.ravel_pytree(q)
 

@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from nbmodels.fitting.cross_fitting import folds_of, out_of_fold_log_likelihood
 from zoo import EMISSIONS, K, build
 
 from nbmodels.core import model as m
-from nbmodels.fitting.cross_fitting import folds_of, out_of_fold_log_likelihood
 
 N, FOLDS = 24, 4
 

@@ -21,7 +21,7 @@ from nbmodels.datasets import corrupt, flip_noise, uniform_noise
 from nbmodels.errors import DataError, IdentifiabilityWarning, NotConvergedWarning, VerdictWarning
 from nbmodels.fitting.selection import Trial, _preferred
 from nbmodels.papers import maystre2021
-from nbmodels.posterior.heat_map import held_out
+from nbmodels.posterior.plots import held_out_scores
 
 N, K, D = 900, 4, 60
 QUIET = {"random_state": 0, "progress": False}
@@ -66,7 +66,7 @@ def test_the_table_says_what_was_compared(chosen):
     assert best["log_likelihood"] >= table["log_likelihood"].iloc[0]
     assert set(table["alpha"]) == {1.0, 0.1, 0.01}
     assert set(table["noise"]) == {"full", "symmetric"}
-    figure, frame = held_out(table)
+    figure, frame = held_out_scores(table)
     assert len(frame) == len(table)
     assert len(figure.axes[0].get_yticklabels()) == len(table)
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from nbmodels.posterior.heat_map import noise_matrix
+from nbmodels.posterior.plots import noise_heat_map
 
 
 def some_noise(k, seed=0):
@@ -18,7 +18,7 @@ def some_noise(k, seed=0):
 def test_heat_map_can_be_drawn_and_read(k):
     mean, low, high = some_noise(k)
     names = [f"a class called {i}" for i in range(k)]
-    figure, frame = noise_matrix(mean, low, high, names)
+    figure, frame = noise_heat_map(mean, low, high, names)
     canvas = FigureCanvasAgg(figure)
     picture = io.BytesIO()
     canvas.print_png(picture)
@@ -37,7 +37,7 @@ def test_heat_map_can_be_drawn_and_read(k):
 
 def test_table_says_which_class_is_which():
     mean = np.array([[0.9, 0.3], [0.1, 0.7]])
-    _, frame = noise_matrix(mean, mean - 0.05, mean + 0.05, ["cat", "dog"])
+    _, frame = noise_heat_map(mean, mean - 0.05, mean + 0.05, ["cat", "dog"])
     cell = frame[(frame["true"] == "dog") & (frame["observed"] == "cat")].iloc[0]
     assert tuple(cell[["mean", "low", "high"]]) == pytest.approx((0.3, 0.25, 0.35))
     assert frame.groupby("true")["mean"].sum().tolist() == pytest.approx([1, 1])
@@ -45,28 +45,28 @@ def test_table_says_which_class_is_which():
 
 def test_every_cell_of_a_small_matrix_has_its_interval():
     mean, low, high = some_noise(3)
-    figure, _ = noise_matrix(mean, low, high, list("abc"))
+    figure, _ = noise_heat_map(mean, low, high, list("abc"))
     texts = [t.get_text() for t in figure.axes[0].texts]
     assert sum(" to " in t for t in texts) == 9
 
 
 def test_many_classes_show_what_matters():
     mean, low, high = some_noise(25)
-    figure, frame = noise_matrix(mean, low, high, list(range(25)))
+    figure, frame = noise_heat_map(mean, low, high, list(range(25)))
     off = frame[frame["true"] != frame["observed"]]
     assert len(figure.axes[0].texts) == 2 * (25 + (off["mean"] >= 0.02).sum())
 
 
 def test_long_names_are_cut_in_the_figure_only():
     mean, low, high = some_noise(2)
-    figure, frame = noise_matrix(mean, low, high, ["x" * 80, "y"])
+    figure, frame = noise_heat_map(mean, low, high, ["x" * 80, "y"])
     assert len(figure.axes[0].get_xticklabels()[0].get_text()) < 30
     assert "x" * 80 in set(frame["true"])
 
 
 def test_no_global_state():
     before = dict(matplotlib.rcParams), matplotlib.get_backend()
-    noise_matrix(*some_noise(3), list("abc"))
+    noise_heat_map(*some_noise(3), list("abc"))
     import matplotlib.pyplot as plt
 
     assert plt.get_fignums() == []
@@ -76,4 +76,4 @@ def test_no_global_state():
 def test_shapes_are_checked():
     mean, low, high = some_noise(3)
     with pytest.raises(ValueError, match="low"):
-        noise_matrix(mean, low[:2], high, list("abc"))
+        noise_heat_map(mean, low[:2], high, list("abc"))

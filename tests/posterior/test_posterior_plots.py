@@ -1,4 +1,4 @@
-"""Each picture can be drawn, without a warning, and comes with the numbers in it."""
+"""Each plot can be drawn, without a warning, and comes with the numbers in it."""
 
 import io
 
@@ -8,7 +8,7 @@ from marks import slow_among
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from nbmodels.errors import DataError
-from nbmodels.posterior import plots as pictures
+from nbmodels.posterior import plots
 
 NAMES = ["ant", "bee", "a rather long name"]
 
@@ -63,21 +63,21 @@ def drawn(figure):
     assert picture.getvalue().startswith(b"\x89PNG")
 
 
-PICTURES = {
-    "noise": lambda: pictures.noise_matrix(TREE),
-    "forest": lambda: pictures.flip_rates(TREE, most=4),
-    "before": lambda: pictures.prior_and_posterior(TREE),
-    "shares": lambda: pictures.class_shares(TREE),
-    "item": lambda: pictures.item(TREE, 3),
-    "trace": lambda: pictures.chains(TREE, "trace", name="noise_matrix"),
-    "rank": lambda: pictures.chains(TREE, "rank"),
-    "agreement": lambda: pictures.agreement({"EM": np.eye(3), "Gibbs": TREE, "NUTS": TREE}),
+PLOTS = {
+    "noise": lambda: plots.noise_matrix(TREE),
+    "forest": lambda: plots.flip_rates(TREE, most=4),
+    "before": lambda: plots.prior_and_posterior(TREE),
+    "shares": lambda: plots.class_shares(TREE),
+    "item": lambda: plots.item(TREE, 3),
+    "trace": lambda: plots.chains(TREE, "trace", name="noise_matrix"),
+    "rank": lambda: plots.chains(TREE, "rank"),
+    "agreement": lambda: plots.agreement({"EM": np.eye(3), "Gibbs": TREE, "NUTS": TREE}),
 }
 
 
-@pytest.mark.parametrize("name", slow_among(PICTURES, ["rank"]))
+@pytest.mark.parametrize("name", slow_among(PLOTS, ["rank"]))
 def test_pictures_can_be_drawn(name):
-    figure, frame = PICTURES[name]()
+    figure, frame = PLOTS[name]()
     drawn(figure)
     assert len(frame)
     if name in ("trace", "rank"):
@@ -88,7 +88,7 @@ def test_pictures_can_be_drawn(name):
 
 def test_tables_hold_what_is_shown():
     mean = TREE["posterior"]["noise_matrix"].mean(("chain", "draw"))
-    _, rates = pictures.flip_rates(TREE, most=2)
+    _, rates = plots.flip_rates(TREE, most=2)
     assert len(rates) == 6
     assert (rates["mean"].diff().dropna() <= 0).all()
     for row in rates.itertuples():
@@ -96,19 +96,19 @@ def test_tables_hold_what_is_shown():
             row.mean, mean.sel(true_class=row.true, observed_class=row.observed)
         )
         assert row.low < row.lower_quartile < row.upper_quartile < row.high
-    _, shares = pictures.class_shares(TREE)
+    _, shares = plots.class_shares(TREE)
     np.testing.assert_allclose(shares["given"], [0.5, 0.25, 0.25])
-    _, one = pictures.item(TREE, 3)
+    _, one = plots.item(TREE, 3)
     assert one["given"].tolist() == [False, False, True]
     np.testing.assert_allclose(one["probability"], TREE["label_posterior"]["p"][3])
-    _, before = pictures.prior_and_posterior(TREE, bins=20)
+    _, before = plots.prior_and_posterior(TREE, bins=20)
     mass = before.groupby("true")[["prior", "posterior"]].sum() / 20
     np.testing.assert_allclose(mass, 1)
-    _, ways = pictures.agreement({"EM": np.eye(3), "Gibbs": TREE})
-    assert set(ways["way"]) == {"EM", "Gibbs"}
-    right = ways[(ways["way"] == "EM") & (ways["true"] == ways["observed"])]
+    _, ways = plots.agreement({"EM": np.eye(3), "Gibbs": TREE})
+    assert set(ways["method"]) == {"EM", "Gibbs"}
+    right = ways[(ways["method"] == "EM") & (ways["true"] == ways["observed"])]
     assert (right["mean"] == 1).all()
-    _, ranks = pictures.chains(TREE, "trace", name="noise_matrix")
+    _, ranks = plots.chains(TREE, "trace", name="noise_matrix")
     np.testing.assert_array_equal(
         ranks["noise_matrix[1]"], TREE["posterior"]["noise_matrix"][:, :, 1, 1].to_numpy().ravel()
     )
@@ -116,10 +116,10 @@ def test_tables_hold_what_is_shown():
 
 def test_what_is_not_there_is_said():
     with pytest.raises(DataError, match="5 is none of 5 items"):
-        pictures.item(TREE, 5)
+        plots.item(TREE, 5)
     with pytest.raises(DataError, match="there is no 'rho'"):
-        pictures.flip_rates(TREE, name="rho")
+        plots.flip_rates(TREE, name="rho")
     with pytest.raises(DataError, match="at least one must be a tree"):
-        pictures.agreement({"EM": np.eye(3)})
+        plots.agreement({"EM": np.eye(3)})
     with pytest.raises(DataError, match="expected 'trace' or 'rank'"):
-        pictures.chains(TREE, "autocorrelation")
+        plots.chains(TREE, "autocorrelation")

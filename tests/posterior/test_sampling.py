@@ -25,8 +25,8 @@ from nbmodels.errors import DataError, PosteriorWarning
 from nbmodels.fitting import em as fitting
 from nbmodels.posterior import alignment
 from nbmodels.posterior import sandwich as correction
-from nbmodels.posterior.datatree import complaints
-from nbmodels.posterior.draws import Drawn
+from nbmodels.posterior.convergence import convergence_checks
+from nbmodels.posterior.draws import PosteriorDraws
 from nbmodels.posterior.sampling import about_mode, sample
 from nbmodels.posterior.sandwich import open_faced_sandwich
 
@@ -266,7 +266,7 @@ def some_draws(transitions):
         "transition": {"transition": transitions},
     }
     resp = np.tile(np.eye(3)[[0, 1, 2, 2]], (transitions.shape[0], 1, 1))
-    return Drawn(values, {"transition": transitions}, None, resp)
+    return PosteriorDraws(values, {"transition": transitions}, None, resp)
 
 
 RIGHT = np.array([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.0, 0.9]])
@@ -283,12 +283,12 @@ def test_a_chain_with_exchanged_names_is_renamed():
     np.testing.assert_allclose(out.transitions["transition"], np.broadcast_to(RIGHT, (2, 50, 3, 3)))
     np.testing.assert_allclose(out.values["class_prior"]["probs"][1, 0], [0.3, 0.5, 0.2])
     np.testing.assert_allclose(out.label_posterior[1], np.eye(3)[[1, 0, 2, 2]])
-    assert "renamed" in out.doubts[0]
+    assert "renamed" in out.cautions[0].message
     # where names come from outside nothing is renamed, and both modes are reported
     known = {**model, "trusted": zoo.COMPONENTS["trusted"]()}
     left = alignment.aligned(known, some_draws(transitions), ["x", "y", "z"])
     np.testing.assert_array_equal(left.transitions["transition"], transitions)
-    assert "more than one mode" in left.doubts[0]
+    assert "more than one mode" in left.cautions[0].message
 
 
 def test_two_modes_within_a_chain_are_reported():
@@ -298,10 +298,10 @@ def test_two_modes_within_a_chain_are_reported():
     }
     one = np.concatenate([np.tile(RIGHT, (70, 1, 1)), np.tile(SWAPPED, (30, 1, 1))])
     out = alignment.aligned(model, some_draws(one[None]), ["x", "y", "z"])
-    assert "in 30% of the draws" in out.doubts[0]
-    assert "y as x" in out.doubts[0]
+    assert "in 30% of the draws" in out.cautions[0].message
+    assert "y as x" in out.cautions[0].message
     calm = alignment.aligned(model, some_draws(np.tile(RIGHT, (1, 50, 1, 1))))
-    assert calm.doubts == ()
+    assert calm.cautions == ()
 
 
 def test_few_effective_draws_are_complained_of():
@@ -311,9 +311,11 @@ def test_few_effective_draws_are_complained_of():
     walk = 0.5 + 0.3 * np.sin(np.arange(400) / 40 + rng.uniform(0, 6, (4, 1)))
     shares = np.stack([walk, 1 - walk], -1)
     tree = arviz_base.from_dict({"posterior": {"class_prior": shares}})
-    assert any("effective" in s or "not mixed" in s for s in complaints(tree))
+    assert any(
+        "effective" in c.message or "not mixed" in c.message for c in convergence_checks(tree)
+    )
     calm = arviz_base.from_dict({"posterior": {"class_prior": rng.dirichlet([3, 3], (4, 400))}})
-    assert complaints(calm) == []
+    assert convergence_checks(calm) == []
 
 
 def test_stretching_gives_the_wanted_covariance():

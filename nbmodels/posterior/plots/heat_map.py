@@ -1,4 +1,4 @@
-"""Figures. They are built without pyplot, so that no global state and no display is touched."""
+"""Heat map of a noise matrix with an interval in every cell."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ import pandas as pd
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
-#: Up to so many classes every cell holds its number and its interval.
+#: Largest number of classes at which every cell holds its number and its interval.
 _EVERY_CELL = 6
-#: Beyond so many classes cells and numbers shrink.
+#: Largest number of classes before cells and numbers shrink.
 _ROOMY = 14
-#: Beyond the smallest size, a number off the diagonal matters from here on.
+#: Beyond the smallest size, smaller numbers off the diagonal are not written out.
 _MATTERS = 0.02
-#: Longer class names are cut.
+#: Longer class names are shortened.
 _LONGEST = 26
 
 
-def noise_matrix(
+def noise_heat_map(
     mean: Any, low: Any, high: Any, names: Any, *, level: float = 0.9, title: str | None = None
 ) -> tuple[Figure, pd.DataFrame]:
     """Heat map of a noise matrix with its intervals, and the same as a table.
 
-    With many classes only the cells that matter are written out: the diagonal, and wrong labels
-    that make up 2 % of a class or more. The table holds all of them.
+    With many classes only the diagonal is written out, and wrong labels that make up 2 % of a class
+    or more. The table holds all cells.
 
     Args:
         mean: ``(K, K)`` ``[observed, true]`` means.
         low: lower ends of the intervals.
         high: upper ends of the intervals.
         names: ``(K,)`` names of the classes.
-        level: probability that the intervals hold.
+        level: probability of the intervals.
         title: above the figure; one that explains the axes by default.
 
     Returns:
@@ -99,39 +99,3 @@ def _number(value: float) -> str:
     """Two digits after the point, without the zero before it."""
     text = f"{value:.2f}"
     return text[1:] if text.startswith("0") else text
-
-
-def held_out(choice: pd.DataFrame, *, title: str | None = None) -> tuple[Figure, pd.DataFrame]:
-    """What was compared by held-out labels: gain over the first candidate, two standard errors.
-
-    Args:
-        choice: an estimator's ``choice_``.
-        title: above the figure.
-
-    Returns:
-        The figure, and its data: the frame with ``low`` and ``high``.
-    """
-    said = ["log_likelihood", "gain", "standard_error", "identified", "chosen"]
-    settings = choice.drop(columns=said)
-    varied = [name for name in settings if settings[name].nunique() > 1] or list(settings)
-    labels = [
-        ", ".join(f"{name} {value}" for name, value in row.items())
-        for row in settings[varied].to_dict("records")
-    ]
-    frame = choice.assign(
-        low=choice["gain"] - 2 * choice["standard_error"],
-        high=choice["gain"] + 2 * choice["standard_error"],
-    )
-    rows = np.arange(len(frame))
-    figure = Figure(figsize=(7, 1.2 + 0.3 * len(frame)), layout="constrained")
-    axes = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.axvline(0, color="0.8", linewidth=1)
-    axes.hlines(rows, frame["low"], frame["high"], color="tab:blue", linewidth=1.5)
-    fill = np.where(frame["chosen"], "tab:blue", "white")
-    axes.scatter(frame["gain"], rows, c=fill, edgecolors="tab:blue", zorder=3)
-    axes.set_yticks(rows, labels)
-    axes.invert_yaxis()
-    axes.set_xlabel("gain in log-likelihood of a held-out label (filled: chosen)")
-    axes.set_title(title or "Settings by labels that the fit has not seen", loc="left")
-    return figure, frame

@@ -1,0 +1,84 @@
+"""Convergence checks of posterior draws: R-hat, effective sample size, divergences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import arviz_stats
+import numpy as np
+
+from nbmodels.errors import Caution, PosteriorWarning
+from nbmodels.fitting.identifiability import confused_classes
+
+if TYPE_CHECKING:
+    from xarray import DataTree
+
+#: Largest R-hat, and smallest effective number of draws a chain, without a caution (Vehtari et al.
+#: 2021, section 4).
+_RHAT = 1.05
+_ESS = 100
+
+#: A parameter whose draws spread less does not vary.
+_CONSTANT = 1e-12
+
+
+def convergence_checks(tree: DataTree) -> list[Caution]:
+    """Cautions about the draws of class shares and the noise matrix; empty if all checks pass.
+
+    Args:
+        tree: posterior draws.
+    """
+    messages = [*_mixing(tree), *_divergences(tree), *_confused(tree)]
+    return [Caution(PosteriorWarning, message) for message in messages]
+
+
+def _mixing(tree: DataTree) -> Sequence[str]:
+    draws = tree["posterior"]
+    # a quantity that is fixed has nothing to mix
+    small = [
+        name
+        for name in ("class_prior", "noise_matrix")
+        if name in draws and float(draws[name].std(("chain", "draw")).max()) > _CONSTANT
+    ]
+    chains = draws.sizes["chain"]
+    if chains == 1 or draws.sizes["draw"] <= 3 or not small:
+        return ()
+    with np.errstate(invalid="ignore", divide="ignore"):  # single cells may be fixed
+        rhat = arviz_stats.rhat(tree, var_names=small)
+        ess = arviz_stats.ess(tree, var_names=small)
+    worst = max(float(np.nanmax(rhat[name].values)) for name in small)
+    least = min(float(np.nanmin(ess[name].values)) for name in small)
+    if worst > _RHAT:
+        return (
+            f"the chains have not mixed: R-hat of {' and '.join(small)} reaches {worst:.2f} "
+            f"(at most {_RHAT} is usual); take more draws and warm-up",
+        )
+    if least < min(_ESS, draws.sizes["draw"] / 4) * chains:
+        return (
+            f"the draws depend on each other: of {' and '.join(small)} there are as few as "
+            f"{least:.0f} effective ones (at least {_ESS} a chain are usual for intervals); "
+            "take more draws, or thin",
+        )
+    return ()
+
+
+def _divergences(tree: DataTree) -> Sequence[str]:
+    if "sample_stats" not in tree.children or "diverging" not in tree["sample_stats"]:
+        return ()
+    count = int(tree["sample_stats"]["diverging"].sum())
+    if not count:
+        return ()
+    return (f"{count} draws diverged; their region of the posterior is not explored",)
+
+
+def _confused(tree: DataTree) -> Sequence[str]:
+    if "noise_matrix" not in tree["posterior"]:
+        return ()
+    mean = tree["posterior"]["noise_matrix"].mean(("chain", "draw")).to_numpy()
+    confused = confused_classes(mean.T) if mean.shape[0] == mean.shape[1] else ()
+    if not confused:
+        return ()
+    names = tree["posterior"]["true_class"].to_numpy()
+    pairs = ", ".join(f"{names[k]} as {names[j]}" for k, j in confused[:10])
+    return (f"the posterior noise matrix is not diagonally dominant: {pairs}",)

@@ -1,0 +1,145 @@
+"""Plots of whole distributions: prior and posterior, one item's classes, traces of chains."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from nbmodels.errors import DataError
+from nbmodels.posterior.plots.shared import (
+    LABELS,
+    POSTERIOR,
+    PRIOR,
+    single_axes,
+    stacked_draws,
+)
+
+if TYPE_CHECKING:
+    from xarray import DataTree
+
+#: Classes whose densities are shown side by side.
+_PANELS = 12
+
+
+def prior_and_posterior(
+    tree: DataTree, *, name: str = "noise_matrix", bins: int = 50
+) -> tuple[Figure, pd.DataFrame]:
+    """Histograms of the share of correct labels of each class, in the prior and the posterior.
+
+    Returns:
+        The figure, and a frame with columns ``true``, ``left`` (of the bin), ``prior`` and
+        ``posterior`` (densities). At most 12 classes are shown; the frame has all.
+    """
+    edges = np.linspace(0, 1, bins + 1)
+    both = {g: stacked_draws(tree, name, g) for g in ("prior", "posterior")}
+    classes = both["posterior"]["true_class"].to_numpy()
+    parts = []
+    for k, true in enumerate(classes):
+        heights = {
+            group: np.histogram(
+                draws.isel(true_class=k, observed_class=k).to_numpy(), edges, density=True
+            )[0]
+            for group, draws in both.items()
+        }
+        parts.append(pd.DataFrame({"true": str(true), "left": edges[:-1], **heights}))
+    frame = pd.concat(parts, ignore_index=True)
+    shown = parts[:_PANELS]
+    columns = min(len(shown), 4)
+    rows = -(-len(shown) // columns)
+    figure = Figure(figsize=(2.3 * columns + 0.8, 1.7 * rows + 1.1), layout="constrained")
+    grid = figure.subplots(rows, columns, sharex=True, squeeze=False).ravel()
+    for axes, part in zip(grid, shown, strict=False):
+        axes.stairs(part["prior"], edges, color=PRIOR, fill=True, alpha=0.6, label="prior")
+        axes.stairs(part["posterior"], edges, color=POSTERIOR, linewidth=1.6, label="posterior")
+        axes.set_title(part["true"].iloc[0], fontsize=10)
+        axes.set_yticks([])
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.set_xlim(0, 1)
+    for axes in grid[len(shown) :]:
+        axes.set_visible(False)
+    handles, labels = grid[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper right", ncols=2, frameon=False)
+    figure.supxlabel("share of the class that is labelled correctly", fontsize=10)
+    return figure, frame
+
+
+def item(tree: DataTree, index: int, *, labels: str = "labels") -> tuple[Figure, pd.DataFrame]:
+    """Class probabilities of one item, its given label marked.
+
+    Args:
+        tree: posterior draws.
+        index: of the item, among those of positive weight.
+        labels: name of the channel.
+
+    Raises:
+        DataError: there is no such item.
+    """
+    p = tree["label_posterior"]["p"]
+    if not -p.sizes["item"] <= index < p.sizes["item"]:
+        raise DataError(f"index: {index} is none of {p.sizes['item']} items")
+    one = p.isel(item=index)
+    classes = one["true_class"].to_numpy().astype(str)
+    code = -1
+    if "observed_data" in tree.children and labels in tree["observed_data"].data_vars:
+        code = int(tree["observed_data"][labels].to_numpy()[index])
+    frame = pd.DataFrame(
+        {"class": classes, "probability": one.to_numpy(), "given": np.arange(len(classes)) == code}
+    )
+    figure, axes = single_axes(len(frame), 5.2)
+    y = np.arange(len(frame))
+    axes.barh(
+        y, frame["probability"], color=np.where(frame["given"], LABELS, POSTERIOR), height=0.7
+    )
+    for at, value in zip(y, frame["probability"], strict=True):
+        axes.text(value + 0.015, at, f"{value:.3f}", va="center", fontsize=8)
+    marks = [f"{c} (given)" if g else c for c, g in zip(classes, frame["given"], strict=True)]
+    axes.set_yticks(y, marks)
+    axes.set_ylim(len(frame) - 0.4, -0.6)
+    axes.set_xlim(0, 1.15)
+    axes.set_xticks(np.linspace(0, 1, 6))
+    axes.set_xlabel("P(true class | all data)")
+    axes.set_title(f"item {index}", fontsize=11, loc="left")
+    return figure, frame
+
+
+def chains(
+    tree: DataTree, kind: Literal["trace", "rank"] = "trace", *, name: str = "class_prior"
+) -> tuple[Figure, pd.DataFrame]:
+    """Traces, or ranks, of each chain, by arviz-plots.
+
+    Args:
+        tree: posterior draws.
+        kind: ``"trace"`` or ``"rank"``.
+        name: of a variable of the posterior; of a noise matrix, its diagonal is shown.
+
+    Returns:
+        The figure, and the draws: a row a draw, columns ``chain``, ``draw`` and one a number shown.
+    """
+    import arviz_plots
+    import matplotlib.pyplot as plt
+    import xarray
+
+    stacked_draws(tree, name)
+    draws: Any = tree["posterior"][name]
+    if {"observed_class", "true_class"} <= set(draws.dims):
+        at = xarray.DataArray(np.arange(draws.sizes["true_class"]), dims="class")
+        names = draws["true_class"].to_numpy()
+        draws = draws.isel(true_class=at, observed_class=at)
+        draws = draws.drop_vars(["true_class", "observed_class"]).assign_coords({"class": names})
+    shown = xarray.DataTree.from_dict({"posterior": draws.to_dataset(name=name)})
+    draw: dict[str, Any] = {"trace": arviz_plots.plot_trace, "rank": arviz_plots.plot_rank}
+    if kind not in draw:
+        raise DataError(f"kind: expected 'trace' or 'rank', got {kind!r}")
+    collection = draw[kind](shown, backend="matplotlib")
+    figure = collection.viz["figure"].item()
+    figure.set_layout_engine("constrained")
+    plt.close(figure)  # pyplot forgets the figure, which stays usable
+    frame = draws.stack(sample=("chain", "draw")).transpose("sample", ...)
+    numbers = frame.to_numpy().reshape(frame.sizes["sample"], -1)
+    table = pd.DataFrame(numbers, columns=[f"{name}[{j}]" for j in range(numbers.shape[1])])
+    for at_, axis in enumerate(("chain", "draw")):
+        table.insert(at_, axis, frame[axis].to_numpy())
+    return figure, table

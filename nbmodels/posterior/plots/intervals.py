@@ -1,0 +1,150 @@
+"""Interval plots of noise matrices and class shares, each with its numbers as a data frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from nbmodels.errors import DataError
+from nbmodels.posterior.plots.heat_map import noise_heat_map
+from nbmodels.posterior.plots.shared import (
+    LABELS,
+    POSTERIOR,
+    interval_bars,
+    interval_summary,
+    matrix_cells,
+    single_axes,
+    stacked_draws,
+)
+
+if TYPE_CHECKING:
+    from xarray import DataTree
+
+#: Rows of a forest plot that are shown by default.
+_ROWS = 25
+
+
+def noise_matrix(
+    tree: DataTree, *, name: str = "noise_matrix", level: float = 0.9
+) -> tuple[Figure, pd.DataFrame]:
+    """Heat map of a noise matrix with intervals, by :func:`noise_heat_map`.
+
+    Args:
+        tree: posterior draws.
+        name: of the noise matrix.
+        level: probability of the intervals.
+    """
+    cells = matrix_cells(tree, name, level)
+    k = round(len(cells) ** 0.5)
+    mean, low, high = (cells[c].to_numpy().reshape(k, k) for c in ("mean", "low", "high"))
+    return noise_heat_map(mean, low, high, cells["true"].iloc[:k], level=level)
+
+
+def flip_rates(
+    tree: DataTree, *, name: str = "noise_matrix", level: float = 0.9, most: int = _ROWS
+) -> tuple[Figure, pd.DataFrame]:
+    """Forest of the flip rates, the largest first: P(observed | true) off the diagonal.
+
+    Args:
+        tree: posterior draws.
+        name: of the noise matrix.
+        level: probability of the thin lines; the thick ones are the central half.
+        most: rates shown; the table has all.
+    """
+    cells = matrix_cells(tree, name, level)
+    frame = cells[cells["true"] != cells["observed"]]
+    frame = frame.sort_values("mean", ascending=False, ignore_index=True)
+    shown = frame.head(most)
+    figure, axes = single_axes(len(shown))
+    y = np.arange(len(shown))
+    interval_bars(axes, y, shown, POSTERIOR)
+    axes.set_yticks(y, shown["true"] + " → " + shown["observed"])
+    axes.set_ylim(len(shown) - 0.4, -0.6)
+    axes.set_xlim(left=0)
+    axes.grid(axis="x", color="0.92")
+    axes.set_axisbelow(True)
+    axes.set_xlabel(f"P(given label | true class), with 50% and {level:.0%} intervals")
+    more = f" (the {most} largest of {len(frame)})" if len(frame) > most else ""
+    axes.set_title(f"Flip rates, true class → given label{more}", fontsize=11, loc="left")
+    return figure, frame
+
+
+def class_shares(
+    tree: DataTree, *, labels: str = "labels", level: float = 0.9
+) -> tuple[Figure, pd.DataFrame]:
+    """Class shares among the given labels, beside the posterior of the true shares.
+
+    Args:
+        tree: posterior draws with observed labels.
+        labels: name of the channel.
+        level: probability of the thin lines.
+    """
+    draws = stacked_draws(tree, "class_prior").transpose("true_class", "sample")
+    classes = draws["true_class"].to_numpy().astype(str)
+    if "observed_data" not in tree.children or labels not in tree["observed_data"].data_vars:
+        raise DataError(f"tree: there are no observed {labels!r}")
+    codes = tree["observed_data"][labels].to_numpy()
+    codes = codes[codes >= 0].astype(int)
+    given = np.bincount(codes, minlength=len(classes))[: len(classes)] / max(len(codes), 1)
+    frame = interval_summary(draws, level)
+    frame.insert(0, "class", classes)
+    frame.insert(1, "given", given)
+    figure, axes = single_axes(len(frame))
+    y = np.arange(len(frame))
+    axes.plot(given, y, "D", color=LABELS, markersize=5, label="labels as given")
+    interval_bars(axes, y, frame, POSTERIOR, "true classes, inferred")
+    axes.set_yticks(y, classes)
+    axes.set_ylim(len(frame) - 0.4, -0.6)
+    axes.set_xlim(left=0)
+    axes.grid(axis="x", color="0.92")
+    axes.set_axisbelow(True)
+    axes.set_xlabel(f"share of the items, with {level:.0%} intervals")
+    figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=9)
+    return figure, frame
+
+
+def agreement(
+    methods: Mapping[str, Any], *, name: str = "noise_matrix", level: float = 0.9, most: int = 12
+) -> tuple[Figure, pd.DataFrame]:
+    """The same cells of a noise matrix by several methods: means and intervals side by side.
+
+    Args:
+        methods: by name, trees of draws, or ``(K, K)`` ``[observed, true]`` points such as EM's.
+        name: of the noise matrix in the trees.
+        level: probability of the intervals.
+        most: cells shown, the largest by the first tree's means; the table has all.
+
+    Raises:
+        DataError: no tree among them.
+    """
+    trees = {m: matrix_cells(t, name, level) for m, t in methods.items() if hasattr(t, "children")}
+    if not trees:
+        raise DataError("methods: at least one must be a tree of draws")
+    first = next(iter(trees.values()))
+    parts = []
+    for method, value in methods.items():
+        part = trees.get(method)
+        if part is None:
+            point = np.ravel(np.asarray(value, float))
+            part = first[["true", "observed"]].assign(**dict.fromkeys(first.columns[2:], point))
+        parts.append(part.assign(method=method))
+    frame = pd.concat(parts, ignore_index=True)
+    order = first["mean"].sort_values(ascending=False).index[:most]
+    height = 1.0 / (len(parts) + 1.2)
+    figure, axes = single_axes(len(order) * len(parts) * 0.62, 6.8)
+    for i, part in enumerate(parts):
+        y = np.arange(len(order)) + (i - (len(parts) - 1) / 2) * height
+        interval_bars(axes, y, part.loc[order], f"C{i}", part["method"].iloc[0])
+    labels = [f"{t} → {o}" for t, o in first.loc[order, ["true", "observed"]].to_numpy()]
+    axes.set_yticks(np.arange(len(order)), labels)
+    axes.set_ylim(len(order) - 0.4, -0.6)
+    axes.set_xlim(0, 1)
+    for at in np.arange(len(order) - 1) + 0.5:
+        axes.axhline(at, color="0.92", linewidth=0.8)
+    axes.set_xlabel(f"P(given label | true class), with {level:.0%} intervals")
+    figure.legend(loc="outside upper center", ncols=len(parts), frameon=False, fontsize=9)
+    return figure, frame

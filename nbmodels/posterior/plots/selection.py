@@ -1,0 +1,45 @@
+"""Plot of the candidates that model selection compared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+
+def held_out_scores(
+    choice: pd.DataFrame, *, title: str | None = None
+) -> tuple[Figure, pd.DataFrame]:
+    """Candidates of a selection: gain in held-out log-likelihood over the first, two std errors.
+
+    Args:
+        choice: an estimator's ``choice_``.
+        title: above the figure.
+
+    Returns:
+        The figure, and its data: the frame with ``low`` and ``high``.
+    """
+    results = ["log_likelihood", "gain", "standard_error", "identified", "chosen"]
+    settings = choice.drop(columns=results)
+    varied = [name for name in settings if settings[name].nunique() > 1] or list(settings)
+    labels = [
+        ", ".join(f"{name} {value}" for name, value in row.items())
+        for row in settings[varied].to_dict("records")
+    ]
+    frame = choice.assign(
+        low=choice["gain"] - 2 * choice["standard_error"],
+        high=choice["gain"] + 2 * choice["standard_error"],
+    )
+    rows = np.arange(len(frame))
+    figure = Figure(figsize=(7, 1.2 + 0.3 * len(frame)), layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.axvline(0, color="0.8", linewidth=1)
+    axes.hlines(rows, frame["low"], frame["high"], color="tab:blue", linewidth=1.5)
+    fill = np.where(frame["chosen"], "tab:blue", "white")
+    axes.scatter(frame["gain"], rows, c=fill, edgecolors="tab:blue", zorder=3)
+    axes.set_yticks(rows, labels)
+    axes.invert_yaxis()
+    axes.set_xlabel("gain in log-likelihood of a held-out label (filled: chosen)")
+    axes.set_title(title or "Candidates by the likelihood of held-out labels", loc="left")
+    return figure, frame
