@@ -21,7 +21,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import KNeighborsClassifier
 from tqdm import tqdm
 
-from nbmodels import NbmodelsWarning, RobustNDA
+from nbmodels import NbmodelsWarning, RobustNDA, Solver
 from nbmodels.papers import bootkrajang2011 as page
 
 #: Features, classes and separation of table 1.
@@ -46,10 +46,10 @@ def accuracies(x, y_hat, x_test, y_test, n_classes):
     """Percent of right predictions, by method."""
     everything = {"classes": np.arange(n_classes)}
     models = {
-        "NDA": RobustNDA(noise=np.eye(n_classes), max_iter=2, progress=False, **everything).fit(
+        "NDA": RobustNDA(noise=np.eye(n_classes), **everything, solver=Solver(max_iter=2)).fit(
             x, y_hat
         ),
-        "rNDA": RobustNDA(progress=False, **everything).fit(x, y_hat),
+        "rNDA": RobustNDA(**everything).fit(x, y_hat),
         "NN": KNeighborsClassifier(1).fit(x, y_hat),
         "Dep.": KNeighborsClassifier(1).fit(*depurated(x, y_hat)),
     }
@@ -77,7 +77,7 @@ def heavy(key, n, d, n_classes, c):
     sim = jax.tree.map(np.asarray, page.simulate(key, n, d, n_classes, c, 0.3, 3.0))
     out = {}
     for name, dof in {"normal": None, "Student, 3": 3.0, "Student, learned": "learn"}.items():
-        m = RobustNDA(dof=dof, progress=False).fit(sim.x, sim.y_hat)
+        m = RobustNDA(dof=dof).fit(sim.x, sim.y_hat)
         gap = np.abs(m.noise_matrix_ - sim.rho)
         auc = roc_auc_score(sim.y_hat != sim.y, m.corrected_labels()["p_wrong"])
         right = np.mean(m.predict(sim.x) == sim.y)

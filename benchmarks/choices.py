@@ -33,19 +33,19 @@ from nbmodels import (
 REALS = {
     "normal": NoisyGaussianNB.published,
     "normal, full": lambda **o: NoisyGaussianNB.published(covariance="full", **o),
-    "normal, cut": lambda **o: NoisyGaussianNB(feedback="cut", noise="full", **o),
+    "normal, cut": lambda **o: NoisyGaussianNB(noise="full", **o, training="cross_fit"),
     "Student": lambda **o: RobustNDA(covariance="diag", dof=4.0, **o),
     "Student, full": lambda **o: RobustNDA(covariance="full", dof=4.0, **o),
     "regression": NoisyLabelClassifier,
 }
 BINARY = {
     "Bernoulli": NoisyBernoulliNB.published,
-    "Bernoulli, cut": lambda **o: NoisyBernoulliNB(feedback="cut", noise="full", **o),
+    "Bernoulli, cut": lambda **o: NoisyBernoulliNB(noise="full", **o, training="cross_fit"),
     "regression": NoisyLabelClassifier,
 }
 COUNTS = {
     "words": NoisyMultinomialNB.published,
-    "words, cut": lambda **o: NoisyMultinomialNB(feedback="cut", noise="full", **o),
+    "words, cut": lambda **o: NoisyMultinomialNB(noise="full", **o, training="cross_fit"),
     "presence": lambda **o: NoisyBernoulliNB.published(binarize=0.0, **o),
     # on standardised columns: raw counts that tell the classes apart take five times as long
     "regression": lambda **o: NoisyLabelClassifier(
@@ -54,7 +54,7 @@ COUNTS = {
 }
 SYMBOLS = {
     "symbols": NoisyCategoricalNB.published,
-    "symbols, cut": lambda **o: NoisyCategoricalNB(feedback="cut", noise="full", **o),
+    "symbols, cut": lambda **o: NoisyCategoricalNB(noise="full", **o, training="cross_fit"),
 }
 WORLDS_AND_CANDIDATES = {
     "normal": (REALS, {"own defaults": NoisyGaussianNB, "auto": AutoNoisyClassifier}),

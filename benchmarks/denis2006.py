@@ -205,7 +205,7 @@ def predictions(x, y, x_test):
     never = np.eye(2)
     fits = {
         "NB": ClassConditionalNB(noise=never, **shared),
-        "NB-CCCN'": ClassConditionalNB(method="moments", **shared),
+        "NB-CCCN'": ClassConditionalNB(**shared, estimator="moments"),
         "NB-CCCN-EM": ClassConditionalNB(**shared),
     }
     out = {"MajCl": (np.full(len(x_test), np.bincount(y).argmax()), np.zeros(2), np.nan)}

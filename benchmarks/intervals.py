@@ -63,7 +63,7 @@ def joint(x, labels, weight, key, draws):
 def cut(x, labels, key, draws):
     """The same, where features learn out of fold from the given labels alone."""
     seed = int(jax.random.randint(key, (), 0, 2**31 - 1))
-    e = NoisyBernoulliNB(feedback="cut", noise="full", random_state=seed, progress=False)
+    e = NoisyBernoulliNB(noise="full", random_state=seed, training="cross_fit")
     with warnings.catch_warnings(action="ignore"):
         tree = e.fit(x, labels).posterior(draws=draws, chains=1, progress=False)
     rho = tree["posterior"]["noise_matrix"].to_numpy()[0]

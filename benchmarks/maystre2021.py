@@ -23,7 +23,7 @@ from rich.table import Table
 from threads import author_threads
 from tqdm import tqdm
 
-from nbmodels import CollaborativeClassifier, NbmodelsWarning
+from nbmodels import CollaborativeClassifier, JointGraph, NbmodelsWarning
 from nbmodels.papers import maystre2021
 
 THREADS = Path(__file__).parents[2] / "shared" / "data" / "text" / "newsgroups20.parquet"
@@ -32,7 +32,7 @@ ALPHAS = (0.05, 0.5)
 
 def cavi(edges, given, k, delta, alpha):
     """Suggested classes of Algorithm 1."""
-    e = CollaborativeClassifier.published(k, delta, alpha, classes=np.arange(k), progress=False)
+    e = CollaborativeClassifier.published(k, delta, alpha, classes=np.arange(k))
     return e.fit(edges.T, given).label_posterior_.argmax(1)
 
 
@@ -40,13 +40,17 @@ def collapsed(edges, given, k, delta, alpha):
     """The same with each item's own vote left out; the noise and alpha known."""
     noise = maystre2021.noise(k, delta).T
     e = CollaborativeClassifier(
-        alpha=alpha, weight=1.0, cross_fit=0, noise=noise, classes=np.arange(k), progress=False
+        alpha=alpha,
+        weight=1.0,
+        noise=noise,
+        classes=np.arange(k),
+        training=JointGraph(noise_folds=0),
     )
     return e.fit(edges.T, given).label_posterior_.argmax(1)
 
 
 def ours(edges, given, k, seed):
-    e = CollaborativeClassifier(random_state=seed, classes=np.arange(k), progress=False)
+    e = CollaborativeClassifier(random_state=seed, classes=np.arange(k))
     return e.fit(edges.T, given).label_posterior_.argmax(1)
 
 

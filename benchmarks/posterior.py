@@ -18,7 +18,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from nbmodels import NoisyBernoulliNB
+from nbmodels import Joint, NoisyBernoulliNB
 from nbmodels.datasets import corrupt, uniform_noise
 
 try:
@@ -59,7 +59,9 @@ def newsgroups(weights, warmup, vocabulary):
     )  # fmt: skip
     models = {"defaults": NoisyBernoulliNB(random_state=0)}
     for weight in weights:
-        model = NoisyBernoulliNB.published(alpha=0.1, weight=weight, random_state=0)
+        model = NoisyBernoulliNB.published(
+            alpha=0.1, random_state=0, training=Joint(weight=weight, size_power=0.0)
+        )
         models[f"joint, weight {weight:g}"] = model
     for name, model in models.items():
         began = time.perf_counter()

@@ -30,7 +30,7 @@ from rich.table import Table
 from scipy import sparse
 
 from inference import run
-from nbmodels import DawidSkene, NoisyBernoulliNB, NoisyMultinomialNB
+from nbmodels import CrossFit, DawidSkene, NoisyBernoulliNB, NoisyMultinomialNB, Solver
 from nbmodels.channels import FixedTransition, Transition
 from nbmodels.class_priors import FixedProportions, Proportions
 from nbmodels.core import model as models
@@ -277,7 +277,7 @@ def whole_fit(repeats):
     from sklearn.linear_model import LogisticRegression
 
     x, y, _ = words(binary=False)
-    ours = NoisyMultinomialNB.published(progress=False, precision="single")
+    ours = NoisyMultinomialNB.published(solver=Solver(precision="single"))
     theirs = LogisticRegression(max_iter=200)
     seconds = timed(lambda: ours.fit(x, y), lambda: theirs.fit(x, y), repeats=max(repeats // 3, 1))
     name = "whole fit, 20 Newsgroups\nNoisyMultinomialNB"
@@ -291,7 +291,9 @@ def beside_cleanlab(repeats, feedback):
 
     x, y, _ = words()
     theirs = CleanLearning(BernoulliNB(), cv_n_folds=5)
-    ours = NoisyBernoulliNB.published(feedback=feedback, progress=False, precision="single")
+    ours = NoisyBernoulliNB.published(
+        solver=Solver(precision="single"), training=CrossFit(rounds=feedback, size_power=0.0)
+    )
     seconds = timed(lambda: ours.fit(x, y), lambda: theirs.fit(x, y), repeats=max(repeats // 3, 1))
     name = f"whole fit, 20 Newsgroups\nNoisyBernoulliNB, {feedback}"
     return Row(name, "cleanlab\nBernoulliNB, 5 folds", *seconds)
@@ -311,7 +313,7 @@ def annotators(scale, repeats):
     votes = pd.DataFrame({"task": task, "worker": worker, "label": label}).drop_duplicates(
         ["task", "worker"]
     )
-    ours = DawidSkene(method="ml", tol=1e-5, precision="single", progress=False)
+    ours = DawidSkene(solver=Solver(method="ml", tol=1e-5, precision="single"))
     theirs = Theirs(n_iter=100, tol=1e-5)
     seconds = timed(
         lambda: ours.fit(votes), lambda: theirs.fit(votes), repeats=max(repeats // 3, 1)

@@ -67,7 +67,7 @@ def main(seed: int, n: int) -> None:
 
     table = Table("evidence", "right, items of the fit", "right, new items")
     for names in (*([name] for name in sources), list(sources)):
-        model = JointNB({name: sources[name] for name in names}, classes=NAMES, progress=False)
+        model = JointNB({name: sources[name] for name in names}, classes=NAMES)
         evidence = {name: of_items(seen, name, train) for name in names}
         model.fit(evidence, trusted=known, items=train)
         suggested = model.classes_[model.label_posterior_.argmax(1)]

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from marks import slow_among
+from settings import configured
 
 from nbmodels import (
     NoisyBernoulliNB,
@@ -32,7 +33,7 @@ single_families = pytest.mark.parametrize("kind", slow_among(KINDS, ("full", "mi
 def make(kind, **parameters):
     own = {"covariance": "full"} if kind == "full" else {}
     own |= {"families": {"multinomial": ["count"]}} if kind == "mixed" else {}
-    return CLASSES[kind](**({"max_iter": 2000} | own | parameters))
+    return configured(CLASSES[kind], **({"max_iter": 2000} | own | parameters))
 
 
 @cache

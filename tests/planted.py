@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import logsumexp
+from settings import configured
 
 from nbmodels import (
     NoisyBernoulliNB,
@@ -94,7 +95,7 @@ def given_labels():
 
 def make(kind, **parameters):
     cls, own = CLASSES[kind]
-    return cls.published(**({"tol": EXACT, "max_iter": 2000} | own | parameters))
+    return configured(cls.published, **({"tol": EXACT, "max_iter": 2000} | own | parameters))
 
 
 def frozen(x):

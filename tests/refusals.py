@@ -2,10 +2,10 @@
 
 from functools import cache
 
-import nbmodels.estimators.latent as latent
 import numpy as np
 import pandas as pd
 import pytest
+from settings import configured
 
 from nbmodels import (
     DataError,
@@ -15,6 +15,7 @@ from nbmodels import (
     NoisyMixedNB,
     NoisyMultinomialNB,
 )
+from nbmodels.fitting import em, options
 
 N, D = 12, 3
 CLASSES = {
@@ -28,7 +29,7 @@ KINDS = list(CLASSES)
 SPARSE = ["bernoulli", "multinomial"]
 FAMILIES = {"bernoulli": ["flag"], "multinomial": ["count"], "gaussian": ["size"]}
 MIXED = ["flag", "count", "size", "word"]
-really_fit = latent.fit_pooled
+really_fit = em.fit_many
 
 
 class AcceptedError(Exception):
@@ -41,7 +42,7 @@ def forbid_fits(monkeypatch):
     def accept(*args, **kwargs):
         raise AcceptedError
 
-    monkeypatch.setattr(latent, "fit_pooled", accept)
+    monkeypatch.setattr(options, "fit_many", accept)
 
 
 def features(kind):
@@ -65,13 +66,13 @@ def labels():
 
 def make(kind, **parameters):
     fixed = {"families": FAMILIES} if kind == "mixed" else {}
-    return CLASSES[kind](**(fixed | parameters))
+    return configured(CLASSES[kind], **(fixed | parameters))
 
 
 @cache
 def fitted(kind):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(latent, "fit_pooled", really_fit)
+        patch.setattr(options, "fit_many", really_fit)
         return make(kind).fit(features(kind), labels())
 
 

@@ -143,6 +143,7 @@ CONSTRAINTS: dict[str, Constraint] = {
     "weight": Weights(),
     "size_power": Number(words=("auto",)),
     "init": OneOf(("labels", "moments")),
+    "rounds": Number(whole=True, words=("auto",)),
     "collapsed": _FLAG,
     # labels and features
     "noise": Noise(),

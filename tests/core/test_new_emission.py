@@ -240,7 +240,7 @@ def test_it_is_a_family_of_mixed_columns(world):
     x, y, labels = world
     X = table(x, np.random.default_rng(1))
     e = nb.NoisyMixedNB(
-        families={"toy": range(D)}, missing_values=np.nan, alpha=1.0, feedback="full"
+        families={"toy": range(D)}, missing_values=np.nan, alpha=1.0, training="joint"
     )
     e.fit(X, NAMES[labels])
     assert list(e.families_.values()) == ["toy"] * D + ["gaussian"]

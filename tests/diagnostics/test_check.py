@@ -18,6 +18,7 @@ from scipy import sparse
 
 from inference.products import matrix
 from nbmodels import (
+    Joint,
     JointNB,
     NoisyBernoulliNB,
     NoisyGaussianNB,
@@ -250,7 +251,7 @@ def test_corrected_labels_say_it():
 
 def test_what_a_cut_handles_is_no_reason_to_warn():
     x, y, given = data("correlated")
-    e = NoisyGaussianNB.published(feedback="cut", random_state=0).fit(
+    e = NoisyGaussianNB.published(random_state=0, training="cross_fit").fit(
         x, given
     )  # a warning is an error here
     assert e.verdict().ok
@@ -260,7 +261,7 @@ def test_what_a_cut_handles_is_no_reason_to_warn():
 
 def test_discounted_features_are_for_information():
     x, _, given = data("heavy")
-    e = NoisyGaussianNB.published(weight=0.2, random_state=0)
+    e = NoisyGaussianNB.published(random_state=0, training=Joint(weight=0.2, size_power=0.0))
     with pytest.warns(VerdictWarning, match="say more about the labels than the fit believes"):
         e.fit(x, given)
     found = {f.name: f for f in e.verdict().findings}
@@ -327,7 +328,7 @@ def test_classes_that_dissolve():
     e = fitted()
     resp = e.fit_.resp.copy()
     resp[:, 1], resp[:, 0] = 0, resp[:, 0] + resp[:, 1]
-    found = judge(replace(e.fit_, resp=resp), e._data, e.classes_, e._features())
+    found = judge(replace(e.fit_, resp=resp), e.fitted_.data, e.classes_, e.fitted_.columns)
     (one,) = [f for f in found.findings if f.name == "drift"]
     assert one.bad
     assert "berry" in one.sentence
@@ -338,7 +339,7 @@ def test_starts_that_do_not_agree():
     first = e.fit_.restarts[0]
     for gain, bad in ((0.5, False), (50.0, True)):
         fit = replace(e.fit_, restarts=(first, first + gain))
-        found = judge(fit, e._data, e.classes_, e._features())
+        found = judge(fit, e.fitted_.data, e.classes_, e.fitted_.columns)
         (one,) = [f for f in found.findings if f.name == "restarts"]
         assert one.bad == bad
 

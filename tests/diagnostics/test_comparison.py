@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from nbmodels.fitting.cross_fitting import folds_of
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.naive_bayes import GaussianNB
@@ -12,6 +11,7 @@ import nbmodels
 from nbmodels import DataError, NoisyGaussianNB, compare
 from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.diagnostics.comparison import compare_posteriors, pointwise, ranked
+from nbmodels.fitting.scores import stratified_folds as folds_of
 
 N, K = 600, 2
 

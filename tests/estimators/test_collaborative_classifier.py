@@ -7,12 +7,14 @@ import pandas as pd
 import pytest
 from paths import SHARED
 from scipy import sparse
+from settings import configured
 from sklearn.base import clone
 
 from nbmodels import (
     CollaborativeClassifier,
     DataError,
     IdentifiabilityWarning,
+    JointGraph,
 )
 from nbmodels.fitting.duplicate_users import grouped
 from nbmodels.papers import maystre2021 as page
@@ -22,8 +24,8 @@ K = 4
 
 def quick(**options):
     """No search, and noise that is known: thirty items could not tell."""
-    told = {"alpha": 0.3, "weight": 1.0, "cross_fit": 0, "progress": False}
-    return CollaborativeClassifier(**told | {"noise": page.noise(K, 0.1).T} | options)
+    given = {"alpha": 0.3, "weight": 1.0, "noise_folds": 0, "noise": page.noise(K, 0.1).T}
+    return configured(CollaborativeClassifier, **given | options)
 
 
 def with_lone_users():
@@ -98,7 +100,7 @@ def test_a_user_of_one_item_says_nothing():
 @pytest.mark.slow
 def test_labels_are_corrected_and_the_noise_is_found():
     drawn = page.simulate(np.random.default_rng(5), M=2500, N=400, K=4, alpha=0.3, delta=0.2)
-    e = CollaborativeClassifier(random_state=0, progress=False).fit(drawn.edges.T, drawn.v_hat)
+    e = CollaborativeClassifier(random_state=0).fit(drawn.edges.T, drawn.v_hat)
     best = e.label_posterior_.argmax(1)
     assert (best != drawn.v).mean() < 0.02
     assert abs(1 - e.noise_matrix_[0, 0] - (drawn.v != drawn.v_hat).mean()) < 0.02
@@ -123,7 +125,7 @@ def test_weak_edges_do_no_harm(alpha):
     before = (drawn.v_hat != drawn.v).mean()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentifiabilityWarning)  # nothing may be learned of noise
-        e = CollaborativeClassifier(random_state=0, progress=False)
+        e = CollaborativeClassifier(random_state=0)
         e.fit(drawn.edges.T, drawn.v_hat)
         assert (e.label_posterior_.argmax(1) != drawn.v).mean() <= before + 0.005
         published = CollaborativeClassifier.published(4, 0.1, 0.1).fit(drawn.edges.T, drawn.v_hat)
@@ -136,7 +138,7 @@ def test_edges_that_say_nothing_are_said_to():
     rng = np.random.default_rng(0)
     graph = sparse.csr_array((rng.random((300, 200)) < 0.02).astype(float))
     labels = rng.integers(0, 3, 300)
-    e = CollaborativeClassifier(random_state=0, progress=False)
+    e = CollaborativeClassifier(random_state=0)
     with pytest.warns(IdentifiabilityWarning, match="no label is corrected"):
         e.fit(graph.T, labels)
     assert e.weight_ == 0
@@ -200,7 +202,7 @@ def test_informative_priors(platform):
     assert (e.user_proportions_.argmax(1) == 1).all()
     prior = np.full((30, K), 1 / K)
     prior[0] = np.eye(K)[(platform.v_hat[0] + 1) % K]
-    told = quick(item_prior=prior).fit(platform.edges.T, platform.v_hat)
+    told = quick().fit(platform.edges.T, platform.v_hat, item_prior=prior)
     assert told.label_posterior_[0].argmax() == (platform.v_hat[0] + 1) % K
 
 
@@ -227,7 +229,11 @@ BAD = {
         "does not broadcast to 3 users and 2 classes",
     ),
     "weight": ((sparse.csr_array(np.eye(3)), [0, 1, 0]), {"weight": -1.0}, "weight: expected"),
-    "folds": ((sparse.csr_array(np.eye(3)), [0, 1, 0]), {"cross_fit": 1}, "cross_fit: expected 0"),
+    "folds": (
+        (sparse.csr_array(np.eye(3)), [0, 1, 0]),
+        {"training": JointGraph(noise_folds=1)},
+        "noise_folds: expected 0",
+    ),
     "beliefs": (
         (sparse.csr_array(np.eye(3)), [0, 1, 0]),
         {"item_prior": np.array([[0.5, 0.5], [0, 0], [1, 0]])},
@@ -266,7 +272,7 @@ def test_author_threads_of_20_newsgroups():
         rng = np.random.default_rng(seed)
         wrong = rng.random(n) < 0.1
         given = np.where(wrong, (graph.classes + rng.integers(1, k, n)) % k, graph.classes)
-        e = CollaborativeClassifier(random_state=seed, progress=False).fit(graph.edges.T, given)
+        e = CollaborativeClassifier(random_state=seed).fit(graph.edges.T, given)
         missed = e.label_posterior_.argmax(1) != graph.classes
         errors.append((missed.mean(), missed[top].mean()))
     whole, best = np.mean(errors, 0)
@@ -284,7 +290,7 @@ def test_weak_graphs_do_no_harm(alpha):
         rng = np.random.default_rng(seed)
         wrong = rng.random(3000) < 0.1
         given = np.where(wrong, (drawn.v + rng.integers(1, 5, 3000)) % 5, drawn.v)
-        e = CollaborativeClassifier(random_state=seed, classes=range(5), progress=False)
+        e = CollaborativeClassifier(random_state=seed, classes=range(5))
         e.fit(drawn.edges.T, given)
         np.testing.assert_allclose(e.class_prior_, np.bincount(given) / 3000, atol=1e-3)
         error = np.mean(e.label_posterior_.argmax(1) != drawn.v)

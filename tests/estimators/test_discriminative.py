@@ -37,7 +37,7 @@ def items():
 
 def fitted(x, y, base=None, **more):
     how = {name: more.pop(name) for name in ("trusted", "votes", "sample_weight") if name in more}
-    return NoisyLabelClassifier(base, random_state=0, progress=False, **more).fit(x, y, **how)
+    return NoisyLabelClassifier(base, random_state=0, **more).fit(x, y, **how)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_an_item_s_own_label_does_not_reach_its_evidence(items, rounds):
     one, two = (fitted(x, labels, cv=folds, rounds=rounds) for labels in (noisy, turned))
     (mine,) = (test for _, test in folds if 5 in test)
     others = np.setdiff1d(np.arange(N), mine)
-    scores = [np.asarray(e._data.parts["class_prior"]) for e in (one, two)]
+    scores = [np.asarray(e.fitted_.data.parts["class_prior"]) for e in (one, two)]
     np.testing.assert_array_equal(scores[0][mine], scores[1][mine])
     assert np.abs(scores[0] - scores[1])[others].max() > 1e-3
 
@@ -210,7 +210,7 @@ def test_bad_input_is_named(items, how, words):
 
 
 def regression(x, y, **more):
-    return NoisyLogisticRegression(random_state=0, progress=False, **more).fit(x, y)
+    return NoisyLogisticRegression(random_state=0, **more).fit(x, y)
 
 
 @pytest.fixture(scope="module")

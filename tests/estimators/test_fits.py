@@ -128,8 +128,10 @@ def test_pickle_clone_and_parameters(kind):
     fresh = clone(e)
     assert fresh.get_params() == e.get_params()
     assert not hasattr(fresh, "noise_matrix_")
-    assert fresh.set_params(weight=0.3).get_params()["weight"] == 0.3
-    assert {"noise", "n_restarts", "classes"} <= set(fresh.get_params())
+    assert fresh.set_params(training__weight=0.3).get_params()["training__weight"] == 0.3
+    assert {"noise", "solver__n_restarts", "classes"} <= set(
+        fresh.set_params(solver__n_restarts=1).get_params()
+    )
 
 
 def test_joblib(tmp_path):

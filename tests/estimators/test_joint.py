@@ -18,6 +18,7 @@ from nbmodels import (
     NoisyGaussianNB,
     NoisyMultinomialNB,
     PartialLabelNB,
+    Solver,
 )
 from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.errors import PosteriorWarning
@@ -103,7 +104,7 @@ def test_one_table_is_the_estimator_of_a_table(world):
     rng = np.random.default_rng(1)
     y = NAMES[corrupt(world["y"], uniform_noise(K, 0.2), rng)]
     for name in ("numbers", "words"):
-        alone = sources()[name].set_params(method="vb").fit(world[name], y)
+        alone = sources()[name].set_params(solver__method="vb").fit(world[name], y)
         joint = JointNB({name: sources()[name]}).fit({name: world[name]}, y)
         np.testing.assert_allclose(joint.label_posterior_, alone.label_posterior_, atol=1e-6)
         np.testing.assert_allclose(joint.objective_, alone.objective_, 1e-9)
@@ -113,7 +114,7 @@ def test_one_table_is_the_estimator_of_a_table(world):
 
 @pytest.mark.slow
 def test_votes_alone_are_dawid_skene(world):
-    alone = DawidSkene(method="vb").fit(world["votes"])
+    alone = DawidSkene(solver="vb").fit(world["votes"])
     joint = JointNB({"crowd": DawidSkene()})
     joint.fit({"crowd": world["votes"]}, items=alone.tasks_)
     np.testing.assert_allclose(joint.label_posterior_, alone.label_posterior_, atol=1e-9)
@@ -274,12 +275,16 @@ def test_the_own_vote_is_left_out_beside_other_sources(world):
     y = NAMES[corrupt(world["y"], uniform_noise(K, 0.3), np.random.default_rng(1))]
     x = {"x": world["numbers"]}
     known = {"class_prior": np.full(K, 1 / K)}
-    plain = JointNB({"x": NoisyGaussianNB()}, tol=1e-12, **known).fit(x, y)
+    plain = JointNB({"x": NoisyGaussianNB()}, **known, solver=Solver(method="vb", tol=1e-12)).fit(
+        x, y
+    )
     graph = CollaborativeClassifier(alpha=0.3, weight=1.0)
     e = JointNB({"x": NoisyGaussianNB(), "users": graph}, **known).fit(x | {"users": lone}, y)
     # collapsed updates stop where no responsibility moves by 1e-4, some way before the end
     np.testing.assert_allclose(e.label_posterior_, plain.label_posterior_, atol=1e-2)
-    echo = JointNB({"x": NoisyGaussianNB(), "users": graph.set_params(collapsed=False)}, **known)
+    echo = JointNB(
+        {"x": NoisyGaussianNB(), "users": graph.set_params(training__collapsed=False)}, **known
+    )
     echo.fit(x | {"users": lone}, y)
     assert np.abs(echo.label_posterior_ - plain.label_posterior_).max() > 0.2
 
@@ -289,10 +294,10 @@ def test_annotators_are_pooled_if_asked(world):
     votes = world["votes"]
     e = JointNB({"crowd": DawidSkene(pooling=True)}, classes=NAMES)
     e.fit({"crowd": votes}, items=np.unique(votes["task"]))
-    alone = DawidSkene(pooling=True, method="vb", classes=NAMES).fit(votes)
+    alone = DawidSkene(pooling=True, classes=NAMES, solver="vb").fit(votes)
     np.testing.assert_allclose(e.label_posterior_, alone.label_posterior_, atol=1e-6)
-    with pytest.raises(DataError, match="crowd: method='ml' has no prior to learn"):
-        e.set_params(method="ml").fit({"crowd": votes}, items=np.unique(votes["task"]))
+    with pytest.raises(DataError, match="crowd: method 'ml' has no prior to learn"):
+        e.set_params(solver="ml").fit({"crowd": votes}, items=np.unique(votes["task"]))
 
 
 def test_a_source_must_be_one_and_names_must_be_free():

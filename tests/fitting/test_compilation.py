@@ -22,6 +22,7 @@ from nbmodels import (
     NoisyMultinomialNB,
     PartialLabelNB,
     RobustNDA,
+    Solver,
 )
 
 N, D, K = 250, 6, 3
@@ -88,7 +89,7 @@ FITS = {
     "robust": (RobustNDA(), labelled),
     "Student": (RobustNDA(dof=4.0), labelled),
     "Bernoulli": (NoisyBernoulliNB.published(), binary),
-    "restarts": (NoisyBernoulliNB.published(n_restarts=3), binary),
+    "restarts": (NoisyBernoulliNB.published(solver=Solver(n_restarts=3)), binary),
     "categorical": (NoisyCategoricalNB.published(), binary),
     "multinomial, sparse": (NoisyMultinomialNB.published(), words),
     "partial": (PartialLabelNB(), partly),

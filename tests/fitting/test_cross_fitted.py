@@ -6,10 +6,12 @@ import pandas as pd
 import pytest
 from marks import slow
 from scipy import sparse
+from settings import configured
 from sklearn.metrics import roc_auc_score
 from worlds import clusters
 
 from nbmodels import (
+    CrossFit,
     JointNB,
     NoisyBernoulliNB,
     NoisyCategoricalNB,
@@ -30,8 +32,8 @@ def world():
 
 def cut(x, y, estimator=NoisyBernoulliNB, **more):
     fit = {name: more.pop(name) for name in ("trusted", "votes", "sample_weight") if name in more}
-    plain = {"feedback": "cut", "random_state": 0, "progress": False}
-    return estimator.published(**plain | more).fit(x, y, **fit)
+    plain = {"training": CrossFit(rounds=0, size_power=0.0), "random_state": 0}
+    return configured(estimator.published, **plain | more).fit(x, y, **fit)
 
 
 def found(e, y, noisy):
@@ -48,7 +50,7 @@ def found(e, y, noisy):
 def test_it_holds_where_a_joint_fit_follows_clusters(seed):
     x, y, noisy = clusters(seed)
     given = np.mean(noisy == y)
-    joint = NoisyBernoulliNB.published(random_state=0, progress=False)
+    joint = NoisyBernoulliNB.published(random_state=0)
     with pytest.warns(VerdictWarning, match="left the labels"):
         joint.fit(x, noisy)
     right, auc, gap = found(cut(x, noisy), y, noisy)
@@ -69,8 +71,15 @@ def test_it_says_what_a_joint_fit_says_where_naive_bayes_holds():
 
 def test_rounds_let_belief_back(world):
     x, _, noisy = world
-    none, some = cut(x, noisy), NoisyBernoulliNB.published(feedback=2, random_state=0).fit(x, noisy)
-    zero = NoisyBernoulliNB.published(feedback=0, random_state=0).fit(x, noisy)
+    none, some = (
+        cut(x, noisy),
+        NoisyBernoulliNB.published(random_state=0, training=CrossFit(rounds=2, size_power=0.0)).fit(
+            x, noisy
+        ),
+    )
+    zero = NoisyBernoulliNB.published(
+        random_state=0, training=CrossFit(rounds=0, size_power=0.0)
+    ).fit(x, noisy)
     np.testing.assert_array_equal(none.label_posterior_, zero.label_posterior_)
     assert np.abs(none.label_posterior_ - some.label_posterior_).max() > 0.1
 
@@ -84,9 +93,12 @@ def test_a_label_does_not_come_back_to_its_item_by_way_of_others(world, monkeypa
     turned = noisy.copy()
     turned[::5] = np.roll(turned[::5], 1)
     fits = [
-        NoisyBernoulliNB.published(feedback=2, random_state=0).fit(x, y) for y in (noisy, turned)
+        NoisyBernoulliNB.published(random_state=0, training=CrossFit(rounds=2, size_power=0.0)).fit(
+            x, y
+        )
+        for y in (noisy, turned)
     ]
-    one, two = (np.asarray(e._data.parts["class_prior"])[:N] for e in fits)
+    one, two = (np.asarray(e.fitted_.data.parts["class_prior"])[:N] for e in fits)
     np.testing.assert_array_equal(one[::5], two[::5])
     assert np.abs(one - two).max() > 0.1
 
@@ -195,20 +207,16 @@ def test_draws_are_of_the_noise(world):
     )
 
 
-@pytest.mark.parametrize("feedback", ["half", -1, 0.5, None, True])
-def test_other_words_are_refused(world, feedback):
+@pytest.mark.parametrize("rounds", ["half", -1, 0.5, None, True])
+def test_other_numbers_of_rounds_are_refused(world, rounds):
     x, _, noisy = world
-    with pytest.raises(DataError, match="feedback"):
-        NoisyBernoulliNB(feedback=feedback).fit(x, noisy)
+    with pytest.raises(DataError, match="rounds: expected"):
+        NoisyBernoulliNB(training=CrossFit(rounds=rounds)).fit(x, noisy)
+    with pytest.raises(DataError, match="training: expected"):
+        NoisyBernoulliNB(training="half").fit(x, noisy)
 
 
 def test_a_source_among_others_is_not_cut_in_silence(world):
     x, _, noisy = world
-    with pytest.raises(DataError, match="feedback"):
-        JointNB({"features": NoisyBernoulliNB(feedback="cut")}).fit({"features": x}, noisy)
-
-
-def test_moments_begin_a_joint_fit_only(world):
-    x, _, noisy = world
-    with pytest.raises(DataError, match="init"):
-        cut(x, noisy, init="moments")
+    with pytest.raises(DataError, match="training"):
+        JointNB({"features": NoisyBernoulliNB(training="cross_fit")}).fit({"features": x}, noisy)

@@ -4,10 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from nbmodels.fitting.cross_fitting import folds_of, out_of_fold_log_likelihood
 from zoo import EMISSIONS, K, build
 
 from nbmodels.core import model as m
+from nbmodels.fitting.scores import out_of_fold_log_likelihood
+from nbmodels.fitting.scores import stratified_folds as folds_of
 
 N, FOLDS = 24, 4
 

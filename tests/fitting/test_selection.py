@@ -12,10 +12,13 @@ from worlds import clusters
 from nbmodels import (
     AutoNoisyClassifier,
     CollaborativeClassifier,
+    CrossFit,
+    Joint,
     NoisyBernoulliNB,
     NoisyGaussianNB,
     NoisyMixedNB,
     NoisyMultinomialNB,
+    Priors,
 )
 from nbmodels.datasets import corrupt, flip_noise, uniform_noise
 from nbmodels.errors import DataError, IdentifiabilityWarning, NotConvergedWarning, VerdictWarning
@@ -24,7 +27,7 @@ from nbmodels.papers import maystre2021
 from nbmodels.posterior.plots import held_out_scores
 
 N, K, D = 900, 4, 60
-QUIET = {"random_state": 0, "progress": False}
+QUIET = {"random_state": 0}
 
 
 def documents(noise, seed=0):
@@ -53,7 +56,7 @@ def chosen():
 def test_bursts_are_believed_less_in_long_documents(chosen):
     e, x, y, noisy = chosen
     assert e.chosen_["size_power"] > 0
-    plain = NoisyMultinomialNB.published(feedback="cut", **QUIET).fit(x, noisy)
+    plain = NoisyMultinomialNB.published(**QUIET, training="cross_fit").fit(x, noisy)
     assert auc(e, y, noisy) > auc(plain, y, noisy) + 0.01
 
 
@@ -82,7 +85,9 @@ def test_errors_with_a_direction_ask_for_a_full_matrix():
 
 def test_what_is_given_is_not_chosen(chosen):
     _, x, _, noisy = chosen
-    e = NoisyMultinomialNB(alpha=0.5, noise="symmetric", size_power=0.0, feedback=1, **QUIET)
+    e = NoisyMultinomialNB(
+        alpha=0.5, noise="symmetric", **QUIET, training=CrossFit(rounds=1, size_power=0.0)
+    )
     e.fit(x, noisy)
     assert e.choice_ is None
     assert e.chosen_ == {"rounds": 1}
@@ -92,8 +97,9 @@ def test_what_is_given_is_not_chosen(chosen):
 def test_published_settings_are_those_of_the_papers():
     e = NoisyBernoulliNB.published(alpha=0.1)
     settings = e.get_params()
-    assert settings["feedback"] == settings["noise"] == "full"
-    assert (settings["alpha"], settings["size_power"], settings["weight"]) == (0.1, 0.0, 1.0)
+    assert (settings["alpha"], settings["noise"]) == (0.1, "full")
+    assert isinstance(settings["training"], Joint)
+    assert (settings["training__size_power"], settings["training__weight"]) == (0.0, 1.0)
 
 
 @pytest.mark.slow
@@ -104,17 +110,19 @@ def test_blocks_of_columns_have_powers_of_their_own():
         {"size": rng.normal(0, 1, 400) + y, "kind": np.where(rng.random(400) < 0.7, y, 1 - y)}
     )
     noisy = np.where(rng.random(400) < 0.2, 1 - y, y)
-    both = NoisyMixedNB.published(weight={"gaussian": 0.0}, **QUIET).fit(frame, noisy)
+    both = NoisyMixedNB.published(
+        **QUIET, training=Joint(weight={"gaussian": 0.0}, size_power=0.0)
+    ).fit(frame, noisy)
     alone = NoisyBernoulliNB.published(**QUIET).fit(frame[["kind"]], noisy)
     np.testing.assert_allclose(both.label_posterior_, alone.label_posterior_, atol=1e-6)
     with pytest.raises(DataError, match="no block 'words'"):
-        NoisyMixedNB(weight={"words": 0.5}).fit(frame, noisy)
+        NoisyMixedNB(training=CrossFit(weight={"words": 0.5})).fit(frame, noisy)
 
 
 @pytest.mark.slow
 def test_a_joint_fit_can_choose_too():
     x, _, noisy = clusters(0)
-    e = NoisyBernoulliNB.published(weight="auto", **QUIET)
+    e = NoisyBernoulliNB.published(**QUIET, training=Joint(weight="auto", size_power=0.0))
     with pytest.warns(VerdictWarning):  # no weight makes these features independent
         e.fit(x, noisy)
     table = e.choice_
@@ -132,7 +140,9 @@ def test_the_pull_to_the_diagonal_is_chosen():
     y = np.arange(200) % k
     x = (rng.random((200, 40)) < rng.uniform(0.1, 0.9, (k, 40))[y]).astype(int)
     noisy = corrupt(y, uniform_noise(k, 0.1), rng)
-    e = NoisyBernoulliNB.published(feedback="cut", noise_diagonal="auto", **QUIET).fit(x, noisy)
+    e = NoisyBernoulliNB.published(
+        **QUIET, priors=Priors(noise_diagonal="auto"), training="cross_fit"
+    ).fit(x, noisy)
     # twenty labels of each class say little of ninety rates
     assert e.chosen_["noise_diagonal"] > 2
     assert list(e.choice_["noise_diagonal"]) == [2.0, 20.0, 200.0]
@@ -190,13 +200,20 @@ def test_no_label_at_all():
     x = np.eye(4, dtype=int)[np.arange(12) % 4]
     nothing = np.full(12, -1)
     with pytest.raises(DataError, match="no label"):
-        NoisyBernoulliNB(feedback="cut", classes=[0, 1], missing_label=-1).fit(x, nothing)
+        NoisyBernoulliNB(classes=[0, 1], missing_label=-1, training="cross_fit").fit(x, nothing)
 
 
-@pytest.mark.parametrize("word", ["size_power", "weight", "alpha"])
-def test_other_words_are_refused(word):
-    with pytest.raises(DataError, match=word):
-        NoisyBernoulliNB(**{word: "much"}).fit(np.eye(4, dtype=int), [0, 1, 0, 1])
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("size_power", {"training": Joint(size_power="much")}),
+        ("weight", {"training": Joint(weight="much")}),
+        ("alpha", {"alpha": "much"}),
+    ],
+)
+def test_other_words_are_refused(name, wrong):
+    with pytest.raises(DataError, match=f"^{name}: expected"):
+        NoisyBernoulliNB(**wrong).fit(np.eye(4, dtype=int), [0, 1, 0, 1])
 
 
 @pytest.mark.slow
@@ -249,7 +266,7 @@ def test_a_graph_can_be_cut(alpha, gain):
     drawn = maystre2021.simulate(
         np.random.default_rng(2), M=1500, N=1500, K=5, alpha=alpha, delta=0.15
     )
-    e = CollaborativeClassifier(feedback="cut", **QUIET)
+    e = CollaborativeClassifier(**QUIET, training="cross_fit")
     with warnings.catch_warnings(record=True, action="always") as caught:
         e.fit(drawn.edges.T, drawn.v_hat)
     right = np.mean(e.classes_[e.label_posterior_.argmax(1)] == drawn.v)

@@ -13,6 +13,7 @@ from nbmodels import (
     IdentifiabilityWarning,
     NoisyCategoricalNB,
     PositiveUnlabelledNB,
+    Solver,
     UnlabelledNB,
 )
 from nbmodels.core import model as models
@@ -72,7 +73,7 @@ def simulated(n, seed=0, eta=(0.2, 0.5), p=0.6):
 @pytest.mark.parametrize("method", ["moments", "em"])
 def test_flip_rates_are_found(method):
     sim, x, y_true, y = simulated(4000)
-    e = ClassConditionalNB(method=method, progress=False).fit(x[:4000], y[:4000])
+    e = ClassConditionalNB(estimator=method).fit(x[:4000], y[:4000])
     # beta is near 1/2, where the closed form knows it least: its discriminant is near zero
     near = {"moments": 0.1, "em": 0.04}[method]
     np.testing.assert_allclose(e.flip_rates_, [0.2, 0.5], atol=near)
@@ -93,14 +94,14 @@ def test_estimator_is_the_closed_form():
     both = joint(onehot, [0.3, 0.7], probs) @ [[0.9, 0.1], [0.6, 0.4]]
     weights = np.concatenate([both[:, 0], both[:, 1]])
     y = np.repeat(["a", "b"], len(x))
-    e = ClassConditionalNB(method="moments").fit(np.tile(x, (2, 1)), y, sample_weight=weights)
+    e = ClassConditionalNB(estimator="moments").fit(np.tile(x, (2, 1)), y, sample_weight=weights)
     np.testing.assert_allclose(e.flip_rates_, [0.1, 0.6], atol=1e-9)
     np.testing.assert_allclose(e.class_prior_, [0.3, 0.7], atol=1e-9)
     np.testing.assert_allclose(np.exp(np.concatenate(e.feature_log_prob_, 1)).T, probs, atol=1e-9)
     expected = (weights * np.log(np.concatenate([both[:, 0], both[:, 1]]))).sum()
     np.testing.assert_allclose(e.objective_, expected)
     # where the likelihood is largest already, EM has nothing to do
-    em = ClassConditionalNB(rule="ml").fit(np.tile(x, (2, 1)), y, sample_weight=weights)
+    em = ClassConditionalNB(solver="ml").fit(np.tile(x, (2, 1)), y, sample_weight=weights)
     np.testing.assert_allclose(em.objective_, expected, rtol=1e-9)
     np.testing.assert_allclose(em.flip_rates_, [0.1, 0.6], atol=1e-4)
 
@@ -110,7 +111,7 @@ def test_estimator_is_the_closed_form():
 def test_a_class_may_be_labelled_wrong_more_often_than_right():
     """Identifiability: eta0 + eta1 < 1 is enough, and nothing is said."""
     _, x, y_true, y = simulated(2000, eta=(0.1, 0.7))
-    e = ClassConditionalNB(progress=False).fit(x, y)
+    e = ClassConditionalNB().fit(x, y)
     np.testing.assert_allclose(e.flip_rates_, [0.1, 0.7], atol=0.05)
     assert (e.predict(x) == y_true).mean() > 0.85
 
@@ -120,11 +121,11 @@ def test_inadmissible_estimates_warn_and_em_goes_on():
     rng = np.random.default_rng(0)
     x, y = rng.integers(3, size=(40, 4)), rng.integers(2, size=40)
     with pytest.warns(ClippedWarning, match="flip rates"):
-        e = ClassConditionalNB(method="moments").fit(x, y)
+        e = ClassConditionalNB(estimator="moments").fit(x, y)
     assert e.flip_rates_.sum() < 1
     assert ((e.flip_rates_ >= 0) & (e.flip_rates_ <= 1)).all()
     with pytest.warns(ClippedWarning, match="EM goes on"):
-        e = ClassConditionalNB(progress=False, max_iter=2000).fit(x, y)
+        e = ClassConditionalNB(solver=Solver(max_iter=2000)).fit(x, y)
     assert e.converged_
     assert np.all(np.diff(e.objective_trace_) >= 0)
     assert np.isfinite(e.predict_proba(x)).all()
@@ -136,7 +137,7 @@ def test_rates_that_sum_to_more_than_one_are_reported():
     _, x, _, y = simulated(300)
     wrong = np.array([[0.1, 0.2], [0.9, 0.8]])
     with pytest.warns(IdentifiabilityWarning, match="sum to one or more"):
-        ClassConditionalNB(noise=wrong, progress=False).fit(x, y)
+        ClassConditionalNB(noise=wrong).fit(x, y)
 
 
 @pytest.mark.slow
@@ -147,7 +148,7 @@ def test_positive_and_unlabelled(method, positive):
     _, x, y_true, _ = simulated(4000)
     marked = (y_true == positive) & (np.random.default_rng(0).random(len(x)) < 0.3)
     other = "yes" if positive == "no" else "no"
-    e = PositiveUnlabelledNB(positive=positive, method=method, progress=False)
+    e = PositiveUnlabelledNB(positive=positive, estimator=method)
     e.fit(x, np.where(marked, positive, other))
     where = list(e.classes_).index(positive)
     share = (y_true[~marked] == positive).mean()
@@ -160,11 +161,7 @@ def test_positive_and_unlabelled(method, positive):
     # the same with missing labels instead of the other class's
     nulls = np.where(marked, positive, None)
     again = PositiveUnlabelledNB(
-        positive=positive,
-        method=method,
-        missing_label=np.nan,
-        classes=["no", "yes"],
-        progress=False,
+        positive=positive, missing_label=np.nan, classes=["no", "yes"], estimator=method
     ).fit(x, nulls)
     np.testing.assert_allclose(again.class_prior_, e.class_prior_)
 
@@ -174,10 +171,10 @@ def test_positive_and_unlabelled(method, positive):
 @pytest.mark.parametrize("method", ["moments", "em"])
 def test_unlabelled(method):
     _, x, y_true, _ = simulated(2000, p=0.3)
-    e = UnlabelledNB(method=method, progress=False).fit(x)
+    e = UnlabelledNB(estimator=method).fit(x)
     np.testing.assert_allclose(e.class_prior_, [0.7, 0.3], atol=0.08)
     assert (e.predict(x) == (y_true == "yes")).mean() > 0.85
-    named = UnlabelledNB(method=method, classes=["often", "seldom"], progress=False).fit(x)
+    named = UnlabelledNB(classes=["often", "seldom"], estimator=method).fit(x)
     assert named.predict(x).tolist() == np.where(e.predict(x), "seldom", "often").tolist()
 
 
@@ -187,11 +184,11 @@ def test_weights_are_repeated_rows_and_missing_cells_are_left_out():
     _, x, _, y = simulated(300)
     x, y = x[:300].astype(float), y[:300]
     times = np.random.default_rng(0).integers(3, size=300)
-    e = ClassConditionalNB(progress=False)
+    e = ClassConditionalNB()
     one = e.fit(x, y, sample_weight=times).flip_rates_
     np.testing.assert_allclose(e.fit(x.repeat(times, 0), y.repeat(times)).flip_rates_, one)
     x[np.random.default_rng(1).random(x.shape) < 0.1] = np.nan
-    e = ClassConditionalNB(missing_values=np.nan, progress=False).fit(x, y)
+    e = ClassConditionalNB(missing_values=np.nan).fit(x, y)
     assert np.isfinite(e.objective_)
     assert len(e.categories_[0]) == 2
 
@@ -202,10 +199,10 @@ def test_bad_input():
     bad(ClassConditionalNB(), x[:, :1], y, match="n_features = 1")
     bad(UnlabelledNB(), x[:, :2], match="3 attributes or more")
     bad(ClassConditionalNB(), x, three, match="Only binary classification")
-    bad(ClassConditionalNB(method="map"), x, y, match="method: expected 'moments' or 'em'")
-    bad(ClassConditionalNB(rule="moments"), x, y, match="rule: expected one of")
-    bad(ClassConditionalNB(method="moments", noise=np.eye(2)), x, y, match="noise: method=")
-    bad(ClassConditionalNB(method="moments", class_prior=[0.5, 0.5]), x, y, match="class_prior:")
+    bad(ClassConditionalNB(estimator="map"), x, y, match="method: expected 'moments' or 'em'")
+    bad(ClassConditionalNB(solver="moments"), x, y, match="rule: expected one of")
+    bad(ClassConditionalNB(noise=np.eye(2), estimator="moments"), x, y, match="noise: estimator=")
+    bad(ClassConditionalNB(class_prior=[0.5, 0.5], estimator="moments"), x, y, match="class_prior:")
     weights = (y == "yes").astype(float)
     bad(ClassConditionalNB(), x, y, sample_weight=weights, match="both classes need labels")
     bad(PositiveUnlabelledNB(), x, y, match="positive: say which label")

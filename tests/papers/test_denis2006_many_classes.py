@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 from paper_data import all_items, joint, product_distributions
 from scipy.optimize import linear_sum_assignment
+from settings import configured
 
 from nbmodels import (
     DataError,
+    Joint,
     NoisyBernoulliNB,
     NoisyCategoricalNB,
     NoisyGaussianNB,
@@ -153,15 +155,15 @@ def test_estimators_begin_at_the_moments(kind):
         rng = np.random.default_rng(1)
         words = rng.dirichlet(np.ones(12), K)
         x = np.stack([rng.multinomial(40, words[k]) for k in y])
-    shared = {"progress": False, "random_state": 0}
-    first = make(init="moments", max_iter=1, **shared)
+    shared = {"random_state": 0}
+    first = configured(make, init="moments", max_iter=1, **shared)
     with pytest.warns(UserWarning, match="iteration limit"):
         first.fit(x, labels)
     np.testing.assert_allclose(first.noise_matrix_.diagonal(), 0.8, atol=0.08)
     with pytest.warns(UserWarning, match="iteration limit"):
-        plain = make(max_iter=1, **shared).fit(x, labels)
+        plain = configured(make, max_iter=1, **shared).fit(x, labels)
     assert first.objective_ > plain.objective_
-    ended = make(init="moments", **shared).fit(x, labels)
+    ended = configured(make, init="moments", **shared).fit(x, labels)
     np.testing.assert_allclose(
         ended.objective_, make(**shared).fit(x, labels).objective_, rtol=1e-5
     )
@@ -174,11 +176,10 @@ def test_a_class_without_labels_begins_at_moments_of_the_features():
     x, y = clusters(3000, 3, 15, 5)
     labels = np.where(y == 2, None, np.array(["a", "b", "c"], object)[y])
     e = NoisyBernoulliNB.published(
-        init="moments",
         classes=["a", "b", "c"],
         missing_label=np.nan,
-        progress=False,
         random_state=0,
+        training=Joint(init="moments", size_power=0.0),
     )
     e.fit(x, pd.Series(labels))
     assert (e.predict(x) == np.array(["a", "b", "c"])[y]).mean() > 0.9
@@ -187,7 +188,7 @@ def test_a_class_without_labels_begins_at_moments_of_the_features():
 @pytest.mark.slow
 def test_three_unlabelled_classes():
     x, y = clusters(3000, 3, 15, 5)
-    e = UnlabelledNB(classes=[0, 1, 2], progress=False, random_state=0).fit(x)
+    e = UnlabelledNB(classes=[0, 1, 2], random_state=0).fit(x)
     together = pd.crosstab(e.predict(x), y).to_numpy()
     assert together[linear_sum_assignment(-together)].sum() > 0.9 * len(y)
     assert np.all(np.diff(e.class_prior_) <= 0)
@@ -196,7 +197,22 @@ def test_three_unlabelled_classes():
 def test_moments_need_enough_discrete_features():
     rng = np.random.default_rng(0)
     x, y = rng.random((60, 4)), np.arange(60) % 3
-    bad(NoisyGaussianNB.published(init="moments"), x, y, match="init: 'moments' needs 2 groups")
-    bad(NoisyBernoulliNB.published(init="moments"), x > 0.5, y, match="4 discrete feature")
-    bad(NoisyBernoulliNB.published(init="luck"), x > 0.5, y, match="init: expected")
+    bad(
+        NoisyGaussianNB.published(training=Joint(init="moments", size_power=0.0)),
+        x,
+        y,
+        match="init: 'moments' needs 2 groups",
+    )
+    bad(
+        NoisyBernoulliNB.published(training=Joint(init="moments", size_power=0.0)),
+        x > 0.5,
+        y,
+        match="4 discrete feature",
+    )
+    bad(
+        NoisyBernoulliNB.published(training=Joint(init="luck", size_power=0.0)),
+        x > 0.5,
+        y,
+        match="init: expected",
+    )
     bad(UnlabelledNB(classes=range(5)), x[:, :3] > 0.5, match="3 groups")

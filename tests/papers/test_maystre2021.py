@@ -10,6 +10,7 @@ from inference import Status
 from nbmodels import (
     CollaborativeClassifier,
     NotConvergedWarning,
+    Solver,
 )
 from nbmodels.core import model as m
 from nbmodels.core.dirichlet_multinomial import shared_concentration
@@ -89,7 +90,9 @@ def test_ctrl_c_keeps_what_the_updates_have_reached(platform):
 
 
 def test_published_is_algorithm_1_to_convergence(platform):
-    e = CollaborativeClassifier.published(K, 0.1, 0.5, max_iter=2000, tol=1e-12)
+    e = CollaborativeClassifier.published(
+        K, 0.1, 0.5, solver=Solver(method="vb", max_iter=2000, tol=1e-12)
+    )
     e.fit(platform.edges.T, platform.v_hat)
     beta = page.beta(platform.v_hat, K, 0.1)
     alpha = np.full((40, K), 0.5)

@@ -356,7 +356,7 @@ def test_draws_are_centred_at_the_fit(noise):
     k, rng = 8, np.random.default_rng(0)
     y = np.repeat(np.arange(k), 20)
     given = np.where(rng.random(len(y)) < 0.2, rng.integers(0, k, len(y)), y)
-    e = NoisyGaussianNB.published(noise=noise, random_state=0, progress=False)
+    e = NoisyGaussianNB.published(noise=noise, random_state=0)
     e.fit(50.0 * np.eye(k)[y] + rng.normal(size=(len(y), k)), given)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PosteriorWarning)
