@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from nbmodels.errors import DataError
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@dataclass(kw_only=True, repr=False)
 class Solver(BaseEstimator):
     """How the iteration runs and when it ends.
 
@@ -42,7 +42,7 @@ class Solver(BaseEstimator):
     on_interrupt: Literal["raise", "keep"] = "raise"
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@dataclass(kw_only=True, repr=False)
 class Priors(BaseEstimator):
     """Pseudo-counts of the class shares and of the noise matrix.
 
@@ -58,7 +58,7 @@ class Priors(BaseEstimator):
     noise_diagonal: float | Literal["auto"] = 2.0
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@dataclass(kw_only=True, repr=False)
 class Joint(BaseEstimator):
     """Joint fitting: features and labels in one model, as in the papers.
 
@@ -78,7 +78,7 @@ class Joint(BaseEstimator):
     init: Literal["labels", "moments"] = "labels"
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@dataclass(kw_only=True, repr=False)
 class CrossFit(BaseEstimator):
     """Cross-fitting: features learn from the given labels of other items only.
 
@@ -102,7 +102,7 @@ class CrossFit(BaseEstimator):
         return None if is_auto(self.rounds) else int(self.rounds)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@dataclass(kw_only=True, repr=False)
 class JointGraph(BaseEstimator):
     """Joint fitting of a user-item graph and noisy labels.
 
@@ -117,7 +117,7 @@ class JointGraph(BaseEstimator):
     noise_folds: int = 5
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@dataclass(kw_only=True, repr=False)
 class ClosedForm(BaseEstimator):
     """Closed-form weighted counts of Chen et al. 2019 in the place of EM.
 

@@ -178,20 +178,21 @@ class _Run:
         resp, interrupted = self.resp, False
         cautions: tuple[Caution, ...] = ()
         begin = {name: values[0] for name, values in grid.items()}
-        best = self.tried(begin, 0, self.candidate(begin))
+        first = self.candidate(begin)
+        self.weights = np.asarray(first.data.weights) * self.given.any(1)
+        best = self.tried(begin, 0, first)
         most = _MOST_ROUNDS if rounds is None else rounds
         try:
             if best.fit.status == Status.INTERRUPTED:
                 raise KeyboardInterrupt
             for name, values in grid.items():
                 others = [{**best.settings, name: value} for value in values[1:]]
-                best = self.preferred(
-                    [best, *(self.tried(one, 0, self.candidate(one)) for one in others)]
-                )
+                found = [self.tried(one, 0, self.candidate(one)) for one in others]
+                best = preferred([best, *found], self.weights)
             if self.choosing:
                 null = self.without_scores(best.settings)
-                scores, weights = [null.scores, best.scores], self.weights(best.data)
-                if not compare_scores(scores, [True, True], weights, _INFORMATIVE).best:
+                scores = [null.scores, best.scores]
+                if not compare_scores(scores, [True, True], self.weights, _INFORMATIVE).best:
                     most, best, cautions = 0, null, (_UNINFORMATIVE,)
             if best.rounds < most:
                 settings, last = best.settings, best
@@ -201,7 +202,7 @@ class _Run:
                     before = jnp.asarray(last.fit.resp)
                     data = nested.next(self.fit_each, best.fit.model)
                     last = self.tried(settings, last.rounds + 1, Candidate(model, data, learned))
-                    if rounds is not None or self.preferred([best, last]) is last:
+                    if rounds is not None or preferred([best, last], self.weights) is last:
                         best, resp = last, before
         except KeyboardInterrupt:
             interrupted = True
@@ -282,31 +283,31 @@ class _Run:
         for k, fitted in enumerate(parts):
             held = self.fold == k
             scores[held], kept[held] = fitted.log_likelihood[held], fitted.resp[held]
-        weights = self.weights(data)
         identified = not any(fitted.confused for fitted in fits)
-        identified = identified and not len(vanished(weights @ self.given, weights @ kept))
+        given, left = self.weights @ self.given, self.weights @ kept
+        identified = identified and not len(vanished(given, left))
         return Trial(settings, rounds, scores, identified, whole, data)
-
-    def weights(self, data: Data) -> np.ndarray:
-        return np.asarray(data.weights) * self.given.any(1)
-
-    def compared(self, trials: Sequence[Trial]) -> Comparison:
-        scores, identified = [t.scores for t in trials], [t.identified for t in trials]
-        return compare_scores(scores, identified, self.weights(trials[0].data), _SIGNIFICANT)
-
-    def preferred(self, trials: Sequence[Trial]) -> Trial:
-        """The first trial, unless its classes are not identified or another is clearly better."""
-        named = [t for t in trials if t.identified]
-        if named and not trials[0].identified:
-            return max(named, key=lambda t: t.scores @ self.weights(t.data))
-        return trials[self.compared(trials).best]
 
     def table(self, best: Trial) -> pd.DataFrame | None:
         if not self.choosing:
             return None
         tried = [{**t.settings, "rounds": t.rounds} for t in self.trials]
         chosen = {**best.settings, "rounds": best.rounds}
-        return choice_table(tried, self.compared(self.trials), chosen)
+        return choice_table(tried, compared(self.trials, self.weights), chosen)
+
+
+def compared(trials: Sequence[Trial], weights: Float[np.ndarray, " n"]) -> Comparison:
+    """Trials beside the first one."""
+    scores, identified = [t.scores for t in trials], [t.identified for t in trials]
+    return compare_scores(scores, identified, weights, _SIGNIFICANT)
+
+
+def preferred(trials: Sequence[Trial], weights: Float[np.ndarray, " n"]) -> Trial:
+    """The first trial, unless its classes are not identified or another is clearly better."""
+    named = [t for t in trials if t.identified]
+    if named and not trials[0].identified:
+        return max(named, key=lambda t: t.scores @ weights)
+    return trials[compared(trials, weights).best]
 
 
 def _noise_from_prior(model: Model) -> Model:

@@ -90,7 +90,8 @@ def test_planted_noise_is_found(kind):
 def test_corrected_labels(kind):
     e = fitted(kind)
     frame = e.corrected_labels()
-    assert list(frame.columns) == ["row", "given", "suggested", "p_wrong", "rank"]
+    columns = ["row", "given", "suggested", "p_suggested", "p_wrong", "rank"]
+    assert list(frame.columns) == columns
     np.testing.assert_array_equal(frame["row"], np.arange(N))
     np.testing.assert_array_equal(frame["given"], given_labels())
     np.testing.assert_array_equal(frame["suggested"], NAMES[e.label_posterior_.argmax(1)])

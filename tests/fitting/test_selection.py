@@ -19,10 +19,18 @@ from nbmodels import (
     NoisyMixedNB,
     NoisyMultinomialNB,
     Priors,
+    Solver,
 )
 from nbmodels.datasets import corrupt, flip_noise, uniform_noise
-from nbmodels.errors import DataError, IdentifiabilityWarning, NotConvergedWarning, VerdictWarning
-from nbmodels.fitting.selection import Trial, _preferred
+from nbmodels.errors import (
+    DataError,
+    IdentifiabilityWarning,
+    Interrupted,
+    NotConvergedWarning,
+    VerdictWarning,
+)
+from nbmodels.fitting import options
+from nbmodels.fitting.selection import Trial, preferred
 from nbmodels.papers import maystre2021
 from nbmodels.posterior.plots import held_out_scores
 
@@ -162,7 +170,7 @@ def test_the_covariance_is_chosen():
 
 
 def trial(scores, identified=True):
-    return Trial({}, 0, np.asarray(scores, float), identified, None)
+    return Trial({}, 0, np.asarray(scores, float), identified, None, None)
 
 
 def test_the_first_is_kept_unless_another_is_surely_better_or_it_lost_its_classes():
@@ -171,17 +179,15 @@ def test_the_first_is_kept_unless_another_is_surely_better_or_it_lost_its_classe
     first = trial(rng.normal(-1, 0.5, 400))
     like = trial(first.scores + rng.normal(0.001, 0.5, 400) - 0.02)
     better = trial(first.scores + rng.normal(0.2, 0.5, 400))
-    assert _preferred([first, like], weights) is first
-    assert _preferred([first, like, better], weights) is better
-    assert _preferred([first, better._replace(identified=False)], weights) is first
-    assert _preferred([first._replace(identified=False), like], weights) is like
+    assert preferred([first, like], weights) is first
+    assert preferred([first, like, better], weights) is better
+    assert preferred([first, better._replace(identified=False)], weights) is first
+    assert preferred([first._replace(identified=False), like], weights) is like
 
 
 def test_an_interrupt_keeps_the_best_until_then(chosen, monkeypatch):
     _, x, _, noisy = chosen
-    from nbmodels.fitting import selection as choosing
-
-    calls, plain = [], choosing.fit_many
+    calls, plain = [], options.fit_many
 
     def interrupted(*args, **options):
         calls.append(1)
@@ -189,10 +195,18 @@ def test_an_interrupt_keeps_the_best_until_then(chosen, monkeypatch):
             raise KeyboardInterrupt
         return plain(*args, **options)
 
-    monkeypatch.setattr(choosing, "fit_many", interrupted)
+    monkeypatch.setattr(options, "fit_many", interrupted)
+    half = NoisyMultinomialNB(**QUIET)
+    with pytest.raises(Interrupted) as raised:
+        half.fit(x, noisy)
+    assert raised.value.result is half
+    calls.clear()
+    kept = NoisyMultinomialNB(**QUIET, solver=Solver(on_interrupt="keep"))
     with pytest.warns(NotConvergedWarning, match="interrupted while settings"):
-        half = NoisyMultinomialNB(**QUIET).fit(x, noisy)
+        kept.fit(x, noisy)
+    np.testing.assert_array_equal(kept.label_posterior_, half.label_posterior_)
     assert len(half.choice_) == 2
+    assert not half.converged_
     np.testing.assert_allclose(half.label_posterior_.sum(1), 1)
 
 
