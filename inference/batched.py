@@ -25,7 +25,7 @@ from inference.squarem import IDENTITY, Coordinates
 
 
 class _Axes(NamedTuple):
-    """``in_axes`` of ``jax.vmap``, flattened: a pytree cannot be a static argument, its parts can."""
+    """``in_axes`` of ``jax.vmap``, flattened: hashable, so that it may be a static argument."""
 
     leaves: tuple[int | None, ...]
     structure: PyTreeDef

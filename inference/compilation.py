@@ -1,4 +1,4 @@
-"""How programs are compiled that the host starts and that nothing is compiled into."""
+"""Compiler options of large programs, started from the host and never inlined into another."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from functools import partial
 import jax
 
 #: Up to jax 0.10 a CPU's kernels take twice as long to compile with these emitters, and run no
-#: faster; later releases know no others.
+#: faster; later releases have no others.
 _PLAIN_KERNELS = {"xla_cpu_use_fusion_emitters": False}
 
-#: ``jax.jit`` of a program that is large, and never part of another.
+#: ``jax.jit`` for a large program that is never part of another.
 host_jit = partial(
     jax.jit, compiler_options=None if jax.__version_info__ >= (0, 11) else _PLAIN_KERNELS
 )

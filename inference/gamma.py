@@ -1,11 +1,10 @@
-"""Logarithms of gamma draws, many at once: proposals in bulk, and again for the few rejected.
+"""Gamma variates on the log scale by vectorised rejection sampling (Marsaglia and Tsang 2000).
 
-JAX draws gammas number by number on a CPU, each in a loop of its own, about a microsecond apiece;
-for few that is well, and compiles to less.
-The method is the same here (Marsaglia and Tsang 2000, "A simple method for generating gamma
-variables"): a cubed normal is accepted with probability 0.95 or more. All numbers get one proposal
-in one vectorised pass; those rejected are gathered into a short array, which is proposed for until
-none is left, so that the draws are exact.
+"A simple method for generating gamma variables": a cubed normal is accepted with probability 0.95
+or more. JAX uses the same method, but on a CPU it runs one loop for each number, at about a
+microsecond apiece; that is kept for small arrays, where it compiles to less. Here all numbers get
+one proposal in one vectorised pass. Rejected ones are gathered into a short array and proposed
+again until none is left, so that the draws are exact.
 """
 
 from __future__ import annotations
@@ -13,26 +12,27 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jaxtyping import Float, PRNGKeyArray
 
-#: From so many numbers on they are drawn together.
+#: Size from which numbers are drawn together.
 _MANY = 1_000
 
-#: One in so many numbers fits into the short array; about twice as many as are rejected.
+#: The short array holds one number in so many, about twice the share that is rejected.
 _AGAIN = 10
 
-#: Where a cubed normal is next to zero, and is rejected.
+#: Standardised proposals below this are rejected: the cubed normal is next to zero there.
 _BELOW = -1 + 1e-6
 
-#: Up to here four terms of the series of the acceptance bound are exact in single precision.
+#: Up to this magnitude four terms of the acceptance bound's series are exact in single precision.
 _NEAR = 0.05
 
 
-def loggamma(key: Array, shape: Array) -> Array:
-    """Logarithms of independent gamma draws of unit rate.
+def loggamma(key: PRNGKeyArray, shape: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Logarithms of independent gamma variates of unit rate.
 
     Args:
         key: JAX random key.
-        shape: shape parameters, above 0, an array of any size.
+        shape: shape parameters, above 0; an array of any shape.
     """
     if shape.size < _MANY:
         return jax.random.loggamma(key, shape, shape.shape, shape.dtype)

@@ -1,47 +1,52 @@
-"""Gibbs sampling from the host: any sweep, several chains, progress, and Ctrl-C keeps what is done.
+"""Gibbs sampling from the host: several chains, progress, and an interrupt that keeps the draws.
 
-A sweep is ``sweep(state, data, key) -> (state, stored, summed)``: what is stored comes back draw by
-draw, what is summed only as a mean (label posteriors would not fit otherwise).
+A sweep is ``sweep(state, data, key) -> (state, stored, summed)``: ``stored`` is returned draw by
+draw, ``summed`` only as a mean over draws (label posteriors would not fit in memory otherwise).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Key, PRNGKeyArray, PyTree
 
 from inference.compilation import host_jit
 
-Sweep = Callable[[Any, Any, Array], tuple[Any, Any, Any]]
+Sweep: TypeAlias = Callable[[PyTree, PyTree, PRNGKeyArray], tuple[PyTree, PyTree, PyTree]]
 
 _CHUNK = 20
 
 
 class Draws(NamedTuple):
-    """Result of :func:`sample`.
+    """Draws of several Markov chains, from :func:`sample`.
 
     Attributes:
         stored: leaves of shape ``(chains, draws, ...)``.
-        mean: mean of what was summed, over the draws of each chain; leaves ``(chains, ...)``.
-        interrupted: whether Ctrl-C ended it before all draws were taken.
+        mean: mean of ``summed`` over the draws of each chain; leaves ``(chains, ...)``.
+        interrupted: whether ``KeyboardInterrupt`` ended it before all draws were taken.
     """
 
-    stored: Any
-    mean: Any
+    stored: PyTree
+    mean: PyTree
     interrupted: bool
 
 
 @partial(host_jit, static_argnames=("sweep", "thin"))
-def _chunk(sweep: Sweep, state: Any, data: Any, keys: Array, thin: int) -> tuple[Any, Any, Any]:
-    def skip(state: Any, key: Array) -> tuple[Any, None]:
+def _chunk(
+    sweep: Sweep, state: PyTree, data: PyTree, keys: Key[Array, " sweeps"], thin: int
+) -> tuple[PyTree, PyTree, PyTree]:
+    def skip(state: PyTree, key: PRNGKeyArray) -> tuple[PyTree, None]:
         return sweep(state, data, key)[0], None
 
-    def body(carry: tuple[Any, Any], key: Array) -> tuple[tuple[Any, Any], Any]:
+    def body(
+        carry: tuple[PyTree, PyTree], key: PRNGKeyArray
+    ) -> tuple[tuple[PyTree, PyTree], PyTree]:
         state, total = carry
         here = jax.random.split(key, thin)
         state, _ = lax.scan(skip, state, here[1:])
@@ -56,30 +61,30 @@ def _chunk(sweep: Sweep, state: Any, data: Any, keys: Array, thin: int) -> tuple
 
 def sample(
     sweep: Sweep,
-    states: Sequence[Any],
-    data: Any,
-    key: Array,
+    states: Sequence[PyTree],
+    data: PyTree,
+    key: PRNGKeyArray,
     *,
     draws: int = 500,
     warmup: int = 200,
     thin: int = 1,
     report: Callable[[int], None] | None = None,
 ) -> Draws:
-    """Run a chain from each state, a few sweeps of one after a few of the other.
+    """Run a Markov chain from each state, in turns of a few sweeps.
 
     Args:
         sweep: must be the same object from call to call to be compiled once.
-        states: where each chain begins; R-hat means something only if they lie apart.
+        states: initial state of each chain; overdispersed, or R-hat cannot detect a lack of mixing.
         data: passed through to ``sweep``.
         key: JAX random key; every chain and every draw gets its own.
         draws: kept draws of each chain.
-        warmup: sweeps of each chain that are thrown away, rounded up to whole chunks.
-        thin: sweeps to each kept draw.
+        warmup: discarded sweeps of each chain, rounded up to whole chunks.
+        thin: sweeps for each kept draw.
         report: called with the number of sweeps since the last call.
 
     Raises:
-        KeyboardInterrupt: interrupted before every chain had some draws; later, those that all of
-            them have are returned.
+        KeyboardInterrupt: interrupted before every chain had some draws; after that, the draws that
+            all chains have are returned.
     """
     # whole chunks only, so that one program serves warm-up and sampling
     discard, keep = -(-warmup // (_CHUNK * thin)), -(-draws // _CHUNK)

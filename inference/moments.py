@@ -1,4 +1,7 @@
-"""Sums that keep their small digits: an objective of 1e8 nats must still resolve a gain of 1e-3."""
+"""Compensated (double-word) summation.
+
+An objective of 1e8 nats in single precision must still resolve a gain of 1e-3.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,14 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jaxtyping import Float
 
 
 class Total(NamedTuple):
-    """An unevaluated sum ``high + low`` with about twice the digits of its dtype."""
+    """A double-word number: the unevaluated sum ``high + low``, with about twice the digits."""
 
-    high: Array
-    low: Array
+    high: Float[Array, "*batch"]
+    low: Float[Array, "*batch"]
 
     def __sub__(self, other: Total) -> Array:
         return (self.high - other.high) + (self.low - other.low)
@@ -36,8 +40,8 @@ def _plus(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]
 
 
 @jax.custom_jvp
-def total(x: Array) -> Total:
-    """Sum of all entries of ``x``, by error-free additions."""
+def total(x: Float[Array, "*shape"]) -> Total:
+    """Sum of all entries of ``x`` by error-free additions (Knuth's two-sum)."""
     # the terms are computed first: fused into the sum they are computed number by number
     flat, zero = lax.optimization_barrier(x.reshape(-1)), jnp.zeros((), x.dtype)
     return Total(*lax.reduce((flat, jnp.zeros_like(flat)), (zero, zero), _plus, (0,)))
@@ -58,5 +62,5 @@ def add(*totals: Total) -> Total:
 
 
 def negate(t: Total) -> Total:
-    """The total with its sign turned."""
+    """The total with the opposite sign."""
     return Total(-t.high, -t.low)

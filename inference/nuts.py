@@ -1,12 +1,11 @@
-"""NUTS on a NumPyro program, discrete sites enumerated out."""
+"""The No-U-Turn Sampler on a NumPyro program, with discrete sites marginalised by enumeration."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
-from jax import Array
+from jaxtyping import ArrayLike, PRNGKeyArray, Shaped
 
 from inference.sparse_dirichlet import SUFFIX, with_short_tails
 
@@ -22,16 +21,19 @@ _STATISTICS = {
 
 def nuts(
     program: Callable[[], None],
-    key: Array,
+    key: PRNGKeyArray,
     *,
     draws: int = 500,
     warmup: int = 500,
     chains: int = 4,
-    start: Mapping[str, Any] | None = None,
+    start: Mapping[str, ArrayLike] | None = None,
     target_accept: float = 0.9,
     progress: bool = False,
-) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Sample a program's continuous sites.
+) -> tuple[
+    dict[str, Shaped[np.ndarray, "chains draws ..."]],
+    dict[str, Shaped[np.ndarray, "chains draws ..."]],
+]:
+    """Posterior draws of a program's continuous sites by NUTS.
 
     Args:
         program: a NumPyro model without arguments; sites marked
@@ -40,7 +42,7 @@ def nuts(
         draws: kept draws of each chain.
         warmup: adaptation steps of each chain.
         chains: number of chains, run one after the other.
-        start: values of some sites to begin at. Sparse Dirichlet sites among them are sampled in
+        start: initial values of some sites. Sparse Dirichlet sites among them are sampled in
             coordinates with short tails (:mod:`inference.sparse_dirichlet`).
         target_accept: acceptance rate that the step size is adapted to.
         progress: show NumPyro's progress bar.

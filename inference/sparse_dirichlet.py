@@ -1,12 +1,11 @@
-"""Coordinates in which a Hamiltonian sampler gets about in sparse Dirichlet distributions.
+"""Reparametrisation of sparse Dirichlet distributions for Hamiltonian Monte Carlo.
 
-Under concentrations below one, entries are drawn down to 1e-10 and less. The logarithm of such an
-entry, and every coordinate that NumPyro would take by itself, has a tail as long as the inverse of
-its concentration: at a twelfth of a pseudo-label NUTS goes there and back in hundreds of steps, and
-chains do not mix. Here the proportions are gamma variables over their sum, and the logarithm of
-each is a hyperbola of its coordinate, whose slope is ``1 / concentration`` far down and one far up:
-the tail then has length one. The sum is one coordinate more in each simplex, independent of the
-proportions.
+With concentrations below one, entries reach 1e-10 and less. The logarithm of such an entry, like
+NumPyro's own unconstrained coordinates, has a tail as long as the inverse of its concentration: at
+a twelfth of a pseudo-label NUTS needs hundreds of steps to cross it, and chains do not mix. Here
+the proportions are gamma variables over their sum, and the logarithm of each is a hyperbola of its
+coordinate, of slope ``1 / concentration`` in the lower tail and one in the upper: the tail then has
+length one. The sum adds one coordinate to each simplex, independent of the proportions.
 """
 
 from __future__ import annotations
@@ -19,13 +18,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.scipy.special import gammaln
+from jaxtyping import ArrayLike, Float, PRNGKeyArray
 
-#: Ends the names of the sites that are sampled in the place of the proportions.
+#: Suffix of the sites that are sampled in place of the proportions.
 SUFFIX = "_stretched"
 
 
-def stretched(z: Any, concentration: Any) -> tuple[Array, Array]:
-    """Logarithm of a gamma variable at its coordinate, and its derivative.
+def stretched(
+    z: Float[ArrayLike, "*shape"], concentration: Float[ArrayLike, "*shape"]
+) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
+    """Log of a gamma variable as a function of its unconstrained coordinate, and the derivative.
 
     Args:
         z: coordinates, any shape.
@@ -36,32 +38,34 @@ def stretched(z: Any, concentration: Any) -> tuple[Array, Array]:
     return a * z + b * root, a + b * z / root
 
 
-def coordinate(logarithm: Any, concentration: Any) -> Array:
+def coordinate(
+    logarithm: Float[ArrayLike, "*shape"], concentration: Float[ArrayLike, "*shape"]
+) -> Float[Array, "*shape"]:
     """Inverse of :func:`stretched`."""
     a, b = _hyperbola(concentration)
     slope = a - b  # at minus infinity; a + b is one
     return (a * logarithm - b * jnp.sqrt(jnp.square(logarithm) + slope)) / slope
 
 
-def _hyperbola(concentration: Any) -> tuple[Array, Array]:
+def _hyperbola(concentration: ArrayLike) -> tuple[Array, Array]:
     slope = 1 / jnp.minimum(concentration, 1.0)
     return (1 + slope) / 2, (1 - slope) / 2
 
 
 def with_short_tails(
-    program: Callable[[], None], start: Mapping[str, Any], key: Array
+    program: Callable[[], None], start: Mapping[str, ArrayLike], key: PRNGKeyArray
 ) -> tuple[Callable[[], None], dict[str, Any]]:
-    """The same program with its sparse Dirichlet sites as functions of other ones.
+    """Reparametrise the sparse Dirichlet sites of a program by :func:`stretched` coordinates.
 
     Args:
         program: a NumPyro model without arguments.
-        start: values of sites to begin at; those of sparse Dirichlet sites must be positive. Sites
-            without one stay as they are.
-        key: JAX random key, for sites without a value.
+        start: initial values of sites; those of sparse Dirichlet sites must be positive. Sites
+            without one are left unchanged.
+        key: JAX random key, for sites without an initial value.
 
     Returns:
-        the program, in which such a site is deterministic and depends on one of its name with
-        :data:`SUFFIX`; and the values to begin at, of those sites as well.
+        the program, in which such a site is a deterministic function of one whose name ends in
+        :data:`SUFFIX`; and the initial values, those of the new sites included.
     """
     import numpyro
     from numpyro import distributions as dist
@@ -76,7 +80,7 @@ def with_short_tails(
             logs, slopes = stretched(z, concentration)
             gammas = concentration * logs - jnp.exp(logs) - gammaln(concentration)
             numpyro.factor(f"{name}_gammas", jnp.sum(gammas + jnp.log(slopes)))
-            # what is too small to be written must not be zero, whose logarithm has no derivative
+            # an underflow to zero would have no derivative of its logarithm
             return None, jnp.maximum(jax.nn.softmax(logs), jnp.finfo(logs.dtype).tiny)
 
     # before anything is compiled, when concentrations have values
@@ -86,7 +90,7 @@ def with_short_tails(
         concentration = _concentration(site["fn"]) if site["type"] == "sample" else None
         if name not in start or concentration is None or not np.any(np.asarray(concentration) < 1):
             continue
-        # a sum as it is to be expected
+        # the sum at its expectation
         gammas = jnp.asarray(start[name], float) * jnp.sum(concentration, -1, keepdims=True)
         config[name] = Stretched()
         values[name + SUFFIX] = coordinate(jnp.log(gammas), concentration)
@@ -94,7 +98,7 @@ def with_short_tails(
 
 
 def _concentration(fn: Any) -> Any:
-    """Of each entry of a batch of Dirichlet distributions; None of any other."""
+    """Concentrations of a batch of Dirichlet distributions; None for any other distribution."""
     from numpyro.distributions import Dirichlet
 
     base = fn

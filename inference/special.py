@@ -1,9 +1,9 @@
-"""Digamma and log-gamma of positive numbers, quick to compute and to compile.
+"""Digamma and log-gamma functions of positive numbers, by shifted asymptotic series.
 
 JAX's own loop until the argument is large, or choose among several series: 30 ns a number, which is
-most of a CAVI iteration on a graph, and much of the compilation of a small fit. Here the argument
-is shifted, in product form, to where the asymptotic series serves; both stop where the precision
-ends.
+most of a CAVI iteration on a graph, and much of the compilation of a small fit. Here the recurrence
+shifts the argument once, in product form, to where the asymptotic series (DLMF 5.11) is accurate;
+the series has as many terms as the precision needs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.scipy import special
+from jaxtyping import Float
 
 _HALF_LOG_2PI = 0.9189385332046727
 
@@ -26,10 +27,14 @@ _FAR = 1e4
 
 
 def elementwise(function: Callable[..., Array], *arrays: Array) -> Array:
-    """``function`` of arrays that broadcast to one shape, computed along one long vector.
+    """Apply a function elementwise along one long vector, fenced off by optimisation barriers.
 
     A short last axis (classes) would be unrolled by the compiler and computed number by number. The
     barriers also keep the result from being computed in parts for several readers.
+
+    Args:
+        function: of as many arrays, all of one shape, which it returns.
+        arrays: broadcast to one shape.
     """
     shape = jnp.broadcast_shapes(*(x.shape for x in arrays))
     flat = [jnp.broadcast_to(x, shape).reshape(-1) for x in arrays]
@@ -52,7 +57,7 @@ def _horner(coefficients: tuple[float, ...], x: Array) -> Array:
 
 
 @jax.custom_jvp
-def digamma(x: Array) -> Array:
+def digamma(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Derivative of the log-gamma function; absolute error below 2e-6 in single precision.
 
     Args:
@@ -80,7 +85,7 @@ def _digamma_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, 
 
 
 @jax.custom_jvp
-def gammaln(x: Array) -> Array:
+def gammaln(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Logarithm of the gamma function; relative error of the order of single precision.
 
     Args:

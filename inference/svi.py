@@ -1,4 +1,4 @@
-"""Stochastic variational inference on a NumPyro program, discrete sites enumerated out."""
+"""Stochastic variational inference on a NumPyro program, discrete sites marginalised out."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import jax
 import jax.flatten_util
 import numpy as np
 from jax import Array
+from jaxtyping import ArrayLike, Float, PRNGKeyArray, Shaped
 
 #: Standard deviation of the guide at the start, in unconstrained coordinates.
 _NARROW = 0.05
@@ -19,24 +20,25 @@ _STEP = 0.02
 
 
 class Guided(NamedTuple):
-    """A fitted guide and draws of it.
+    """A fitted variational distribution (guide) and draws of it.
 
     Attributes:
         draws: by site, ``(draws, ...)``.
-        log_ratio: ``(draws,)`` log-density of the program less that of the guide, at the draws.
-        losses: minus the evidence bound as estimated at each step.
+        log_ratio: ``(draws,)`` log importance ratios: log-density of the program less that of the
+            guide.
+        losses: negative ELBO, as estimated at each step.
         guide: name of the guide.
     """
 
-    draws: dict[str, np.ndarray]
-    log_ratio: np.ndarray
-    losses: np.ndarray
+    draws: dict[str, Shaped[np.ndarray, "draws ..."]]
+    log_ratio: Float[np.ndarray, " draws"]
+    losses: Float[np.ndarray, " steps"]
     guide: str
 
 
 def svi(
     program: Callable[[], None],
-    key: Array,
+    key: PRNGKeyArray,
     *,
     draws: int = 2000,
     steps: int = 3000,
@@ -45,24 +47,24 @@ def svi(
     optimiser: Any = None,
     particles: int = 1,
     batched: Callable[[], None] | None = None,
-    start: Mapping[str, Any] | None = None,
+    start: Mapping[str, ArrayLike] | None = None,
     progress: bool = False,
 ) -> Guided:
-    """Fit a guide by gradient steps and draw from it.
+    """Maximise the evidence lower bound (ELBO) of a guide by gradient steps, and draw from it.
 
     Args:
         program: a NumPyro model without arguments; sites marked
             ``infer={"enumerate": "parallel"}`` are summed out.
         key: JAX random key.
-        draws: of the fitted guide.
-        steps: gradient steps.
+        draws: number of draws of the fitted guide.
+        steps: number of gradient steps.
         guide: normal in unconstrained coordinates, independent or with a low-rank covariance.
         rank: of the low-rank part; by default the root of the number of coordinates.
         optimiser: from optax; Adam with a cosine-decayed step from 0.02 by default.
         particles: draws of the guide behind each gradient.
         batched: the same program with its items in minibatches, scaled up by a ``numpyro.plate``
             with ``subsample_size``; where given, gradients are of it.
-        start: values of some sites to begin at.
+        start: initial values of some sites.
         progress: show NumPyro's progress bar.
 
     Raises:
@@ -95,7 +97,7 @@ def svi(
                 return info.potential_fn(unravel(z))
             return potential_energy(part, (), {}, unravel(z))
 
-    # one vector of unconstrained coordinates: guides need not know of what is summed out
+    # one vector of unconstrained coordinates: what is summed out is no part of the guide
     def flat() -> None:
         z = numpyro.sample("z", dist.ImproperUniform(dist.constraints.real_vector, (), begin.shape))
         numpyro.factor("density", -potential(z))

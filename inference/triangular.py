@@ -1,9 +1,9 @@
-"""Cholesky factors and their inverses in plain array operations, batched over leading axes.
+"""Cholesky factorisation and triangular inverses in plain array operations, batched.
 
-LAPACK's are called one matrix at a time, and on a CPU two such calls running side by side inside
-one compiled program have been seen to wait for each other for ever (jaxlib 0.10 on two cores,
-matrices of 64 rows and more). These run as ordinary kernels, on any device: columns one after the
-other up to ``_LEAF`` rows, halves joined by matrix products above that.
+LAPACK's routines are called one matrix at a time, and on a CPU two such calls side by side in one
+compiled program have been seen to deadlock (jaxlib 0.10 on two cores, matrices of 64 rows and
+more). These run as ordinary kernels on any device: column by column up to ``_LEAF`` rows, and
+recursively by blocks, which matrix products join, above that.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jaxtyping import Float
 
 _LEAF = 48
 
@@ -25,7 +26,7 @@ def _transposed(a: Array) -> Array:
 
 # compiled here, so that a call outside compiled code does not compile its loop anew each time
 @jax.jit
-def lower_inverse(lower: Array) -> Array:
+def lower_inverse(lower: Float[Array, "*batch d d"]) -> Float[Array, "*batch d d"]:
     """Inverse of lower triangular matrices ``(..., d, d)``."""
     d = lower.shape[-1]
     if d > _LEAF:
@@ -44,7 +45,9 @@ def lower_inverse(lower: Array) -> Array:
 
 
 @jax.jit
-def factor(matrix: Array) -> tuple[Array, Array]:
+def factor(
+    matrix: Float[Array, "*batch d d"],
+) -> tuple[Float[Array, "*batch d d"], Float[Array, "*batch d d"]]:
     """Cholesky factor ``L`` of positive definite matrices ``(..., d, d)``, and its inverse.
 
     NaN where a matrix is not positive definite. Only the lower triangle is read.
@@ -77,6 +80,6 @@ def _join(first: Array, below: Array, last: Array) -> Array:
     return jnp.concatenate([top, bottom], -2)
 
 
-def log_diagonal(lower: Array) -> Array:
+def log_diagonal(lower: Float[Array, "*batch d d"]) -> Float[Array, "*batch"]:
     """Sum of the logarithms of the diagonal, half the log-determinant of the factored matrix."""
     return jnp.sum(jnp.log(jnp.diagonal(lower, axis1=-2, axis2=-1)), -1)

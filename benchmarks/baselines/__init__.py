@@ -1,4 +1,4 @@
-"""What the papers compare with, where no well-kept library has it."""
+"""Baselines of the papers that no maintained library has."""
 
 from baselines.factorisation import ranked_features, ranked_labels
 from baselines.neighbours import weighted_vote

@@ -170,7 +170,7 @@ def lay_out(matrix: sparse.csr_array, dtype: np.dtype | None) -> Buckets:
 
 
 def _owners(tree: ReductionTree, rows: np.ndarray) -> np.ndarray:
-    """Row that each chunk of a tree belongs to, -1 for padding; ``rows`` are those of its results."""
+    """Row that each chunk of a tree belongs to, -1 for padding; ``rows`` of the tree's results."""
     sizes = [level.shape[1] for level in tree.levels]
     owner = np.full(sum(sizes), -1)
     owner[np.asarray(tree.place)[rows >= 0]] = rows[rows >= 0]

@@ -6,9 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toys import A, B, ascend, plain
 
-from inference import Status, run_batched, run_sequential
+from inference import run_batched
 from nbmodels.channels import SymmetricTransition, Transition
 from nbmodels.class_priors import Calibration, Proportions
 from nbmodels.core import model as models
@@ -159,57 +158,3 @@ def test_nothing_is_compiled_for_the_second_grid(compiled):
         how = {"rule": "map", "max_iter": 50, "accelerate": True}
         fit_batch(starts, [(m, data) for m in models_], [1e-3] * 3, **how)
     assert not compiled
-
-
-# The driver itself -----------------------------------------------------------------------------
-
-
-def sequential(step, points, data, *, in_axes, **options):
-    """As :func:`run_batched` is called."""
-    each = [
-        tuple(x if axis is None else x[i] for x, axis in zip(data, in_axes, strict=True))
-        for i in range(len(points))
-    ]
-    return run_sequential(step, list(points), each, **options)
-
-
-@pytest.fixture(params=[run_batched, sequential])
-def several(request):
-    return request.param
-
-
-def many(several, tols=(1e-12, 1e-12, 1e-12), **options):
-    starts = np.stack([np.zeros(3), np.ones(3), -np.ones(3)])
-    targets = np.stack([B, 2 * B, 3 * B])
-    return several(ascend, starts, (A, targets), tols=tols, in_axes=(None, 0), **options)
-
-
-def test_each_iteration_ends_by_itself(several):
-    found = many(several, (1e-12, 1e-2, 1e-12))
-    assert all(r.status == Status.CONVERGED for r in found)
-    assert found[1].n_iter < found[0].n_iter
-    np.testing.assert_allclose(found[0].params, np.linalg.solve(A, B), atol=1e-4)
-    np.testing.assert_allclose(found[2].params, np.linalg.solve(A, 3 * B), atol=1e-4)
-
-
-def test_what_has_settled_stays_settled_when_interrupted(several):
-    def stop(n_iter, objective):
-        if n_iter > 10:
-            raise KeyboardInterrupt
-
-    options = {"report": stop, "chunk_seconds": 0.0, "accelerate": False}
-    found = many(several, (1e-12, 1.0, 1e-12), **options)
-    status = [Status(int(r.status)) for r in found]
-    assert status == [Status.INTERRUPTED, Status.CONVERGED, Status.INTERRUPTED]
-    assert [one.ok for one in status] == [False, True, False]
-
-
-def test_one_that_breaks_leaves_the_others_alone(several):
-    def step(x, data):
-        (edge,) = data
-        return x + 1, plain(jnp.where(edge > 0, jnp.where(x < edge, x, jnp.nan), -((x - 3) ** 2)))
-
-    options = {"in_axes": (0,), "accelerate": False, "tols": (1e-6, 1e-6)}
-    found = several(step, np.zeros(2), (np.array([4.0, 0.0]),), **options)
-    assert [int(r.status) for r in found] == [Status.NOT_FINITE, Status.OBJECTIVE_FELL]
-    np.testing.assert_allclose([r.params for r in found], [3, 3])
