@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -183,7 +184,8 @@ class CategoricalColumns(FeatureColumns):
                             "string or a number"
                         ) from error
                 kinds = [type(value) for value in column]
-                odd = next((i for i, kind in enumerate(kinds) if kind is not kinds[0]), 0)
+                usual = Counter(kinds).most_common(1)[0][0]
+                odd = next((i for i, kind in enumerate(kinds) if kind is not usual), 0)
                 raise DataError(
                     f"X: row {rows[odd]}, column {name!r} is {column[odd]!r}; expected values of "
                     "one type that can be sorted (make them all strings)"
