@@ -178,7 +178,10 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
 
     def _seed(self, state: Any = None) -> int:
         state = self.random_state if state is None else state
-        return check_random_state(state).randint(np.iinfo(np.int32).max)
+        try:
+            return check_random_state(state).randint(np.iinfo(np.int32).max)
+        except ValueError as error:
+            raise DataError(f"random_state: {error}") from error
 
     def _solve(
         self,
