@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from nbmodels.core.families import Rule
 
@@ -32,9 +32,18 @@ class LogLikelihood(NamedTuple):
     offset: Array
 
 
+def _largest(table: Array, axis: int) -> Array:
+    """Largest entries, constant to gradients: they cancel in a density.
+
+    The derivative of a maximum looks for the entry equal to it. Where a compiled program computes
+    the entries twice, with other rounding, there is none, and the derivative is NaN.
+    """
+    return lax.stop_gradient(jnp.max(table, axis))
+
+
 def centred(table: Array) -> LogLikelihood:
     """Log-likelihood from a plain table; each row's largest entry moves into the offset."""
-    top = jnp.max(table, -1)
+    top = _largest(table, -1)
     return LogLikelihood(table - top[:, None], top)
 
 
@@ -51,11 +60,11 @@ def product_log_likelihood(
         table: ``(d, K)`` log-probabilities.
         constant: ``(K,)`` added to every row.
     """
-    top = jnp.max(table, 1, keepdims=True)
+    top = _largest(table, 1)[:, None]
     both = matrix.times(jnp.concatenate([table - top, top], 1))
     if constant is None:
         return LogLikelihood(both[:, :-1], both[:, -1])
-    shift = jnp.max(constant)
+    shift = _largest(constant, 0)
     return LogLikelihood(both[:, :-1] + (constant - shift), both[:, -1] + shift)
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+from arviz_stats.base import array_stats
 from jaxtyping import Float
 
 from nbmodels.errors import Caution, PosteriorWarning
 
 #: Above this, importance ratios have no useful variance (Vehtari et al. 2024, section 3.2.4).
 LIMIT = 0.7
+
+#: Draws whose largest fifth are the five that a generalised Pareto distribution is fitted to.
+_FEWEST = 25
 
 
 def pareto_k(log_ratio: Float[np.ndarray, "*shape"]) -> float:
@@ -17,9 +21,12 @@ def pareto_k(log_ratio: Float[np.ndarray, "*shape"]) -> float:
     Args:
         log_ratio: any shape, log posterior density (up to a constant) less that of the
             approximation, at draws of the approximation.
-    """
-    from arviz_stats.base import array_stats
 
+    Returns:
+        Pareto k, or NaN with fewer than 25 draws, whose tail is too small to estimate it.
+    """
+    if np.size(log_ratio) < _FEWEST:
+        return float("nan")
     return float(array_stats.psislw(np.ravel(log_ratio))[1])
 
 
@@ -32,6 +39,12 @@ def pareto_cautions(k: float, approximation: str) -> tuple[Caution, ...]:
     """
     if k <= LIMIT:
         return ()
+    if np.isnan(k):
+        message = (
+            f"how far {approximation} is from the posterior is unknown: Pareto k needs {_FEWEST} "
+            "draws or more, all chains together"
+        )
+        return (Caution(PosteriorWarning, message),)
     message = (
         f"{approximation} is not the posterior: Pareto k is {k:.2f}, above {LIMIT} (1 or more: "
         "ratios without a mean); means may serve, intervals are not to be trusted: compare with "
