@@ -1,7 +1,6 @@
 """Settings of the whole suite: float64, quick compilation, a cache that outlives the run."""
 
 import os
-import resource
 from collections import defaultdict
 from pathlib import Path
 
@@ -75,7 +74,7 @@ def resident():
     pages = Path("/proc/self/statm")
     if not pages.exists():
         return float("inf")
-    return int(pages.read_text().split()[1]) * resource.getpagesize()
+    return int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.fixture(scope="module", autouse=True)
