@@ -1,6 +1,9 @@
 """Settings of the whole suite: float64, quick compilation, a cache that outlives the run."""
 
 import os
+import subprocess
+import sys
+import textwrap
 from collections import defaultdict
 from pathlib import Path
 
@@ -67,6 +70,27 @@ def optimised():
     yield
     if QUICK:
         jax.config.update("jax_disable_most_optimizations", True)
+
+
+@pytest.fixture
+def within():
+    """Run a script in a new process that may hold so many bytes of data; what it prints."""
+
+    def run(limit, script):
+        from resource import RLIMIT_DATA, setrlimit  # which not every system has
+
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            preexec_fn=lambda: setrlimit(RLIMIT_DATA, (limit, limit)),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
 
 
 def resident():
