@@ -102,7 +102,7 @@ def cases():
         tree = DecisionTreeClassifier(max_depth=3, random_state=0)
         yield (
             f"{name} NoisyLabelClassifier",
-            lambda: nb.NoisyLabelClassifier(tree, **seed),
+            lambda tree=tree: nb.NoisyLabelClassifier(tree, **seed),
             (z, y),
             z,
         )

@@ -1,6 +1,11 @@
 """Settings of the whole suite: float64, quick compilation, a cache that outlives the run."""
 
 import os
+import subprocess
+import sys
+import textwrap
+from collections import defaultdict
+from pathlib import Path
 
 import hypothesis
 import jax
@@ -19,6 +24,11 @@ if QUICK:
     # half of what is left; later versions no longer know it
     if jax.__version_info__ < (0, 11):
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_PLAIN_KERNELS}"
+
+#: Seconds that a test may take without a mark.
+LONG = 5.0
+#: Bytes of a worker beyond which it forgets its compiled programs.
+RESIDENT = 2 * 2**30
 
 hypothesis.settings.register_profile(
     "nbmodels",
@@ -62,8 +72,54 @@ def optimised():
         jax.config.update("jax_disable_most_optimizations", True)
 
 
+@pytest.fixture
+def within():
+    """Run a script in a new process that may hold so many bytes of data; what it prints."""
+
+    def run(limit, script):
+        from resource import RLIMIT_DATA, setrlimit  # which not every system has
+
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            preexec_fn=lambda: setrlimit(RLIMIT_DATA, (limit, limit)),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def resident():
+    """Bytes of memory that this process holds now; infinite where that cannot be read."""
+    pages = Path("/proc/self/statm")
+    if not pages.exists():
+        return float("inf")
+    return int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _release_memory():
-    """Forget a module's compiled programs: hundreds of shapes would fill the memory."""
+    """Forget compiled programs once they fill the memory: hundreds of shapes would."""
     yield
-    jax.clear_caches()
+    if resident() > RESIDENT:
+        jax.clear_caches()
+
+
+def pytest_terminal_summary(terminalreporter):
+    """In continuous integration, what to make smaller or to mark as slow; it fails nothing."""
+    if not os.environ.get("CI"):
+        return
+    reports = (r for group in terminalreporter.stats.values() for r in group)
+    spent = defaultdict(float)
+    for report in reports:
+        if hasattr(report, "duration") and "slow" not in getattr(report, "keywords", ()):
+            spent[report.nodeid] += report.duration
+    long = sorted(((s, name) for name, s in spent.items() if s > LONG), reverse=True)
+    if long:
+        terminalreporter.section(f"{len(long)} unmarked tests took over {LONG:g} s")
+        for seconds, name in long:
+            terminalreporter.write_line(f"{seconds:6.1f} s  {name}")

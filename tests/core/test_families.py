@@ -139,7 +139,7 @@ def penalty(q, prior, rule):
 
 @partial(jax.jit, static_argnames="rule")
 def readings(f, rule, key=None):
-    """What a likelihood makes of ``likelihood_params``: log-probabilities, or densities' logarithms."""
+    """What a likelihood makes of its parameters: log-probabilities, or logarithms of densities."""
     read = f.likelihood_params(rule, key)
     if isinstance(f, Dirichlet):
         return read

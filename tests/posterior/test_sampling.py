@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import xarray
 import zoo
-from marks import slow_among
+from marks import slow, slow_among
 from numpyro.handlers import seed
 from numpyro.infer.util import log_density as log_density_of
 from scipy.special import logsumexp
@@ -350,7 +350,7 @@ def test_the_sandwich_leaves_means_and_says_so():
         open_faced_sandwich(bare)
 
 
-@pytest.mark.parametrize("noise", ["full", "symmetric"])
+@pytest.mark.parametrize("noise", [slow("full"), "symmetric"])
 def test_draws_are_centred_at_the_fit(noise):
     """Where features tell the class for sure, draws are of a Dirichlet with the mode for a mean."""
     k, rng = 8, np.random.default_rng(0)
@@ -367,6 +367,7 @@ def test_draws_are_centred_at_the_fit(noise):
     assert about_mode(replace(e.fit_, rule="vb")).model is e.fit_.model
 
 
+@pytest.mark.slow
 def test_powers_make_a_generalised_posterior():
     made, fitted = case("bernoulli", "transition", powers=True)
     with warnings.catch_warnings():
