@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.data.column_types import column_kind
 from nbmodels.data.validation import check_weights
-from nbmodels.diagnostics.confident_learning import independent
+from nbmodels.diagnostics.reference_classifier import reference_classifier
 from nbmodels.errors import DataError, NbmodelsWarning
 from nbmodels.estimators.any_classifier import NoisyLabelClassifier
 from nbmodels.estimators.naive_bayes import (
@@ -70,7 +70,7 @@ def _mixed(X: Any, **shared: Any) -> Any:
 
 
 def _logistic(X: Any, missing_values: Any = None, **shared: Any) -> Any:
-    return NoisyLabelClassifier(independent(X), rounds="auto", **shared)
+    return NoisyLabelClassifier(reference_classifier(X), rounds="auto", **shared)
 
 
 _MAKERS: dict[str, Callable[..., Any]] = {

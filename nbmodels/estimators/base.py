@@ -29,7 +29,7 @@ from nbmodels.data.validation import (
     padded_length,
 )
 from nbmodels.emissions.encoders import Encoder
-from nbmodels.errors import DataError
+from nbmodels.errors import DataError, issue
 from nbmodels.estimators.labels import LabelledClassifier, LabelSource
 from nbmodels.estimators.latent import LatentClassifier
 from nbmodels.estimators.predicted import PredictedClasses
@@ -512,7 +512,7 @@ class NoisyClassifier(LabelledClassifier, TableClassifier):
         items = X.index if isinstance(X, pd.DataFrame) else None
         more = {} if votes is None else {"votes": votes, "items": items}
         self._fit(X, sample_weight, lambda n_rows: self._labels(y, n_rows, trusted, **more))
-        self.verdict().warn()
+        issue(self.verdict().cautions())
         return self
 
     def second_opinion(self, X: Any, y: Any, classifier: Any = None, cv: int = 5) -> SecondOpinion:
@@ -532,7 +532,8 @@ class NoisyClassifier(LabelledClassifier, TableClassifier):
             DataError: other labels than those of the fit, or a wrong number of folds.
         """
         from nbmodels.diagnostics.comparison import predicted_labels
-        from nbmodels.diagnostics.confident_learning import independent, second_opinion
+        from nbmodels.diagnostics.confident_learning import second_opinion
+        from nbmodels.diagnostics.reference_classifier import reference_classifier
 
         check_is_fitted(self)
         given = self._given(y, len(self._codes))
@@ -542,7 +543,7 @@ class NoisyClassifier(LabelledClassifier, TableClassifier):
         if not np.array_equal(codes, self._codes):
             row = int(np.flatnonzero(codes != self._codes)[0])
             raise DataError(f"y: row {row} is not the label that the model was fitted to")
-        one = independent(X) if classifier is None else classifier
+        one = reference_classifier(X) if classifier is None else classifier
         # a second opinion need not converge
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             probs = predicted_labels(one, X, given, self.classes_, codes, cv, self._seed())

@@ -30,7 +30,7 @@ from nbmodels.fitting.empirical_bayes import fit_pooled
 from nbmodels.fitting.graph import Edges, fit_collapsed
 
 if TYPE_CHECKING:
-    from nbmodels.diagnostics.check import Verdict
+    from nbmodels.diagnostics.findings import Verdict
 
 #: Up to so many cells (rows x columns x classes) ``precision="auto"`` computes in float64.
 _DOUBLE_UP_TO = 20_000_000
@@ -392,19 +392,19 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         """What speaks against the fit, in words and as data; looked at once.
 
         Returns:
-            see :class:`nbmodels.diagnostics.check.Verdict`: ``.ok``, ``.sentence``, ``.table()``.
+            see :class:`nbmodels.diagnostics.findings.Verdict`: ``.ok``, ``.sentence``, ``.table()``.
         """
         check_is_fitted(self)
         if self._verdict is None:
-            from nbmodels.diagnostics.check import judge
+            from nbmodels.diagnostics.check import check_model
 
             with jax.enable_x64(self._double_):
-                self._verdict = judge(
+                self._verdict = check_model(
                     self.fit_,
                     self._data,
                     self.classes_,
                     self._features(),
-                    echoes=bool(self._graphs),
+                    collapsed=bool(self._graphs),
                 )
         return self._verdict
 
