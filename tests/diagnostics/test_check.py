@@ -355,10 +355,10 @@ def test_a_verdict_warns_by_its_cautions():
 
 def test_errors_with_a_direction_are_no_single_rate():
     x, y, _ = data()
-    mistaken = (y == 0) & (np.random.default_rng(0).random(N) < 0.45)
+    mistaken = (y == NAMES[0]) & (np.random.default_rng(0).random(N) < 0.45)
     model = NoisyGaussianNB.published(noise="symmetric", weight=0.1, random_state=0)
     with pytest.warns(VerdictWarning):  # on the weight
-        model.fit(x, np.where(mistaken, NAMES[1], NAMES[y]))
+        model.fit(x, np.where(mistaken, NAMES[1], y))
     (one,) = model.verdict().advice
     assert one.name == "one error rate"
     assert not one.bad  # advice, and no reason to warn
