@@ -16,12 +16,11 @@ import pandas as pd
 from nbmodels.cli.draws import Noise, collected, noise_draws
 from nbmodels.data.column_types import (
     Choice,
-    Labels,
-    as_text,
     check_columns,
     read_features,
     read_text,
 )
+from nbmodels.data.labels import LabelColumn, as_text
 from nbmodels.diagnostics.confident_learning import SecondOpinion
 from nbmodels.errors import DataError
 
@@ -166,7 +165,7 @@ def clean(
     frame = frame.reset_index(drop=True)
     check_columns(frame, label, text, features, truth)
     _check_settings(noise, feedback, weight, alpha)
-    labels = Labels.of(frame[label], label)
+    labels = LabelColumn.of(frame[label], label)
     notes: list[str] = []
     begin("reading the columns")
     if text is not None:
@@ -251,7 +250,7 @@ def _check_settings(noise: Any, feedback: Any, weight: Any, alpha: Any) -> None:
 
 
 def _suggestions(
-    model: Any, labels: Labels, use: np.ndarray
+    model: Any, labels: LabelColumn, use: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Class probabilities, suggested labels and P(given label is wrong) of every row.
 
@@ -314,7 +313,7 @@ def _second_opinion(model: Any, x: Any, given: np.ndarray) -> SecondOpinion | No
 
 def _added(
     frame: pd.DataFrame,
-    labels: Labels,
+    labels: LabelColumn,
     resp: np.ndarray,
     p_wrong: np.ndarray,
     probabilities: bool,

@@ -15,8 +15,9 @@ from nbmodels.channels import Annotators, TrustedLabels
 from nbmodels.channels.transition import pack_labels
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.annotations import Votes
+from nbmodels.data.labels import Classes, trusted_codes
 from nbmodels.data.long_format import distinct
-from nbmodels.data.validation import Classes, check_nonnegative, trusted_codes
+from nbmodels.data.validation import check_nonnegative
 from nbmodels.errors import DataError
 from nbmodels.estimators.labels import known_labels
 from nbmodels.estimators.latent import LatentClassifier, with_inherited_parameters

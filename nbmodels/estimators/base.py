@@ -20,8 +20,8 @@ from nbmodels.core.component import Component
 from nbmodels.core.families import Rule
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.features import Block, check_columns, check_missing
+from nbmodels.data.labels import Classes
 from nbmodels.data.validation import (
-    Classes,
     check_marker,
     check_nonnegative,
     check_weights,

@@ -19,7 +19,8 @@ from nbmodels.core import model as models
 from nbmodels.core.component import Component
 from nbmodels.core.families import RULES, Dirichlet, Rule
 from nbmodels.core.model import PRIOR, Data
-from nbmodels.data.validation import Classes, plain
+from nbmodels.data.labels import Classes
+from nbmodels.data.validation import plain
 from nbmodels.errors import ClippedWarning, DataError, IdentifiabilityWarning
 from nbmodels.estimators.base import LabelSource
 from nbmodels.estimators.labels import LabelledClassifier, coded

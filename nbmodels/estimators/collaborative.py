@@ -19,8 +19,9 @@ from nbmodels.channels import ExternalEvidence
 from nbmodels.channels.fixed import held
 from nbmodels.core.component import Component, Given
 from nbmodels.core.model import PRIOR, Data
+from nbmodels.data.labels import Classes
 from nbmodels.data.user_item_graph import Graph, item_labels, labelled_items, read_graph
-from nbmodels.data.validation import Classes, as_floats, check_nonnegative, check_weights
+from nbmodels.data.validation import as_floats, check_nonnegative, check_weights
 from nbmodels.emissions import Users
 from nbmodels.errors import DataError, IdentifiabilityWarning, NbmodelsWarning
 from nbmodels.estimators.labels import LabelledClassifier, LabelSource

@@ -18,7 +18,8 @@ from nbmodels.core import model as models
 from nbmodels.core.component import Component
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.label_sets import read_sets, read_table
-from nbmodels.data.validation import Classes, as_column, check_length, check_weights
+from nbmodels.data.labels import Classes
+from nbmodels.data.validation import as_column, check_length, check_weights
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import class_posterior
 from nbmodels.estimators.labels import LabelledClassifier, LabelSource

@@ -27,18 +27,16 @@ from nbmodels.channels.transition import pack_labels
 from nbmodels.core import model as models
 from nbmodels.core.component import Component
 from nbmodels.data.annotations import Votes
+from nbmodels.data.labels import Classes, is_missing, trusted_codes
 from nbmodels.data.validation import (
-    Classes,
     as_array,
     as_column,
     as_floats,
     check_length,
     check_marker,
     check_nonnegative,
-    is_missing,
     pad_rows,
     plain,
-    trusted_codes,
 )
 from nbmodels.errors import DataError
 from nbmodels.estimators.latent import LatentClassifier

@@ -23,7 +23,8 @@ from nbmodels.class_priors import FixedProportions, Proportions
 from nbmodels.core.component import Component
 from nbmodels.core.families import RULES, Rule
 from nbmodels.core.model import PRIOR, Data, Model
-from nbmodels.data.validation import Classes, as_floats, check_nonnegative
+from nbmodels.data.labels import Classes
+from nbmodels.data.validation import as_floats, check_nonnegative
 from nbmodels.errors import DataError
 from nbmodels.fitting.em import Fit, fit_many
 from nbmodels.fitting.empirical_bayes import fit_pooled

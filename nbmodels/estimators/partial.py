@@ -18,12 +18,8 @@ from nbmodels.core.component import Component
 from nbmodels.core.model import Data
 from nbmodels.data.features import Block, numbers, table
 from nbmodels.data.label_sets import Sets, read_sets, read_table
-from nbmodels.data.validation import (
-    Classes,
-    check_marker,
-    check_nonnegative,
-    pad_rows,
-)
+from nbmodels.data.labels import Classes
+from nbmodels.data.validation import check_marker, check_nonnegative, pad_rows
 from nbmodels.emissions.encoders import BinaryEncoder, CategoryEncoder, CountEncoder, RealEncoder
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import Columns, TableClassifier

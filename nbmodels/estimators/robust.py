@@ -20,7 +20,7 @@ from nbmodels.core.component import Component
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
 from nbmodels.data.features import Block
-from nbmodels.data.validation import Classes
+from nbmodels.data.labels import Classes
 from nbmodels.emissions.encoders import RealEncoder
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import Columns

@@ -15,7 +15,7 @@ from jax import Array
 from nbmodels.core.component import Component
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.features import Block
-from nbmodels.data.validation import Classes
+from nbmodels.data.labels import Classes
 from nbmodels.fitting.cross_fitted import Candidate
 from nbmodels.fitting.holdout import Comparison
 from nbmodels.fitting.selection import Chosen, Settings
