@@ -113,7 +113,7 @@ def check_output(path: Path, *, overwrite: bool, name: str = "--out") -> None:
     if not parent.is_dir():
         raise DataError(f"{name}: there is no directory {parent}")
     try:
-        # the only sure way to know; permissions alone do not tell of full or read-only disks
+        # the only sure way to know; permissions do not reveal full or read-only disks
         with tempfile.TemporaryFile(dir=parent):
             pass
     except OSError as error:

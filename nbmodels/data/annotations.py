@@ -1,4 +1,4 @@
-"""Votes of several annotators, as users have them: a row a vote, ids of any kind."""
+"""Annotations by several annotators, in long format: one row per vote, ids of any kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How sets of labels are read: lists of labels an item, or tables of booleans with classes."""
+"""Candidate label sets (partial labels): lists of labels per item, or boolean tables."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def test_overwrite(here):
 def test_as_a_program(here):
     """Once from outside, as a user would, and with nothing but its own output."""
     done = subprocess.run(
-        [sys.executable, "-m", "nbmodels.cli.app", "clean", "animals.csv", "--label", "label"],
+        [sys.executable, "-m", "nbmodels.cli", "clean", "animals.csv", "--label", "label"],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
