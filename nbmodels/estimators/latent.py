@@ -393,7 +393,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         """What speaks against the fit, in words and as data; looked at once.
 
         Returns:
-            see :class:`~nbmodels.diagnostics.findings.Verdict`: ``.ok``, ``.sentence``, ``.table()``
+            :class:`nbmodels.diagnostics.findings.Verdict`: ``.ok``, ``.sentence``, ``.table()``.
         """
         check_is_fitted(self)
         if self._verdict is None:
