@@ -1,1 +1,1 @@
-"""The command line."""
+"""The command line: commands, the work behind them, and what they show and write."""

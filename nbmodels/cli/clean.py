@@ -1,67 +1,34 @@
-"""The job behind ``nbmodels clean``: from a table with doubtful labels to suggestions.
+"""Label correction for a table: the work behind ``nbmodels clean``.
 
-:func:`clean` takes a data frame and prints nothing.
+:func:`clean` takes a data frame and prints nothing. What it reports of the labels is what the
+estimator reports: :meth:`corrected_labels`, :meth:`verdict` and :meth:`second_opinion`.
 """
 
 from __future__ import annotations
 
-import contextlib
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from nbmodels import Joint
+from nbmodels.cli.draws import Noise, collected, noise_draws
 from nbmodels.data.column_types import (
     Choice,
-    Labels,
-    as_text,
     check_columns,
     read_features,
     read_text,
 )
+from nbmodels.data.labels import LabelColumn, as_text
 from nbmodels.diagnostics.confident_learning import SecondOpinion
-from nbmodels.diagnostics.doubts import disagreement, drifted
-from nbmodels.errors import DataError, NbmodelsWarning
+from nbmodels.errors import DataError
 
-#: Probability that the intervals hold.
-LEVEL = 0.9
-#: Rows times classes from which on every sweep of a cut fit is kept.
-_SWEEP_CELLS = 200_000
 #: A second opinion is asked for from so many labels on.
 _LEAST_ROWS = 50
 #: Up to so many classes the corrected table has a column of probabilities for each.
 FEW_CLASSES = 10
-
-
-@dataclass(frozen=True)
-class Noise:
-    """A noise matrix with its intervals, ``[observed, true]``, columns summing to one.
-
-    Attributes:
-        names: ``(K,)`` names of the classes.
-        mean: ``(K, K)`` posterior means.
-        low: ``(K, K)`` lower ends of the intervals.
-        high: ``(K, K)`` upper ends of the intervals.
-        symmetric: whether all classes share one error rate.
-    """
-
-    names: np.ndarray
-    mean: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    symmetric: bool = False
-
-    @classmethod
-    def of(cls, posterior: Any, *, symmetric: bool = False, level: float = LEVEL) -> Noise:
-        """Means and equal-tailed intervals from posterior draws."""
-        draws = posterior["posterior"]["noise_matrix"]
-        flat = draws.values.reshape(-1, *draws.shape[-2:])
-        low, high = np.quantile(flat, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        names = draws["true_class"].values.astype(str)
-        return cls(names, flat.mean(0), low, high, symmetric)
 
 
 @dataclass(frozen=True)
@@ -134,8 +101,8 @@ class Cleaned:
         choice: how the columns were modelled.
         scores: comparison with the truth, where there is a column of it.
         second: the noise matrix by confident learning beside ours; None with too few rows.
-        notes: things to know, in words.
-        warnings: reasons for doubt, in words.
+        notes: what else to know, as sentences.
+        warnings: why results may be unreliable, as sentences.
         model: the fitted estimator.
     """
 
@@ -163,7 +130,7 @@ def clean(
     features: Sequence[str] | None = None,
     truth: str | None = None,
     noise: str | None = None,
-    feedback: str | None = None,
+    training: str | None = None,
     weight: float | None = None,
     alpha: float | None = None,
     probabilities: bool | None = None,
@@ -181,92 +148,64 @@ def clean(
         features: columns to learn from; all but ``label`` and ``truth`` by default.
         truth: column of true labels, only compared with.
         noise: ``"full"``, ``"symmetric"`` or ``"pooled"``; chosen by held-out labels by default.
-        feedback: ``"full"`` for the joint model of the papers, ``"cut"`` for features that learn
-            from the given labels alone; by default they learn from what is found of the labels for
-            as long as held-out labels reward it.
+        training: ``"joint"`` for the papers' joint model, ``"cross_fit"`` for features that are
+            fitted to the given labels alone; by default cross-fitting with as many self-training
+            rounds as held-out labels reward.
         weight: power of the features' evidence in a joint model.
         alpha: smoothing of words, categories and binary columns; chosen by default.
         probabilities: add a column for each class; by default with up to 10 classes.
         draws: posterior draws of each chain for the intervals; 0 for none.
         chains: number of chains.
         random_state: seed.
-        stage: called with a few words at the start of every stage.
+        stage: called with the name of every stage at its start.
 
     Raises:
         DataError: the message names the argument.
     """
-    tell = stage or (lambda words: None)
+    begin = stage or (lambda words: None)
     frame = frame.reset_index(drop=True)
     check_columns(frame, label, text, features, truth)
-    if noise not in (None, "full", "symmetric", "pooled"):
-        raise DataError(f"noise: expected 'full', 'symmetric' or 'pooled', got {noise!r}")
-    if feedback not in (None, "full", "cut"):
-        raise DataError(f"feedback: expected 'full' or 'cut', got {feedback!r}")
-    if weight is not None and feedback == "cut":
-        raise DataError("weight: a cut learns how far to believe the features; give one of the two")
-    for name, value in (("weight", weight), ("alpha", alpha)):
-        if value is not None and not (np.isfinite(value) and value > 0):
-            raise DataError(f"{name}: expected a positive number, got {value}")
-    labels = Labels.of(frame[label], label)
+    _check_settings(noise, training, weight, alpha)
+    labels = LabelColumn.of(frame[label], label)
     notes: list[str] = []
-    tell("reading the columns")
+    begin("reading the columns")
     if text is not None:
         choice, x = read_text(frame, text, label, truth)
     else:
         choice, x = read_features(frame, label, features, truth)
-    asked = {"noise": noise, "feedback": feedback, "alpha": alpha, "weight": weight}
+    asked: dict[str, Any] = {"noise": noise, "training": training, "alpha": alpha}
     if weight is not None:
-        asked["feedback"] = "full"
-    missing = np.flatnonzero(labels.codes < 0)
-    if len(missing):
-        notes.append(f"{len(missing)} rows have no label; they get a suggestion too")
-    # a row of nothing but missing cells says nothing: it is judged by its label alone
+        asked["training"] = Joint(weight=weight)
+    known = labels.codes >= 0
+    if not known.all():
+        notes.append(f"{(~known).sum()} rows have no label; they get a suggestion too")
+    # a row of nothing but missing cells takes no part in the fit
     use = np.ones(len(frame), bool)
     if isinstance(x, pd.DataFrame):
         use = x.notna().any(axis=1).to_numpy()
         if not use.all():
-            notes.append(f"{(~use).sum()} rows have no features; only their label speaks for them")
+            notes.append(f"{(~use).sum()} rows have no features; only their label is used")
+            x = x[use]
 
     doubts: list[str] = []
     posterior = None
     with collected(doubts):
         model = _estimator(choice, asked, labels.names, random_state)
-        tell("fitting the model")
-        model.fit(x[use] if not use.all() else x, labels.text[use])
+        begin("fitting the model")
+        model.fit(x, labels.text[use])
         choice = replace(choice, settings=_settings(model))
         if draws:
-            tell("drawing from the posterior")
+            begin("drawing from the posterior")
             options = {"draws": draws, "warmup": draws // 2, "chains": chains, "progress": False}
-            if "rounds" in choice.settings:
-                # a sweep costs little without the features, and the calibration mixes slowly
-                thin = int(np.clip(_SWEEP_CELLS / model.label_posterior_.size, 1, 10))
-                posterior = model.posterior(
-                    "gibbs", thin=thin, random_state=random_state, **options
-                )
-                notes.append("the intervals hold the features' parameters at their fitted values")
-            elif text is None:
-                posterior = _draws(model, random_state, options, doubts)
-            if posterior is None:
-                used = x if use.all() else x[use]
-                posterior = _noise_draws(model, used, labels.codes[use], random_state, options)
-                notes.append("the intervals hold the features' parameters at their fitted values")
-    resp = np.empty((len(frame), len(labels.names)))
-    resp[use] = model.label_posterior_
-    if not use.all():
-        alone = np.vstack([model.inverse_noise_matrix_.T, model.class_prior_])
-        resp[~use] = alone[labels.codes[~use]]
-    resp /= resp.sum(1, keepdims=True)
-
-    known = labels.codes >= 0
-    right = resp[np.arange(len(resp)), np.maximum(labels.codes, 0)]
-    p_wrong = np.where(known, 1 - right, np.nan)
-    best = resp.argmax(1)
-    suggested = labels.names[best]
-    expected = float(p_wrong[known].mean())
-    tell("checking the result")
-    held_out = disagreement(x, labels, random_state)
-    doubts += drifted(expected, held_out, labels, best, choice)
-    second = _second_opinion(model, x[use] if not use.all() else x, labels.text[use])
+            options["random_state"] = random_state
+            posterior, note = noise_draws(model, x, labels.codes[use], options, doubts)
+            notes.extend(note)
+    doubts.extend(
+        f"{a.sentence}; compare {', or '.join(a.remedies)}" for a in model.verdict().advice
+    )
+    resp, suggested, p_wrong = _suggestions(model, labels, use)
+    begin("checking the result")
+    second = _second_opinion(model, x, labels.text[use])
 
     scores = None
     if truth is not None:
@@ -284,7 +223,7 @@ def clean(
         labels.text,
         suggested,
         p_wrong,
-        expected,
+        float(p_wrong[known].mean()),
         None
         if posterior is None
         else Noise.of(posterior, symmetric=choice.settings["noise"] == "symmetric"),
@@ -298,21 +237,60 @@ def clean(
     )
 
 
+def _check_settings(noise: Any, training: Any, weight: Any, alpha: Any) -> None:
+    """Raises: DataError: a setting that is unknown or out of range."""
+    if noise not in (None, "full", "symmetric", "pooled"):
+        raise DataError(f"noise: expected 'full', 'symmetric' or 'pooled', got {noise!r}")
+    if training not in (None, "joint", "cross_fit"):
+        raise DataError(f"training: expected 'joint' or 'cross_fit', got {training!r}")
+    if weight is not None and training == "cross_fit":
+        raise DataError("weight: training 'cross_fit' learns the features' weight; give only one")
+    for name, value in (("weight", weight), ("alpha", alpha)):
+        if value is not None and not (np.isfinite(value) and value > 0):
+            raise DataError(f"{name}: expected a positive number, got {value}")
+
+
+def _suggestions(
+    model: Any, labels: LabelColumn, use: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Class probabilities, suggested labels and P(given label is wrong) of every row.
+
+    Args:
+        model: fitted to the rows that ``use`` marks; the others are judged by their label alone.
+        labels: of all rows.
+        use: ``(N,)`` rows of the fit.
+    """
+    corrected = model.corrected_labels()
+    resp = np.empty((len(use), len(labels.names)))
+    suggested, p_wrong = np.empty(len(use), object), np.empty(len(use))
+    resp[use] = model.label_posterior_
+    suggested[use], p_wrong[use] = corrected["suggested"], corrected["p_wrong"]
+    if not use.all():
+        codes = labels.codes[~use]
+        resp[~use] = np.vstack([model.inverse_noise_matrix_.T, model.class_prior_])[codes]
+        suggested[~use] = labels.names[resp[~use].argmax(1)]
+        right = resp[~use][np.arange(len(codes)), np.maximum(codes, 0)]
+        p_wrong[~use] = np.where(codes >= 0, 1 - right, np.nan)
+    return resp / resp.sum(1, keepdims=True), suggested.astype(labels.names.dtype), p_wrong
+
+
 def _settings(model: Any) -> dict[str, Any]:
     """Every setting with the value that it had in the fit."""
     names = ("noise", "alpha", "size_power", "weight")
-    return {n: getattr(model, n) for n in names} | dict(model.chosen_)
+    settings = model.fitted_.settings
+    return {n: settings[n] for n in names if n in settings} | dict(model.chosen_)
 
 
 def _estimator(choice: Choice, asked: dict[str, Any], names: np.ndarray, random_state: int) -> Any:
     import nbmodels
+    from nbmodels import Solver
 
     options: dict[str, Any] = {
         **{name: value for name, value in asked.items() if value is not None},
         "classes": names,
         "missing_label": np.nan,
         "random_state": random_state,
-        "progress": False,
+        "solver": Solver(progress=False),
     }
     if choice.estimator == "NoisyMultinomialNB":
         return nbmodels.NoisyMultinomialNB(**options)
@@ -327,7 +305,7 @@ def _estimator(choice: Choice, asked: dict[str, Any], names: np.ndarray, random_
 
 
 def _second_opinion(model: Any, x: Any, given: np.ndarray) -> SecondOpinion | None:
-    """By a classifier that is quick for words, and assumes nothing of columns."""
+    """By naive Bayes for words, where it is quick, and by the reference classifier for columns."""
     from sklearn.naive_bayes import ComplementNB
 
     if np.sum(pd.notna(given)) < _LEAST_ROWS:
@@ -336,72 +314,9 @@ def _second_opinion(model: Any, x: Any, given: np.ndarray) -> SecondOpinion | No
     return model.second_opinion(x, given, plain)
 
 
-def _draws(model: Any, random_state: int, options: dict[str, Any], doubts: list[str]) -> Any | None:
-    """Draws of everything; None, with a reason for doubt, where they do not stay with the fit."""
-    complaints: list[str] = []
-    with collected(complaints):
-        posterior = model.posterior("gibbs", random_state=random_state, **options)
-    values = posterior["posterior"]
-    shares, matrix = (
-        values[n].mean(("chain", "draw")).values for n in ("class_prior", "noise_matrix")
-    )
-    drawn = 1 - float(shares @ np.diag(matrix))
-    fitted = 1 - float(model.class_prior_ @ np.diag(model.noise_matrix_))
-    if not complaints and abs(drawn - fitted) <= 0.05:
-        return posterior
-    why = f" ({complaints[0]})" if complaints else ""
-    doubts.append(
-        f"the fit is not the whole story: it has {fitted:.0%} of the labels wrong, draws of "
-        f"all parameters have {drawn:.0%}{why}; the intervals shown stay with the fit, too narrow"
-    )
-    return None
-
-
-def _noise_draws(
-    model: Any, x: Any, given: np.ndarray, random_state: int, options: dict[str, Any]
-) -> Any:
-    """Draws of the noise matrix and the class shares, the evidence of the features held as fitted.
-
-    For text, because drawing the probabilities of tens of thousands of words in every sweep takes
-    too long; for tables, where the features would carry the draws away from the labels.
-    """
-    import jax
-    import jax.numpy as jnp
-
-    from nbmodels.channels import ExternalEvidence
-    from nbmodels.channels.transition import pack_labels
-    from nbmodels.core.model import PRIOR, Data
-    from nbmodels.posterior.sampling import about_mode, sample
-
-    told = ExternalEvidence.pack(model.predict_log_proba(x) - model.class_log_prior_)
-    beliefs = ExternalEvidence.of(len(model.classes_))
-    fitted = about_mode(model.fit_)
-    held = replace(
-        fitted,
-        model={**{n: fitted.model[n] for n in (PRIOR, "labels")}, "told": beliefs},
-        params={**{n: fitted.params[n] for n in (PRIOR, "labels")}, "told": beliefs.prior},
-    )
-    codes = pack_labels(given, len(model.classes_))
-    data = Data({PRIOR: None, "labels": codes, "told": told}, jnp.ones(len(told)))
-    return sample(held, data, jax.random.key(random_state), names=model.classes_, **options)
-
-
-@contextlib.contextmanager
-def collected(into: list[str]) -> Iterator[None]:
-    """Our own warnings become sentences; others pass."""
-    with warnings.catch_warnings(record=True, action="always") as caught:
-        yield
-    for one in caught:
-        if issubclass(one.category, NbmodelsWarning):
-            if str(one.message) not in into:
-                into.append(str(one.message))
-        else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-
-
 def _added(
     frame: pd.DataFrame,
-    labels: Labels,
+    labels: LabelColumn,
     resp: np.ndarray,
     p_wrong: np.ndarray,
     probabilities: bool,

@@ -1,4 +1,4 @@
-"""Tables in files: no cell of the input is touched, outputs appear whole or not at all."""
+"""Reading and writing of files: input cells are kept as they are, outputs are whole or absent."""
 
 from __future__ import annotations
 
@@ -9,17 +9,27 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from nbmodels.errors import DataError
+
+if TYPE_CHECKING:
+    from nbmodels.cli.draws import Noise
+    from nbmodels.diagnostics.confident_learning import SecondOpinion
 
 #: Cells with one of these count as missing. "None" is not among them: it is a fine class name.
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
+
+#: Files of a report, beside the corrected table.
+REPORT = ("noise_matrix.csv", "noise_matrix.png", "posterior.nc")
+
+#: The noise matrix by confident learning, where there are rows enough.
+SECOND_OPINION = "second_opinion.csv"
 
 
 @dataclass(frozen=True)
@@ -103,7 +113,7 @@ def check_output(path: Path, *, overwrite: bool, name: str = "--out") -> None:
     if not parent.is_dir():
         raise DataError(f"{name}: there is no directory {parent}")
     try:
-        # the only sure way to know; permissions alone do not tell of full or read-only disks
+        # the only sure way to know; permissions do not reveal full or read-only disks
         with tempfile.TemporaryFile(dir=parent):
             pass
     except OSError as error:
@@ -146,3 +156,39 @@ def write_table(table: Table, added: pd.DataFrame, path: Path) -> None:
             column = pyarrow.Array.from_pandas(added[name])
             arrow = arrow.append_column(str(name), column)
         pyarrow.parquet.write_table(arrow, temporary)
+
+
+def check_folder(folder: Path, name: str) -> None:
+    """Raises: DataError: the folder of a report is a file; the message names the argument."""
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{name}: {folder} is a file; expected a folder")
+
+
+def write_report(
+    folder: Path,
+    noise: Noise,
+    posterior: Any,
+    *,
+    corrected: pd.DataFrame | None = None,
+    second: SecondOpinion | None = None,
+) -> None:
+    """Write all files of a report, or none: they are made elsewhere and moved in at the end."""
+    from nbmodels.posterior.plots import noise_heat_map
+
+    parent = folder.absolute().parent
+    with tempfile.TemporaryDirectory(dir=parent, prefix=f".{folder.name}-") as name:
+        made = Path(name) / "report"
+        made.mkdir()
+        figure, cells = noise_heat_map(noise.mean, noise.low, noise.high, noise.names)
+        cells.to_csv(made / "noise_matrix.csv", index=False, float_format="%.6f")
+        figure.savefig(made / "noise_matrix.png", dpi=150, bbox_inches="tight")
+        posterior.to_netcdf(made / "posterior.nc")
+        if corrected is not None:
+            corrected.to_csv(made / "corrected.csv", index=False, float_format="%.6f")
+        if second is not None:
+            second.theirs.to_csv(made / SECOND_OPINION, float_format="%.6f")
+        if not folder.exists():
+            made.rename(folder)
+            return
+        for one in made.iterdir():
+            one.replace(folder / one.name)

@@ -1,4 +1,4 @@
-"""What the command line shows: rich tables with class names, intervals and plain words."""
+"""Tables for the terminal, by rich: class names, intervals and settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from nbmodels.cli.clean import LEVEL, Cleaned, Noise, Scores
+from nbmodels.cli.clean import Cleaned, Scores
+from nbmodels.cli.draws import LEVEL, Noise
 from nbmodels.data.column_types import Choice
 
 #: Up to so many classes the noise matrix is shown as a matrix; beyond, class by class.
@@ -130,7 +131,7 @@ def recovered_table(planted: Any, noise: Noise) -> Group:
 
 
 def choice_table(choice: Choice) -> Group:
-    """What the columns were taken for, and the settings."""
+    """The model: families of the columns, and settings."""
     kinds: dict[str, list[str]] = {}
     for column, family in choice.families.items():
         kinds.setdefault(family, []).append(column)
@@ -138,25 +139,29 @@ def choice_table(choice: Choice) -> Group:
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     table.add_row("model", choice.estimator)
-    words = {
+    kind = {
         "bernoulli": "yes or no",
         "categorical": "categories",
         "gaussian": "numbers",
         "words": "text (TF-IDF weights of words)",
     }
     for family, columns in kinds.items():
-        table.add_row(words.get(family, family), _listed(columns))
+        table.add_row(kind.get(family, family), _listed(columns))
     form = {
         "full": "full (a rate for every pair of classes)",
         "symmetric": "symmetric (one rate)",
-        "pooled": "pooled (a rate for every pair, drawn to one)",
+        "pooled": "pooled (a rate for every pair of classes, shrunk towards a common one)",
     }
     settings = choice.settings
     table.add_row("noise", form[settings["noise"]])
     if "rounds" in settings:
-        power = {0: "", 0.5: "; long texts by their root", 1: "; by their length"}
-        believed = f"as far as labels bear it out, learned anew {settings['rounds']} times"
-        table.add_row("features", believed + power.get(settings["size_power"], ""))
+        size = {0.5: "; divided by the root of an item's size", 1: "; divided by an item's size"}
+        rounds = settings["rounds"]
+        learned = (
+            "feature weight learned from held-out labels; "
+            f"{rounds} self-training round{'' if rounds == 1 else 's'}"
+        )
+        table.add_row("features", learned + size.get(settings["size_power"], ""))
     else:
         table.add_row("features", f"in a joint model, weight {settings['weight']:g}")
     table.add_row("smoothing", f"alpha {settings['alpha']:g}")
@@ -165,7 +170,7 @@ def choice_table(choice: Choice) -> Group:
         reasons.setdefault(reason, []).append(column)
     for reason, columns in reasons.items():
         table.add_row("left out", f"{_listed(columns)} [dim]({escape(reason)})[/]")
-    return Group(Text("What was chosen", style="bold"), Padding(table, (0, 0, 0, 2)))
+    return Group(Text("Model and settings", style="bold"), Padding(table, (0, 0, 0, 2)))
 
 
 def doubtful_table(
@@ -225,8 +230,8 @@ def scores_table(scores: Scores, title: str = "Against the truth") -> Table:
     table.add_row("wrong labels", f"{scores.errors} of {scores.rows}")
     table.add_row("of these found", f"{scores.found} ({_percent(scores.recall)})")
     table.add_row("labels changed", f"{scores.changed}")
-    table.add_row("of these wrong indeed (precision)", _percent(scores.precision))
-    table.add_row("and changed to the true class", f"{scores.mended}")
+    table.add_row("of these wrong (precision)", _percent(scores.precision))
+    table.add_row("of these changed to the true class", f"{scores.mended}")
     auc = "-" if scores.auc is None else f"{scores.auc:.4f}"
     table.add_row("AUC of P(label is wrong)", auc)
     return table
@@ -238,7 +243,7 @@ def show(console: Console, cleaned: Cleaned, first_row: int = 0) -> None:
     Args:
         console: where to.
         cleaned: from :func:`nbmodels.cli.clean.clean`.
-        first_row: number of the first row in the reader's counting.
+        first_row: number that is shown for the first row.
     """
     console.print(choice_table(cleaned.choice))
     for note in cleaned.notes:
@@ -258,15 +263,14 @@ def show(console: Console, cleaned: Cleaned, first_row: int = 0) -> None:
     line = f"Expected share of wrong labels: [bold]{cleaned.expected_wrong:.1%}[/]"
     console.print(line, highlight=False)
     if cleaned.second is not None:
-        said = Text.assemble(("Second opinion: ", "bold"), cleaned.second.sentence)
-        console.print(said)
+        console.print(Text.assemble(("Second opinion: ", "bold"), cleaned.second.sentence))
     for doubt in cleaned.warnings:
         warn(console, doubt)
 
 
-def warn(console: Console, words: str) -> None:
-    """A reason for doubt."""
-    console.print(Text.assemble(("Careful: ", "bold yellow"), words))
+def warn(console: Console, sentence: str) -> None:
+    """Why results may be unreliable."""
+    console.print(Text.assemble(("Warning: ", "bold yellow"), sentence))
 
 
 def _number(value: float) -> str:

@@ -1,1 +1,1 @@
-"""From what users have to what models read."""
+"""Input: validation, and conversion of labels, features, annotations and graphs to arrays."""

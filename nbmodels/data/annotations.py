@@ -1,4 +1,4 @@
-"""Votes of several annotators, as users have them: a row a vote, ids of any kind."""
+"""Annotations by several annotators, in long format: one row per vote, ids of any kind."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from nbmodels.data.labels import Classes, is_missing
 from nbmodels.data.long_format import codes_of, counted, distinct, read_long
-from nbmodels.data.validation import Classes
 from nbmodels.errors import DataError
 
 #: Columns of a table of votes.
@@ -68,8 +68,6 @@ def votes_of(table: Any, missing: Any = None) -> dict[str, np.ndarray]:
     Returns:
         columns ``task`` and ``worker`` (positions) and ``label``.
     """
-    from nbmodels.data.validation import is_missing
-
     cells = np.asarray(table)
     if cells.ndim != 2:
         raise DataError(

@@ -6,7 +6,6 @@ families given by the user; the rest reads the tables of the command line.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
@@ -193,54 +192,6 @@ def check_columns(
         raise DataError("features: a column is named twice")
     if truth == label:
         raise DataError(f"truth: {truth!r} is the column of the labels")
-
-
-def as_text(column: pd.Series) -> np.ndarray:
-    """Labels as text, None where missing; whole numbers without a point."""
-    whole = pd.api.types.is_float_dtype(column.dtype) and (column.dropna() % 1 == 0).all()
-    cells = (None if pd.isna(v) or v == "" else str(int(v) if whole else v) for v in column)
-    return np.asarray(list(cells), object)
-
-
-@dataclass(frozen=True)
-class Labels:
-    """The given labels, as text and as codes.
-
-    Attributes:
-        text: ``(N,)`` as text, None where missing.
-        codes: ``(N,)`` from 0, -1 where missing.
-        names: ``(K,)`` names of the classes, in the order of their values.
-        values: ``(K,)`` the classes as they stand in the table.
-    """
-
-    text: np.ndarray
-    codes: np.ndarray
-    names: np.ndarray
-    values: pd.Series
-
-    @classmethod
-    def of(cls, column: pd.Series, label: str) -> Labels:
-        text = as_text(column)
-        known = np.flatnonzero(pd.notna(text))
-        first = pd.Series(known, index=text[known])
-        first = first[~first.index.duplicated()]
-        if len(first) < 2:
-            only = f": only {first.index[0]!r}" if len(first) else ""
-            raise DataError(
-                f"label: column {label!r} needs two classes or more, has {len(first)}{only}"
-            )
-        if len(first) > max(2, len(known) // 2):
-            raise DataError(
-                f"label: column {label!r} has {len(first)} different values in {len(known)} rows; "
-                "expected the names of a few classes"
-            )
-        values = column.iloc[first.to_numpy()]
-        # a table is sorted by value, so that 10 comes after 9
-        with contextlib.suppress(TypeError):
-            values = values.sort_values()
-        names = text[values.index.to_numpy()].astype(str)
-        codes = pd.Index(names).get_indexer(pd.Index(text))
-        return cls(text, np.where(pd.isna(text), -1, codes), names, values)
 
 
 def read_text(frame: pd.DataFrame, text: str, label: str, truth: str | None) -> tuple[Choice, Any]:

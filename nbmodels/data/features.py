@@ -1,4 +1,4 @@
-"""How X becomes a block of columns: matrices of numbers, and tables of anything."""
+"""Feature matrices: X as a validated block of columns, of numbers or of any type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How sets of labels are read: lists of labels an item, or tables of booleans with classes."""
+"""Candidate label sets (partial labels): lists of labels per item, or boolean tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import column_or_1d
 
-from nbmodels.data.validation import Classes, as_array, as_column, check_length, is_missing, plain
+from nbmodels.data.labels import Classes, is_missing
+from nbmodels.data.validation import as_array, as_column, check_length, plain
 from nbmodels.errors import DataError
 
 

@@ -1,4 +1,4 @@
-"""Tables with a row an event: who touched what, who said what of what. Ids become codes."""
+"""Tables in long format, one row per event (a vote, an interaction): ids become codes."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Texts become TF-IDF weights of their words, which the multinomial emission takes for counts. Against
 raw counts that matters: rows are scaled to length one, so a long text, whose words depend on each
-other, does not shout down its label, and words that are common in all classes say little.
+other, does not outweigh its label, and words that are common in all classes have little weight.
 """
 
 from __future__ import annotations

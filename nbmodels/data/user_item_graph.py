@@ -1,4 +1,4 @@
-"""User-item graphs as users of the library have them: a sparse matrix, or pairs of ids."""
+"""Bipartite user-item graphs, from a sparse matrix or from pairs of ids."""
 
 from __future__ import annotations
 

@@ -1,13 +1,11 @@
-"""From what users have to what models read: the only place where N and K are inferred.
+"""Input validation: arrays of numbers, weights and parameters, codes of ids, and padding.
 
-Labels, row weights and padding live here; features are coded by the columns
-classes of :mod:`nbmodels.emissions`. Bad
-input raises :class:`nbmodels.errors.DataError` naming the argument, the row and what was expected.
+Labels are read by :mod:`nbmodels.data.labels`, features by :mod:`nbmodels.data.features`. Bad input
+raises :class:`nbmodels.errors.DataError` naming the argument, the row and what was expected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
@@ -89,15 +87,6 @@ def as_column(name: str, values: Any) -> np.ndarray:
     return array
 
 
-def is_missing(values: np.ndarray, marker: Any) -> np.ndarray:
-    """Where ``values`` hold the marker; a NaN or None marker means any null."""
-    nulls = np.asarray(pd.isna(values), bool)
-    if marker is None or pd.isna(marker):
-        return nulls
-    # a null equals nothing, and pandas' NA cannot even be asked
-    return np.asarray([not n and bool(v == marker) for v, n in zip(values, nulls, strict=True)])
-
-
 def _close_numbers(*arrays: Any) -> range | None:
     """The whole numbers from the least to the largest, if that is a table worth having."""
     if not all(isinstance(x, np.ndarray) and x.dtype in _WHOLE and len(x) for x in arrays):
@@ -131,75 +120,6 @@ def positions(known: Any, values: Any) -> np.ndarray:
 
 def _from(numbers: range, values: np.ndarray) -> np.ndarray:
     return values.astype(np.int64, copy=False) - numbers.start
-
-
-class Classes:
-    """The names of the classes and their codes.
-
-    Args:
-        names: ``(K,)`` distinct names, in the order of the codes.
-    """
-
-    def __init__(self, names: Any) -> None:
-        self.names = np.asarray(names)
-
-    @classmethod
-    def infer(cls, y: np.ndarray, declared: Any = None) -> Classes:
-        """From the labels that occur, sorted, or from a declared list.
-
-        Raises:
-            DataError: fewer than two classes, a duplicate, or labels that cannot be sorted.
-        """
-        if declared is not None:
-            names = as_column("classes", declared)
-            if pd.isna(names).any():
-                raise DataError(f"classes: a name is null in {names.tolist()}")
-            if len(pd.unique(names)) != len(names):
-                raise DataError(f"classes: a name occurs twice in {names.tolist()}")
-        else:
-            try:
-                names = sorted_unique(y)
-            except TypeError as error:
-                kinds = sorted({type(v).__name__ for v in y})
-                raise DataError(
-                    f"y: labels of mixed types {kinds} cannot be sorted; make them all strings"
-                ) from error
-        if len(names) < 2:
-            only = f": only {plain(names[0])!r} occurs" if len(names) else ": no label occurs"
-            where = "y" if declared is None else "classes"
-            raise DataError(
-                f"{where}: at least two classes are needed, got {len(names)} class(es){only}"
-            )
-        return cls(names)
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def encode(
-        self, name: str, y: np.ndarray, missing: np.ndarray, rows: np.ndarray | None = None
-    ) -> np.ndarray:
-        """``(N,)`` codes, -1 where missing.
-
-        Args:
-            name: of the argument, for messages.
-            y: ``(N,)`` labels.
-            missing: ``(N,)`` where there is none.
-            rows: ``(N,)`` rows that the labels belong to; their own positions by default.
-
-        Raises:
-            DataError: a label outside the classes, with its row.
-        """
-        codes = np.full(len(y), -1)
-        codes[~missing] = positions(self.names, y[~missing])
-        bad = np.flatnonzero((codes < 0) & ~missing)
-        if len(bad):
-            row = bad[0] if rows is None else rows[bad[0]]
-            known = ", ".join(map(str, self.names[:12])) + (", ..." if len(self) > 12 else "")
-            raise DataError(
-                f"{name}: row {row} has the label {plain(y[bad[0]])!r}, which is not among the "
-                f"{len(self)} classes ({known})"
-            )
-        return codes
 
 
 def check_length(name: str, values: Any, n_rows: int) -> None:
@@ -244,24 +164,3 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     if weights.max() > np.finfo(float).max / n_rows:
         raise DataError(f"sample_weight: row {np.argmax(weights)} is too large to be summed")
     return weights
-
-
-def trusted_codes(trusted: Any, classes: Classes, n_rows: int, marker: Any) -> np.ndarray:
-    """``(N,)`` codes of checked labels, -1 where none.
-
-    Args:
-        trusted: one label a row, null (or ``marker``) where unchecked; or a mapping row -> label.
-    """
-    if isinstance(trusted, Mapping):
-        values = np.full(n_rows, None, object)
-        for row, label in trusted.items():
-            if not (isinstance(row, int | np.integer) and 0 <= row < n_rows):
-                raise DataError(f"trusted: row {row!r} does not exist; X has {n_rows} rows")
-            values[row] = label
-    else:
-        values = as_column("trusted", trusted)
-        check_length("trusted", values, n_rows)
-    missing = np.asarray(pd.isna(values), bool)
-    if marker is not None:
-        missing |= is_missing(values, marker)
-    return classes.encode("trusted", values, missing)

@@ -1,1 +1,1 @@
-"""What the data say against a fit."""
+"""Model checking and model comparison: checks of a fit, confident learning, cross-validation."""

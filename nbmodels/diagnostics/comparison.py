@@ -1,9 +1,9 @@
-"""Estimators beside each other: by how well they predict given labels that they have not seen.
+"""Model comparison by cross-validation: the held-out log-likelihood of the given labels.
 
 ``P(given label | features)`` is the class posterior passed through the fitted noise. Its logarithm
-on labels left out needs no true label, and compares models of different features, noise and
-feedback on one scale, in nats a label. Where there are posteriors with pointwise log-likelihoods,
-:func:`compare_posteriors` asks ArviZ.
+on held-out labels needs no true label, and compares models of different features, noise and
+training on one scale, in nats per label. For posteriors with pointwise log-likelihoods,
+:func:`compare_posteriors` uses ArviZ.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from nbmodels.data.validation import as_column, check_length, is_missing
+from nbmodels.data.labels import is_missing
+from nbmodels.data.validation import as_column, check_length
 from nbmodels.errors import DataError, NbmodelsWarning
 from nbmodels.fitting.scores import stratified_folds as folds_of
 
@@ -44,7 +45,8 @@ def compare(estimators: Any, X: Any, y: Any, *, cv: int = 5, random_state: int =
         the standard error of the difference label by label.
 
     Raises:
-        DataError: no estimators, a wrong number of folds, labels of another length than X.
+        DataError: no estimators, something that is none, a wrong number of folds, labels of another
+            length than X.
     """
     named = _named(estimators)
     scores = pointwise(named, X, y, cv=cv, random_state=random_state)
@@ -176,6 +178,11 @@ def _named(estimators: Any) -> dict[str, Any]:
         raise DataError(
             "estimators: expected a list of estimators, or a mapping from names to them"
         )
+    for name, one in named.items():
+        missing = [m for m in ("fit", "predict_proba", "get_params") if not hasattr(one, m)]
+        if missing or isinstance(one, type):
+            why = "a class" if isinstance(one, type) else f"has no method {missing[0]}"
+            raise DataError(f"estimators: {name!r} is not a classifier with probabilities ({why})")
     return named
 
 

@@ -1,9 +1,9 @@
-"""A second opinion on the noise: confident learning beside the latent-class model.
+"""Confident learning: a second estimate of the noise matrix, beside the latent-class model.
 
 Confident learning (Northcutt, Jiang and Chuang 2021, Journal of Artificial Intelligence Research
-70) counts: an item is taken for class k if a classifier that has not seen its label gives k at
-least the probability that it gives the items labelled k on average. It has no model of the
-features, and errs in other ways than EM: where the two agree, the noise is rather what they say.
+70) counts: an item is assigned to class k if a classifier gives k out of fold at least the
+probability that it gives the items labelled k on average. It has no model of the features, and
+errs in other ways than EM: where the two agree, the estimate is the more credible.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 
 
 def confident_joint(probs: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -69,14 +68,15 @@ class SecondOpinion:
 
     @property
     def sentence(self) -> str:
-        """Both opinions in words."""
+        """Both estimates, as a sentence."""
         given, true, _ = self.largest
         ours, theirs = self.ours.loc[given, true], self.theirs.loc[given, true]
         worst = self.total_variation.idxmax()
         return (
-            f"This model takes {self.share_wrong[0]:.1%} of the labels for wrong, confident "
-            f"learning {self.share_wrong[1]:.1%}; they differ on {self.disagreement:.1%} of the "
-            f"labels. Their noise matrices differ most for true class {worst} (total variation "
+            f"This model estimates that {100 * self.share_wrong[0]:.1f} % of the labels are wrong, "
+            f"confident learning {100 * self.share_wrong[1]:.1f} %; they disagree about "
+            f"{100 * self.disagreement:.1f} % of the labels. Their noise matrices differ most for "
+            f"true class {worst} (total variation "
             f"{self.total_variation.max():.2f}); the largest gap is P({given} | {true}): "
             f"{ours:.2f} against {theirs:.2f}."
         )
@@ -127,30 +127,6 @@ def second_opinion(
         float(np.mean(doubted != wrong_labels(probs, codes, joint))),
         (float(share), float(1 - np.trace(joint))),
     )
-
-
-def independent(X: Any) -> Any:
-    """A plain classifier that assumes none of what naive Bayes does: logistic regression.
-
-    Args:
-        X: features, a data frame, an array of any type or a sparse matrix.
-    """
-    from sklearn.compose import make_column_transformer
-    from sklearn.impute import SimpleImputer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
-
-    logistic = LogisticRegression(max_iter=1000)
-    if sparse.issparse(X):
-        return make_pipeline(MaxAbsScaler(), logistic)
-    reals = make_pipeline(SimpleImputer(), StandardScaler())
-    symbols = OneHotEncoder(handle_unknown="ignore")
-    if isinstance(X, pd.DataFrame):
-        numeric = [c for c in X if pd.api.types.is_numeric_dtype(X[c])]
-        others = [c for c in X if c not in numeric]
-        return make_pipeline(make_column_transformer((reals, numeric), (symbols, others)), logistic)
-    return make_pipeline(reals if np.asarray(X).dtype.kind in "biuf" else symbols, logistic)
 
 
 def wrong_labels(probs: np.ndarray, codes: np.ndarray, joint: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Score tests of a latent-class model: does what should have mean zero have it?
+"""Score (Lagrange multiplier) tests of a latent-class model's assumptions.
 
 At the truth the complete-data score, averaged over the classes by the responsibilities, has mean
 zero (Fisher's identity). So has ``sum over k of r_ik f_k(x_i)`` for every ``f_k`` of mean zero
@@ -52,7 +52,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class Largest:
-    """The test that says most against the model.
+    """The test with the largest deviation from the model.
 
     Attributes:
         z: its statistic, normal where the model is right.
@@ -117,7 +117,7 @@ def pooled(parts: Sequence[Scores]) -> Scores:
     total, square, unit = (
         np.stack([getattr(part, name) for part in parts]) for name in ("total", "square", "unit")
     )
-    # the prior still has a say in the parameters of few items
+    # the prior still affects the parameters of few items
     kept = [np.where(unit < _ITEMS, 0, part) for part in (total, square, unit)]
     return Scores(*(np.concatenate([part, part.sum(0, keepdims=True)]) for part in kept))
 

@@ -17,9 +17,9 @@ from nbmodels.channels import Annotators, TrustedLabels
 from nbmodels.channels.transition import pack_labels
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.annotations import Votes
-from nbmodels.data.given import known_labels
+from nbmodels.data.labels import Classes, trusted_codes
 from nbmodels.data.long_format import distinct
-from nbmodels.data.validation import Classes, trusted_codes
+from nbmodels.data.noisy_labels import known_labels
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, resolved_priors

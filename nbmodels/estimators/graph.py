@@ -16,9 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.channels import ExternalEvidence
 from nbmodels.core.model import Data
-from nbmodels.data.given import read_labels
+from nbmodels.data.labels import Classes
+from nbmodels.data.noisy_labels import read_labels
 from nbmodels.data.user_item_graph import Graph, item_labels, labelled_items, read_graph
-from nbmodels.data.validation import Classes, as_floats, check_weights
+from nbmodels.data.validation import as_floats, check_weights
 from nbmodels.emissions import Users
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel

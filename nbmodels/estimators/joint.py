@@ -16,9 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.core.component import Component
 from nbmodels.core.model import PRIOR, Data
-from nbmodels.data.given import LabelData, read_labels
 from nbmodels.data.label_sets import read_sets, read_table
-from nbmodels.data.validation import Classes, as_column, check_length, check_weights
+from nbmodels.data.labels import Classes
+from nbmodels.data.noisy_labels import LabelData, read_labels
+from nbmodels.data.validation import as_column, check_length, check_weights
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.constraints import Constraint, Noise, Number

@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 from nbmodels.core import model as models
 from nbmodels.core.registry import family
 from nbmodels.data.features import Block, numbers, table
-from nbmodels.data.given import known_labels
 from nbmodels.data.label_sets import Sets, read_sets, read_table
-from nbmodels.data.validation import Classes, pad_rows
+from nbmodels.data.labels import Classes
+from nbmodels.data.noisy_labels import known_labels
+from nbmodels.data.validation import pad_rows
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint, Number, OneOf
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName

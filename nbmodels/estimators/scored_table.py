@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nbmodels.data.given import LabelData
+from nbmodels.data.noisy_labels import LabelData
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.constraints import Constraint, Number

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from nbmodels.core.component import Component
-from nbmodels.data.validation import Classes
+from nbmodels.data.labels import Classes
 from nbmodels.fitting.graph import Edges
 
 

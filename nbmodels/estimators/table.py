@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.core import model as models
 from nbmodels.data.features import Block, check_columns, check_missing, numbers, table
-from nbmodels.data.given import LabelData, missing_labels, read_given, read_labels
-from nbmodels.data.validation import Classes, check_weights
+from nbmodels.data.labels import Classes
+from nbmodels.data.noisy_labels import LabelData, missing_labels, read_given, read_labels
+from nbmodels.data.validation import check_weights
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import (

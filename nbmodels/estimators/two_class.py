@@ -18,7 +18,8 @@ from nbmodels.channels import Transition
 from nbmodels.core import model as models
 from nbmodels.core.families import Dirichlet, Rule
 from nbmodels.core.model import PRIOR, Data
-from nbmodels.data.validation import Classes, plain
+from nbmodels.data.labels import Classes
+from nbmodels.data.validation import plain
 from nbmodels.emissions import CategoricalColumns
 from nbmodels.errors import Caution, ClippedWarning, DataError, IdentifiabilityWarning
 from nbmodels.estimators.constraints import Constraint, Noise, Number, OneOf

@@ -23,7 +23,7 @@ from nbmodels.channels.candidates import pack_candidates
 from nbmodels.channels.transition import pack_labels
 from nbmodels.class_priors import FixedProportions, Proportions
 from nbmodels.core.component import Component
-from nbmodels.data.given import LabelData
+from nbmodels.data.noisy_labels import LabelData
 from nbmodels.data.validation import as_floats, pad_rows
 from nbmodels.errors import DataError
 

@@ -27,9 +27,13 @@ from nbmodels import (
 )
 from nbmodels.core.residuals import of_indicators, of_reals
 from nbmodels.datasets import corrupt, uniform_noise
-from nbmodels.diagnostics.check import AGREEMENT, Verdict, judge
-from nbmodels.diagnostics.reference_classifier import unseen_word
+from nbmodels.diagnostics.check import check_model
+from nbmodels.diagnostics.checks import Outcome, remedies
+from nbmodels.diagnostics.checks.base import Check, Measurement, always, run
+from nbmodels.diagnostics.findings import Finding, Verdict
+from nbmodels.diagnostics.reference_classifier import out_of_fold_predictions
 from nbmodels.diagnostics.score_tests import LEVEL, Scores, largest, of_columns, pooled, summed
+from nbmodels.errors import Caution
 
 K, N = 3, 1000
 NAMES = np.array(["apple", "berry", "cherry"], object)
@@ -148,19 +152,21 @@ def test_pooled_tests_are_those_of_the_classes_and_their_sum():
 
 
 @pytest.mark.parametrize("wide", [False, True])
-def test_a_plain_classifier_has_not_seen_the_label(wide):
+def test_the_reference_classifier_has_not_seen_the_label(wide):
     rng = np.random.default_rng(0)
     y = rng.integers(0, K, 600)
     centre = np.repeat(np.eye(K), 200 if wide else 2, 1)
     x = rng.poisson(0.05 + 0.3 * centre[y]).astype(float)
-    word = unseen_word([sparse.csr_array(x) if wide else x], np.where(y == 0, -1, y), K)
-    assert set(word[y == 0]) == {-1}
-    assert np.mean(word[y > 0] == y[y > 0]) > (0.95 if wide else 0.6)
+    found = out_of_fold_predictions(
+        [sparse.csr_array(x) if wide else x], np.where(y == 0, -1, y), K
+    )
+    assert set(found[y == 0]) == {-1}
+    assert np.mean(found[y > 0] == y[y > 0]) > (0.95 if wide else 0.6)
     noise = rng.integers(0, K, 600)  # labels that features say nothing of cannot be told
-    assert abs(np.mean(unseen_word([x], noise, K) == noise) - 1 / K) < 0.08
-    assert unseen_word([x[:20]], y[:20], K) is None
-    assert unseen_word([x], np.zeros(600, int), K) is None
-    assert unseen_word([], y, K) is None
+    assert abs(np.mean(out_of_fold_predictions([x], noise, K) == noise) - 1 / K) < 0.08
+    assert out_of_fold_predictions([x[:20]], y[:20], K) is None
+    assert out_of_fold_predictions([x], np.zeros(600, int), K) is None
+    assert out_of_fold_predictions([], y, K) is None
 
 
 # Fits -------------------------------------------------------------------------------------------
@@ -193,7 +199,7 @@ def fitted(kind="right", seed=0, **options):
 def test_nothing_speaks_against_a_right_model(seed):
     found = fitted(seed=seed).verdict()
     assert found.ok
-    assert found.sentence.startswith("Nothing speaks against")
+    assert found.sentence.startswith("All checks of this fit passed")
     asked = ["agreement", "overconfidence", "calibration", "correlation", "tails", "skew"]
     assert [f.name for f in found.findings][:6] == asked
 
@@ -202,8 +208,8 @@ def test_nothing_speaks_against_a_right_model(seed):
 @pytest.mark.parametrize(
     ("kind", "name", "remedy"),
     [
-        ("heavy", "tails", 'RobustNDA(dof="learn")'),
-        ("correlated", "correlation", 'covariance="full"'),
+        ("heavy", "tails", remedies.STUDENT),
+        ("correlated", "correlation", remedies.FULL_COVARIANCE),
         ("skewed", "skew", "logarithms"),
     ],
 )
@@ -222,8 +228,8 @@ def test_a_fit_that_leaves_its_labels_is_told_to():
     e = fitted("correlated")
     (one,) = [f for f in e.verdict().findings if f.name == "agreement"]
     assert one.bad
-    assert one.effect > AGREEMENT
-    assert "left the labels" in e.verdict().sentence
+    assert one.effect > one.threshold
+    assert "follows clusters of the features instead of the labels" in e.verdict().sentence
     _, y, given = data("correlated")
     assert np.mean(e.classes_[e.label_posterior_.argmax(1)] == y) < np.mean(given == y)
 
@@ -242,11 +248,11 @@ def test_the_verdict_as_data():
 
 def test_corrected_labels_say_it():
     frame = fitted("heavy").corrected_labels()
-    assert frame.attrs["verdict"].startswith("Do not trust")
+    assert frame.attrs["verdict"].startswith("Do not use this fit")
     assert "tails" in frame["doubt"].iloc[0]
     right = fitted().corrected_labels()
     assert "doubt" not in right
-    assert right.attrs["verdict"].startswith("Nothing speaks")
+    assert right.attrs["verdict"].startswith("All checks of this fit passed")
 
 
 def test_what_a_cut_handles_is_no_reason_to_warn():
@@ -256,13 +262,13 @@ def test_what_a_cut_handles_is_no_reason_to_warn():
     )  # a warning is an error here
     assert e.verdict().ok
     assert np.mean(e.label_posterior_.argmax(1) == np.searchsorted(NAMES, y)) > 0.8
-    assert not any("cut" in r for f in e.verdict().findings for r in f.remedies)
+    assert not any(remedies.CROSS_FIT in f.remedies for f in e.verdict().findings)
 
 
 def test_discounted_features_are_for_information():
     x, _, given = data("heavy")
     e = NoisyGaussianNB.published(random_state=0, training=Joint(weight=0.2, size_power=0.0))
-    with pytest.warns(VerdictWarning, match="say more about the labels than the fit believes"):
+    with pytest.warns(VerdictWarning, match="predict the labels better than the fit assumes"):
         e.fit(x, given)
     found = {f.name: f for f in e.verdict().findings}
     assert not found["tails"].bad
@@ -282,7 +288,7 @@ def test_a_shift_of_the_noise_with_a_column_is_found():
     codes = np.searchsorted(NAMES, y)
     wrong = corrupt(codes, uniform_noise(K, 0.6), rng)
     given = NAMES[np.where(x["a"] > x["a"].median(), wrong, codes)]
-    with pytest.warns(VerdictWarning, match="column a goes with a right label"):
+    with pytest.warns(VerdictWarning, match="column a is correlated with a right label"):
         NoisyGaussianNB.published(random_state=0).fit(x, given)
 
 
@@ -328,7 +334,7 @@ def test_classes_that_dissolve():
     e = fitted()
     resp = e.fit_.resp.copy()
     resp[:, 1], resp[:, 0] = 0, resp[:, 0] + resp[:, 1]
-    found = judge(replace(e.fit_, resp=resp), e.fitted_.data, e.classes_, e.fitted_.columns)
+    found = check_model(replace(e.fit_, resp=resp), e.fitted_.data, e.classes_, e.fitted_.columns)
     (one,) = [f for f in found.findings if f.name == "drift"]
     assert one.bad
     assert "berry" in one.sentence
@@ -339,9 +345,60 @@ def test_starts_that_do_not_agree():
     first = e.fit_.restarts[0]
     for gain, bad in ((0.5, False), (50.0, True)):
         fit = replace(e.fit_, restarts=(first, first + gain))
-        found = judge(fit, e.fitted_.data, e.classes_, e.fitted_.columns)
+        found = check_model(fit, e.fitted_.data, e.classes_, e.fitted_.columns)
         (one,) = [f for f in found.findings if f.name == "restarts"]
         assert one.bad == bad
+
+
+def test_a_verdict_warns_by_its_cautions():
+    bad = fitted("heavy").verdict()
+    (caution,) = bad.cautions()
+    assert caution == Caution(VerdictWarning, bad.sentence)
+    assert fitted().verdict().cautions() == ()
+    assert Verdict(()).sentence == "No check could be made of this fit."
+
+
+def test_errors_with_a_direction_are_no_single_rate():
+    x, y, _ = data()
+    mistaken = (y == NAMES[0]) & (np.random.default_rng(0).random(N) < 0.45)
+    model = NoisyGaussianNB.published(noise="symmetric", weight=0.1, random_state=0)
+    with pytest.warns(VerdictWarning):  # on the weight
+        model.fit(x, np.where(mistaken, NAMES[1], y))
+    (one,) = model.verdict().advice
+    assert one.name == "one error rate"
+    assert not one.bad  # advice, and no reason to warn
+    assert one.remedies == (remedies.FULL_NOISE,)
+    assert "errors may have a direction" in one.sentence
+    # errors without one
+    right = fitted(noise="symmetric").verdict()
+    assert "one error rate" in {f.name for f in right.findings}
+    assert right.advice == ()
+    # a rate for every pair, and a given matrix, raise no such question
+    assert "one error rate" not in {f.name for f in fitted().verdict().findings}
+    fixed = fitted(noise=0.7 * np.eye(K) + 0.1).verdict()
+    assert "one error rate" not in {f.name for f in fixed.findings}
+
+
+def test_a_new_check_is_one_entry():
+    halves = Check(
+        "halves",
+        "Are there as many of the first class as of all others?",
+        lambda at, most: Measurement(gap := abs(at.resp[:, 0].mean() - 0.5), gap > most),
+        0.1,
+        lambda at, found: f"class {at.names[0]} is {found.effect:.2f} off a half",
+        always("another class"),
+        passed="half of the items are of the first class",
+    )
+    resp = np.repeat([[0.9, 0.1]], 4, 0)
+    one, other = np.ones(4), np.zeros(4, int)
+    (found,) = run([halves], Outcome(resp, one, other, "ab", False, (0.0,), 4.0))
+    assert found == Finding(
+        *(halves.name, halves.question, found.statistic, found.p_value),
+        *(pytest.approx(0.4), 0.1, True, "class a is 0.40 off a half", ("another class",)),
+    )
+    (advice,) = run([replace(halves, advisory=True)], Outcome(resp, one, other, "ab", 0, (), 4.0))
+    assert not advice.bad
+    assert Verdict((advice,)).advice == (advice,)
 
 
 def test_an_estimator_must_be_fitted_first():

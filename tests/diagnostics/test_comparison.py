@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LinearRegression
 from sklearn.naive_bayes import GaussianNB
 
 import nbmodels
@@ -89,6 +90,10 @@ def test_missing_labels_are_not_scored(world):
     [
         ([], {}, "estimators"),
         (3, {}, "estimators"),
+        ([GaussianNB(), 3], {}, "estimators: '3' is not a classifier"),
+        ({"one": "GaussianNB"}, {}, "estimators: 'one' is not a classifier.*no method fit"),
+        ([LinearRegression()], {}, "estimators: 'LinearRegression.*no method predict_proba"),
+        ({"naive": GaussianNB}, {}, r"estimators: 'naive' is not a classifier.*\(a class\)"),
         ([GaussianNB()], {"cv": 1}, "cv"),
         ([GaussianNB()], {"cv": 2.5}, "cv"),
         ([GaussianNB()], {"cv": 1000}, "cannot be left out"),

@@ -12,10 +12,10 @@ from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.diagnostics.confident_learning import (
     calibrated,
     confident_joint,
-    independent,
     second_opinion,
     wrong_labels,
 )
+from nbmodels.diagnostics.reference_classifier import reference_classifier
 
 N, K = 900, 3
 NAMES = np.array(["apple", "berry", "cherry"])
@@ -133,7 +133,7 @@ def test_the_distance_of_two_matrices():
         lambda x: (x > 0).to_numpy().astype(object),
     ],
 )
-def test_the_independent_classifier_takes_any_features(world, form):
+def test_the_reference_classifier_takes_any_features(world, form):
     x, _, given = world
     values = form(x)
-    assert independent(values).fit(values, given).score(values, given) > 0.5
+    assert reference_classifier(values).fit(values, given).score(values, given) > 0.5

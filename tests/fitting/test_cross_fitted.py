@@ -51,7 +51,7 @@ def test_it_holds_where_a_joint_fit_follows_clusters(seed):
     x, y, noisy = clusters(seed)
     given = np.mean(noisy == y)
     joint = NoisyBernoulliNB.published(random_state=0)
-    with pytest.warns(VerdictWarning, match="left the labels"):
+    with pytest.warns(VerdictWarning, match="instead of the labels"):
         joint.fit(x, noisy)
     right, auc, gap = found(cut(x, noisy), y, noisy)
     worse, joint_auc, joint_gap = found(joint, y, noisy)

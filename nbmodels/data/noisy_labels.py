@@ -15,15 +15,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from nbmodels.data.annotations import Votes
-from nbmodels.data.validation import (
-    Classes,
-    as_array,
-    as_column,
-    check_length,
-    is_missing,
-    plain,
-    trusted_codes,
-)
+from nbmodels.data.labels import Classes, is_missing, trusted_codes
+from nbmodels.data.validation import as_array, as_column, check_length, plain
 from nbmodels.errors import DataError
 
 

@@ -1,0 +1,173 @@
+"""Class labels: names of the classes, codes of the labels, and which labels are missing.
+
+The only place where the number of classes is inferred.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from nbmodels.data.validation import as_column, check_length, plain, positions, sorted_unique
+from nbmodels.errors import DataError
+
+
+def is_missing(values: np.ndarray, marker: Any) -> np.ndarray:
+    """Where ``values`` hold the marker; a NaN or None marker means any null."""
+    nulls = np.asarray(pd.isna(values), bool)
+    if marker is None or pd.isna(marker):
+        return nulls
+    # a null equals nothing, and pandas' NA cannot even be asked
+    return np.asarray([not n and bool(v == marker) for v, n in zip(values, nulls, strict=True)])
+
+
+class Classes:
+    """The names of the classes and their codes.
+
+    Args:
+        names: ``(K,)`` distinct names, in the order of the codes.
+    """
+
+    def __init__(self, names: Any) -> None:
+        self.names = np.asarray(names)
+
+    @classmethod
+    def infer(cls, y: np.ndarray, declared: Any = None) -> Classes:
+        """From the labels that occur, sorted, or from a declared list.
+
+        Raises:
+            DataError: fewer than two classes, a duplicate, or labels that cannot be sorted.
+        """
+        if declared is not None:
+            names = as_column("classes", declared)
+            if pd.isna(names).any():
+                raise DataError(f"classes: a name is null in {names.tolist()}")
+            if len(pd.unique(names)) != len(names):
+                raise DataError(f"classes: a name occurs twice in {names.tolist()}")
+        else:
+            try:
+                names = sorted_unique(y)
+            except TypeError as error:
+                kinds = sorted({type(v).__name__ for v in y})
+                raise DataError(
+                    f"y: labels of mixed types {kinds} cannot be sorted; make them all strings"
+                ) from error
+        if len(names) < 2:
+            only = f": only {plain(names[0])!r} occurs" if len(names) else ": no label occurs"
+            where = "y" if declared is None else "classes"
+            raise DataError(
+                f"{where}: at least two classes are needed, got {len(names)} class(es){only}"
+            )
+        return cls(names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def encode(
+        self, name: str, y: np.ndarray, missing: np.ndarray, rows: np.ndarray | None = None
+    ) -> np.ndarray:
+        """``(N,)`` codes, -1 where missing.
+
+        Args:
+            name: of the argument, for messages.
+            y: ``(N,)`` labels.
+            missing: ``(N,)`` where there is none.
+            rows: ``(N,)`` rows that the labels belong to; their own positions by default.
+
+        Raises:
+            DataError: a label outside the classes, with its row.
+        """
+        codes = np.full(len(y), -1)
+        codes[~missing] = positions(self.names, y[~missing])
+        bad = np.flatnonzero((codes < 0) & ~missing)
+        if len(bad):
+            row = bad[0] if rows is None else rows[bad[0]]
+            known = ", ".join(map(str, self.names[:12])) + (", ..." if len(self) > 12 else "")
+            raise DataError(
+                f"{name}: row {row} has the label {plain(y[bad[0]])!r}, which is not among the "
+                f"{len(self)} classes ({known})"
+            )
+        return codes
+
+
+def trusted_codes(trusted: Any, classes: Classes, n_rows: int, marker: Any) -> np.ndarray:
+    """``(N,)`` codes of checked labels, -1 where none.
+
+    Args:
+        trusted: one label a row, null (or ``marker``) where unchecked; or a mapping row -> label.
+    """
+    if isinstance(trusted, Mapping):
+        values = np.full(n_rows, None, object)
+        for row, label in trusted.items():
+            if not (isinstance(row, int | np.integer) and 0 <= row < n_rows):
+                raise DataError(f"trusted: row {row!r} does not exist; X has {n_rows} rows")
+            values[row] = label
+    else:
+        values = as_column("trusted", trusted)
+        check_length("trusted", values, n_rows)
+    missing = np.asarray(pd.isna(values), bool)
+    if marker is not None:
+        missing |= is_missing(values, marker)
+    return classes.encode("trusted", values, missing)
+
+
+def as_text(column: pd.Series) -> np.ndarray:
+    """Labels as text, None where missing; whole numbers without a point."""
+    whole = pd.api.types.is_float_dtype(column.dtype) and (column.dropna() % 1 == 0).all()
+    cells = (None if pd.isna(v) or v == "" else str(int(v) if whole else v) for v in column)
+    return np.asarray(list(cells), object)
+
+
+@dataclass(frozen=True)
+class LabelColumn:
+    """A column of given labels, as text and as codes.
+
+    Attributes:
+        text: ``(N,)`` as text, None where missing.
+        codes: ``(N,)`` from 0, -1 where missing.
+        names: ``(K,)`` names of the classes, in the order of their values.
+        values: ``(K,)`` the classes as they stand in the table.
+    """
+
+    text: np.ndarray
+    codes: np.ndarray
+    names: np.ndarray
+    values: pd.Series
+
+    @classmethod
+    def of(cls, column: pd.Series, label: str) -> LabelColumn:
+        """Read a column of a user's table.
+
+        Args:
+            column: the labels, null where missing.
+            label: name of the column, for messages.
+
+        Raises:
+            DataError: fewer than two classes, or so many that they seem to be ids.
+        """
+        text = as_text(column)
+        known = np.flatnonzero(pd.notna(text))
+        first = pd.Series(known, index=text[known])
+        first = first[~first.index.duplicated()]
+        if len(first) < 2:
+            only = f": only {first.index[0]!r}" if len(first) else ""
+            raise DataError(
+                f"label: column {label!r} needs two classes or more, has {len(first)}{only}"
+            )
+        if len(first) > max(2, len(known) // 2):
+            raise DataError(
+                f"label: column {label!r} has {len(first)} different values in {len(known)} rows; "
+                "expected the names of a few classes"
+            )
+        values = column.iloc[first.to_numpy()]
+        # a table is sorted by value, so that 10 comes after 9
+        with contextlib.suppress(TypeError):
+            values = values.sort_values()
+        names = text[values.index.to_numpy()].astype(str)
+        codes = pd.Index(names).get_indexer(pd.Index(text))
+        return cls(text, np.where(pd.isna(text), -1, codes), names, values)

@@ -1,0 +1,92 @@
+"""Checks of the outcome of a fit: classes that drift from their labels, starts that disagree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from nbmodels.diagnostics.checks import remedies
+from nbmodels.diagnostics.checks.base import Check, Measurement, always, percent
+from nbmodels.fitting.identifiability import vanished
+
+#: Classes that a sentence names.
+_NAMED = 6
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All items of a fit, and its starts.
+
+    Attributes:
+        resp: ``(n, K)`` responsibilities of the items with a given label.
+        weights: ``(n,)`` their row weights, above 0.
+        codes: ``(n,)`` their given labels.
+        names: ``(K,)`` names of the classes.
+        checked: whether some labels were checked by hand.
+        restarts: objective that each start reached, that from the labels first.
+        mass: sum of all row weights.
+    """
+
+    resp: Float[np.ndarray, "n k"]
+    weights: Float[np.ndarray, " n"]
+    codes: Int[np.ndarray, " n"]
+    names: Any
+    checked: bool
+    restarts: tuple[float, ...]
+    mass: float
+
+
+def _drift(at: Outcome, threshold: float) -> Measurement | None:
+    if not len(at.codes):
+        return None
+    given = np.bincount(at.codes, at.weights, at.resp.shape[1])
+    gone = vanished(given, at.weights @ at.resp)
+    right = at.resp[np.arange(len(at.codes)), at.codes]
+    wrong = float(1 - np.average(right, weights=at.weights))
+    # where labels were checked, most of the others may well be wrong
+    bad = bool((wrong > threshold and not at.checked) or len(gone))
+    return Measurement(wrong, bad, facts={"gone": gone})
+
+
+def _drift_sentence(at: Outcome, found: Measurement) -> str:
+    sentence = f"{percent(found.effect)} of the given labels would be wrong"
+    if not len(found.facts["gone"]):
+        return sentence
+    gone = ", ".join(str(at.names[k]) for k in found.facts["gone"][:_NAMED])
+    return f"{sentence}, and hardly an item is left of these classes: {gone}"
+
+
+def _restarts(at: Outcome, threshold: float) -> Measurement | None:
+    if len(at.restarts) < 2:
+        return None
+    first, *others = at.restarts
+    gap = (float(np.nanmax(others)) - first) / at.mass
+    bad = bool(gap > threshold)
+    return Measurement(gap, bad, bad)
+
+
+CHECKS: tuple[Check[Outcome], ...] = (
+    Check(
+        "drift",
+        "Did the inferred classes drift away from the given labels?",
+        _drift,
+        0.5,
+        _drift_sentence,
+        always(remedies.CROSS_FIT, remedies.SYMMETRIC_NOISE, remedies.SMALLER_WEIGHT),
+    ),
+    Check(
+        "restarts",
+        "Do all starts lead to the same solution?",
+        _restarts,
+        0.01,
+        lambda _, found: (
+            "a random start reached a higher likelihood than the start from the labels, by "
+            f"{found.effect:.2g} nats per row: the likelihood prefers other classes"
+        ),
+        always(remedies.CROSS_FIT, remedies.NO_RESTARTS),
+        "no random start reached a much higher likelihood than the start from the labels",
+    ),
+)

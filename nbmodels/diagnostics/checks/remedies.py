@@ -1,0 +1,13 @@
+"""What may help against a failed check, in the estimators' parameters: the one place they stand."""
+
+CROSS_FIT = 'training="cross_fit"'
+SMALLER_WEIGHT = "training=Joint(weight=...) with a smaller weight"
+FULL_COVARIANCE = 'covariance="full"'
+SYMMETRIC_NOISE = 'noise="symmetric"'
+FULL_NOISE = 'noise="full"'
+NO_RESTARTS = "solver without restarts"
+STUDENT = 'RobustNDA(dof="learn")'
+OTHER_EMISSION = "another emission"
+TRANSFORMED_COLUMN = "logarithms or ranks of that column"
+PRESENCE = "presence in the place of counts"
+SPLIT_CLASS = "a class split in two"

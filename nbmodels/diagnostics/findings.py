@@ -1,0 +1,92 @@
+"""Results of model checking: findings and the verdict on a fit, as sentences and as data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import pandas as pd
+
+from nbmodels.errors import Caution, VerdictWarning
+
+#: Failed checks and remedies that the verdict spells out.
+_SPELT_OUT = 3
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one check.
+
+    Attributes:
+        name: short name of the check.
+        question: what was checked.
+        statistic: of a test, standard normal where the model is right; NaN where there is no test.
+        p_value: of the statistic, corrected for the number of tests of its kind; NaN without one.
+        effect: how far the model is off, in a unit that the sentence names.
+        threshold: smallest effect that matters.
+        bad: whether the check failed, so that the fit should not be used as it is.
+        sentence: the result as a sentence.
+        remedies: what may help; empty where nothing is needed.
+    """
+
+    name: str
+    question: str
+    statistic: float
+    p_value: float
+    effect: float
+    threshold: float
+    bad: bool
+    sentence: str
+    remedies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The findings of all checks, and what they come to.
+
+    Attributes:
+        findings: those that matter most for the labels first.
+    """
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def bad(self) -> tuple[Finding, ...]:
+        """Findings of the checks that failed."""
+        return tuple(f for f in self.findings if f.bad)
+
+    @property
+    def advice(self) -> tuple[Finding, ...]:
+        """Findings that are no reason to reject the fit, but suggest to compare another one."""
+        return tuple(f for f in self.findings if f.remedies and not f.bad)
+
+    @property
+    def ok(self) -> bool:
+        """Whether no check failed."""
+        return not self.bad
+
+    @property
+    def sentence(self) -> str:
+        """The verdict as a sentence."""
+        if not self.findings:
+            return "No check could be made of this fit."
+        if self.ok:
+            names = ", ".join(dict.fromkeys(f.name for f in self.findings))
+            return f"All checks of this fit passed ({names})."
+        reasons = "; ".join(f.sentence for f in self.bad[:_SPELT_OUT])
+        others = ", ".join(f.name for f in self.bad[_SPELT_OUT:])
+        counts = Counter(remedy for f in self.bad for remedy in f.remedies)
+        remedies = ", or ".join(remedy for remedy, _ in counts.most_common(_SPELT_OUT))
+        more = f"; further failed checks: {others}" if others else ""
+        advice = f" Try {remedies}." if remedies else ""
+        return f"Do not use this fit as it is: {reasons}{more}.{advice}"
+
+    def table(self) -> pd.DataFrame:
+        """One row per finding, with the attributes of :class:`Finding` as columns."""
+        return pd.DataFrame(
+            [vars(f) for f in self.findings], columns=list(Finding.__dataclass_fields__)
+        )
+
+    def cautions(self) -> tuple[Caution, ...]:
+        """The warning to issue about the fit; none where no check failed."""
+        return () if self.ok else (Caution(VerdictWarning, self.sentence),)
