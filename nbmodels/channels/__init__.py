@@ -1,4 +1,4 @@
-"""Channels: what labels say about the true class. One file a kind of label evidence."""
+"""Label channels: likelihoods of observed labels given the true class (noise models)."""
 
 from nbmodels.channels.annotators import Annotators
 from nbmodels.channels.candidates import CandidateSets

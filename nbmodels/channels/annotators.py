@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Int, Key
 from scipy import sparse
 
 from inference.products import Matrix, matrix
@@ -80,22 +81,26 @@ class Annotators(LabelChannel):
         )
 
     def stats(
-        self, likelihood_params: Any, resp: Array, data: Matrix, key: Array | None = None
+        self,
+        likelihood_params: Any,
+        resp: Float[Array, "n k"],
+        data: Matrix,
+        key: Key[Array, ""] | None = None,
     ) -> Array:
         return data.transpose_times(resp).reshape(self.prior.concentration.shape)
 
-    def transition(self, values: dict[str, Any]) -> Array:
+    def transition(self, values: dict[str, Any]) -> Float[Array, "k observed"]:
         """``(K, observed)`` of an annotator taken at random."""
         return jnp.mean(values["transitions"], 0)
 
-    def initial_responsibilities(self, data: Matrix) -> Array:
+    def initial_responsibilities(self, data: Matrix) -> Float[Array, "n k"]:
         """Shares of the votes."""
         n_annotators, n_observed, n_classes = self.prior.concentration.shape
         which = jnp.tile(jnp.eye(n_observed, n_classes), (n_annotators, 1))
         votes = data.times(which)
         return votes / jnp.maximum(jnp.sum(votes, 1, keepdims=True), 1)
 
-    def start(self, resp: Array, data: Matrix, rule: Rule) -> Dirichlet:
+    def start(self, resp: Float[Array, "n k"], data: Matrix, rule: Rule) -> Dirichlet:
         return super().start(discount(resp), data, rule)
 
     def pooled(self, q: Dirichlet, rule: Rule) -> Annotators:
@@ -105,7 +110,7 @@ class Annotators(LabelChannel):
     def for_draws(self) -> Annotators:
         return replace(self, prior=self.prior.centred)
 
-    def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
+    def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return replace(q, concentration=q.concentration[..., order])
 
     def values(self, likelihood_params: Array) -> dict[str, Array]:
@@ -125,7 +130,7 @@ class Annotators(LabelChannel):
         logs = jnp.where(votes > 0, jnp.log(jnp.where(votes > 0, of_class, 1)), 0)
         numpyro.factor(name, (votes * logs).sum((-2, -1)))
 
-    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
+    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
         """One vote of every annotator on every item, as counts."""
         transitions = values["transitions"]
         logs = jnp.log(transitions)[:, y]

@@ -1,4 +1,4 @@
-"""Sets of candidates: classes that an item may belong to, all others being ruled out."""
+"""Partial labels: sets of candidate classes, all others being excluded."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Bool, Float, Int, Key
 
 from nbmodels.core.component import Given, LogLikelihood
 from nbmodels.core.families import Rule
@@ -20,7 +21,7 @@ from nbmodels.errors import DataError
 _CERTAIN = 1e6
 
 
-def pack_candidates(possible: Any, n_classes: int, /) -> Array:
+def pack_candidates(possible: Any, n_classes: int, /) -> Bool[Array, "n k"]:
     """Data of :class:`CandidateSets`: ``(N, K)`` booleans.
 
     Args:
@@ -42,7 +43,7 @@ def pack_candidates(possible: Any, n_classes: int, /) -> Array:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class CandidateSets(Given, LabelChannel):
-    """Rules out every class but the item's candidates (Chen 2019, section 3.1).
+    """Likelihood of candidate sets: one for a candidate, zero for others (Chen 2019, section 3.1).
 
     Positive labels, negative labels and anything between: what is possible is as likely as it was,
     what is excluded has probability zero.
@@ -61,14 +62,14 @@ class CandidateSets(Given, LabelChannel):
         """``(N, K)`` booleans."""
         return data
 
-    def likelihood_params(self, q: Array, rule: Rule, key: Array | None = None) -> Array:
+    def likelihood_params(self, q: Array, rule: Rule, key: Key[Array, ""] | None = None) -> Array:
         return q
 
     def log_likelihood(self, likelihood_params: Array, data: Array) -> LogLikelihood:
         table = jnp.where(self.possible(data), likelihood_params, -jnp.inf)
         return LogLikelihood(table, jnp.zeros((1,), likelihood_params.dtype))
 
-    def initial_responsibilities(self, data: Array) -> Array:
+    def initial_responsibilities(self, data: Array) -> Float[Array, "n k"]:
         possible = self.possible(data)
         size = jnp.sum(possible, 1, keepdims=True)
         weight = jnp.where(size == 1, _CERTAIN, jnp.where(size < possible.shape[1], 1 / size, 0))
@@ -79,7 +80,7 @@ class CandidateSets(Given, LabelChannel):
         possible = self.possible(data)
         numpyro.factor(name, jnp.where(possible[jnp.arange(len(possible)), y], 0.0, -jnp.inf))
 
-    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
+    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
         """The true class, and each other one with probability one half."""
         k = self.prior.shape[0]
         return jax.random.bernoulli(key, 0.5, (len(y), k)) | (y[:, None] == jnp.arange(k))

@@ -1,4 +1,4 @@
-"""Beliefs: a distribution over the classes that is already known of each item."""
+"""Given log-likelihoods of each item's classes, from another model or an item's own prior."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Int, Key
 
 from nbmodels.core.codes import checked_table
 from nbmodels.core.component import Given, LogLikelihood, centred
@@ -20,7 +21,7 @@ from nbmodels.core.roles import LabelChannel
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class ExternalEvidence(Given, LabelChannel):
-    """Evidence that comes from elsewhere: an item's own prior, or another model's word.
+    """Log-likelihoods that are given: an item's own prior, or the output of another model.
 
     Maystre 2021's ``beta`` is such a table, when it is given and not learned from labels.
 
@@ -46,7 +47,7 @@ class ExternalEvidence(Given, LabelChannel):
         checked_table("log_evidence", log_evidence, lambda x: ~(x < np.inf), expected)
         return jnp.asarray(log_evidence, jnp.zeros(()).dtype)
 
-    def likelihood_params(self, q: Array, rule: Rule, key: Array | None = None) -> Array:
+    def likelihood_params(self, q: Array, rule: Rule, key: Key[Array, ""] | None = None) -> Array:
         return q
 
     def log_likelihood(self, likelihood_params: Array, data: Array) -> LogLikelihood:
@@ -56,7 +57,9 @@ class ExternalEvidence(Given, LabelChannel):
 
         numpyro.factor(name, data[jnp.arange(len(data)), y])
 
-    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> np.ndarray:
+    def simulate(
+        self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]
+    ) -> np.ndarray:
         """Noise with a lift of one for the true class."""
         noise = jax.random.normal(key, (len(y), self.prior.shape[0]))
         return np.asarray(noise + jax.nn.one_hot(y, self.prior.shape[0]))

@@ -1,4 +1,4 @@
-"""Noisy labels through a transition that the caller knows."""
+"""Label channel with a known noise matrix."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Int, Key
 
 from nbmodels.channels.transition import draw_labels, observe, pack_labels, read_labels
 from nbmodels.core.component import Given, LogLikelihood
@@ -17,7 +18,7 @@ from nbmodels.core.roles import LabelChannel
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class FixedTransition(Given, LabelChannel):
-    """A given transition.
+    """Noisy labels through a known noise matrix P(observed | true).
 
     Attributes:
         prior: ``(K, observed)`` probabilities ``[true, observed]``, rows summing to one.
@@ -28,22 +29,22 @@ class FixedTransition(Given, LabelChannel):
     def log_likelihood(self, likelihood_params: Array, data: Array) -> LogLikelihood:
         return read_labels(likelihood_params, data)
 
-    def transition(self, values: dict[str, Any]) -> Array:
+    def transition(self, values: dict[str, Any]) -> Float[Array, "k observed"]:
         return self.prior
 
-    def initial_responsibilities(self, data: Array) -> Array:
+    def initial_responsibilities(self, data: Array) -> Float[Array, "n k"]:
         n_classes, n_observed = self.prior.shape
         return jax.nn.one_hot(data, n_observed)[:, :n_classes]
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
         observe(name, self.prior, y, data)
 
-    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
+    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
         return draw_labels(key, self.prior, y)
 
 
 def fixed_at(channel: Any, likelihood_params: Any) -> FixedTransition:
-    """A channel of one noisy label an item that learns no more.
+    """Noise matrix held at its estimate: a channel that is not learned any further.
 
     Args:
         channel: a label channel with a noise matrix.

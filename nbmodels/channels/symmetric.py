@@ -1,4 +1,4 @@
-"""Noisy labels through a one-parameter transition: all mistakes are equally likely."""
+"""Symmetric (uniform) label noise: one error rate, all wrong classes equally likely."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Int, Key
 
 from nbmodels.channels.transition import (
     discount,
@@ -46,7 +47,9 @@ class SymmetricTransition(LabelChannel):
     def _table(self, right: Any, wrong: Any) -> Array:
         return jnp.where(jnp.eye(self.n_classes, dtype=bool), right, wrong)
 
-    def likelihood_params(self, q: Dirichlet, rule: Rule, key: Array | None = None) -> Array:
+    def likelihood_params(
+        self, q: Dirichlet, rule: Rule, key: Key[Array, ""] | None = None
+    ) -> Array:
         right, wrong = q.likelihood_params(rule, key)
         return self._table(right, wrong - jnp.log(max(self.n_classes - 1, 1)))
 
@@ -54,26 +57,30 @@ class SymmetricTransition(LabelChannel):
         return read_labels(likelihood_params, data)
 
     def stats(
-        self, likelihood_params: Any, resp: Array, data: Array, key: Array | None = None
+        self,
+        likelihood_params: Any,
+        resp: Float[Array, "n k"],
+        data: Array,
+        key: Key[Array, ""] | None = None,
     ) -> Array:
         right = jnp.sum(resp * jax.nn.one_hot(data, self.n_classes, dtype=resp.dtype))
         labelled = jnp.sum(resp * (data < self.n_classes)[:, None])
         return jnp.stack([right, labelled - right])
 
-    def transition(self, values: dict[str, Any]) -> Array:
+    def transition(self, values: dict[str, Any]) -> Float[Array, "k observed"]:
         wrong = values["epsilon"]
         return self._table(1 - wrong, wrong / max(self.n_classes - 1, 1))
 
-    def initial_responsibilities(self, data: Array) -> Array:
+    def initial_responsibilities(self, data: Array) -> Float[Array, "n k"]:
         return jax.nn.one_hot(data, self.n_classes)
 
-    def start(self, resp: Array, data: Array, rule: Rule) -> Dirichlet:
+    def start(self, resp: Float[Array, "n k"], data: Array, rule: Rule) -> Dirichlet:
         return super().start(discount(resp), data, rule)
 
     def for_draws(self) -> SymmetricTransition:
         return replace(self, prior=self.prior.centred)
 
-    def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
+    def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return q
 
     def values(self, likelihood_params: Array) -> dict[str, Array]:
@@ -87,7 +94,7 @@ class SymmetricTransition(LabelChannel):
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
         observe(name, self.transition(values), y, data)
 
-    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
+    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
         return draw_labels(key, self.transition(values), y)
 
     def dims(self) -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""Noisy labels through a full transition: any true class may be mistaken for any other."""
+"""Class-conditional label noise: a full noise matrix P(observed | true)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Int, Key
 
 from nbmodels.core.codes import checked_codes
 from nbmodels.core.component import LogLikelihood
@@ -18,11 +19,11 @@ from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import LabelChannel
 from nbmodels.errors import DataError
 
-#: How much of a given label the start believes: the rest goes evenly to all classes.
+#: Weight of a given label in the start; the rest goes evenly to all classes.
 START_TRUST = 0.8
 
 
-def pack_labels(labels: Any, n_observed: int) -> Array:
+def pack_labels(labels: Any, n_observed: int) -> Int[Array, " n"]:
     """Data of every label channel: ``(N,)`` int32 codes, ``n_observed`` where a label is missing.
 
     Runs on the host; under ``jit`` give such codes to the model as they are.
@@ -46,26 +47,26 @@ def read_labels(transition: Array, labels: Array) -> LogLikelihood:
     return LogLikelihood(padded[labels], jnp.zeros((1,), transition.dtype))
 
 
-def count_labels(resp: Array, labels: Array, n_observed: int) -> Array:
+def count_labels(resp: Float[Array, "n k"], labels: Array, n_observed: int) -> Array:
     """Expected ``(K, observed)`` counts of (true, observed) pairs."""
     return resp.T @ jax.nn.one_hot(labels, n_observed, dtype=resp.dtype)
 
 
-def discount(resp: Array) -> Array:
-    """The start's doubt about given labels: a transition of exactly one could never be left."""
+def discount(resp: Float[Array, "n k"]) -> Array:
+    """Label smoothing of the start: EM could never leave a probability of exactly one."""
     share = jnp.sum(resp, 1, keepdims=True) / resp.shape[1]
     return START_TRUST * resp + (1 - START_TRUST) * share
 
 
 def observe(name: str, transition: Any, y: Any, labels: Any) -> None:
-    """NumPyro's statement for every label channel: ``label ~ Categorical(transition[y])``."""
+    """NumPyro site of a noisy label: ``label ~ Categorical(transition[y])``."""
 
     seen = labels < transition.shape[-1]
     site = dist.Categorical(probs=transition[y]).mask(seen)
     numpyro.sample(name, site, obs=jnp.where(seen, labels, 0))
 
 
-def draw_labels(key: Array, transition: Array, y: Array) -> Array:
+def draw_labels(key: Key[Array, ""], transition: Array, y: Int[Array, " n"]) -> Array:
     """``(N,)`` observed labels of items of classes ``y``."""
     return jax.random.categorical(key, jnp.log(transition)[y])
 
@@ -103,18 +104,22 @@ class Transition(LabelChannel):
         return read_labels(likelihood_params, data)
 
     def stats(
-        self, likelihood_params: Any, resp: Array, data: Array, key: Array | None = None
+        self,
+        likelihood_params: Any,
+        resp: Float[Array, "n k"],
+        data: Array,
+        key: Key[Array, ""] | None = None,
     ) -> Array:
         return count_labels(resp, data, self.prior.concentration.shape[1])
 
-    def transition(self, values: dict[str, Any]) -> Array:
+    def transition(self, values: dict[str, Any]) -> Float[Array, "k observed"]:
         return values["transition"]
 
-    def initial_responsibilities(self, data: Array) -> Array:
+    def initial_responsibilities(self, data: Array) -> Float[Array, "n k"]:
         n_classes, n_observed = self.prior.concentration.shape
         return jax.nn.one_hot(data, n_observed)[:, :n_classes]
 
-    def start(self, resp: Array, data: Array, rule: Rule) -> Dirichlet:
+    def start(self, resp: Float[Array, "n k"], data: Array, rule: Rule) -> Dirichlet:
         return super().start(discount(resp), data, rule)
 
     def pooled(self, q: Dirichlet, rule: Rule) -> Transition:
@@ -134,7 +139,7 @@ class Transition(LabelChannel):
     def for_draws(self) -> Transition:
         return replace(self, prior=self.prior.centred)
 
-    def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
+    def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return replace(q, concentration=q.concentration[order])
 
     def values(self, likelihood_params: Array) -> dict[str, Array]:
@@ -148,7 +153,7 @@ class Transition(LabelChannel):
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
         observe(name, values["transition"], y, data)
 
-    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
+    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
         return draw_labels(key, values["transition"], y)
 
     def dims(self) -> dict[str, list[str]]:

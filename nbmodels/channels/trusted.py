@@ -1,4 +1,4 @@
-"""Trusted labels: items whose true class somebody has checked."""
+"""Trusted labels: true classes of items that were verified."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Int, Key
 
 from nbmodels.channels.candidates import CandidateSets
 from nbmodels.channels.transition import pack_labels
@@ -16,7 +17,7 @@ from nbmodels.channels.transition import pack_labels
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class TrustedLabels(CandidateSets):
-    """Sets of one candidate, held as codes; says nothing of unchecked items.
+    """Verified labels as sets of one candidate, held as codes; zero rows for other items.
 
     Attributes:
         prior: ``(K,)`` zeros; there is nothing to learn, only K to know.
@@ -28,6 +29,6 @@ class TrustedLabels(CandidateSets):
         k = self.prior.shape[0]
         return (data[:, None] == jnp.arange(k)) | (data == k)[:, None]
 
-    def simulate(self, key: Array, values: dict[str, Any], y: Array) -> Array:
+    def simulate(self, key: Key[Array, ""], values: dict[str, Any], y: Int[Array, " n"]) -> Array:
         """Checks about a third of the items."""
         return jnp.where(jax.random.bernoulli(key, 1 / 3, y.shape), y, -1)

@@ -1,4 +1,4 @@
-"""Calibration: how far another model's word on the classes is to be believed."""
+"""Calibration of another model's scores: temperature and bias (Guo et al. 2017)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Float, Int, Key
 
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import FullNormal
@@ -30,8 +31,8 @@ class Calibration(ClassPrior):
     The scores are log-probabilities, or log-evidence, of a model that has not seen the item's
     label. Naive Bayes counts dependent features as if each were news: a temperature ``exp(-u)``
     takes that back (Guo et al. 2017), and ``b`` shifts the shares of the classes. Only
-    ``P(y | scores)`` is modelled, so that what the channel believes does not flow back to the
-    features (a cut, in the sense of Plummer 2015).
+    ``P(y | scores)`` is modelled, so that the features never see the responsibilities of the
+    channel (modular inference, a cut: Plummer 2015).
 
     The slope has its prior on the scale of logarithms. Steep slopes all say nearly the same, that
     classes are certain and whatever the features miss is noise: a prior that is flat in the slope
@@ -81,7 +82,11 @@ class Calibration(ClassPrior):
         )
 
     def stats(
-        self, likelihood_params: Array, resp: Array, data: Array, key: Array | None = None
+        self,
+        likelihood_params: Array,
+        resp: Float[Array, "n k"],
+        data: Array,
+        key: Key[Array, ""] | None = None,
     ) -> tuple[Array, Array]:
         """Curvature ``H`` and ``H theta + gradient`` of the expected log-probabilities."""
         items = jnp.sum(resp, 1, keepdims=True)
@@ -89,12 +94,12 @@ class Calibration(ClassPrior):
         mixed = (resp + expected) / 2
         gap = resp - expected
         # by u, the scores' share of the linear predictor is its own derivative
-        said = jnp.exp(likelihood_params[0]) * data
-        gradient = jnp.concatenate([jnp.sum(gap * said)[None], jnp.sum(gap, 0)])
-        # covariance of the features (said_k, e_k) when k is drawn from the mixture
-        mean = jnp.sum(mixed * said, 1, keepdims=True)
+        steep = jnp.exp(likelihood_params[0]) * data
+        gradient = jnp.concatenate([jnp.sum(gap * steep)[None], jnp.sum(gap, 0)])
+        # covariance of the features (steep_k, e_k) when k is drawn from the mixture
+        mean = jnp.sum(mixed * steep, 1, keepdims=True)
         inverse = jnp.where(items > 0, 1 / jnp.where(items > 0, items, 1), 0)
-        centred = said - mean * inverse
+        centred = steep - mean * inverse
         slope = jnp.sum(mixed * jnp.square(centred))
         cross = jnp.sum(mixed * centred, 0)
         biases = jnp.diag(jnp.sum(mixed, 0)) - mixed.T @ (mixed * inverse)
@@ -104,7 +109,7 @@ class Calibration(ClassPrior):
         return curvature, curvature @ likelihood_params + gradient
 
     def _shortening(
-        self, at: Array, resp: Array, data: Array, curvature: Array, gradient: Array
+        self, at: Array, resp: Float[Array, "n k"], data: Array, curvature: Array, gradient: Array
     ) -> Array:
         """Least power of four by which the curvature is to grow so that the step does not fall."""
         before = self.log_probs(at, data)
@@ -121,7 +126,9 @@ class Calibration(ClassPrior):
 
         return lax.while_loop(falls, lambda scale: 4 * scale, jnp.ones((), at.dtype))
 
-    def accept(self, old: Array, new: Array, resp: Array, data: Array, key: Array) -> Array:
+    def accept(
+        self, old: Array, new: Array, resp: Float[Array, "n k"], data: Array, key: Key[Array, ""]
+    ) -> Array:
         """Metropolis and Hastings: the proposal is Laplace's normal about a Newton step."""
 
         def target(at: Array) -> Array:
@@ -138,7 +145,7 @@ class Calibration(ClassPrior):
         gain = target(new) + proposed(old, new) - target(old) - proposed(new, old)
         return jnp.where(jnp.log(jax.random.uniform(key, (), gain.dtype)) < gain, new, old)
 
-    def relabel(self, q: FullNormal, order: Array) -> FullNormal:
+    def relabel(self, q: FullNormal, order: Int[Array, " k"]) -> FullNormal:
         return q  # the scores name the classes
 
     def values(self, likelihood_params: Array) -> dict[str, Array]:
@@ -155,7 +162,7 @@ class Calibration(ClassPrior):
         biases = dist.MultivariateNormal(mean, precision_matrix=within)
         return {"log_slope": log_slope, "bias": numpyro.sample(f"{name}_bias", biases)}
 
-    def probs(self, values: dict[str, Any], data: Array | None) -> Array:
+    def probs(self, values: dict[str, Any], data: Array | None) -> Float[Array, "*n k"]:
         scores = jnp.zeros((1, 1)) if data is None else data
         return jax.nn.softmax(jnp.exp(values["log_slope"]) * scores + values["bias"], -1)
 
@@ -164,7 +171,7 @@ class Calibration(ClassPrior):
         scores = jnp.zeros((1, 1)) if data is None else data
         return jax.nn.log_softmax(jnp.exp(values["log_slope"]) * scores + values["bias"], -1)
 
-    def covariates(self, key: Array, n_items: int) -> Array:
+    def covariates(self, key: Key[Array, ""], n_items: int) -> Array:
         """Scores to simulate classes from."""
         return self.pack(2 * jax.random.normal(key, (n_items, len(self.prior.mean) - 1)))
 

@@ -1,4 +1,4 @@
-"""Logistic regression: the class given real features, of which nothing is assumed."""
+"""Multinomial logistic regression as a class prior: the class given real features."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Int, Key
 from scipy import sparse
 
 from inference import Coordinates, Total, add, negate, solve, total
@@ -79,8 +80,8 @@ class Logistic(ClassPrior):
 
     def log_probs(self, likelihood_params: Array, data: Design | None) -> Array:
         """``(N, K)``, or ``(1, K)`` of an item without features."""
-        told = 0.0 if data is None else data.x.times(likelihood_params[1:])
-        return jax.nn.log_softmax(likelihood_params[:1] + told)
+        linear = 0.0 if data is None else data.x.times(likelihood_params[1:])
+        return jax.nn.log_softmax(likelihood_params[:1] + linear)
 
     def log_likelihood(self, likelihood_params: Array, data: Design | None) -> LogLikelihood:
         return LogLikelihood(
@@ -88,7 +89,11 @@ class Logistic(ClassPrior):
         )
 
     def stats(
-        self, likelihood_params: Array, resp: Array, data: Design, key: Array | None = None
+        self,
+        likelihood_params: Array,
+        resp: Float[Array, "n k"],
+        data: Design,
+        key: Key[Array, ""] | None = None,
     ) -> tuple[Array, Array]:
         """``(1 + d, 1)`` curvature ``H`` of the bound, and ``H theta + gradient``."""
         items = jnp.sum(resp, 1, keepdims=True)
@@ -99,7 +104,7 @@ class Logistic(ClassPrior):
         gradient = jnp.concatenate([jnp.sum(gap, 0)[None], data.x.transpose_times(gap)])
         return curvature, curvature * likelihood_params + gradient
 
-    def start(self, resp: Array, data: Design, rule: Rule) -> DiagonalNormal:
+    def start(self, resp: Float[Array, "n k"], data: Design, rule: Rule) -> DiagonalNormal:
         """Fitted to the guess as it stands."""
         found = solve(
             _fit_step(rule),
@@ -111,7 +116,7 @@ class Logistic(ClassPrior):
         )
         return found.params
 
-    def relabel(self, q: DiagonalNormal, order: Array) -> DiagonalNormal:
+    def relabel(self, q: DiagonalNormal, order: Int[Array, " k"]) -> DiagonalNormal:
         return DiagonalNormal(q.mean[:, order], q.precision[:, order])
 
     def values(self, likelihood_params: Array) -> dict[str, Array]:
@@ -127,16 +132,16 @@ class Logistic(ClassPrior):
             "coef": numpyro.sample(f"{name}_coef", coef),
         }
 
-    def probs(self, values: dict[str, Any], data: Design | None) -> Array:
-        told = 0.0 if data is None else data.x.to_dense() @ values["coef"].T
-        return jax.nn.softmax(values["intercept"] + told, -1)
+    def probs(self, values: dict[str, Any], data: Design | None) -> Float[Array, "*n k"]:
+        linear = 0.0 if data is None else data.x.to_dense() @ values["coef"].T
+        return jax.nn.softmax(values["intercept"] + linear, -1)
 
     def log_class_probs(self, values: dict[str, Any], data: Design | None) -> Array:
         # large coefficients underflow probabilities, and the logarithm of zero has no gradient
         linear = 0.0 if data is None else data.x.to_dense() @ values["coef"].T
         return jax.nn.log_softmax(values["intercept"] + linear, -1)
 
-    def covariates(self, key: Array, n_items: int) -> Array:
+    def covariates(self, key: Key[Array, ""], n_items: int) -> Array:
         """Features to simulate classes from."""
         return jax.random.normal(key, (n_items, len(self.prior.mean) - 1))
 

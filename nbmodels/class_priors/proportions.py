@@ -1,4 +1,4 @@
-"""Class proportions ``pi``: how common each true class is."""
+"""Class proportions ``pi``: a categorical class prior, learned or known."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Int, Key
 
 from nbmodels.core.component import Given, LogLikelihood
 from nbmodels.core.families import Dirichlet
@@ -35,11 +36,15 @@ class Proportions(ClassPrior):
         return LogLikelihood(likelihood_params[None, :], jnp.zeros((1,), likelihood_params.dtype))
 
     def stats(
-        self, likelihood_params: Any, resp: Array, data: Any, key: Array | None = None
+        self,
+        likelihood_params: Any,
+        resp: Float[Array, "n k"],
+        data: Any,
+        key: Key[Array, ""] | None = None,
     ) -> Array:
         return jnp.sum(resp, 0)
 
-    def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
+    def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return replace(q, concentration=q.concentration[order])
 
     def values(self, likelihood_params: Array) -> dict[str, Array]:
@@ -65,5 +70,5 @@ class FixedProportions(Given, ClassPrior):
     def log_likelihood(self, likelihood_params: Array, data: Any) -> LogLikelihood:
         return LogLikelihood(likelihood_params[None, :], jnp.zeros((1,), likelihood_params.dtype))
 
-    def probs(self, values: dict[str, Any], data: Any) -> Array:
+    def probs(self, values: dict[str, Any], data: Any) -> Float[Array, "*n k"]:
         return self.prior

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Float, Int, Key
 
 from nbmodels.core.families import Rule
 
@@ -28,8 +29,8 @@ class LogLikelihood(NamedTuple):
         offset: ``(N,)`` or ``(1,)``.
     """
 
-    table: Array
-    offset: Array
+    table: Float[Array, "n k"]
+    offset: Float[Array, " n"]
 
 
 def _largest(table: Array, axis: int) -> Array:
@@ -92,7 +93,7 @@ class Component:
 
     # The fast description -----------------------------------------------------------------------
 
-    def likelihood_params(self, q: Any, rule: Rule, key: Array | None = None) -> Any:
+    def likelihood_params(self, q: Any, rule: Rule, key: Key[Array, ""] | None = None) -> Any:
         """What the likelihood reads of ``q``: a mode, an expectation, or a draw."""
         return q.likelihood_params(rule, key)
 
@@ -101,7 +102,11 @@ class Component:
         raise NotImplementedError  # every component has its own
 
     def stats(
-        self, likelihood_params: Any, resp: Array, data: Any, key: Array | None = None
+        self,
+        likelihood_params: Any,
+        resp: Float[Array, "n k"],
+        data: Any,
+        key: Key[Array, ""] | None = None,
     ) -> Any:
         """Sufficient statistics, additive over items.
 
@@ -126,13 +131,13 @@ class Component:
         """Terms of the penalty that depend on the prior alone, kept out of the iterations."""
         return self.prior.constant(rule)
 
-    def base_measure(self, data: Any) -> Array:
+    def base_measure(self, data: Any) -> Float[Array, " n"]:
         """``(N,)`` or ``(1,)`` part of the log-density that depends on the data alone."""
         return jnp.zeros((1,))
 
     # Where to begin -----------------------------------------------------------------------------
 
-    def start(self, resp: Array, data: Any, rule: Rule) -> Any:
+    def start(self, resp: Float[Array, "n k"], data: Any, rule: Rule) -> Any:
         """``q`` from a first guess of the responsibilities; discounts the guess where needed."""
         # a rule of its own: expectations under the prior exist even where its mode does not
         likelihood_params = self.likelihood_params(self.prior, "vb")
@@ -143,7 +148,7 @@ class Component:
 
     # Names of the classes --------------------------------------------------------------------
 
-    def relabel(self, q: Any, order: Array) -> Any:
+    def relabel(self, q: Any, order: Int[Array, " k"]) -> Any:
         """``q`` with true class ``order[k]`` renamed ``k``."""
         raise NotImplementedError  # where the class axis stands is the component's own
 
@@ -161,7 +166,7 @@ class Component:
         """Observe the data given the class ``y``, inside the items' plate."""
         raise NotImplementedError  # every component has its own
 
-    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Any:
+    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Any:
         """Draw data for items of classes ``y``, as ``pack`` takes it."""
         raise NotImplementedError  # every component has its own
 
@@ -183,12 +188,16 @@ class Component:
 class Given(Component):
     """A component with nothing to learn: its ``prior`` is an array that is read as it stands."""
 
-    def likelihood_params(self, q: Array, rule: Rule, key: Array | None = None) -> Array:
+    def likelihood_params(self, q: Array, rule: Rule, key: Key[Array, ""] | None = None) -> Array:
         """Logarithms of the given probabilities."""
         return jnp.log(jnp.maximum(q, jnp.finfo(q.dtype).tiny))
 
     def stats(
-        self, likelihood_params: Any, resp: Array, data: Any, key: Array | None = None
+        self,
+        likelihood_params: Any,
+        resp: Float[Array, "n k"],
+        data: Any,
+        key: Key[Array, ""] | None = None,
     ) -> tuple[()]:
         return ()
 
@@ -201,7 +210,7 @@ class Given(Component):
     def constant(self, rule: Rule) -> Array:
         return jnp.zeros((1,), self.prior.dtype)
 
-    def relabel(self, q: Array, order: Array) -> Array:
+    def relabel(self, q: Array, order: Int[Array, " k"]) -> Array:
         return q
 
     def values(self, likelihood_params: Array) -> dict[str, Array]:

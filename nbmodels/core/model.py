@@ -1,4 +1,4 @@
-"""A model is a set of components: their evidence is summed, softmax gives the responsibilities.
+"""Mixture model of components: log-likelihoods are summed, softmax gives responsibilities.
 
 Everything here is a pure function of ``(model, q, data)``, so it may be put under ``jit``, ``vmap``
 and ``grad``. ``model`` maps names to components and ``q`` the same names to conjugate posteriors.
@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Int, Key
 
 from inference import Coordinates, Total, add, negate, total
 from inference.driver import Step
@@ -63,7 +64,7 @@ class Data:
     """
 
     parts: dict[str, Any]
-    weights: Array
+    weights: Float[Array, " n"]
     powers: dict[str, Array] = field(default_factory=dict)
 
 
@@ -115,11 +116,13 @@ class Posterior(NamedTuple):
         log_likelihood: ``(N,)`` log-density of each item, less its base measure.
     """
 
-    resp: Array
-    log_likelihood: Array
+    resp: Float[Array, "n k"]
+    log_likelihood: Float[Array, " n"]
 
 
-def likelihood_params(model: Model, q: Any, rule: Rule, key: Array | None = None) -> dict[str, Any]:
+def likelihood_params(
+    model: Model, q: Any, rule: Rule, key: Key[Array, ""] | None = None
+) -> dict[str, Any]:
     """What each likelihood reads of ``q``; under ``"draw"`` each component gets its own key."""
     if key is None:
         return {name: c.likelihood_params(q[name], rule) for name, c in model.items()}
@@ -137,7 +140,7 @@ def power(model: Model, name: str, data: Data) -> Any:
 
 
 def log_likelihood(model: Model, likelihood_params: Mapping[str, Any], data: Data) -> LogLikelihood:
-    """Weighted sum of the components' evidence, those without data left out; ``(N, K)``."""
+    """Weighted sum of the components' log-likelihoods, those without data left out; ``(N, K)``."""
     table, offset = jnp.zeros(()), jnp.zeros(data.weights.shape)
     for name, component in model.items():
         if name in data.parts:
@@ -175,9 +178,9 @@ def base_measure(model: Model, data: Data) -> Array:
 def stats(
     model: Model,
     likelihood_params: Mapping[str, Any],
-    resp: Array,
+    resp: Float[Array, "n k"],
     data: Data,
-    key: Array | None = None,
+    key: Key[Array, ""] | None = None,
 ) -> dict[str, Any]:
     """Weighted statistics of each component, additive over items."""
     weighted = resp * data.weights[:, None]
@@ -267,7 +270,7 @@ def initial_responsibilities(model: Model, data: Data) -> Array | None:
     return summed / jnp.where(size > 0, size, 1)
 
 
-def start(model: Model, resp: Array, data: Data, rule: Rule) -> dict[str, Any]:
+def start(model: Model, resp: Float[Array, "n k"], data: Data, rule: Rule) -> dict[str, Any]:
     """``q`` of all components from a first guess of the responsibilities."""
     weighted = resp * data.weights[:, None]
     return {
@@ -276,7 +279,7 @@ def start(model: Model, resp: Array, data: Data, rule: Rule) -> dict[str, Any]:
     }
 
 
-def _powered(resp: Array, name: str, data: Data) -> Array:
+def _powered(resp: Float[Array, "n k"], name: str, data: Data) -> Array:
     return resp * data.powers[name][:, None] if name in data.powers else resp
 
 
@@ -292,12 +295,12 @@ def transitions(model: Model, values: Mapping[str, dict[str, Any]]) -> dict[str,
     return {name: t for name, t in out.items() if t is not None}
 
 
-def relabel(model: Model, q: Any, order: Array) -> dict[str, Any]:
+def relabel(model: Model, q: Any, order: Int[Array, " k"]) -> dict[str, Any]:
     """``q`` with true class ``order[k]`` renamed ``k``."""
     return {name: c.relabel(q[name], order) for name, c in model.items()}
 
 
-def simulate(model: Model, key: Array, n_items: int) -> tuple[dict[str, Any], Array, dict]:
+def simulate(model: Model, key: Key[Array, ""], n_items: int) -> tuple[dict[str, Any], Array, dict]:
     """Draw parameters from the prior, classes and data.
 
     Returns:

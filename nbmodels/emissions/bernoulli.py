@@ -1,4 +1,4 @@
-"""Binary features, independent given the class (Zeng 2022, section 3.1)."""
+"""Bernoulli emission: binary features, independent given the class (Zeng 2022, section 3.1)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Int, Key
 
 from inference.products import matrix
 from nbmodels.core.component import LogLikelihood, product_log_likelihood
@@ -56,7 +57,11 @@ class Bernoulli(Emission):
         return LogLikelihood(table, offset)
 
     def stats(
-        self, likelihood_params: Any, resp: Array, data: Cells, key: Array | None = None
+        self,
+        likelihood_params: Any,
+        resp: Float[Array, "n k"],
+        data: Cells,
+        key: Key[Array, ""] | None = None,
     ) -> Array:
         ones = data.x.transpose_times(resp)
         count = jnp.broadcast_to(jnp.sum(resp, 0), ones.shape)
@@ -64,11 +69,11 @@ class Bernoulli(Emission):
             count = count - data.missing.transpose_times(resp)
         return jnp.stack([jnp.maximum(count - ones, 0), ones])
 
-    def size(self, data: Cells) -> Array:
+    def size(self, data: Cells) -> Float[Array, " n"]:
         """Number of ones."""
         return data.x.times(jnp.ones((data.x.shape[1], 1)))[:, 0]
 
-    def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
+    def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return replace(q, concentration=q.concentration[:, :, order])
 
     def values(self, likelihood_params: Array) -> dict[str, Array]:
@@ -86,7 +91,7 @@ class Bernoulli(Emission):
             site = site.mask(observed_cells(data.missing))
         numpyro.sample(name, site.to_event(1), obs=data.x.to_dense())
 
-    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
+    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
         return jax.random.bernoulli(key, values["probs"][y]).astype(jnp.int32)
 
     def observed(self, data: Cells) -> Array:
@@ -102,7 +107,7 @@ class Bernoulli(Emission):
         )
 
     def moment_view(self, data: Cells) -> MomentView:
-        def read(means: Array, pooled: Array, weights: Array) -> Array:
+        def read(means: Array, pooled: Array, weights: Float[Array, " n"]) -> Array:
             if data.missing is not None:
                 mass = jnp.sum(weights)
                 hidden = data.missing.transpose_times(weights[:, None])

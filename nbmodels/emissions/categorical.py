@@ -1,4 +1,4 @@
-"""Symbolic attributes of different sizes, independent given the class (Denis 2006, section 2)."""
+"""Categorical emission: symbolic attributes, independent given the class (Denis 2006, 2)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from jax import Array
+from jaxtyping import Float, Int, Key
 from scipy import sparse
 
 from inference.products import Matrix, matrix
@@ -97,11 +98,15 @@ class Categorical(Emission):
         return product_log_likelihood(data.onehot, likelihood_params)
 
     def stats(
-        self, likelihood_params: Any, resp: Array, data: Codes, key: Array | None = None
+        self,
+        likelihood_params: Any,
+        resp: Float[Array, "n k"],
+        data: Codes,
+        key: Key[Array, ""] | None = None,
     ) -> Array:
         return data.onehot.transpose_times(resp)
 
-    def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
+    def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return replace(q, concentration=q.concentration[:, order])
 
     def _split(self, table: Array) -> dict[str, Array]:
@@ -125,7 +130,7 @@ class Categorical(Emission):
             site = dist.Categorical(probs=values[f"probs_{j}"][y]).mask(code >= 0)
             numpyro.sample(f"{name}_{j}", site, obs=jnp.maximum(code, 0))
 
-    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
+    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
         keys = jax.random.split(key, len(self.sizes))
         columns = [
             jax.random.categorical(k, jnp.log(values[f"probs_{j}"])[y]) for j, k in enumerate(keys)
@@ -144,7 +149,7 @@ class Categorical(Emission):
         return of_indicators(data.onehot.to_host()[rows], probs, missing, of, most)
 
     def moment_view(self, data: Codes) -> MomentView:
-        def read(means: Array, pooled: Array, weights: Array) -> Array:
+        def read(means: Array, pooled: Array, weights: Float[Array, " n"]) -> Array:
             return admissible_log_probs(self.prior, means, pooled)
 
         attribute = np.repeat(np.arange(len(self.sizes)), self.sizes)

@@ -1,4 +1,4 @@
-"""Real features, normal and independent given the class (Zeng 2022, appendix .1)."""
+"""Gaussian emission: real features, independent given the class (Zeng 2022, appendix .1)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Int, Key
 
 from inference.products import Dense
 from nbmodels.core.component import LogLikelihood, centred
@@ -52,7 +53,7 @@ def normal_log_likelihood(at: Distances) -> LogLikelihood:
     return centred((at.log_det - at.size[:, None] * _LOG_2PI - at.square) / 2)
 
 
-def count_cells(resp: Array, data: Cells) -> Array:
+def count_cells(resp: Float[Array, "n k"], data: Cells) -> Array:
     """``(K, d)`` items in each class whose cell is observed."""
     count = jnp.broadcast_to(jnp.sum(resp, 0)[:, None], (resp.shape[1], data.x.shape[1]))
     if data.missing is None:
@@ -126,13 +127,17 @@ class DiagonalGaussian(Emission):
         return normal_log_likelihood(self.distances(likelihood_params, data))
 
     def stats(
-        self, likelihood_params: Any, resp: Array, data: Cells, key: Array | None = None
+        self,
+        likelihood_params: Any,
+        resp: Float[Array, "n k"],
+        data: Cells,
+        key: Key[Array, ""] | None = None,
     ) -> tuple[Array, Array, Array]:
         first = data.x.transpose_times(resp).T
         second = Dense(jnp.square(data.x.to_dense())).transpose_times(resp).T
         return count_cells(resp, data), first, second
 
-    def relabel(self, q: NormalInverseGamma, order: Array) -> NormalInverseGamma:
+    def relabel(self, q: NormalInverseGamma, order: Int[Array, " k"]) -> NormalInverseGamma:
         return jax.tree.map(lambda leaf: leaf[order], q)
 
     def values(self, likelihood_params: DiagonalGaussianParams) -> dict[str, Array]:
@@ -153,7 +158,7 @@ class DiagonalGaussian(Emission):
             site = site.mask(observed_cells(data.missing))
         numpyro.sample(name, site.to_event(1), obs=data.x.to_dense())
 
-    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
+    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
         noise = jax.random.normal(key, (len(y), values["mu"].shape[1]))
         return values["mu"][y] + noise * jnp.sqrt(values["variance"])[y]
 

@@ -1,4 +1,4 @@
-"""Real features, jointly normal given the class, with their own or one shared covariance matrix."""
+"""Multivariate Gaussian emission, with own covariance matrices or one shared by the classes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Int, Key
 
 from inference.products import Dense
 from inference.triangular import factor, log_diagonal
@@ -183,18 +184,18 @@ class FullGaussian(Emission):
     def stats(
         self,
         likelihood_params: FullGaussianParams,
-        resp: Array,
+        resp: Float[Array, "n k"],
         data: Rows,
-        key: Array | None = None,
+        key: Key[Array, ""] | None = None,
     ) -> tuple[Array, Array, Array]:
         return self._moments(likelihood_params, resp, data, key)
 
     def _moments(
         self,
         likelihood_params: FullGaussianParams,
-        resp: Array,
+        resp: Float[Array, "n k"],
         data: Rows,
-        key: Array | None,
+        key: Key[Array, ""] | None,
         precision: Array | None = None,
     ) -> tuple[Array, Array, Array]:
         """Statistics where item i of class k has covariance ``Sigma[k] / precision[i, k]``."""
@@ -226,7 +227,7 @@ class FullGaussian(Emission):
             squares = squares + jnp.einsum("nk,nkij->kij", items, rest)
         return jnp.sum(mass, 0), sums, squares
 
-    def relabel(self, q: NormalInverseWishart, order: Array) -> NormalInverseWishart:
+    def relabel(self, q: NormalInverseWishart, order: Int[Array, " k"]) -> NormalInverseWishart:
         if q.tied:
             return NormalInverseWishart(q.mean[order], q.kappa[order], q.dof, q.scale)
         return jax.tree.map(lambda leaf: leaf[order], q)
@@ -260,7 +261,7 @@ class FullGaussian(Emission):
         padded = dist.MultivariateNormal(jnp.zeros_like(gap), covariance).log_prob(gap)
         numpyro.factor(name, padded + 0.5 * _LOG_2PI * (~seen).sum(-1))
 
-    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
+    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
         lower = jnp.linalg.cholesky(values["covariance"])[y if not self.prior.tied else 0 * y]
         noise = jax.random.normal(key, (len(y), values["mu"].shape[1]))
         return values["mu"][y] + jnp.einsum("nij,nj->ni", lower, noise)

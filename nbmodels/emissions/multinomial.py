@@ -1,4 +1,4 @@
-"""Counts of words: one multinomial draw a document, one word distribution a class."""
+"""Multinomial emission: counts of words, one word distribution a class."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.scipy.special import gammaln
+from jaxtyping import Float, Int, Key
 from scipy import special
 
 from inference.products import Matrix, matrix
@@ -93,7 +94,11 @@ class Multinomial(Emission):
         return LogLikelihood(table, offset)
 
     def stats(
-        self, likelihood_params: Array, resp: Array, data: Counts, key: Array | None = None
+        self,
+        likelihood_params: Array,
+        resp: Float[Array, "n k"],
+        data: Counts,
+        key: Key[Array, ""] | None = None,
     ) -> Array:
         counts = data.x.transpose_times(resp)
         if data.missing is None:
@@ -107,13 +112,13 @@ class Multinomial(Emission):
         mean = jnp.exp(likelihood_params) * data.missing.transpose_times(rate)
         return counts + jax.random.poisson(second, mean).astype(counts.dtype)
 
-    def size(self, data: Counts) -> Array:
+    def size(self, data: Counts) -> Float[Array, " n"]:
         return data.length
 
-    def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
+    def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return replace(q, concentration=q.concentration[:, order])
 
-    def base_measure(self, data: Counts) -> Array:
+    def base_measure(self, data: Counts) -> Float[Array, " n"]:
         return data.log_coefficient
 
     def values(self, likelihood_params: Array) -> dict[str, Array]:
@@ -135,7 +140,9 @@ class Multinomial(Emission):
         coefficient = gammaln(x.sum(-1) + 1) - gammaln(x + 1).sum(-1)
         numpyro.factor(name, logs + coefficient)
 
-    def simulate(self, key: Array, values: dict[str, Array], y: Array, length: int = 30) -> Array:
+    def simulate(
+        self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"], length: int = 30
+    ) -> Array:
         """Documents of ``length`` words each."""
         words = jnp.log(values["probs"])[y]
         drawn = jax.random.categorical(key, words[None], shape=(length, len(y)))
@@ -150,7 +157,7 @@ class Multinomial(Emission):
         return of_counts(x, np.exp(np.asarray(likelihood_params, float)).T, most)
 
     def moment_view(self, data: Counts) -> MomentView:
-        def read(means: Array, pooled: Array, weights: Array) -> Array:
+        def read(means: Array, pooled: Array, weights: Float[Array, " n"]) -> Array:
             return admissible_log_probs(self.prior, means, pooled)
 
         share = 1 / jnp.maximum(data.length, 1)

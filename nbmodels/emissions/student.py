@@ -25,6 +25,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.scipy.special import gammaln
+from jaxtyping import Float, Int, Key
 
 from inference.triangular import factor, log_diagonal
 from nbmodels.core.component import LogLikelihood, centred
@@ -44,7 +45,7 @@ def student_log_likelihood(at: Distances, dof: Any) -> LogLikelihood:
     return centred(constant + at.log_det / 2 - half * jnp.log1p(at.square / dof))
 
 
-def precisions(at: Distances, dof: Any, key: Array | None) -> Array:
+def precisions(at: Distances, dof: Any, key: Key[Array, ""] | None) -> Array:
     """``(N, K)`` scale ``u`` given the data and the class: its mean, or a draw."""
     d = at.size[:, None]
     if key is None:
@@ -91,7 +92,7 @@ class _ScaleMixture(Emission):
         items, mass, first, second = stats
         return self.prior.posterior((mass, first, second), rule, items)
 
-    def simulate(self, key: Array, values: dict[str, Array], y: Array) -> Array:
+    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
         first, second = jax.random.split(key)
         normal = super().simulate(first, values, y)
         u = 2 / self.dof * jax.random.gamma(second, self.dof / 2, (len(y), 1))
@@ -113,9 +114,9 @@ class DiagonalStudent(_ScaleMixture, DiagonalGaussian):
     def stats(  # type: ignore[override]  # counts of items beside those of precisions
         self,
         likelihood_params: DiagonalGaussianParams,
-        resp: Array,
+        resp: Float[Array, "n k"],
         data: Cells,
-        key: Array | None = None,
+        key: Key[Array, ""] | None = None,
     ) -> tuple[Array, ...]:
         u = precisions(self.distances(likelihood_params, data), self.dof, key)
         return count_cells(resp, data), *super().stats(likelihood_params, resp * u, data)
@@ -143,9 +144,9 @@ class FullStudent(_ScaleMixture, FullGaussian):
     def stats(  # type: ignore[override]  # counts of items beside those of precisions
         self,
         likelihood_params: FullGaussianParams,
-        resp: Array,
+        resp: Float[Array, "n k"],
         data: Rows,
-        key: Array | None = None,
+        key: Key[Array, ""] | None = None,
     ) -> tuple[Array, ...]:
         first, second = (None, None) if key is None else jax.random.split(key)
         u = precisions(self.distances(likelihood_params, data), self.dof, first)

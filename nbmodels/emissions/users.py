@@ -1,4 +1,4 @@
-"""A user-item graph: items are known by the users who touch them (Maystre 2021)."""
+"""User-item graph emission: edges from users to items of each class (Maystre 2021)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Int, Key
 from scipy import sparse
 
 from inference.products import Matrix, matrix
@@ -79,7 +80,11 @@ class Users(Emission):
         return jnp.atleast_1d(self.multiplicity)[:, None] * super().constant(rule)
 
     def stats(
-        self, likelihood_params: Any, resp: Array, data: Matrix, key: Array | None = None
+        self,
+        likelihood_params: Any,
+        resp: Float[Array, "n k"],
+        data: Matrix,
+        key: Key[Array, ""] | None = None,
     ) -> Array:
         return data.transpose_times(resp)
 
@@ -87,7 +92,7 @@ class Users(Emission):
         """With one number as the prior of all users and classes, learned from what ``q`` says."""
         return replace(self, prior=learned(self.prior, q, rule, axis=0, tied=True))
 
-    def relabel(self, q: Dirichlet, order: Array) -> Dirichlet:
+    def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return replace(q, concentration=q.concentration[:, order])
 
     def values(self, likelihood_params: Array) -> dict[str, Array]:
@@ -105,7 +110,9 @@ class Users(Emission):
         logs = jnp.where(edges > 0, jnp.log(jnp.where(edges > 0, of_class, 1)), 0)
         numpyro.factor(name, (edges * logs).sum(-1))
 
-    def simulate(self, key: Array, values: dict[str, Array], y: Array, degree: int = 3) -> Array:
+    def simulate(
+        self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"], degree: int = 3
+    ) -> Array:
         """``degree`` users for each item, drawn by how much of them is of its class."""
         logs = jnp.log(values["u"]).T[y]
         users = jax.random.categorical(key, logs[None], shape=(degree, len(y)))

@@ -25,7 +25,7 @@ from nbmodels.core.registry import FAMILIES, family, family_names, register_fami
 from nbmodels.core.residuals import Residuals, chosen
 from nbmodels.core.roles import Emission, FeatureColumns
 from nbmodels.data.features import refuse
-from nbmodels.diagnostics.check import judge
+from nbmodels.diagnostics.check import check_model
 from nbmodels.emissions import BernoulliColumns
 from nbmodels.emissions.columns import floats, observed, padded
 
@@ -216,7 +216,7 @@ def test_it_is_sampled_plotted_and_saved(fitted, method, tmp_path):
 
 def test_it_is_checked(world, fitted):
     fit, data = fitted
-    verdict = judge(fit, data, NAMES, {"toy": COLUMNS})
+    verdict = check_model(fit, data, NAMES, {"toy": COLUMNS})
     assert verdict.ok, verdict.sentence
     assert any("toy" in f.sentence or "feature" in f.sentence for f in verdict.findings)
     # attempts that come in pairs are not independent given the class
@@ -226,7 +226,7 @@ def test_it_is_checked(world, fitted):
     model = {**fit.model, "toy": toy}
     both = nb.Data({**data.parts, "toy": toy.pack(twice)}, data.weights)
     worse = nb.fit(model, both, rule="map", key=jax.random.key(0))
-    assert not judge(worse, both, NAMES, {"toy": COLUMNS + list("ghijkl")}).ok
+    assert not check_model(worse, both, NAMES, {"toy": COLUMNS + list("ghijkl")}).ok
 
 
 def table(x, rng):

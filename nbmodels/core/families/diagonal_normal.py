@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Key
 
 from nbmodels.core.families.base import LOG_2PI, PointNormal, Rule, no_nan_divide
 
@@ -37,7 +38,7 @@ class DiagonalNormal(PointNormal):
         curvature = jnp.broadcast_to(curvature, self.mean.shape)
         return DiagonalNormal(no_nan_divide(right, curvature, self.mean), curvature)
 
-    def likelihood_params(self, rule: Rule, key: Array | None = None) -> Array:
+    def likelihood_params(self, rule: Rule, key: Key[Array, ""] | None = None) -> Array:
         if rule != "draw":
             return self.mean
         assert key is not None

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Float, Key
 
 from inference.gamma import loggamma
 from inference.special import digamma, elementwise, gammaln
@@ -79,7 +79,7 @@ class Dirichlet(Family):
         size = self._spread(self._totals(jnp.ones_like(x)))
         return no_nan_divide(x, jnp.broadcast_to(self._spread(self._totals(x)), x.shape), 1 / size)
 
-    def likelihood_params(self, rule: Rule, key: Array | None = None) -> Array:
+    def likelihood_params(self, rule: Rule, key: Key[Array, ""] | None = None) -> Array:
         """Log-probabilities: of the mode, their expectation, of a draw, or of the mean."""
         if rule == "mean":
             return jnp.log(floor(self.mean))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Key
 
 from inference.triangular import factor, log_diagonal
 from nbmodels.core.families.base import LOG_2PI, PointNormal, Rule
@@ -39,7 +40,7 @@ class FullNormal(PointNormal):
         inverse = factor(curvature * unit[:, None] * unit)[1]
         return FullNormal(unit * (inverse.T @ (inverse @ (unit * right))), curvature)
 
-    def likelihood_params(self, rule: Rule, key: Array | None = None) -> Array:
+    def likelihood_params(self, rule: Rule, key: Key[Array, ""] | None = None) -> Array:
         if rule != "draw":
             return self.mean
         assert key is not None

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Key
 
 from inference.special import digamma, gammaln
 from nbmodels.core.families.base import (
@@ -74,7 +75,9 @@ class NormalInverseGamma(Family):
         variance = no_nan_divide(self.rate, self.shape + 1.5, 1.0)
         return self.mean, jnp.maximum(variance, jnp.finfo(variance.dtype).tiny)
 
-    def likelihood_params(self, rule: Rule, key: Array | None = None) -> DiagonalGaussianParams:
+    def likelihood_params(
+        self, rule: Rule, key: Key[Array, ""] | None = None
+    ) -> DiagonalGaussianParams:
         if rule == "vb":
             precision = self.shape / self.rate
             return DiagonalGaussianParams(

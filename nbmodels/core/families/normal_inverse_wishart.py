@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.scipy.special import multigammaln
+from jaxtyping import Key
 
 from inference.special import digamma
 from inference.triangular import factor, log_diagonal, lower_inverse
@@ -108,7 +109,9 @@ class NormalInverseWishart(Family):
         dof = self._mode_dof
         return self.mean, self.scale / jnp.where(dof > 0, dof, 1)[:, None, None]
 
-    def likelihood_params(self, rule: Rule, key: Array | None = None) -> FullGaussianParams:
+    def likelihood_params(
+        self, rule: Rule, key: Key[Array, ""] | None = None
+    ) -> FullGaussianParams:
         d = self.mean.shape[-1]
         zeros = jnp.zeros_like(self.kappa)
         lower, inverse = factor(self.scale)
