@@ -26,8 +26,9 @@ from jaxtyping import Float, Int
 from scipy.special import logsumexp
 
 from nbmodels.core.component import Given
-from nbmodels.core.model import PRIOR, Data
+from nbmodels.core.model import PRIOR, Data, with_role
 from nbmodels.core.residuals import Residuals
+from nbmodels.core.roles import Emission
 from nbmodels.diagnostics.checks import (
     FEATURE_CHECKS,
     LABEL_CHECKS,
@@ -198,17 +199,18 @@ def check_input(
     codes = transition = None
     one_rate = False
     if "labels" in data.parts:
-        channel = fit.model["labels"]
+        channel: Any = fit.model["labels"]
         codes = np.asarray(data.parts["labels"])[rows]
         codes = np.where(codes < k, codes, -1)
         transition = np.asarray(channel.transition(channel.values(point["labels"])), float)
         one_rate = not isinstance(channel, Given) and _has_one_rate(transition)
         transition = transition / transition.sum(1, keepdims=True)
     parts = {name: data.parts[name] for name in columns if name in data.parts}
+    emissions = with_role(fit.model, Emission)
     features = {
         name: one
         for name, part in parts.items()
-        if (one := fit.model[name].residuals(point[name], part, rows, _COLUMNS)) is not None
+        if (one := emissions[name].residuals(point[name], part, rows, _COLUMNS)) is not None
     }
     discounted = frozenset(
         name for name in features if not np.all(np.asarray(fit.model[name].weight) == 1)

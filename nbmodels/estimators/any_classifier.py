@@ -226,6 +226,7 @@ class NoisyLabelClassifier(TableClassifier):
         learner = _CrossValidated(self._base(), items, self._floor)
         with jax.enable_x64(self._double(n_rows * len(labels.classes))):
             fitted = fit_scored(self, learner, parameters, labels, weights)
+        assert fitted.learned_from is not None  # cross-fitted
         self.estimator_ = _learned(self._base(), items, fitted.learned_from, weights)
         self._keep(X, labels)
         return self._finish(fitted)

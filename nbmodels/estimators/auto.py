@@ -209,11 +209,13 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         self.emission_, self.classes_ = names[best], self.estimator_.classes_
         settings = [{"emission": name} for name in names]
         self.choice_ = choice_table(settings, compared, settings[best])
-        ours = [w for w in caught if issubclass(w.category, NbmodelsWarning)]
-        issue(Caution(w.category, str(w.message)) for w in ours)
+        cautions = []
         for w in caught:
-            if w not in ours:
+            if issubclass(w.category, NbmodelsWarning):
+                cautions.append(Caution(w.category, str(w.message)))
+            else:
                 warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
+        issue(cautions)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

@@ -187,6 +187,7 @@ class NoisyLogisticRegression(TableClassifier):
         cells = int(np.prod(items.block.x.shape)) * len(labels.classes)
         with jax.enable_x64(self._double(cells)):
             fitted = fit_scored(self, items, parameters, labels, weights)
+            assert fitted.learned_from is not None  # cross-fitted
             self._regression = items.learned(fitted.learned_from, weights)
         self._keep(X, labels)
         return self._finish(fitted)

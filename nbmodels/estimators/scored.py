@@ -115,7 +115,7 @@ def train_scored(
     first = {**settings, **{name: values[0] for name, values in grid.items()}}
     channels = {name: source.channel(k, first) for name, source in sources.items()}
     resp = label_responsibilities(channels, data)
-    fold = _folds(cv, np.asarray(resp)[:n_rows], options.key)
+    fold = _folds(cv, resp[:n_rows], options.key)
     source = _ClassifierScores(learner, first, sources, data, k, weights, fold)
     found = select(
         source,
@@ -138,7 +138,7 @@ def predict_scored(
     return fitted.predict(Data({PRIOR: jnp.asarray(scores)}, jnp.ones(len(scores))))
 
 
-def _folds(cv: Any, resp: np.ndarray, key: Any) -> Int[np.ndarray, " n"]:
+def _folds(cv: Any, resp: Array, key: Any) -> Int[np.ndarray, " n"]:
     """Fold of each row."""
     if isinstance(cv, int | np.integer):
         return draw_folds(resp, int(cv), key)
@@ -146,7 +146,7 @@ def _folds(cv: Any, resp: np.ndarray, key: Any) -> Int[np.ndarray, " n"]:
 
     n_rows = len(resp)
     fold, times = np.full(n_rows, -1), np.zeros(n_rows, int)
-    for k, (_, test) in enumerate(check_cv(cv).split(np.zeros(n_rows), resp.argmax(1))):
+    for k, (_, test) in enumerate(check_cv(cv).split(np.zeros(n_rows), np.asarray(resp).argmax(1))):
         fold[test] = k
         times[test] += 1
     bad = np.flatnonzero(times != 1)

@@ -572,7 +572,7 @@ def _from_start(
 
 def _crossed(fitted: FittedModel) -> tuple[Caution, ...]:
     """A caution where the flip rates sum to one or more."""
-    rho = fitted.noise_matrix
+    rho = fitted.noise_matrices["labels"]
     eta0, eta1 = rho[1, 0], rho[0, 1]
     if eta0 + eta1 < 1:
         return ()

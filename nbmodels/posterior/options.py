@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import jax
 import numpy as np
 
+from nbmodels.core import model as models
 from nbmodels.core.model import Data, Model
 from nbmodels.errors import DataError
 from nbmodels.posterior.draws import parameter_shapes, stored_quantities
@@ -106,7 +107,7 @@ def check_memory(
 
 
 def _transitions(model: Model, shapes: Any) -> Any:
-    return jax.eval_shape(lambda v: {n: c.transition(v[n]) for n, c in model.items()}, shapes)
+    return jax.eval_shape(lambda v: models.transitions(model, v), shapes)
 
 
 def _whole(name: str, value: Any, size: Size) -> None:
