@@ -21,7 +21,8 @@ from nbmodels.estimators.options import (
     Solver,
 )
 from nbmodels.estimators.partial import PartialLabelNB
-from nbmodels.estimators.two_class import ClassConditionalNB, PositiveUnlabelledNB, UnlabelledNB
+from nbmodels.estimators.two_class import ClassConditionalNB
+from nbmodels.estimators.unlabelled import PositiveUnlabelledNB, UnlabelledNB
 
 __all__ = [
     "AutoNoisyClassifier",

@@ -22,10 +22,10 @@ from sklearn.utils.validation import (
 from nbmodels.data.validation import check_weights
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint
+from nbmodels.estimators.discriminative import SCORED, fit_scored
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
-from nbmodels.estimators.scored import predict_scored
-from nbmodels.estimators.scored_table import SCORED, fit_scored
 from nbmodels.estimators.table import TableClassifier
+from nbmodels.fitting.discriminative import predict_scored
 
 #: A class that is less likely than this is left out of an item's weighted copies.
 _LEAST_SHARE = 0.01

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from nbmodels.errors import DataError
+from nbmodels.estimators.options import JointGraph
 from nbmodels.fitting.em import MOST_RESTARTS
 
 
@@ -120,6 +121,39 @@ class Noise:
         if isinstance(value, str) and value not in self.forms:
             listed = ", ".join(map(repr, self.forms))
             raise DataError(f"{name}: expected {listed} or a matrix, got {value!r}")
+
+
+@dataclass(frozen=True)
+class Concentration:
+    """Numbers, which are checked where the users are known, or one of two words."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raises: DataError: another word."""
+        if isinstance(value, str) and value not in ("auto", "bound"):
+            raise DataError(f"{name}: expected numbers or 'auto' or 'bound', got {value!r}")
+
+
+@dataclass(frozen=True)
+class GraphTraining:
+    """How a graph is trained."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raises: DataError: no such training."""
+        if not (
+            isinstance(value, JointGraph)
+            or (isinstance(value, str) and value in ("joint", "cross_fit"))
+        ):
+            raise DataError(f"{name}: expected 'joint', 'cross_fit' or a JointGraph, got {value!r}")
+
+
+@dataclass(frozen=True)
+class NoFoldsOrMore:
+    """0, or 2 or more folds."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raises: DataError: another number."""
+        if not (isinstance(value, int | np.integer) and (value == 0 or value > 1)):
+            raise DataError(f"{name}: expected 0, or 2 or more folds; got {value!r}")
 
 
 _FLAG = OneOf((True, False))

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from nbmodels.channels import ExternalEvidence
 from nbmodels.core.model import Data
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import read_labels
@@ -23,7 +22,14 @@ from nbmodels.data.validation import as_floats, check_weights
 from nbmodels.emissions import Users
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
-from nbmodels.estimators.constraints import Constraint, Noise, Number
+from nbmodels.estimators.constraints import (
+    Concentration,
+    Constraint,
+    GraphTraining,
+    NoFoldsOrMore,
+    Noise,
+    Number,
+)
 from nbmodels.estimators.options import (
     JointGraph,
     NoiseForm,
@@ -42,40 +48,7 @@ from nbmodels.fitting.graph_training import (
     train_cross_fitted,
     train_joint,
 )
-from nbmodels.fitting.label_sources import LabelSource, label_sources
-
-
-@dataclass(frozen=True)
-class _Concentration:
-    """Numbers, which are checked where the users are known, or one of two words."""
-
-    def check(self, name: str, value: Any) -> None:
-        """Raises: DataError: another word."""
-        if isinstance(value, str) and value not in ("auto", "bound"):
-            raise DataError(f"{name}: expected numbers or 'auto' or 'bound', got {value!r}")
-
-
-@dataclass(frozen=True)
-class _GraphTraining:
-    """How a graph is trained."""
-
-    def check(self, name: str, value: Any) -> None:
-        """Raises: DataError: no such training."""
-        if not (
-            isinstance(value, JointGraph)
-            or (isinstance(value, str) and value in ("joint", "cross_fit"))
-        ):
-            raise DataError(f"{name}: expected 'joint', 'cross_fit' or a JointGraph, got {value!r}")
-
-
-@dataclass(frozen=True)
-class _NoFoldsOrMore:
-    """0, or 2 or more folds."""
-
-    def check(self, name: str, value: Any) -> None:
-        """Raises: DataError: another number."""
-        if not (isinstance(value, int | np.integer) and (value == 0 or value > 1)):
-            raise DataError(f"{name}: expected 0, or 2 or more folds; got {value!r}")
+from nbmodels.fitting.label_sources import item_prior_source, label_sources
 
 
 class CollaborativeClassifier(LatentClassModel):
@@ -134,10 +107,10 @@ class CollaborativeClassifier(LatentClassModel):
     constraints: ClassVar[Mapping[str, Constraint]] = {
         "noise": Noise(("full", "symmetric")),
         "weight": Number(words=("auto",)),
-        "alpha": _Concentration(),
+        "alpha": Concentration(),
         "noise_diagonal": Number(),
-        "training": _GraphTraining(),
-        "noise_folds": _NoFoldsOrMore(),
+        "training": GraphTraining(),
+        "noise_folds": NoFoldsOrMore(),
     }
     _stride = 5
 
@@ -246,7 +219,7 @@ class CollaborativeClassifier(LatentClassModel):
         )
         sources, k = label_sources(read), len(read.classes)
         if item_prior is not None:
-            sources["beliefs"] = _item_prior(item_prior, n_items, k)
+            sources["beliefs"] = item_prior_source(item_prior, n_items, k)
         weights = check_weights(sample_weight, n_items)
         with jax.enable_x64(self._double(graph.edges.nnz * k)):
             settings = self._graph_settings(parameters, len(graph.users), k)
@@ -416,27 +389,3 @@ def _edges_to(users: np.ndarray, graph: Graph) -> sparse.csr_array:
     where = (edges.row[known], place[edges.col[known]])
     shape = (len(graph.items), len(users))
     return sparse.coo_array((edges.data[known], where), shape=shape).tocsr()
-
-
-def _item_prior(item_prior: Any, n_items: int, k: int) -> LabelSource:
-    """Prior probabilities of each item as a channel.
-
-    Raises:
-        DataError: another shape, or a row without probabilities.
-    """
-    prior = as_floats("item_prior", item_prior)
-    if prior.shape != (n_items, k):
-        raise DataError(f"item_prior: expected shape {(n_items, k)}, got {prior.shape}")
-    bad = np.flatnonzero(~(np.isfinite(prior) & (prior >= 0)).all(1) | ~(prior.sum(1) > 0))
-    if len(bad):
-        raise DataError(
-            f"item_prior: row {bad[0]} is {prior[bad[0]].tolist()}; expected probabilities, of "
-            "which one at least is above 0"
-        )
-    with np.errstate(divide="ignore"):
-        logs = np.log(prior / prior.sum(1, keepdims=True))
-    return LabelSource(_external_evidence, logs, 0.0, ExternalEvidence.pack)
-
-
-def _external_evidence(n_classes: int, settings: Mapping[str, Any]) -> ExternalEvidence:
-    return ExternalEvidence.of(n_classes)

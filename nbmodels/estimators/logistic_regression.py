@@ -21,10 +21,10 @@ from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.features import Block, check_missing, numbers
 from nbmodels.data.validation import check_weights, pad_rows, padded_length
 from nbmodels.estimators.constraints import Constraint
+from nbmodels.estimators.discriminative import SCORED, fit_scored
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
-from nbmodels.estimators.scored import predict_scored
-from nbmodels.estimators.scored_table import SCORED, fit_scored
 from nbmodels.estimators.table import TableClassifier
+from nbmodels.fitting.discriminative import predict_scored
 from nbmodels.fitting.scores import out_of_fold_log_likelihood
 
 #: The classifier's name in a model of its own.

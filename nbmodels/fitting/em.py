@@ -225,19 +225,6 @@ def cautions_of(
     return tuple(out)
 
 
-def check_restarts(n_restarts: Any) -> None:
-    """Refuse numbers of random starts that memory could not hold.
-
-    Raises:
-        DataError: not a whole number from 0 to :data:`MOST_RESTARTS`.
-    """
-    whole = isinstance(n_restarts, int | np.integer) and not isinstance(n_restarts, bool)
-    if not (whole and 0 <= n_restarts <= MOST_RESTARTS):
-        raise DataError(
-            f"n_restarts: expected a whole number, 0 to {MOST_RESTARTS}; got {n_restarts!r}"
-        )
-
-
 def _n_classes(model: Model) -> int:
     prior = model[models.PRIOR]
     return prior.log_likelihood(prior.likelihood_params(prior.prior, "vb"), None).table.shape[-1]
@@ -335,7 +322,8 @@ def fit_many(
         rule, n_restarts, max_iter, tol, accelerate, stride, report: as for :func:`fit`.
         key: JAX random key; each restart gets its own, the same in every model.
     """
-    check_restarts(n_restarts)
+    if not 0 <= n_restarts <= MOST_RESTARTS:
+        raise DataError(f"n_restarts: expected 0 to {MOST_RESTARTS}; got {n_restarts!r}")
     first, *others = jax.random.split(key, 1 + n_restarts)
     slack = [tol * float(np.sum(one.weights)) for one in data]
     fit_from = partial(

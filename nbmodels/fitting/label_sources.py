@@ -14,6 +14,7 @@ from scipy import sparse
 from nbmodels.channels import (
     Annotators,
     CandidateSets,
+    ExternalEvidence,
     FixedTransition,
     SymmetricTransition,
     Transition,
@@ -144,3 +145,27 @@ def _pack_votes(counts: Any, rows: np.ndarray) -> Any:
     known = counts[rows[rows >= 0]]
     nothing = sparse.csr_array((int((rows < 0).sum()), counts.shape[1]))
     return Annotators.pack(sparse.vstack([known, nothing]).tocsr())
+
+
+def item_prior_source(item_prior: Any, n_items: int, k: int) -> LabelSource:
+    """Prior probabilities of each item as a channel.
+
+    Raises:
+        DataError: another shape, or a row without probabilities.
+    """
+    prior = as_floats("item_prior", item_prior)
+    if prior.shape != (n_items, k):
+        raise DataError(f"item_prior: expected shape {(n_items, k)}, got {prior.shape}")
+    bad = np.flatnonzero(~(np.isfinite(prior) & (prior >= 0)).all(1) | ~(prior.sum(1) > 0))
+    if len(bad):
+        raise DataError(
+            f"item_prior: row {bad[0]} is {prior[bad[0]].tolist()}; expected probabilities, of "
+            "which one at least is above 0"
+        )
+    with np.errstate(divide="ignore"):
+        logs = np.log(prior / prior.sum(1, keepdims=True))
+    return LabelSource(_external_evidence, logs, 0.0, ExternalEvidence.pack)
+
+
+def _external_evidence(n_classes: int, settings: Mapping[str, Any]) -> ExternalEvidence:
+    return ExternalEvidence.of(n_classes)

@@ -389,7 +389,6 @@ def simulate(
     uniform = jax.random.uniform(uniform_key, (d, K), maxval=0.1)
     normal = 0.65 + 0.06 * jax.random.normal(normal_key, (d, K))
     p = jnp.clip(uniform + normal, 1e-3, 1 - 1e-3)
-
     right = jax.random.uniform(diagonal_key, (K,), minval=diagonal[0], maxval=diagonal[1])
     eye = jnp.eye(K)
     off = jax.random.uniform(off_key, (K, K)) * (1 - eye)
