@@ -64,7 +64,7 @@ def estimator():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 60)
     x = 3 * y[:, None] + rng.normal(size=(60, 2))
-    return NoisyGaussianNB.published(progress=False, random_state=0).fit(x, y)
+    return NoisyGaussianNB.published(random_state=0).fit(x, y)
 
 
 @pytest.mark.parametrize("state", ["x", -1, 1.5])
