@@ -69,7 +69,7 @@ def estimator():
 
 @pytest.mark.parametrize("state", ["x", -1, 1.5])
 def test_a_wrong_random_state_is_named(state):
-    with pytest.raises(DataError, match="^random_state: "):
+    with pytest.raises(DataError, match=r"^random_state: "):
         estimator().posterior(random_state=state)
 
 
