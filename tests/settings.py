@@ -1,6 +1,7 @@
 """Constructors for tests that name settings flat, wherever they stand in an estimator."""
 
 SOLVER = ("method", "max_iter", "tol", "n_restarts", "accelerate", "precision", "progress")
+SOLVER += ("on_interrupt",)
 PRIORS = ("class_alpha", "noise_alpha", "noise_diagonal")
 TRAINING = ("size_power", "init", "collapsed", "noise_folds")
 NESTED = (

@@ -68,19 +68,22 @@ def column_kind(column: pd.Series) -> ColumnKind:
     return ColumnKind("bernoulli" if flags else "categorical")
 
 
-def assign_families(block: Block, frame: pd.DataFrame, families: Any) -> dict[str, str]:
+def assign_families(
+    block: Block, frame: pd.DataFrame, families: Any, known: Sequence[str] = FAMILIES
+) -> dict[str, str]:
     """The family of each column, by its name, in the columns' order.
 
     Args:
         block: ``(n, d)`` cells, with the missing ones.
         frame: the same cells with dtypes, by which columns without a given family are assigned.
         families: ``"auto"``, or a mapping from families to names or positions of columns.
+        known: names of all families, registered ones among them.
 
     Raises:
         DataError: an unknown family or column, a column named twice, or a column without a given
             family whose values no emission models, such as dates.
     """
-    given = {} if families == "auto" else _given_families(block.names, families)
+    given = {} if families == "auto" else _given_families(block.names, families, known)
     out = {}
     for j, name in enumerate(block.names):
         if name in given:
@@ -99,10 +102,11 @@ def assign_families(block: Block, frame: pd.DataFrame, families: Any) -> dict[st
     return out
 
 
-def _given_families(names: Sequence[str], families: Any) -> dict[str, str]:
-    if not isinstance(families, Mapping) or not set(families) <= set(FAMILIES):
+def _given_families(names: Sequence[str], families: Any, known: Sequence[str]) -> dict[str, str]:
+    if not isinstance(families, Mapping) or not set(families) <= set(known):
         raise DataError(
-            f"families: expected 'auto' or a mapping from {FAMILIES} to columns, got {families!r}"
+            f"families: expected 'auto' or a mapping from {tuple(known)} to columns, got "
+            f"{families!r}"
         )
     out: dict[str, str] = {}
     for family, columns in families.items():

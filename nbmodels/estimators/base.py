@@ -136,8 +136,15 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
             progress=Progress(solver.progress),
         )
 
-    def _finish(self, fitted: FittedModel, cautions: tuple[Caution, ...] = ()) -> Self:
+    def _finish(
+        self, fitted: FittedModel, cautions: tuple[Caution, ...] = (), *, check: bool = False
+    ) -> Self:
         """Hold a fitted model and issue its warnings.
+
+        Args:
+            fitted: the fitted model.
+            cautions: warnings beside its own.
+            check: warn of failed model checks, too.
 
         Raises:
             Interrupted: Ctrl-C ended the fit, unless the solver is to keep what was reached.
@@ -147,7 +154,8 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         self._verdict: Verdict | None = None
         if fitted.interrupted and resolved_solver(self.solver).on_interrupt == "raise":
             raise Interrupted(self)
-        issue([*fitted.cautions, *cautions])
+        failed = self.verdict().cautions() if check and not fitted.interrupted else ()
+        issue([*fitted.cautions, *cautions, *failed])
         return self
 
     # Read-outs ----------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ class NoisyMixedNB(TableClassifier):
     def _read(self, X: Any, *, reset: bool) -> Block:
         block, frame = table(self, X, reset=reset)
         if reset:
-            self.families_ = assign_families(block, frame, self.families)
+            self.families_ = assign_families(block, frame, self.families, family_names())
         check_numbers(block, self.families_)
         return block
 

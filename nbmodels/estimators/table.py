@@ -173,8 +173,7 @@ class TableClassifier(LatentClassModel):
             parameters, block, labels.classes, label_sources(labels), sample_weight
         )
         self._keep(X, labels)
-        self.fitted_, self.classes_, self._verdict = fitted, fitted.names, None
-        return self._finish(fitted, () if fitted.interrupted else self.verdict().cautions())
+        return self._finish(fitted, check=True)
 
     def _fitted(
         self,

@@ -177,6 +177,11 @@ def rule_of(estimator: str, rule: Rule) -> Rule:
 
 
 def two_classes(classes: Classes) -> Classes:
+    """The classes, of which closed forms take two.
+
+    Raises:
+        DataError: there are more.
+    """
     if len(classes) > 2:
         raise DataError(
             "y: Only binary classification is supported. The type of the target is multiclass. "

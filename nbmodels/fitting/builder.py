@@ -13,7 +13,8 @@ from jax import Array
 from jaxtyping import Float
 
 from nbmodels.core.component import Component
-from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.core.model import PRIOR, Data, Model, with_role
+from nbmodels.core.roles import Emission
 from nbmodels.data.features import Block
 from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.errors import DataError
@@ -89,7 +90,7 @@ class ModelBuilder:
         # without sizes there are no powers, and programs without them
         if not self.mean_sizes:
             self.grid.pop("size_power", None)
-        self.check_weights()
+        self._check_weights()
 
     @property
     def n_rows(self) -> int:
@@ -105,7 +106,7 @@ class ModelBuilder:
         """Every setting with the value that it has."""
         return {**self._fixed, **chosen}
 
-    def check_weights(self) -> None:
+    def _check_weights(self) -> None:
         """Refuse weights of blocks that do not exist.
 
         Raises:
@@ -156,7 +157,7 @@ class ModelBuilder:
         emissions, data = self._emissions(self._fixed), self._packed(self._fixed)
         out = {}
         for name, component in emissions.items():
-            sizes = component.size(data.parts[name])  # type: ignore[attr-defined]
+            sizes = component.size(data.parts[name])
             if sizes is not None and self._weights.any():
                 inside = np.asarray(sizes)[: self.n_rows]
                 out[name] = float(np.average(inside, weights=self._weights)) or 1.0
@@ -172,7 +173,7 @@ class ModelBuilder:
             out.append(Columns(part.name, part.where, encoder))
         return out
 
-    def _emissions(self, settings: Settings) -> dict[str, Component]:
+    def _emissions(self, settings: Settings) -> dict[str, Emission]:
         key = [self._coded(settings), settings.get("weight")]
         return self._once(
             "emissions",
@@ -244,10 +245,12 @@ def encode(
 
 
 def size_powers(
-    emissions: Model, data: Data, mean_sizes: Mapping[str, float], power: Any
+    model: Model, data: Data, mean_sizes: Mapping[str, float], power: Any
 ) -> dict[str, Float[Array, " n"]]:
-    """Powers of items' evidence by their size against the mean, one for an item of mean size."""
-    return {
-        name: jnp.maximum(emissions[name].size(data.parts[name]) / mean, _LEAST_SIZE) ** -power  # type: ignore[attr-defined]
-        for name, mean in mean_sizes.items()
-    }
+    """Powers of items' likelihoods by their size against the mean, one for an item of mean size."""
+    emissions, out = with_role(model, Emission), {}
+    for name, mean in mean_sizes.items():
+        sizes = emissions[name].size(data.parts[name])
+        assert sizes is not None  # it has a mean size
+        out[name] = jnp.maximum(sizes / mean, _LEAST_SIZE) ** -power
+    return out

@@ -85,6 +85,16 @@ def fit_from_start(
     estimator: str,
     cautions: tuple[Caution, ...],
 ) -> FittedModel:
+    """Given parameters as a fit, or EM begun from them.
+
+    Args:
+        build: of the model.
+        names: ``(K,)`` names of the classes.
+        options: of the fit.
+        start: parameters of all components.
+        estimator: ``"em"`` or ``"moments"``.
+        cautions: of the closed form.
+    """
     candidate, n_rows = build({}), build.n_rows
     jacobian = build.log_jacobian({})
     if estimator == "moments":

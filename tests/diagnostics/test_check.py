@@ -249,9 +249,9 @@ def test_the_verdict_as_data():
 def test_corrected_labels_say_it():
     frame = fitted("heavy").corrected_labels()
     assert frame.attrs["verdict"].startswith("Do not use this fit")
-    assert "tails" in frame["doubt"].iloc[0]
+    assert "tails" in frame["failed_checks"].iloc[0]
     right = fitted().corrected_labels()
-    assert "doubt" not in right
+    assert "failed_checks" not in right
     assert right.attrs["verdict"].startswith("All checks of this fit passed")
 
 
@@ -361,7 +361,9 @@ def test_a_verdict_warns_by_its_cautions():
 def test_errors_with_a_direction_are_no_single_rate():
     x, y, _ = data()
     mistaken = (y == NAMES[0]) & (np.random.default_rng(0).random(N) < 0.45)
-    model = NoisyGaussianNB.published(noise="symmetric", weight=0.1, random_state=0)
+    model = NoisyGaussianNB.published(
+        noise="symmetric", random_state=0, training=Joint(weight=0.1, size_power=0.0)
+    )
     with pytest.warns(VerdictWarning):  # on the weight
         model.fit(x, np.where(mistaken, NAMES[1], y))
     (one,) = model.verdict().advice

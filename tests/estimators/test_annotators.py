@@ -163,7 +163,8 @@ def test_real_crowds_are_read_no_worse_than_by_crowd_kit(name):
         votes = pd.read_csv(path)
         theirs = Peer(n_iter=1000, tol=1e-6).fit_predict(votes)
     truth = pd.read_csv(CROWD / f"{name}_truth.csv").set_index("task")["true_label"]
-    ours = DawidSkene().fit(votes).predict()
+    model = DawidSkene().fit(votes)
+    ours = pd.Series(model.predict(), model.tasks_)
 
     def accuracy(found):
         return (found.loc[truth.index] == truth).mean()

@@ -14,7 +14,6 @@ from nbmodels import (
     CollaborativeClassifier,
     DataError,
     IdentifiabilityWarning,
-    JointGraph,
 )
 from nbmodels.fitting.duplicate_users import grouped
 from nbmodels.papers import maystre2021 as page
@@ -63,8 +62,6 @@ def test_a_fit_is_that_of_all_users(method, collapsed):
     one_by_one = clone(alike).set_params(alpha=np.full((edges.shape[1], K), 1.3))
     alike.fit(edges.T, v_hat)
     one_by_one.fit(edges.T, v_hat)
-    assert alike._grouped is not None
-    assert one_by_one._grouped is None
     np.testing.assert_allclose(alike.label_posterior_, one_by_one.label_posterior_, atol=1e-9)
     np.testing.assert_allclose(alike.user_proportions_, one_by_one.user_proportions_, atol=1e-9)
     np.testing.assert_allclose(alike.objective_, one_by_one.objective_, rtol=1e-10)
@@ -79,8 +76,9 @@ def test_draws_are_of_all_users():
     draws = e.posterior(draws=50, chains=2, keep="all").posterior["users_u"]
     assert draws.shape == (2, 50, edges.shape[1], K)
     # two users of the same single item have draws of their own
-    same = np.flatnonzero(np.bincount(e._grouped.group) > 1)
-    first, second = np.flatnonzero(e._grouped.group == same[-1])[:2]
+    group = grouped(edges).group
+    same = np.flatnonzero(np.bincount(group) > 1)
+    first, second = np.flatnonzero(group == same[-1])[:2]
     assert np.abs(draws.values[:, :, first] - draws.values[:, :, second]).max() > 0.1
 
 
@@ -231,13 +229,8 @@ BAD = {
     "weight": ((sparse.csr_array(np.eye(3)), [0, 1, 0]), {"weight": -1.0}, "weight: expected"),
     "folds": (
         (sparse.csr_array(np.eye(3)), [0, 1, 0]),
-        {"training": JointGraph(noise_folds=1)},
+        {"noise_folds": 1},
         "noise_folds: expected 0",
-    ),
-    "beliefs": (
-        (sparse.csr_array(np.eye(3)), [0, 1, 0]),
-        {"item_prior": np.array([[0.5, 0.5], [0, 0], [1, 0]])},
-        "item_prior: row 1",
     ),
     "one class": ((sparse.csr_array(np.eye(3)), [1, 1, 1]), {}, "at least two classes"),
     "duplicates": (
@@ -253,6 +246,13 @@ def test_bad_input_is_refused(case):
     (graph, labels), options, words = BAD[case]
     with pytest.raises(DataError, match=words):
         quick(**{"noise": "symmetric"} | options).fit(graph, labels)
+
+
+def test_a_prior_of_items_is_checked():
+    prior = np.array([[0.5, 0.5], [0, 0], [1, 0]])
+    graph = sparse.csr_array(np.eye(3))
+    with pytest.raises(DataError, match="item_prior: row 1"):
+        quick(noise="symmetric").fit(graph, [0, 1, 0], item_prior=prior)
 
 
 @pytest.mark.slow

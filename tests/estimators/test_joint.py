@@ -239,7 +239,7 @@ def test_bad_input_names_its_source(case):
 def test_a_graph_without_given_labels_needs_its_settings(world):
     e = JointNB({"users": CollaborativeClassifier()}, classes=NAMES)
     known = dict(enumerate(NAMES[world["y"][:50]]))
-    with pytest.raises(DataError, match="users: settings are chosen by labels held out of y"):
+    with pytest.raises(DataError, match="users: settings are selected by labels held out of y"):
         e.fit({"users": world["pairs"]}, trusted=known, items=np.arange(2 * world["n"]))
 
 

@@ -9,9 +9,9 @@ import pytest
 from planted import NAMES, K, N, draws, features, fitted, given_labels, make, normalised, same_fit
 
 from nbmodels import (
-    NoisyBernoulliNB,
     NotConvergedWarning,
 )
+from nbmodels.fitting.progress import Progress
 
 
 def test_data_frames_keep_names_and_index():
@@ -53,15 +53,16 @@ def test_an_interrupted_fit_keeps_its_best_point(monkeypatch):
     whole = fitted("bernoulli")
 
     @contextlib.contextmanager
-    def interrupt(self):
+    def interrupt(self, quantity):
         def report(n_iter, objective):
             raise KeyboardInterrupt
 
         yield report
 
-    monkeypatch.setattr(NoisyBernoulliNB, "_report", interrupt)
+    monkeypatch.setattr(Progress, "iterations", interrupt)
+    e = make("bernoulli", n_restarts=2, on_interrupt="keep")
     with pytest.warns(NotConvergedWarning, match="interrupted"):
-        e = make("bernoulli", n_restarts=2).fit(features("bernoulli"), given_labels())
+        e.fit(features("bernoulli"), given_labels())
     assert not e.converged_
     assert len(e.fit_.restarts) == 3  # they run side by side
     assert 0 < e.n_iter_ < whole.n_iter_

@@ -98,7 +98,7 @@ def feature_terms(kind, e):
     if kind == "mixed":
         point = {n: c.values(e.fit_.point[n]) for n, c in e.fit_.model.items()}
         point = jax.tree.map(np.asarray, point)
-        coder = {c.name: c.encoder for c in e._columns_}
+        coder = {c.name: c.encoder for c in e.fitted_.coded}
         real = coder["gaussian"].units(point["gaussian"])
         words = [point["categorical"][f"probs_{j}"] for j in range(2)]
         parts = [

@@ -1,5 +1,7 @@
 """Denis 2006: EM by its equations, and the estimators of two classes."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -199,8 +201,8 @@ def test_bad_input():
     bad(ClassConditionalNB(), x[:, :1], y, match="n_features = 1")
     bad(UnlabelledNB(), x[:, :2], match="3 attributes or more")
     bad(ClassConditionalNB(), x, three, match="Only binary classification")
-    bad(ClassConditionalNB(estimator="map"), x, y, match="method: expected 'moments' or 'em'")
-    bad(ClassConditionalNB(solver="moments"), x, y, match="rule: expected one of")
+    bad(ClassConditionalNB(estimator="map"), x, y, match="estimator: expected one of")
+    bad(ClassConditionalNB(solver="moments"), x, y, match="solver: expected")
     bad(ClassConditionalNB(noise=np.eye(2), estimator="moments"), x, y, match="noise: estimator=")
     bad(ClassConditionalNB(class_prior=[0.5, 0.5], estimator="moments"), x, y, match="class_prior:")
     weights = (y == "yes").astype(float)
@@ -208,7 +210,6 @@ def test_bad_input():
     bad(PositiveUnlabelledNB(), x, y, match="positive: say which label")
     bad(PositiveUnlabelledNB(positive="maybe"), x, y, match="positive: no row of y")
     bad(PositiveUnlabelledNB(positive="yes"), x, three, match="Only binary classification")
-    bad(PositiveUnlabelledNB(positive="yes", class_prior=[0.5, 0.5]), x, y, match="class_prior")
     same = np.full(len(y), "yes")
     bad(PositiveUnlabelledNB(positive="yes", classes=["no", "yes"]), x, same, match="unlabelled")
     bad(PositiveUnlabelledNB(positive="no", classes=["no", "yes"]), x, same, match="positive:")
@@ -218,4 +219,4 @@ def test_parameters_are_documented_once():
     for cls in (ClassConditionalNB, PositiveUnlabelledNB, UnlabelledNB, NoisyCategoricalNB):
         doc = cls.__doc__.split("Attributes:")[0]
         for name in cls().get_params():
-            assert doc.count(f"\n    {name}: ") == 1, (cls, name)
+            assert len(re.findall(rf"\n\s+{name}: ", doc)) == 1, (cls, name)

@@ -64,12 +64,12 @@ def estimator():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 60)
     x = 3 * y[:, None] + rng.normal(size=(60, 2))
-    return NoisyGaussianNB.published(progress=False, random_state=0).fit(x, y)
+    return NoisyGaussianNB.published(random_state=0).fit(x, y)
 
 
 @pytest.mark.parametrize("state", ["x", -1, 1.5])
 def test_a_wrong_random_state_is_named(state):
-    with pytest.raises(DataError, match="^random_state: "):
+    with pytest.raises(DataError, match=r"^random_state: "):
         estimator().posterior(random_state=state)
 
 

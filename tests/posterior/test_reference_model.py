@@ -96,7 +96,7 @@ def test_sources_whose_names_begin_alike(method, options):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 40)
     x = (rng.random((40, 2)) < 0.2 + 0.6 * y[:, None]).astype(int)
-    e = JointNB({"a": NoisyBernoulliNB(), "a_b": NoisyBernoulliNB()}, progress=False)
+    e = JointNB({"a": NoisyBernoulliNB(), "a_b": NoisyBernoulliNB()})
     e.fit({"a": x, "a_b": 1 - x}, y)
     tree = quiet(e.posterior, method, draws=5, chains=1, **options)["posterior"]
     assert tree["a_probs"].shape == tree["a_b_probs"].shape == (1, 5, 2, 2)
@@ -178,6 +178,6 @@ def test_svi_of_the_default_estimator_on_separated_classes():
         )  # fmt: skip
         rng = np.random.default_rng(seed)
         given = np.where(rng.random(300) < 0.2, rng.integers(0, 3, 300), y)
-        e = NoisyGaussianNB(random_state=0, progress=False).fit(x, given)
+        e = NoisyGaussianNB(random_state=0).fit(x, given)
         tree = quiet(e.posterior, "svi", draws=50, chains=2, steps=300)
         assert np.isfinite(tree["posterior"]["noise_matrix"]).all()
