@@ -1,4 +1,4 @@
-"""``docs/architecture.md`` lists every module of both packages, every room, and the import rules."""
+"""``docs/architecture.md`` lists every module of both packages, all rooms, and the import rules."""
 
 import re
 from pathlib import Path
