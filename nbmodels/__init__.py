@@ -1,4 +1,4 @@
-"""Learning from wrong labels: noise matrices with honest uncertainty.
+"""Learning from noisy labels: corrected labels and noise matrices with credible intervals.
 
 The estimators are loaded on first use, so that ``import nbmodels`` costs little more than JAX.
 """
