@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 from sbc import MODELS, pack
 
-from nbmodels import NoisyBernoulliNB
+from nbmodels import NoisyBernoulliNB, Priors, Solver
 from nbmodels.core import model as models
 from nbmodels.fitting.em import fit
 from nbmodels.posterior.sampling import sample
@@ -54,7 +54,9 @@ SIMULATED = [
 
 STREAMED = {
     "live streaming": NoisyBernoulliNB,
-    "live streaming, whole pseudo-labels": partial(NoisyBernoulliNB, noise="full", noise_alpha=12),
+    "live streaming, whole pseudo-labels": partial(
+        NoisyBernoulliNB, noise="full", priors=Priors(noise_alpha=12)
+    ),
     "live streaming, joint": NoisyBernoulliNB.published,
 }
 
@@ -97,7 +99,7 @@ def simulated(name, n_items, seed):
 def streams(make, seed):
     frame = pd.read_csv(STREAMS).drop(columns="true_label")
     noisy = frame.pop("label").to_numpy()
-    e = make(random_state=seed, progress=False).fit(frame, noisy)
+    e = make(random_state=seed, solver=Solver(progress=False)).fit(frame, noisy)
     return lambda method, **how: e.posterior(method, progress=False, **how)
 
 

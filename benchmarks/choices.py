@@ -1,10 +1,10 @@
 """What choosing costs where the right model is known: ``python benchmarks/choices.py``.
 
 The simulated features of ``verdict.py`` with uniform noise. Every candidate is fitted as it is:
-joint models as published, cuts, a logistic regression, and ours with everything chosen by held-out
-noisy labels. The columns are the median over seeds of the AUC for wrong labels, the largest amount
-by which ours fell below the best candidate of its seed, and the median of the accuracy of the
-suggested labels beside that of the given ones.
+joint models as published, cross-fitted ones, a logistic regression, and ours with everything chosen
+by held-out noisy labels. The columns are the median over seeds of the AUC for wrong labels, the
+largest amount by which ours fell below the best candidate of its seed, and the median of the
+accuracy of the suggested labels beside that of the given ones.
 """
 
 import argparse
@@ -27,25 +27,28 @@ from nbmodels import (
     NoisyLabelClassifier,
     NoisyMultinomialNB,
     RobustNDA,
+    Solver,
 )
 
 #: Candidates by kind of features.
 REALS = {
     "normal": NoisyGaussianNB.published,
     "normal, full": lambda **o: NoisyGaussianNB.published(covariance="full", **o),
-    "normal, cut": lambda **o: NoisyGaussianNB(noise="full", **o, training="cross_fit"),
+    "normal, cross-fitted": lambda **o: NoisyGaussianNB(noise="full", **o, training="cross_fit"),
     "Student": lambda **o: RobustNDA(covariance="diag", dof=4.0, **o),
     "Student, full": lambda **o: RobustNDA(covariance="full", dof=4.0, **o),
     "regression": NoisyLabelClassifier,
 }
 BINARY = {
     "Bernoulli": NoisyBernoulliNB.published,
-    "Bernoulli, cut": lambda **o: NoisyBernoulliNB(noise="full", **o, training="cross_fit"),
+    "Bernoulli, cross-fitted": lambda **o: NoisyBernoulliNB(
+        noise="full", **o, training="cross_fit"
+    ),
     "regression": NoisyLabelClassifier,
 }
 COUNTS = {
     "words": NoisyMultinomialNB.published,
-    "words, cut": lambda **o: NoisyMultinomialNB(noise="full", **o, training="cross_fit"),
+    "words, cross-fitted": lambda **o: NoisyMultinomialNB(noise="full", **o, training="cross_fit"),
     "presence": lambda **o: NoisyBernoulliNB.published(binarize=0.0, **o),
     # on standardised columns: raw counts that tell the classes apart take five times as long
     "regression": lambda **o: NoisyLabelClassifier(
@@ -54,7 +57,9 @@ COUNTS = {
 }
 SYMBOLS = {
     "symbols": NoisyCategoricalNB.published,
-    "symbols, cut": lambda **o: NoisyCategoricalNB(noise="full", **o, training="cross_fit"),
+    "symbols, cross-fitted": lambda **o: NoisyCategoricalNB(
+        noise="full", **o, training="cross_fit"
+    ),
 }
 WORLDS_AND_CANDIDATES = {
     "normal": (REALS, {"own defaults": NoisyGaussianNB, "auto": AutoNoisyClassifier}),
@@ -73,7 +78,7 @@ WORLDS_AND_CANDIDATES = {
 def quality(make, x, noisy, y, seed):
     """AUC of wrong labels, and accuracy of the suggested ones."""
     with warnings.catch_warnings(action="ignore"):
-        e = make(random_state=seed, progress=False).fit(x, noisy)
+        e = make(random_state=seed, solver=Solver(progress=False)).fit(x, noisy)
     resp = e.label_posterior_
     auc = roc_auc_score(noisy != y, 1 - resp[np.arange(len(y)), noisy])
     return auc, np.mean(resp.argmax(1) == y)

@@ -27,6 +27,7 @@ from nbmodels import (
     NoisyBernoulliNB,
     NoisyLabelClassifier,
     NoisyLogisticRegression,
+    Solver,
 )
 from nbmodels.datasets import corrupt, flip_noise, uniform_noise
 
@@ -48,7 +49,7 @@ def cleaned(x, noisy, seed):
 
     theirs = CleanLearning(regression(), seed=seed, verbose=False).fit(x, noisy)
     k = noisy.max() + 1
-    # only the given label's quality is told: the rest is shared out
+    # only the given label's quality is known: the rest is shared out
     quality = theirs.get_label_issues()["label_quality"].to_numpy()
     probs = np.repeat((1 - quality)[:, None] / (k - 1), k, 1)
     probs[np.arange(len(noisy)), noisy] = quality
@@ -57,7 +58,7 @@ def cleaned(x, noisy, seed):
 
 def ours(estimator, **settings):
     def fitted(x, noisy, seed):
-        e = estimator(random_state=seed, progress=False, **settings).fit(x, noisy)
+        e = estimator(random_state=seed, solver=Solver(progress=False), **settings).fit(x, noisy)
         return e, e.label_posterior_, np.diag(e.noise_matrix_)
 
     return fitted

@@ -31,7 +31,7 @@ from sklearn.model_selection import StratifiedKFold
 from tqdm import tqdm
 
 from inference import solve
-from nbmodels import ClassConditionalNB
+from nbmodels import ClassConditionalNB, Solver
 from nbmodels.channels import Transition
 from nbmodels.class_priors import Proportions
 from nbmodels.core import model as models
@@ -201,7 +201,8 @@ def read(folder, row):
 
 def predictions(x, y, x_test):
     """By method, predicted classes and flip rates."""
-    shared = {"missing_values": np.nan, "rule": "ml", "alpha": 0.0, "progress": False}
+    solver = Solver(method="ml", progress=False)
+    shared = {"missing_values": np.nan, "alpha": 0.0, "solver": solver}
     never = np.eye(2)
     fits = {
         "NB": ClassConditionalNB(noise=never, **shared),

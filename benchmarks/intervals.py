@@ -2,7 +2,7 @@
 
 Binary features that are copies of one another: each of four is there four times, a copy differing
 from it in one item out of twenty. Naive Bayes counts copies as news. Intervals of 90 % of the flip
-rates by Gibbs at several weights of the features, and with the feedback to the features cut, as
+rates by Gibbs at several weights of the features, and of cross-fitted features, as
 they are and after the open-faced sandwich; and how much the means vary from one set of items to the
 next, beside how much the draws of a set do.
 """
@@ -60,7 +60,7 @@ def joint(x, labels, weight, key, draws):
     return drawn.transitions["labels"][0], drawn.log_likelihood[0]
 
 
-def cut(x, labels, key, draws):
+def cross_fitted(x, labels, key, draws):
     """The same, where features learn out of fold from the given labels alone."""
     seed = int(jax.random.randint(key, (), 0, 2**31 - 1))
     e = NoisyBernoulliNB(noise="full", random_state=seed, training="cross_fit")
@@ -85,11 +85,13 @@ def main():
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--items", type=int, default=500)
     parser.add_argument("--weights", type=float, nargs="*", default=[1.0, 0.5, 0.25])
-    parser.add_argument("--only", help='one weight, or "cut"')
+    parser.add_argument("--only", help='one weight, or "cross-fitted"')
     args = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     truth = np.log(np.array([RHO[0, 1] / RHO[0, 0], RHO[1, 0] / RHO[1, 1]]))
-    ways = {f"{w:g}": partial(joint, weight=w) for w in args.weights} | {"cut": cut}
+    ways = {f"{w:g}": partial(joint, weight=w) for w in args.weights} | {
+        "cross-fitted": cross_fitted
+    }
     ways = {name: way for name, way in ways.items() if args.only in (None, name)}
     table = Table(
         "weight", "bias of the logits", "means vary, of draws",

@@ -3,7 +3,7 @@
 First 20 Newsgroups, 18,846 documents and 7,302 words in 20 classes with 20 % planted noise: four
 chains of 500 Gibbs draws of the noise matrix and the class shares, on the defaults and jointly at
 several weights of the words. At weight 1 naive Bayes counts dependent words as if each were news;
-the defaults cut the feedback to the words and calibrate them. Then Gibbs against NUTS where both
+the defaults cross-fit the words and calibrate their scores. Then Gibbs against NUTS where both
 can run (K = 5, 200 binary features, 2,000 items): effective draws a second, the least of any entry
 of the noise matrix and of the shares, warm-up and compilation counted and not.
 """

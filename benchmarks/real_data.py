@@ -25,7 +25,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.naive_bayes import BernoulliNB, MultinomialNB
 
-from nbmodels import NoisyBernoulliNB, NoisyMultinomialNB
+from nbmodels import NoisyBernoulliNB, NoisyMultinomialNB, Solver
 from nbmodels.datasets import corrupt, flip_noise, uniform_noise
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -84,12 +84,13 @@ def fits(x, noisy, coding, x_new, joint):
     began = time.perf_counter()
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     probs = cross_val_predict(plain, x, noisy, cv=folds, method="predict_proba")
-    said = plain.fit(x, noisy).predict(x_new)
+    predicted = plain.fit(x, noisy).predict(x_new)
     took = time.perf_counter() - began
-    yield "naive Bayes", said, 1 - probs[item, noisy], None, None, took
-    models = {"ours": ours(random_state=0, progress=False)}
+    yield "naive Bayes", predicted, 1 - probs[item, noisy], None, None, took
+    quiet = {"random_state": 0, "solver": Solver(progress=False)}
+    models = {"ours": ours(**quiet)}
     if joint:
-        models["joint"] = ours.published(alpha=alpha, random_state=0, progress=False)
+        models["joint"] = ours.published(alpha=alpha, **quiet)
     for name, e in models.items():
         began = time.perf_counter()
         with warnings.catch_warnings(action="ignore"):

@@ -30,7 +30,7 @@ from rich.table import Table
 from scipy import sparse
 
 from inference import run
-from nbmodels import CrossFit, DawidSkene, NoisyBernoulliNB, NoisyMultinomialNB, Solver
+from nbmodels import CrossFit, DawidSkene, Joint, NoisyBernoulliNB, NoisyMultinomialNB, Solver
 from nbmodels.channels import FixedTransition, Transition
 from nbmodels.class_priors import FixedProportions, Proportions
 from nbmodels.core import model as models
@@ -284,18 +284,16 @@ def whole_fit(repeats):
     return Row(name, "LogisticRegression", *seconds)
 
 
-def beside_cleanlab(repeats, feedback):
+def beside_cleanlab(repeats, name, training):
     """A fit of the noise model beside confident learning's cross-validated five."""
     from cleanlab.classification import CleanLearning
     from sklearn.naive_bayes import BernoulliNB
 
     x, y, _ = words()
     theirs = CleanLearning(BernoulliNB(), cv_n_folds=5)
-    ours = NoisyBernoulliNB.published(
-        solver=Solver(precision="single"), training=CrossFit(rounds=feedback, size_power=0.0)
-    )
+    ours = NoisyBernoulliNB.published(solver=Solver(precision="single"), training=training)
     seconds = timed(lambda: ours.fit(x, y), lambda: theirs.fit(x, y), repeats=max(repeats // 3, 1))
-    name = f"whole fit, 20 Newsgroups\nNoisyBernoulliNB, {feedback}"
+    name = f"whole fit, 20 Newsgroups\nNoisyBernoulliNB, {name}"
     return Row(name, "cleanlab\nBernoulliNB, 5 folds", *seconds)
 
 
@@ -405,8 +403,9 @@ def rows(scale, repeats):
     """Module of each peer, whether the row needs 20 Newsgroups, and how it is measured."""
     yield "numba", False, lambda: cavi(scale, repeats)
     yield "scipy", True, lambda: em(repeats)
-    yield "cleanlab", True, lambda: beside_cleanlab(repeats, "full")
-    yield "cleanlab", True, lambda: beside_cleanlab(repeats, "cut")
+    joint, once = Joint(size_power=0.0), CrossFit(rounds=0, size_power=0.0)
+    yield "cleanlab", True, lambda: beside_cleanlab(repeats, "joint", joint)
+    yield "cleanlab", True, lambda: beside_cleanlab(repeats, "cross-fitted", once)
     yield "sklearn", True, lambda: whole_fit(repeats)
     yield "crowdkit", False, lambda: annotators(scale, repeats)
 

@@ -24,6 +24,7 @@ from nbmodels import (
     NoisyGaussianNB,
     NoisyMultinomialNB,
     RobustNDA,
+    Solver,
 )
 from nbmodels.datasets import corrupt, uniform_noise
 
@@ -143,7 +144,7 @@ def run(world, k, share, n, seeds):
         x = features(rng, y, k)
         noisy = noise(k, x, y, share, rng)
         began = time.perf_counter()
-        e = estimator(progress=False, random_state=0)
+        e = estimator(solver=Solver(progress=False), random_state=0)
         with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
             e.fit(x, noisy)
             fitted = time.perf_counter()
