@@ -131,9 +131,9 @@ def clean(
     training: Annotated[
         Training | None,
         typer.Option(
-            help="Fit features and noise jointly as in the papers (joint), or features to the given "
-            "labels of other rows alone (cross_fit). [default: cross-fitting with self-training "
-            "rounds chosen by held-out labels]"
+            help="Fit features and noise jointly as in the papers (joint), or features to the "
+            "given labels of other rows alone (cross_fit). [default: cross-fitting with "
+            "self-training rounds selected by held-out labels]"
         ),
     ] = None,
     weight: Annotated[

@@ -39,14 +39,14 @@ class DawidSkene(LatentClassModel):
     votes is taken for an ordinary one.
 
     Parameters:
-        pooling: learn the prior of the workers' noise matrices; only for ``"map"`` and ``"vb"``. The
-            pseudo-votes of ``priors`` are then only where that begins.
+        pooling: learn the prior of the workers' noise matrices; only for ``"map"`` and ``"vb"``.
+            The pseudo-votes of ``priors`` are then only where that begins.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
         classes: names of all classes, where some may not occur among the labels.
-        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver` with
-            the limits of the iteration.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
+            with the limits of the iteration.
         random_state: seed of folds and restarts.
 
     Attributes:
@@ -174,7 +174,7 @@ class DawidSkene(LatentClassModel):
         return pd.DataFrame({"worker": self.workers_, "votes": votes, "accuracy": right})
 
     def corrected_labels(self) -> pd.DataFrame:
-        """The tasks with their majority vote and the suggested class, the most doubtful ranked first.
+        """The tasks with majority vote and suggested class, the most doubtful ranked first.
 
         Returns:
             A frame with the columns that every estimator's has, of which ``row`` is the task and

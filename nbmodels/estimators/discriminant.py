@@ -47,8 +47,8 @@ class NoisyGaussianNB(TableClassifier):
     """Normal features with noisy labels: naive Bayes, or discriminant analysis; dense X.
 
     Parameters:
-        covariance: ``"diag"`` (naive Bayes), ``"full"`` (each class its own covariance matrix, as in
-            Bootkrajang and Kaban 2011), ``"tied"`` (one for all classes) or ``"auto"``.
+        covariance: ``"diag"`` (naive Bayes), ``"full"`` (each class its own covariance matrix, as
+            in Bootkrajang and Kaban 2011), ``"tied"`` (one for all classes) or ``"auto"``.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
             (full, shrunk to one error rate as far as the classes are alike), ``"auto"`` (full or
             symmetric, by held-out labels), or a known ``(K, K)`` matrix ``[observed, true]`` whose
@@ -62,9 +62,10 @@ class NoisyGaussianNB(TableClassifier):
             :class:`~nbmodels.estimators.options.Priors`.
         classes: names of all classes, where some may not occur among the labels.
         missing_label: value of y that means "no label"; None where every row has one.
-        missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may be.
-        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver` with
-            the limits of the iteration.
+        missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may
+            be.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
+            with the limits of the iteration.
         random_state: seed of folds and restarts.
 
     Attributes:
@@ -132,8 +133,8 @@ class RobustNDA(TableClassifier):
     fewer than columns, from becoming singular. A class is predicted by eq. (8).
 
     Parameters:
-        covariance: ``"full"`` (each class its own covariance matrix, as in the paper), ``"tied"`` (one
-            for all classes), ``"diag"`` or ``"auto"``.
+        covariance: ``"full"`` (each class its own covariance matrix, as in the paper), ``"tied"``
+            (one for all classes), ``"diag"`` or ``"auto"``.
         dof: degrees of freedom of a multivariate Student t in the place of each normal, for heavy
             tails; None for normal classes; ``"learn"``, in joint training, for those of highest
             objective.
@@ -150,9 +151,10 @@ class RobustNDA(TableClassifier):
             :class:`~nbmodels.estimators.options.Priors`.
         classes: names of all classes, where some may not occur among the labels.
         missing_label: value of y that means "no label"; None where every row has one.
-        missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may be.
-        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver` with
-            the limits of the iteration.
+        missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may
+            be.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
+            with the limits of the iteration.
         random_state: seed of folds and restarts.
 
     Attributes:
@@ -164,8 +166,8 @@ class RobustNDA(TableClassifier):
         choice_: data frame of all that was compared, or None.
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         means_: ``(K, d)`` the paper's mu.
-        covariances_: ``(K, d, d)``, ``(d, d)`` where tied, ``(K, d)`` where diagonal; with ``dof`` the
-            scale matrices, which are ``(dof - 2) / dof`` of the covariances.
+        covariances_: ``(K, d, d)``, ``(d, d)`` where tied, ``(K, d)`` where diagonal; with ``dof``
+            the scale matrices, which are ``(dof - 2) / dof`` of the covariances.
         gamma_: ``(K, K)`` ``[observed, true]``, P(true | observed); rows sum to one.
         dof_: degrees of freedom, None for normal classes.
     """

@@ -65,16 +65,16 @@ class CollaborativeClassifier(LatentClassModel):
     :meth:`published` gives the algorithm as printed.
 
     Parameters:
-        alpha: concentration of the users' proportions: a number, an array that broadcasts to (users,
-            classes), ``"auto"`` (by held-out labels), or ``"bound"`` (empirical Bayes: maximises the
-            evidence bound).
+        alpha: concentration of the users' proportions: a number, an array that broadcasts to
+            (users, classes), ``"auto"`` (by held-out labels), or ``"bound"`` (empirical Bayes:
+            maximises the evidence bound).
         weight: power of the edges, a number or ``"auto"``.
-        training: ``"joint"``, or a :class:`~nbmodels.estimators.options.JointGraph`, for the graph's
-            model; ``"cross_fit"`` for users that learn from the given labels of other items alone,
-            weighted as far as they predict labels. Nothing flows back then: neighbours would repeat
-            an item's own label.
-        duplicates: pairs that occur more than once: ``"count"`` every occurrence, take them ``"once"``,
-            or ``"refuse"``.
+        training: ``"joint"``, or a :class:`~nbmodels.estimators.options.JointGraph`, for the
+            graph's model; ``"cross_fit"`` for users that learn from the given labels of other items
+            alone, weighted as far as they predict labels. Nothing flows back then: neighbours would
+            repeat an item's own label.
+        duplicates: pairs that occur more than once: ``"count"`` every occurrence, take them
+            ``"once"``, or ``"refuse"``.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
             (full, shrunk to one error rate as far as the classes are alike), or a known ``(K, K)``
             matrix ``[observed, true]`` whose columns sum to one.
@@ -83,8 +83,8 @@ class CollaborativeClassifier(LatentClassModel):
             :class:`~nbmodels.estimators.options.Priors`.
         classes: names of all classes, where some may not occur among the labels.
         missing_label: value of y that means "no label"; None where every row has one.
-        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver` with
-            the limits of the iteration.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
+            with the limits of the iteration.
         random_state: seed of folds and restarts.
 
     Attributes:
@@ -100,8 +100,8 @@ class CollaborativeClassifier(LatentClassModel):
         weight_: power of the edges used; 0 where they were found to carry no information.
         noise_fit_: the fit of the noise alone, where it was cross-fitted, or None.
         choice_: data frame of the settings compared, or None.
-        objective_trace_: the evidence bound at every fifth step, where updates are neither collapsed nor
-            accelerated; collapsed updates climb none.
+        objective_trace_: the evidence bound at every fifth step, where updates are neither
+            collapsed nor accelerated; collapsed updates climb none.
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {

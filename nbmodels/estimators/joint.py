@@ -55,12 +55,12 @@ class JointNB(LatentClassModel):
         model.predict({"text": X_new})  # any of the sources will do
 
     Parameters:
-        sources: estimators by the sources' names. Their own settings of the fit (``solver``, ``noise``
-            and the like) are not used. A graph's ``alpha`` and ``weight`` are selected by labels
-            held out of ``y``; where there is no ``y``, give them as numbers. A graph's factors
-            reward one class for all: beside one, the shares of the classes are held at those of the
-            given labels unless ``class_prior`` says otherwise, and ``noise="symmetric"`` has found
-            better classes than a full matrix.
+        sources: estimators by the sources' names. Their own settings of the fit (``solver``,
+            ``noise`` and the like) are not used. A graph's ``alpha`` and ``weight`` are selected by
+            labels held out of ``y``; where there is no ``y``, give them as numbers. A graph's
+            factors reward one class for all: beside one, the shares of the classes are held at
+            those of the given labels unless ``class_prior`` says otherwise, and
+            ``noise="symmetric"`` has found better classes than a full matrix.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
             (full, shrunk to one error rate as far as the classes are alike), or a known ``(K, K)``
             matrix ``[observed, true]`` whose columns sum to one.
@@ -69,8 +69,8 @@ class JointNB(LatentClassModel):
             :class:`~nbmodels.estimators.options.Priors`.
         classes: names of all classes, where some may not occur among the labels.
         missing_label: value of y that means "no label"; None where every row has one.
-        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver` with
-            the limits of the iteration.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
+            with the limits of the iteration.
         random_state: seed of folds and restarts.
 
     Attributes:

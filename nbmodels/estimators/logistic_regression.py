@@ -93,10 +93,10 @@ class NoisyLogisticRegression(TableClassifier):
 
     Parameters:
         C: inverse strength of the penalty on squared coefficients, as in scikit-learn.
-        rounds: how often the classifier is learned anew from the corrected labels (self-training); at
-            0 it learns from the given ones alone; ``"auto"`` for as often as held-out labels reward
-            it. A round costs the square of ``cv`` trainings: what scores a fold never saw its
-            labels, in no round.
+        rounds: how often the classifier is learned anew from the corrected labels (self-training);
+            at 0 it learns from the given ones alone; ``"auto"`` for as often as held-out labels
+            reward it. A round costs the square of ``cv`` trainings: what scores a fold never saw
+            its labels, in no round.
         cv: number of folds; or a splitter of scikit-learn's, or a list of (train, test) rows, of
             which the tests hold each row once.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
@@ -107,8 +107,8 @@ class NoisyLogisticRegression(TableClassifier):
             :class:`~nbmodels.estimators.options.Priors`.
         classes: names of all classes, where some may not occur among the labels.
         missing_label: value of y that means "no label"; None where every row has one.
-        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver` with
-            the limits of the iteration.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
+            with the limits of the iteration.
         random_state: seed of folds and restarts.
 
     Attributes:
@@ -119,7 +119,8 @@ class NoisyLogisticRegression(TableClassifier):
         chosen_: settings that were selected, with the number of self-training rounds.
         choice_: data frame of all that was compared, or None.
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
-        coef_: ``(K, d)`` coefficients, calibrated; ``(1, d)`` of the second class where there are two.
+        coef_: ``(K, d)`` coefficients, calibrated; ``(1, d)`` of the second class where there are
+            two.
         intercept_: ``(K,)`` or ``(1,)``.
     """
 

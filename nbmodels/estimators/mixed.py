@@ -24,9 +24,11 @@ class NoisyMixedNB(TableClassifier):
     numbers are Gaussian. Counts must be named, because they cannot be told from measurements.
 
     Parameters:
-        families: ``"auto"``, or columns by family: a mapping from ``"bernoulli"``, ``"multinomial"``,
-            ``"categorical"``, ``"gaussian"`` or a registered family to names or positions of columns.
-        alpha: pseudo-items or pseudo-counts of each value, for the discrete families, or ``"auto"``.
+        families: ``"auto"``, or columns by family: a mapping from ``"bernoulli"``,
+            ``"multinomial"``, ``"categorical"``, ``"gaussian"`` or a registered family to names or
+            positions of columns.
+        alpha: pseudo-items or pseudo-counts of each value, for the discrete families, or
+            ``"auto"``.
         covariance: of the Gaussian columns, ``"diag"``, ``"full"``, ``"tied"`` or ``"auto"``.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
             (full, shrunk to one error rate as far as the classes are alike), ``"auto"`` (full or
@@ -41,9 +43,10 @@ class NoisyMixedNB(TableClassifier):
             :class:`~nbmodels.estimators.options.Priors`.
         classes: names of all classes, where some may not occur among the labels.
         missing_label: value of y that means "no label"; None where every row has one.
-        missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may be.
-        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver` with
-            the limits of the iteration.
+        missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may
+            be.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
+            with the limits of the iteration.
         random_state: seed of folds and restarts.
 
     Attributes:

@@ -32,9 +32,10 @@ class NoisyBernoulliNB(TableClassifier):
             :class:`~nbmodels.estimators.options.Priors`.
         classes: names of all classes, where some may not occur among the labels.
         missing_label: value of y that means "no label"; None where every row has one.
-        missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may be.
-        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver` with
-            the limits of the iteration.
+        missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may
+            be.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
+            with the limits of the iteration.
         random_state: seed of folds and restarts.
 
     Attributes:
@@ -101,9 +102,10 @@ class NoisyMultinomialNB(TableClassifier):
             :class:`~nbmodels.estimators.options.Priors`.
         classes: names of all classes, where some may not occur among the labels.
         missing_label: value of y that means "no label"; None where every row has one.
-        missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may be.
-        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver` with
-            the limits of the iteration.
+        missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may
+            be.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
+            with the limits of the iteration.
         random_state: seed of folds and restarts.
 
     Attributes:
@@ -178,9 +180,10 @@ class NoisyCategoricalNB(TableClassifier):
             :class:`~nbmodels.estimators.options.Priors`.
         classes: names of all classes, where some may not occur among the labels.
         missing_label: value of y that means "no label"; None where every row has one.
-        missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may be.
-        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver` with
-            the limits of the iteration.
+        missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may
+            be.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
+            with the limits of the iteration.
         random_state: seed of folds and restarts.
 
     Attributes:

@@ -55,9 +55,10 @@ class ClassConditionalNB(TableClassifier):
             :class:`~nbmodels.estimators.options.Priors`.
         classes: names of all classes, where some may not occur among the labels.
         missing_label: value of y that means "no label"; None where every row has one.
-        missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may be.
-        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver` with
-            the limits of the iteration.
+        missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may
+            be.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
+            with the limits of the iteration.
         random_state: seed of folds and restarts.
 
     Attributes:
@@ -68,8 +69,8 @@ class ClassConditionalNB(TableClassifier):
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         categories_: values of each column, in the order of their parameters.
         feature_log_prob_: by column, ``(K, categories)`` log-probabilities.
-        flip_rates_: ``(eta0, eta1)``, P(label is ``classes_[1]`` | true class is ``classes_[0]``) and
-            the reverse.
+        flip_rates_: ``(eta0, eta1)``, P(label is ``classes_[1]`` | true class is ``classes_[0]``)
+            and the reverse.
     """
 
     columns = CategoricalColumns

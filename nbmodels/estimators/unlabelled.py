@@ -53,9 +53,10 @@ class PositiveUnlabelledNB(TableClassifier):
             :class:`~nbmodels.estimators.options.Priors`.
         classes: names of all classes, where some may not occur among the labels.
         missing_label: value of y that means "no label"; None where every row has one.
-        missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may be.
-        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver` with
-            the limits of the iteration.
+        missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may
+            be.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
+            with the limits of the iteration.
         random_state: seed of folds and restarts.
 
     Attributes:
@@ -213,9 +214,10 @@ class UnlabelledNB(TableClassifier):
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
         classes: names of all classes, where some may not occur among the labels.
-        missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may be.
-        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver` with
-            the limits of the iteration.
+        missing_values: value of X that means "missing" (``np.nan``, -1, ...); None where none may
+            be.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
+            with the limits of the iteration.
         random_state: seed of folds and restarts.
 
     Attributes:

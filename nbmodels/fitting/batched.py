@@ -1,8 +1,9 @@
 """Many fits of the same shapes by one compiled program: restarts, folds, grids, replicates.
 
 On a CPU, whose cores and caches are busy with one fit, they take turns: the program is that of a
-single fit, however many there are. Elsewhere fits of the same shapes are one batched program: what they share
-(most of the data, as a rule) is held once, what differs from one to the other is stacked.
+single fit, however many there are. Elsewhere fits of the same shapes are one batched program: what
+they share (most of the data, as a rule) is held once, what differs from one to the other is
+stacked.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def _runs_batched() -> bool:
 
 
 def _batches(starts: Sequence[Any], contexts: Sequence[Any]) -> Iterator[list[int]]:
-    """Fits that run together: of one shape where they are batched, and few enough for their points."""
+    """Fits that run together: of one shape where batched, and few enough for their points."""
     groups = defaultdict(list)
     for i, (start, context) in enumerate(zip(starts, contexts, strict=True)):
         groups[_kind((start, context)) if _runs_batched() else None].append(i)

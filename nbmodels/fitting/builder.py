@@ -21,7 +21,8 @@ from nbmodels.errors import DataError
 from nbmodels.fitting.label_sources import LabelSource, class_prior
 from nbmodels.fitting.scores import Candidate, Settings
 
-#: Settings of the labels' channel alone, and those that change a model and not how columns are coded.
+#: Settings of the labels' channel alone, and those that change a model and not how columns are
+#: coded.
 OF_LABELS = ("noise", "noise_diagonal")
 _NOT_CODED = (*OF_LABELS, "size_power", "weight")
 

@@ -51,7 +51,8 @@ _INFORMATIVE = 2.0
 #: Nats by which a fit from the second start must be better.
 _CLEAR = 1.0
 
-#: Standard deviation of a log-slope that must not move, and the value at which scores count nothing.
+#: Standard deviation of a log-slope that must not move, and the value at which scores count
+#: nothing.
 _FIXED_SD, _NO_SLOPE = 1e-3, -30.0
 
 _UNINFORMATIVE = Caution(

@@ -1,7 +1,7 @@
 """Bootkrajang and Kaban 2011: normal discriminant analysis with labelling errors (rNDA).
 
-Section 2 of the paper [1] in its letters; none of it calls a component's ``log_likelihood``. What the
-components say of the same data is :func:`to_model`.
+Section 2 of the paper [1] in its letters; none of it calls a component's ``log_likelihood``. What
+the components say of the same data is :func:`to_model`.
 
 =============================  =============================  =====================================
 the paper                      this page                      the components

@@ -16,7 +16,7 @@ the paper                         this page                         the componen
                                   for documents of S1
 ``P(C_i)``                        ``P`` ``(k,)``                    ``Proportions``, ``probs``
 ``theta_{i_j}``                   ``theta`` ``(k, v)``              ``Multinomial``, ``probs``
-exponents of (3.1)                :func:`weights_1`                 a first guess, ``initial_responsibilities``
+exponents of (3.1)                :func:`weights_1`                 ``initial_responsibilities``
 exponents of (3.2)                :func:`weights_2`
 (3.10), (4.2), (4.4), (4.5)       :func:`centroids`                 ``start``
 ``|C_i|``, ``|D_i|``, ``|R_i|``   ``n_C``, ``n_D``, ``n_R``

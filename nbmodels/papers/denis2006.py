@@ -1,9 +1,10 @@
 """Denis, Magnan and Ralaivola 2006: naive Bayes under class-conditional label noise (NB-CCCN).
 
 The models below are written from sections 2.1, 3, 4.2 and 4.4 of the paper [1], in its letters, and
-never call a component's ``log_likelihood``. What the components say of the same data is :func:`to_model`;
-:func:`parameters` puts a fit of theirs into the letters of this page. The closed forms are in
-:mod:`nbmodels.fitting.init_pairwise`, the estimators in :mod:`nbmodels.estimators.class_conditional`.
+never call a component's ``log_likelihood``. What the components say of the same data is
+:func:`to_model`; :func:`parameters` puts a fit of theirs into the letters of this page. The closed
+forms are in :mod:`nbmodels.fitting.init_pairwise`, the estimators in
+:mod:`nbmodels.estimators.two_class`.
 
 ================================  ============================  ==================================
 the paper                         this page                     the components, the closed forms

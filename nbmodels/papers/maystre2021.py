@@ -1,8 +1,8 @@
 """Maystre et al. 2021: collaborative classification from noisy labels.
 
 The model, the two algorithms and the two generators below are written from sections 3 to 5 of the
-paper [1], in its letters, and never call a component's ``log_likelihood``. What the components say of the
-same data is :func:`to_model`.
+paper [1], in its letters, and never call a component's ``log_likelihood``. What the components say
+of the same data is :func:`to_model`.
 
 ===============================  =============================  ================================
 the paper                        this page                      the components

@@ -31,7 +31,8 @@ NO_NUMBER = [-1.0, np.nan, np.inf, "1", None, [1.0]]
 def test_numbers_out_of_range(kind, value):
     names = ANY if kind == "gaussian" else [*ANY, "alpha"]
     for name in names:
-        match = f"^{name}: expected a finite number, 0 or more(, or 'auto')?; got {re.escape(repr(value))}"
+        expected = "expected a finite number, 0 or more(, or 'auto')?"
+        match = f"^{name}: {expected}; got {re.escape(repr(value))}"
         refuses(match, make(kind, **{name: value}), features(kind), labels())
 
 
