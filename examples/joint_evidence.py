@@ -1,9 +1,9 @@
-"""Four witnesses, none of them reliable: words, a user graph and two annotators in one model.
+"""Four unreliable sources in one model: words, a user graph and two annotators.
 
 Newsgroup-like items are simulated: each has words, users who touched it, and a label by one or both
 of two annotators, one better than the other. A few classes are known, so that every source can be
-fitted alone. The joint model adds up what the sources say, and is compared with each of them on
-items whose truth it has not seen: those of the fit, and new ones that no annotator looked at.
+fitted alone. The joint model adds the log-likelihoods of the sources. It is compared with each of
+them on items whose truth it has not seen: those of the fit, and new ones without annotations.
 
 Run it with ``python examples/joint_evidence.py``; it takes about a minute.
 """

@@ -1,8 +1,9 @@
-"""How sure are we of a noise matrix? One simulated data set, three answers.
+"""Uncertainty of a noise matrix on one simulated data set, by three methods.
 
 A paper's simulation (Zeng et al. 2022, section 4.1, made smaller) gives binary features whose
 labels are wrong in a known way. The same model is then fitted by EM, sampled by Gibbs on the fast
-core, and sampled by NUTS on the paper's own NumPyro page, which shares no code with the other two.
+core, and sampled by NUTS on the paper's reference model in NumPyro, which shares no code with the
+other two.
 
 Run it with ``python examples/noise_matrix.py``; it takes about a minute.
 """
@@ -37,8 +38,8 @@ def main(seed: int, n: int) -> None:
     gibbs = model.posterior("gibbs", draws=1000, chains=2, random_state=seed)
     gibbs_rho = gibbs["posterior"]["noise_matrix"].to_numpy().reshape(-1, n_classes, n_classes)
 
-    # 3. NUTS on the page written from the paper: `rho` is the paper's letter, the true label is
-    #    summed out. Its priors are the estimator's, so the two posteriors are the same.
+    # 3. NUTS on the reference model, written from the paper in its notation, the true label summed
+    #    out. Its priors are the estimator's, so the two posteriors are the same.
     with jax.enable_x64(True):
         samples, _ = nuts(
             lambda: zeng2022.binary(X, y, n_classes),

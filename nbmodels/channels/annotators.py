@@ -104,7 +104,7 @@ class Annotators(LabelChannel):
         return super().start(discount(resp), data, rule)
 
     def pooled(self, q: Dirichlet, rule: Rule) -> Annotators:
-        """With one prior for all annotators, learned from what ``q`` says of each."""
+        """With one prior for all annotators, learned from ``q`` (empirical Bayes)."""
         return replace(self, prior=learned(self.prior, q, rule, axis=0))
 
     def for_draws(self) -> Annotators:

@@ -25,8 +25,8 @@ def pack_candidates(possible: Any, n_classes: int, /) -> Bool[Array, "n k"]:
     """Data of :class:`CandidateSets`: ``(N, K)`` booleans.
 
     Args:
-        possible: ``(N, K)`` true where the item may be of the class; a row of true values says
-            nothing, one true value is a positive label, one false value a negative one.
+        possible: ``(N, K)`` true where the item may be of the class; a row of true values carries
+            no information, one true value is a positive label, one false value a negative one.
 
     Raises:
         DataError: not ``(N, K)``, or an item for which no class is left.

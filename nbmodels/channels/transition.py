@@ -123,10 +123,10 @@ class Transition(LabelChannel):
         return super().start(discount(resp), data, rule)
 
     def pooled(self, q: Dirichlet, rule: Rule) -> Transition:
-        """With the prior of rows that are alike, as far as ``q`` says that they are.
+        """With a prior that rows of the matrix share, learned from ``q`` (empirical Bayes).
 
         One pseudo-count for all right labels and one for each wrong one, both learned: their sum is
-        the strength with which every row is drawn to the matrix of one error rate.
+        the strength with which every row is shrunk to the matrix of one error rate.
         """
         n_classes, n_observed = self.prior.concentration.shape
         rows, columns = np.arange(n_classes)[:, None], np.arange(n_observed)

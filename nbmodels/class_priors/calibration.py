@@ -16,7 +16,7 @@ from nbmodels.core.families import FullNormal
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import ClassPrior
 
-#: Levenberg's share of an item, which keeps a Newton step defined where the scores say nothing.
+#: Levenberg's share of an item, which keeps a Newton step defined where scores are uninformative.
 _DAMPING = 1e-6
 
 #: Growth of the curvature at which a step is short enough, whatever it does.
@@ -34,9 +34,10 @@ class Calibration(ClassPrior):
     ``P(y | scores)`` is modelled, so that the features never see the responsibilities of the
     channel (modular inference, a cut: Plummer 2015).
 
-    The slope has its prior on the scale of logarithms. Steep slopes all say nearly the same, that
-    classes are certain and whatever the features miss is noise: a prior that is flat in the slope
-    puts most of its mass there, and flip rates come out too high (``benchmarks/README.md``).
+    The slope has its prior on the scale of logarithms. Steep slopes have nearly the same
+    likelihood: classes are certain, and whatever the features miss is noise. A prior that is flat
+    in the slope puts most of its mass there, and flip rates come out too high
+    (``benchmarks/README.md``).
 
     There is no conjugate family: ``q`` is normal, centred where Newton's steps lead, one step an
     iteration, and its precision is the curvature there (Laplace). All rules read the centre, but a
@@ -67,7 +68,7 @@ class Calibration(ClassPrior):
 
     @staticmethod
     def pack(scores: Any) -> Array:
-        """Args: scores: ``(N, K)``, finite, up to a constant in each row; zeros say nothing."""
+        """Args: scores: ``(N, K)``, finite, up to a constant a row; zeros are uninformative."""
         table = jnp.asarray(scores, jnp.zeros(()).dtype)
         return table - jnp.mean(table, 1, keepdims=True)
 

@@ -45,9 +45,9 @@ class Logistic(ClassPrior):
 
     With a channel of labels this is logistic regression with the noise on top (Bootkrajang and
     Kaban 2012, *Label-noise robust logistic regression*), fitted by EM. Only ``P(y | x)`` is
-    modelled: features may depend on each other as they like. With many of them it learns wrong
-    labels by heart, so that what it says of the items it was fitted to tells nothing of their
-    labels: see :mod:`nbmodels.fitting.cross_fitting`.
+    modelled: features may depend on each other as they like. With many of them it overfits to
+    the wrong labels, so that its predictions of the items that it was fitted to are no evidence
+    about their labels: see :mod:`nbmodels.fitting.discriminative`.
 
     There is no conjugate family: ``q`` is normal, one step an iteration, centred at the maximum of
     a quadratic bound from below. Its curvature is ``1/2`` for each class (Boehning 1992, *Ann.

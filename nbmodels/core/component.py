@@ -85,7 +85,7 @@ class Component:
 
     Attributes:
         prior: prior, in the family and the full shape of ``q``.
-        weight: power of this component's likelihood; 1 where the model is believed.
+        weight: power of this component's likelihood; 1 where its assumptions hold.
     """
 
     prior: Any

@@ -60,7 +60,7 @@ class Data:
         parts: packed data of each component, by its name.
         weights: ``(N,)`` row weights; an item of weight 0 does not exist.
         powers: ``(N,)`` by component, power of its likelihood of each item, on top of the
-            component's own ``weight``: long documents, say, are believed too much; 1 where absent.
+            component's own ``weight``, such as below 1 for long documents; 1 where absent.
     """
 
     parts: dict[str, Any]

@@ -54,7 +54,7 @@ class Residuals:
         products: from a class to the ``(c, c)`` means of products of two ``bounded`` residuals;
             None where products are not looked at.
         bounded: what is multiplied, so that single items far off do not decide.
-        excess: from a class to what says how much more counts vary than independent words would;
+        excess: from a class to the variance of counts beyond that of independent words;
             None where there are no counts.
         length: mean number of words of an item, where there are counts.
     """

@@ -46,7 +46,7 @@ class Votes:
     def counts(
         self, tasks: Any, workers: Any, classes: Classes, name: str = "votes"
     ) -> sparse.csr_array:
-        """``(N, W * K)`` how often each annotator said each class of each item.
+        """``(N, W * K)`` how often each annotator gave each class to each item.
 
         Raises:
             DataError: an unknown item, annotator or class, with its row.

@@ -1,4 +1,4 @@
-"""Read what is said of the classes of items: one noisy label an item, checked labels, votes."""
+"""Read labels of items of all kinds: one noisy label an item, verified labels, votes."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def second_opinion(
 def wrong_labels(probs: np.ndarray, codes: np.ndarray, joint: np.ndarray) -> np.ndarray:
     """``(N,)`` labels that confident learning prunes, by class (their method ``prune by class``).
 
-    Of the items labelled j as many as the joint says are wrong, those of least self-confidence.
+    Of the items labelled j, as many as are wrong under the joint, those of least self-confidence.
 
     Args:
         probs: ``(N, K)`` out-of-fold probabilities.

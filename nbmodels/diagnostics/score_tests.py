@@ -80,7 +80,7 @@ def largest(scores: Scores, side: int = 0) -> Largest:
 
     Args:
         scores: of a kind.
-        side: 1 or -1 where only positive or negative scores speak against the model.
+        side: 1 or -1 where only positive or negative scores contradict the model.
     """
     z, effect = np.atleast_1d(scores.z), np.atleast_1d(scores.effect)
     tests = max(int(np.count_nonzero(np.atleast_1d(scores.square) > 0)), 1)
@@ -225,10 +225,10 @@ def _labels(
 
     The first rows are those of wrong labels, the last one is that of the right one.
     """
-    said = np.eye(len(rates))[np.maximum(codes, 0)] - rates
-    said = np.concatenate([said, said[:, [k]]], 1)
-    said[:, k] = 0
-    left = np.where((codes >= 0)[:, None], said, 0)
+    given = np.eye(len(rates))[np.maximum(codes, 0)] - rates
+    given = np.concatenate([given, given[:, [k]]], 1)
+    given[:, k] = 0
+    left = np.where((codes >= 0)[:, None], given, 0)
     total = left.T @ (mass[:, None] * z)
     second = (left**2).T @ (square[:, None] * z**2)
     # the scale of a correlation: standard deviations of the indicator and of the residual

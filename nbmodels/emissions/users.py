@@ -27,8 +27,8 @@ from nbmodels.core.roles import Emission
 class Users(Emission):
     """Each edge has a factor ``u[user, y_item]``, ``u[user] ~ Dirichlet`` (Maystre 2021, eq. (1)).
 
-    A user's proportions say how their interactions are shared among the classes. The model is one
-    of factors, not of how edges come about: an item without users gets no evidence, a user without
+    A user's proportions are the shares of the classes among their interactions. The model is one of
+    factors, not of how edges come about: an item without users gets no evidence, a user without
     items keeps the prior.
 
     Attributes:
@@ -89,7 +89,7 @@ class Users(Emission):
         return data.transpose_times(resp)
 
     def pooled(self, q: Dirichlet, rule: Rule) -> Users:
-        """With one number as the prior of all users and classes, learned from what ``q`` says."""
+        """With one number as the prior of all users and classes, learned from ``q``."""
         return replace(self, prior=learned(self.prior, q, rule, axis=0, tied=True))
 
     def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:

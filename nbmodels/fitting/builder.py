@@ -69,7 +69,7 @@ class ModelBuilder:
         block: all columns.
         plan: which columns are modelled by which family.
         weights: ``(N,)`` row weights.
-        labels: what the labels say, by channel.
+        labels: label sources, by channel.
         n_classes: K.
     """
 

@@ -1,7 +1,7 @@
 """Training of discriminative classifiers with noisy labels: cross-fitted scores, calibrated.
 
-A classifier with enough features learns wrong labels by heart, and then finds nothing wrong with
-them. So its scores of an item come from a fit to the other folds' items; how far they count
+A classifier with enough features overfits to wrong labels, and then predicts each of them. So its
+scores of an item come from a fit to the other folds' items; how far they count
 (:class:`nbmodels.class_priors.Calibration`) and the noise are fitted together; and for some
 self-training rounds the classifier learns anew, from the probabilities of the classes found.
 """
@@ -98,7 +98,7 @@ def train_scored(
         learner: the classifier of the features.
         settings: value of every setting that is not open.
         grid: values of each open setting, the cautious one first.
-        sources: what the labels say, by channel.
+        sources: label sources, by channel.
         names: ``(K,)`` names of the classes.
         weights: ``(N,)`` row weights.
         options: of the fits.

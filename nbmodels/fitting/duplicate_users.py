@@ -1,4 +1,4 @@
-"""Users who cannot be told apart count as one: on most graphs half of them touch a single item.
+"""Exchangeable users count as one: on most graphs half of them touch a single item.
 
 Users with one edge, to the same item, have the same posterior, whatever the rest of the graph; so
 do users without any. One of them is kept with its multiplicity, which is exact under EM and CAVI

@@ -313,7 +313,7 @@ def fit_many(
     """:func:`fit` of each model to its data, by one compiled program where shapes agree.
 
     Candidates, folds and replicates are such fits. Arrays that are the same object in several of
-    them are held once. Nothing is warned of: a fit's ``confused`` and ``status`` say it.
+    them are held once. No warning is issued: see a fit's ``confused`` and ``status``.
 
     Args:
         models_: models.
@@ -372,7 +372,7 @@ def _checked(
             (again,) = fit_from([relabelled], [(model, data)], [slack])
             after = _finish(model, again.params, data, rule)
             left = [diagnose(np.asarray(t)).confused for t in after[3].values()]
-            # trusted labels, or known noise, may speak against the new names
+            # trusted labels, or known noise, may contradict the new names
             loss = float(best.objective) - float(again.objective)
             if not any(left) and loss <= slack:
                 renamed, confused, best = diagnosis.order, (), again

@@ -1,8 +1,8 @@
 """Collapsed updates for a user-item graph: an item's own vote is left out of its users' counts.
 
 The published updates (Maystre 2021, Algorithm 1) let an item vote for itself: it is counted among
-its users' interactions, and what they are then taken to like confirms the item. A user of a single
-item echoes that item's label and nothing else, though such a user says nothing: with the
+its users' interactions, and their estimated proportions then confirm the item. A user of a single
+item repeats that item's label and nothing else, though such a user is no evidence: with the
 proportions integrated out, a lone interaction is as likely under every class. Here the proportions
 are integrated out, and each item sees its users' counts without itself, to zeroth order (CVB0;
 Teh, Newman and Welling 2007; Asuncion et al. 2009)::
@@ -189,7 +189,7 @@ def fit_collapsed(
 ) -> Fit:
     """Fit by collapsed updates from the host, begun at the labels.
 
-    After Ctrl-C the result is what was reached, with the status that says so.
+    After Ctrl-C the result is what was reached, with the status ``INTERRUPTED``.
 
     Args:
         model: components by name.
@@ -242,7 +242,7 @@ def initial_guess(model: Model, data: Data) -> Array:
 
 
 def given_shares(model: Model, data: Data, alpha: float) -> FixedProportions:
-    """The class shares of the given labels, held where a graph has a say.
+    """The class shares of the given labels, held fixed where a graph has a weight.
 
     A graph's factors are no distribution of its edges: they are largest where all items are of one
     class. Shares learned beside them run off there, and take the noise matrix with them.

@@ -88,7 +88,7 @@ def train_joint(
     Args:
         settings: how the graph is modelled.
         graph: ``(N, users)`` numbers of edges.
-        sources: what the labels say, by channel.
+        sources: label sources, by channel.
         weights: ``(N,)`` row weights.
         names: ``(K,)`` names of the classes.
         options: of the fits.

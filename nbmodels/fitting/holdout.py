@@ -73,7 +73,7 @@ def compare_scores(
     gain = mean - mean[0]
     count = weights.sum() ** 2 / np.square(weights).sum()
     variance = np.square(gains - gain[:, None]) @ weights / weights.sum()
-    # a single label says nothing about the spread
+    # a single label has no spread to estimate
     error = np.sqrt(variance / (count - 1)) if count > 1 else np.full(len(table), np.inf)
     better = np.asarray(identified) & (gain > significant * error)
     best = int(np.argmax(np.where(better, mean, -np.inf))) if better.any() else 0

@@ -217,7 +217,7 @@ def positive_unlabelled(tables: Tables) -> Mixture:
     (``beta = 1``), so that by eq. (12) ``P(y = 1) = D / (C + D)`` for any two values. Two slips of
     the paper are mended. Eq. (16) as printed has ``P(a) P(b)`` and ``P(a|1) P(b|1)`` in each
     other's place. In eq. (17) both sums over all values of an attribute are exactly zero: here each
-    term has the weight ``C``, as in eqs. (18) and (19), the best known measure of what it tells.
+    term has the weight ``C``, as in eqs. (18) and (19), the best known measure of its information.
     """
     c = tables.single[:, 0] - tables.single[:, 1]
     C = c[:, None] * c[None, :] * _apart(tables.sizes)

@@ -35,7 +35,7 @@ _POWER_STEPS = 40
 
 
 class Mixture(NamedTuple):
-    """What the moments say.
+    """Estimates from the moments.
 
     Attributes:
         shares: ``(K,)`` P(class).

@@ -54,7 +54,7 @@ class LabelSource:
 
 
 def label_sources(labels: LabelData) -> dict[str, LabelSource]:
-    """Everything that read labels say, by channel."""
+    """Label sources of read labels, by the name of their channel."""
     k = len(labels.classes)
     out = {}
     if labels.has_given:

@@ -119,7 +119,7 @@ class EmissionScores:
 
 
 def label_responsibilities(model: Model, data: Data) -> Float[Array, "n k"]:
-    """What the labels alone say of the classes; rows of zeros where there is none.
+    """First responsibilities from the labels alone; rows of zeros where there is none.
 
     Raises:
         DataError: there is no label.

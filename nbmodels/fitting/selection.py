@@ -239,7 +239,7 @@ class _Run:
     def without_scores(self, settings: Settings) -> Trial:
         """Features without weight, and the noise of the prior: labels as they are.
 
-        Where features have no weight, the likelihood says nothing about the noise.
+        Where features have no weight, the likelihood does not identify the noise.
         """
         model, data, _ = self.candidate(settings)
         data = replace(data, parts={**data.parts, PRIOR: jnp.zeros_like(data.parts[PRIOR])})

@@ -1,1 +1,1 @@
-"""One page a paper: citation, notation, settings, and the paper's model in NumPyro."""
+"""Reference models, one file a paper: citation, notation, and the paper's model in NumPyro."""

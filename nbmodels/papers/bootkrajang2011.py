@@ -1,10 +1,10 @@
 """Bootkrajang and Kaban 2011: normal discriminant analysis with labelling errors (rNDA).
 
-Section 2 of the paper [1] in its letters; none of it calls a component's ``log_likelihood``. What
-the components say of the same data is :func:`to_model`.
+Section 2 of the paper [1] in its notation; none of it calls a component's ``log_likelihood``.
+:func:`to_model` describes the same data by components.
 
 =============================  =============================  =====================================
-the paper                      this page                      the components
+the paper                      this module                    the components
 =============================  =============================  =====================================
 ``x_n``                        ``x`` ``(N, d)``               data of ``"x"``
 ``yhat_n``, ``t_n^j``          ``y_hat`` ``(N,)``             data of ``"labels"``
@@ -162,7 +162,7 @@ def to_model(
     scale: float = 0.1,
     dof: float | None = None,
 ) -> dict[str, Component]:
-    """Components that say what :func:`rnda` says; arguments as there, ``d`` features."""
+    """Components of the model of :func:`rnda`; arguments as there, ``d`` features."""
     how: dict[str, Any] = {"kappa": kappa, "extra_dof": extra_dof, "scale": scale}
     classes = FullGaussian.of(d, K, **how) if dof is None else FullStudent.of(d, K, dof=dof, **how)
     return {
@@ -173,13 +173,13 @@ def to_model(
 
 
 def to_data(x: Any, y_hat: Any, K: int) -> Data:
-    """Data of :func:`to_model` from the page's arrays."""
+    """Data of :func:`to_model` from the arrays of the paper's model."""
     parts = {PRIOR: None, "labels": Transition.pack(y_hat, K), "x": FullGaussian.pack(x)}
     return Data(parts, jnp.ones(len(y_hat)))
 
 
 def parameters(model: Model, q: Any, rule: Any = "map") -> dict[str, Array]:
-    """A fit in the paper's letters: ``mu``, ``Sigma``, ``gamma`` and ``p_hat``."""
+    """A fit in the paper's notation: ``mu``, ``Sigma``, ``gamma`` and ``p_hat``."""
     values = models.values(model, models.likelihood_params(model, q, rule))
     joint = values["labels"]["transition"].T * values[PRIOR]["probs"]  # [observed, true]
     p_hat = jnp.sum(joint, 1)

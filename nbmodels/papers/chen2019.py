@@ -1,12 +1,12 @@
 """Chen et al. 2019: text classification from positive and negative labels.
 
-Sections 3 and 4 of the paper [1] in its letters: the likelihoods, the closed forms, what the
-theorems say of them, and, as :func:`em`, the model in which an excluded class has probability
-zero, which the paper does not have. None of it calls a component's ``log_likelihood``. What the
-components say of the same data is :func:`to_model`.
+Sections 3 and 4 of the paper [1] in its notation: the likelihoods, the closed forms, what the
+theorems state of them, and, as :func:`em`, the model in which an excluded class has probability
+zero, which the paper does not have. None of it calls a component's ``log_likelihood``.
+:func:`to_model` describes the same data by components.
 
 ================================  ================================  ==============================
-the paper                         this page                         the components
+the paper                         this module                       the components
 ================================  ================================  ==============================
 ``k`` classes, ``v`` words        ``k``, ``v``                      shapes of data and priors
 ``x_j`` count of word ``j``       ``x`` ``(N, v)``                  data of ``"x"``
@@ -33,7 +33,8 @@ Slips in the paper, and how they are read here:
   is the weight here. In the proof the last square lacks the division that the lines before it have.
 - Theorem 3, 1: the bias is said to be O(t). It does not grow with ``t``: with large ``t`` every
   centroid tends to the words of all documents together, see :func:`mean_2`.
-- Theorem 3, 2: a document of S2 is of a class that nobody told, drawn from the others. Its variance
+- Theorem 3, 2: a document of S2 is of a class that is not given, drawn from the others. Its
+variance
   is the mean of theirs, so that ``(k - 1)^2`` should read ``k - 1``, plus the variance between
   their means, which the proof leaves out and which does not shrink as documents become longer. So
   the variance is O(1 / |S|), not O(1 / (m |S|)); see :func:`variance_2`.
@@ -152,9 +153,9 @@ def variance_2(theta: Any, n_C: Any, n_D: Any, m: int, t: Any) -> Array:
     average = _other_classes(len(theta))
     within = theta * (1 - theta) / m
     between = average @ jnp.square(theta) - jnp.square(average @ theta)
-    told, untold = n_C[:, None] * within, n_D[:, None] * (average @ within + between)
-    square = jnp.square(t) * jnp.sum(told + untold, 0)
-    square = square + (1 + 2 * t) * told + (1 - 2 * t) * untold
+    labelled, excluded = n_C[:, None] * within, n_D[:, None] * (average @ within + between)
+    square = jnp.square(t) * jnp.sum(labelled + excluded, 0)
+    square = square + (1 + 2 * t) * labelled + (1 - 2 * t) * excluded
     return square / jnp.square(n_C - n_D + t * jnp.sum(n_C + n_D))[:, None]
 
 
@@ -235,7 +236,7 @@ def em(x: Array, y: Array, z: Array, *, alpha_P: float = 1.0, alpha_theta: float
 def to_model(
     k: int, v: int, *, alpha_P: float = 1.0, alpha_theta: float = 1.0
 ) -> dict[str, Component]:
-    """Components that say what :func:`em` says.
+    """Components of the model of :func:`em`.
 
     Args:
         k: number of classes.
@@ -250,7 +251,7 @@ def to_model(
 
 
 def to_data(x: Any, y: Any, z: Any) -> Data:
-    """Data of :func:`to_model` from the page's arrays."""
+    """Data of :func:`to_model` from the arrays of the paper's model."""
     allowed = possible(y, z)
     parts = {
         PRIOR: None,
@@ -261,6 +262,6 @@ def to_data(x: Any, y: Any, z: Any) -> Data:
 
 
 def parameters(model: Model, q: Any) -> dict[str, Array]:
-    """A fit under rule ``"map"`` in the paper's letters: ``P`` and ``theta``."""
+    """A fit under rule ``"map"`` in the paper's notation: ``P`` and ``theta``."""
     values = models.values(model, models.likelihood_params(model, q, "map"))
     return {"P": values[PRIOR]["probs"], "theta": values["x"]["probs"]}

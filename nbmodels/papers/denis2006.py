@@ -1,13 +1,13 @@
 """Denis, Magnan and Ralaivola 2006: naive Bayes under class-conditional label noise (NB-CCCN).
 
-The models below are written from sections 2.1, 3, 4.2 and 4.4 of the paper [1], in its letters, and
-never call a component's ``log_likelihood``. What the components say of the same data is
-:func:`to_model`; :func:`parameters` puts a fit of theirs into the letters of this page. The closed
+The models below are written from sections 2.1, 3, 4.2 and 4.4 of the paper [1], in its notation,
+and never call a component's ``log_likelihood``. :func:`to_model` describes the same data by
+components; :func:`parameters` puts a fit of theirs into the notation of this module. The closed
 forms are in :mod:`nbmodels.fitting.init_pairwise`, the estimators in
 :mod:`nbmodels.estimators.two_class`.
 
 ================================  ============================  ==================================
-the paper                         this page                     the components, the closed forms
+the paper                         this module                   the components, the closed forms
 ================================  ============================  ==================================
 ``m``, ``Dom(x^i)``               ``sizes``, values ``0, 1..``  ``Categorical.sizes``
 ``x^i``                           ``x`` ``(N, m)`` integers     data of ``"x"``
@@ -180,7 +180,7 @@ def to_model(
     wrong: float = 1.0,
     right: float = 2.0,
 ) -> dict[str, Component]:
-    """Components that say what this page says, under the names of the table above.
+    """Components of the same model, under the names of the table above.
 
     Args:
         sizes, alpha_p, alpha_P, wrong, right: as in :func:`class_conditional`.
@@ -211,7 +211,7 @@ def positive_unlabelled_model(
 
 
 def to_data(model: Model, x: Any, y: Any = None) -> Data:
-    """Data of :func:`to_model` from the page's arrays; ``y`` may hold -1."""
+    """Data of :func:`to_model` from the arrays of the paper's model; ``y`` may hold -1."""
     features = model["x"]
     assert isinstance(features, Categorical)
     parts: dict[str, Any] = {PRIOR: None, "x": features.pack(x)}
@@ -221,7 +221,7 @@ def to_data(model: Model, x: Any, y: Any = None) -> Data:
 
 
 def parameters(model: Model, q: Any) -> dict[str, Array]:
-    """A fit under rule ``"map"`` or ``"ml"`` in the paper's letters, attribute by attribute."""
+    """A fit under rule ``"map"`` or ``"ml"`` in the paper's notation, attribute by attribute."""
     values = models.values(model, models.likelihood_params(model, q, "map"))
     out = {"p": values[PRIOR]["probs"][1]}
     if "labels" in model:

@@ -1,11 +1,11 @@
 """Maystre et al. 2021: collaborative classification from noisy labels.
 
 The model, the two algorithms and the two generators below are written from sections 3 to 5 of the
-paper [1], in its letters, and never call a component's ``log_likelihood``. What the components say
-of the same data is :func:`to_model`.
+paper [1], in its notation, and never call a component's ``log_likelihood``. :func:`to_model`
+describes the same data by components.
 
 ===============================  =============================  ================================
-the paper                        this page                      the components
+the paper                        this module                    the components
 ===============================  =============================  ================================
 ``M`` users, ``N`` items, ``K``  ``M``, ``N``, ``K``            shapes of data and priors
 ``(i, j)`` in ``E``              ``edges`` ``(N, M)``           data of ``"users"``

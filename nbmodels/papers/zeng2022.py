@@ -1,11 +1,11 @@
 """Zeng et al. 2022: naive Bayes whose observed labels may be mistaken (INB).
 
-The models below are written from sections 3.1-3.2 and appendix .1 of the paper [1], in its letters,
-and never call a component's ``log_likelihood``. What the components say of the same data is
-:func:`to_model`; :func:`parameters` puts a fit of theirs into the letters of this page.
+The models below are written from sections 3.1-3.2 and appendix .1 of the paper [1], in its
+notation, and never call a component's ``log_likelihood``. :func:`to_model` describes the same data
+by components; :func:`parameters` puts a fit of theirs into the notation of this module.
 
 ===============================  ==========================  ===================================
-the paper                        this page                   the components
+the paper                        this module                 the components
 ===============================  ==========================  ===================================
 ``N``, ``K``, ``d``, ``d_2``     ``N``, ``K``, ``d``         shapes of data and priors
 ``Y*_i`` true label              ``y_star``                  the class that evidence is about
@@ -35,7 +35,7 @@ Slips in the paper, and how they are read here:
 - Section 4.1 says that with ``rho_kk = 1`` NB, INB and NB-T "become identical"; its Table 1 has
   NB-T 8.4 points above the others at ``n = 500``. We read it of NB and INB.
 - Table 1: NB-T depends on ``n``, which cannot come from the sample size, and not on ``rho``: ``p``
-  seems to have been drawn once for each ``n``. :func:`simulate` draws it anew unless told not to.
+  seems to have been drawn once for each ``n``. :func:`simulate` draws it anew by default.
 - Table 1: with ``rho_kk = 1`` the error of ``p`` is the mean of ``p (1 - p)`` over the items of a
   class, 2.6, 1.3 and 0.26 thousandths for ``p`` as section 4.1 draws it. The paper prints 2.3, 1.1
   and 0.2, as if the mean of ``p`` were about 0.75 and not 0.70. Not followed here.
@@ -207,7 +207,7 @@ def to_model(
     shape: float = 1.0,
     rate: float = 0.1,
 ) -> dict[str, Component]:
-    """Components that say what this page says, under the names of the table above.
+    """Components of the same model, under the names of the table above.
 
     Args:
         K: number of classes.
@@ -228,7 +228,7 @@ def to_model(
 
 
 def to_data(model: Model, Y: Any, X: Any = None, Z: Any = None) -> Data:
-    """Data of :func:`to_model` from the page's arrays; ``Y`` may hold -1."""
+    """Data of :func:`to_model` from the arrays of the paper's model; ``Y`` may hold -1."""
     parts: dict[str, Any] = {
         PRIOR: None,
         "labels": Transition.pack(Y, model["labels"].prior.concentration.shape[1]),
@@ -241,7 +241,7 @@ def to_data(model: Model, Y: Any, X: Any = None, Z: Any = None) -> Data:
 
 
 def parameters(model: Model, q: Any) -> dict[str, Array]:
-    """A fit under rule ``"map"`` in the paper's letters: ``pi``, ``rho``, ``p``, ``mu, sigma``."""
+    """A fit under rule ``"map"`` in the paper's notation: ``pi``, ``rho``, ``p``, ``mu, sigma``."""
     values = models.values(model, models.likelihood_params(model, q, "map"))
     out = {"pi": values[PRIOR]["probs"], "rho": values["labels"]["transition"].T}
     if "x" in model:

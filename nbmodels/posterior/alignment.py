@@ -30,7 +30,7 @@ def can_be_renamed(model: Model) -> bool:
 def aligned(model: Model, drawn: PosteriorDraws, names: Any = None) -> PosteriorDraws:
     """Chains relabelled to agree with the observed labels, with cautions about remaining modes.
 
-    A chain is renamed as a whole, where the mean of its noise matrix says that a renaming makes the
+    A chain is renamed as a whole, where under the mean of its noise matrix a renaming makes the
     labels right most often. Draws are not renamed one by one: where one chain visits two orders,
     the posterior has two modes, and that is reported.
 
