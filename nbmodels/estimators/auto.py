@@ -11,7 +11,6 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.data.column_types import column_kind
@@ -22,7 +21,16 @@ from nbmodels.estimators.any_classifier import NoisyLabelClassifier
 from nbmodels.estimators.discriminant import NoisyGaussianNB, RobustNDA
 from nbmodels.estimators.mixed import NoisyMixedNB
 from nbmodels.estimators.naive_bayes import NoisyBernoulliNB, NoisyMultinomialNB
-from nbmodels.estimators.options import NoiseForm, RandomState, Solver, SolverName, is_auto
+from nbmodels.estimators.options import (
+    CONFIGURED,
+    NoiseForm,
+    RandomState,
+    Solver,
+    SolverName,
+    is_auto,
+    prepare_nested,
+    seed_of,
+)
 from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.selection import choice_table
 
@@ -152,6 +160,17 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         self.solver = solver
         self.random_state = random_state
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``solver__max_iter`` and the like reach into the solver.
+
+        Args:
+            params: values by name.
+        """
+        super().set_params(**{n: value for n, value in params.items() if "__" not in n})
+        nested = {n: value for n, value in params.items() if "__" in n}
+        prepare_nested(self, nested, lambda n, value: CONFIGURED.get(n, lambda v: v)(value))
+        return super().set_params(**nested)
+
     def _names(self, X: Any) -> list[str]:
         if is_auto(self.emission):
             return suitable(X)
@@ -188,7 +207,7 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
             "missing_values": self.missing_values,
             "solver": self.solver,
             # the same folds for all
-            "random_state": check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
+            "random_state": seed_of(self.random_state),
         }
         found, scores, identified = [], [], []
         for name in names:

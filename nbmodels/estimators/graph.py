@@ -193,7 +193,7 @@ class CollaborativeClassifier(LatentClassModel):
 
     def _configured(self, name: str, value: Any) -> Any:
         if name == "training":
-            return JointGraph() if isinstance(value, str) else value
+            return JointGraph() if isinstance(value, str) and value == "joint" else value
         return super()._configured(name, value)
 
     # Fitting ------------------------------------------------------------------------------------
