@@ -72,7 +72,14 @@ class TableClassifier(LatentClassModel):
 
         Args:
             parameters: of the estimator; those not given stand as in the papers.
+
+        Raises:
+            AttributeError: the estimator has one way of training only.
         """
+        if "training" not in cls._get_param_names():
+            raise AttributeError(
+                f"{cls.__name__} has no published form beside its own: its training is not selected"
+            )
         training = parameters.get("training", "joint")
         if isinstance(training, str):
             training = resolved_training(training) or CrossFit()

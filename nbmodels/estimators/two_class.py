@@ -150,7 +150,7 @@ class ClassConditionalNB(TableClassifier):
 
     def _trained(self, build: ModelBuilder, names: np.ndarray, options: FitOptions) -> FittedModel:
         x, sizes = _attributes(build, 2)
-        model, data, _ = build({})
+        data = build({}).data
         codes = data.parts["labels"]
         groups = jax.nn.one_hot(codes, 2, dtype=data.weights.dtype) * data.weights[:, None]
         if not bool((groups.sum(0) > 0).all()):
