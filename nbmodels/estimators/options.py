@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -17,9 +17,18 @@ from sklearn.utils import check_random_state
 
 from nbmodels.errors import DataError
 
+# scikit-learn has no types, and dataclasses of a base without types take any argument
+if TYPE_CHECKING:
+
+    class _Parameters:
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
+else:
+    _Parameters = BaseEstimator
+
 
 @dataclass(kw_only=True, repr=False)
-class Solver(BaseEstimator):
+class Solver(_Parameters):
     """How the iteration runs and when it ends.
 
     Attributes:
@@ -45,7 +54,7 @@ class Solver(BaseEstimator):
 
 
 @dataclass(kw_only=True, repr=False)
-class Priors(BaseEstimator):
+class Priors(_Parameters):
     """Pseudo-counts of the class shares and of the noise matrix.
 
     Attributes:
@@ -61,7 +70,7 @@ class Priors(BaseEstimator):
 
 
 @dataclass(kw_only=True, repr=False)
-class Joint(BaseEstimator):
+class Joint(_Parameters):
     """Joint fitting: features and labels in one model, as in the papers.
 
     Attributes:
@@ -81,7 +90,7 @@ class Joint(BaseEstimator):
 
 
 @dataclass(kw_only=True, repr=False)
-class CrossFit(BaseEstimator):
+class CrossFit(_Parameters):
     """Cross-fitting: features learn from the given labels of other items only.
 
     How far their evidence counts is learned together with the noise. This holds where the model of
@@ -105,7 +114,7 @@ class CrossFit(BaseEstimator):
 
 
 @dataclass(kw_only=True, repr=False)
-class JointGraph(BaseEstimator):
+class JointGraph(_Parameters):
     """Joint fitting of a user-item graph and noisy labels.
 
     Attributes:
