@@ -37,6 +37,7 @@ from nbmodels.fitting.joint import joint, select_joint
 from nbmodels.fitting.label_sources import LabelSource, label_sources
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.scores import Candidate
+from nbmodels.fitting.selection import INTERRUPTED
 
 if TYPE_CHECKING:
     from nbmodels.diagnostics.confident_learning import SecondOpinion
@@ -225,7 +226,7 @@ class TableClassifier(LatentClassModel):
                 grid=build.grid,
                 rounds=training.n_rounds,
             )
-        settings, choice = select_joint(build, build.grid, options)
+        settings, choice, interrupted = select_joint(build, build.grid, options)
         candidate = build(settings)
         start = None
         if training.init == "moments":
@@ -233,7 +234,12 @@ class TableClassifier(LatentClassModel):
             start = init_spectral.start(
                 candidate.model, candidate.data, key, options.rule, build.n_classes
             )
-        more = {"log_jacobian": build.log_jacobian(settings), "settings": settings}
+        more = {
+            "log_jacobian": build.log_jacobian(settings),
+            "settings": settings,
+            "interrupted": interrupted,
+            "cautions": (INTERRUPTED,) if interrupted else (),
+        }
         return self._joint(
             candidate, names, build.n_rows, options, start, chosen=settings, choice=choice, **more
         )

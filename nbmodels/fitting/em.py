@@ -372,6 +372,8 @@ def _checked(
     reached = np.array([float(r.objective) for r in results])
     best = results[int(np.nanargmax(np.where(np.isfinite(reached), reached, -np.inf)))]
     resp, lik, constant, transitions = _finish(model, best.params, data, rule)
+    # Ctrl-C was meant for the whole fit, whichever start it met
+    interrupted = any(int(r.status) == Status.INTERRUPTED for r in results)
     renamed: np.ndarray | None = None
     confused: tuple[tuple[int, int], ...] = ()
     for transition in map(np.asarray, transitions.values()):
@@ -379,9 +381,10 @@ def _checked(
             continue
         diagnosis = diagnose(transition)
         confused += diagnosis.confused
-        if diagnosis.renames and int(best.status) != Status.INTERRUPTED:
+        if diagnosis.renames and not interrupted:
             relabelled = models.relabel(model, best.params, jnp.asarray(diagnosis.order))
             (again,) = fit_from([relabelled], [(model, data)], [slack])
+            interrupted = int(again.status) == Status.INTERRUPTED
             after = _finish(model, again.params, data, rule)
             left = [diagnose(np.asarray(t)).confused for t in after[3].values()]
             # trusted labels, or known noise, may speak against the new names
@@ -401,7 +404,7 @@ def _checked(
         np.asarray(best.trace, float)[:n_iter] + float(constant),
         n_iter,
         int(best.n_evaluations),
-        Status(int(best.status)),
+        Status.INTERRUPTED if interrupted else Status(int(best.status)),
         tuple(reached + float(constant)),
         renamed,
         tuple(dict.fromkeys(confused)),
