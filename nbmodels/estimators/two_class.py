@@ -22,7 +22,7 @@ from nbmodels.data.labels import Classes
 from nbmodels.data.validation import plain
 from nbmodels.emissions import CategoricalColumns
 from nbmodels.errors import Caution, ClippedWarning, DataError, IdentifiabilityWarning
-from nbmodels.estimators.constraints import Constraint, Noise, Number, OneOf
+from nbmodels.estimators.constraints import Constraint, Noise, Number, OneOf, Weights
 from nbmodels.estimators.naive_bayes import categories, category_log_probs
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.table import TableClassifier
@@ -41,7 +41,9 @@ _LEAST = 1e-3
 _CONSTRAINTS: Mapping[str, Constraint] = {
     "estimator": OneOf(("em", "moments")),
     "alpha": Number(),
+    "weight": Weights(Number()),
     "noise": Noise(("full", "symmetric", "pooled")),
+    "noise_diagonal": Number(),
 }
 
 

@@ -34,6 +34,9 @@ _SHOWN = 10
 #: Most random starts of one fit: each holds a set of parameters.
 MOST_RESTARTS = 1000
 
+#: Most accepted points of one start: the objective at each is kept.
+MOST_STEPS = 1_000_000
+
 #: Share of the labels' evidence that a random restart begins from; the rest of its start is chance.
 _RESTART_SHARE = 0.1
 

@@ -136,6 +136,7 @@ def cross_fitted_posterior(
         KeyboardInterrupt: a fit was interrupted.
     """
     codes, n_classes = _codes(model, data)
+    n_folds = min(n_folds, len(codes))
     fold = np.random.default_rng(options.seed).permutation(len(codes)) % n_folds
     out = np.empty((len(codes), n_classes))
     held = [np.flatnonzero(fold == k) for k in range(n_folds)]
