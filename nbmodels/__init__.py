@@ -6,36 +6,96 @@ The estimators are loaded on first use, so that ``import nbmodels`` costs little
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+# what a type checker sees; at run time each name is imported on first use
+if TYPE_CHECKING:
+    from nbmodels.core.model import Data
+    from nbmodels.core.program import program
+    from nbmodels.diagnostics.comparison import compare, compare_posteriors
+    from nbmodels.errors import (
+        ClippedWarning,
+        DataError,
+        IdentifiabilityWarning,
+        Interrupted,
+        NbmodelsWarning,
+        NotConvergedWarning,
+        VerdictWarning,
+    )
+    from nbmodels.estimators import (
+        AutoNoisyClassifier,
+        ClassConditionalNB,
+        CollaborativeClassifier,
+        CrossFit,
+        DawidSkene,
+        Joint,
+        JointGraph,
+        JointNB,
+        NoisyBernoulliNB,
+        NoisyCategoricalNB,
+        NoisyGaussianNB,
+        NoisyLabelClassifier,
+        NoisyLogisticRegression,
+        NoisyMixedNB,
+        NoisyMultinomialNB,
+        PartialLabelNB,
+        PositiveUnlabelledNB,
+        Priors,
+        RobustNDA,
+        Solver,
+        UnlabelledNB,
+    )
+    from nbmodels.fitting.em import Fit, em, fit
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "CrossFit": "nbmodels.estimators",
-    "Joint": "nbmodels.estimators",
-    "JointGraph": "nbmodels.estimators",
-    "Priors": "nbmodels.estimators",
-    "Solver": "nbmodels.estimators",
-    "AutoNoisyClassifier": "nbmodels.estimators",
-    "CollaborativeClassifier": "nbmodels.estimators",
-    "ClassConditionalNB": "nbmodels.estimators",
-    "PositiveUnlabelledNB": "nbmodels.estimators",
-    "UnlabelledNB": "nbmodels.estimators",
-    "DawidSkene": "nbmodels.estimators",
-    "JointNB": "nbmodels.estimators",
-    "NoisyBernoulliNB": "nbmodels.estimators",
-    "NoisyCategoricalNB": "nbmodels.estimators",
-    "NoisyGaussianNB": "nbmodels.estimators",
-    "NoisyLabelClassifier": "nbmodels.estimators",
-    "NoisyLogisticRegression": "nbmodels.estimators",
-    "NoisyMixedNB": "nbmodels.estimators",
-    "NoisyMultinomialNB": "nbmodels.estimators",
-    "PartialLabelNB": "nbmodels.estimators",
-    "RobustNDA": "nbmodels.estimators",
+__all__ = [
+    "AutoNoisyClassifier",
+    "ClassConditionalNB",
+    "ClippedWarning",
+    "CollaborativeClassifier",
+    "CrossFit",
+    "Data",
+    "DataError",
+    "DawidSkene",
+    "Fit",
+    "IdentifiabilityWarning",
+    "Interrupted",
+    "Joint",
+    "JointGraph",
+    "JointNB",
+    "NbmodelsWarning",
+    "NoisyBernoulliNB",
+    "NoisyCategoricalNB",
+    "NoisyGaussianNB",
+    "NoisyLabelClassifier",
+    "NoisyLogisticRegression",
+    "NoisyMixedNB",
+    "NoisyMultinomialNB",
+    "NotConvergedWarning",
+    "PartialLabelNB",
+    "PositiveUnlabelledNB",
+    "Priors",
+    "RobustNDA",
+    "Solver",
+    "UnlabelledNB",
+    "VerdictWarning",
+    "__version__",
+    "compare",
+    "compare_posteriors",
+    "em",
+    "fit",
+    "program",
+]
+
+#: Modules of the names that are no estimators.
+_ELSEWHERE = {
     "ClippedWarning": "nbmodels.errors",
+    "Data": "nbmodels.core.model",
     "DataError": "nbmodels.errors",
-    "Interrupted": "nbmodels.errors",
+    "Fit": "nbmodels.fitting.em",
     "IdentifiabilityWarning": "nbmodels.errors",
+    "Interrupted": "nbmodels.errors",
     "NbmodelsWarning": "nbmodels.errors",
     "NotConvergedWarning": "nbmodels.errors",
     "VerdictWarning": "nbmodels.errors",
@@ -43,18 +103,17 @@ _HOME = {
     "compare_posteriors": "nbmodels.diagnostics.comparison",
     "em": "nbmodels.fitting.em",
     "fit": "nbmodels.fitting.em",
-    "Fit": "nbmodels.fitting.em",
-    "Data": "nbmodels.core.model",
     "program": "nbmodels.core.program",
 }
 
-__all__ = sorted([*_HOME, "__version__"])
+# a type checker would take any name for known
+if not TYPE_CHECKING:
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'nbmodels' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name in __all__:
+            home = _ELSEWHERE.get(name, "nbmodels.estimators")
+            return getattr(importlib.import_module(home), name)
+        raise AttributeError(f"module 'nbmodels' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

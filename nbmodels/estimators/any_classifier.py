@@ -89,7 +89,11 @@ class _CrossValidated:
         out = np.zeros_like(resp, float)
         for k in np.unique(fold):
             held = fold == k
-            learned = _learned(self.base, self.items, resp, weights * ~held)
+            others = weights * ~held
+            # of two folds, a later round may leave none to learn from: no class is preferred then
+            if not others[resp.any(1)].any():
+                continue
+            learned = _learned(self.base, self.items, resp, others)
             rows = np.flatnonzero(held)
             some = _safe_indexing(self.items, rows)
             out[rows] = _log_probs(learned, some, resp.shape[1], self.floor)

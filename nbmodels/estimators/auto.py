@@ -11,20 +11,29 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.data.column_types import column_kind
 from nbmodels.data.validation import check_weights
 from nbmodels.diagnostics.reference_classifier import reference_classifier
-from nbmodels.errors import Caution, DataError, NbmodelsWarning, issue
+from nbmodels.errors import Caution, DataError, Interrupted, NbmodelsWarning, issue
 from nbmodels.estimators.any_classifier import NoisyLabelClassifier
 from nbmodels.estimators.discriminant import NoisyGaussianNB, RobustNDA
 from nbmodels.estimators.mixed import NoisyMixedNB
 from nbmodels.estimators.naive_bayes import NoisyBernoulliNB, NoisyMultinomialNB
-from nbmodels.estimators.options import NoiseForm, RandomState, Solver, SolverName, is_auto
+from nbmodels.estimators.options import (
+    CONFIGURED,
+    NoiseForm,
+    RandomState,
+    Solver,
+    SolverName,
+    is_auto,
+    prepare_nested,
+    resolved_solver,
+    seed_of,
+)
 from nbmodels.fitting.holdout import compare_scores
-from nbmodels.fitting.selection import choice_table
+from nbmodels.fitting.selection import INTERRUPTED, choice_table
 
 #: Degrees of freedom of the Student emission that is compared.
 _DOF = 4.0
@@ -35,7 +44,6 @@ _ANSWERS = frozenset(
         "chosen_",
         "class_prior_",
         "class_log_prior_",
-        "converged_",
         "fit_",
         "fitted_",
         "corrected_labels",
@@ -106,6 +114,15 @@ def suitable(X: Any) -> list[str]:
     return ["gaussian", "student", "logistic"]
 
 
+def _finished(estimator: Any, *data: Any) -> bool:
+    """Fit an estimator; whether nothing interrupted it."""
+    try:
+        estimator.fit(*data)
+    except KeyboardInterrupt:
+        return False
+    return not estimator.fitted_.interrupted
+
+
 class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
     """Several models of the features with noisy labels; kept is that of the likeliest held-out y.
 
@@ -152,6 +169,17 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         self.solver = solver
         self.random_state = random_state
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``solver__max_iter`` and the like reach into the solver.
+
+        Args:
+            params: values by name.
+        """
+        super().set_params(**{n: value for n, value in params.items() if "__" not in n})
+        nested = {n: value for n, value in params.items() if "__" in n}
+        prepare_nested(self, nested, lambda n, value: CONFIGURED.get(n, lambda v: v)(value))
+        return super().set_params(**nested)
+
     def _names(self, X: Any) -> list[str]:
         if is_auto(self.emission):
             return suitable(X)
@@ -174,6 +202,8 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
 
         Raises:
             DataError: bad input, naming the argument and the row.
+            Interrupted: Ctrl-C, unless ``solver.on_interrupt`` is ``"keep"``. Compared are the
+                estimators that were fitted by then.
 
         Warns:
             as the estimator that is kept.
@@ -188,28 +218,40 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
             "missing_values": self.missing_values,
             "solver": self.solver,
             # the same folds for all
-            "random_state": check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
+            "random_state": seed_of(self.random_state),
         }
-        found, scores, identified = [], [], []
+        found: list[Any] = []
+        scores, identified = [], []
+        self._interrupted = False
         for name in names:
             coding = TfidfTransformer().fit(X) if name == "tfidf" else None
             own = X if coding is None else coding.transform(X)
             one = _MAKERS[name](X, **shared)
             # warnings of an estimator matter if it is kept
             with warnings.catch_warnings(record=True, action="always") as caught:
-                one.fit(own, y, sample_weight, trusted)
+                self._interrupted = not _finished(one, own, y, sample_weight, trusted)
+            # its scores, of fits that were cut short, compare with none
+            if self._interrupted and (found or not hasattr(one, "fitted_")):
+                break
             found.append((one, coding, caught))
             scores.append(one.fitted_.held_out_scores)
             identified.append(not one.fit_.confused)
+            if self._interrupted:
+                break
+        if not found:
+            raise KeyboardInterrupt
         known = np.any(scores, axis=0)
-        weights = check_weights(sample_weight, len(known)) * known
+        # a fit that was interrupted early has no scores
+        weights = check_weights(sample_weight, len(known)) * (known if known.any() else 1)
         compared = compare_scores(scores, identified, weights, significant=0.0)
         best = compared.best
         self.estimator_, self._coding, caught = found[best]
         self.emission_, self.classes_ = names[best], self.estimator_.classes_
-        settings = [{"emission": name} for name in names]
+        settings = [{"emission": name} for name in names[: len(found)]]
         self.choice_ = choice_table(settings, compared, settings[best])
-        cautions = []
+        if self._interrupted and resolved_solver(self.solver).on_interrupt == "raise":
+            raise Interrupted(self)
+        cautions = [INTERRUPTED] if self._interrupted else []
         for w in caught:
             if issubclass(w.category, NbmodelsWarning):
                 cautions.append(Caution(w.category, str(w.message)))
@@ -217,6 +259,12 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
                 warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
         issue(cautions)
         return self
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the kept estimator converged and nothing was interrupted."""
+        check_is_fitted(self)
+        return self.estimator_.converged_ and not self._interrupted
 
     def predict(self, X: Any) -> np.ndarray:
         """``(N,)`` likeliest true class given the features."""

@@ -11,20 +11,21 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.core.families import Rule
 from nbmodels.errors import Caution, DataError, Interrupted, issue
 from nbmodels.estimators.constraints import Constraint, check_parameters
 from nbmodels.estimators.options import (
+    CONFIGURED,
     CrossFit,
     Joint,
     JointGraph,
     Priors,
     Solver,
-    resolved_priors,
+    prepare_nested,
     resolved_solver,
+    seed_of,
 )
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.fitted_model import FittedModel
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
 
 #: Up to so many cells (rows x columns x classes) ``precision="auto"`` computes in float64.
 _DOUBLE_UP_TO = 20_000_000
-
-#: What a configuration object is made from where its parameter holds a name or None.
-_CONFIGURED = {"solver": resolved_solver, "priors": resolved_priors}
 
 
 class LatentClassModel(ClassifierMixin, BaseEstimator):
@@ -63,21 +61,20 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         """Set parameters; ``solver__max_iter`` and the like reach into configuration objects.
 
         A configuration that is given by its name or by None becomes an object first:
-        ``solver="vb"`` becomes ``Solver(method="vb")``.
+        ``solver="vb"`` becomes ``Solver(method="vb")``. An object is replaced by a changed copy, so
+        that other estimators that hold it keep theirs.
 
         Args:
             params: values by name.
         """
-        nested = {name.partition("__")[0] for name in params if "__" in name}
-        for name in nested - set(params):
-            value = getattr(self, name, None)
-            if not hasattr(value, "set_params"):
-                setattr(self, name, self._configured(name, value))
-        return super().set_params(**params)
+        super().set_params(**{n: value for n, value in params.items() if "__" not in n})
+        nested = {n: value for n, value in params.items() if "__" in n}
+        prepare_nested(self, nested, self._configured)
+        return super().set_params(**nested)
 
     def _configured(self, name: str, value: Any) -> Any:
         """The configuration object that a parameter's value stands for."""
-        return _CONFIGURED[name](value) if name in _CONFIGURED else value
+        return CONFIGURED[name](value) if name in CONFIGURED else value
 
     def _parameters(self) -> dict[str, Any]:
         """All parameters by name, those of configuration objects among them."""
@@ -105,14 +102,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         return resolved_solver(self.solver).method
 
     def _seed(self, state: Any = None) -> int:
-        state = self.random_state if state is None else state
-        try:
-            return check_random_state(state).randint(np.iinfo(np.int32).max)
-        except ValueError as error:
-            raise DataError(
-                "random_state: expected None, a whole number, 0 or more, or a RandomState; "
-                f"got {state!r}"
-            ) from error
+        return seed_of(self.random_state if state is None else state)
 
     def _double(self, cells: int) -> bool:
         """Whether a fit of so many cells computes in float64."""

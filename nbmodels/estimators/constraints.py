@@ -12,7 +12,7 @@ import pandas as pd
 
 from nbmodels.errors import DataError
 from nbmodels.estimators.options import JointGraph
-from nbmodels.fitting.em import MOST_RESTARTS
+from nbmodels.fitting.em import MOST_RESTARTS, MOST_STEPS
 
 
 class Constraint(Protocol):
@@ -162,7 +162,7 @@ _FLAG = OneOf((True, False))
 CONSTRAINTS: dict[str, Constraint] = {
     # solver
     "method": OneOf(("ml", "map", "vb")),
-    "max_iter": Number(1, whole=True),
+    "max_iter": Number(1, whole=True, most=MOST_STEPS),
     "tol": Number(),
     "n_restarts": Number(whole=True, most=MOST_RESTARTS),
     "accelerate": _FLAG,

@@ -12,8 +12,7 @@ from nbmodels.data.noisy_labels import LabelData
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.constraints import Constraint, Number
-from nbmodels.estimators.options import is_auto
-from nbmodels.estimators.table import GRIDS
+from nbmodels.estimators.options import GRIDS, is_auto
 from nbmodels.fitting.discriminative import Learner, train_scored
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.label_sources import label_sources

@@ -75,9 +75,8 @@ class CollaborativeClassifier(LatentClassModel):
             repeat an item's own label.
         duplicates: pairs that occur more than once: ``"count"`` every occurrence, take them
             ``"once"``, or ``"refuse"``.
-        noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
-            (full, shrunk to one error rate as far as the classes are alike), or a known ``(K, K)``
-            matrix ``[observed, true]`` whose columns sum to one.
+        noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), or a known
+            ``(K, K)`` matrix ``[observed, true]`` whose columns sum to one.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
@@ -166,7 +165,7 @@ class CollaborativeClassifier(LatentClassModel):
 
     def _configured(self, name: str, value: Any) -> Any:
         if name == "training":
-            return JointGraph() if isinstance(value, str) else value
+            return JointGraph() if isinstance(value, str) and value == "joint" else value
         return super()._configured(name, value)
 
     # Fitting ------------------------------------------------------------------------------------

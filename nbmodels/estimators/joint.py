@@ -32,6 +32,7 @@ from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import LabelSource, candidate_sets, class_prior, label_sources
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.scores import Candidate
+from nbmodels.fitting.selection import INTERRUPTED
 
 #: Names of the components that are not sources.
 _TAKEN = (PRIOR, "labels", "trusted", "possible")
@@ -165,7 +166,8 @@ class JointNB(LatentClassModel):
                 model[PRIOR] = given_shares(model, data, parameters["class_alpha"])
             _check_settings(found, model, self._rule)
             options = replace(self._options(), graphs=edges)
-            model |= _selected(found, model, data, options)
+            selected, interrupted = _selected(found, model, data, options)
+            model |= selected
             jacobian = np.zeros(n)
             for name, part in found.items():
                 jacobian = jacobian + float(model[name].weight) * part.log_jacobian
@@ -179,6 +181,8 @@ class JointNB(LatentClassModel):
                 log_jacobian=jacobian,
                 columns=_by_part(learned, "columns"),
                 units=_by_part(learned, "units"),
+                interrupted=interrupted,
+                cautions=(INTERRUPTED,) if interrupted else (),
             )
         self.sources_, self.items_ = sources, ids
         self._learned, self._labels = learned, read
@@ -293,16 +297,23 @@ def _selected(
     model: Mapping[str, Component],
     data: Data,
     options: FitOptions,
-) -> dict[str, Component]:
-    """Components with alternatives, one after the other, as suits labels held out of y."""
+) -> tuple[dict[str, Component], bool]:
+    """Components with alternatives, one after the other, as suits labels held out of y.
+
+    Returns:
+        the components, the cautious ones where Ctrl-C came first; and whether it came.
+    """
+    open_ = {name: part.alternatives for name, part in found.items() if part.alternatives}
     chosen: dict[str, Component] = {}
-    for name, part in found.items():
-        if part.alternatives:
-            candidates = [{**model, **chosen, name: one} for one in part.alternatives]
+    try:
+        for name, alternatives in open_.items():
+            candidates = [{**model, **chosen, name: one} for one in alternatives]
             label = f"{name}: choosing settings"
             compared = compare_on_holdout(candidates, [data] * len(candidates), options, label)
-            chosen[name] = part.alternatives[compared.best]
-    return chosen
+            chosen[name] = alternatives[compared.best]
+    except KeyboardInterrupt:
+        return {**{name: first for name, (first, *_) in open_.items()}, **chosen}, True
+    return chosen, False
 
 
 def _items(sources: Any, X: Mapping[str, Any], y: Any, items: Any) -> np.ndarray:

@@ -7,17 +7,28 @@ its name alone will do: ``solver="vb"``, ``training="joint"``.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_random_state
 
 from nbmodels.errors import DataError
 
+# scikit-learn has no types, and dataclasses of a base without types take any argument
+if TYPE_CHECKING:
+
+    class _Parameters:
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
+else:
+    _Parameters = BaseEstimator
+
 
 @dataclass(kw_only=True, repr=False)
-class Solver(BaseEstimator):
+class Solver(_Parameters):
     """How the iteration runs and when it ends.
 
     Attributes:
@@ -43,7 +54,7 @@ class Solver(BaseEstimator):
 
 
 @dataclass(kw_only=True, repr=False)
-class Priors(BaseEstimator):
+class Priors(_Parameters):
     """Pseudo-counts of the class shares and of the noise matrix.
 
     Attributes:
@@ -59,7 +70,7 @@ class Priors(BaseEstimator):
 
 
 @dataclass(kw_only=True, repr=False)
-class Joint(BaseEstimator):
+class Joint(_Parameters):
     """Joint fitting: features and labels in one model, as in the papers.
 
     Attributes:
@@ -79,7 +90,7 @@ class Joint(BaseEstimator):
 
 
 @dataclass(kw_only=True, repr=False)
-class CrossFit(BaseEstimator):
+class CrossFit(_Parameters):
     """Cross-fitting: features learn from the given labels of other items only.
 
     How far their evidence counts is learned together with the noise. This holds where the model of
@@ -103,7 +114,7 @@ class CrossFit(BaseEstimator):
 
 
 @dataclass(kw_only=True, repr=False)
-class JointGraph(BaseEstimator):
+class JointGraph(_Parameters):
     """Joint fitting of a user-item graph and noisy labels.
 
     Attributes:
@@ -117,18 +128,16 @@ class JointGraph(BaseEstimator):
     noise_folds: int = 5
 
 
-@dataclass(kw_only=True, repr=False)
-class ClosedForm(BaseEstimator):
-    """Closed-form weighted counts of Chen et al. 2019 in the place of EM.
-
-    Attributes:
-        scheme: ``"L1"``, ``"L2"`` or ``"star"``.
-        t: of L2 and star, 1 or more; every item counts that much in every class.
-    """
-
-    scheme: Literal["L1", "L2", "star"] = "L2"
-    t: float = 2.0
-
+#: Values that are compared of each setting that says "auto", the cautious one first, in the order
+#: in which settings are selected.
+GRIDS: Mapping[str, Sequence[Any]] = {
+    "alpha": (1.0, 0.1, 0.01),
+    "covariance": ("diag", "tied", "full"),
+    "weight": (1.0, 0.3, 0.1, 0.03),
+    "size_power": (0.0, 0.5, 1.0),
+    "noise": ("full", "symmetric"),
+    "noise_diagonal": (2.0, 20.0, 200.0),
+}
 
 #: Values of parameters, for signatures.
 NoiseForm = Literal["auto", "full", "symmetric", "pooled"]
@@ -181,3 +190,44 @@ def resolved_training(value: Any) -> Joint | CrossFit | None:
     raise DataError(
         f"training: expected 'auto', 'joint', 'cross_fit', a Joint or a CrossFit, got {value!r}"
     )
+
+
+#: What a configuration object is made from where its parameter holds a name or None.
+CONFIGURED = {"solver": resolved_solver, "priors": resolved_priors}
+
+
+def prepare_nested(
+    estimator: Any, names: Iterable[str], configured: Callable[[str, Any], Any]
+) -> None:
+    """Give an estimator configuration objects of its own, whose parameters are about to be set.
+
+    Args:
+        estimator: whose attributes they are.
+        names: of parameters, such as ``solver__max_iter``; those without ``__`` are passed over.
+        configured: from a parameter's name and value to the object that it stands for.
+
+    Raises:
+        DataError: a parameter holds a name that stands for no object.
+    """
+    for name in dict.fromkeys(n.partition("__")[0] for n in names if "__" in n):
+        value = configured(name, getattr(estimator, name, None))
+        if isinstance(value, str):
+            raise DataError(f"{name}: {value!r} has no parameters of its own")
+        if isinstance(value, Solver | Priors | Joint | CrossFit | JointGraph):
+            # a copy: the object may be that of another estimator, too
+            setattr(estimator, name, clone(value))
+
+
+def seed_of(state: Any) -> int:
+    """A whole number drawn from a ``random_state``.
+
+    Raises:
+        DataError: it is none.
+    """
+    try:
+        return check_random_state(state).randint(np.iinfo(np.int32).max)
+    except ValueError as error:
+        raise DataError(
+            "random_state: expected None, a whole number, 0 or more, or a RandomState; "
+            f"got {state!r}"
+        ) from error

@@ -18,7 +18,7 @@ from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import known_labels
 from nbmodels.data.validation import pad_rows
 from nbmodels.errors import DataError
-from nbmodels.estimators.constraints import Constraint, Number, OneOf
+from nbmodels.estimators.constraints import Constraint, Number, OneOf, Weights
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.builder import ColumnPlan, ModelBuilder
@@ -80,6 +80,8 @@ class PartialLabelNB(TableClassifier):
         "t": Number(1),
         "features": OneOf(("multinomial", "bernoulli", "categorical", "gaussian")),
         "alpha": Number(),
+        "weight": Weights(Number()),
+        "noise_diagonal": Number(),
     }
 
     def __init__(

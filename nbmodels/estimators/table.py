@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -23,6 +23,7 @@ from nbmodels.data.validation import check_weights
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import (
+    GRIDS,
     CrossFit,
     Joint,
     is_auto,
@@ -37,20 +38,10 @@ from nbmodels.fitting.joint import joint, select_joint
 from nbmodels.fitting.label_sources import LabelSource, label_sources
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.scores import Candidate
+from nbmodels.fitting.selection import INTERRUPTED
 
 if TYPE_CHECKING:
     from nbmodels.diagnostics.confident_learning import SecondOpinion
-
-#: Values that are compared of each setting that says "auto", the cautious one first, in the order
-#: in which settings are selected.
-GRIDS: Mapping[str, Sequence[Any]] = {
-    "alpha": (1.0, 0.1, 0.01),
-    "covariance": ("diag", "tied", "full"),
-    "weight": (1.0, 0.3, 0.1, 0.03),
-    "size_power": (0.0, 0.5, 1.0),
-    "noise": ("full", "symmetric"),
-    "noise_diagonal": (2.0, 20.0, 200.0),
-}
 
 #: Parameters that are no settings of a model.
 _NO_SETTINGS = ("solver", "priors", "training", "random_state", "classes", "families")
@@ -72,7 +63,14 @@ class TableClassifier(LatentClassModel):
 
         Args:
             parameters: of the estimator; those not given stand as in the papers.
+
+        Raises:
+            AttributeError: the estimator has one way of training only.
         """
+        if "training" not in cls._get_param_names():
+            raise AttributeError(
+                f"{cls.__name__} has no published form beside its own: its training is not selected"
+            )
         training = parameters.get("training", "joint")
         if isinstance(training, str):
             training = resolved_training(training) or CrossFit()
@@ -217,7 +215,7 @@ class TableClassifier(LatentClassModel):
                 grid=build.grid,
                 rounds=training.n_rounds,
             )
-        settings, choice = select_joint(build, build.grid, options)
+        settings, choice, interrupted = select_joint(build, build.grid, options)
         candidate = build(settings)
         start = None
         if training.init == "moments":
@@ -225,7 +223,12 @@ class TableClassifier(LatentClassModel):
             start = init_spectral.start(
                 candidate.model, candidate.data, key, options.rule, build.n_classes
             )
-        more = {"log_jacobian": build.log_jacobian(settings), "settings": settings}
+        more = {
+            "log_jacobian": build.log_jacobian(settings),
+            "settings": settings,
+            "interrupted": interrupted,
+            "cautions": (INTERRUPTED,) if interrupted else (),
+        }
         return self._joint(
             candidate, names, build.n_rows, options, start, chosen=settings, choice=choice, **more
         )

@@ -14,7 +14,7 @@ from nbmodels.core.families import Rule
 from nbmodels.data.labels import Classes
 from nbmodels.emissions import CategoricalColumns
 from nbmodels.errors import Caution, DataError, IdentifiabilityWarning
-from nbmodels.estimators.constraints import Constraint, Noise, Number, OneOf
+from nbmodels.estimators.constraints import Constraint, Noise, Number, OneOf, Weights
 from nbmodels.estimators.naive_bayes import categories, category_log_probs
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.table import TableClassifier
@@ -28,7 +28,9 @@ from nbmodels.fitting.options import FitOptions
 CONSTRAINTS: Mapping[str, Constraint] = {
     "estimator": OneOf(("em", "moments")),
     "alpha": Number(),
+    "weight": Weights(Number()),
     "noise": Noise(("full", "symmetric", "pooled")),
+    "noise_diagonal": Number(),
 }
 
 

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from inference import Result, run_batched, run_sequential
+from inference import Result, Status, run_batched, run_sequential
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
@@ -57,16 +57,25 @@ def fit_batch(
     }
     step = models.step(rule)
     out: dict[int, Result] = {}
+    interrupted = False
     for batch in _batches(starts, contexts):
         mine, tol = [starts[i] for i in batch], [tols[i] for i in batch]
+        if interrupted:
+            how["report"] = _stop
         if len(batch) == 1 or not _runs_batched():
             found = run_sequential(step, mine, [contexts[i] for i in batch], tols=tol, **how)
         else:
             in_axes, context = _shared([contexts[i] for i in batch])
             stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *mine)
             found = run_batched(step, stacked, context, tols=tol, in_axes=in_axes, **how)
+        interrupted = interrupted or any(int(r.status) == Status.INTERRUPTED for r in found)
         out.update(zip(batch, found, strict=True))
     return [out[i] for i in range(len(out))]
+
+
+def _stop(n_iter: int, objective: float) -> None:
+    """End the later batches, too: Ctrl-C was meant for all fits."""
+    raise KeyboardInterrupt
 
 
 def _runs_batched() -> bool:

@@ -146,7 +146,11 @@ def _folds(cv: Any, resp: Array, key: Any) -> Int[np.ndarray, " n"]:
 
     n_rows = len(resp)
     fold, times = np.full(n_rows, -1), np.zeros(n_rows, int)
-    for k, (_, test) in enumerate(check_cv(cv).split(np.zeros(n_rows), np.asarray(resp).argmax(1))):
+    try:
+        splitter = check_cv(cv)
+    except ValueError as error:
+        raise DataError(f"cv: expected a number of folds or a splitter, got {cv!r}") from error
+    for k, (_, test) in enumerate(splitter.split(np.zeros(n_rows), np.asarray(resp).argmax(1))):
         fold[test] = k
         times[test] += 1
     bad = np.flatnonzero(times != 1)

@@ -31,12 +31,11 @@ from nbmodels.fitting.identifiability import diagnose
 #: Pairs of confused classes that a warning names.
 _SHOWN = 10
 
-#: Most random starts of one fit: each holds a set of parameters.
-MOST_RESTARTS = 1000
+#: Most random starts of a fit, each with its parameters, and accepted points, each with its trace.
+MOST_RESTARTS, MOST_STEPS = 1_000, 1_000_000
 
 #: Share of the labels' evidence that a random restart begins from; the rest of its start is chance.
 _RESTART_SHARE = 0.1
-
 
 # one program in the place of dozens of single operations, each compiled on its own
 _likelihood_params = jax.jit(models.likelihood_params, static_argnames="rule")
@@ -360,6 +359,8 @@ def _checked(
     reached = np.array([float(r.objective) for r in results])
     best = results[int(np.nanargmax(np.where(np.isfinite(reached), reached, -np.inf)))]
     resp, lik, constant, transitions = _finish(model, best.params, data, rule)
+    # Ctrl-C was meant for the whole fit, whichever start it met
+    interrupted = any(int(r.status) == Status.INTERRUPTED for r in results)
     renamed: np.ndarray | None = None
     confused: tuple[tuple[int, int], ...] = ()
     for transition in map(np.asarray, transitions.values()):
@@ -367,9 +368,10 @@ def _checked(
             continue
         diagnosis = diagnose(transition)
         confused += diagnosis.confused
-        if diagnosis.renames and int(best.status) != Status.INTERRUPTED:
+        if diagnosis.renames and not interrupted:
             relabelled = models.relabel(model, best.params, jnp.asarray(diagnosis.order))
             (again,) = fit_from([relabelled], [(model, data)], [slack])
+            interrupted = int(again.status) == Status.INTERRUPTED
             after = _finish(model, again.params, data, rule)
             left = [diagnose(np.asarray(t)).confused for t in after[3].values()]
             # trusted labels, or known noise, may contradict the new names
@@ -389,7 +391,7 @@ def _checked(
         np.asarray(best.trace, float)[:n_iter] + float(constant),
         n_iter,
         int(best.n_evaluations),
-        Status(int(best.status)),
+        Status.INTERRUPTED if interrupted else Status(int(best.status)),
         tuple(reached + float(constant)),
         renamed,
         tuple(dict.fromkeys(confused)),

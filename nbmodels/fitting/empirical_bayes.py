@@ -7,12 +7,14 @@ fit finds of each of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from inference import Status
 from nbmodels.core.model import Data, Model
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.options import FitOptions
@@ -44,6 +46,8 @@ def fit_with_learned_priors(
         start: parameters to begin from instead of the labels.
         report: called now and then with the iterations and the value they improve.
 
+    After Ctrl-C the result is the last fit, with the status that says so.
+
     Raises:
         ValueError: maximum likelihood, which has no prior to learn.
     """
@@ -51,12 +55,15 @@ def fit_with_learned_priors(
     if names and options.rule == "ml":
         raise ValueError("rule: maximum likelihood has no prior to learn; take 'map' or 'vb'")
     fitted = options.fit(model, data, start=start, report=report)
-    for _ in range(_ROUNDS if names else 0):
-        new, change, params = _relearned(fitted, model, names, options)
-        if change <= _TOL or not fitted.status.ok:
-            break
-        model = new
-        fitted = options.without_restarts().fit(model, data, start=params, report=report)
+    try:
+        for _ in range(_ROUNDS if names else 0):
+            new, change, params = _relearned(fitted, model, names, options)
+            if change <= _TOL or not fitted.status.ok:
+                break
+            model = new
+            fitted = options.without_restarts().fit(model, data, start=params, report=report)
+    except KeyboardInterrupt:
+        return replace(fitted, status=Status.INTERRUPTED)
     return fitted
 
 

@@ -32,6 +32,7 @@ from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import LabelSource, class_prior
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.scores import Candidate, Settings
+from nbmodels.fitting.selection import INTERRUPTED
 
 #: Name of the users' emission.
 USERS = "users"
@@ -111,18 +112,20 @@ def train_joint(
     if settings.collapsed:
         options = replace(options, graphs={USERS: Edges.of(edges, multiplicity)})
     choice: pd.DataFrame | None = None
+    interrupted = False
     if settings.select_alpha or settings.select_weight:
-        model, choice = _selected(settings, model, data, options)
-    cautions: tuple[Caution, ...] = ()
+        model, choice, interrupted = _selected(settings, model, data, options)
+    cautions: tuple[Caution, ...] = (INTERRUPTED,) if interrupted else ()
     noise: tuple[Fit, Data] | None = None
     if not isinstance(model["labels"], Given):
         if _users(model).weight == 0:
-            cautions = (_UNINFORMATIVE,)
+            cautions = cautions or (_UNINFORMATIVE,)
             channel = model["labels"]
             model["labels"] = fixed_at(channel, channel.likelihood_params(channel.prior, "mean"))
         elif settings.noise_folds:
-            model, noise = _with_noise(settings, model, data, options)
-            cautions = noise[0].cautions(names)
+            model, noise, interrupted = _with_noise(settings, model, data, options)
+            cautions = (INTERRUPTED,) if interrupted else ()
+            cautions += () if noise is None else noise[0].cautions(names)
     learned = (USERS,) if settings.learn_alpha else ()
     fitted = joint(Candidate(model, data, learned), names, len(weights), options)
     fit = fitted.fit if groups is None else groups.expanded(fitted.fit, USERS)
@@ -139,6 +142,7 @@ def train_joint(
         choice=choice,
         drawn=drawn,
         collapsed=bool(options.graphs),
+        interrupted=fitted.interrupted or interrupted,
         cautions=(*cautions, *fitted.cautions),
         settings={
             "alpha": float(concentration.flat[0]) if one else concentration,
@@ -219,48 +223,57 @@ def _users(model: Model) -> Any:
 
 def _selected(
     settings: GraphSettings, model: dict[str, Any], data: Data, options: FitOptions
-) -> tuple[dict[str, Any], pd.DataFrame]:
-    """The model with the alpha and weight under which held-out labels are likeliest."""
+) -> tuple[dict[str, Any], pd.DataFrame | None, bool]:
+    """The model with the alpha and weight under which held-out labels are likeliest.
+
+    After Ctrl-C, whose flag comes last, it is the cautious one, without edges.
+    """
     tried, found = alternatives(settings, _users(model))
     candidates = [{**model, USERS: users} for users in found]
-    compared = compare_on_holdout(candidates, [data] * len(candidates), options)
+    try:
+        compared = compare_on_holdout(candidates, [data] * len(candidates), options)
+    except KeyboardInterrupt:
+        return candidates[0], None, True
     table = pd.DataFrame(tried, columns=["alpha", "weight"]).assign(
         log_likelihood=compared.log_likelihood,
         gain=compared.gain,
         standard_error=compared.standard_error,
         identified=compared.identified,
     )
-    return candidates[compared.best], table
+    return candidates[compared.best], table, False
 
 
 def _with_noise(
     settings: GraphSettings, model: dict[str, Any], data: Data, options: FitOptions
-) -> tuple[dict[str, Any], tuple[Fit, Data]]:
+) -> tuple[dict[str, Any], tuple[Fit, Data] | None, bool]:
     """The model with the noise, and an alpha near the selected one, that suit unseen labels.
 
-    In two rounds: what is found of the noise is used by the second round's fits.
+    In two rounds: what is found of the noise is used by the second round's fits. After Ctrl-C,
+    whose flag comes last, it is that of the last whole round, if there was one.
     """
     channel = model["labels"]
     steps = _STEPS if settings.select_alpha else (1.0,)
     total = _ROUNDS * len(_STEPS) * settings.noise_folds
     noise: tuple[Fit, Data] | None = None
-    with options.progress.bar("learning the noise", total) as bar:
-        for _ in range(_ROUNDS):
-            found = []
-            for step in steps:
-                users = _users(model)
-                prior = replace(users.prior, concentration=step * users.prior.concentration)
-                tried = {**model, USERS: replace(users, prior=prior)}
-                # the same folds for every candidate
-                resp = cross_fitted_posterior(tried, data, options, settings.noise_folds, bar)
-                alone, about = noise_given_posterior(
-                    {**tried, "labels": channel}, data, resp, options
-                )
-                score = float(data.weights @ alone.log_likelihood)
-                found.append(((not alone.confused, score), alone, about, tried))
-            # a candidate whose classes are not identified is passed over
-            _, alone, about, model = max(found, key=lambda one: one[0])
-            fixed = fixed_at(alone.model["labels"], alone.point["labels"])
-            model, noise = {**model, "labels": fixed}, (alone, jax.tree.map(np.asarray, about))
-    assert noise is not None  # there is at least one round
-    return model, noise
+    try:
+        with options.progress.bar("learning the noise", total) as bar:
+            for _ in range(_ROUNDS):
+                found = []
+                for step in steps:
+                    users = _users(model)
+                    prior = replace(users.prior, concentration=step * users.prior.concentration)
+                    tried = {**model, USERS: replace(users, prior=prior)}
+                    # the same folds for every candidate
+                    resp = cross_fitted_posterior(tried, data, options, settings.noise_folds, bar)
+                    alone, about = noise_given_posterior(
+                        {**tried, "labels": channel}, data, resp, options
+                    )
+                    score = float(data.weights @ alone.log_likelihood)
+                    found.append(((not alone.confused, score), alone, about, tried))
+                # a candidate whose classes are not identified is passed over
+                _, alone, about, model = max(found, key=lambda one: one[0])
+                fixed = fixed_at(alone.model["labels"], alone.point["labels"])
+                model, noise = {**model, "labels": fixed}, (alone, jax.tree.map(np.asarray, about))
+    except KeyboardInterrupt:
+        return model, noise, True
+    return model, noise, False

@@ -22,7 +22,7 @@ from nbmodels.core.model import PRIOR, Data, Model, with_role
 from nbmodels.core.roles import LabelChannel
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.identifiability import confused_classes, vanished
-from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.options import FitOptions, finished
 
 #: An improvement over the first candidate counts from so many standard errors on.
 _SIGNIFICANT = 2.0
@@ -96,6 +96,9 @@ def compare_on_holdout(
         data: encoded data of each, of the same items and labels.
         options: of the fits; its seed draws the held-out labels.
         label: of the progress bar.
+
+    Raises:
+        KeyboardInterrupt: a fit was interrupted.
     """
     codes, n_classes = _codes(candidates[0], data[0])
     weights = np.asarray(data[0].weights)
@@ -128,8 +131,12 @@ def cross_fitted_posterior(
         options: of the fits; its seed draws the folds.
         n_folds: every fit sees all labels but those of one fold.
         bar: progress bar that counts fits.
+
+    Raises:
+        KeyboardInterrupt: a fit was interrupted.
     """
     codes, n_classes = _codes(model, data)
+    n_folds = min(n_folds, len(codes))
     fold = np.random.default_rng(options.seed).permutation(len(codes)) % n_folds
     out = np.empty((len(codes), n_classes))
     held = [np.flatnonzero(fold == k) for k in range(n_folds)]
@@ -155,6 +162,9 @@ def noise_given_posterior(
 
     Returns:
         the fit, and the data that it is of.
+
+    Raises:
+        KeyboardInterrupt: the fit was interrupted.
     """
     n_classes = resp.shape[1]
     logs = np.log(np.maximum(resp, np.finfo(float).tiny))
@@ -171,7 +181,7 @@ def noise_given_posterior(
     }
     about = Data(parts, data.weights)
     plain = replace(options, n_restarts=0, max_iter=500, tol=1e-6, accelerate=True, graphs={})
-    return plain.fit(alone, about), about
+    return finished(plain.fit(alone, about)), about
 
 
 def _codes(model: Model, data: Data) -> tuple[Int[np.ndarray, " n"], int]:

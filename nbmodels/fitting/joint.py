@@ -47,8 +47,10 @@ def select_joint(
     build: Callable[[Settings], Candidate],
     grid: Mapping[str, Sequence[Any]],
     options: FitOptions,
-) -> tuple[Settings, pd.DataFrame | None]:
+) -> tuple[Settings, pd.DataFrame | None, bool]:
     """Settings of a joint fit, selected one after the other on held-out labels.
+
+    After Ctrl-C they are those selected until then, and the cautious ones of the rest.
 
     Args:
         build: model and data under given settings.
@@ -56,16 +58,20 @@ def select_joint(
         options: of the fits.
 
     Returns:
-        the settings, and the table of what was compared; None where there was nothing to select.
+        the settings; the table of what was compared, None where nothing was; and whether Ctrl-C
+        ended the selection.
     """
     settings = {name: values[0] for name, values in grid.items()}
-    tables = []
-    for name, values in grid.items():
-        tried = [{**settings, name: value} for value in values]
-        models, data, _ = zip(*map(build, tried), strict=True)
-        if len(values) < 2 or "labels" not in models[0]:
-            continue
-        found = compare_on_holdout(models, data, options, f"choosing {name}")
-        settings = tried[found.best]
-        tables.append(choice_table(tried, found, settings))
-    return settings, pd.concat(tables, ignore_index=True) if tables else None
+    tables, interrupted = [], False
+    try:
+        for name, values in grid.items():
+            tried = [{**settings, name: value} for value in values]
+            models, data, _ = zip(*map(build, tried), strict=True)
+            if len(values) < 2 or "labels" not in models[0]:
+                continue
+            found = compare_on_holdout(models, data, options, f"choosing {name}")
+            settings = tried[found.best]
+            tables.append(choice_table(tried, found, settings))
+    except KeyboardInterrupt:
+        interrupted = True
+    return settings, pd.concat(tables, ignore_index=True) if tables else None, interrupted

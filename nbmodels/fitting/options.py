@@ -8,6 +8,7 @@ from typing import Any
 
 from jax import Array
 
+from inference import Status
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
 from nbmodels.fitting.em import Fit, fit_many
@@ -71,10 +72,14 @@ class FitOptions:
         return fit_many(models, data, starts=starts, report=report, **self._plain())
 
     def compared(self, models: Sequence[Model], data: Sequence[Data], bar: Any) -> Iterator[Fit]:
-        """Fits of several candidates, counted by a progress bar."""
+        """Fits of several candidates, counted by a progress bar.
+
+        Raises:
+            KeyboardInterrupt: a fit was interrupted; what it reached compares with nothing.
+        """
         if self.graphs:
             for model, own in zip(models, data, strict=True):
-                yield self._with_graphs(model, own, None)
+                yield finished(self._with_graphs(model, own, None))
                 bar.update()
             return
 
@@ -82,7 +87,7 @@ class FitOptions:
             bar.set_postfix_str(f"step {n_iter}", refresh=False)
             bar.update(0)
 
-        yield from fit_many(models, data, report=report, **self._plain())
+        yield from map(finished, fit_many(models, data, report=report, **self._plain()))
         bar.update(len(models))
 
     def _with_graphs(
@@ -114,3 +119,14 @@ class FitOptions:
             "accelerate": self.accelerate,
             "stride": self.stride,
         }
+
+
+def finished(fitted: Fit) -> Fit:
+    """The same fit.
+
+    Raises:
+        KeyboardInterrupt: it was interrupted.
+    """
+    if fitted.status == Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return fitted

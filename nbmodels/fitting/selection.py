@@ -31,7 +31,7 @@ from nbmodels.fitting.em import Fit
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.holdout import Comparison, compare_scores
 from nbmodels.fitting.identifiability import vanished
-from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.progress import Report
 from nbmodels.fitting.scores import Candidate, ScoredLabels, Settings, with_score_prior
 from nbmodels.fitting.self_training import NestedRounds
@@ -60,9 +60,14 @@ _UNINFORMATIVE = Caution(
     "the features do not predict held-out labels better than chance: no label is corrected, and "
     "the noise matrix is that of the prior",
 )
-_INTERRUPTED = Caution(
+#: Ctrl-C before all settings were compared.
+INTERRUPTED = Caution(
     NotConvergedWarning,
     "interrupted while settings were compared; the best of those until then is taken",
+)
+_INTERRUPTED_ROUNDS = Caution(
+    NotConvergedWarning,
+    "interrupted before the last self-training round; the one before it is taken",
 )
 
 
@@ -174,6 +179,7 @@ class _Run:
         self.given = np.asarray(resp)
         self.masks = [fold != k for k in range(int(fold.max()) + 1)]
         self.trials: list[Trial] = []
+        self.stopped = False  # whether the first trial was interrupted
 
     def select(self, grid: Mapping[str, Sequence[Any]], rounds: int | None) -> Selection:
         resp, interrupted = self.resp, False
@@ -184,7 +190,7 @@ class _Run:
         best = self.tried(begin, 0, first)
         most = _MOST_ROUNDS if rounds is None else rounds
         try:
-            if best.fit.status == Status.INTERRUPTED:
+            if self.stopped:
                 raise KeyboardInterrupt
             for name, values in grid.items():
                 others = [{**best.settings, name: value} for value in values[1:]]
@@ -207,7 +213,10 @@ class _Run:
                         best, resp = last, before
         except KeyboardInterrupt:
             interrupted = True
-            cautions = (*cautions, *([_INTERRUPTED] if self.choosing else []))
+            if self.choosing:
+                cautions = (*cautions, INTERRUPTED)
+            elif best.fit.status != Status.INTERRUPTED:  # the fit has no warning of its own
+                cautions = (*cautions, _INTERRUPTED_ROUNDS)
         return Selection(
             best.fit,
             best.data,
@@ -229,9 +238,10 @@ class _Run:
 
     def tried(self, settings: Settings, rounds: int, candidate: Candidate) -> Trial:
         fits = self.fits(candidate, self.masks if self.choosing else [])
-        one = self.trial(settings, rounds, candidate.data, fits)
-        if self.trials and one.fit.status == Status.INTERRUPTED:
+        self.stopped = any(f.status == Status.INTERRUPTED for f in fits)
+        if self.trials and self.stopped:
             raise KeyboardInterrupt
+        one = self.trial(settings, rounds, candidate.data, fits)
         self.trials.append(one)
         self.bar.update()
         return one
@@ -243,10 +253,10 @@ class _Run:
         """
         model, data, _ = self.candidate(settings)
         data = replace(data, parts={**data.parts, PRIOR: jnp.zeros_like(data.parts[PRIOR])})
-        fits = self.fits(Candidate(model, data), self.masks)
+        fits = [finished(f) for f in self.fits(Candidate(model, data), self.masks)]
         null = self.trial(settings, 0, data, fits)
         fixed = self.options.fit(_noise_from_prior(model), data, report=self.report)
-        return null._replace(fit=fixed)
+        return null._replace(fit=finished(fixed))
 
     # Fits ---------------------------------------------------------------------------------------
 
@@ -258,6 +268,8 @@ class _Run:
             first = [
                 fit_with_learned_priors(model, data, learned, self.options, report=self.report)
             ]
+            if first[0].status == Status.INTERRUPTED:
+                return first
             model = first[0].model
         parts = [replace(data, weights=data.weights * mask) for mask in masks]
         return [*first, *self.fit_each(model, parts if learned else [data, *parts])]
@@ -268,12 +280,17 @@ class _Run:
             return []
         same = [model] * len(data)
         fits = self.options.fit_all(same, data, report=self.report)
-        if not self.second_start:
+        if not self.second_start or any(f.status == Status.INTERRUPTED for f in fits):
             return fits
         starts = [_likeliest(model, one, self.options.rule) for one in data]
         again = self.options.fit_all(same, data, starts=starts, report=self.report)
-        return [
+        better = [
             b if b.objective > a.objective + _CLEAR else a for a, b in zip(fits, again, strict=True)
+        ]
+        stopped = [b.status == Status.INTERRUPTED for b in again]
+        return [
+            replace(one, status=Status.INTERRUPTED) if ended else one
+            for one, ended in zip(better, stopped, strict=True)
         ]
 
     # Scores -------------------------------------------------------------------------------------

@@ -1,0 +1,221 @@
+"""Settings that no fit and no sampler can use are refused by name, before anything is computed."""
+
+import inspect
+import re
+from functools import cache, partial
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import nbmodels as nb
+from nbmodels import DataError, Joint, JointGraph, Priors, Solver
+
+N = 40
+LABELS = np.arange(N) % 2
+BINARY = (np.random.default_rng(0).random((N, 4)) < 0.1 + 0.8 * LABELS[:, None]).astype(int)
+EDGES = pd.DataFrame({"user": np.arange(2 * N) % 7, "item": np.arange(2 * N) // 2})
+VOTES = pd.DataFrame({"task": np.arange(N) % 20, "worker": np.arange(N) // 20, "label": LABELS})
+
+#: By estimator: its constructor, and the data of a fit.
+CASES = {
+    "NoisyBernoulliNB": (nb.NoisyBernoulliNB, (BINARY, LABELS)),
+    "NoisyMultinomialNB": (nb.NoisyMultinomialNB, (BINARY, LABELS)),
+    "NoisyCategoricalNB": (nb.NoisyCategoricalNB, (BINARY, LABELS)),
+    "NoisyGaussianNB": (nb.NoisyGaussianNB, (BINARY, LABELS)),
+    "NoisyMixedNB": (nb.NoisyMixedNB, (BINARY, LABELS)),
+    "RobustNDA": (nb.RobustNDA, (BINARY, LABELS)),
+    "NoisyLabelClassifier": (nb.NoisyLabelClassifier, (BINARY, LABELS)),
+    "NoisyLogisticRegression": (nb.NoisyLogisticRegression, (BINARY, LABELS)),
+    "AutoNoisyClassifier": (nb.AutoNoisyClassifier, (BINARY, LABELS)),
+    "PartialLabelNB": (nb.PartialLabelNB, (BINARY, LABELS)),
+    "ClassConditionalNB": (nb.ClassConditionalNB, (BINARY, LABELS)),
+    "PositiveUnlabelledNB": (partial(nb.PositiveUnlabelledNB, positive=1), (BINARY, LABELS)),
+    "UnlabelledNB": (nb.UnlabelledNB, (BINARY,)),
+    "CollaborativeClassifier": (nb.CollaborativeClassifier, (EDGES, LABELS)),
+    "DawidSkene": (nb.DawidSkene, (VOTES,)),
+    "JointNB": (partial(nb.JointNB, {"x": nb.NoisyBernoulliNB()}), ({"x": BINARY}, LABELS)),
+}
+every_estimator = pytest.mark.parametrize("name", CASES)
+
+
+def refuses(argument, name, **parameters):
+    """Assert that a fit is refused, by a message that begins with the argument's name."""
+    make, data = CASES[name]
+    with pytest.raises(DataError, match=rf"^{argument}: expected .*"):
+        make(**parameters).fit(*data)
+
+
+def takes(name, parameter):
+    return parameter in inspect.signature(getattr(nb, name)).parameters
+
+
+def test_every_estimator_is_here():
+    found = {n for n in nb.__all__ if hasattr(getattr(nb, n), "predict_proba")}
+    assert found == set(CASES)
+
+
+# Fits ---------------------------------------------------------------------------------------------
+
+
+@every_estimator
+@pytest.mark.parametrize("value", ["x", -1, 1.5, [0]], ids=repr)
+def test_random_state(name, value):
+    refuses("random_state", name, random_state=value)
+
+
+@every_estimator
+@pytest.mark.parametrize("value", ["em", None, Solver, {"method": "vb"}, Priors()], ids=repr)
+def test_solver(name, value):
+    refuses("solver", name, solver=value)
+
+
+SOLVER = [
+    ("method", "x"),
+    ("accelerate", "x"),
+    ("accelerate", None),
+    ("precision", 64),
+    ("progress", "x"),
+    ("on_interrupt", "stop"),
+    ("tol", -1e-6),
+    ("tol", np.nan),
+    ("max_iter", 0),
+    ("max_iter", True),
+    ("max_iter", 10**12),
+    ("n_restarts", -1),
+    ("n_restarts", 10**9),
+]
+
+
+@every_estimator
+@pytest.mark.parametrize(("setting", "value"), SOLVER)
+def test_settings_of_the_solver(name, setting, value):
+    refuses(setting, name, solver=Solver(**{setting: value}))
+
+
+@every_estimator
+@pytest.mark.parametrize("value", ["x", 2.0, Priors, {"noise_alpha": 1.0}, Solver()], ids=repr)
+def test_priors(name, value):
+    if takes(name, "priors"):
+        refuses("priors", name, priors=value)
+
+
+@every_estimator
+@pytest.mark.parametrize("setting", ["class_alpha", "noise_alpha", "noise_diagonal"])
+def test_settings_of_the_priors(name, setting):
+    if takes(name, "priors"):
+        for value in (-1.0, np.inf, None, "x"):
+            refuses(setting, name, priors=Priors(**{setting: value}))
+
+
+@every_estimator
+@pytest.mark.parametrize("value", ["x", None, "cut", Joint, True], ids=repr)
+def test_training(name, value):
+    if takes(name, "training"):
+        refuses("training", name, training=value)
+        other = Joint() if name == "CollaborativeClassifier" else JointGraph()
+        refuses("training", name, training=other)
+
+
+FORMS = {
+    "ClassConditionalNB": {"full", "symmetric", "pooled"},
+    "JointNB": {"full", "symmetric", "pooled"},
+    "CollaborativeClassifier": {"full", "symmetric"},
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_forms_of_the_noise_that_are_not_selected(name):
+    refuses("noise", name, noise="auto")
+    refuses("noise", name, noise="diagonal")
+    # and the documentation lists what is taken
+    (text,) = re.findall(r"\n    noise: (.*?)\n    \w+: ", inspect.getdoc(getattr(nb, name)), re.S)
+    assert set(re.findall(r'``"(\w+)"``', text)) == FORMS[name]
+    make, _ = CASES[name]
+    for form in FORMS[name]:
+        make(noise=form)._validate()
+
+
+@pytest.mark.parametrize("name", ["ClassConditionalNB", "PartialLabelNB", "UnlabelledNB"])
+def test_what_these_do_not_select_is_refused(name):
+    """It was read as the first of the values that others compare."""
+    for parameter in ("alpha", "weight"):
+        refuses(parameter, name, **{parameter: "auto"})
+    refuses("noise_diagonal", name, priors=Priors(noise_diagonal="auto"))
+
+
+@pytest.mark.parametrize("name", ["NoisyLabelClassifier", "NoisyLogisticRegression"])
+@pytest.mark.parametrize("value", [1, 0, -3, "x", 2.5], ids=repr)
+def test_folds(name, value):
+    refuses("cv", name, cv=value)
+
+
+@pytest.mark.parametrize("value", [-1, 1, 2.5, "x", None], ids=repr)
+def test_folds_of_a_graph(value):
+    refuses("noise_folds", "CollaborativeClassifier", training=JointGraph(noise_folds=value))
+
+
+# the fixture forks to set the limit, and runs another program at once
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
+def test_huge_numbers_are_refused_before_memory_goes(within):
+    script = f"""
+        import numpy as np
+        import nbmodels as nb
+
+        y = np.arange({N}) % 2
+        x = np.stack([y, 1 - y, y], 1)
+        e = nb.NoisyBernoulliNB.published().fit(x, y)
+        tried = [
+            lambda: nb.NoisyBernoulliNB(solver=nb.Solver(n_restarts=10**9)).fit(x, y),
+            lambda: nb.NoisyBernoulliNB(solver=nb.Solver(max_iter=10**10)).fit(x, y),
+            lambda: e.posterior(draws=10**10),
+            lambda: e.posterior(draws=10**7, chains=100),
+            lambda: e.posterior(chains=10**9),
+        ]
+        for one in tried:
+            try:
+                one()
+            except nb.DataError as error:
+                print(str(error).partition(":")[0])
+    """
+    refused = within(2 * 2**30, script).split()
+    assert refused == ["n_restarts", "max_iter", "draws", "draws", "chains"]
+
+
+# Draws --------------------------------------------------------------------------------------------
+
+
+@cache
+def fitted(name):
+    make, data = CASES[name]
+    return make(solver="map", random_state=0).fit(*data)
+
+
+WRONG = [
+    ("draws", 0),
+    ("draws", -1),
+    ("draws", 1.5),
+    ("draws", "many"),
+    ("chains", 0),
+    ("chains", None),
+    ("thin", 0),
+    ("warmup", -3),
+    ("warmup", 2.5),
+    ("random_state", "x"),
+    ("random_state", -1),
+    ("keep", "some"),
+    ("method", "hmc"),
+    ("progress", "x"),
+]
+
+
+@pytest.mark.parametrize("name", ["DawidSkene", "UnlabelledNB"])
+@pytest.mark.parametrize(("argument", "value"), WRONG)
+def test_arguments_of_the_posterior(name, argument, value):
+    with pytest.raises(DataError, match=rf"^{argument}: expected "):
+        fitted(name).posterior(**{argument: value})
+
+
+def test_unknown_options_of_the_posterior():
+    with pytest.raises(DataError, match=r"^drawz: unknown option"):
+        fitted("DawidSkene").posterior(drawz=10)
