@@ -246,7 +246,7 @@ def test_labels_exchanged_against_trusted_ones_warn_by_name():
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
 def test_renaming_does_not_overrule_trusted_labels():
     """The best start names classes as the checked labels do; other names lose likelihood."""
-    e = exchanged(240, 5, n_restarts=8)
+    e = exchanged(240, 5, n_restarts=16)  # about one start in five finds it
     assert max(e.fit_.restarts) > e.fit_.restarts[0] + 100
     np.testing.assert_allclose(e.objective_, max(e.fit_.restarts), 1e-9)
 
