@@ -77,12 +77,11 @@ def within():
     """Run a script in a new process that may hold so many bytes of data; what it prints."""
 
     def run(limit, script):
-        from resource import RLIMIT_DATA, setrlimit  # which not every system has
-
+        # the child limits itself: a fork of this process would copy JAX's threads
+        own = f"import resource; resource.setrlimit(resource.RLIMIT_DATA, ({limit}, {limit}))\n"
         done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)],
+            [sys.executable, "-W", "ignore", "-c", own + textwrap.dedent(script)],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            preexec_fn=lambda: setrlimit(RLIMIT_DATA, (limit, limit)),
             capture_output=True,
             text=True,
             check=False,

@@ -47,8 +47,10 @@ _ANSWERS = frozenset(
         "fit_",
         "fitted_",
         "corrected_labels",
+        "feature_names_in_",
         "inverse_noise_matrix_",
         "label_posterior_",
+        "n_features_in_",
         "n_iter_",
         "noise_matrix_",
         "objective_",
@@ -268,7 +270,8 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """``(N,)`` likeliest true class given the features."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[best]
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """``(N, K)`` log P(true class | features)."""
@@ -281,6 +284,15 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         return self.estimator_.predict_proba(own)
 
     def __getattr__(self, name: str) -> Any:
-        if name in _ANSWERS and "estimator_" in vars(self):
+        if name in _ANSWERS:
+            check_is_fitted(self)
             return getattr(self.estimator_, name)
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.categorical = tags.input_tags.string = True
+        marker = self.missing_values
+        tags.input_tags.allow_nan = marker is not None and bool(pd.isna(marker))
+        return tags

@@ -104,7 +104,8 @@ def test_labels_are_corrected_and_the_noise_is_found():
     assert abs(1 - e.noise_matrix_[0, 0] - (drawn.v != drawn.v_hat).mean()) < 0.02
     assert e.weight_ > 0
     table = e.corrected_labels()
-    assert list(table.columns) == ["row", "given", "suggested", "p_wrong", "rank"]
+    columns = ["row", "given", "suggested", "p_suggested", "p_wrong", "rank"]
+    assert list(table.columns) == columns
     # the noise has intervals, which hold the share of labels that are wrong
     draws = e.posterior(draws=200, warmup=50, chains=2, progress=False)
     wrong = 1 - draws["posterior"]["noise_matrix"].values[..., 0, 0].ravel()

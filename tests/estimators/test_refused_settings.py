@@ -2,41 +2,13 @@
 
 import inspect
 import re
-from functools import cache, partial
 
 import numpy as np
-import pandas as pd
 import pytest
+from every import CASES, every_estimator, fitted
 
 import nbmodels as nb
 from nbmodels import DataError, Joint, JointGraph, Priors, Solver
-
-N = 40
-LABELS = np.arange(N) % 2
-BINARY = (np.random.default_rng(0).random((N, 4)) < 0.1 + 0.8 * LABELS[:, None]).astype(int)
-EDGES = pd.DataFrame({"user": np.arange(2 * N) % 7, "item": np.arange(2 * N) // 2})
-VOTES = pd.DataFrame({"task": np.arange(N) % 20, "worker": np.arange(N) // 20, "label": LABELS})
-
-#: By estimator: its constructor, and the data of a fit.
-CASES = {
-    "NoisyBernoulliNB": (nb.NoisyBernoulliNB, (BINARY, LABELS)),
-    "NoisyMultinomialNB": (nb.NoisyMultinomialNB, (BINARY, LABELS)),
-    "NoisyCategoricalNB": (nb.NoisyCategoricalNB, (BINARY, LABELS)),
-    "NoisyGaussianNB": (nb.NoisyGaussianNB, (BINARY, LABELS)),
-    "NoisyMixedNB": (nb.NoisyMixedNB, (BINARY, LABELS)),
-    "RobustNDA": (nb.RobustNDA, (BINARY, LABELS)),
-    "NoisyLabelClassifier": (nb.NoisyLabelClassifier, (BINARY, LABELS)),
-    "NoisyLogisticRegression": (nb.NoisyLogisticRegression, (BINARY, LABELS)),
-    "AutoNoisyClassifier": (nb.AutoNoisyClassifier, (BINARY, LABELS)),
-    "PartialLabelNB": (nb.PartialLabelNB, (BINARY, LABELS)),
-    "ClassConditionalNB": (nb.ClassConditionalNB, (BINARY, LABELS)),
-    "PositiveUnlabelledNB": (partial(nb.PositiveUnlabelledNB, positive=1), (BINARY, LABELS)),
-    "UnlabelledNB": (nb.UnlabelledNB, (BINARY,)),
-    "CollaborativeClassifier": (nb.CollaborativeClassifier, (EDGES, LABELS)),
-    "DawidSkene": (nb.DawidSkene, (VOTES,)),
-    "JointNB": (partial(nb.JointNB, {"x": nb.NoisyBernoulliNB()}), ({"x": BINARY}, LABELS)),
-}
-every_estimator = pytest.mark.parametrize("name", CASES)
 
 
 def refuses(argument, name, **parameters):
@@ -158,11 +130,11 @@ def test_folds_of_a_graph(value):
 # the fixture forks to set the limit, and runs another program at once
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 def test_huge_numbers_are_refused_before_memory_goes(within):
-    script = f"""
+    script = """
         import numpy as np
         import nbmodels as nb
 
-        y = np.arange({N}) % 2
+        y = np.arange(40) % 2
         x = np.stack([y, 1 - y, y], 1)
         e = nb.NoisyBernoulliNB.published().fit(x, y)
         tried = [
@@ -183,12 +155,6 @@ def test_huge_numbers_are_refused_before_memory_goes(within):
 
 
 # Draws --------------------------------------------------------------------------------------------
-
-
-@cache
-def fitted(name):
-    make, data = CASES[name]
-    return make(solver="map", random_state=0).fit(*data)
 
 
 WRONG = [

@@ -89,7 +89,7 @@ def test_sparse_x_is_never_made_dense(within):
     script = """
         import numpy as np
         from scipy import sparse
-        from nbmodels import NoisyBernoulliNB, NoisyMultinomialNB
+        from nbmodels import NoisyBernoulliNB, NoisyMultinomialNB, Solver
 
         n, d, each = 20_000, 40_000, 10
         rng = np.random.default_rng(0)
@@ -98,7 +98,7 @@ def test_sparse_x_is_never_made_dense(within):
         x = sparse.csr_array((np.ones(n * each), columns.ravel(), np.arange(n + 1) * each), (n, d))
         x.sum_duplicates()
         for estimator in (NoisyBernoulliNB, NoisyMultinomialNB):
-            e = estimator.published(max_iter=20).fit(x.minimum(1.0).tocsr(), y)
+            e = estimator.published(solver=Solver(max_iter=20)).fit(x.minimum(1.0).tocsr(), y)
             print((e.predict(x.minimum(1.0).tocsr()) == y).mean())
     """
     assert [float(share) > 0.9 for share in within(2 * 2**30, script).split()] == [True, True]

@@ -221,7 +221,7 @@ def test_gibbs_agrees_with_vb_on_heavy_tails(covariance):
     sim = simulate(300, seed=6, c=1.5, dof=4.0)
     m = RobustNDA(covariance=covariance, dof=4.0, random_state=0, solver="vb")
     m.fit(sim.x, sim.y_hat)
-    draws = m.posterior(draws=400, chains=2).posterior
+    draws = m.posterior(draws=800, chains=2).posterior
     mu = draws["features_mu"].mean(("chain", "draw")).to_numpy()
     np.testing.assert_allclose(mu, m.means_, atol=0.15)
 
