@@ -75,6 +75,15 @@ def test_files_that_the_page_names_exist():
         assert (REPOSITORY / "docs" / name).exists(), name
 
 
+def test_names_that_the_page_gives_a_module_are_in_it():
+    for room in listed(PAGE):
+        for line in PAGE.partition(f"### `{room}/`")[2].partition("\n### ")[0].splitlines():
+            if entry := re.match(r"- `([\w/]+\.py)`: (.*)", line):
+                source = (ROOT.parent / room / entry[1]).read_text()
+                for name in re.findall(r"`([A-Z]\w+)`", entry[2]):
+                    assert name in source, f"{name} in {entry[1]}"
+
+
 def test_a_missing_and_an_invented_module_are_noticed():
     without = PAGE.replace("- `roles.py`", "- `rules.py`")
     entries = listed(without)["nbmodels/core"]

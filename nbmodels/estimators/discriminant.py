@@ -296,7 +296,7 @@ def _fit_at(
     tol: Array,
     max_iter: int,
 ) -> Result:
-    # the caller names a Student component, of which a model's type says nothing
+    # the caller names a Student component, which the type of a model does not
     model = {**model, name: replace(model[name], dof=dof)}  # type: ignore[call-arg]
     coordinates = models.coordinates(rule)
     return solve(

@@ -381,7 +381,7 @@ class _EdgesOf:
 
 
 def _edges_to(users: np.ndarray, graph: Graph) -> sparse.csr_array:
-    """``(N, users)`` edges to known users; those to others say nothing."""
+    """``(N, users)`` edges to known users; those to others are left out."""
     place = pd.Index(users).get_indexer(pd.Index(graph.users))
     edges = graph.edges.tocoo()
     known = place[edges.col] >= 0

@@ -379,7 +379,7 @@ def _by_part(learned: Mapping[str, LearnedSource], what: str) -> dict[str, Any]:
 
 
 def _possible(possible: Any, n: int, classes: Classes) -> LabelSource:
-    """Candidate sets as a channel; an item of which nothing is said may be of any class."""
+    """Candidate sets as a channel; an item without a set may be of any class."""
     table = read_table("possible", possible, n)
     if table is not None:
         allowed = table[0]

@@ -216,7 +216,7 @@ class PartialLabelNB(TableClassifier):
 
         Args:
             y: true for the one label of an item.
-            z: true for the classes that an item is said not to be of.
+            z: true for the excluded classes of an item.
             possible: true for the classes that are left.
         """
         if self.estimator == "em":

@@ -285,7 +285,7 @@ class TableClassifier(LatentClassModel):
             frame), ``given``, ``suggested``, ``p_suggested``, ``p_wrong`` (probability that the
             given label is wrong; NaN where none was given) and ``rank`` (1 for the likeliest wrong
             label). Its ``attrs["verdict"]`` is the sentence of :meth:`verdict`; where a check
-            failed, a column ``failed_checks`` names it, so that a written file tells it too.
+            failed, a column ``failed_checks`` names it, so that a written file holds it too.
         """
         n = len(self.label_posterior_)
         rows = pd.RangeIndex(n) if self._rows is None else self._rows

@@ -46,7 +46,7 @@ def fit_with_learned_priors(
         start: parameters to begin from instead of the labels.
         report: called now and then with the iterations and the value they improve.
 
-    After Ctrl-C the result is the last fit, with the status that says so.
+    After Ctrl-C the result is the last fit, with the status ``INTERRUPTED``.
 
     Raises:
         ValueError: maximum likelihood, which has no prior to learn.
