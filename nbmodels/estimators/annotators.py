@@ -216,7 +216,8 @@ class DawidSkene(LatentClassModel):
 
     def predict(self, votes: Any = None) -> np.ndarray:
         """``(N,)`` likeliest class of tasks, in the order of their sorted ids."""
-        return self.classes_[self.predict_proba(votes).argmax(1)]
+        best = self.predict_proba(votes).argmax(1)
+        return self.classes_[best]
 
 
 @dataclass(frozen=True)

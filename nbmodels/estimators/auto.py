@@ -44,6 +44,7 @@ _ANSWERS = frozenset(
         "chosen_",
         "class_prior_",
         "class_log_prior_",
+        "converged_",
         "fit_",
         "fitted_",
         "corrected_labels",

@@ -365,7 +365,8 @@ class CollaborativeClassifier(LatentClassModel):
 
     def predict(self, interactions: Any = None) -> np.ndarray:
         """``(n,)`` likeliest true class of items; arguments as :meth:`predict_proba`."""
-        return self.classes_[self.predict_proba(interactions).argmax(1)]
+        best = self.predict_proba(interactions).argmax(1)
+        return self.classes_[best]
 
 
 @dataclass(frozen=True)

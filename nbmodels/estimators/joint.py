@@ -258,7 +258,8 @@ class JointNB(LatentClassModel):
 
     def predict(self, X: Mapping[str, Any], items: Any = None) -> np.ndarray:
         """``(n,)`` likeliest true class of new items; arguments as :meth:`predict_proba`."""
-        return self.classes_[self.predict_proba(X, items).argmax(1)]
+        best = self.predict_proba(X, items).argmax(1)
+        return self.classes_[best]
 
     # Read-outs ----------------------------------------------------------------------------------
 

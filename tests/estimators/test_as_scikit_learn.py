@@ -1,0 +1,191 @@
+"""What users of scikit-learn do with an estimator, done with the three that they meet first."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from every import BINARY, LABELS, every_estimator, fitted, quick
+from sklearn.base import clone, is_classifier
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import VotingClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+import nbmodels as nb
+
+N = 60
+CODES = np.arange(N) % 2
+NAMES = np.array(["no", "yes"])[np.where(np.arange(N) % 6 == 5, 1 - CODES, CODES)]
+REAL = pd.DataFrame(
+    np.random.default_rng(0).normal(3.0 * CODES[:, None], 1.0, (N, 2)), columns=["a", "b"]
+)
+FLAGS = (REAL > 1.5).astype(int)
+
+#: An estimator, its data, and a grid for it.
+CASES = {
+    "naive Bayes": (nb.NoisyBernoulliNB.published(), FLAGS, {"alpha": [0.5, 50.0]}),
+    "any classifier": (
+        nb.NoisyLabelClassifier(GaussianNB(), rounds=0, cv=3, random_state=0),
+        REAL,
+        {"base_estimator__var_smoothing": [1e-9, 10.0]},
+    ),
+    "automatic": (
+        nb.AutoNoisyClassifier(emission=["bernoulli"], noise="full", random_state=0),
+        REAL - 1.5,
+        {"solver__max_iter": [50, 500]},
+    ),
+}
+every_case = pytest.mark.parametrize("name", CASES)
+# thirty rows are too few for some checks
+pytestmark = pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
+
+
+@every_case
+def test_cross_validation(name):
+    estimator, x, _ = CASES[name]
+    for scoring in (None, "neg_log_loss", "roc_auc"):
+        scores = cross_val_score(estimator, x, NAMES, cv=2, scoring=scoring, error_score="raise")
+        assert np.isfinite(scores).all()
+    assert scores.min() > 0.6
+    probs = cross_val_predict(estimator, x, NAMES, cv=2, method="predict_proba")
+    assert ((probs[:, 1] > 0.5) == CODES).mean() > 0.85
+    assert not hasattr(estimator, "classes_")
+
+
+@every_case
+def test_grid_search_in_a_pipeline(name):
+    estimator, x, grid = CASES[name]
+    steps = make_pipeline("passthrough", clone(estimator))
+    place = steps.steps[-1][0]
+    nested = {f"{place}__{setting}": values for setting, values in grid.items()}
+    search = GridSearchCV(steps, nested, cv=2, error_score="raise").fit(x, NAMES)
+    ((setting, values),) = nested.items()
+    assert search.best_params_[setting] in values
+    again = clone(estimator).set_params(
+        **{setting.partition("__")[2]: search.best_params_[setting]}
+    )
+    np.testing.assert_array_equal(
+        search.predict_proba(x), again.fit(x, NAMES).predict_proba(x)
+    )  # fmt: skip
+    assert list(search.classes_) == ["no", "yes"]
+
+
+@every_case
+def test_weights_pass_through_a_pipeline(name):
+    estimator, x, _ = CASES[name]
+    steps = make_pipeline("passthrough", clone(estimator))
+    weights = (np.arange(N) < 40).astype(float)
+    steps.fit(x, NAMES, **{f"{steps.steps[-1][0]}__sample_weight": weights})
+    plain = clone(estimator).fit(x, NAMES)
+    assert np.abs(steps.predict_proba(x) - plain.predict_proba(x)).max() > 1e-6
+
+
+@every_case
+def test_names_of_columns_and_output(name):
+    """``set_output`` is of transformers; what they hand over keeps its names."""
+    estimator, x, _ = CASES[name]
+    assert not hasattr(estimator, "transform")
+    first = make_column_transformer((StandardScaler(), ["a", "b"]), verbose_feature_names_out=False)
+    estimator = clone(estimator)
+    if name == "naive Bayes":
+        estimator.set_params(binarize=0.0)
+    steps = make_pipeline(first, estimator).set_output(transform="pandas").fit(x, NAMES)
+    last = steps[-1]
+    assert list(last.feature_names_in_) == ["a", "b"]
+    assert last.n_features_in_ == 2
+    assert last.corrected_labels()["given"].tolist() == NAMES.tolist()
+    with pytest.raises(ValueError, match="feature names should match"):
+        last.predict(x.rename(columns={"a": "z"}))
+    with pytest.raises(ValueError, match="feature names should match"):
+        last.predict(x.assign(c=0.0))
+
+
+@every_case
+def test_copies(name):
+    estimator, x, _ = CASES[name]
+    e = clone(estimator).fit(x, NAMES)
+    for one in (copy.deepcopy(e), pickle.loads(pickle.dumps(e)), copy.copy(e)):
+        np.testing.assert_array_equal(one.predict_proba(x), e.predict_proba(x))
+        pd.testing.assert_frame_equal(one.corrected_labels(), e.corrected_labels())
+        assert one.verdict().sentence == e.verdict().sentence
+    fresh = clone(e)
+    assert vars(fresh).keys() == fresh.get_params(deep=False).keys()
+    with pytest.raises(NotFittedError):
+        check_is_fitted(fresh)
+    # a second fit forgets the first
+    other = np.where(CODES == 1, "b", "a")
+    np.testing.assert_array_equal(e.fit(x, other).classes_, ["a", "b"])
+    assert set(e.predict(x)) <= {"a", "b"}
+    assert set(e.corrected_labels()["given"]) == {"a", "b"}
+
+
+@every_case
+def test_inside_other_estimators(name):
+    estimator, x, _ = CASES[name]
+    calibrated = CalibratedClassifierCV(clone(estimator), cv=2, ensemble=False).fit(x, NAMES)
+    assert calibrated.n_features_in_ == 2
+    vote = VotingClassifier([("one", clone(estimator)), ("other", GaussianNB())], voting="soft")
+    assert vote.fit(x, NAMES).score(x, NAMES) > 0.7
+
+
+@every_estimator
+def test_repr_and_html(name):
+    plain, e = quick(name), fitted(name)
+    assert repr(plain).startswith(f"{name}(")
+    assert repr(e) == repr(plain)
+    for one in (plain, e):
+        html = one._repr_html_()
+        assert name in html
+    assert "Not fitted" in plain._repr_html_()
+    assert "Not fitted" not in e._repr_html_()
+    changed = plain.set_params(solver__max_iter=77)
+    assert "solver=Solver(" in repr(changed).replace("\n", "")
+    assert "max_iter=77" in repr(changed)
+
+
+@every_estimator
+def test_what_is_not_fitted_says_so(name):
+    e = quick(name)
+    calls = [lambda: e.predict({} if name == "JointNB" else BINARY)]
+    calls += [lambda: e.corrected_labels(), lambda: e.verdict(), lambda: e.posterior()]
+    calls += [lambda: e.label_posterior_, lambda: e.class_prior_, lambda: e.converged_]
+    for call in calls:
+        with pytest.raises(NotFittedError, match=f"This {name} instance is not fitted yet"):
+            call()
+
+
+@every_estimator
+def test_tags(name):
+    assert is_classifier(quick(name))
+    assert get_tags(quick(name)).target_tags.required == (name != "UnlabelledNB")
+    assert get_tags(fitted(name)).estimator_type == "classifier"
+
+
+def test_missing_cells_are_declared():
+    for cls in (nb.NoisyBernoulliNB, nb.AutoNoisyClassifier):
+        assert not get_tags(cls()).input_tags.allow_nan
+        assert get_tags(cls(missing_values=np.nan)).input_tags.allow_nan
+        assert not get_tags(cls(missing_values=-1)).input_tags.allow_nan
+
+
+def test_two_folds_leave_a_round_with_nothing_to_learn_from():
+    """Every fold is scored by what has seen neither its labels nor the other fold's: nothing."""
+    e = nb.NoisyLabelClassifier(GaussianNB(), rounds=1, cv=2, random_state=0)
+    assert e.fit(REAL, NAMES).score(REAL, NAMES) > 0.7
+    assert np.isfinite(e.predict_proba(REAL)).all()
+
+
+def test_labels_of_the_fit_are_not_changed():
+    x, y = BINARY.copy(), LABELS.copy()
+    for one in ("NoisyBernoulliNB", "NoisyLabelClassifier"):
+        quick(one).fit(x, y)
+    np.testing.assert_array_equal(x, BINARY)
+    np.testing.assert_array_equal(y, LABELS)
