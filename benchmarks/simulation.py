@@ -13,7 +13,7 @@ from jax import Array, lax
 
 from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data, Model
-from nbmodels.core.program import dense, item_table, marginal
+from nbmodels.core.numpyro_program import dense, item_table, marginal
 from nbmodels.posterior.draws import Stored, evaluate_draw
 from nbmodels.posterior.gibbs import follow
 from nbmodels.posterior.sites import by_component, parameter_sites

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 # what a type checker sees; at run time each name is imported on first use
 if TYPE_CHECKING:
     from nbmodels.core.model import Data
-    from nbmodels.core.program import program
+    from nbmodels.core.numpyro_program import program
     from nbmodels.diagnostics.comparison import compare, compare_posteriors
     from nbmodels.errors import (
         ClippedWarning,
@@ -103,7 +103,7 @@ _ELSEWHERE = {
     "compare_posteriors": "nbmodels.diagnostics.comparison",
     "em": "nbmodels.fitting.em",
     "fit": "nbmodels.fitting.em",
-    "program": "nbmodels.core.program",
+    "program": "nbmodels.core.numpyro_program",
 }
 
 # a type checker would take any name for known

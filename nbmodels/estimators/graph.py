@@ -40,7 +40,7 @@ from nbmodels.estimators.options import (
     is_auto,
 )
 from nbmodels.estimators.sources import LearnedSource, Part
-from nbmodels.fitting.graph import Edges
+from nbmodels.fitting.collapsed_updates import Edges
 from nbmodels.fitting.graph_training import (
     USERS,
     GraphSettings,

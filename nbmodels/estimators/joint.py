@@ -26,7 +26,7 @@ from nbmodels.estimators.constraints import Constraint, Noise, Number
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.fitting.builder import is_pooled
-from nbmodels.fitting.graph import given_shares
+from nbmodels.fitting.collapsed_updates import given_shares
 from nbmodels.fitting.holdout import compare_on_holdout
 from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import LabelSource, candidate_sets, class_prior, label_sources

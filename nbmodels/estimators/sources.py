@@ -10,7 +10,7 @@ import numpy as np
 
 from nbmodels.core.component import Component
 from nbmodels.data.labels import Classes
-from nbmodels.fitting.graph import Edges
+from nbmodels.fitting.collapsed_updates import Edges
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from nbmodels.core.component import Component, Given
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.emissions import Users
 from nbmodels.errors import Caution, IdentifiabilityWarning
+from nbmodels.fitting.collapsed_updates import Edges, given_shares
 from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.duplicate_users import Grouped, grouped
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.fitted_model import FittedModel
-from nbmodels.fitting.graph import Edges, given_shares
 from nbmodels.fitting.holdout import (
     compare_on_holdout,
     cross_fitted_posterior,

@@ -11,8 +11,8 @@ from jax import Array
 from inference import Status
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
+from nbmodels.fitting.collapsed_updates import Edges, fit_collapsed
 from nbmodels.fitting.em import Fit, fit_many
-from nbmodels.fitting.graph import Edges, fit_collapsed
 from nbmodels.fitting.progress import Progress, Report
 
 

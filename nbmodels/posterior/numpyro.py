@@ -18,7 +18,7 @@ from inference.nuts import nuts
 from inference.svi import svi
 from nbmodels.core import model as models
 from nbmodels.core.model import Data, Model
-from nbmodels.core.program import dense, item_table, marginal
+from nbmodels.core.numpyro_program import dense, item_table, marginal
 from nbmodels.errors import DataError
 from nbmodels.fitting.em import Fit
 from nbmodels.posterior.draws import PosteriorDraws

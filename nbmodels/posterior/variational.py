@@ -26,7 +26,7 @@ from jaxtyping import Float
 from inference import gibbs as sampler
 from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data, Model
-from nbmodels.core.program import prior_log_density
+from nbmodels.core.numpyro_program import prior_log_density
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.em import fit as fit_model
 from nbmodels.posterior.draws import PosteriorDraws, Stored, evaluate_draw, stored_quantities

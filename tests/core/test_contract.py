@@ -22,8 +22,9 @@ from scipy import sparse
 from zoo import CHANNELS, COMPONENTS, GIVEN, NAMED, PRIORS, K, build, close, pack
 
 from inference import Status, solve
-from nbmodels.core import component, program, roles
+from nbmodels.core import component, roles
 from nbmodels.core import model as m
+from nbmodels.core import numpyro_program as program
 from nbmodels.core.families import RULES, Dirichlet
 from nbmodels.core.lazy import dist, numpyro
 

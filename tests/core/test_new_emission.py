@@ -20,7 +20,7 @@ from nbmodels.core import model as m
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import Dirichlet, beta
 from nbmodels.core.lazy import dist, numpyro
-from nbmodels.core.program import log_density
+from nbmodels.core.numpyro_program import log_density
 from nbmodels.core.registry import FAMILIES, family, family_names, register_family
 from nbmodels.core.residuals import Residuals, chosen
 from nbmodels.core.roles import Emission, FeatureColumns

@@ -29,8 +29,8 @@ from zoo import (
 
 from inference import Status, solve
 from nbmodels.core import model as m
-from nbmodels.core.program import log_density as enumerated
-from nbmodels.core.program import marginal, sample_parameters
+from nbmodels.core.numpyro_program import log_density as enumerated
+from nbmodels.core.numpyro_program import marginal, sample_parameters
 
 N = 12
 

@@ -15,7 +15,8 @@ from sklearn.naive_bayes import GaussianNB
 import nbmodels as nb
 from inference import Status, driver
 from nbmodels import Interrupted, NotConvergedWarning, Solver
-from nbmodels.fitting import batched, graph
+from nbmodels.fitting import batched
+from nbmodels.fitting import collapsed_updates as graph
 
 N, K = 60, 2
 PLANTED = np.arange(N) % K

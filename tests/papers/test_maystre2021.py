@@ -13,7 +13,7 @@ from nbmodels import (
 )
 from nbmodels.core import model as m
 from nbmodels.core.dirichlet_multinomial import shared_concentration
-from nbmodels.fitting.graph import Edges, fit_collapsed, log_likelihood_without_self
+from nbmodels.fitting.collapsed_updates import Edges, fit_collapsed, log_likelihood_without_self
 from nbmodels.papers import maystre2021 as page
 
 K = 4

@@ -18,7 +18,7 @@ from nbmodels.channels import FixedTransition, SymmetricTransition, Transition
 from nbmodels.class_priors import Calibration, Logistic, Proportions
 from nbmodels.core.component import Given
 from nbmodels.core.model import Data
-from nbmodels.core.program import item_table
+from nbmodels.core.numpyro_program import item_table
 from nbmodels.emissions import Bernoulli
 from nbmodels.errors import DataError, PosteriorWarning
 from nbmodels.fitting.em import fit

@@ -20,7 +20,7 @@ from zoo import build
 from inference import gibbs as sampler
 from nbmodels import NoisyGaussianNB
 from nbmodels.core import model as m
-from nbmodels.core.program import item_table, log_density, marginal, prior_log_density
+from nbmodels.core.numpyro_program import item_table, log_density, marginal, prior_log_density
 from nbmodels.errors import DataError, PosteriorWarning
 from nbmodels.fitting import em as fitting
 from nbmodels.posterior import alignment
