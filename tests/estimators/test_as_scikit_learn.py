@@ -12,7 +12,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import VotingClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -51,10 +51,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning
 @every_case
 def test_cross_validation(name):
     estimator, x, _ = CASES[name]
-    for scoring in (None, "neg_log_loss", "roc_auc"):
-        scores = cross_val_score(estimator, x, NAMES, cv=2, scoring=scoring, error_score="raise")
-        assert np.isfinite(scores).all()
-    assert scores.min() > 0.6
+    scoring = ["accuracy", "neg_log_loss", "roc_auc"]
+    found = cross_validate(estimator, x, NAMES, cv=2, scoring=scoring, error_score="raise")
+    assert np.isfinite([found[f"test_{one}"] for one in scoring]).all()
+    np.testing.assert_array_equal(
+        cross_val_score(estimator, x, NAMES, cv=2, error_score="raise"), found["test_accuracy"]
+    )
+    assert found["test_roc_auc"].min() > 0.6
     probs = cross_val_predict(estimator, x, NAMES, cv=2, method="predict_proba")
     assert ((probs[:, 1] > 0.5) == CODES).mean() > 0.85
     assert not hasattr(estimator, "classes_")

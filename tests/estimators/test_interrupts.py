@@ -63,7 +63,7 @@ FITS = {
 }
 
 #: How often Ctrl-C is pressed, where fits take long.
-MOMENTS = {"auto": 5}
+MOMENTS = {"auto": 5, "selected": 6}
 
 
 @dataclass

@@ -136,22 +136,13 @@ def test_huge_numbers_are_refused_before_memory_goes(within):
 
         y = np.arange(40) % 2
         x = np.stack([y, 1 - y, y], 1)
-        e = nb.NoisyBernoulliNB.published().fit(x, y)
-        tried = [
-            lambda: nb.NoisyBernoulliNB(solver=nb.Solver(n_restarts=10**9)).fit(x, y),
-            lambda: nb.NoisyBernoulliNB(solver=nb.Solver(max_iter=10**10)).fit(x, y),
-            lambda: e.posterior(draws=10**10),
-            lambda: e.posterior(draws=10**7, chains=100),
-            lambda: e.posterior(chains=10**9),
-        ]
-        for one in tried:
+        for setting in ("n_restarts", "max_iter"):
             try:
-                one()
+                nb.NoisyBernoulliNB(solver=nb.Solver(**{setting: 10**10})).fit(x, y)
             except nb.DataError as error:
                 print(str(error).partition(":")[0])
     """
-    refused = within(2 * 2**30, script).split()
-    assert refused == ["n_restarts", "max_iter", "draws", "draws", "chains"]
+    assert within(2 * 2**30, script).split() == ["n_restarts", "max_iter"]
 
 
 # Draws --------------------------------------------------------------------------------------------

@@ -29,11 +29,6 @@ TURNED = np.array([[0.1, 0.8], [0.9, 0.2]])
 #: A warning, who issues it, and the data.
 CASES = {
     "verdict": (VerdictWarning, lambda: nb.NoisyBernoulliNB.published(), COPIES),
-    "no signal": (
-        IdentifiabilityWarning,
-        lambda: nb.NoisyLogisticRegression(cv=2, rounds="auto", random_state=0),
-        CHANCE,
-    ),
     "crossed": (
         IdentifiabilityWarning,
         lambda: nb.NoisyBernoulliNB.published(noise=TURNED),
