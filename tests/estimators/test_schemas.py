@@ -133,7 +133,13 @@ def test_no_module_takes_a_name_of_the_package():
 
 def test_functions_stay_functions():
     case = zoo.build("bernoulli", "transition", n_items=12, seed=1)
-    modules = ["core.numpyro_program", "fitting.em", "diagnostics.comparison", "posterior.numpyro", "data"]
+    modules = [
+        "core.numpyro_program",
+        "fitting.em",
+        "diagnostics.comparison",
+        "posterior.numpyro",
+        "data",
+    ]
     for _ in range(2):
         for name in ("em", "fit", "program", "compare", "compare_posteriors"):
             assert inspect.isfunction(getattr(nb, name)), name
