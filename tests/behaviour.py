@@ -11,6 +11,7 @@ import pickle
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -19,7 +20,9 @@ from scipy import sparse
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.tree import DecisionTreeClassifier
 
-import nbmodels as nb
+# the folder of this file has one named like the package
+sys.path[0] = str(Path(__file__).parents[1])
+import nbmodels as nb  # noqa: E402
 
 TOLERANCE = 1e-8
 
