@@ -197,10 +197,10 @@ class _Run:
                 found = [self.tried(one, 0, self.candidate(one)) for one in others]
                 best = preferred([best, *found], self.weights)
             if self.choosing:
-                null = self.without_scores(best.settings)
+                model, null = self.without_scores(best.settings)
                 scores = [null.scores, best.scores]
                 if not compare_scores(scores, [True, True], self.weights, _INFORMATIVE).best:
-                    most, best, cautions = 0, null, (_UNINFORMATIVE,)
+                    most, best, cautions = 0, self.as_given(model, null), (_UNINFORMATIVE,)
             if best.rounds < most:
                 settings, last = best.settings, best
                 model, _, learned = self.candidate(settings)
@@ -246,17 +246,17 @@ class _Run:
         self.bar.update()
         return one
 
-    def without_scores(self, settings: Settings) -> Trial:
-        """Features without weight, and the noise of the prior: labels as they are.
-
-        Where features have no weight, the likelihood does not identify the noise.
-        """
+    def without_scores(self, settings: Settings) -> tuple[Model, Trial]:
+        """Labels without the features, as a trial, and its model."""
         model, data, _ = self.candidate(settings)
         data = replace(data, parts={**data.parts, PRIOR: jnp.zeros_like(data.parts[PRIOR])})
         fits = [finished(f) for f in self.fits(Candidate(model, data), self.masks)]
-        null = self.trial(settings, 0, data, fits)
-        fixed = self.options.fit(_noise_from_prior(model), data, report=self.report)
-        return null._replace(fit=finished(fixed))
+        return model, self.trial(settings, 0, data, fits)
+
+    def as_given(self, model: Model, null: Trial) -> Trial:
+        """Labels as they are, with the noise of the prior: without features nothing identifies it."""
+        fit = self.options.fit(_noise_from_prior(model), null.data, report=self.report)
+        return null._replace(fit=finished(fit))
 
     # Fits ---------------------------------------------------------------------------------------
 
