@@ -254,7 +254,7 @@ class _Run:
         return model, self.trial(settings, 0, data, fits)
 
     def as_given(self, model: Model, null: Trial) -> Trial:
-        """Labels as they are, with the noise of the prior: without features nothing identifies it."""
+        """Labels as given and the noise of the prior, which nothing identifies without features."""
         fit = self.options.fit(_noise_from_prior(model), null.data, report=self.report)
         return null._replace(fit=finished(fit))
 
