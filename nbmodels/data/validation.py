@@ -6,7 +6,6 @@ raises :class:`nbmodels.errors.DataError` naming the argument, the row and what 
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -126,18 +125,6 @@ def check_length(name: str, values: Any, n_rows: int) -> None:
     """Raises: DataError: ``values`` has another length than X."""
     if len(values) != n_rows:
         raise DataError(f"{name}: has {len(values)} rows where X has {n_rows}")
-
-
-def check_marker(name: str, marker: Any) -> None:
-    """Raises: DataError: a marker of missing values is not one value."""
-    if not pd.api.types.is_scalar(marker):
-        raise DataError(f"{name}: expected one value that marks what is missing, got {marker!r}")
-
-
-def check_nonnegative(name: str, value: Any) -> None:
-    """Raises: DataError: a parameter is not a finite number, 0 or more."""
-    if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
-        raise DataError(f"{name}: expected a finite number, 0 or more; got {value!r}")
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:

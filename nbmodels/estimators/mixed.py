@@ -21,7 +21,7 @@ class NoisyMixedNB(TableClassifier):
 
     Columns that ``families`` does not name are assigned by their dtype and values: booleans and
     columns of zeros and ones are binary; text, objects and pandas categories are categorical; other
-    numbers are Gaussian. Counts must be named, because they cannot be told from measurements.
+    numbers are Gaussian. Counts must be named: they cannot be distinguished from measurements.
 
     Parameters:
         families: ``"auto"``, or columns by family: a mapping from ``"bernoulli"``,
