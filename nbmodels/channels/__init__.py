@@ -4,6 +4,7 @@ from nbmodels.channels.annotators import Annotators
 from nbmodels.channels.candidates import CandidateSets
 from nbmodels.channels.external_evidence import ExternalEvidence
 from nbmodels.channels.fixed import FixedTransition
+from nbmodels.channels.pooled import HierarchicalTransition, PooledTransition
 from nbmodels.channels.symmetric import SymmetricTransition
 from nbmodels.channels.transition import Transition
 from nbmodels.channels.trusted import TrustedLabels
@@ -13,6 +14,8 @@ __all__ = [
     "CandidateSets",
     "ExternalEvidence",
     "FixedTransition",
+    "HierarchicalTransition",
+    "PooledTransition",
     "SymmetricTransition",
     "Transition",
     "TrustedLabels",

@@ -107,8 +107,8 @@ class Annotators(LabelChannel):
         """With one prior for all annotators, learned from ``q`` (empirical Bayes)."""
         return replace(self, prior=learned(self.prior, q, rule, axis=0))
 
-    def for_draws(self) -> Annotators:
-        return replace(self, prior=self.prior.centred)
+    def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
+        return replace(self, prior=self.prior.centred), q
 
     def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return replace(q, concentration=q.concentration[..., order])

@@ -77,8 +77,8 @@ class SymmetricTransition(LabelChannel):
     def start(self, resp: Float[Array, "n k"], data: Array, rule: Rule) -> Dirichlet:
         return super().start(discount(resp), data, rule)
 
-    def for_draws(self) -> SymmetricTransition:
-        return replace(self, prior=self.prior.centred)
+    def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
+        return replace(self, prior=self.prior.centred), q
 
     def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return q

@@ -13,7 +13,6 @@ from jaxtyping import Float, Int, Key
 
 from nbmodels.core.codes import checked_codes
 from nbmodels.core.component import LogLikelihood
-from nbmodels.core.dirichlet_multinomial import learned
 from nbmodels.core.families import Dirichlet, Rule
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import LabelChannel
@@ -122,22 +121,8 @@ class Transition(LabelChannel):
     def start(self, resp: Float[Array, "n k"], data: Array, rule: Rule) -> Dirichlet:
         return super().start(discount(resp), data, rule)
 
-    def pooled(self, q: Dirichlet, rule: Rule) -> Transition:
-        """With a prior that rows of the matrix share, learned from ``q`` (empirical Bayes).
-
-        One pseudo-count for all right labels and one for each wrong one, both learned: their sum is
-        the strength with which every row is shrunk to the matrix of one error rate.
-        """
-        n_classes, n_observed = self.prior.concentration.shape
-        rows, columns = np.arange(n_classes)[:, None], np.arange(n_observed)
-        turn = (rows + columns) % n_observed  # a row's right label stands first
-        prior, found = (Dirichlet(d.concentration[rows, turn]) for d in (self.prior, q))
-        shared = learned(prior, found, rule, axis=0, tied="others").concentration[0]
-        concentration = jnp.where(rows == columns, shared[0], shared[1])
-        return replace(self, prior=replace(self.prior, concentration=concentration))
-
-    def for_draws(self) -> Transition:
-        return replace(self, prior=self.prior.centred)
+    def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
+        return replace(self, prior=self.prior.centred), q
 
     def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return replace(q, concentration=q.concentration[order])

@@ -16,6 +16,7 @@ from rich.text import Text
 from nbmodels.cli.clean import Cleaned, Scores
 from nbmodels.cli.draws import LEVEL, Noise
 from nbmodels.data.column_types import Choice
+from nbmodels.diagnostics.findings import LOWER_BOUND
 
 #: Up to so many classes the noise matrix is shown as a matrix; beyond, class by class.
 _MATRIX = 4
@@ -260,7 +261,7 @@ def show(console: Console, cleaned: Cleaned, first_row: int = 0) -> None:
     if cleaned.scores is not None:
         console.print(scores_table(cleaned.scores))
         console.print()
-    line = f"Expected share of wrong labels: [bold]{cleaned.expected_wrong:.1%}[/]"
+    line = f"Expected share of wrong labels: [bold]{cleaned.expected_wrong:.1%}[/], {LOWER_BOUND}"
     console.print(line, highlight=False)
     if cleaned.second is not None:
         console.print(Text.assemble(("Second opinion: ", "bold"), cleaned.second.sentence))

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.scipy.special import digamma, gammaln
 
-from inference import Coordinates, Total, solve, total
+from inference import Coordinates, Total, add, solve, total
 from nbmodels.core.families import Dirichlet, Rule
 
 #: A concentration is kept between these: where all proportions are equal, or each is pure, the
@@ -34,11 +34,15 @@ Tied = bool | Literal["others"]
 
 
 def _map(axis: int, tied: Tied) -> Any:
-    def step(shared: Array, counts: Array) -> tuple[Array, Total]:
+    def step(shared: Array, data: tuple[Array, Array, Array]) -> tuple[Array, Total]:
+        counts, shape, rate = data
         whole = jnp.sum(shared, axis, keepdims=True)
         sums = jnp.sum(counts, axis + 1, keepdims=True)
         gain = jnp.sum(gammaln(counts + shared) - gammaln(shared), axis + 1, keepdims=True)
-        value = total(gain - gammaln(sums + whole) + gammaln(whole))
+        value = add(
+            total(gain - gammaln(sums + whole) + gammaln(whole)),
+            total(shape * jnp.log(shared) - rate * shared),
+        )
         above = jnp.sum(digamma(counts + shared) - digamma(shared), 0)
         below = jnp.sum(digamma(sums + whole) - digamma(whole), 0)
         if tied is True:
@@ -49,7 +53,7 @@ def _map(axis: int, tied: Tied) -> Any:
             others = jnp.broadcast_to(jnp.mean(others, axis, keepdims=True), others.shape)
             above = jnp.concatenate([first, others], axis)
         below = jnp.maximum(below, jnp.finfo(below.dtype).tiny)
-        return jnp.clip(shared * above / below, _LEAST, _MOST), value
+        return jnp.clip((shared * above + shape) / (below + rate), _LEAST, _MOST), value
 
     return step
 
@@ -59,16 +63,27 @@ _step = {(axis, tied): _map(axis, tied) for axis in (0, 1) for tied in _TIED}
 
 
 @partial(jax.jit, static_argnames=("axis", "tied"))
-def shared_concentration(counts: Array, begin: Array, *, axis: int = 0, tied: Tied = False) -> Any:
+def shared_concentration(
+    counts: Array,
+    begin: Array,
+    shape: Any = 0.0,
+    rate: Any = 0.0,
+    *,
+    axis: int = 0,
+    tied: Tied = False,
+) -> Any:
     """Concentration of the Dirichlet from which the proportions behind many counts were drawn.
 
     Maximises the sum of Dirichlet-multinomial log-likelihoods by Minka's fixed point (Minka 2000,
     *Estimating a Dirichlet distribution*, eq. (55)). At a variational fit this is the maximum of
-    the evidence bound over the prior, with the responsibilities held.
+    the evidence bound over the prior, with the responsibilities held. A gamma prior of the
+    concentrations, as a density of their logarithms, adds to both sides of the fixed point.
 
     Args:
         counts: ``(M, ...)`` expected counts, not negative, not necessarily whole.
         begin: ``(...)`` concentration to begin from.
+        shape: ``(...)`` of the gamma prior of each entry; entries that are tied share theirs.
+        rate: ``(...)`` of that prior.
         axis: of ``begin``, along which proportions sum to one: 0 or 1.
         tied: one number for all entries, or for all ``"others"`` than the first along ``axis``.
 
@@ -78,7 +93,7 @@ def shared_concentration(counts: Array, begin: Array, *, axis: int = 0, tied: Ti
     found = solve(
         _step[axis, tied],
         jnp.clip(begin, _LEAST, _MOST),
-        counts,
+        (counts, jnp.broadcast_to(shape, begin.shape), jnp.broadcast_to(rate, begin.shape)),
         max_steps=300,
         tol=1e-6,
         coordinates=_POSITIVE,
@@ -87,7 +102,14 @@ def shared_concentration(counts: Array, begin: Array, *, axis: int = 0, tied: Ti
 
 
 def learned(
-    prior: Dirichlet, q: Dirichlet, rule: Rule, *, axis: int, tied: Tied = False
+    prior: Dirichlet,
+    q: Dirichlet,
+    rule: Rule,
+    shape: Any = 0.0,
+    rate: Any = 0.0,
+    *,
+    axis: int,
+    tied: Tied = False,
 ) -> Dirichlet:
     """The prior with the one concentration that all entries of its first axis share, learned.
 
@@ -98,11 +120,13 @@ def learned(
         prior: as it is; ``(M, ...)``.
         q: posterior under it.
         rule: ``"map"`` or ``"vb"``.
+        shape: of the concentrations' gamma prior, as for :func:`shared_concentration`.
+        rate: of that prior.
         axis: of one of the ``M`` entries, along which proportions sum to one.
         tied: as for :func:`shared_concentration`, within an entry.
     """
     extra = 1.0 if rule == "map" else 0.0
     counts = jnp.maximum(q.concentration - prior.concentration, 0)
     begin = jnp.maximum(prior.concentration[0] - extra, _LEAST)
-    shared = shared_concentration(counts, begin, axis=axis, tied=tied)
+    shared = shared_concentration(counts, begin, shape, rate, axis=axis, tied=tied)
     return replace(prior, concentration=jnp.broadcast_to(shared + extra, counts.shape))

@@ -172,15 +172,19 @@ class LabelChannel(Component):
         """
         raise TypeError(f"{type(self).__name__} has no prior to learn")
 
-    def for_draws(self) -> LabelChannel:
-        """With the prior that draws about a fitted mode are of.
+    def for_draws(self, q: Any) -> tuple[LabelChannel, Any]:
+        """The channel that draws about a fitted mode are of, and where they begin.
 
         A mode under a Dirichlet prior reads concentrations less one: pseudo-labels as they are
         take one more in every cell. For a mean that would be one more pseudo-label of every class,
         a tenth of all labels where 10 classes have 100 each. Less one, draws are centred where the
-        mode is (the choice of basis, MacKay 1998, Machine Learning 33).
+        mode is (the choice of basis, MacKay 1998, Machine Learning 33). A prior that was learned
+        is a parameter of its own in draws.
+
+        Args:
+            q: the fitted mode.
         """
-        return self
+        return self, q
 
 
 @jax.tree_util.register_dataclass

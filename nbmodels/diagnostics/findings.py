@@ -9,6 +9,13 @@ import pandas as pd
 
 from nbmodels.errors import Caution, VerdictWarning
 
+#: What limits every estimated share of wrong labels: where errors depend on the features, labels
+#: and features alone do not distinguish them from classes that overlap.
+LOWER_BOUND = "a lower bound if errors depend on the features"
+
+#: Name of the finding that gives the share of wrong labels.
+SHARE_WRONG = "share of wrong labels"
+
 #: Failed checks and remedies that the verdict spells out.
 _SPELT_OUT = 3
 
@@ -71,8 +78,9 @@ class Verdict:
         if not self.findings:
             return "No check could be made of this fit."
         if self.ok:
-            names = ", ".join(dict.fromkeys(f.name for f in self.findings))
-            return f"All checks of this fit passed ({names})."
+            names = dict.fromkeys(f.name for f in self.findings if f.name != SHARE_WRONG)
+            share = [f"{f.sentence}." for f in self.findings if f.name == SHARE_WRONG]
+            return " ".join([f"All checks of this fit passed ({', '.join(names)}).", *share])
         reasons = "; ".join(f.sentence for f in self.bad[:_SPELT_OUT])
         others = ", ".join(f.name for f in self.bad[_SPELT_OUT:])
         counts = Counter(remedy for f in self.bad for remedy in f.remedies)

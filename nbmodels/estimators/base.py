@@ -23,6 +23,7 @@ from nbmodels.estimators.options import (
     JointGraph,
     Priors,
     Solver,
+    is_auto,
     prepare_nested,
     resolved_solver,
     seed_of,
@@ -89,11 +90,13 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         """Check all parameters against their constraints; :meth:`_parameters`."""
         parameters = self._parameters()
         check_parameters(parameters, self.constraints)
-        noise = parameters.get("noise")
-        if isinstance(noise, str) and noise == "pooled" and self._rule == "ml":
+        noise, has_prior = parameters.get("noise"), self._rule != "ml"
+        if isinstance(noise, str) and noise == "pooled" and not has_prior:
             raise DataError(
                 "noise: method 'ml' has no prior to learn; 'pooled' takes 'map' or 'vb'"
             )
+        if is_auto(noise):
+            parameters["noise"] = "pooled" if has_prior else "full"
         return parameters
 
     @property

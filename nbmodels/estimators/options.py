@@ -135,8 +135,13 @@ GRIDS: Mapping[str, Sequence[Any]] = {
     "covariance": ("diag", "tied", "full"),
     "weight": (1.0, 0.3, 0.1, 0.03),
     "size_power": (0.0, 0.5, 1.0),
-    "noise": ("full", "symmetric"),
     "noise_diagonal": (2.0, 20.0, 200.0),
+}
+
+#: Values of settings that say "auto" in the models as published.
+PUBLISHED: Mapping[str, Any] = {
+    **{name: values[0] for name, values in GRIDS.items()},
+    "noise": "full",
 }
 
 #: Values of parameters, for signatures.

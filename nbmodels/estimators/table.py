@@ -24,6 +24,7 @@ from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import (
     GRIDS,
+    PUBLISHED,
     CrossFit,
     Joint,
     is_auto,
@@ -77,8 +78,8 @@ class TableClassifier(LatentClassModel):
             training.set_params(size_power=0.0)
         one = cls(**{**parameters, "training": training})
         own = one.get_params(deep=False)
-        open_ = [n for n in own if n in GRIDS and is_auto(own[n]) and n not in parameters]
-        return one.set_params(**{name: GRIDS[name][0] for name in open_})
+        open_ = [n for n in own if n in PUBLISHED and is_auto(own[n]) and n not in parameters]
+        return one.set_params(**{name: PUBLISHED[name] for name in open_})
 
     def _configured(self, name: str, value: Any) -> Any:
         if name == "training":

@@ -28,7 +28,8 @@ from nbmodels.fitting.scores import (
     draw_folds,
     label_responsibilities,
 )
-from nbmodels.fitting.selection import Selection, select
+from nbmodels.fitting.selection import select
+from nbmodels.fitting.trials import Selection
 
 _N_FOLDS = 5
 
@@ -100,6 +101,8 @@ def selected(
         choice=found.table,
         held_out_scores=found.scores[:n_rows],
         learned_from=np.asarray(found.responsibilities)[:n_rows],
+        plain=found.plain,
+        drawn=found.drawn,
         interrupted=found.interrupted,
         cautions=found.cautions,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import jax.numpy as jnp
 import numpy as np
@@ -64,6 +64,7 @@ class _ClassifierScores:
     fold: np.ndarray
     _of: Array | None = None
     _scores: Any = None
+    without_shares: ClassVar[bool] = False
 
     def labels(self, settings: Settings) -> Candidate:
         own = {**self.settings, **settings}

@@ -43,6 +43,8 @@ class FittedModel:
             them, or None.
         learned_from: ``(N, K)`` responsibilities that the scores were learned from, or None.
         drawn: fit and data that posterior draws are of, where it is not this one.
+        plain: ``(1 + K,)`` calibration by which new items are predicted, where it is that of the
+            plain classifier of the given labels; see :mod:`nbmodels.fitting.plain`.
         collapsed: whether responsibilities are those of collapsed updates on a graph.
         coded: blocks of columns with their fitted encoders, for new items.
         interrupted: whether Ctrl-C ended the fit or the selection of its settings.
@@ -63,6 +65,7 @@ class FittedModel:
     held_out_scores: Float[np.ndarray, " n"] | None = None
     learned_from: Float[np.ndarray, "n k"] | None = None
     drawn: tuple[Fit, Data] | None = None
+    plain: Float[np.ndarray, " k1"] | None = None
     collapsed: bool = False
     coded: tuple[Any, ...] = ()
     interrupted: bool = False
@@ -114,6 +117,20 @@ class FittedModel:
             return self.drawn
         return without(self.fit, self.scored), self.data
 
+    @property
+    def calibration(self) -> Float[np.ndarray, " k1"]:
+        """``(1 + K,)`` log-slope and biases by which scores of new items are calibrated."""
+        return np.asarray(self._predicting[PRIOR].mean, float)
+
+    @property
+    def _predicting(self) -> dict[str, Any]:
+        """Parameters that new items meet."""
+        params = dict(self.fit.params)
+        if self.plain is not None:
+            own = params[PRIOR]
+            params[PRIOR] = replace(own, mean=self.plain.astype(own.mean.dtype))
+        return params
+
     def predict(self, data: Data) -> Float[np.ndarray, "n k"]:
         """P(true class | features, and whatever else is known) of new items; rows sum to one.
 
@@ -122,7 +139,7 @@ class FittedModel:
         """
         with jax.enable_x64(self.double):
             model = jax.tree.map(jnp.asarray, self.fit.model)
-            out = _posterior(model, self.fit.params, data, self.scored, self.fit.rule)
+            out = _posterior(model, self._predicting, data, self.scored, self.fit.rule)
             resp = np.asarray(out, float)
         return resp / resp.sum(1, keepdims=True)
 

@@ -13,7 +13,7 @@ from nbmodels.fitting.fitted_model import FittedModel, fitted_model
 from nbmodels.fitting.holdout import compare_on_holdout
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.scores import Candidate, Settings
-from nbmodels.fitting.selection import choice_table
+from nbmodels.fitting.trials import choice_table
 
 
 def joint(

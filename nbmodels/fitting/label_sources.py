@@ -16,6 +16,7 @@ from nbmodels.channels import (
     CandidateSets,
     ExternalEvidence,
     FixedTransition,
+    PooledTransition,
     SymmetricTransition,
     Transition,
     TrustedLabels,
@@ -107,8 +108,10 @@ def noise_channel(n_classes: int, settings: Settings) -> Component:
     noise, k = settings["noise"], n_classes
     if isinstance(noise, str):
         prior = {"alpha": settings["noise_alpha"], "diagonal": settings["noise_diagonal"]}
-        if noise in ("full", "pooled"):
+        if noise == "full":
             return Transition.of(k, **prior)
+        if noise == "pooled":
+            return PooledTransition.of(k, **prior)
         if noise == "symmetric":
             return SymmetricTransition.of(k, **prior)
         raise DataError(f"noise: expected 'full', 'symmetric', 'pooled' or a matrix, got {noise!r}")

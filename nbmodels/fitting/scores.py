@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -47,7 +47,13 @@ class Candidate(NamedTuple):
 
 
 class ScoredLabels(Protocol):
-    """Labels with out-of-fold scores of the features, under given settings."""
+    """Labels with out-of-fold scores of the features, under given settings.
+
+    Attributes:
+        without_shares: whether scores are likelihoods, which do not hold the classes' shares.
+    """
+
+    without_shares: ClassVar[bool]
 
     def labels(self, settings: Settings) -> Candidate:
         """Class prior and label channels, without the features."""
@@ -95,6 +101,7 @@ class EmissionScores:
     fold: Array
     rule: Rule
     irrelevant: Sequence[str] = ("noise", "noise_diagonal")
+    without_shares: ClassVar[bool] = True
     _kept: dict[Any, Array] = field(default_factory=dict)
     _of: Array | None = None
 

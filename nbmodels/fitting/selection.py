@@ -10,9 +10,9 @@ without a true label. They also decide for how many self-training rounds the sco
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -29,21 +29,27 @@ from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.errors import Caution, IdentifiabilityWarning, NotConvergedWarning
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
-from nbmodels.fitting.holdout import Comparison, compare_scores
+from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.identifiability import vanished
 from nbmodels.fitting.options import FitOptions, finished
+from nbmodels.fitting.plain import PlainClassifier, plain_classifier
 from nbmodels.fitting.progress import Report
 from nbmodels.fitting.scores import Candidate, ScoredLabels, Settings, with_score_prior
 from nbmodels.fitting.self_training import NestedRounds
+from nbmodels.fitting.trials import (
+    SIGNIFICANT,
+    Selection,
+    Trial,
+    choice_table,
+    compared,
+    preferred,
+)
 
 #: Largest number of self-training rounds that are tried where their number is selected.
 _MOST_ROUNDS = 10
 
 #: Rounds tried beyond the best so far: the first may gain little and a later one more.
 _PATIENCE = 2
-
-#: Standard errors by which held-out labels must be likelier under another candidate.
-_SIGNIFICANT = 1.0
 
 #: Standard errors by which labels must be likelier than without the features.
 _INFORMATIVE = 2.0
@@ -57,8 +63,15 @@ _FIXED_SD, _NO_SLOPE = 1e-3, -30.0
 
 _UNINFORMATIVE = Caution(
     IdentifiabilityWarning,
-    "the features do not predict held-out labels better than chance: no label is corrected, and "
-    "the noise matrix is that of the prior",
+    "the features do not surely predict held-out labels better than chance: no label is corrected, "
+    "new items are predicted by the plain classifier of the given labels, and the noise matrix is "
+    "that of the prior, with intervals as wide",
+)
+_PLAIN = Caution(
+    IdentifiabilityWarning,
+    "held-out labels are likelier under the plain classifier of the given labels than under any "
+    "noise that was fitted: new items are predicted by the plain classifier, and corrected labels "
+    "deserve no trust",
 )
 #: Ctrl-C before all settings were compared.
 INTERRUPTED = Caution(
@@ -69,54 +82,6 @@ _INTERRUPTED_ROUNDS = Caution(
     NotConvergedWarning,
     "interrupted before the last self-training round; the one before it is taken",
 )
-
-
-class Trial(NamedTuple):
-    """A candidate with its held-out score.
-
-    Attributes:
-        settings: value by setting.
-        rounds: self-training rounds before it.
-        scores: ``(N,)`` log-probability of each item's labels, by a fit that did not see them.
-        identified: whether every class kept its name and its items.
-        fit: of all labels.
-        data: what that fit is of.
-    """
-
-    settings: Settings
-    rounds: int
-    scores: np.ndarray
-    identified: bool
-    fit: Fit
-    data: Data
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Result of :func:`select`.
-
-    Attributes:
-        fit: fit of the selected candidate.
-        data: what it is of: labels with the scores as the class prior's data.
-        settings: those selected.
-        rounds: self-training rounds.
-        responsibilities: ``(N, K)`` what the scores were learned from.
-        table: data frame of the candidates; None where there was nothing to select.
-        scores: ``(N,)`` log-probability of each item's labels by a fit that did not see them; zeros
-            where there was nothing to select.
-        interrupted: whether Ctrl-C ended the selection.
-        cautions: warnings.
-    """
-
-    fit: Fit
-    data: Data
-    settings: Settings
-    rounds: int
-    responsibilities: Array
-    table: pd.DataFrame | None
-    scores: Float[np.ndarray, " n"]
-    interrupted: bool
-    cautions: tuple[Caution, ...]
 
 
 def select(
@@ -180,9 +145,12 @@ class _Run:
         self.masks = [fold != k for k in range(int(fold.max()) + 1)]
         self.trials: list[Trial] = []
         self.stopped = False  # whether the first trial was interrupted
+        self.learned: Model = {}  # components whose prior the first trial learned
 
     def select(self, grid: Mapping[str, Sequence[Any]], rounds: int | None) -> Selection:
         resp, interrupted = self.resp, False
+        plain: np.ndarray | None = None
+        drawn: tuple[Fit, Data] | None = None
         cautions: tuple[Caution, ...] = ()
         begin = {name: values[0] for name, values in grid.items()}
         first = self.candidate(begin)
@@ -198,9 +166,10 @@ class _Run:
                 best = preferred([best, *found], self.weights)
             if self.choosing:
                 model, null = self.without_scores(best.settings)
-                scores = [null.scores, best.scores]
-                if not compare_scores(scores, [True, True], self.weights, _INFORMATIVE).best:
-                    most, best, cautions = 0, self.as_given(model, null), (_UNINFORMATIVE,)
+                if not self.better(null.scores, best.scores, _INFORMATIVE):
+                    plain = self.plain(best.settings).calibration
+                    best, drawn = self.as_given(model, null, best.settings)
+                    most, cautions = 0, (_UNINFORMATIVE,)
             if best.rounds < most:
                 settings, last = best.settings, best
                 model, _, learned = self.candidate(settings)
@@ -211,6 +180,11 @@ class _Run:
                     last = self.tried(settings, last.rounds + 1, Candidate(model, data, learned))
                     if rounds is not None or preferred([best, last], self.weights) is last:
                         best, resp = last, before
+            if self.choosing and drawn is None and "votes" not in best.fit.model:
+                floor = self.plain(best.settings)
+                if self.better(best.scores, floor.held_out, SIGNIFICANT):
+                    plain, cautions = floor.calibration, (_PLAIN,)
+                best = self.relearned(best)
         except KeyboardInterrupt:
             interrupted = True
             if self.choosing:
@@ -225,6 +199,8 @@ class _Run:
             resp,
             self.table(best),
             best.scores,
+            plain,
+            drawn,
             interrupted,
             cautions,
         )
@@ -232,7 +208,10 @@ class _Run:
     # Candidates ---------------------------------------------------------------------------------
 
     def candidate(self, settings: Settings) -> Candidate:
+        """A candidate whose learned priors are those of the first trial."""
         labels = self.source.labels(settings)
+        if self.learned:
+            labels = Candidate({**labels.model, **self.learned}, labels.data)
         scores = self.source.scores(settings, self.resp)
         return with_score_prior(labels, scores, log_slope_sd=self.log_slope_sd)
 
@@ -253,10 +232,48 @@ class _Run:
         fits = [finished(f) for f in self.fits(Candidate(model, data), self.masks)]
         return model, self.trial(settings, 0, data, fits)
 
-    def as_given(self, model: Model, null: Trial) -> Trial:
-        """Labels as given and the noise of the prior, which nothing identifies without features."""
-        fit = self.options.fit(_noise_from_prior(model), null.data, report=self.report)
-        return null._replace(fit=finished(fit))
+    def relearned(self, trial: Trial) -> Trial:
+        """A trial with priors learned from itself, where they are those of the first trial."""
+        channels, _, learned = self.source.labels(trial.settings)
+        if not learned or trial is self.trials[0]:
+            return trial
+        model = {**trial.fit.model, **{name: channels[name] for name in learned}}
+        start = jax.tree.map(jnp.asarray, trial.fit.params)
+        fit = fit_with_learned_priors(
+            model, trial.data, learned, self.options, start=start, report=self.report
+        )
+        return trial._replace(fit=finished(fit))
+
+    def as_given(
+        self, model: Model, null: Trial, settings: Settings
+    ) -> tuple[Trial, tuple[Fit, Data]]:
+        """Labels as given and the noise of the prior, which nothing identifies without features.
+
+        Returns:
+            the trial, and what draws of the prior are of: the same without any label.
+        """
+        model = {**model, **self.source.labels(settings).model, PRIOR: model[PRIOR]}
+        fit = finished(self.options.fit(_noise_from_prior(model), null.data, report=self.report))
+        prior = {**fit.model, **{n: model[n] for n in model if n == "labels"}}
+        params = {**fit.params, **{n: c.prior for n, c in prior.items() if n == "labels"}}
+        parts = dict(null.data.parts)
+        if "labels" in parts:
+            parts["labels"] = jnp.full_like(parts["labels"], self.given.shape[1])
+        blank = replace(null.data, parts=parts)
+        host = partial(jax.tree.map, np.asarray)
+        drawn = replace(fit, model=host(prior), params=host(params))
+        return null._replace(fit=fit), (drawn, host(blank))
+
+    def plain(self, settings: Settings) -> PlainClassifier:
+        """The plain classifier of the same features."""
+        scores = np.asarray(self.source.scores(settings, self.resp), float)
+        return plain_classifier(
+            scores, self.given, self.weights, self.fold, self.source.without_shares
+        )
+
+    def better(self, first: np.ndarray, second: np.ndarray, errors: float) -> bool:
+        """Whether labels are likelier under the second, by so many standard errors."""
+        return bool(compare_scores([first, second], [True, True], self.weights, errors).best)
 
     # Fits ---------------------------------------------------------------------------------------
 
@@ -271,6 +288,7 @@ class _Run:
             if first[0].status == Status.INTERRUPTED:
                 return first
             model = first[0].model
+            self.learned = {name: model[name] for name in learned}
         parts = [replace(data, weights=data.weights * mask) for mask in masks]
         return [*first, *self.fit_each(model, parts if learned else [data, *parts])]
 
@@ -314,25 +332,11 @@ class _Run:
         return choice_table(tried, compared(self.trials, self.weights), chosen)
 
 
-def compared(trials: Sequence[Trial], weights: Float[np.ndarray, " n"]) -> Comparison:
-    """Trials beside the first one."""
-    scores, identified = [t.scores for t in trials], [t.identified for t in trials]
-    return compare_scores(scores, identified, weights, _SIGNIFICANT)
-
-
-def preferred(trials: Sequence[Trial], weights: Float[np.ndarray, " n"]) -> Trial:
-    """The first trial, unless its classes are not identified or another is clearly better."""
-    named = [t for t in trials if t.identified]
-    if named and not trials[0].identified:
-        return max(named, key=lambda t: t.scores @ weights)
-    return trials[compared(trials, weights).best]
-
-
 def _noise_from_prior(model: Model) -> Model:
     prior: Any = model[PRIOR]
-    none = FullNormal(
-        prior.prior.mean.at[0].set(_NO_SLOPE), prior.prior.precision.at[0, 0].set(_FIXED_SD**-2.0)
-    )
+    # all classes alike: a rare class's labels are no less right than others
+    mean = jnp.zeros_like(prior.prior.mean).at[0].set(_NO_SLOPE)
+    none = FullNormal(mean, _FIXED_SD**-2.0 * jnp.eye(len(mean), dtype=mean.dtype))
     out = {**model, PRIOR: replace(prior, prior=none)}
     if "labels" in model:
         channel = model["labels"]
@@ -346,25 +350,3 @@ def _likeliest(model: Model, data: Data, rule: Rule) -> Any:
     scores = data.parts[PRIOR]
     hard = jax.nn.one_hot(jnp.argmax(scores, 1), scores.shape[1], dtype=scores.dtype)
     return models.start(model, hard, data, rule)
-
-
-def choice_table(settings: Sequence[Settings], found: Comparison, chosen: Settings) -> pd.DataFrame:
-    """What was compared as a data frame, a row a candidate.
-
-    Args:
-        settings: of the candidates.
-        found: the comparison.
-        chosen: settings that were selected.
-
-    Returns:
-        Frame with a column for each setting, ``log_likelihood`` (mean log-probability of a held-out
-        label), ``gain`` over the first candidate with its ``standard_error``, ``identified``
-        (whether all classes kept their names and items), and ``chosen``.
-    """
-    return pd.DataFrame([dict(one) for one in settings]).assign(
-        log_likelihood=found.log_likelihood,
-        gain=found.gain,
-        standard_error=found.standard_error,
-        identified=found.identified,
-        chosen=[one == chosen for one in settings],
-    )

@@ -100,10 +100,11 @@ def sample(
           unconstrained coordinates (NUTS), with the statistics of NUTS;
         - ``label_posterior``: ``p`` (``item``, ``true_class``), averaged over the draws.
 
-        Its ``attrs`` give the ``method``, the ``kind`` of posterior (that of the model; conditional
-        on the features' scores where the fit is modular, so that errors of the features' model are
-        not in it; a generalised one where components or rows are weighted), a ``correction`` of the
-        intervals if there is one, ``pareto_k`` of an approximation, and ``warnings``, the messages
+        Its ``attrs`` give the ``method``, what the noise matrix ``assumes``, the ``kind`` of
+        posterior (that of the model; conditional on the features' scores where the fit is modular,
+        so that errors of the features' model are not in it; a generalised one where components or
+        rows are weighted), a ``correction`` of the intervals if there is one, ``pareto_k`` of an
+        approximation, and ``warnings``, the messages
         of all warnings, a line each.
 
     Raises:
@@ -138,7 +139,12 @@ def sample(
         units=units,
     )
     rows = "all one" if np.isin(data.weights, (0, 1)).all() else "not all one"
-    kind = {"method": method, "kind": _kind(fit.model, rows), "row_weights": rows}
+    kind = {
+        "method": method,
+        "kind": _kind(fit.model, rows),
+        "assumes": "errors that do not depend on the features given the true class",
+        "row_weights": rows,
+    }
     out.attrs.update({**kind, **drawn.attrs})
     if sandwich:
         out = open_faced_sandwich(out)
@@ -156,8 +162,10 @@ def about_mode(fit: Fit) -> Fit:
     """
     if fit.rule == "vb":
         return fit
-    channels = with_role(fit.model, LabelChannel)
-    return replace(fit, model={**fit.model, **{n: c.for_draws() for n, c in channels.items()}})
+    model, params = dict(fit.model), dict(fit.params)
+    for name, channel in with_role(fit.model, LabelChannel).items():
+        model[name], params[name] = channel.for_draws(params[name])
+    return replace(fit, model=model, params=params)
 
 
 def _kind(model: Model, rows: str) -> str:

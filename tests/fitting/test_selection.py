@@ -30,7 +30,7 @@ from nbmodels.errors import (
     VerdictWarning,
 )
 from nbmodels.fitting import options
-from nbmodels.fitting.selection import Trial, preferred
+from nbmodels.fitting.trials import Trial, preferred
 from nbmodels.papers import maystre2021
 from nbmodels.posterior.plots import held_out_scores
 

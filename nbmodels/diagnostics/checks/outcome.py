@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 
 from nbmodels.diagnostics.checks import remedies
 from nbmodels.diagnostics.checks.base import Check, Measurement, always, percent
+from nbmodels.diagnostics.findings import LOWER_BOUND, SHARE_WRONG
 from nbmodels.fitting.identifiability import vanished
 
 #: Classes that a sentence names.
@@ -59,6 +60,13 @@ def _drift_sentence(at: Outcome, found: Measurement) -> str:
     return f"{sentence}, and hardly an item is left of these classes: {gone}"
 
 
+def _share(at: Outcome, threshold: float) -> Measurement | None:
+    if not len(at.codes):
+        return None
+    right = at.resp[np.arange(len(at.codes)), at.codes]
+    return Measurement(float(1 - np.average(right, weights=at.weights)), bad=False)
+
+
 def _restarts(at: Outcome, threshold: float) -> Measurement | None:
     if len(at.restarts) < 2:
         return None
@@ -88,5 +96,15 @@ CHECKS: tuple[Check[Outcome], ...] = (
         ),
         always(remedies.CROSS_FIT, remedies.NO_RESTARTS),
         "no random start reached a much higher likelihood than the start from the labels",
+    ),
+    Check(
+        SHARE_WRONG,
+        "How many of the given labels are wrong?",
+        _share,
+        np.inf,
+        lambda _, found: (
+            f"An estimated {100 * found.effect:.1f} % of the given labels are wrong: {LOWER_BOUND}"
+        ),
+        always(),
     ),
 )

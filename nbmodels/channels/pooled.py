@@ -1,0 +1,235 @@
+"""Hierarchical noise matrix: its rows share a Dirichlet prior, whose concentration is unknown.
+
+One concentration for right labels and one for each wrong one. Their sum is the strength with which
+every row is drawn to the matrix of one error rate: a full matrix and a single rate are the two ends
+of one model, so that nothing has to be selected between them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.scipy.special import gammaln
+from jaxtyping import Float, Int, Key
+
+from nbmodels.channels.transition import (
+    Transition,
+    count_labels,
+    draw_labels,
+    observe,
+    pack_labels,
+    read_labels,
+)
+from nbmodels.core.component import LogLikelihood
+from nbmodels.core.dirichlet_multinomial import learned
+from nbmodels.core.families import Dirichlet, Family, Rule
+from nbmodels.core.lazy import dist, numpyro
+from nbmodels.core.roles import LabelChannel
+
+#: Shapes of the gamma priors of the concentrations, in multiples of the pseudo-labels of a row:
+#: their shares have half the weight of those, and their sum is nearly flat in its logarithm.
+_SHAPE = 0.5
+
+#: Rate of the gamma priors.
+_RATE = 0.02
+
+#: Least number of pseudo-labels that a shape is made from.
+_LEAST = 0.01
+
+#: Metropolis steps of the concentrations to each draw of the matrix, and the range of their sizes.
+_STEPS, _SIZES = 20, (0.05, 3.0)
+
+
+def _right(table: Array) -> np.ndarray:
+    """Where the right labels stand in a ``(K, observed)`` table."""
+    return np.arange(table.shape[0])[:, None] == np.arange(table.shape[1])
+
+
+def _diagonal_first(n_classes: int, n_observed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Index arrays by which a row's right label comes first."""
+    rows, columns = np.arange(n_classes)[:, None], np.arange(n_observed)
+    return rows, (rows + columns) % n_observed
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class PooledTransition(Transition):
+    """A noise matrix whose prior is learned from its own rows (empirical Bayes).
+
+    Fits take the concentrations at their maximum; draws sample them, see
+    :class:`HierarchicalTransition`.
+
+    Attributes:
+        prior: Dirichlet of shape ``(K, observed)``, as learned so far.
+        shapes: ``(2,)`` of the gamma priors of the concentrations: right, and all wrong together.
+    """
+
+    shapes: Array
+
+    @classmethod
+    def of(
+        cls,
+        n_classes: int,
+        n_observed: int | None = None,
+        alpha: float = 1.0,
+        diagonal: float = 2.0,
+    ) -> PooledTransition:
+        """Prior by pseudo-labels of each class: the common error rate has half of them."""
+        one = Transition.of(n_classes, n_observed, alpha, diagonal)
+        shapes = _SHAPE * np.maximum([diagonal, alpha], _LEAST)
+        return cls(prior=one.prior, shapes=jnp.asarray(shapes))
+
+    def pooled(self, q: Dirichlet, rule: Rule) -> PooledTransition:
+        """With the concentrations at their maximum given ``q``, the rows integrated out."""
+        n_classes, n_observed = self.prior.concentration.shape
+        rows, turn = _diagonal_first(n_classes, n_observed)
+        prior, found = (Dirichlet(d.concentration[rows, turn]) for d in (self.prior, q))
+        each = np.arange(n_observed) > 0
+        shape = jnp.where(each, self.shapes[1] / max(n_observed - 1, 1), self.shapes[0])
+        shared = learned(prior, found, rule, shape, _RATE, axis=0, tied="others").concentration[0]
+        right = _right(self.prior.concentration)
+        concentration = jnp.where(right, shared[0], shared[1])
+        return replace(self, prior=replace(self.prior, concentration=concentration))
+
+    def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
+        """The hierarchical channel, whose chains begin at the concentrations learned."""
+        counts = jnp.maximum(q.concentration - self.prior.concentration, 0)
+        here = jnp.asarray(self.prior.centred.concentration)
+        at = jnp.log(jnp.stack([here[0, 0], here[0, 1]]))
+        prior = PooledDirichlet(jnp.zeros_like(counts), at, self.shapes)
+        channel = HierarchicalTransition(prior=prior)
+        return channel, replace(prior, counts=counts)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class PooledDirichlet(Family):
+    """Rows of a matrix with a shared Dirichlet prior of unknown concentration.
+
+    A draw moves the concentrations by Metropolis steps given the counts, the rows integrated out
+    (Dirichlet-multinomial), and then draws the rows: a sweep that leaves their joint posterior as
+    it is.
+
+    Args:
+        counts: ``(K, observed)`` labels.
+        log_pseudo: ``(2,)`` logarithms of the concentrations, right and each wrong.
+        shapes: ``(2,)`` of the gamma priors: right, and all wrong together.
+    """
+
+    counts: Array
+    log_pseudo: Array
+    shapes: Array
+
+    def posterior(self, stats: tuple[Array, Array], rule: Rule) -> PooledDirichlet:
+        return replace(self, counts=stats[0], log_pseudo=stats[1])
+
+    def likelihood_params(self, rule: Rule, key: Key[Array, ""] | None = None) -> dict[str, Array]:
+        if rule != "draw":
+            rows = Dirichlet(self._concentration(self.log_pseudo) + self.counts)
+            return {"rows": rows.likelihood_params("mean"), "log_pseudo": self.log_pseudo}
+        assert key is not None
+        first, second = jax.random.split(key)
+        at = self._moved(first)
+        rows = Dirichlet(self._concentration(at) + self.counts)
+        return {"rows": rows.likelihood_params("draw", second), "log_pseudo": at}
+
+    def _concentration(self, log_pseudo: Array) -> Array:
+        return jnp.where(_right(self.counts), jnp.exp(log_pseudo[0]), jnp.exp(log_pseudo[1]))
+
+    def _log_density(self, log_pseudo: Array) -> Array:
+        """Of the logarithms of the concentrations, given the counts."""
+        at = self._concentration(log_pseudo)
+        whole = jnp.sum(at, 1)
+        inside = jnp.sum(gammaln(self.counts + at) - gammaln(at))
+        inside = inside - jnp.sum(gammaln(jnp.sum(self.counts, 1) + whole) - gammaln(whole))
+        # one wrong label in the place of all: the same prior, whose rate is that of their sum
+        rates = _RATE * np.array([1, max(self.counts.shape[1] - 1, 1)])
+        return inside + jnp.sum(self.shapes * log_pseudo - rates * jnp.exp(log_pseudo))
+
+    def _moved(self, key: Key[Array, ""]) -> Array:
+        dtype = self.log_pseudo.dtype
+        directions = jnp.asarray([[1.0, 1.0], [0.0, 1.0]], dtype)
+        sizes = np.log(_SIZES)
+
+        def step(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+            at, density = state
+            k = jax.random.split(jax.random.fold_in(key, i), 3)
+            size = jnp.exp(jax.random.uniform(k[0], (), dtype, *sizes))
+            to = at + size * jax.random.normal(k[1], (), dtype) * directions[i % 2]
+            there = self._log_density(to)
+            accepted = jnp.log(jax.random.uniform(k[2], (), dtype)) < there - density
+            return jnp.where(accepted, to, at), jnp.where(accepted, there, density)
+
+        begin = (self.log_pseudo, self._log_density(self.log_pseudo))
+        return lax.fori_loop(0, _STEPS, step, begin)[0]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class HierarchicalTransition(LabelChannel):
+    """A noise matrix with the concentrations of its rows' prior as parameters, for draws.
+
+    ``right ~ Gamma(shapes[0], r)``, ``others ~ Gamma(shapes[1], r)``, so that their shares are Beta
+    and independent of their sum. Row ``k`` of the matrix is Dirichlet with concentration ``right``
+    at ``k`` and ``others / (observed - 1)`` elsewhere.
+
+    Attributes:
+        prior: the prior, its counts zero.
+    """
+
+    prior: PooledDirichlet
+
+    pack = staticmethod(pack_labels)
+
+    def log_likelihood(self, likelihood_params: dict[str, Array], data: Array) -> LogLikelihood:
+        return read_labels(likelihood_params["rows"], data)
+
+    def stats(
+        self,
+        likelihood_params: dict[str, Array],
+        resp: Float[Array, "n k"],
+        data: Array,
+        key: Key[Array, ""] | None = None,
+    ) -> tuple[Array, Array]:
+        # the concentrations are the chain's state, and no statistic that the weight multiplies
+        here = likelihood_params["log_pseudo"] / self.weight
+        return count_labels(resp, data, self.prior.counts.shape[1]), here
+
+    def transition(self, values: dict[str, Any]) -> Float[Array, "k observed"]:
+        return values["transition"]
+
+    def initial_responsibilities(self, data: Array) -> Float[Array, "n k"]:
+        n_classes, n_observed = self.prior.counts.shape
+        return jax.nn.one_hot(data, n_observed)[:, :n_classes]
+
+    def relabel(self, q: PooledDirichlet, order: Int[Array, " k"]) -> PooledDirichlet:
+        return replace(q, counts=q.counts[order])
+
+    def values(self, likelihood_params: dict[str, Array]) -> dict[str, Array]:
+        right, wrong = jnp.exp(likelihood_params["log_pseudo"])
+        others = wrong * max(self.prior.counts.shape[1] - 1, 1)
+        return {"transition": jnp.exp(likelihood_params["rows"]), "right": right, "others": others}
+
+    def sites(self, name: str) -> dict[str, Any]:
+        right, others = (
+            numpyro.sample(f"{name}_{which}", dist.Gamma(shape, _RATE))
+            for which, shape in zip(("right", "others"), self.prior.shapes, strict=True)
+        )
+        wrong = others / max(self.prior.counts.shape[1] - 1, 1)
+        here = jnp.where(_right(self.prior.counts), right, wrong)
+        rows = numpyro.sample(f"{name}_transition", dist.Dirichlet(here).to_event(1))
+        return {"transition": rows, "right": right, "others": others}
+
+    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
+        observe(name, values["transition"], y, data)
+
+    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
+        return draw_labels(key, values["transition"], y)
+
+    def dims(self) -> dict[str, list[str]]:
+        return {"transition": ["true_class", "observed_class"], "right": [], "others": []}

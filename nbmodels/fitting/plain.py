@@ -1,0 +1,61 @@
+"""The plain classifier: features calibrated to the labels as they are given, without noise.
+
+It is what anybody would use who trusts the labels, and the floor of every fit: where the labels
+give no evidence for more, new items are predicted by it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.special import log_softmax
+
+#: Slopes that are compared.
+_SLOPES = np.logspace(-2, 1, 31)
+
+
+class PlainClassifier(NamedTuple):
+    """Scores with one slope and the shares of the given classes.
+
+    Attributes:
+        calibration: ``(1 + K,)`` log-slope and biases, as
+            :class:`nbmodels.class_priors.Calibration` reads them.
+        held_out: ``(N,)`` log-probability of each item's given label, by a slope that was learned
+            without it; 0 without a label.
+    """
+
+    calibration: Float[np.ndarray, " k1"]
+    held_out: Float[np.ndarray, " n"]
+
+
+def plain_classifier(
+    scores: Float[np.ndarray, "n k"],
+    given: Float[np.ndarray, "n k"],
+    weights: Float[np.ndarray, " n"],
+    fold: Int[np.ndarray, " n"],
+    shares: bool,
+) -> PlainClassifier:
+    """Temperature scaling of out-of-fold scores to the given labels (Guo et al. 2017).
+
+    Args:
+        scores: of each item, by a fit that did not see its label.
+        given: the labels as responsibilities; rows of zeros where there is none.
+        weights: row weights.
+        fold: fold of each item.
+        shares: whether the shares of the classes are to be added: emissions do not hold them.
+    """
+    k = scores.shape[1]
+    counts = weights @ given
+    # one pseudo-label in all, so that a class without labels keeps a finite score
+    bias = np.log((counts + 1 / k) / (counts.sum() + 1)) if shares else np.zeros(k)
+    own = weights[:, None] * given
+    table = np.stack([(own * log_softmax(t * (scores + bias), axis=1)).sum(1) for t in _SLOPES])
+    held_out = np.zeros(len(scores))
+    for f in np.unique(fold):
+        here = fold == f
+        held_out[here] = table[np.argmax(table[:, ~here].sum(1)), here]
+    slope = _SLOPES[np.argmax(table.sum(1))]
+    some = np.where(weights > 0, weights, 1)
+    return PlainClassifier(np.concatenate([[np.log(slope)], slope * bias]), held_out / some)

@@ -1,0 +1,110 @@
+"""Candidates of a selection: their held-out scores, which is preferred, and what was selected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from jax import Array
+from jaxtyping import Float
+
+from nbmodels.core.model import Data
+from nbmodels.errors import Caution
+from nbmodels.fitting.em import Fit
+from nbmodels.fitting.holdout import Comparison, compare_scores
+from nbmodels.fitting.scores import Settings
+
+#: Standard errors by which held-out labels must be likelier under another candidate.
+SIGNIFICANT = 1.0
+
+
+class Trial(NamedTuple):
+    """A candidate with its held-out score.
+
+    Attributes:
+        settings: value by setting.
+        rounds: self-training rounds before it.
+        scores: ``(N,)`` log-probability of each item's labels, by a fit that did not see them.
+        identified: whether every class kept its name and its items.
+        fit: of all labels.
+        data: what that fit is of.
+    """
+
+    settings: Settings
+    rounds: int
+    scores: np.ndarray
+    identified: bool
+    fit: Fit
+    data: Data
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Result of :func:`nbmodels.fitting.selection.select`.
+
+    Attributes:
+        fit: fit of the selected candidate.
+        data: what it is of: labels with the scores as the class prior's data.
+        settings: those selected.
+        rounds: self-training rounds.
+        responsibilities: ``(N, K)`` what the scores were learned from.
+        table: data frame of the candidates; None where there was nothing to select.
+        scores: ``(N,)`` log-probability of each item's labels by a fit that did not see them; zeros
+            where there was nothing to select.
+        plain: ``(1 + K,)`` calibration by which new items are predicted, that of the plain
+            classifier; None where it is the fit's own.
+        drawn: fit and data that posterior draws are of, where it is not this one.
+        interrupted: whether Ctrl-C ended the selection.
+        cautions: warnings.
+    """
+
+    fit: Fit
+    data: Data
+    settings: Settings
+    rounds: int
+    responsibilities: Array
+    table: pd.DataFrame | None
+    scores: Float[np.ndarray, " n"]
+    plain: Float[np.ndarray, " k1"] | None
+    drawn: tuple[Fit, Data] | None
+    interrupted: bool
+    cautions: tuple[Caution, ...]
+
+
+def compared(trials: Sequence[Trial], weights: Float[np.ndarray, " n"]) -> Comparison:
+    """Trials beside the first one."""
+    scores, identified = [t.scores for t in trials], [t.identified for t in trials]
+    return compare_scores(scores, identified, weights, SIGNIFICANT)
+
+
+def preferred(trials: Sequence[Trial], weights: Float[np.ndarray, " n"]) -> Trial:
+    """The first trial, unless its classes are not identified or another is clearly better."""
+    named = [t for t in trials if t.identified]
+    if named and not trials[0].identified:
+        return max(named, key=lambda t: t.scores @ weights)
+    return trials[compared(trials, weights).best]
+
+
+def choice_table(settings: Sequence[Settings], found: Comparison, chosen: Settings) -> pd.DataFrame:
+    """What was compared as a data frame, a row a candidate.
+
+    Args:
+        settings: of the candidates.
+        found: the comparison.
+        chosen: settings that were selected.
+
+    Returns:
+        Frame with a column for each setting, ``log_likelihood`` (mean log-probability of a held-out
+        label), ``gain`` over the first candidate with its ``standard_error``, ``identified``
+        (whether all classes kept their names and items), and ``chosen``.
+    """
+    return pd.DataFrame([dict(one) for one in settings]).assign(
+        log_likelihood=found.log_likelihood,
+        gain=found.gain,
+        standard_error=found.standard_error,
+        identified=found.identified,
+        chosen=[one == chosen for one in settings],
+    )

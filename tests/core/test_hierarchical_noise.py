@@ -1,0 +1,127 @@
+"""The hierarchical noise matrix: its draws against NumPyro's program and simulated truths."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.scipy.special import gammaln
+from numpyro import handlers
+from scipy import stats
+
+from nbmodels import NoisyBernoulliNB
+from nbmodels.channels import HierarchicalTransition, PooledTransition
+from nbmodels.core.families import Dirichlet
+from nbmodels.posterior.sampling import about_mode
+
+K = 3
+
+
+def hierarchical(counts=None):
+    """The channel, and its posterior given counts of labels whose true classes are known."""
+    pooled = PooledTransition.of(K)
+    counts = jnp.zeros((K, K)) if counts is None else jnp.asarray(counts, float)
+    q = Dirichlet(pooled.prior.concentration + counts)
+    return pooled.for_draws(q)
+
+
+def test_concentrations_have_numpyros_density():
+    """Rows integrated out, the density of the concentrations is that of the program's sites."""
+    rng = np.random.default_rng(0)
+    counts = rng.integers(1, 40, (K, K))
+    channel, q = hierarchical(counts)
+    given = dict(zip(("right", "others"), rng.gamma(2, 20, (2, 5)), strict=True))
+
+    def program(right, others):
+        rows = jnp.full((K, K), 1 / K)
+        sites = {"n_right": right, "n_others": others, "n_transition": rows}
+        trace = handlers.trace(handlers.substitute(handlers.seed(channel.sites, 0), sites))
+        found = trace.get_trace("n")
+        prior = sum(
+            found[f"n_{s}"]["fn"].log_prob(v) for s, v in (("right", right), ("others", others))
+        )
+        at = found["n_transition"]["fn"].base_dist.concentration
+        whole = at.sum(1)
+        marginal = jnp.sum(gammaln(counts + at) - gammaln(at)) - jnp.sum(
+            gammaln(counts.sum(1) + whole) - gammaln(whole)
+        )
+        return prior + marginal + jnp.log(right) + jnp.log(others)
+
+    theirs = [program(r, o) for r, o in zip(given["right"], given["others"], strict=True)]
+    ours = [
+        q._log_density(jnp.log(jnp.stack([r, o / (K - 1)])))
+        for r, o in zip(given["right"], given["others"], strict=True)
+    ]
+    np.testing.assert_allclose(
+        np.subtract(ours, ours[0]), np.subtract(theirs, theirs[0]), rtol=1e-5
+    )
+
+
+def chain(q, key, n):
+    """``n`` sweeps of the concentrations and rows given the counts."""
+
+    def sweep(log_pseudo, key):
+        drawn = q.posterior((q.counts, log_pseudo), "draw").likelihood_params("draw", key)
+        return drawn["log_pseudo"], (drawn["log_pseudo"], jnp.exp(drawn["rows"]))
+
+    return jax.lax.scan(sweep, q.log_pseudo, jax.random.split(key, n))[1]
+
+
+@pytest.mark.parametrize("wrong_shape", [False, True])
+def test_ranks_of_the_truth_are_uniform(wrong_shape):
+    """Simulation-based calibration, with known true classes; a wrong prior has other ranks."""
+    sets, kept, thin = 300, 19, 10
+    rng = np.random.default_rng(1)
+    channel, _ = hierarchical()
+    shapes = np.asarray(channel.prior.shapes) * (4 if wrong_shape else 1)
+    right, others = rng.gamma(shapes, 50.0, (sets, 2)).T
+    concentration = np.where(np.eye(K), right[:, None, None], others[:, None, None] / (K - 1))
+    gammas = rng.gamma(concentration) + 1e-300
+    rows = gammas / gammas.sum(2, keepdims=True)
+    counts = np.stack([[rng.multinomial(30, row) for row in one] for one in rows])
+
+    @jax.jit
+    @jax.vmap
+    def drawn(counts, key):
+        q = channel.prior.posterior((counts, channel.prior.log_pseudo), "draw")
+        log_pseudo, found = chain(q, key, thin * (kept + 5))
+        out = jnp.stack([log_pseudo[:, 0], found[:, 0, 0], found[:, 1, 2], found[:, 2, 0]], 1)
+        return out[::thin][-kept:]
+
+    keys = jax.random.split(jax.random.key(0), sets)
+    found = np.asarray(drawn(jnp.asarray(counts, float), keys))
+    truth = np.stack([np.log(right), rows[:, 0, 0], rows[:, 1, 2], rows[:, 2, 0]], 1)
+    where = (found < truth[:, None]).sum(1)
+    p = [stats.chisquare(np.bincount(w // 2, minlength=10)).pvalue for w in where.T]
+    assert (min(p) < 1e-4) if wrong_shape else (min(p) > 0.005)
+
+
+def test_draws_begin_at_the_concentrations_learned():
+    rng = np.random.default_rng(0)
+    y = rng.integers(K, size=300)
+    x = (rng.random((300, 12)) < rng.random((K, 12))[y]).astype(int)
+    given = np.where(rng.random(300) < 0.2, rng.integers(K, size=300), y)
+    fitted = NoisyBernoulliNB(random_state=0).fit(x, given)
+    assert fitted.fitted_.settings["noise"] == "pooled"
+    fit = about_mode(fitted.fitted_.posterior_target[0])
+    channel = fit.model["labels"]
+    assert isinstance(channel, HierarchicalTransition)
+    learned = np.asarray(fitted.fit_.model["labels"].prior.concentration) - 1
+    np.testing.assert_allclose(np.exp(fit.params["labels"].log_pseudo), learned[0, :2], rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_gibbs_is_nuts():
+    rng = np.random.default_rng(0)
+    y = rng.integers(K, size=300)
+    x = (rng.random((300, 12)) < rng.random((K, 12))[y]).astype(int)
+    given = np.where(rng.random(300) < 0.3, rng.integers(K, size=300), y)
+    fitted = NoisyBernoulliNB(random_state=0).fit(x, given)
+    found = [fitted.posterior(m, draws=1000, chains=2) for m in ("gibbs", "nuts")]
+    for name, scale in (("noise_matrix", 0.004), ("class_prior", 0.02)):
+        if name in found[0]["posterior"]:
+            mean, sd = (
+                [f["posterior"][name].mean(("chain", "draw")) for f in found],
+                [f["posterior"][name].std(("chain", "draw")) for f in found],
+            )
+            np.testing.assert_allclose(*mean, atol=scale)
+            np.testing.assert_allclose(*sd, rtol=0.2, atol=scale)
