@@ -17,6 +17,7 @@ from jax import Array, lax
 from jax.scipy.special import gammaln
 from jaxtyping import Float, Int, Key
 
+from inference.gamma import loggamma
 from nbmodels.channels.transition import (
     Transition,
     count_labels,
@@ -113,7 +114,7 @@ class PooledDirichlet(Family):
 
     A draw moves the concentrations by Metropolis steps given the counts, the rows integrated out
     (Dirichlet-multinomial), and then draws the rows: a sweep that leaves their joint posterior as
-    it is.
+    it is. Without counts the steps begin at an independent draw from the prior.
 
     Args:
         counts: ``(K, observed)`` labels.
@@ -147,12 +148,18 @@ class PooledDirichlet(Family):
         whole = jnp.sum(at, 1)
         inside = jnp.sum(gammaln(self.counts + at) - gammaln(at))
         inside = inside - jnp.sum(gammaln(jnp.sum(self.counts, 1) + whole) - gammaln(whole))
-        # one wrong label in the place of all: the same prior, whose rate is that of their sum
-        rates = _RATE * np.array([1, max(self.counts.shape[1] - 1, 1)])
-        return inside + jnp.sum(self.shapes * log_pseudo - rates * jnp.exp(log_pseudo))
+        return inside + jnp.sum(self.shapes * log_pseudo - self._rates * jnp.exp(log_pseudo))
+
+    @property
+    def _rates(self) -> np.ndarray:
+        """Rates of right and one wrong; the rate of all wrong together is that of right."""
+        return _RATE * np.array([1, max(self.counts.shape[1] - 1, 1)])
 
     def _moved(self, key: Key[Array, ""]) -> Array:
         dtype = self.log_pseudo.dtype
+        key, other = jax.random.split(key)
+        from_prior = loggamma(other, self.shapes.astype(dtype)) - np.log(self._rates)
+        start = jnp.where(jnp.any(self.counts > 0), self.log_pseudo, from_prior)
         directions = jnp.asarray([[1.0, 1.0], [0.0, 1.0]], dtype)
         sizes = np.log(_SIZES)
 
@@ -165,7 +172,7 @@ class PooledDirichlet(Family):
             accepted = jnp.log(jax.random.uniform(k[2], (), dtype)) < there - density
             return jnp.where(accepted, to, at), jnp.where(accepted, there, density)
 
-        begin = (self.log_pseudo, self._log_density(self.log_pseudo))
+        begin = (start, self._log_density(start))
         return lax.fori_loop(0, _STEPS, step, begin)[0]
 
 

@@ -27,19 +27,20 @@ def prior_draws(model: Model, key: Array, n: int) -> tuple[dict[str, Any], dict[
         for name, component in model.items()
         if sum(np.size(leaf) for leaf in jax.tree.leaves(component.prior)) <= 2 * SMALL
     }
-    priors = {name: component.prior for name, component in model.items()}
-
-    @jax.jit
-    def draw(keys: Array) -> tuple[Any, Any]:
-        def one(k: Array) -> tuple[Any, Any]:
-            values = models.values(model, models.likelihood_params(model, priors, "draw", k))
-            return values, models.transitions(model, values)
-
-        return jax.lax.map(one, keys)
-
-    values, transitions = draw(jax.random.split(key, n))
+    values, transitions = _drawn_from_prior(model, jax.random.split(key, n))
     lead = partial(jax.tree.map, lambda x: np.asarray(x)[None])
     return lead(values), lead(transitions)
+
+
+@jax.jit
+def _drawn_from_prior(model: Model, keys: Array) -> tuple[Any, Any]:
+    priors = {name: component.prior for name, component in model.items()}
+
+    def one(k: Array) -> tuple[Any, Any]:
+        values = models.values(model, models.likelihood_params(model, priors, "draw", k))
+        return values, models.transitions(model, values)
+
+    return jax.lax.map(one, keys)
 
 
 def comparable(model: Model, data: Data, values: Mapping[str, Any]) -> list[str]:
@@ -95,25 +96,12 @@ def replicated(
     if not names or not (values[PRIOR] or not model[PRIOR].dims()):
         return {}, seen
     model = jax.tree.map(jnp.asarray, model)
-    covariates = data.parts[PRIOR]
-
-    @jax.jit
-    def replicate(at: Any, keys: Array) -> Any:
-        def one(pair: tuple[Any, Array]) -> dict[str, Array]:
-            here, k = pair
-            first, *others = jax.random.split(k, 1 + len(names))
-            shares = class_prior(model).log_class_probs(here[PRIOR], covariates)
-            y = jax.random.categorical(first, shares, shape=(len(rows),))
-            return {
-                name: model[name].simulate(other, here[name], y)
-                for name, other in zip(names, others, strict=True)
-            }
-
-        return jax.lax.map(one, (at, keys))
-
     at = {name: values[name] for name in {PRIOR, *names}}
     flat = jax.tree.map(lambda x: jnp.reshape(x, (chains * draws, *x.shape[2:])), at)
-    out = jax.tree.map(np.asarray, replicate(flat, jax.random.split(key, chains * draws)))
+    keys = jax.random.split(key, chains * draws)
+    covariates = data.parts[PRIOR]
+    out = _replicate(model, covariates, flat, keys, names=tuple(names), n_items=len(rows))
+    out = jax.tree.map(np.asarray, out)
     again = {
         name: x[:, rows].reshape(chains, draws, -1, *x.shape[2:])
         for name, x in out.items()
@@ -124,6 +112,25 @@ def replicated(
         observed = drawn.transitions[name].shape[-1]
         seen[name] = np.where(seen[name] >= observed, -1, seen[name])
     return again, {name: seen[name] for name in again}
+
+
+@partial(jax.jit, static_argnames=("names", "n_items"))
+def _replicate(
+    model: Model, covariates: Any, at: Any, keys: Array, *, names: tuple[str, ...], n_items: int
+) -> dict[str, Array]:
+    """Replicated data of some components at each draw."""
+
+    def one(pair: tuple[Any, Array]) -> dict[str, Array]:
+        here, k = pair
+        first, *others = jax.random.split(k, 1 + len(names))
+        shares = class_prior(model).log_class_probs(here[PRIOR], covariates)
+        y = jax.random.categorical(first, shares, shape=(n_items,))
+        return {
+            name: model[name].simulate(other, here[name], y)
+            for name, other in zip(names, others, strict=True)
+        }
+
+    return jax.lax.map(one, (at, keys))
 
 
 def _shape(drawn: PosteriorDraws) -> tuple[int, int]:
