@@ -153,7 +153,6 @@ class Calibration(ClassPrior):
         return {"log_slope": likelihood_params[0], "bias": likelihood_params[1:]}
 
     def sites(self, name: str) -> dict[str, Any]:
-
         at, precision = self.prior.mean, self.prior.precision
         across, within = precision[0, 1:], precision[1:, 1:]
         # marginal of u, then b given u: the precision of a prior is diagonal, that of q is not

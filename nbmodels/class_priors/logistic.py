@@ -123,7 +123,6 @@ class Logistic(ClassPrior):
         return {"intercept": likelihood_params[0], "coef": likelihood_params[1:].T}
 
     def sites(self, name: str) -> dict[str, Any]:
-
         scale = 1 / jnp.sqrt(self.prior.precision)
         intercept = dist.Normal(self.prior.mean[0], scale[0]).to_event(1)
         coef = dist.Normal(self.prior.mean[1:].T, scale[1:].T).to_event(2)

@@ -51,7 +51,6 @@ class Proportions(ClassPrior):
         return {"probs": jnp.exp(likelihood_params)}
 
     def sites(self, name: str) -> dict[str, Any]:
-
         return {"probs": numpyro.sample(f"{name}_probs", dist.Dirichlet(self.prior.concentration))}
 
     def dims(self) -> dict[str, list[str]]:

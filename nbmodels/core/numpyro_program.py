@@ -62,7 +62,6 @@ def prior_log_density(component: Component, values: dict[str, Array]) -> Array:
 
 
 def _observe(model: Model, data: Data, values: dict[str, dict[str, Any]], y: Any) -> None:
-
     for name, component in model.items():
         if name == PRIOR or name not in data.parts:
             continue
@@ -71,7 +70,6 @@ def _observe(model: Model, data: Data, values: dict[str, dict[str, Any]], y: Any
 
 
 def _enumerated(model: Model, data: Data) -> None:
-
     values = sample_parameters(model)
     with numpyro.plate("item", len(data.weights)):
         with handlers.scale(scale=model[PRIOR].weight):
@@ -93,12 +91,10 @@ def item_table(model: Model, data: Data, values: dict[str, dict[str, Any]]) -> A
         data: encoded data; densified here.
         values: parameters by component and name.
     """
-
     prior = class_prior(model).log_class_probs(values[PRIOR], data.parts[PRIOR])
     n_items = len(data.weights)
 
     def given(k: Array) -> Array:
-
         # one class for all items: a parameter is looked up once, and not by every item
         y = jnp.full((1,), k)
         with handlers.block(), handlers.trace() as trace, numpyro.plate("item", n_items):
@@ -139,7 +135,6 @@ def dense(data: Any) -> Any:
 
 
 def _weighted(model: Model, data: Data, batch: int | None = None) -> None:
-
     values = sample_parameters(model)
     if batch is None:
         numpyro.factor("marginal", _inside(model, data, values))

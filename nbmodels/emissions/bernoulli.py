@@ -80,12 +80,10 @@ class Bernoulli(Emission):
         return {"probs": jnp.exp(likelihood_params[1]).T}
 
     def sites(self, name: str) -> dict[str, Any]:
-
         zeros, ones = jnp.swapaxes(self.prior.concentration, 1, 2)
         return {"probs": numpyro.sample(f"{name}_probs", dist.Beta(ones, zeros).to_event(2))}
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Cells) -> None:
-
         site = dist.Bernoulli(probs=values["probs"][y])
         if data.missing is not None:
             site = site.mask(observed_cells(data.missing))

@@ -117,14 +117,12 @@ class Categorical(Emission):
         return self._split(jnp.exp(likelihood_params))
 
     def sites(self, name: str) -> dict[str, Any]:
-
         return {
             part: numpyro.sample(f"{name}_{part}", dist.Dirichlet(concentration).to_event(1))
             for part, concentration in self._split(self.prior.concentration).items()
         }
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Codes) -> None:
-
         for j in range(len(self.sizes)):
             code = data.codes[:, j]
             site = dist.Categorical(probs=values[f"probs_{j}"][y]).mask(code >= 0)

@@ -144,7 +144,6 @@ class DiagonalGaussian(Emission):
         return {"mu": likelihood_params.mean, "variance": 1 / likelihood_params.precision}
 
     def sites(self, name: str) -> dict[str, Any]:
-
         p = self.prior
         inverse_gamma = dist.InverseGamma(p.shape, p.rate).to_event(2)
         variance = numpyro.sample(f"{name}_variance", inverse_gamma)
@@ -152,7 +151,6 @@ class DiagonalGaussian(Emission):
         return {"mu": numpyro.sample(f"{name}_mu", normal), "variance": variance}
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Cells) -> None:
-
         site = dist.Normal(values["mu"][y], jnp.sqrt(values["variance"])[y])
         if data.missing is not None:
             site = site.mask(observed_cells(data.missing))

@@ -236,7 +236,6 @@ class FullGaussian(Emission):
         return {"mu": likelihood_params.mean, "covariance": _covariance(likelihood_params)[0]}
 
     def sites(self, name: str) -> dict[str, Any]:
-
         p = self.prior
         wishart = dist.InverseWishart(p.dof, scale_matrix=p.scale).to_event(1)
         covariance = numpyro.sample(f"{name}_covariance", wishart)
@@ -244,7 +243,6 @@ class FullGaussian(Emission):
         return {"mu": numpyro.sample(f"{name}_mu", normal.to_event(1)), "covariance": covariance}
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Rows) -> None:
-
         mean, covariance = (
             values["mu"][y],
             values["covariance"][y if not self.prior.tied else 0 * y],

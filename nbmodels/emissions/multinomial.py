@@ -125,12 +125,10 @@ class Multinomial(Emission):
         return {"probs": jnp.exp(likelihood_params).T}
 
     def sites(self, name: str) -> dict[str, Any]:
-
         words = dist.Dirichlet(self.prior.concentration.T).to_event(1)
         return {"probs": numpyro.sample(f"{name}_probs", words)}
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Counts) -> None:
-
         x, probs = data.x.to_dense(), values["probs"][y]
         known = jnp.ones(x.shape, bool) if data.missing is None else observed_cells(data.missing)
         # written out, not dist.Multinomial: counts need not be whole (TF-IDF), some may be missing

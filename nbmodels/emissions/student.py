@@ -57,7 +57,6 @@ def precisions(at: Distances, dof: Any, key: Key[Array, ""] | None) -> Array:
 
 def _observe(name: str, dof: Any, mean: Any, lower: Any, x: Any, seen: Any) -> None:
     """NumPyro's statement; ``lower`` has ones on the diagonal where a cell is not ``seen``."""
-
     if seen is None:
         numpyro.sample(name, dist.MultivariateStudentT(dof, mean, lower), obs=x)
         return

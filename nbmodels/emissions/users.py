@@ -99,12 +99,10 @@ class Users(Emission):
         return {"u": jnp.exp(likelihood_params)}
 
     def sites(self, name: str) -> dict[str, Any]:
-
         users = dist.Dirichlet(self.prior.concentration).to_event(1)
         return {"u": numpyro.sample(f"{name}_u", users)}
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Matrix) -> None:
-
         edges = data.to_dense()
         of_class = values["u"].T[y]
         logs = jnp.where(edges > 0, jnp.log(jnp.where(edges > 0, of_class, 1)), 0)
