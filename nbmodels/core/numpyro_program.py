@@ -141,7 +141,7 @@ def _weighted(model: Model, data: Data, batch: int | None = None) -> None:
         return
     with numpyro.plate("items", len(data.weights), subsample_size=batch) as rows:
         part = jax.tree.map(lambda leaf: leaf[rows], data)
-    with numpyro.handlers.scale(scale=len(data.weights) / batch):
+    with handlers.scale(scale=len(data.weights) / batch):
         numpyro.factor("marginal", _inside(model, part, values))
 
 

@@ -100,7 +100,7 @@ def second_opinion(
     codes: np.ndarray,
     names: Any,
 ) -> SecondOpinion:
-    """Ours beside confident learning's.
+    """The noise matrix of the latent-class model beside that of confident learning.
 
     Args:
         noise_matrix: ``(K, K)`` ``[observed, true]``, ours.
@@ -117,14 +117,14 @@ def second_opinion(
     gap = noise_matrix - theirs
     row, column = np.unravel_index(int(np.argmax(np.abs(gap))), gap.shape)
     rows = np.arange(len(codes))
-    doubted = label_posterior.argmax(1) != codes
+    wrong = label_posterior.argmax(1) != codes
     share = 1 - label_posterior[rows, codes].mean()
     return SecondOpinion(
         pd.DataFrame(noise_matrix, index, columns),
         pd.DataFrame(theirs, index, columns),
         pd.Series(np.abs(gap).sum(0) / 2, columns, name="total_variation"),
         (names[row], names[column], float(gap[row, column])),
-        float(np.mean(doubted != wrong_labels(probs, codes, joint))),
+        float(np.mean(wrong != wrong_labels(probs, codes, joint))),
         (float(share), float(1 - np.trace(joint))),
     )
 

@@ -154,18 +154,16 @@ class BernoulliColumns(FeatureColumns):
 
     def _binary(self, block: Block) -> Block:
         x: Any = block.x if block.is_sparse else floats(block)
-        wrong: Any
         if self.binarize is not None:
             if block.is_sparse and self.binarize < 0:
                 raise DataError("binarize: must be 0 or more for sparse X")
             above = x > self.binarize
             x = above.astype(float) if block.is_sparse else np.asarray(above, float)
-        elif block.is_sparse:
-            wrong = observed(block, marked(x, (x.data != 0) & (x.data != 1)))
-            refuse(block, wrong, "0 or 1 (set binarize to cut other values)")
         else:
-            wrong = observed(block, (x != 0) & (x != 1))
-            refuse(block, wrong, "0 or 1 (set binarize to cut other values)")
+            cells = x.data if block.is_sparse else x
+            wrong = (cells != 0) & (cells != 1)
+            wrong = observed(block, marked(x, wrong) if block.is_sparse else wrong)
+            refuse(block, wrong, "0 or 1 (set binarize to a threshold for other values)")
         return Block(x, block.missing, block.names)
 
     def pack(self, component: Emission, block: Block, length: int) -> Any:

@@ -14,12 +14,11 @@ from jaxtyping import Float, Int, Key
 from inference.products import Dense
 from nbmodels.core.component import LogLikelihood, centred
 from nbmodels.core.families import DiagonalGaussianParams, NormalInverseGamma
+from nbmodels.core.families.base import LOG_2PI
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.residuals import Residuals, of_reals, without_missing
 from nbmodels.core.roles import Emission
 from nbmodels.emissions.cells import Cells, observed_cells, without
-
-_LOG_2PI = float(np.log(2 * np.pi))
 
 
 def pack_reals(x: Any, missing: Any = None) -> Cells:
@@ -50,7 +49,7 @@ class Distances(NamedTuple):
 
 def normal_log_likelihood(at: Distances) -> LogLikelihood:
     """Log-density of a normal distribution."""
-    return centred((at.log_det - at.size[:, None] * _LOG_2PI - at.square) / 2)
+    return centred((at.log_det - at.size[:, None] * LOG_2PI - at.square) / 2)
 
 
 def count_cells(resp: Float[Array, "n k"], data: Cells) -> Array:

@@ -15,13 +15,12 @@ from inference.products import Dense
 from inference.triangular import factor, log_diagonal
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import FullGaussianParams, NormalInverseWishart
+from nbmodels.core.families.base import LOG_2PI
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.residuals import Residuals, of_reals, without_missing
 from nbmodels.core.roles import Emission
 from nbmodels.emissions.cells import observed_cells, without
 from nbmodels.emissions.gaussian import Distances, normal_log_likelihood
-
-_LOG_2PI = float(np.log(2 * np.pi))
 
 #: Cells of one temporary array; classes are worked on in groups that keep within it.
 _CELLS = 20_000_000
@@ -146,9 +145,8 @@ class FullGaussian(Emission):
         n_classes, d = likelihood_params.mean.shape
         covariance, log_det = _covariance(likelihood_params)
         covariance = jnp.broadcast_to(covariance, (n_classes, d, d))
-        gain = (
-            likelihood_params.log_det + log_det
-        )  # of an expected logarithm, less that of the expectation
+        # of an expected logarithm, less that of the expectation
+        gain = likelihood_params.log_det + log_det
 
         def of_row(row: tuple[Array, Array]) -> tuple[Array, Array, Array, Array]:
             x, missing = row
@@ -243,21 +241,18 @@ class FullGaussian(Emission):
         return {"mu": numpyro.sample(f"{name}_mu", normal.to_event(1)), "covariance": covariance}
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Rows) -> None:
-        mean, covariance = (
-            values["mu"][y],
-            values["covariance"][y if not self.prior.tied else 0 * y],
-        )
+        mean, covariance = values["mu"][y], values["covariance"][0 * y if self.prior.tied else y]
         if data.missing is None:
             site = dist.MultivariateNormal(mean, covariance)
             numpyro.sample(name, site, obs=data.x.to_dense())
             return
-        # cut each row's normal down to its observed cells; missing ones become N(0, 1) at zero
+        # the marginal of each row's observed cells; missing ones become N(0, 1) at zero
         seen = observed_cells(data.missing)
         both = seen[:, :, None] & seen[:, None, :]
         covariance = jnp.where(both, covariance, jnp.eye(self.prior.mean.shape[1]))
         gap = jnp.where(seen, data.x.to_dense() - mean, 0)
         padded = dist.MultivariateNormal(jnp.zeros_like(gap), covariance).log_prob(gap)
-        numpyro.factor(name, padded + 0.5 * _LOG_2PI * (~seen).sum(-1))
+        numpyro.factor(name, padded + 0.5 * LOG_2PI * (~seen).sum(-1))
 
     def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
         lower = jnp.linalg.cholesky(values["covariance"])[y if not self.prior.tied else 0 * y]

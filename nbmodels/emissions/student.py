@@ -3,8 +3,8 @@
 ``x_i | u_i ~ N(mu, Sigma / u_i)`` and ``u_i ~ Gamma(dof / 2, dof / 2)``, so that a far-off item of
 small ``u`` moves neither mean nor covariance much. The scale ``u_i`` is a private latent:
 
-- the evidence integrates it out. Under ``"ml"`` and ``"map"`` it is the exact t log-density, and
-  the objective is the likelihood of what was observed. Under ``"vb"`` it is the logarithm of
+- the log-likelihood integrates it out. Under ``"ml"`` and ``"map"`` it is the exact t log-density,
+  and the objective is the likelihood of what was observed. Under ``"vb"`` it is the logarithm of
   ``E exp E log N(x | mu, Sigma / u)``, the expectations over ``u`` and over the parameters: the
   bound of a posterior in which each item's class and scale are joint, and the parameters
   independent of them. It has the form of a t density with the expected squared distance in it;

@@ -28,8 +28,8 @@ class Users(Emission):
     """Each edge has a factor ``u[user, y_item]``, ``u[user] ~ Dirichlet`` (Maystre 2021, eq. (1)).
 
     A user's proportions are the shares of the classes among their interactions. The model is one of
-    factors, not of how edges come about: an item without users gets no evidence, a user without
-    items keeps the prior.
+    factors, not of how edges come about: an item without users has a row of zeros, a user
+    without items keeps the prior.
 
     Attributes:
         prior: Dirichlet of shape ``(users, K)``, normalised along axis 1.

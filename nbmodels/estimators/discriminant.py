@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from jax import Array
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
-from inference import Result, solve
+from inference import Result, Status, solve
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
@@ -32,7 +32,8 @@ from nbmodels.estimators.options import (
     resolved_training,
 )
 from nbmodels.estimators.table import TableClassifier
-from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.em import evaluate
+from nbmodels.fitting.fitted_model import FittedModel, fitted_model
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.scores import Candidate
 
@@ -229,7 +230,7 @@ class RobustNDA(TableClassifier):
                 resp = models.initial_responsibilities(model, data)
                 assert resp is not None  # a table with labels has a first guess
                 start = models.start(model, resp, data, options.rule)
-            model, start = learn_dof(
+            search = learn_dof(
                 model,
                 "features",
                 data,
@@ -238,7 +239,11 @@ class RobustNDA(TableClassifier):
                 tol=options.tol,
                 max_iter=options.max_iter,
             )
-            candidate = Candidate(model, data, learned)
+            if search.interrupted:
+                fit = evaluate(search.model, search.params, data, rule=options.rule)
+                fit = replace(fit, status=Status.INTERRUPTED)
+                return fitted_model(fit, data, names, n_rows, **more)
+            candidate, start = Candidate(search.model, data, learned), search.params
         return super()._joint(candidate, names, n_rows, options, start, **more)
 
     @property
@@ -309,6 +314,20 @@ def _fit_at(
     )
 
 
+class DofSearch(NamedTuple):
+    """Result of :func:`learn_dof`.
+
+    Attributes:
+        model: components by name, with the degrees of freedom of highest objective.
+        params: conjugate posterior of each.
+        interrupted: whether Ctrl-C ended the search.
+    """
+
+    model: dict[str, Any]
+    params: Any
+    interrupted: bool
+
+
 def learn_dof(
     model: Model,
     name: str,
@@ -318,11 +337,12 @@ def learn_dof(
     rule: Rule,
     tol: float = 1e-6,
     max_iter: int = 500,
-) -> tuple[dict[str, Any], Any]:
-    """The model with the degrees of freedom of highest objective, and its parameters.
+) -> DofSearch:
+    """The degrees of freedom of highest objective, by a bounded line search.
 
     The objective is maximised over everything else at each of some twelve values, each fit
-    beginning where the last one ended. There is no prior on the degrees of freedom.
+    beginning where the last one ended. There is no prior on the degrees of freedom. After Ctrl-C
+    the result is the best of the values until then.
 
     Args:
         model: components by name.
@@ -334,16 +354,26 @@ def learn_dof(
         max_iter: largest number of steps of each fit.
     """
     slack = jnp.asarray(tol * float(np.sum(data.weights)))
-    held = [params]
+    held, tried = [params], []
 
     def loss(log_dof: float) -> float:
         dof = jnp.asarray(np.exp(log_dof), slack.dtype)
         found = _fit_at(dof, model, name, data, held[0], rule, slack, max_iter)
         held[0] = found.params
-        return -float(found.objective) - float(found.remainder)
+        objective = float(found.objective) + float(found.remainder)
+        tried.append((objective, log_dof, found.params))
+        return -objective
 
-    best = minimize_scalar(
-        loss, bounds=np.log(_DOF_RANGE), method="bounded", options={"xatol": _DOF_ACCURACY}
-    )
     component: Any = model[name]
-    return {**model, name: replace(component, dof=float(np.exp(best.x)))}, held[0]
+    try:
+        best = minimize_scalar(
+            loss, bounds=np.log(_DOF_RANGE), method="bounded", options={"xatol": _DOF_ACCURACY}
+        )
+    except KeyboardInterrupt:
+        if not tried:
+            raise
+        _, log_dof, params = max(tried, key=lambda one: one[0])
+        return DofSearch(
+            {**model, name: replace(component, dof=float(np.exp(log_dof)))}, params, True
+        )
+    return DofSearch({**model, name: replace(component, dof=float(np.exp(best.x)))}, held[0], False)
