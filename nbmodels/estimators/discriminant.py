@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
@@ -21,6 +22,7 @@ from nbmodels.core.model import Data, Model
 from nbmodels.emissions import RealColumns
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint, Number
+from nbmodels.estimators.naive_bayes import feature_parameters
 from nbmodels.estimators.options import (
     Joint,
     NoiseForm,
@@ -110,17 +112,17 @@ class NoisyGaussianNB(TableClassifier):
         self.random_state = random_state
 
     @property
-    def theta_(self) -> np.ndarray:
+    def theta_(self) -> Float[np.ndarray, "k d"]:
         """``(K, d)`` means, in the units of X."""
-        return _moments(self)["mu"]
+        return feature_parameters(self)["mu"]
 
     @property
-    def var_(self) -> np.ndarray:
+    def var_(self) -> Float[np.ndarray, "k d"]:
         """``(K, d)`` variances, where the covariance is diagonal."""
         return _variances(self)
 
     @property
-    def covariance_(self) -> np.ndarray:
+    def covariance_(self) -> Float[np.ndarray, "*k d d"]:
         """``(K, d, d)``, or ``(d, d)`` where tied."""
         return _covariances(self)
 
@@ -247,12 +249,12 @@ class RobustNDA(TableClassifier):
         return super()._joint(candidate, names, n_rows, options, start, **more)
 
     @property
-    def means_(self) -> np.ndarray:
+    def means_(self) -> Float[np.ndarray, "k d"]:
         """``(K, d)`` the paper's mu, in the units of X."""
-        return _moments(self)["mu"]
+        return feature_parameters(self)["mu"]
 
     @property
-    def covariances_(self) -> np.ndarray:
+    def covariances_(self) -> Float[np.ndarray, "*k d d"] | Float[np.ndarray, "k d"]:
         """``(K, d, d)``, ``(d, d)`` where tied, ``(K, d)`` where diagonal."""
         diagonal = self.fitted_.settings["covariance"] == "diag"
         return _variances(self) if diagonal else _covariances(self)
@@ -264,26 +266,20 @@ class RobustNDA(TableClassifier):
         return None if self.dof is None else float(component.dof)
 
     @property
-    def gamma_(self) -> np.ndarray:
+    def gamma_(self) -> Float[np.ndarray, "observed k"]:
         """``(K, K)`` ``[observed, true]``, P(true | observed), eq. (7); rows sum to one."""
         return self.inverse_noise_matrix_.T
 
 
-def _moments(estimator: TableClassifier) -> dict[str, np.ndarray]:
-    fit = estimator.fit_
-    raw = fit.model["features"].values(fit.point["features"])
-    return estimator.fitted_.coded[0].encoder.units(jax.tree.map(np.asarray, raw))
-
-
 def _variances(estimator: TableClassifier) -> np.ndarray:
-    found = _moments(estimator)
+    found = feature_parameters(estimator)
     if "variance" not in found:
         raise AttributeError("the covariance is not diagonal; see covariance_")
     return found["variance"]
 
 
 def _covariances(estimator: TableClassifier) -> np.ndarray:
-    found = _moments(estimator)
+    found = feature_parameters(estimator)
     if "covariance" not in found:
         raise AttributeError("the covariance is diagonal; see var_")
     tied = estimator.fitted_.settings["covariance"] == "tied"

@@ -210,7 +210,7 @@ BAD = {
     "no such source": ({"colour": [1]}, None, {}, "there is no source 'colour'"),
     "length": ({"numbers": np.ones((3, 2)), "words": np.ones((4, 2))}, None, {}, "words: has 4 ro"),
     "y": ({"numbers": np.ones((3, 2))}, ["a", "b"], {}, "y: has 2 rows where numbers has 3"),
-    "no label": ({"numbers": np.eye(3)}, None, {"classes": NAMES}, "nothing says which class"),
+    "no label": ({"numbers": np.eye(3)}, None, {"classes": NAMES}, "no label names the class"),
     "cell": ({"numbers": [[np.nan], [1.0]]}, ["a", "b"], {}, "numbers: X: row 0"),
     "vote": (
         {"crowd": pd.DataFrame({"task": [7], "worker": ["w"], "label": ["ant"]})},

@@ -207,7 +207,7 @@ def test_bad_input():
     bad(ClassConditionalNB(class_prior=[0.5, 0.5], estimator="moments"), x, y, match="class_prior:")
     weights = (y == "yes").astype(float)
     bad(ClassConditionalNB(), x, y, sample_weight=weights, match="both classes need labels")
-    bad(PositiveUnlabelledNB(), x, y, match="positive: say which label")
+    bad(PositiveUnlabelledNB(), x, y, match="positive: name the label")
     bad(PositiveUnlabelledNB(positive="maybe"), x, y, match="positive: no row of y")
     bad(PositiveUnlabelledNB(positive="yes"), x, three, match="Only binary classification")
     same = np.full(len(y), "yes")
