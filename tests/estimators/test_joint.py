@@ -216,7 +216,7 @@ BAD = {
         {"crowd": pd.DataFrame({"task": [7], "worker": ["w"], "label": ["ant"]})},
         None,
         {"classes": NAMES, "items": [1, 2]},
-        "crowd: votes: row 0 has the task 7, unknown here",
+        "crowd: votes: row 0 has the task 7, which is unknown",
     ),
     "items": ({"numbers": np.eye(3)}, list("aba"), {"items": [1, 1, 2]}, "an id occurs twice"),
     "all excluded": (
