@@ -42,14 +42,14 @@ def _largest(table: Array, axis: int) -> Array:
     return lax.stop_gradient(jnp.max(table, axis))
 
 
-def centred(table: Array) -> LogLikelihood:
+def centred(table: Float[Array, "n k"]) -> LogLikelihood:
     """Log-likelihood from a plain table; each row's largest entry moves into the offset."""
     top = _largest(table, -1)
     return LogLikelihood(table - top[:, None], top)
 
 
 def product_log_likelihood(
-    matrix: Any, table: Array, constant: Array | None = None
+    matrix: Any, table: Float[Array, "d k"], constant: Float[Array, " k"] | None = None
 ) -> LogLikelihood:
     """``matrix @ table + constant``, centred inside the one product by an appended column.
 
@@ -123,11 +123,11 @@ class Component:
         """Conjugate posterior: prior plus statistics."""
         return self.prior.posterior(stats, rule)
 
-    def penalty(self, q: Any, rule: Rule) -> Array:
+    def penalty(self, q: Any, rule: Rule) -> Float[Array, "*shape"]:
         """Terms that the objective subtracts (KL for VB, -log prior for MAP), less ``constant``."""
         return q.penalty(self.prior, rule)
 
-    def constant(self, rule: Rule) -> Array:
+    def constant(self, rule: Rule) -> Float[Array, "*shape"]:
         """Terms of the penalty that depend on the prior alone, kept out of the iterations."""
         return self.prior.constant(rule)
 
@@ -146,7 +146,7 @@ class Component:
         )
         return self.update(weighted, rule)
 
-    # Names of the classes --------------------------------------------------------------------
+    # Names of the classes -----------------------------------------------------------------------
 
     def relabel(self, q: Any, order: Int[Array, " k"]) -> Any:
         """``q`` with true class ``order[k]`` renamed ``k``."""

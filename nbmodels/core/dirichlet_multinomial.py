@@ -1,4 +1,4 @@
-"""Empirical Bayes: the Dirichlet prior that many proportions share, learned from all of them."""
+"""Dirichlet-multinomial: a Dirichlet prior shared by many proportions (empirical Bayes)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.scipy.special import digamma, gammaln
+from jaxtyping import Float
 
 from inference import Coordinates, Total, solve, total
 from nbmodels.core.families import Dirichlet, Rule
@@ -59,7 +60,13 @@ _step = {(axis, tied): _map(axis, tied) for axis in (0, 1) for tied in _TIED}
 
 
 @partial(jax.jit, static_argnames=("axis", "tied"))
-def shared_concentration(counts: Array, begin: Array, *, axis: int = 0, tied: Tied = False) -> Any:
+def shared_concentration(
+    counts: Float[Array, "m ..."],
+    begin: Float[Array, "*shape"],
+    *,
+    axis: int = 0,
+    tied: Tied = False,
+) -> Float[Array, "*shape"]:
     """Concentration of the Dirichlet from which the proportions behind many counts were drawn.
 
     Maximises the sum of Dirichlet-multinomial log-likelihoods by Minka's fixed point (Minka 2000,
@@ -75,7 +82,7 @@ def shared_concentration(counts: Array, begin: Array, *, axis: int = 0, tied: Ti
     Returns:
         ``(...)`` concentration, entries between 1e-4 and 1e4.
     """
-    found = solve(
+    result = solve(
         _step[axis, tied],
         jnp.clip(begin, _LEAST, _MOST),
         counts,
@@ -83,7 +90,7 @@ def shared_concentration(counts: Array, begin: Array, *, axis: int = 0, tied: Ti
         tol=1e-6,
         coordinates=_POSITIVE,
     )
-    return found.params
+    return result.params
 
 
 def learned(

@@ -158,7 +158,7 @@ def posterior(model: Model, likelihood_params: Mapping[str, Any], data: Data) ->
     return Posterior(resp, inside + offset)
 
 
-def normalised(table: Array) -> tuple[Array, Array]:
+def normalised(table: Float[Array, "n k"]) -> tuple[Float[Array, "n k"], Float[Array, " n"]]:
     """Softmax of each row and the logarithm of its normaliser, by one exponential of each entry."""
     largest = jax.lax.stop_gradient(jnp.max(table, 1))
     parts = jnp.exp(table - largest[:, None])
@@ -166,8 +166,8 @@ def normalised(table: Array) -> tuple[Array, Array]:
     return parts / whole[:, None], largest + jnp.log(whole)
 
 
-def base_measure(model: Model, data: Data) -> Array:
-    """``(N,)`` constants of the log-likelihood that no parameter touches."""
+def base_measure(model: Model, data: Data) -> Float[Array, " n"]:
+    """``(N,)`` terms of the log-likelihood without parameters."""
     out = jnp.zeros(data.weights.shape)
     for name, component in model.items():
         if name in data.parts:
@@ -213,7 +213,7 @@ def constant(model: Model, data: Data, rule: Rule) -> Total:
     return add(total(data.weights * base_measure(model, data)), negate(priors))
 
 
-def objective(model: Model, q: Any, data: Data, rule: Rule) -> Array:
+def objective(model: Model, q: Any, data: Data, rule: Rule) -> Float[Array, ""]:
     """Log-likelihood (ML), log-posterior density (MAP) or bound (VB), all constants kept."""
     lik = posterior(model, likelihood_params(model, q, rule), data).log_likelihood
     varying = add(total(data.weights * lik), negate(penalty(model, q, rule)))
@@ -255,7 +255,7 @@ def coordinates(rule: Rule) -> Coordinates:
     return Coordinates(to_free, from_free)
 
 
-def initial_responsibilities(model: Model, data: Data) -> Array | None:
+def initial_responsibilities(model: Model, data: Data) -> Float[Array, "n k"] | None:
     """``(N, K)`` first guess from the labels, rows of zeros without one; None without labels."""
     guesses = [
         guess
@@ -288,7 +288,9 @@ def values(model: Model, likelihood_params: Mapping[str, Any]) -> dict[str, dict
     return {name: c.values(likelihood_params[name]) for name, c in model.items()}
 
 
-def transitions(model: Model, values: Mapping[str, dict[str, Any]]) -> dict[str, Array]:
+def transitions(
+    model: Model, values: Mapping[str, dict[str, Any]]
+) -> dict[str, Float[Array, "k observed"]]:
     """``(K, observed)`` P(observed | true) of each channel of noisy labels, by its name."""
     channels = with_role(model, LabelChannel)
     out = {name: c.transition(values[name]) for name, c in channels.items()}
@@ -300,7 +302,9 @@ def relabel(model: Model, q: Any, order: Int[Array, " k"]) -> dict[str, Any]:
     return {name: c.relabel(q[name], order) for name, c in model.items()}
 
 
-def simulate(model: Model, key: Key[Array, ""], n_items: int) -> tuple[dict[str, Any], Array, dict]:
+def simulate(
+    model: Model, key: Key[Array, ""], n_items: int
+) -> tuple[dict[str, Any], Int[Array, " n"], dict]:
     """Draw parameters from the prior, classes and data.
 
     Returns:

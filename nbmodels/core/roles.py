@@ -2,7 +2,7 @@
 
 A model has one class prior, named ``"class_prior"``, and any number of emissions and label
 channels. What every component owes is in :class:`nbmodels.core.component.Component`; a role adds
-what only its users ask.
+what only its users need.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.scipy.special import multigammaln
-from jaxtyping import Key
+from jaxtyping import Float, Key
 
 from inference.special import digamma
 from inference.triangular import factor, log_diagonal, lower_inverse
@@ -23,10 +23,10 @@ class FullGaussianParams(NamedTuple):
     ``whiten @ whiten.T`` is the (expected) precision matrix.
     """
 
-    mean: Array  # (K, d)
-    whiten: Array  # (K or 1, d, d)
-    log_det: Array  # (K or 1,)
-    spread: Array  # (K,)
+    mean: Float[Array, "k d"]
+    whiten: Float[Array, "k_or_1 d d"]
+    log_det: Float[Array, " k_or_1"]
+    spread: Float[Array, " k"]
 
 
 def _against(matrix: Array, other: Array, vectors: Array) -> tuple[Array, Array, Array]:
@@ -49,10 +49,10 @@ class NormalInverseWishart(Family):
         scale: ``(K, d, d)``, or ``(1, d, d)`` where they share one.
     """
 
-    mean: Array
-    kappa: Array
-    dof: Array
-    scale: Array
+    mean: Float[Array, "k d"]
+    kappa: Float[Array, " k"]
+    dof: Float[Array, " k_or_1"]
+    scale: Float[Array, "k_or_1 d d"]
 
     @property
     def tied(self) -> bool:
