@@ -32,7 +32,7 @@ class Proportions(ClassPrior):
         """Symmetric prior: ``alpha`` pseudo-items a class (a concentration of ``1 + alpha``)."""
         return cls(prior=Dirichlet(jnp.full((n_classes,), 1.0 + alpha)))
 
-    def log_likelihood(self, likelihood_params: Array, data: Any) -> LogLikelihood:
+    def log_likelihood(self, likelihood_params: Float[Array, " k"], data: Any) -> LogLikelihood:
         return LogLikelihood(likelihood_params[None, :], jnp.zeros((1,), likelihood_params.dtype))
 
     def stats(
@@ -41,13 +41,13 @@ class Proportions(ClassPrior):
         resp: Float[Array, "n k"],
         data: Any,
         key: Key[Array, ""] | None = None,
-    ) -> Array:
+    ) -> Float[Array, " k"]:
         return jnp.sum(resp, 0)
 
     def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return replace(q, concentration=q.concentration[order])
 
-    def values(self, likelihood_params: Array) -> dict[str, Array]:
+    def values(self, likelihood_params: Float[Array, " k"]) -> dict[str, Array]:
         return {"probs": jnp.exp(likelihood_params)}
 
     def sites(self, name: str) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class FixedProportions(Given, ClassPrior):
         prior: ``(K,)`` probabilities, positive, summing to one.
     """
 
-    def log_likelihood(self, likelihood_params: Array, data: Any) -> LogLikelihood:
+    def log_likelihood(self, likelihood_params: Float[Array, " k"], data: Any) -> LogLikelihood:
         return LogLikelihood(likelihood_params[None, :], jnp.zeros((1,), likelihood_params.dtype))
 
     def probs(self, values: dict[str, Any], data: Any) -> Float[Array, "*n k"]:

@@ -48,7 +48,9 @@ class Bernoulli(Emission):
         """Args: x: ``(N, d)`` of zeros and ones; missing: ``(N, d)`` booleans, or None."""
         return Cells(matrix(without(x, missing)), None if missing is None else matrix(missing))
 
-    def log_likelihood(self, likelihood_params: Array, data: Cells) -> LogLikelihood:
+    def log_likelihood(
+        self, likelihood_params: Float[Array, "2 d k"], data: Cells
+    ) -> LogLikelihood:
         zero, one = likelihood_params
         table, offset = product_log_likelihood(data.x, one - zero, jnp.sum(zero, 0))
         if data.missing is not None:
@@ -62,7 +64,7 @@ class Bernoulli(Emission):
         resp: Float[Array, "n k"],
         data: Cells,
         key: Key[Array, ""] | None = None,
-    ) -> Array:
+    ) -> Float[Array, "2 d k"]:
         ones = data.x.transpose_times(resp)
         count = jnp.broadcast_to(jnp.sum(resp, 0), ones.shape)
         if data.missing is not None:
@@ -76,7 +78,7 @@ class Bernoulli(Emission):
     def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return replace(q, concentration=q.concentration[:, :, order])
 
-    def values(self, likelihood_params: Array) -> dict[str, Array]:
+    def values(self, likelihood_params: Float[Array, "2 d k"]) -> dict[str, Array]:
         return {"probs": jnp.exp(likelihood_params[1]).T}
 
     def sites(self, name: str) -> dict[str, Any]:
@@ -89,10 +91,12 @@ class Bernoulli(Emission):
             site = site.mask(observed_cells(data.missing))
         numpyro.sample(name, site.to_event(1), obs=data.x.to_dense())
 
-    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
+    def simulate(
+        self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]
+    ) -> Int[Array, "n d"]:
         return jax.random.bernoulli(key, values["probs"][y]).astype(jnp.int32)
 
-    def observed(self, data: Cells) -> Array:
+    def observed(self, data: Cells) -> Float[Array, "n d"]:
         return data.x.to_dense()
 
     def residuals(

@@ -39,7 +39,7 @@ class Codes:
     """
 
     onehot: Matrix
-    codes: Array
+    codes: Int[Array, "n attributes"]
 
 
 @jax.tree_util.register_dataclass
@@ -94,7 +94,7 @@ class Categorical(Emission):
         )
         return Codes(matrix(onehot), jnp.asarray(np.where(codes < 0, -1, codes), jnp.int32))
 
-    def log_likelihood(self, likelihood_params: Array, data: Codes) -> LogLikelihood:
+    def log_likelihood(self, likelihood_params: Float[Array, "s k"], data: Codes) -> LogLikelihood:
         return product_log_likelihood(data.onehot, likelihood_params)
 
     def stats(
@@ -103,7 +103,7 @@ class Categorical(Emission):
         resp: Float[Array, "n k"],
         data: Codes,
         key: Key[Array, ""] | None = None,
-    ) -> Array:
+    ) -> Float[Array, "s k"]:
         return data.onehot.transpose_times(resp)
 
     def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
@@ -113,7 +113,7 @@ class Categorical(Emission):
         parts = jnp.split(table, np.cumsum(self.sizes)[:-1], axis=0)
         return {f"probs_{j}": part.T for j, part in enumerate(parts)}
 
-    def values(self, likelihood_params: Array) -> dict[str, Array]:
+    def values(self, likelihood_params: Float[Array, "s k"]) -> dict[str, Array]:
         return self._split(jnp.exp(likelihood_params))
 
     def sites(self, name: str) -> dict[str, Any]:
@@ -128,14 +128,16 @@ class Categorical(Emission):
             site = dist.Categorical(probs=values[f"probs_{j}"][y]).mask(code >= 0)
             numpyro.sample(f"{name}_{j}", site, obs=jnp.maximum(code, 0))
 
-    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
+    def simulate(
+        self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]
+    ) -> Int[Array, "n attributes"]:
         keys = jax.random.split(key, len(self.sizes))
         columns = [
             jax.random.categorical(k, jnp.log(values[f"probs_{j}"])[y]) for j, k in enumerate(keys)
         ]
         return jnp.stack(columns, 1)
 
-    def observed(self, data: Codes) -> Array:
+    def observed(self, data: Codes) -> Int[Array, "n attributes"]:
         return data.codes
 
     def residuals(

@@ -42,9 +42,9 @@ class Distances(NamedTuple):
         size: ``(N or 1,)`` number of observed cells.
     """
 
-    square: Array
-    log_det: Array
-    size: Array
+    square: Float[Array, "n k"]
+    log_det: Float[Array, "n_or_1 k"]
+    size: Float[Array, " n_or_1"]
 
 
 def normal_log_likelihood(at: Distances) -> LogLikelihood:
@@ -52,7 +52,7 @@ def normal_log_likelihood(at: Distances) -> LogLikelihood:
     return centred((at.log_det - at.size[:, None] * LOG_2PI - at.square) / 2)
 
 
-def count_cells(resp: Float[Array, "n k"], data: Cells) -> Array:
+def count_cells(resp: Float[Array, "n k"], data: Cells) -> Float[Array, "k d"]:
     """``(K, d)`` items in each class whose cell is observed."""
     count = jnp.broadcast_to(jnp.sum(resp, 0)[:, None], (resp.shape[1], data.x.shape[1]))
     if data.missing is None:
@@ -131,7 +131,7 @@ class DiagonalGaussian(Emission):
         resp: Float[Array, "n k"],
         data: Cells,
         key: Key[Array, ""] | None = None,
-    ) -> tuple[Array, Array, Array]:
+    ) -> tuple[Float[Array, "k d"], Float[Array, "k d"], Float[Array, "k d"]]:
         first = data.x.transpose_times(resp).T
         second = Dense(jnp.square(data.x.to_dense())).transpose_times(resp).T
         return count_cells(resp, data), first, second
@@ -155,11 +155,13 @@ class DiagonalGaussian(Emission):
             site = site.mask(observed_cells(data.missing))
         numpyro.sample(name, site.to_event(1), obs=data.x.to_dense())
 
-    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
+    def simulate(
+        self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]
+    ) -> Float[Array, "n d"]:
         noise = jax.random.normal(key, (len(y), values["mu"].shape[1]))
         return values["mu"][y] + noise * jnp.sqrt(values["variance"])[y]
 
-    def observed(self, data: Cells) -> Array:
+    def observed(self, data: Cells) -> Float[Array, "n d"]:
         return data.x.to_dense()
 
     def residuals(

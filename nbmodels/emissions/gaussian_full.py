@@ -51,7 +51,7 @@ class Rows:
 
     x: Dense
     missing: Dense | None
-    incomplete: Array | None
+    incomplete: Int[Array, " incomplete"] | None
 
 
 @jax.tree_util.register_dataclass
@@ -185,7 +185,7 @@ class FullGaussian(Emission):
         resp: Float[Array, "n k"],
         data: Rows,
         key: Key[Array, ""] | None = None,
-    ) -> tuple[Array, Array, Array]:
+    ) -> tuple[Float[Array, " k"], Float[Array, "k d"], Float[Array, "k d d"]]:
         return self._moments(likelihood_params, resp, data, key)
 
     def _moments(
@@ -254,12 +254,14 @@ class FullGaussian(Emission):
         padded = dist.MultivariateNormal(jnp.zeros_like(gap), covariance).log_prob(gap)
         numpyro.factor(name, padded + 0.5 * LOG_2PI * (~seen).sum(-1))
 
-    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
+    def simulate(
+        self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]
+    ) -> Float[Array, "n d"]:
         lower = jnp.linalg.cholesky(values["covariance"])[y if not self.prior.tied else 0 * y]
         noise = jax.random.normal(key, (len(y), values["mu"].shape[1]))
         return values["mu"][y] + jnp.einsum("nij,nj->ni", lower, noise)
 
-    def observed(self, data: Rows) -> Array:
+    def observed(self, data: Rows) -> Float[Array, "n d"]:
         return data.x.to_dense()
 
     def residuals(

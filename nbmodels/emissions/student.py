@@ -45,7 +45,7 @@ def student_log_likelihood(at: Distances, dof: Any) -> LogLikelihood:
     return centred(constant + at.log_det / 2 - half * jnp.log1p(at.square / dof))
 
 
-def precisions(at: Distances, dof: Any, key: Key[Array, ""] | None) -> Array:
+def precisions(at: Distances, dof: Any, key: Key[Array, ""] | None) -> Float[Array, "n k"]:
     """``(N, K)`` scale ``u`` given the data and the class: its mean, or a draw."""
     d = at.size[:, None]
     if key is None:
@@ -91,7 +91,9 @@ class _ScaleMixture(Emission):
         items, mass, first, second = stats
         return self.prior.posterior((mass, first, second), rule, items)
 
-    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
+    def simulate(
+        self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]
+    ) -> Float[Array, "n d"]:
         first, second = jax.random.split(key)
         normal = super().simulate(first, values, y)
         u = 2 / self.dof * jax.random.gamma(second, self.dof / 2, (len(y), 1))

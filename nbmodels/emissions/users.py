@@ -64,7 +64,9 @@ class Users(Emission):
         checked_table("edges", edges, lambda x: ~(np.isfinite(x) & (x >= 0)), "a number, 0 or more")
         return matrix(sparse.csr_array(edges))
 
-    def log_likelihood(self, likelihood_params: Array, data: Matrix) -> LogLikelihood:
+    def log_likelihood(
+        self, likelihood_params: Float[Array, "users k"], data: Matrix
+    ) -> LogLikelihood:
         # centred by an even share
         centre = -math.log(likelihood_params.shape[1])
         many = jnp.broadcast_to(
@@ -73,10 +75,10 @@ class Users(Emission):
         table = many * (likelihood_params - centre)
         return LogLikelihood(data.times(table), centre * data.times(many)[:, 0])
 
-    def penalty(self, q: Dirichlet, rule: Rule) -> Array:
+    def penalty(self, q: Dirichlet, rule: Rule) -> Float[Array, "users 1"]:
         return jnp.atleast_1d(self.multiplicity)[:, None] * super().penalty(q, rule)
 
-    def constant(self, rule: Rule) -> Array:
+    def constant(self, rule: Rule) -> Float[Array, "users 1"]:
         return jnp.atleast_1d(self.multiplicity)[:, None] * super().constant(rule)
 
     def stats(
@@ -85,7 +87,7 @@ class Users(Emission):
         resp: Float[Array, "n k"],
         data: Matrix,
         key: Key[Array, ""] | None = None,
-    ) -> Array:
+    ) -> Float[Array, "users k"]:
         return data.transpose_times(resp)
 
     def pooled(self, q: Dirichlet, rule: Rule) -> Users:
@@ -95,7 +97,7 @@ class Users(Emission):
     def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return replace(q, concentration=q.concentration[:, order])
 
-    def values(self, likelihood_params: Array) -> dict[str, Array]:
+    def values(self, likelihood_params: Float[Array, "users k"]) -> dict[str, Array]:
         return {"u": jnp.exp(likelihood_params)}
 
     def sites(self, name: str) -> dict[str, Any]:
@@ -110,7 +112,7 @@ class Users(Emission):
 
     def simulate(
         self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"], degree: int = 3
-    ) -> Array:
+    ) -> Int[Array, "n users"]:
         """``degree`` users for each item, drawn by how much of them is of its class."""
         logs = jnp.log(values["u"]).T[y]
         users = jax.random.categorical(key, logs[None], shape=(degree, len(y)))
