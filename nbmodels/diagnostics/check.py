@@ -8,7 +8,7 @@ data, on the host and without another fit:
 - are the posteriors calibrated? The score test of a power of the likelihood, at the power 1;
 - are columns independent given the class, their tails normal, words not repeated?
 - do labels depend on the features beyond the true class?
-- did classes dissolve, did random starts find something else?
+- did classes dissolve, did random starts reach another solution?
 
 A finding is bad if it is significant and large enough to matter: with half a million rows every
 deviation is significant. A finding about an assumption is for information only where the fit

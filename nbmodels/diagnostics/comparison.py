@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float, Int
 from sklearn.base import clone
 
 from nbmodels.data.labels import is_missing
@@ -87,10 +88,10 @@ def predicted_labels(
     X: Any,
     y: np.ndarray,
     names: np.ndarray,
-    codes: np.ndarray,
+    codes: Int[np.ndarray, " n"],
     cv: int,
     random_state: int,
-) -> np.ndarray:
+) -> Float[np.ndarray, "n k"]:
     """``(N, K)`` P(given label | features) by clones that have not seen the row.
 
     Args:

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Int
 
 from inference import Result, Status, solve
 from inference.compilation import host_jit
@@ -65,15 +66,15 @@ class Fit:
     model: Model
     params: Any
     rule: Rule
-    resp: np.ndarray
-    log_likelihood: np.ndarray
+    resp: Float[np.ndarray, "n k"]
+    log_likelihood: Float[np.ndarray, " n"]
     objective: float
-    trace: np.ndarray
+    trace: Float[np.ndarray, " steps"]
     n_iter: int
     n_evaluations: int
     status: Status
     restarts: tuple[float, ...]
-    renamed: np.ndarray | None
+    renamed: Int[np.ndarray, " k"] | None
     confused: tuple[tuple[int, int], ...]
     data: Data | None = None
 

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Bool, Float
 
 from nbmodels.core.families import Dirichlet, static
 
@@ -34,13 +35,13 @@ class Tables:
         sizes: number of values of each attribute.
     """
 
-    share: Array
-    single: Array
-    pair: Array
+    share: Float[Array, " g"]
+    single: Float[Array, "s g"]
+    pair: Float[Array, "g s s"]
     sizes: tuple[int, ...] = static()
 
     @property
-    def dependence(self) -> Array:
+    def dependence(self) -> Float[Array, "g s s"]:
         """``(G, S, S)`` P(a, b | group) - P(a | group) P(b | group), zeros where i = j."""
         single = self.single.T
         return self.pair - single[:, :, None] * single[:, None, :] * _apart(self.sizes)
@@ -57,13 +58,13 @@ class Mixture(NamedTuple):
             clipped to be admissible.
     """
 
-    mix: Array
-    share: Array
-    probs: Array
-    outside: Array
+    mix: Float[Array, " 2"]
+    share: Float[Array, ""]
+    probs: Float[Array, "s 2"]
+    outside: Bool[Array, " 2"]
 
-    def flip_rates(self, group_share: Array) -> Array:
-        """Eq. (7), ``(eta0, eta1)`` where the groups are the observed labels.
+    def flip_rates(self, group_share: Float[Array, " 2"]) -> Float[Array, " 2"]:
+        """Flip rates ``(eta0, eta1)``, eq. (7), where the groups are the observed labels.
 
         With eq. (8) it is Bayes' formula, P(label 1 | y = 0) and P(label 0 | y = 1).
 
@@ -92,7 +93,7 @@ def _normalised(counts: Array, sizes: tuple[int, ...]) -> Array:
 
 
 @partial(jax.jit, static_argnames="sizes")
-def tables(x: Array, groups: Array, sizes: tuple[int, ...]) -> Tables:
+def tables(x: Float[Array, "n s"], groups: Float[Array, "n g"], sizes: tuple[int, ...]) -> Tables:
     """Count single values and pairs; a missing cell is left out of both.
 
     Args:
@@ -211,7 +212,7 @@ def _excess(tables: Tables, mix: Array) -> Array:
 
 @jax.jit
 def positive_unlabelled(tables: Tables) -> Mixture:
-    """Eqs. (16) and (17): both classes from unlabelled items and positive ones.
+    """Both classes from unlabelled items and positive ones, eqs. (16) and (17).
 
     The groups of ``tables`` are the unlabelled items (``alpha = P(y = 1)``) and the positive ones
     (``beta = 1``), so that by eq. (12) ``P(y = 1) = D / (C + D)`` for any two values. Two slips of
@@ -233,7 +234,9 @@ def positive_unlabelled(tables: Tables) -> Mixture:
 
 
 @partial(jax.jit, static_argnames="sizes")
-def unlabelled(x: Array, weights: Array, sizes: tuple[int, ...]) -> Mixture:
+def unlabelled(
+    x: Float[Array, "n s"], weights: Float[Array, " n"], sizes: tuple[int, ...]
+) -> Mixture:
     """NB-UNL (algorithm 3, after Geiger et al. 2001): both classes from unlabelled items.
 
     Every value of an attribute is a binary attribute, and triples are of values of three different
