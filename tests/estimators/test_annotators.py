@@ -206,7 +206,7 @@ def test_bad_trusted_tasks():
         DawidSkene().fit(table, trusted={0: "q"})
 
 
-def test_workers_who_exchange_classes_are_said_to():
+def test_workers_who_exchange_classes_are_reported():
     table, y = crowd(300, rates=(0.1, 0.1, 0.1))
     swapped = table.assign(label=table["label"].map({"x": "y", "y": "x", "z": "z"}))
     trusted = {i: y[i] for i in range(0, 300, 2)}
@@ -214,6 +214,6 @@ def test_workers_who_exchange_classes_are_said_to():
         DawidSkene().fit(swapped, trusted=trusted)
 
 
-def test_too_few_steps_are_said_to():
+def test_too_few_steps_are_reported():
     with pytest.warns(NotConvergedWarning):
         DawidSkene(solver=Solver(max_iter=1)).fit(crowd(50)[0])

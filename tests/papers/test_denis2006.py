@@ -111,7 +111,7 @@ def test_estimator_is_the_closed_form():
 @pytest.mark.slow
 @quiet
 def test_a_class_may_be_labelled_wrong_more_often_than_right():
-    """Identifiability: eta0 + eta1 < 1 is enough, and nothing is said."""
+    """Identifiability: eta0 + eta1 < 1 is enough, and nothing is warned of."""
     _, x, y_true, y = simulated(2000, eta=(0.1, 0.7))
     e = ClassConditionalNB().fit(x, y)
     np.testing.assert_allclose(e.flip_rates_, [0.1, 0.7], atol=0.05)
