@@ -28,7 +28,7 @@ _SHORTEST = 4.0**10
 class Calibration(ClassPrior):
     """Class prior that depends on scores: ``P(y = k | scores) = softmax(exp(u) scores + b)_k``.
 
-    The scores are log-probabilities, or log-evidence, of a model that has not seen the item's
+    The scores are log-probabilities, or log-likelihoods, of a model that has not seen the item's
     label. Naive Bayes counts dependent features as if each were news: a temperature ``exp(-u)``
     takes that back (Guo et al. 2017), and ``b`` shifts the shares of the classes. Only
     ``P(y | scores)`` is modelled, so that the features never see the responsibilities of the

@@ -109,7 +109,7 @@ class Logistic(ClassPrior):
         return curvature, curvature * likelihood_params + gradient
 
     def start(self, resp: Float[Array, "n k"], data: Design, rule: Rule) -> DiagonalNormal:
-        """Fitted to the guess as it stands."""
+        """Fitted to the responsibilities as they are."""
         result = solve(
             _fit_step(rule),
             self.prior,

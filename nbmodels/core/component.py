@@ -138,7 +138,7 @@ class Component:
     # Where to begin -----------------------------------------------------------------------------
 
     def start(self, resp: Float[Array, "n k"], data: Any, rule: Rule) -> Any:
-        """``q`` from a first guess of the responsibilities; discounts the guess where needed."""
+        """``q`` from initial responsibilities, which a channel may smooth first."""
         # a rule of its own: expectations under the prior exist even where its mode does not
         likelihood_params = self.likelihood_params(self.prior, "vb")
         weighted = jax.tree.map(

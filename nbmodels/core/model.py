@@ -256,7 +256,7 @@ def coordinates(rule: Rule) -> Coordinates:
 
 
 def initial_responsibilities(model: Model, data: Data) -> Float[Array, "n k"] | None:
-    """``(N, K)`` first guess from the labels, rows of zeros without one; None without labels."""
+    """``(N, K)`` responsibilities from the labels alone; None without a channel of labels."""
     guesses = [
         guess
         for name, component in with_role(model, LabelChannel).items()
@@ -271,7 +271,7 @@ def initial_responsibilities(model: Model, data: Data) -> Float[Array, "n k"] | 
 
 
 def start(model: Model, resp: Float[Array, "n k"], data: Data, rule: Rule) -> dict[str, Any]:
-    """``q`` of all components from a first guess of the responsibilities."""
+    """``q`` of all components from initial responsibilities."""
     weighted = resp * data.weights[:, None]
     return {
         name: c.start(_powered(weighted, name, data), data.parts[name], rule)

@@ -155,7 +155,7 @@ class LabelChannel(Component):
     """
 
     def initial_responsibilities(self, data: Any) -> Float[Array, "n k"] | None:
-        """``(N, K)`` first guess of the true class from labels, rows of zeros without one."""
+        """``(N, K)`` responsibilities from these labels alone, rows of zeros without one."""
         return None
 
     def transition(self, values: dict[str, Any]) -> Float[Array, "k observed"] | None:

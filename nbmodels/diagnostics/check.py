@@ -142,13 +142,13 @@ def check_model(
 
 
 def _of_labels(found: CheckInput) -> Iterator[Finding]:
-    evidence = found.labels()
-    return iter(()) if evidence is None else run(LABEL_CHECKS, evidence)
+    labels = found.labels()
+    return iter(()) if labels is None else run(LABEL_CHECKS, labels)
 
 
 def _of_features(found: CheckInput) -> Iterator[Finding]:
-    for name, evidence in found.emissions():
-        for finding in run(FEATURE_CHECKS, evidence):
+    for name, emission in found.emissions():
+        for finding in run(FEATURE_CHECKS, emission):
             # a discounted emission is used for less than its model of the features would allow
             informative = finding.bad and name in found.discounted
             yield replace(finding, bad=False, remedies=()) if informative else finding

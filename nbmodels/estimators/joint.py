@@ -44,7 +44,7 @@ class JointNB(LatentClassModel):
     Each source is described by an estimator of this library, which knows how its data are read and
     what they are modelled by: ``NoisyMultinomialNB`` for words, ``NoisyGaussianNB`` for numbers,
     ``DawidSkene`` for votes, ``CollaborativeClassifier`` for interactions. Given the true class the
-    sources are independent, so that their evidence adds up::
+    sources are independent, so that their log-likelihoods add up::
 
         model = JointNB({
             "text": NoisyMultinomialNB(alpha=0.1, training=Joint(weight=0.3)),
