@@ -12,7 +12,7 @@ from jax import Array, lax
 from jaxtyping import Float, Int, Key
 
 from nbmodels.core.component import LogLikelihood
-from nbmodels.core.families import FullNormal
+from nbmodels.core.families import DrawKey, FullNormal
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import ClassPrior
 
@@ -91,7 +91,7 @@ class Calibration(ClassPrior):
         likelihood_params: Float[Array, " p"],
         resp: Float[Array, "n k"],
         data: Float[Array, "n k"],
-        key: Key[Array, ""] | None = None,
+        key: DrawKey = None,
     ) -> tuple[Float[Array, "p p"], Float[Array, " p"]]:
         """Curvature ``H`` and ``H theta + gradient`` of the expected log-probabilities."""
         items = jnp.sum(resp, 1, keepdims=True)

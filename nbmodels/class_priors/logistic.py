@@ -16,7 +16,7 @@ from inference import Coordinates, Total, add, negate, solve, total
 from inference.driver import Step
 from inference.products import Dense, Matrix, matrix
 from nbmodels.core.component import LogLikelihood
-from nbmodels.core.families import DiagonalNormal, Rule
+from nbmodels.core.families import DiagonalNormal, DrawKey, Rule
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import ClassPrior
 
@@ -97,7 +97,7 @@ class Logistic(ClassPrior):
         likelihood_params: Float[Array, "p k"],
         resp: Float[Array, "n k"],
         data: Design,
-        key: Key[Array, ""] | None = None,
+        key: DrawKey = None,
     ) -> tuple[Float[Array, "p 1"], Float[Array, "p k"]]:
         """``(1 + d, 1)`` curvature ``H`` of the bound, and ``H theta + gradient``."""
         items = jnp.sum(resp, 1, keepdims=True)

@@ -8,10 +8,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float, Int, Key
+from jaxtyping import Float, Int
 
 from nbmodels.core.component import Given, LogLikelihood
-from nbmodels.core.families import Dirichlet
+from nbmodels.core.families import Dirichlet, DrawKey
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import ClassPrior
 
@@ -36,11 +36,7 @@ class Proportions(ClassPrior):
         return LogLikelihood(likelihood_params[None, :], jnp.zeros((1,), likelihood_params.dtype))
 
     def stats(
-        self,
-        likelihood_params: Any,
-        resp: Float[Array, "n k"],
-        data: Any,
-        key: Key[Array, ""] | None = None,
+        self, likelihood_params: Any, resp: Float[Array, "n k"], data: Any, key: DrawKey = None
     ) -> Float[Array, " k"]:
         return jnp.sum(resp, 0)
 

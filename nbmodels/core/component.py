@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int, Key
 
-from nbmodels.core.families import Rule
+from nbmodels.core.families import DrawKey, Rule
 
 
 class LogLikelihood(NamedTuple):
@@ -93,7 +93,7 @@ class Component:
 
     # The fast description -----------------------------------------------------------------------
 
-    def likelihood_params(self, q: Any, rule: Rule, key: Key[Array, ""] | None = None) -> Any:
+    def likelihood_params(self, q: Any, rule: Rule, key: DrawKey = None) -> Any:
         """What the likelihood reads of ``q``: a mode, an expectation, or a draw."""
         return q.likelihood_params(rule, key)
 
@@ -102,11 +102,7 @@ class Component:
         raise NotImplementedError  # every component has its own
 
     def stats(
-        self,
-        likelihood_params: Any,
-        resp: Float[Array, "n k"],
-        data: Any,
-        key: Key[Array, ""] | None = None,
+        self, likelihood_params: Any, resp: Float[Array, "n k"], data: Any, key: DrawKey = None
     ) -> Any:
         """Sufficient statistics, additive over items.
 
@@ -188,16 +184,12 @@ class Component:
 class Given(Component):
     """A component with nothing to learn: its ``prior`` is an array that is read as it stands."""
 
-    def likelihood_params(self, q: Array, rule: Rule, key: Key[Array, ""] | None = None) -> Array:
+    def likelihood_params(self, q: Array, rule: Rule, key: DrawKey = None) -> Array:
         """Logarithms of the given probabilities."""
         return jnp.log(jnp.maximum(q, jnp.finfo(q.dtype).tiny))
 
     def stats(
-        self,
-        likelihood_params: Any,
-        resp: Float[Array, "n k"],
-        data: Any,
-        key: Key[Array, ""] | None = None,
+        self, likelihood_params: Any, resp: Float[Array, "n k"], data: Any, key: DrawKey = None
     ) -> tuple[()]:
         return ()
 

@@ -20,7 +20,7 @@ from jaxtyping import Float, Int, Key
 from inference import Coordinates, Total, add, negate, total
 from inference.driver import Step
 from nbmodels.core.component import Component, LogLikelihood
-from nbmodels.core.families import Rule, constrain, free
+from nbmodels.core.families import DrawKey, Rule, constrain, free
 from nbmodels.core.roles import ClassPrior, LabelChannel
 from nbmodels.errors import DataError
 
@@ -120,9 +120,7 @@ class Posterior(NamedTuple):
     log_likelihood: Float[Array, " n"]
 
 
-def likelihood_params(
-    model: Model, q: Any, rule: Rule, key: Key[Array, ""] | None = None
-) -> dict[str, Any]:
+def likelihood_params(model: Model, q: Any, rule: Rule, key: DrawKey = None) -> dict[str, Any]:
     """What each likelihood reads of ``q``; under ``"draw"`` each component gets its own key."""
     if key is None:
         return {name: c.likelihood_params(q[name], rule) for name, c in model.items()}
@@ -180,7 +178,7 @@ def stats(
     likelihood_params: Mapping[str, Any],
     resp: Float[Array, "n k"],
     data: Data,
-    key: Key[Array, ""] | None = None,
+    key: DrawKey = None,
 ) -> dict[str, Any]:
     """Weighted statistics of each component, additive over items."""
     weighted = resp * data.weights[:, None]

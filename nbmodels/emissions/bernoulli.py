@@ -13,7 +13,7 @@ from jaxtyping import Float, Int, Key
 
 from inference.products import matrix
 from nbmodels.core.component import LogLikelihood, product_log_likelihood
-from nbmodels.core.families import Dirichlet, beta
+from nbmodels.core.families import Dirichlet, DrawKey, beta
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.registry import register_family
 from nbmodels.core.residuals import Residuals, of_indicators
@@ -59,11 +59,7 @@ class Bernoulli(Emission):
         return LogLikelihood(table, offset)
 
     def stats(
-        self,
-        likelihood_params: Any,
-        resp: Float[Array, "n k"],
-        data: Cells,
-        key: Key[Array, ""] | None = None,
+        self, likelihood_params: Any, resp: Float[Array, "n k"], data: Cells, key: DrawKey = None
     ) -> Float[Array, "2 d k"]:
         ones = data.x.transpose_times(resp)
         count = jnp.broadcast_to(jnp.sum(resp, 0), ones.shape)

@@ -18,7 +18,7 @@ from scipy import sparse
 from inference.products import Matrix, matrix
 from nbmodels.core.codes import checked_codes
 from nbmodels.core.component import LogLikelihood, product_log_likelihood
-from nbmodels.core.families import Dirichlet
+from nbmodels.core.families import Dirichlet, DrawKey
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.registry import register_family
 from nbmodels.core.residuals import Residuals, of_indicators
@@ -98,11 +98,7 @@ class Categorical(Emission):
         return product_log_likelihood(data.onehot, likelihood_params)
 
     def stats(
-        self,
-        likelihood_params: Any,
-        resp: Float[Array, "n k"],
-        data: Codes,
-        key: Key[Array, ""] | None = None,
+        self, likelihood_params: Any, resp: Float[Array, "n k"], data: Codes, key: DrawKey = None
     ) -> Float[Array, "s k"]:
         return data.onehot.transpose_times(resp)
 

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int, Key
 
 from inference.products import Dense
 from nbmodels.core.component import LogLikelihood, centred
-from nbmodels.core.families import DiagonalGaussianParams, NormalInverseGamma
+from nbmodels.core.families import DiagonalGaussianParams, DrawKey, NormalInverseGamma
 from nbmodels.core.families.base import LOG_2PI
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.residuals import Residuals, of_reals, without_missing
@@ -126,11 +126,7 @@ class DiagonalGaussian(Emission):
         return normal_log_likelihood(self.distances(likelihood_params, data))
 
     def stats(
-        self,
-        likelihood_params: Any,
-        resp: Float[Array, "n k"],
-        data: Cells,
-        key: Key[Array, ""] | None = None,
+        self, likelihood_params: Any, resp: Float[Array, "n k"], data: Cells, key: DrawKey = None
     ) -> tuple[Float[Array, "k d"], Float[Array, "k d"], Float[Array, "k d"]]:
         first = data.x.transpose_times(resp).T
         second = Dense(jnp.square(data.x.to_dense())).transpose_times(resp).T

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int, Key
 from inference.products import Dense
 from inference.triangular import factor, log_diagonal
 from nbmodels.core.component import LogLikelihood
-from nbmodels.core.families import FullGaussianParams, NormalInverseWishart
+from nbmodels.core.families import DrawKey, FullGaussianParams, NormalInverseWishart
 from nbmodels.core.families.base import LOG_2PI
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.residuals import Residuals, of_reals, without_missing
@@ -184,7 +184,7 @@ class FullGaussian(Emission):
         likelihood_params: FullGaussianParams,
         resp: Float[Array, "n k"],
         data: Rows,
-        key: Key[Array, ""] | None = None,
+        key: DrawKey = None,
     ) -> tuple[Float[Array, " k"], Float[Array, "k d"], Float[Array, "k d d"]]:
         return self._moments(likelihood_params, resp, data, key)
 

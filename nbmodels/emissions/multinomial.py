@@ -15,7 +15,7 @@ from scipy import special
 
 from inference.products import Matrix, matrix
 from nbmodels.core.component import LogLikelihood, product_log_likelihood
-from nbmodels.core.families import Dirichlet
+from nbmodels.core.families import Dirichlet, DrawKey
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.registry import register_family
 from nbmodels.core.residuals import Residuals, of_counts
@@ -98,7 +98,7 @@ class Multinomial(Emission):
         likelihood_params: Float[Array, "d k"],
         resp: Float[Array, "n k"],
         data: Counts,
-        key: Key[Array, ""] | None = None,
+        key: DrawKey = None,
     ) -> Float[Array, "d k"]:
         counts = data.x.transpose_times(resp)
         if data.missing is None:

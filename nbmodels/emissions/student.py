@@ -29,7 +29,7 @@ from jaxtyping import Float, Int, Key
 
 from inference.triangular import factor, log_diagonal
 from nbmodels.core.component import LogLikelihood, centred
-from nbmodels.core.families import DiagonalGaussianParams, FullGaussianParams, Rule
+from nbmodels.core.families import DiagonalGaussianParams, DrawKey, FullGaussianParams, Rule
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import Emission
 from nbmodels.emissions.cells import Cells, observed_cells
@@ -117,7 +117,7 @@ class DiagonalStudent(_ScaleMixture, DiagonalGaussian):
         likelihood_params: DiagonalGaussianParams,
         resp: Float[Array, "n k"],
         data: Cells,
-        key: Key[Array, ""] | None = None,
+        key: DrawKey = None,
     ) -> tuple[Array, ...]:
         u = precisions(self.distances(likelihood_params, data), self.dof, key)
         return count_cells(resp, data), *super().stats(likelihood_params, resp * u, data)
@@ -147,7 +147,7 @@ class FullStudent(_ScaleMixture, FullGaussian):
         likelihood_params: FullGaussianParams,
         resp: Float[Array, "n k"],
         data: Rows,
-        key: Key[Array, ""] | None = None,
+        key: DrawKey = None,
     ) -> tuple[Array, ...]:
         first, second = (None, None) if key is None else jax.random.split(key)
         u = precisions(self.distances(likelihood_params, data), self.dof, first)

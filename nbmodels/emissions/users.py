@@ -17,7 +17,7 @@ from inference.products import Matrix, matrix
 from nbmodels.core.codes import checked_table
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.dirichlet_multinomial import learned
-from nbmodels.core.families import Dirichlet, Rule
+from nbmodels.core.families import Dirichlet, DrawKey, Rule
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import Emission
 
@@ -82,11 +82,7 @@ class Users(Emission):
         return jnp.atleast_1d(self.multiplicity)[:, None] * super().constant(rule)
 
     def stats(
-        self,
-        likelihood_params: Any,
-        resp: Float[Array, "n k"],
-        data: Matrix,
-        key: Key[Array, ""] | None = None,
+        self, likelihood_params: Any, resp: Float[Array, "n k"], data: Matrix, key: DrawKey = None
     ) -> Float[Array, "users k"]:
         return data.transpose_times(resp)
 

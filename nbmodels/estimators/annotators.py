@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from numpy.typing import ArrayLike
+from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.channels import Annotators, TrustedLabels
@@ -211,9 +212,7 @@ class DawidSkene(LatentClassModel):
             params = np.where((known >= 0)[:, None, None], learned[known], unknown)
             channel: Any = self.fit_.model[_NAME]
             found = channel.log_likelihood(jnp.asarray(params), Annotators.pack(counts))
-            joint_ = np.asarray(found.table, float) + self.class_log_prior_
-        resp = np.exp(joint_ - joint_.max(1, keepdims=True))
-        return resp / resp.sum(1, keepdims=True)
+            return softmax(np.asarray(found.table, float) + self.class_log_prior_, 1)
 
     def predict(self, votes: Any = None) -> np.ndarray:
         """``(N,)`` likeliest class of tasks, in the order of their sorted ids."""

@@ -92,6 +92,13 @@ def _normalised(counts: Array, sizes: tuple[int, ...]) -> Array:
     return Dirichlet(counts + jnp.finfo(counts.dtype).tiny, axis=0, sizes=sizes).mean
 
 
+def _admissible(raw: Array, sizes: tuple[int, ...]) -> tuple[Array, Array]:
+    """Estimated probabilities moved into [0, 1], and whether any was outside."""
+    rounding = jnp.sqrt(jnp.finfo(raw.dtype).eps)
+    outside = jnp.any((raw < -rounding) | (raw > 1 + rounding))
+    return _normalised(jnp.maximum(raw, 0), sizes), outside
+
+
 @partial(jax.jit, static_argnames="sizes")
 def tables(x: Float[Array, "n s"], groups: Float[Array, "n g"], sizes: tuple[int, ...]) -> Tables:
     """Count single values and pairs; a missing cell is left out of both.
@@ -118,11 +125,8 @@ def _raw(tables: Tables, mix: Array) -> Array:
 
 def _unmixed(tables: Tables, mix: Array, outside: Array) -> Mixture:
     """The classes from the two groups, their probabilities moved into [0, 1] where needed."""
-    raw = _raw(tables, mix)
-    rounding = jnp.sqrt(jnp.finfo(raw.dtype).eps)
-    strange = jnp.any((raw < -rounding) | (raw > 1 + rounding))
-    probs = _normalised(jnp.maximum(raw, 0), tables.sizes)
-    return Mixture(mix, mix @ tables.share, probs, jnp.stack([outside, strange]))
+    probs, moved = _admissible(_raw(tables, mix), tables.sizes)
+    return Mixture(mix, mix @ tables.share, probs, jnp.stack([outside, moved]))
 
 
 def _products(tables: Tables) -> tuple[Array, Array, Array]:
@@ -290,7 +294,5 @@ def unlabelled(
     s = -jnp.abs(s)
     share = (1 + s) / 2
     raw = found.single + jnp.stack([-(1 + s) * u, (1 - s) * u], 1)  # eq. (2)
-    rounding = jnp.sqrt(jnp.finfo(raw.dtype).eps)
-    strange = jnp.any((raw < -rounding) | (raw > 1 + rounding))
-    probs = _normalised(jnp.maximum(raw, 0), sizes)
-    return Mixture(jnp.stack([share, share]), share, probs, jnp.stack([outside, strange]))
+    probs, moved = _admissible(raw, sizes)
+    return Mixture(jnp.stack([share, share]), share, probs, jnp.stack([outside, moved]))

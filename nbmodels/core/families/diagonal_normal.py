@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float, Key
+from jaxtyping import Float
 
-from nbmodels.core.families.base import LOG_2PI, PointNormal, Rule, no_nan_divide
+from nbmodels.core.families.base import LOG_2PI, DrawKey, PointNormal, Rule, no_nan_divide
 
 
 @jax.tree_util.register_dataclass
@@ -38,9 +38,7 @@ class DiagonalNormal(PointNormal):
         curvature = jnp.broadcast_to(curvature, self.mean.shape)
         return DiagonalNormal(no_nan_divide(right, curvature, self.mean), curvature)
 
-    def likelihood_params(
-        self, rule: Rule, key: Key[Array, ""] | None = None
-    ) -> Float[Array, "*shape"]:
+    def likelihood_params(self, rule: Rule, key: DrawKey = None) -> Float[Array, "*shape"]:
         if rule != "draw":
             return self.mean
         assert key is not None

@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Key
+from jaxtyping import Float
 
 from inference.gamma import loggamma
 from inference.special import digamma, elementwise, gammaln
-from nbmodels.core.families.base import LEAST, Family, Rule, floor, no_nan_divide, static
+from nbmodels.core.families.base import LEAST, DrawKey, Family, Rule, floor, no_nan_divide, static
 
 
 def _divergence(posterior: Array, prior: Array) -> Array:
@@ -79,9 +79,7 @@ class Dirichlet(Family):
         size = self._spread(self._totals(jnp.ones_like(x)))
         return no_nan_divide(x, jnp.broadcast_to(self._spread(self._totals(x)), x.shape), 1 / size)
 
-    def likelihood_params(
-        self, rule: Rule, key: Key[Array, ""] | None = None
-    ) -> Float[Array, "*shape"]:
+    def likelihood_params(self, rule: Rule, key: DrawKey = None) -> Float[Array, "*shape"]:
         """Log-probabilities: of the mode, their expectation, of a draw, or of the mean."""
         if rule == "mean":
             return jnp.log(floor(self.mean))

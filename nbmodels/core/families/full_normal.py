@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float, Key
+from jaxtyping import Float
 
 from inference.triangular import factor, log_diagonal
-from nbmodels.core.families.base import LOG_2PI, PointNormal, Rule
+from nbmodels.core.families.base import LOG_2PI, DrawKey, PointNormal, Rule
 
 
 @jax.tree_util.register_dataclass
@@ -40,9 +40,7 @@ class FullNormal(PointNormal):
         inverse = factor(curvature * unit[:, None] * unit)[1]
         return FullNormal(unit * (inverse.T @ (inverse @ (unit * right))), curvature)
 
-    def likelihood_params(
-        self, rule: Rule, key: Key[Array, ""] | None = None
-    ) -> Float[Array, " p"]:
+    def likelihood_params(self, rule: Rule, key: DrawKey = None) -> Float[Array, " p"]:
         if rule != "draw":
             return self.mean
         assert key is not None

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float, Key
+from jaxtyping import Float
 
 from inference.special import digamma, gammaln
 from nbmodels.core.families.base import (
     LOG_2PI,
     VARIANCE_FLOOR,
+    DrawKey,
     Family,
     Rule,
     floor,
@@ -75,9 +76,7 @@ class NormalInverseGamma(Family):
         variance = no_nan_divide(self.rate, self.shape + 1.5, 1.0)
         return self.mean, jnp.maximum(variance, jnp.finfo(variance.dtype).tiny)
 
-    def likelihood_params(
-        self, rule: Rule, key: Key[Array, ""] | None = None
-    ) -> DiagonalGaussianParams:
+    def likelihood_params(self, rule: Rule, key: DrawKey = None) -> DiagonalGaussianParams:
         if rule == "vb":
             precision = self.shape / self.rate
             return DiagonalGaussianParams(

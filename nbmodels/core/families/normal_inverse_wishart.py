@@ -9,11 +9,18 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.scipy.special import multigammaln
-from jaxtyping import Float, Key
+from jaxtyping import Float
 
 from inference.special import digamma
 from inference.triangular import factor, log_diagonal, lower_inverse
-from nbmodels.core.families.base import LOG_2PI, VARIANCE_FLOOR, Family, Rule, no_nan_divide
+from nbmodels.core.families.base import (
+    LOG_2PI,
+    VARIANCE_FLOOR,
+    DrawKey,
+    Family,
+    Rule,
+    no_nan_divide,
+)
 
 
 class FullGaussianParams(NamedTuple):
@@ -109,9 +116,7 @@ class NormalInverseWishart(Family):
         dof = self._mode_dof
         return self.mean, self.scale / jnp.where(dof > 0, dof, 1)[:, None, None]
 
-    def likelihood_params(
-        self, rule: Rule, key: Key[Array, ""] | None = None
-    ) -> FullGaussianParams:
+    def likelihood_params(self, rule: Rule, key: DrawKey = None) -> FullGaussianParams:
         d = self.mean.shape[-1]
         zeros = jnp.zeros_like(self.kappa)
         lower, inverse = factor(self.scale)
