@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
-#: Folders whose code is never the user's own line: this library, and scikit-learn's wrappers.
-_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_INSIDE = tuple(os.path.join(_ROOT, name) + os.sep for name in ("nbmodels", "inference"))
-_WRAPPERS = (f"{os.sep}sklearn{os.sep}", f"{os.sep}joblib{os.sep}")
+#: Packages whose code is never the user's own line: this library, and scikit-learn's wrappers.
+_LIBRARIES = ("nbmodels", "inference", "sklearn", "joblib")
 
 
 class DataError(ValueError):
@@ -77,12 +77,15 @@ def issue(cautions: Iterable[Caution]) -> None:
     Args:
         cautions: in the order in which they are to appear.
     """
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and _is_ours(frame.f_code.co_filename):
+    level, frame, folders = 2, sys._getframe(1), _folders()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(folders):
         level, frame = level + 1, frame.f_back
     for caution in dict.fromkeys(cautions):
         warnings.warn(caution.message, caution.category, stacklevel=level)
 
 
-def _is_ours(file: str) -> bool:
-    return file.startswith(_INSIDE) or any(part in file for part in _WRAPPERS)
+@cache
+def _folders() -> tuple[str, ...]:
+    """Folders of the libraries; a folder of the user's may have the same name."""
+    specs = map(importlib.util.find_spec, _LIBRARIES)
+    return tuple(os.path.dirname(s.origin) + os.sep for s in specs if s and s.origin)

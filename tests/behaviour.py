@@ -1,4 +1,4 @@
-"""What every estimator says of three small data sets, recorded before a change and compared after.
+"""Results of every estimator on three small data sets, recorded before a change and compared after.
 
     python tests/behaviour.py record before.pkl
     python tests/behaviour.py compare before.pkl
@@ -172,7 +172,7 @@ def cases():
         )
 
 
-def said(model, about):
+def results(model, about):
     """What is compared of a fitted model."""
     out = {"label_posterior": model.label_posterior_}
     if hasattr(model, "noise_matrix_"):
@@ -186,12 +186,12 @@ def said(model, about):
 
 
 def run():
-    """Everything that is said, by case."""
+    """All results, by case."""
     out = {}
     for name, make, args, about in cases():
         began = time.perf_counter()
         with warnings.catch_warnings(record=True, action="always") as caught:
-            out[name] = said(make().fit(*args), about)
+            out[name] = results(make().fit(*args), about)
         out[name]["warned"] = sorted({w.category.__name__ for w in caught})
         print(f"{time.perf_counter() - began:6.1f} s  {name}", flush=True)
     return out

@@ -63,7 +63,7 @@ def symbols(rng, y, columns):
 
 @cache
 def features(kind):
-    """Simulated features; three columns are told apart by their means, so that no class is easy."""
+    """Simulated features; three columns differ in their means, so that no class is easy."""
     y, _ = truth()
     rng = np.random.default_rng(2)
     if kind == "bernoulli":

@@ -1,8 +1,10 @@
 """Warnings are issued once, at the line of whoever called the library."""
 
+import os
 import warnings
 
 import pytest
+import sklearn
 
 from nbmodels.errors import Caution, NotConvergedWarning, VerdictWarning, issue
 
@@ -15,8 +17,13 @@ def test_equal_warnings_are_issued_once_at_the_callers_line():
     assert {w.filename for w in caught} == {__file__}
 
 
-def test_the_line_is_outside_of_the_library():
-    code = compile("issue([caution])", "/somewhere/sklearn/pipeline.py", "exec")
+PIPELINE = os.path.join(os.path.dirname(sklearn.__file__), "pipeline.py")
+OWN = os.path.join(os.sep, "home", "projects", "sklearn", "analysis.py")
+
+
+@pytest.mark.parametrize(("called_from", "line_in"), [(PIPELINE, __file__), (OWN, OWN)])
+def test_the_line_is_outside_of_the_library(called_from, line_in):
+    code = compile("issue([caution])", called_from, "exec")
     with pytest.warns(VerdictWarning) as caught:
         exec(code, {"issue": issue, "caution": Caution(VerdictWarning, "a")})
-    assert caught[0].filename == __file__
+    assert caught[0].filename == line_in

@@ -70,7 +70,7 @@ NAMED = GIVEN | {"symmetric", "calibration"}
 
 
 class Case(NamedTuple):
-    """A model with data: ``raw`` is what ``pack`` took, ``hidden`` what it was told to lose."""
+    """A model with data: ``raw`` is what ``pack`` took, ``hidden`` what it was to lose."""
 
     model: dict
     data: m.Data

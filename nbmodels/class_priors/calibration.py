@@ -12,7 +12,7 @@ from jax import Array, lax
 from jaxtyping import Float, Int, Key
 
 from nbmodels.core.component import LogLikelihood
-from nbmodels.core.families import FullNormal
+from nbmodels.core.families import DrawKey, FullNormal
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import ClassPrior
 
@@ -28,7 +28,7 @@ _SHORTEST = 4.0**10
 class Calibration(ClassPrior):
     """Class prior that depends on scores: ``P(y = k | scores) = softmax(exp(u) scores + b)_k``.
 
-    The scores are log-probabilities, or log-evidence, of a model that has not seen the item's
+    The scores are log-probabilities, or log-likelihoods, of a model that has not seen the item's
     label. Naive Bayes counts dependent features as if each were news: a temperature ``exp(-u)``
     takes that back (Guo et al. 2017), and ``b`` shifts the shares of the classes. Only
     ``P(y | scores)`` is modelled, so that the features never see the responsibilities of the
@@ -67,28 +67,32 @@ class Calibration(ClassPrior):
         return cls(prior=FullNormal(jnp.asarray(mean), jnp.asarray(np.diag(sd**-2.0))))
 
     @staticmethod
-    def pack(scores: Any) -> Array:
+    def pack(scores: Any) -> Float[Array, "n k"]:
         """Args: scores: ``(N, K)``, finite, up to a constant a row; zeros are uninformative."""
         table = jnp.asarray(scores, jnp.zeros(()).dtype)
         return table - jnp.mean(table, 1, keepdims=True)
 
-    def log_probs(self, likelihood_params: Array, data: Array | None) -> Array:
+    def log_probs(
+        self, likelihood_params: Float[Array, " p"], data: Float[Array, "n k"] | None
+    ) -> Float[Array, "n k"]:
         """``(N, K)``, or ``(1, K)`` of an item without scores."""
         scores = jnp.zeros((1, 1), likelihood_params.dtype) if data is None else data
         return jax.nn.log_softmax(jnp.exp(likelihood_params[0]) * scores + likelihood_params[1:])
 
-    def log_likelihood(self, likelihood_params: Array, data: Array | None) -> LogLikelihood:
+    def log_likelihood(
+        self, likelihood_params: Float[Array, " p"], data: Float[Array, "n k"] | None
+    ) -> LogLikelihood:
         return LogLikelihood(
             self.log_probs(likelihood_params, data), jnp.zeros((1,), likelihood_params.dtype)
         )
 
     def stats(
         self,
-        likelihood_params: Array,
+        likelihood_params: Float[Array, " p"],
         resp: Float[Array, "n k"],
-        data: Array,
-        key: Key[Array, ""] | None = None,
-    ) -> tuple[Array, Array]:
+        data: Float[Array, "n k"],
+        key: DrawKey = None,
+    ) -> tuple[Float[Array, "p p"], Float[Array, " p"]]:
         """Curvature ``H`` and ``H theta + gradient`` of the expected log-probabilities."""
         items = jnp.sum(resp, 1, keepdims=True)
         expected = items * jnp.exp(self.log_probs(likelihood_params, data))
@@ -128,8 +132,13 @@ class Calibration(ClassPrior):
         return lax.while_loop(falls, lambda scale: 4 * scale, jnp.ones((), at.dtype))
 
     def accept(
-        self, old: Array, new: Array, resp: Float[Array, "n k"], data: Array, key: Key[Array, ""]
-    ) -> Array:
+        self,
+        old: Float[Array, " p"],
+        new: Float[Array, " p"],
+        resp: Float[Array, "n k"],
+        data: Float[Array, "n k"],
+        key: Key[Array, ""],
+    ) -> Float[Array, " p"]:
         """Metropolis and Hastings: the proposal is Laplace's normal about a Newton step."""
 
         def target(at: Array) -> Array:
@@ -149,11 +158,10 @@ class Calibration(ClassPrior):
     def relabel(self, q: FullNormal, order: Int[Array, " k"]) -> FullNormal:
         return q  # the scores name the classes
 
-    def values(self, likelihood_params: Array) -> dict[str, Array]:
+    def values(self, likelihood_params: Float[Array, " p"]) -> dict[str, Array]:
         return {"log_slope": likelihood_params[0], "bias": likelihood_params[1:]}
 
     def sites(self, name: str) -> dict[str, Any]:
-
         at, precision = self.prior.mean, self.prior.precision
         across, within = precision[0, 1:], precision[1:, 1:]
         # marginal of u, then b given u: the precision of a prior is diagonal, that of q is not
@@ -167,12 +175,12 @@ class Calibration(ClassPrior):
         scores = jnp.zeros((1, 1)) if data is None else data
         return jax.nn.softmax(jnp.exp(values["log_slope"]) * scores + values["bias"], -1)
 
-    def log_class_probs(self, values: dict[str, Any], data: Array | None) -> Array:
+    def log_class_probs(self, values: dict[str, Any], data: Array | None) -> Float[Array, "*n k"]:
         # steep slopes underflow probabilities, and the logarithm of zero has no gradient
         scores = jnp.zeros((1, 1)) if data is None else data
         return jax.nn.log_softmax(jnp.exp(values["log_slope"]) * scores + values["bias"], -1)
 
-    def covariates(self, key: Key[Array, ""], n_items: int) -> Array:
+    def covariates(self, key: Key[Array, ""], n_items: int) -> Float[Array, "n k"]:
         """Scores to simulate classes from."""
         return self.pack(2 * jax.random.normal(key, (n_items, len(self.prior.mean) - 1)))
 

@@ -16,7 +16,7 @@ from inference import Coordinates, Total, add, negate, solve, total
 from inference.driver import Step
 from inference.products import Dense, Matrix, matrix
 from nbmodels.core.component import LogLikelihood
-from nbmodels.core.families import DiagonalNormal, Rule
+from nbmodels.core.families import DiagonalNormal, DrawKey, Rule
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import ClassPrior
 
@@ -78,23 +78,27 @@ class Logistic(ClassPrior):
             return Design(packed, Dense(jnp.abs(packed.to_dense())))
         return Design(packed, packed if x.min() >= 0 else matrix(abs(x)))
 
-    def log_probs(self, likelihood_params: Array, data: Design | None) -> Array:
+    def log_probs(
+        self, likelihood_params: Float[Array, "p k"], data: Design | None
+    ) -> Float[Array, "n k"]:
         """``(N, K)``, or ``(1, K)`` of an item without features."""
         linear = 0.0 if data is None else data.x.times(likelihood_params[1:])
         return jax.nn.log_softmax(likelihood_params[:1] + linear)
 
-    def log_likelihood(self, likelihood_params: Array, data: Design | None) -> LogLikelihood:
+    def log_likelihood(
+        self, likelihood_params: Float[Array, "p k"], data: Design | None
+    ) -> LogLikelihood:
         return LogLikelihood(
             self.log_probs(likelihood_params, data), jnp.zeros((1,), likelihood_params.dtype)
         )
 
     def stats(
         self,
-        likelihood_params: Array,
+        likelihood_params: Float[Array, "p k"],
         resp: Float[Array, "n k"],
         data: Design,
-        key: Key[Array, ""] | None = None,
-    ) -> tuple[Array, Array]:
+        key: DrawKey = None,
+    ) -> tuple[Float[Array, "p 1"], Float[Array, "p k"]]:
         """``(1 + d, 1)`` curvature ``H`` of the bound, and ``H theta + gradient``."""
         items = jnp.sum(resp, 1, keepdims=True)
         gap = resp - items * jnp.exp(self.log_probs(likelihood_params, data))
@@ -105,8 +109,8 @@ class Logistic(ClassPrior):
         return curvature, curvature * likelihood_params + gradient
 
     def start(self, resp: Float[Array, "n k"], data: Design, rule: Rule) -> DiagonalNormal:
-        """Fitted to the guess as it stands."""
-        found = solve(
+        """Fitted to the responsibilities as they are."""
+        result = solve(
             _fit_step(rule),
             self.prior,
             (self, resp, data),
@@ -114,16 +118,15 @@ class Logistic(ClassPrior):
             tol=_TOL * jnp.sum(resp),
             coordinates=_coordinates(rule),
         )
-        return found.params
+        return result.params
 
     def relabel(self, q: DiagonalNormal, order: Int[Array, " k"]) -> DiagonalNormal:
         return DiagonalNormal(q.mean[:, order], q.precision[:, order])
 
-    def values(self, likelihood_params: Array) -> dict[str, Array]:
+    def values(self, likelihood_params: Float[Array, "p k"]) -> dict[str, Array]:
         return {"intercept": likelihood_params[0], "coef": likelihood_params[1:].T}
 
     def sites(self, name: str) -> dict[str, Any]:
-
         scale = 1 / jnp.sqrt(self.prior.precision)
         intercept = dist.Normal(self.prior.mean[0], scale[0]).to_event(1)
         coef = dist.Normal(self.prior.mean[1:].T, scale[1:].T).to_event(2)
@@ -136,12 +139,12 @@ class Logistic(ClassPrior):
         linear = 0.0 if data is None else data.x.to_dense() @ values["coef"].T
         return jax.nn.softmax(values["intercept"] + linear, -1)
 
-    def log_class_probs(self, values: dict[str, Any], data: Design | None) -> Array:
+    def log_class_probs(self, values: dict[str, Any], data: Design | None) -> Float[Array, "*n k"]:
         # large coefficients underflow probabilities, and the logarithm of zero has no gradient
         linear = 0.0 if data is None else data.x.to_dense() @ values["coef"].T
         return jax.nn.log_softmax(values["intercept"] + linear, -1)
 
-    def covariates(self, key: Key[Array, ""], n_items: int) -> Array:
+    def covariates(self, key: Key[Array, ""], n_items: int) -> Float[Array, "n d"]:
         """Features to simulate classes from."""
         return jax.random.normal(key, (n_items, len(self.prior.mean) - 1))
 

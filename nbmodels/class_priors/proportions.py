@@ -8,10 +8,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float, Int, Key
+from jaxtyping import Float, Int
 
 from nbmodels.core.component import Given, LogLikelihood
-from nbmodels.core.families import Dirichlet
+from nbmodels.core.families import Dirichlet, DrawKey
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import ClassPrior
 
@@ -32,26 +32,21 @@ class Proportions(ClassPrior):
         """Symmetric prior: ``alpha`` pseudo-items a class (a concentration of ``1 + alpha``)."""
         return cls(prior=Dirichlet(jnp.full((n_classes,), 1.0 + alpha)))
 
-    def log_likelihood(self, likelihood_params: Array, data: Any) -> LogLikelihood:
+    def log_likelihood(self, likelihood_params: Float[Array, " k"], data: Any) -> LogLikelihood:
         return LogLikelihood(likelihood_params[None, :], jnp.zeros((1,), likelihood_params.dtype))
 
     def stats(
-        self,
-        likelihood_params: Any,
-        resp: Float[Array, "n k"],
-        data: Any,
-        key: Key[Array, ""] | None = None,
-    ) -> Array:
+        self, likelihood_params: Any, resp: Float[Array, "n k"], data: Any, key: DrawKey = None
+    ) -> Float[Array, " k"]:
         return jnp.sum(resp, 0)
 
     def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return replace(q, concentration=q.concentration[order])
 
-    def values(self, likelihood_params: Array) -> dict[str, Array]:
+    def values(self, likelihood_params: Float[Array, " k"]) -> dict[str, Array]:
         return {"probs": jnp.exp(likelihood_params)}
 
     def sites(self, name: str) -> dict[str, Any]:
-
         return {"probs": numpyro.sample(f"{name}_probs", dist.Dirichlet(self.prior.concentration))}
 
     def dims(self) -> dict[str, list[str]]:
@@ -67,7 +62,7 @@ class FixedProportions(Given, ClassPrior):
         prior: ``(K,)`` probabilities, positive, summing to one.
     """
 
-    def log_likelihood(self, likelihood_params: Array, data: Any) -> LogLikelihood:
+    def log_likelihood(self, likelihood_params: Float[Array, " k"], data: Any) -> LogLikelihood:
         return LogLikelihood(likelihood_params[None, :], jnp.zeros((1,), likelihood_params.dtype))
 
     def probs(self, values: dict[str, Any], data: Any) -> Float[Array, "*n k"]:

@@ -21,7 +21,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
-    # a fault of ours should show where, not what the table held
+    # a traceback should not show what the table holds
     pretty_exceptions_show_locals=False,
 )
 
@@ -50,18 +50,18 @@ class Training(StrEnum):
 
 @contextlib.contextmanager
 def _input_errors() -> Iterator[None]:
-    """Bad input becomes one line that names the argument, and exit code 2."""
+    """Turn bad input into one line that names the argument, and exit code 2."""
     from nbmodels.errors import DataError
 
     try:
         try:
             yield
         except DataError as error:
-            words = " ".join(str(error).split())
-            name, colon, rest = words.partition(":")
+            message = " ".join(str(error).split())
+            name, colon, rest = message.partition(":")
             if colon and name in _OPTIONS:
-                words = f"--{name}:{rest}"
-            raise InputError(words) from error
+                message = f"--{name}:{rest}"
+            raise InputError(message) from error
     except InputError as error:
         typer.secho("Error: ", fg="red", bold=True, nl=False, err=True)
         typer.echo(str(error), err=True)
@@ -82,10 +82,10 @@ def _stages(console: Console) -> Iterator[Callable[[str], None]]:
             progress.update(task, total=1, completed=1)
         current.clear()
 
-    def stage(words: str) -> None:
+    def stage(name: str) -> None:
         done()
         progress.start()
-        current.append(progress.add_task(words, total=None))
+        current.append(progress.add_task(name, total=None))
 
     try:
         yield stage

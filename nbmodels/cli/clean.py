@@ -15,17 +15,12 @@ import pandas as pd
 
 from nbmodels import Joint
 from nbmodels.cli.draws import Noise, collected, noise_draws
-from nbmodels.data.column_types import (
-    Choice,
-    check_columns,
-    read_features,
-    read_text,
-)
+from nbmodels.data.column_types import Choice, check_columns, read_features, read_text
 from nbmodels.data.labels import LabelColumn, as_text
 from nbmodels.diagnostics.confident_learning import SecondOpinion
 from nbmodels.errors import DataError
 
-#: A second opinion is asked for from so many labels on.
+#: Labels from which on there is a second opinion.
 _LEAST_ROWS = 50
 #: Up to so many classes the corrected table has a column of probabilities for each.
 FEW_CLASSES = 10
@@ -87,7 +82,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class Cleaned:
-    """What :func:`clean` found.
+    """Result of :func:`clean`.
 
     Attributes:
         added: the new columns, one row for each row of the input.
@@ -96,7 +91,7 @@ class Cleaned:
         suggested: ``(N,)`` suggested labels as text.
         p_wrong: ``(N,)`` probability that the given label is wrong, NaN where missing.
         expected_wrong: expected share of wrong labels among the given ones.
-        noise: the noise matrix; None where no draws were asked for.
+        noise: the noise matrix with intervals; None without draws.
         posterior: ArviZ ``DataTree`` of the draws, or None.
         choice: how the columns were modelled.
         scores: comparison with the truth, where there is a column of it.
@@ -151,7 +146,7 @@ def clean(
         training: ``"joint"`` for the papers' joint model, ``"cross_fit"`` for features that are
             fitted to the given labels alone; by default cross-fitting with as many self-training
             rounds as held-out labels reward.
-        weight: power of the features' evidence in a joint model.
+        weight: power of the features' likelihood in a joint model.
         alpha: smoothing of words, categories and binary columns; chosen by default.
         probabilities: add a column for each class; by default with up to 10 classes.
         draws: posterior draws of each chain for the intervals; 0 for none.
@@ -162,7 +157,7 @@ def clean(
     Raises:
         DataError: the message names the argument.
     """
-    begin = stage or (lambda words: None)
+    begin = stage or (lambda name: None)
     frame = frame.reset_index(drop=True)
     check_columns(frame, label, text, features, truth)
     _check_settings(noise, training, weight, alpha)
@@ -173,9 +168,9 @@ def clean(
         choice, x = read_text(frame, text, label, truth)
     else:
         choice, x = read_features(frame, label, features, truth)
-    asked: dict[str, Any] = {"noise": noise, "training": training, "alpha": alpha}
+    given: dict[str, Any] = {"noise": noise, "training": training, "alpha": alpha}
     if weight is not None:
-        asked["training"] = Joint(weight=weight)
+        given["training"] = Joint(weight=weight)
     known = labels.codes >= 0
     if not known.all():
         notes.append(f"{(~known).sum()} rows have no label; they get a suggestion too")
@@ -187,10 +182,10 @@ def clean(
             notes.append(f"{(~use).sum()} rows have no features; only their label is used")
             x = x[use]
 
-    doubts: list[str] = []
+    cautions: list[str] = []
     posterior = None
-    with collected(doubts):
-        model = _estimator(choice, asked, labels.names, random_state)
+    with collected(cautions):
+        model = _estimator(choice, given, labels.names, random_state)
         begin("fitting the model")
         model.fit(x, labels.text[use])
         choice = replace(choice, settings=_settings(model))
@@ -198,9 +193,9 @@ def clean(
             begin("drawing from the posterior")
             options = {"draws": draws, "warmup": draws // 2, "chains": chains, "progress": False}
             options["random_state"] = random_state
-            posterior, note = noise_draws(model, x, labels.codes[use], options, doubts)
+            posterior, note = noise_draws(model, x, labels.codes[use], options, cautions)
             notes.extend(note)
-    doubts.extend(
+    cautions.extend(
         f"{a.sentence}; compare {', or '.join(a.remedies)}" for a in model.verdict().advice
     )
     resp, suggested, p_wrong = _suggestions(model, labels, use)
@@ -217,6 +212,9 @@ def clean(
     if probabilities is None:
         probabilities = len(labels.names) <= FEW_CLASSES
     added, columns = _added(frame, labels, resp, p_wrong, probabilities, notes)
+    noise_matrix = None
+    if posterior is not None:
+        noise_matrix = Noise.of(posterior, symmetric=choice.settings["noise"] == "symmetric")
     return Cleaned(
         added,
         columns,
@@ -224,15 +222,13 @@ def clean(
         suggested,
         p_wrong,
         float(p_wrong[known].mean()),
-        None
-        if posterior is None
-        else Noise.of(posterior, symmetric=choice.settings["noise"] == "symmetric"),
+        noise_matrix,
         posterior,
         choice,
         scores,
         second,
         notes,
-        doubts,
+        cautions,
         model,
     )
 
@@ -256,7 +252,7 @@ def _suggestions(
     """Class probabilities, suggested labels and P(given label is wrong) of every row.
 
     Args:
-        model: fitted to the rows that ``use`` marks; the others are judged by their label alone.
+        model: fitted to the rows that ``use`` marks; of the others only the label is used.
         labels: of all rows.
         use: ``(N,)`` rows of the fit.
     """
@@ -281,12 +277,12 @@ def _settings(model: Any) -> dict[str, Any]:
     return {n: settings[n] for n in names if n in settings} | dict(model.chosen_)
 
 
-def _estimator(choice: Choice, asked: dict[str, Any], names: np.ndarray, random_state: int) -> Any:
+def _estimator(choice: Choice, given: dict[str, Any], names: np.ndarray, random_state: int) -> Any:
     import nbmodels
     from nbmodels import Solver
 
     options: dict[str, Any] = {
-        **{name: value for name, value in asked.items() if value is not None},
+        **{name: value for name, value in given.items() if value is not None},
         "classes": names,
         "missing_label": np.nan,
         "random_state": random_state,

@@ -1,4 +1,4 @@
-"""The demonstration behind ``nbmodels demo``: planted label errors in handwritten digits, found."""
+"""Work behind ``nbmodels demo``: planted label errors in handwritten digits are found."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Demonstration:
         before: accuracy on clean images of a model that takes all labels for right.
         after: that of the noise-aware model.
         check: Gibbs against NUTS, as a sentence.
-        doubts: why results may be unreliable, as sentences.
+        cautions: why results may be unreliable, as sentences.
     """
 
     noise: Noise
@@ -39,7 +39,7 @@ class Demonstration:
     before: float
     after: float
     check: str
-    doubts: list[str]
+    cautions: list[str]
 
 
 def demonstrate(data: NoisyDigits, seed: int, stage: Callable[[str], None]) -> Demonstration:
@@ -64,8 +64,8 @@ def demonstrate(data: NoisyDigits, seed: int, stage: Callable[[str], None]) -> D
     model.fit(x, names[data.given])
     plain = QuadraticDiscriminantAnalysis().fit(x, names[data.given])
     stage("drawing from the posterior (Gibbs)")
-    doubts: list[str] = []
-    with collected(doubts):
+    cautions: list[str] = []
+    with collected(cautions):
         posterior = model.posterior(
             "gibbs", draws=160, warmup=800, thin=10, chains=2, progress=False
         )
@@ -78,7 +78,7 @@ def demonstrate(data: NoisyDigits, seed: int, stage: Callable[[str], None]) -> D
         corrected[f"p_{name}"] = resp[:, k].round(6)
     test = names[data.y_test]
     before, after = plain.score(x_test, test), model.score(x_test, test)
-    return Demonstration(Noise.of(posterior), posterior, corrected, before, after, check, doubts)
+    return Demonstration(Noise.of(posterior), posterior, corrected, before, after, check, cautions)
 
 
 def _cross_check(data: NoisyDigits, seed: int) -> str:
@@ -137,5 +137,5 @@ def show(console: Console, data: NoisyDigits, result: Demonstration) -> None:
         highlight=False,
     )
     console.print(result.check, highlight=False)
-    for doubt in result.doubts:
-        report.warn(console, doubt)
+    for caution in result.cautions:
+        report.warn(console, caution)

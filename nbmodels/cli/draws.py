@@ -55,7 +55,7 @@ class Noise:
 
 
 def noise_draws(
-    model: Any, x: Any, codes: np.ndarray, options: dict[str, Any], doubts: list[str]
+    model: Any, x: Any, codes: np.ndarray, options: dict[str, Any], cautions: list[str]
 ) -> tuple[Any, list[str]]:
     """Posterior draws of a fitted classifier, by its own ``posterior`` wherever that serves.
 
@@ -68,7 +68,7 @@ def noise_draws(
         x: the features of the fit.
         codes: ``(n,)`` given labels of the fit, -1 where missing.
         options: of ``posterior``.
-        doubts: takes on why results may be unreliable.
+        cautions: list to which reasons are added why results may be unreliable.
 
     Returns:
         the draws, and notes on them.
@@ -78,36 +78,36 @@ def noise_draws(
         thin = int(np.clip(_SWEEP_CELLS / model.label_posterior_.size, 1, 10))
         return model.posterior("gibbs", thin=thin, **options), [_CONDITIONAL]
     if isinstance(x, pd.DataFrame):
-        complaints: list[str] = []
-        with collected(complaints):
+        messages: list[str] = []
+        with collected(messages):
             posterior = model.posterior("gibbs", **options)
-        reason = _why_unreliable(model, posterior, complaints)
+        reason = _why_unreliable(model, posterior, messages)
         if not reason:
             return posterior, []
-        doubts.append(reason)
+        cautions.append(reason)
     return _conditional_draws(model, x, codes, options), [_CONDITIONAL]
 
 
-def _why_unreliable(model: Any, posterior: Any, complaints: list[str]) -> str:
-    """Why draws of all parameters are not shown; empty where they can be."""
+def _why_unreliable(model: Any, posterior: Any, messages: list[str]) -> str:
+    """Why draws of all parameters are not shown; empty where they are."""
     values = posterior["posterior"]
     shares, matrix = (
         values[name].mean(("chain", "draw")).values for name in ("class_prior", "noise_matrix")
     )
     drawn = 100 * (1 - float(shares @ np.diag(matrix)))
     fitted = 100 * (1 - float(model.class_prior_ @ np.diag(model.noise_matrix_)))
-    why = f" ({complaints[0]})" if complaints else ""
+    why = f" ({messages[0]})" if messages else ""
     shown = "the intervals shown hold the features' parameters fixed and are too narrow"
     if abs(drawn - fitted) > 100 * _GAP:
         return (
             f"Point estimate and posterior disagree: {fitted:.0f} % against {drawn:.0f} % of "
             f"labels wrong{why}; {shown}"
         )
-    return f"Draws of all parameters are unreliable{why}; {shown}" if complaints else ""
+    return f"Draws of all parameters are unreliable{why}; {shown}" if messages else ""
 
 
 def _conditional_draws(model: Any, x: Any, codes: np.ndarray, options: dict[str, Any]) -> Any:
-    """Draws of the noise matrix and the class shares, the features' log-likelihood as fitted."""
+    """Draws of the noise matrix and the class shares given the features' fitted log-likelihood."""
     import jax
     import jax.numpy as jnp
 

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from nbmodels.cli.draws import Noise
     from nbmodels.diagnostics.confident_learning import SecondOpinion
 
-#: Cells with one of these count as missing. "None" is not among them: it is a fine class name.
+#: Cells with one of these are missing. "None" is not among them: it may be the name of a class.
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 
-
+#: Kinds of tables.
 SUFFIXES = (".csv", ".tsv", ".parquet")
 
 #: Files of a report, beside the corrected table.
@@ -76,13 +76,13 @@ def _read_csv(path: Path) -> Table:
         "keep_default_na": False,
     }
     try:
-        # a row longer than the header would be cut; better no table than a wrong one
+        # cells of a row longer than the header would be dropped
         with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
             raw = pd.read_csv(path, dtype=str, **options)
             frame = pd.read_csv(path, na_values=list(MISSING), low_memory=False, **options)
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError) as error:
-        words = " ".join(str(error).split())
-        raise DataError(f"FILE: {path} is not a table: {words}") from error
+        reason = " ".join(str(error).split())
+        raise DataError(f"FILE: {path} is not a table: {reason}") from error
     except UnicodeDecodeError as error:
         raise DataError(f"FILE: {path} is not a table in UTF-8") from error
     return Table(path, frame, raw)
@@ -138,7 +138,13 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_table(table: Table, added: pd.DataFrame, path: Path) -> None:
-    """Write the input's rows and columns, as they were, followed by the new columns."""
+    """Write the input's rows and columns, unchanged, and then the new columns.
+
+    Args:
+        table: the input.
+        added: the new columns, one row for each row of the input.
+        path: of the output.
+    """
     suffix = path.suffix.lower()
     with replacing(path) as temporary:
         if suffix != ".parquet":
@@ -172,7 +178,15 @@ def write_report(
     corrected: pd.DataFrame | None = None,
     second: SecondOpinion | None = None,
 ) -> None:
-    """Write all files of a report, or none: they are made elsewhere and moved in at the end."""
+    """Write all files of a report, or none: they are made elsewhere and moved in at the end.
+
+    Args:
+        folder: of the report; made if it is not there.
+        noise: the noise matrix with intervals.
+        posterior: ArviZ ``DataTree``.
+        corrected: table of corrected labels.
+        second: the noise matrix by confident learning.
+    """
     from nbmodels.posterior.plots import noise_heat_map
 
     parent = folder.absolute().parent

@@ -60,7 +60,7 @@ def _by_class(noise: Noise) -> Table:
     for k, name in enumerate(noise.names):
         others = [int(j) for j in np.argsort(-noise.mean[:, k]) if j != k]
         named = [j for j in others if noise.mean[j, k] >= _NAMED][:3]
-        words = ", ".join(
+        listed = ", ".join(
             f"{_short(noise.names[j])} {_number(noise.mean[j, k])} "
             f"[dim]{_interval(noise.low[j, k], noise.high[j, k])}[/]"
             for j in named
@@ -69,7 +69,7 @@ def _by_class(noise: Noise) -> Table:
             _short(name),
             _number(noise.mean[k, k]),
             _interval(noise.low[k, k], noise.high[k, k]),
-            words or f"[dim]nothing above {_NAMED}[/]",
+            listed or f"[dim]nothing above {_NAMED}[/]",
         )
     return table
 
@@ -85,7 +85,7 @@ def _one_rate(noise: Noise) -> RenderableType:
     table.add_row("wrong", f"{wrong:.4f}", f"{low:.4f} to {high:.4f}")
     if others > 1:
         table.add_row(
-            "wrong, for each other class",
+            "wrong, as each other class",
             f"{wrong / others:.4f}",
             f"{low / others:.4f} to {high / others:.4f}",
         )
@@ -265,8 +265,8 @@ def show(console: Console, cleaned: Cleaned, first_row: int = 0) -> None:
     console.print(line, highlight=False)
     if cleaned.second is not None:
         console.print(Text.assemble(("Second opinion: ", "bold"), cleaned.second.sentence))
-    for doubt in cleaned.warnings:
-        warn(console, doubt)
+    for caution in cleaned.warnings:
+        warn(console, caution)
 
 
 def warn(console: Console, sentence: str) -> None:
@@ -286,8 +286,8 @@ def _percent(value: float) -> str:
     return "-" if np.isnan(value) else f"{value:.1%}"
 
 
-def _bold(words: str) -> str:
-    return f"[bold]{words}[/]"
+def _bold(text: str) -> str:
+    return f"[bold]{text}[/]"
 
 
 def _short(name: Any) -> str:

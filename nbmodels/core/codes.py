@@ -1,4 +1,4 @@
-"""Checks of what components pack on the host: codes of labels and symbols, tables of numbers."""
+"""Validation of what components pack on the host: codes of labels and symbols, tables."""
 
 from __future__ import annotations
 

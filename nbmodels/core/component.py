@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int, Key
 
-from nbmodels.core.families import Rule
+from nbmodels.core.families import DrawKey, Rule
 
 
 class LogLikelihood(NamedTuple):
@@ -42,14 +42,14 @@ def _largest(table: Array, axis: int) -> Array:
     return lax.stop_gradient(jnp.max(table, axis))
 
 
-def centred(table: Array) -> LogLikelihood:
+def centred(table: Float[Array, "n k"]) -> LogLikelihood:
     """Log-likelihood from a plain table; each row's largest entry moves into the offset."""
     top = _largest(table, -1)
     return LogLikelihood(table - top[:, None], top)
 
 
 def product_log_likelihood(
-    matrix: Any, table: Array, constant: Array | None = None
+    matrix: Any, table: Float[Array, "d k"], constant: Float[Array, " k"] | None = None
 ) -> LogLikelihood:
     """``matrix @ table + constant``, centred inside the one product by an appended column.
 
@@ -93,7 +93,7 @@ class Component:
 
     # The fast description -----------------------------------------------------------------------
 
-    def likelihood_params(self, q: Any, rule: Rule, key: Key[Array, ""] | None = None) -> Any:
+    def likelihood_params(self, q: Any, rule: Rule, key: DrawKey = None) -> Any:
         """What the likelihood reads of ``q``: a mode, an expectation, or a draw."""
         return q.likelihood_params(rule, key)
 
@@ -102,11 +102,7 @@ class Component:
         raise NotImplementedError  # every component has its own
 
     def stats(
-        self,
-        likelihood_params: Any,
-        resp: Float[Array, "n k"],
-        data: Any,
-        key: Key[Array, ""] | None = None,
+        self, likelihood_params: Any, resp: Float[Array, "n k"], data: Any, key: DrawKey = None
     ) -> Any:
         """Sufficient statistics, additive over items.
 
@@ -123,11 +119,11 @@ class Component:
         """Conjugate posterior: prior plus statistics."""
         return self.prior.posterior(stats, rule)
 
-    def penalty(self, q: Any, rule: Rule) -> Array:
+    def penalty(self, q: Any, rule: Rule) -> Float[Array, "*shape"]:
         """Terms that the objective subtracts (KL for VB, -log prior for MAP), less ``constant``."""
         return q.penalty(self.prior, rule)
 
-    def constant(self, rule: Rule) -> Array:
+    def constant(self, rule: Rule) -> Float[Array, "*shape"]:
         """Terms of the penalty that depend on the prior alone, kept out of the iterations."""
         return self.prior.constant(rule)
 
@@ -138,7 +134,7 @@ class Component:
     # Where to begin -----------------------------------------------------------------------------
 
     def start(self, resp: Float[Array, "n k"], data: Any, rule: Rule) -> Any:
-        """``q`` from a first guess of the responsibilities; discounts the guess where needed."""
+        """``q`` from initial responsibilities, which a channel may smooth first."""
         # a rule of its own: expectations under the prior exist even where its mode does not
         likelihood_params = self.likelihood_params(self.prior, "vb")
         weighted = jax.tree.map(
@@ -146,7 +142,7 @@ class Component:
         )
         return self.update(weighted, rule)
 
-    # Names of the classes --------------------------------------------------------------------
+    # Names of the classes -----------------------------------------------------------------------
 
     def relabel(self, q: Any, order: Int[Array, " k"]) -> Any:
         """``q`` with true class ``order[k]`` renamed ``k``."""
@@ -188,16 +184,12 @@ class Component:
 class Given(Component):
     """A component with nothing to learn: its ``prior`` is an array that is read as it stands."""
 
-    def likelihood_params(self, q: Array, rule: Rule, key: Key[Array, ""] | None = None) -> Array:
+    def likelihood_params(self, q: Array, rule: Rule, key: DrawKey = None) -> Array:
         """Logarithms of the given probabilities."""
         return jnp.log(jnp.maximum(q, jnp.finfo(q.dtype).tiny))
 
     def stats(
-        self,
-        likelihood_params: Any,
-        resp: Float[Array, "n k"],
-        data: Any,
-        key: Key[Array, ""] | None = None,
+        self, likelihood_params: Any, resp: Float[Array, "n k"], data: Any, key: DrawKey = None
     ) -> tuple[()]:
         return ()
 

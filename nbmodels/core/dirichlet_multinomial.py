@@ -1,4 +1,4 @@
-"""Empirical Bayes: the Dirichlet prior that many proportions share, learned from all of them."""
+"""Dirichlet-multinomial: a Dirichlet prior shared by many proportions (empirical Bayes)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.scipy.special import digamma, gammaln
+from jaxtyping import Float
 
 from inference import Coordinates, Total, add, solve, total
 from nbmodels.core.families import Dirichlet, Rule
@@ -64,14 +65,14 @@ _step = {(axis, tied): _map(axis, tied) for axis in (0, 1) for tied in _TIED}
 
 @partial(jax.jit, static_argnames=("axis", "tied"))
 def shared_concentration(
-    counts: Array,
-    begin: Array,
+    counts: Float[Array, "m ..."],
+    begin: Float[Array, "*shape"],
     shape: Any = 0.0,
     rate: Any = 0.0,
     *,
     axis: int = 0,
     tied: Tied = False,
-) -> Any:
+) -> Float[Array, "*shape"]:
     """Concentration of the Dirichlet from which the proportions behind many counts were drawn.
 
     Maximises the sum of Dirichlet-multinomial log-likelihoods by Minka's fixed point (Minka 2000,
@@ -90,7 +91,7 @@ def shared_concentration(
     Returns:
         ``(...)`` concentration, entries between 1e-4 and 1e4.
     """
-    found = solve(
+    result = solve(
         _step[axis, tied],
         jnp.clip(begin, _LEAST, _MOST),
         (counts, jnp.broadcast_to(shape, begin.shape), jnp.broadcast_to(rate, begin.shape)),
@@ -98,7 +99,7 @@ def shared_concentration(
         tol=1e-6,
         coordinates=_POSITIVE,
     )
-    return found.params
+    return result.params
 
 
 def learned(

@@ -20,7 +20,7 @@ from jaxtyping import Float, Int, Key
 from inference import Coordinates, Total, add, negate, total
 from inference.driver import Step
 from nbmodels.core.component import Component, LogLikelihood
-from nbmodels.core.families import Rule, constrain, free
+from nbmodels.core.families import DrawKey, Rule, constrain, free
 from nbmodels.core.roles import ClassPrior, LabelChannel
 from nbmodels.errors import DataError
 
@@ -120,9 +120,7 @@ class Posterior(NamedTuple):
     log_likelihood: Float[Array, " n"]
 
 
-def likelihood_params(
-    model: Model, q: Any, rule: Rule, key: Key[Array, ""] | None = None
-) -> dict[str, Any]:
+def likelihood_params(model: Model, q: Any, rule: Rule, key: DrawKey = None) -> dict[str, Any]:
     """What each likelihood reads of ``q``; under ``"draw"`` each component gets its own key."""
     if key is None:
         return {name: c.likelihood_params(q[name], rule) for name, c in model.items()}
@@ -158,7 +156,7 @@ def posterior(model: Model, likelihood_params: Mapping[str, Any], data: Data) ->
     return Posterior(resp, inside + offset)
 
 
-def normalised(table: Array) -> tuple[Array, Array]:
+def normalised(table: Float[Array, "n k"]) -> tuple[Float[Array, "n k"], Float[Array, " n"]]:
     """Softmax of each row and the logarithm of its normaliser, by one exponential of each entry."""
     largest = jax.lax.stop_gradient(jnp.max(table, 1))
     parts = jnp.exp(table - largest[:, None])
@@ -166,8 +164,8 @@ def normalised(table: Array) -> tuple[Array, Array]:
     return parts / whole[:, None], largest + jnp.log(whole)
 
 
-def base_measure(model: Model, data: Data) -> Array:
-    """``(N,)`` constants of the log-likelihood that no parameter touches."""
+def base_measure(model: Model, data: Data) -> Float[Array, " n"]:
+    """``(N,)`` terms of the log-likelihood without parameters."""
     out = jnp.zeros(data.weights.shape)
     for name, component in model.items():
         if name in data.parts:
@@ -180,7 +178,7 @@ def stats(
     likelihood_params: Mapping[str, Any],
     resp: Float[Array, "n k"],
     data: Data,
-    key: Key[Array, ""] | None = None,
+    key: DrawKey = None,
 ) -> dict[str, Any]:
     """Weighted statistics of each component, additive over items."""
     weighted = resp * data.weights[:, None]
@@ -213,7 +211,7 @@ def constant(model: Model, data: Data, rule: Rule) -> Total:
     return add(total(data.weights * base_measure(model, data)), negate(priors))
 
 
-def objective(model: Model, q: Any, data: Data, rule: Rule) -> Array:
+def objective(model: Model, q: Any, data: Data, rule: Rule) -> Float[Array, ""]:
     """Log-likelihood (ML), log-posterior density (MAP) or bound (VB), all constants kept."""
     lik = posterior(model, likelihood_params(model, q, rule), data).log_likelihood
     varying = add(total(data.weights * lik), negate(penalty(model, q, rule)))
@@ -255,8 +253,8 @@ def coordinates(rule: Rule) -> Coordinates:
     return Coordinates(to_free, from_free)
 
 
-def initial_responsibilities(model: Model, data: Data) -> Array | None:
-    """``(N, K)`` first guess from the labels, rows of zeros without one; None without labels."""
+def initial_responsibilities(model: Model, data: Data) -> Float[Array, "n k"] | None:
+    """``(N, K)`` responsibilities from the labels alone; None without a channel of labels."""
     guesses = [
         guess
         for name, component in with_role(model, LabelChannel).items()
@@ -271,7 +269,7 @@ def initial_responsibilities(model: Model, data: Data) -> Array | None:
 
 
 def start(model: Model, resp: Float[Array, "n k"], data: Data, rule: Rule) -> dict[str, Any]:
-    """``q`` of all components from a first guess of the responsibilities."""
+    """``q`` of all components from initial responsibilities."""
     weighted = resp * data.weights[:, None]
     return {
         name: c.start(_powered(weighted, name, data), data.parts[name], rule)
@@ -288,7 +286,9 @@ def values(model: Model, likelihood_params: Mapping[str, Any]) -> dict[str, dict
     return {name: c.values(likelihood_params[name]) for name, c in model.items()}
 
 
-def transitions(model: Model, values: Mapping[str, dict[str, Any]]) -> dict[str, Array]:
+def transitions(
+    model: Model, values: Mapping[str, dict[str, Any]]
+) -> dict[str, Float[Array, "k observed"]]:
     """``(K, observed)`` P(observed | true) of each channel of noisy labels, by its name."""
     channels = with_role(model, LabelChannel)
     out = {name: c.transition(values[name]) for name, c in channels.items()}
@@ -300,7 +300,9 @@ def relabel(model: Model, q: Any, order: Int[Array, " k"]) -> dict[str, Any]:
     return {name: c.relabel(q[name], order) for name, c in model.items()}
 
 
-def simulate(model: Model, key: Key[Array, ""], n_items: int) -> tuple[dict[str, Any], Array, dict]:
+def simulate(
+    model: Model, key: Key[Array, ""], n_items: int
+) -> tuple[dict[str, Any], Int[Array, " n"], dict]:
     """Draw parameters from the prior, classes and data.
 
     Returns:

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float
 
 from inference.products import matrix
 from nbmodels.core.component import Component
@@ -45,7 +46,7 @@ def sample_parameters(model: Model) -> dict[str, dict[str, Any]]:
     return {name: component.sites(name) for name, component in model.items()}
 
 
-def prior_log_density(component: Component, values: dict[str, Array]) -> Array:
+def prior_log_density(component: Component, values: dict[str, Array]) -> Float[Array, ""]:
     """Log-density of a component's prior at parameters, as its ``sites`` write it.
 
     With ``q`` in the place of the prior (``replace(component, prior=q)``) it is that of ``q``.
@@ -62,7 +63,6 @@ def prior_log_density(component: Component, values: dict[str, Array]) -> Array:
 
 
 def _observe(model: Model, data: Data, values: dict[str, dict[str, Any]], y: Any) -> None:
-
     for name, component in model.items():
         if name == PRIOR or name not in data.parts:
             continue
@@ -71,7 +71,6 @@ def _observe(model: Model, data: Data, values: dict[str, dict[str, Any]], y: Any
 
 
 def _enumerated(model: Model, data: Data) -> None:
-
     values = sample_parameters(model)
     with numpyro.plate("item", len(data.weights)):
         with handlers.scale(scale=model[PRIOR].weight):
@@ -82,7 +81,7 @@ def _enumerated(model: Model, data: Data) -> None:
             _observe(model, data, values, y)
 
 
-def item_table(model: Model, data: Data, values: dict[str, dict[str, Any]]) -> Array:
+def item_table(model: Model, data: Data, values: dict[str, dict[str, Any]]) -> Float[Array, "n k"]:
     """``(N, K)`` log-density of each item with each class, from the components' own statements.
 
     The sum over classes is left to the caller: ``logsumexp`` over them is an item's marginal
@@ -93,12 +92,10 @@ def item_table(model: Model, data: Data, values: dict[str, dict[str, Any]]) -> A
         data: encoded data; densified here.
         values: parameters by component and name.
     """
-
     prior = class_prior(model).log_class_probs(values[PRIOR], data.parts[PRIOR])
     n_items = len(data.weights)
 
     def given(k: Array) -> Array:
-
         # one class for all items: a parameter is looked up once, and not by every item
         y = jnp.full((1,), k)
         with handlers.block(), handlers.trace() as trace, numpyro.plate("item", n_items):
@@ -139,14 +136,13 @@ def dense(data: Any) -> Any:
 
 
 def _weighted(model: Model, data: Data, batch: int | None = None) -> None:
-
     values = sample_parameters(model)
     if batch is None:
         numpyro.factor("marginal", _inside(model, data, values))
         return
     with numpyro.plate("items", len(data.weights), subsample_size=batch) as rows:
         part = jax.tree.map(lambda leaf: leaf[rows], data)
-    with numpyro.handlers.scale(scale=len(data.weights) / batch):
+    with handlers.scale(scale=len(data.weights) / batch):
         numpyro.factor("marginal", _inside(model, part, values))
 
 
@@ -156,10 +152,12 @@ def _inside(model: Model, data: Data, values: dict[str, dict[str, Any]]) -> Arra
     return jnp.sum(data.weights * inside)
 
 
-def log_density(model: Model, data: Data, values: dict[str, dict[str, Array]]) -> Array:
+def log_density(model: Model, data: Data, values: dict[str, dict[str, Array]]) -> Float[Array, ""]:
     """NumPyro's log-density of parameters and data, the classes summed out.
 
     Args:
+        model: components by name.
+        data: encoded data; densified.
         values: parameters by component and name, as :func:`nbmodels.core.model.values` gives them.
     """
     flat = {f"{name}_{site}": v for name, part in values.items() for site, v in part.items()}

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float, Int
 from scipy import special
 
 #: Mean size of a standard normal number.
@@ -36,8 +37,8 @@ class Excess:
         unit: ``(n,)`` what one unit of excess adds to it.
     """
 
-    seen: np.ndarray
-    unit: np.ndarray
+    seen: Float[np.ndarray, " n"]
+    unit: Float[np.ndarray, " n"]
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,8 @@ class Residuals:
         length: mean number of words of an item, where there are counts.
     """
 
-    columns: np.ndarray
-    of_class: Callable[[int], np.ndarray]
+    columns: Int[np.ndarray, " c"]
+    of_class: Callable[[int], Float[np.ndarray, "n c"]]
     plain: Any
     size: float | None = None
     products: Callable[[int], Any] | None = None
@@ -69,7 +70,7 @@ class Residuals:
     length: float = 1.0
 
 
-def chosen(spread: np.ndarray, most: int) -> np.ndarray:
+def chosen(spread: Float[np.ndarray, " d"], most: int) -> Int[np.ndarray, " c"]:
     """The columns of largest spread, at most so many; among equals, by chance, always the same."""
     if len(spread) <= most:
         return np.arange(len(spread))
@@ -86,9 +87,13 @@ def student_size(dof: float) -> float | None:
 
 
 def of_reals(
-    x: np.ndarray, mean: np.ndarray, covariance: np.ndarray, most: int, dof: Any = None
+    x: Float[np.ndarray, "n d"],
+    mean: Float[np.ndarray, "k d"],
+    covariance: Float[np.ndarray, "k d"] | Float[np.ndarray, "k_or_1 d d"],
+    most: int,
+    dof: Any = None,
 ) -> Residuals:
-    """Of columns that are normal, or Student's t, given the class.
+    """Residuals of columns that are normal, or Student's t, given the class.
 
     Args:
         x: ``(n, d)``, NaN where missing.
@@ -128,8 +133,10 @@ def _clipped(z: np.ndarray) -> np.ndarray:
     return np.clip(z, -_FAR, _FAR)
 
 
-def of_indicators(x: Any, probs: np.ndarray, missing: Any, of: np.ndarray, most: int) -> Residuals:
-    """Of columns of zeros and ones.
+def of_indicators(
+    x: Any, probs: Float[np.ndarray, "k d"], missing: Any, of: Int[np.ndarray, " d"], most: int
+) -> Residuals:
+    """Residuals of columns of zeros and ones.
 
     Args:
         x: ``(n, d)``, dense or sparse.
@@ -148,8 +155,8 @@ def of_indicators(x: Any, probs: np.ndarray, missing: Any, of: np.ndarray, most:
     return Residuals(of[columns], lambda k: (dense - p[k]) / scale[k], x, products=lambda k: 0.0)
 
 
-def of_counts(x: Any, probs: np.ndarray, most: int) -> Residuals:
-    """Of counts of words, in documents of given lengths.
+def of_counts(x: Any, probs: Float[np.ndarray, "k d"], most: int) -> Residuals:
+    """Residuals of counts of words, in documents of given lengths.
 
     Args:
         x: ``(n, d)``, dense or sparse, none missing.
@@ -198,7 +205,7 @@ def _dense(x: Any) -> np.ndarray:
     return np.asarray(x.toarray() if hasattr(x, "toarray") else x, float)
 
 
-def without_missing(x: Any, missing: Any, rows: np.ndarray) -> np.ndarray:
+def without_missing(x: Any, missing: Any, rows: np.ndarray) -> Float[np.ndarray, "rows d"]:
     """Rows of a dense matrix, NaN where a cell is missing.
 
     Args:

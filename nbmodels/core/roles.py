@@ -2,7 +2,7 @@
 
 A model has one class prior, named ``"class_prior"``, and any number of emissions and label
 channels. What every component owes is in :class:`nbmodels.core.component.Component`; a role adds
-what only its users ask.
+what only its users need.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class LabelChannel(Component):
     """
 
     def initial_responsibilities(self, data: Any) -> Float[Array, "n k"] | None:
-        """``(N, K)`` first guess of the true class from labels, rows of zeros without one."""
+        """``(N, K)`` responsibilities from these labels alone, rows of zeros without one."""
         return None
 
     def transition(self, values: dict[str, Any]) -> Float[Array, "k observed"] | None:

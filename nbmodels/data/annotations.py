@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nbmodels.data.labels import Classes, is_missing
+from nbmodels.data.labels import Classes
 from nbmodels.data.long_format import codes_of, counted, distinct, read_long
-from nbmodels.errors import DataError
 
 #: Columns of a table of votes.
 COLUMNS = ("task", "worker", "label")
@@ -56,23 +55,3 @@ class Votes:
         label = classes.encode(name, self.label, np.zeros(len(self.label), bool))
         shape = (len(tasks), len(workers) * len(classes))
         return counted(row, worker * len(classes) + label, shape)
-
-
-def votes_of(table: Any, missing: Any = None) -> dict[str, np.ndarray]:
-    """The long table of an array with a row an item and a column an annotator.
-
-    Args:
-        table: ``(N, W)`` labels.
-        missing: what marks a vote that was not cast; any null by default.
-
-    Returns:
-        columns ``task`` and ``worker`` (positions) and ``label``.
-    """
-    cells = np.asarray(table)
-    if cells.ndim != 2:
-        raise DataError(
-            f"table: expected a row an item and a column an annotator; got {cells.shape}"
-        )
-    cast = ~is_missing(cells.ravel(), missing).reshape(cells.shape)
-    task, worker = np.nonzero(cast)
-    return {"task": task, "worker": worker, "label": cells[cast]}

@@ -41,7 +41,16 @@ class Block:
 
 
 def refuse(block: Block, bad: Any, expected: str) -> None:
-    """Raise for the first bad cell, naming row and column."""
+    """Raise for the first bad cell.
+
+    Args:
+        block: columns.
+        bad: ``(N, d)`` booleans, dense or sparse.
+        expected: for the message.
+
+    Raises:
+        DataError: with the row and the column.
+    """
     if sparse.issparse(bad):
         rows, columns = bad.nonzero()
     else:
@@ -96,13 +105,13 @@ def _validated(estimator: Any, X: Any, **options: Any) -> Any:
         raise DataError(f"X: {cell}{error}") from error
     except TypeError as error:
         if "argument must be" in str(error):
-            # scikit-learn's convention for cells like {}, which its own checks ask for
+            # scikit-learn's convention for cells like {}, which its own tests require
             raise CellTypeError(f"X: {_no_number(X)}{error}") from error
         raise DataError(f"X: {error}") from error
 
 
 def _no_number(X: Any) -> str:
-    """The first cell of a table of which no number can be made, in words."""
+    """The first cell of a table of which no number can be made, for messages."""
     frame = pd.DataFrame(X if isinstance(X, pd.DataFrame) or np.ndim(X) == 2 else [])
     for i, row in enumerate(frame.itertuples(index=False, name=None)):
         for name, value in zip(frame.columns, row, strict=True):

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Bool, Int, Shaped
 from sklearn.utils.validation import column_or_1d
 
 from nbmodels.data.labels import Classes, is_missing
-from nbmodels.data.validation import as_array, as_column, check_length, plain
+from nbmodels.data.validation import as_array, as_column, by_row, check_length, plain
 from nbmodels.errors import DataError
 
 
@@ -25,12 +26,16 @@ class Sets:
         given: ``(N,)`` whether the item has a set, which may be empty.
     """
 
-    rows: np.ndarray
-    labels: np.ndarray
-    given: np.ndarray
+    rows: Int[np.ndarray, " n"]
+    labels: Shaped[np.ndarray, " n"]
+    given: Bool[np.ndarray, " items"]
 
-    def table(self, name: str, classes: Classes) -> np.ndarray:
-        """``(N, K)`` booleans, true for the labels in the item's set."""
+    def table(self, name: str, classes: Classes) -> Bool[np.ndarray, "items k"]:
+        """``(N, K)`` booleans, true for the labels in the item's set.
+
+        Raises:
+            DataError: a label outside the classes, with its row.
+        """
         codes = classes.encode(name, self.labels, np.zeros(len(self.labels), bool), self.rows)
         out = np.zeros((len(self.given), len(classes)), bool)
         out[self.rows, codes] = True
@@ -49,10 +54,7 @@ def read_sets(name: str, values: Any, n_rows: int, marker: Any = None) -> Sets:
     """
     items = np.full(n_rows, None, object)
     if isinstance(values, Mapping):
-        for row, value in values.items():
-            if not (isinstance(row, int | np.integer) and 0 <= row < n_rows):
-                raise DataError(f"{name}: row {row!r} does not exist; X has {n_rows} rows")
-            items[row] = value
+        items = by_row(name, values, n_rows)
     elif hasattr(values, "__array__") or not any(map(_is_set, values)):
         array = as_array(name, values)
         column = as_column(name, column_or_1d(array, warn=True) if array.ndim == 2 else array)

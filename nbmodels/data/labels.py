@@ -12,17 +12,25 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Bool, Int
 
-from nbmodels.data.validation import as_column, check_length, plain, positions, sorted_unique
+from nbmodels.data.validation import (
+    as_column,
+    by_row,
+    check_length,
+    plain,
+    positions,
+    sorted_unique,
+)
 from nbmodels.errors import DataError
 
 
-def is_missing(values: np.ndarray, marker: Any) -> np.ndarray:
+def is_missing(values: np.ndarray, marker: Any) -> Bool[np.ndarray, " n"]:
     """Where ``values`` hold the marker; a NaN or None marker means any null."""
     nulls = np.asarray(pd.isna(values), bool)
     if marker is None or pd.isna(marker):
         return nulls
-    # a null equals nothing, and pandas' NA cannot even be asked
+    # a null equals nothing, and pandas' NA cannot be compared
     return np.asarray([not n and bool(v == marker) for v, n in zip(values, nulls, strict=True)])
 
 
@@ -70,7 +78,7 @@ class Classes:
 
     def encode(
         self, name: str, y: np.ndarray, missing: np.ndarray, rows: np.ndarray | None = None
-    ) -> np.ndarray:
+    ) -> Int[np.ndarray, " n"]:
         """``(N,)`` codes, -1 where missing.
 
         Args:
@@ -95,18 +103,22 @@ class Classes:
         return codes
 
 
-def trusted_codes(trusted: Any, classes: Classes, n_rows: int, marker: Any) -> np.ndarray:
+def trusted_codes(
+    trusted: Any, classes: Classes, n_rows: int, marker: Any
+) -> Int[np.ndarray, " n"]:
     """``(N,)`` codes of checked labels, -1 where none.
 
     Args:
         trusted: one label a row, null (or ``marker``) where unchecked; or a mapping row -> label.
+        classes: names and codes.
+        n_rows: N.
+        marker: value that means "unchecked"; None for nulls alone.
+
+    Raises:
+        DataError: another number of rows, or a label outside the classes, with its row.
     """
     if isinstance(trusted, Mapping):
-        values = np.full(n_rows, None, object)
-        for row, label in trusted.items():
-            if not (isinstance(row, int | np.integer) and 0 <= row < n_rows):
-                raise DataError(f"trusted: row {row!r} does not exist; X has {n_rows} rows")
-            values[row] = label
+        values = by_row("trusted", trusted, n_rows)
     else:
         values = as_column("trusted", trusted)
         check_length("trusted", values, n_rows)
@@ -135,7 +147,7 @@ class LabelColumn:
     """
 
     text: np.ndarray
-    codes: np.ndarray
+    codes: Int[np.ndarray, " n"]
     names: np.ndarray
     values: pd.Series
 

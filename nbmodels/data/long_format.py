@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Int
 from scipy import sparse
 
 from nbmodels.data.validation import plain, positions, sorted_unique
@@ -55,7 +56,7 @@ def _as_frame(name: str, table: Any, columns: Sequence[str]) -> pd.DataFrame:
     return frame
 
 
-def codes_of(name: str, ids: np.ndarray, known: Any, what: str) -> np.ndarray:
+def codes_of(name: str, ids: np.ndarray, known: Any, what: str) -> Int[np.ndarray, " n"]:
     """``(n,)`` positions of ids among the known ones.
 
     Raises:
@@ -64,7 +65,9 @@ def codes_of(name: str, ids: np.ndarray, known: Any, what: str) -> np.ndarray:
     codes = positions(known, ids)
     bad = np.flatnonzero(codes < 0)
     if len(bad):
-        raise DataError(f"{name}: row {bad[0]} has the {what} {plain(ids[bad[0]])!r}, unknown here")
+        raise DataError(
+            f"{name}: row {bad[0]} has the {what} {plain(ids[bad[0]])!r}, which is unknown"
+        )
     return codes
 
 
@@ -96,5 +99,5 @@ def counted(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> sp
     times = np.diff(first, append=len(pairs)).astype(float)
     pairs = pairs[first]
     ends = np.cumsum(np.bincount(pairs >> bits, minlength=shape[0]))
-    found = (times, pairs & ((1 << bits) - 1), np.concatenate([[0], ends]))
-    return sparse.csr_array(found, shape)
+    indptr = np.concatenate([[0], ends])
+    return sparse.csr_array((times, pairs & ((1 << bits) - 1), indptr), shape)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
@@ -109,7 +109,7 @@ def read_given(y: Any, n_rows: int, reader: str) -> np.ndarray:
     return given
 
 
-def missing_labels(given: np.ndarray, marker: Any) -> np.ndarray:
+def missing_labels(given: np.ndarray, marker: Any) -> Bool[np.ndarray, " n"]:
     """``(N,)`` where there is no label.
 
     Raises:
@@ -123,7 +123,7 @@ def missing_labels(given: np.ndarray, marker: Any) -> np.ndarray:
         null = plain(given[nulls[0]])
         raise DataError(
             f"y: row {nulls[0]} has no label ({null!r}, NaN or null); if labels are missing on "
-            "purpose, say which value marks them with missing_label"
+            "purpose, name the value that marks them with missing_label"
         )
     if given.dtype.kind == "f":
         infinite = np.flatnonzero(np.isinf(given) & ~missing)

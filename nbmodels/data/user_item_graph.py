@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Int
 from scipy import sparse
 
 from nbmodels.data.long_format import codes_of, counted, distinct, read_long
@@ -33,7 +34,7 @@ class Graph:
     items: np.ndarray
 
     @property
-    def degree(self) -> np.ndarray:
+    def degree(self) -> Int[np.ndarray, " n"]:
         """``(N,)`` number of users of each item."""
         return np.diff(self.edges.indptr)
 
@@ -50,6 +51,7 @@ def read_graph(
             matrix, names of its columns.
         duplicates: what to do with a pair that occurs more than once: ``"count"`` every
             occurrence, ``"once"`` take it for one edge, ``"refuse"``.
+        name: of the argument, for messages.
 
     Raises:
         DataError: naming the row or the pair.
@@ -118,6 +120,6 @@ def item_labels(labels: Any, items: np.ndarray) -> Any:
     if keys.has_duplicates:
         raise DataError(f"labels: item {plain(keys[keys.duplicated()][0])!r} has two labels")
     at = codes_of("labels", keys.to_numpy(), items, "item")
-    found = np.full(len(items), None, object)
-    found[at] = [None if pd.isna(v) else v for _, v in labels.items()]
-    return found
+    out = np.full(len(items), None, object)
+    out[at] = [None if pd.isna(v) else v for _, v in labels.items()]
+    return out

@@ -6,10 +6,12 @@ raises :class:`nbmodels.errors.DataError` naming the argument, the row and what 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float, Int
 
 from nbmodels.errors import DataError
 
@@ -75,7 +77,11 @@ def as_floats(name: str, values: Any) -> np.ndarray:
 
 
 def as_column(name: str, values: Any) -> np.ndarray:
-    """One-dimensional object or plain array from a list, array, series or one-column frame."""
+    """One-dimensional object or plain array from a list, array, series or one-column frame.
+
+    Raises:
+        DataError: several columns, or lists of different lengths.
+    """
     array = as_array(name, values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -104,7 +110,7 @@ def sorted_unique(values: np.ndarray) -> np.ndarray:
     return (np.flatnonzero(occurs) + numbers.start).astype(values.dtype)
 
 
-def positions(known: Any, values: Any) -> np.ndarray:
+def positions(known: Any, values: Any) -> Int[np.ndarray, " n"]:
     """``(n,)`` position of each value among the known ones, which are distinct; -1 where unknown.
 
     Whole numbers that lie close together are looked up in a table, others are hashed.
@@ -121,13 +127,27 @@ def _from(numbers: range, values: np.ndarray) -> np.ndarray:
     return values.astype(np.int64, copy=False) - numbers.start
 
 
+def by_row(name: str, values: Mapping[Any, Any], n_rows: int) -> np.ndarray:
+    """``(N,)`` objects of a mapping from rows, None where it has none.
+
+    Raises:
+        DataError: a row that does not exist.
+    """
+    out = np.full(n_rows, None, object)
+    for row, value in values.items():
+        if not (isinstance(row, int | np.integer) and 0 <= row < n_rows):
+            raise DataError(f"{name}: row {row!r} does not exist; X has {n_rows} rows")
+        out[row] = value
+    return out
+
+
 def check_length(name: str, values: Any, n_rows: int) -> None:
     """Raises: DataError: ``values`` has another length than X."""
     if len(values) != n_rows:
         raise DataError(f"{name}: has {len(values)} rows where X has {n_rows}")
 
 
-def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
+def check_weights(sample_weight: Any, n_rows: int) -> Float[np.ndarray, " n"]:
     """``(N,)`` row weights, ones where None.
 
     Raises:

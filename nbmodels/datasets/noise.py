@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float, Int
 
 from nbmodels.errors import DataError
 
 
-def uniform_noise(n_classes: int, rate: float) -> np.ndarray:
+def uniform_noise(n_classes: int, rate: float) -> Float[np.ndarray, "k k"]:
     """Wrong with probability ``rate``, and then any other class alike.
 
     Args:
@@ -19,6 +20,9 @@ def uniform_noise(n_classes: int, rate: float) -> np.ndarray:
 
     Returns:
         ``(K, K)`` matrix ``[observed, true]``.
+
+    Raises:
+        DataError: no probability, or less than two classes.
     """
     _check_rate("rate", rate)
     if n_classes < 2:
@@ -30,7 +34,7 @@ def uniform_noise(n_classes: int, rate: float) -> np.ndarray:
 
 def flip_noise(
     n_classes: int, flips: Mapping[tuple[int, int], float], rate: float = 0.0
-) -> np.ndarray:
+) -> Float[np.ndarray, "k k"]:
     """Asymmetric noise: named flips, with some uniform noise underneath.
 
     Args:
@@ -41,6 +45,9 @@ def flip_noise(
 
     Returns:
         ``(K, K)`` matrix ``[observed, true]``.
+
+    Raises:
+        DataError: no pair of different classes, no probability, or a sum above one.
     """
     flipped = np.zeros((n_classes, n_classes))
     for (true, observed), share in flips.items():
@@ -55,7 +62,7 @@ def flip_noise(
     return flipped + left * uniform_noise(n_classes, rate)
 
 
-def corrupt(y: Any, matrix: Any, rng: np.random.Generator) -> np.ndarray:
+def corrupt(y: Any, matrix: Any, rng: np.random.Generator) -> Int[np.ndarray, " n"]:
     """Labels drawn from a noise matrix, given the true ones.
 
     Args:

@@ -8,7 +8,7 @@ data, on the host and without another fit:
 - are the posteriors calibrated? The score test of a power of the likelihood, at the power 1;
 - are columns independent given the class, their tails normal, words not repeated?
 - do labels depend on the features beyond the true class?
-- did classes dissolve, did random starts find something else?
+- did classes dissolve, did random starts reach another solution?
 
 A finding is bad if it is significant and large enough to matter: with half a million rows every
 deviation is significant. A finding about an assumption is for information only where the fit
@@ -142,13 +142,13 @@ def check_model(
 
 
 def _of_labels(found: CheckInput) -> Iterator[Finding]:
-    evidence = found.labels()
-    return iter(()) if evidence is None else run(LABEL_CHECKS, evidence)
+    labels = found.labels()
+    return iter(()) if labels is None else run(LABEL_CHECKS, labels)
 
 
 def _of_features(found: CheckInput) -> Iterator[Finding]:
-    for name, evidence in found.emissions():
-        for finding in run(FEATURE_CHECKS, evidence):
+    for name, emission in found.emissions():
+        for finding in run(FEATURE_CHECKS, emission):
             # a discounted emission is used for less than its model of the features would allow
             informative = finding.bad and name in found.discounted
             yield replace(finding, bad=False, remedies=()) if informative else finding

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float, Int
 from sklearn.base import clone
 
 from nbmodels.data.labels import is_missing
 from nbmodels.data.validation import as_column, check_length
 from nbmodels.errors import DataError, NbmodelsWarning
-from nbmodels.fitting.scores import stratified_folds as folds_of
+from nbmodels.fitting.scores import stratified_folds
 
 #: Least probability of a label, so that one surprise does not decide alone.
 _LEAST = 1e-12
@@ -64,8 +65,7 @@ def pointwise(
     labels = as_column("y", y)
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     check_length("y", labels, n_rows)
-    if not (isinstance(cv, int | np.integer) and cv >= 2):
-        raise DataError(f"cv: expected 2 or more folds, got {cv!r}")
+    _check_folds(cv)
     known = np.ones(n_rows, bool)
     for one in estimators.values():
         marker = getattr(one, "missing_label", None)
@@ -88,10 +88,10 @@ def predicted_labels(
     X: Any,
     y: np.ndarray,
     names: np.ndarray,
-    codes: np.ndarray,
+    codes: Int[np.ndarray, " n"],
     cv: int,
     random_state: int,
-) -> np.ndarray:
+) -> Float[np.ndarray, "n k"]:
     """``(N, K)`` P(given label | features) by clones that have not seen the row.
 
     Args:
@@ -106,12 +106,12 @@ def predicted_labels(
     Raises:
         DataError: a wrong number of folds.
     """
-    if not (isinstance(cv, int | np.integer) and cv >= 2):
-        raise DataError(f"cv: expected 2 or more folds, got {cv!r}")
+    _check_folds(cv)
     rows = np.flatnonzero(codes >= 0)
     fold = np.full(len(codes), -1)
-    fold[rows] = folds_of(codes[rows], int(cv), np.random.default_rng(random_state))
-    # rows without a label are of no use to what does not know of them
+    rng = np.random.default_rng(random_state)
+    fold[rows] = stratified_folds(codes[rows], int(cv), rng)
+    # rows without a label are left out where the estimator does not take them
     usable = np.full(len(codes), getattr(estimator, "missing_label", None) is not None)
     usable[rows] = True
     out = np.zeros((len(codes), len(names)))
@@ -184,6 +184,11 @@ def _named(estimators: Any) -> dict[str, Any]:
             why = "a class" if isinstance(one, type) else f"has no method {missing[0]}"
             raise DataError(f"estimators: {name!r} is not a classifier with probabilities ({why})")
     return named
+
+
+def _check_folds(cv: Any) -> None:
+    if not (isinstance(cv, int | np.integer) and cv >= 2):
+        raise DataError(f"cv: expected 2 or more folds, got {cv!r}")
 
 
 def _rows(X: Any, rows: np.ndarray) -> Any:

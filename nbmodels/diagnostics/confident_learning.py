@@ -13,10 +13,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Bool, Float, Int
 
 
-def confident_joint(probs: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """``(K, K)`` counts ``[given, true]`` (Northcutt et al. 2021, eqs. (1) and (2)).
+def confident_joint(
+    probs: Float[np.ndarray, "n k"], codes: Int[np.ndarray, " n"]
+) -> Float[np.ndarray, "k k"]:
+    """Confident joint: ``(K, K)`` counts ``[given, true]`` (Northcutt 2021, eqs. (1) and (2)).
 
     Args:
         probs: ``(N, K)`` P(label | features) by a classifier that has not seen the item.
@@ -39,7 +42,9 @@ def confident_joint(probs: np.ndarray, codes: np.ndarray) -> np.ndarray:
     return joint
 
 
-def calibrated(joint: np.ndarray, codes: np.ndarray) -> np.ndarray:
+def calibrated(
+    joint: Float[np.ndarray, "k k"], codes: Int[np.ndarray, " n"]
+) -> Float[np.ndarray, "k k"]:
     """``(K, K)`` P(given, true): rows scaled to the given labels' counts (eq. (3))."""
     counts = np.bincount(codes, minlength=len(joint))
     rows = joint * (counts / joint.sum(1))[:, None]
@@ -94,13 +99,13 @@ class SecondOpinion:
 
 
 def second_opinion(
-    noise_matrix: np.ndarray,
-    label_posterior: np.ndarray,
-    probs: np.ndarray,
-    codes: np.ndarray,
+    noise_matrix: Float[np.ndarray, "observed k"],
+    label_posterior: Float[np.ndarray, "n k"],
+    probs: Float[np.ndarray, "n k"],
+    codes: Int[np.ndarray, " n"],
     names: Any,
 ) -> SecondOpinion:
-    """Ours beside confident learning's.
+    """The noise matrix of the latent-class model beside that of confident learning.
 
     Args:
         noise_matrix: ``(K, K)`` ``[observed, true]``, ours.
@@ -117,19 +122,23 @@ def second_opinion(
     gap = noise_matrix - theirs
     row, column = np.unravel_index(int(np.argmax(np.abs(gap))), gap.shape)
     rows = np.arange(len(codes))
-    doubted = label_posterior.argmax(1) != codes
+    wrong = label_posterior.argmax(1) != codes
     share = 1 - label_posterior[rows, codes].mean()
     return SecondOpinion(
         pd.DataFrame(noise_matrix, index, columns),
         pd.DataFrame(theirs, index, columns),
         pd.Series(np.abs(gap).sum(0) / 2, columns, name="total_variation"),
         (names[row], names[column], float(gap[row, column])),
-        float(np.mean(doubted != wrong_labels(probs, codes, joint))),
+        float(np.mean(wrong != wrong_labels(probs, codes, joint))),
         (float(share), float(1 - np.trace(joint))),
     )
 
 
-def wrong_labels(probs: np.ndarray, codes: np.ndarray, joint: np.ndarray) -> np.ndarray:
+def wrong_labels(
+    probs: Float[np.ndarray, "n k"],
+    codes: Int[np.ndarray, " n"],
+    joint: Float[np.ndarray, "k k"],
+) -> Bool[np.ndarray, " n"]:
     """``(N,)`` labels that confident learning prunes, by class (their method ``prune by class``).
 
     Of the items labelled j, as many as are wrong under the joint, those of least self-confidence.

@@ -17,7 +17,7 @@ import pandas as pd
 from jaxtyping import Int
 from scipy import sparse
 
-from nbmodels.fitting.scores import stratified_folds as folds_of
+from nbmodels.fitting.scores import stratified_folds
 
 #: Columns up to which a matrix over pairs of columns is small.
 _NARROW = 300
@@ -50,7 +50,7 @@ def out_of_fold_predictions(
     if not blocks or len(rows) < _LABELS or len(np.unique(y)) < 2:
         return None
     rng = np.random.default_rng(len(rows))
-    fold = folds_of(y, _FOLDS, rng)
+    fold = stratified_folds(y, _FOLDS, rng)
     target = np.eye(n_classes)[y]
     wide = [b for b in blocks if b.shape[1] > _NARROW and b.min() >= 0]
     if wide:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float, Int
 from scipy import stats
 
 from nbmodels.core.residuals import Residuals
@@ -36,16 +37,17 @@ class Scores:
         unit: what a sum is divided by to be an effect.
     """
 
-    total: np.ndarray
-    square: np.ndarray
-    unit: np.ndarray
+    total: Float[np.ndarray, "*tests"]
+    square: Float[np.ndarray, "*tests"]
+    unit: Float[np.ndarray, "*tests"]
 
     @property
-    def effect(self) -> np.ndarray:
+    def effect(self) -> Float[np.ndarray, "*tests"]:
+        """Sums in units of an effect."""
         return _ratio(self.total, self.unit)
 
     @property
-    def z(self) -> np.ndarray:
+    def z(self) -> Float[np.ndarray, "*tests"]:
         """Sums in units of their standard deviation."""
         return _ratio(self.total, np.sqrt(self.square))
 
@@ -96,13 +98,13 @@ def largest(scores: Scores, side: int = 0) -> Largest:
     return Largest(float(z[at]), float(p[at]), float(effect[at]), tuple(int(i) for i in at))
 
 
-def summed(item: np.ndarray, weights: np.ndarray) -> Scores:
-    """Of scores ``(n,)`` or ``(n, tests)`` of items; the effect is their mean."""
+def summed(item: Float[np.ndarray, "n ..."], weights: Float[np.ndarray, " n"]) -> Scores:
+    """Sums of scores ``(n,)`` or ``(n, tests)`` of items; the effect is their mean."""
     return Scores(weights @ item, weights**2 @ item**2, np.full(item.shape[1:], weights.sum()))
 
 
 def added(parts: Sequence[Scores]) -> Scores:
-    """Of all classes together."""
+    """Sums of all classes together."""
     total, square, unit = (
         np.sum([getattr(part, name) for part in parts], 0) for name in ("total", "square", "unit")
     )
@@ -144,12 +146,12 @@ class OfColumns:
 
 def of_columns(
     found: Residuals,
-    resp: np.ndarray,
-    weights: np.ndarray,
-    codes: np.ndarray | None = None,
-    transition: np.ndarray | None = None,
+    resp: Float[np.ndarray, "n k"],
+    weights: Float[np.ndarray, " n"],
+    codes: Int[np.ndarray, " n"] | None = None,
+    transition: Float[np.ndarray, "k observed"] | None = None,
 ) -> OfColumns:
-    """All scores of an emission's columns; the classes are gone through once.
+    """All scores of an emission's columns, in one pass over the classes.
 
     Args:
         found: residuals of ``n`` items.

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int, Key
 
 from inference.products import matrix
 from nbmodels.core.component import LogLikelihood, product_log_likelihood
-from nbmodels.core.families import Dirichlet, beta
+from nbmodels.core.families import Dirichlet, DrawKey, beta
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.registry import register_family
 from nbmodels.core.residuals import Residuals, of_indicators
@@ -48,7 +48,9 @@ class Bernoulli(Emission):
         """Args: x: ``(N, d)`` of zeros and ones; missing: ``(N, d)`` booleans, or None."""
         return Cells(matrix(without(x, missing)), None if missing is None else matrix(missing))
 
-    def log_likelihood(self, likelihood_params: Array, data: Cells) -> LogLikelihood:
+    def log_likelihood(
+        self, likelihood_params: Float[Array, "2 d k"], data: Cells
+    ) -> LogLikelihood:
         zero, one = likelihood_params
         table, offset = product_log_likelihood(data.x, one - zero, jnp.sum(zero, 0))
         if data.missing is not None:
@@ -57,12 +59,8 @@ class Bernoulli(Emission):
         return LogLikelihood(table, offset)
 
     def stats(
-        self,
-        likelihood_params: Any,
-        resp: Float[Array, "n k"],
-        data: Cells,
-        key: Key[Array, ""] | None = None,
-    ) -> Array:
+        self, likelihood_params: Any, resp: Float[Array, "n k"], data: Cells, key: DrawKey = None
+    ) -> Float[Array, "2 d k"]:
         ones = data.x.transpose_times(resp)
         count = jnp.broadcast_to(jnp.sum(resp, 0), ones.shape)
         if data.missing is not None:
@@ -76,25 +74,25 @@ class Bernoulli(Emission):
     def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return replace(q, concentration=q.concentration[:, :, order])
 
-    def values(self, likelihood_params: Array) -> dict[str, Array]:
+    def values(self, likelihood_params: Float[Array, "2 d k"]) -> dict[str, Array]:
         return {"probs": jnp.exp(likelihood_params[1]).T}
 
     def sites(self, name: str) -> dict[str, Any]:
-
         zeros, ones = jnp.swapaxes(self.prior.concentration, 1, 2)
         return {"probs": numpyro.sample(f"{name}_probs", dist.Beta(ones, zeros).to_event(2))}
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Cells) -> None:
-
         site = dist.Bernoulli(probs=values["probs"][y])
         if data.missing is not None:
             site = site.mask(observed_cells(data.missing))
         numpyro.sample(name, site.to_event(1), obs=data.x.to_dense())
 
-    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
+    def simulate(
+        self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]
+    ) -> Int[Array, "n d"]:
         return jax.random.bernoulli(key, values["probs"][y]).astype(jnp.int32)
 
-    def observed(self, data: Cells) -> Array:
+    def observed(self, data: Cells) -> Float[Array, "n d"]:
         return data.x.to_dense()
 
     def residuals(
@@ -156,18 +154,16 @@ class BernoulliColumns(FeatureColumns):
 
     def _binary(self, block: Block) -> Block:
         x: Any = block.x if block.is_sparse else floats(block)
-        wrong: Any
         if self.binarize is not None:
             if block.is_sparse and self.binarize < 0:
                 raise DataError("binarize: must be 0 or more for sparse X")
             above = x > self.binarize
             x = above.astype(float) if block.is_sparse else np.asarray(above, float)
-        elif block.is_sparse:
-            wrong = observed(block, marked(x, (x.data != 0) & (x.data != 1)))
-            refuse(block, wrong, "0 or 1 (set binarize to cut other values)")
         else:
-            wrong = observed(block, (x != 0) & (x != 1))
-            refuse(block, wrong, "0 or 1 (set binarize to cut other values)")
+            cells = x.data if block.is_sparse else x
+            wrong = (cells != 0) & (cells != 1)
+            wrong = observed(block, marked(x, wrong) if block.is_sparse else wrong)
+            refuse(block, wrong, "0 or 1 (set binarize to a threshold for other values)")
         return Block(x, block.missing, block.names)
 
     def pack(self, component: Emission, block: Block, length: int) -> Any:

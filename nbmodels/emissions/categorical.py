@@ -18,7 +18,7 @@ from scipy import sparse
 from inference.products import Matrix, matrix
 from nbmodels.core.codes import checked_codes
 from nbmodels.core.component import LogLikelihood, product_log_likelihood
-from nbmodels.core.families import Dirichlet
+from nbmodels.core.families import Dirichlet, DrawKey
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.registry import register_family
 from nbmodels.core.residuals import Residuals, of_indicators
@@ -39,7 +39,7 @@ class Codes:
     """
 
     onehot: Matrix
-    codes: Array
+    codes: Int[Array, "n attributes"]
 
 
 @jax.tree_util.register_dataclass
@@ -94,16 +94,12 @@ class Categorical(Emission):
         )
         return Codes(matrix(onehot), jnp.asarray(np.where(codes < 0, -1, codes), jnp.int32))
 
-    def log_likelihood(self, likelihood_params: Array, data: Codes) -> LogLikelihood:
+    def log_likelihood(self, likelihood_params: Float[Array, "s k"], data: Codes) -> LogLikelihood:
         return product_log_likelihood(data.onehot, likelihood_params)
 
     def stats(
-        self,
-        likelihood_params: Any,
-        resp: Float[Array, "n k"],
-        data: Codes,
-        key: Key[Array, ""] | None = None,
-    ) -> Array:
+        self, likelihood_params: Any, resp: Float[Array, "n k"], data: Codes, key: DrawKey = None
+    ) -> Float[Array, "s k"]:
         return data.onehot.transpose_times(resp)
 
     def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
@@ -113,31 +109,31 @@ class Categorical(Emission):
         parts = jnp.split(table, np.cumsum(self.sizes)[:-1], axis=0)
         return {f"probs_{j}": part.T for j, part in enumerate(parts)}
 
-    def values(self, likelihood_params: Array) -> dict[str, Array]:
+    def values(self, likelihood_params: Float[Array, "s k"]) -> dict[str, Array]:
         return self._split(jnp.exp(likelihood_params))
 
     def sites(self, name: str) -> dict[str, Any]:
-
         return {
             part: numpyro.sample(f"{name}_{part}", dist.Dirichlet(concentration).to_event(1))
             for part, concentration in self._split(self.prior.concentration).items()
         }
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Codes) -> None:
-
         for j in range(len(self.sizes)):
             code = data.codes[:, j]
             site = dist.Categorical(probs=values[f"probs_{j}"][y]).mask(code >= 0)
             numpyro.sample(f"{name}_{j}", site, obs=jnp.maximum(code, 0))
 
-    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
+    def simulate(
+        self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]
+    ) -> Int[Array, "n attributes"]:
         keys = jax.random.split(key, len(self.sizes))
         columns = [
             jax.random.categorical(k, jnp.log(values[f"probs_{j}"])[y]) for j, k in enumerate(keys)
         ]
         return jnp.stack(columns, 1)
 
-    def observed(self, data: Codes) -> Array:
+    def observed(self, data: Codes) -> Int[Array, "n attributes"]:
         return data.codes
 
     def residuals(

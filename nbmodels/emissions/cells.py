@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax import Array
+from jaxtyping import Bool
 
 from inference.products import Matrix
 
@@ -43,6 +44,6 @@ def without(x: Any, missing: Any) -> Any:
     return np.where(np.asarray(missing, bool), 0, np.asarray(x))
 
 
-def observed_cells(missing: Matrix) -> Array:
+def observed_cells(missing: Matrix) -> Bool[Array, "n d"]:
     """``(N, d)`` booleans, dense; for the NumPyro programs only."""
     return missing.to_dense() == 0

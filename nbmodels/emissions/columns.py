@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from nbmodels.data.features import Block
 from nbmodels.data.validation import pad_rows
@@ -22,7 +23,7 @@ def observed(block: Block, bad: Any) -> Any:
     return bad > block.missing if block.is_sparse else bad & ~block.missing
 
 
-def floats(block: Block) -> np.ndarray:
+def floats(block: Block) -> Float[np.ndarray, "n d"]:
     """``(N, d)`` cells of a dense block as floats; missing ones may hold anything."""
     hide = block.missing is not None and block.x.dtype == object
     return np.asarray(np.where(block.missing, 0.0, block.x) if hide else block.x, float)

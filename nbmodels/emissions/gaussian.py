@@ -13,13 +13,12 @@ from jaxtyping import Float, Int, Key
 
 from inference.products import Dense
 from nbmodels.core.component import LogLikelihood, centred
-from nbmodels.core.families import DiagonalGaussianParams, NormalInverseGamma
+from nbmodels.core.families import DiagonalGaussianParams, DrawKey, NormalInverseGamma
+from nbmodels.core.families.base import LOG_2PI
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.residuals import Residuals, of_reals, without_missing
 from nbmodels.core.roles import Emission
 from nbmodels.emissions.cells import Cells, observed_cells, without
-
-_LOG_2PI = float(np.log(2 * np.pi))
 
 
 def pack_reals(x: Any, missing: Any = None) -> Cells:
@@ -43,17 +42,17 @@ class Distances(NamedTuple):
         size: ``(N or 1,)`` number of observed cells.
     """
 
-    square: Array
-    log_det: Array
-    size: Array
+    square: Float[Array, "n k"]
+    log_det: Float[Array, "n_or_1 k"]
+    size: Float[Array, " n_or_1"]
 
 
 def normal_log_likelihood(at: Distances) -> LogLikelihood:
     """Log-density of a normal distribution."""
-    return centred((at.log_det - at.size[:, None] * _LOG_2PI - at.square) / 2)
+    return centred((at.log_det - at.size[:, None] * LOG_2PI - at.square) / 2)
 
 
-def count_cells(resp: Float[Array, "n k"], data: Cells) -> Array:
+def count_cells(resp: Float[Array, "n k"], data: Cells) -> Float[Array, "k d"]:
     """``(K, d)`` items in each class whose cell is observed."""
     count = jnp.broadcast_to(jnp.sum(resp, 0)[:, None], (resp.shape[1], data.x.shape[1]))
     if data.missing is None:
@@ -127,12 +126,8 @@ class DiagonalGaussian(Emission):
         return normal_log_likelihood(self.distances(likelihood_params, data))
 
     def stats(
-        self,
-        likelihood_params: Any,
-        resp: Float[Array, "n k"],
-        data: Cells,
-        key: Key[Array, ""] | None = None,
-    ) -> tuple[Array, Array, Array]:
+        self, likelihood_params: Any, resp: Float[Array, "n k"], data: Cells, key: DrawKey = None
+    ) -> tuple[Float[Array, "k d"], Float[Array, "k d"], Float[Array, "k d"]]:
         first = data.x.transpose_times(resp).T
         second = Dense(jnp.square(data.x.to_dense())).transpose_times(resp).T
         return count_cells(resp, data), first, second
@@ -144,7 +139,6 @@ class DiagonalGaussian(Emission):
         return {"mu": likelihood_params.mean, "variance": 1 / likelihood_params.precision}
 
     def sites(self, name: str) -> dict[str, Any]:
-
         p = self.prior
         inverse_gamma = dist.InverseGamma(p.shape, p.rate).to_event(2)
         variance = numpyro.sample(f"{name}_variance", inverse_gamma)
@@ -152,17 +146,18 @@ class DiagonalGaussian(Emission):
         return {"mu": numpyro.sample(f"{name}_mu", normal), "variance": variance}
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Cells) -> None:
-
         site = dist.Normal(values["mu"][y], jnp.sqrt(values["variance"])[y])
         if data.missing is not None:
             site = site.mask(observed_cells(data.missing))
         numpyro.sample(name, site.to_event(1), obs=data.x.to_dense())
 
-    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
+    def simulate(
+        self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]
+    ) -> Float[Array, "n d"]:
         noise = jax.random.normal(key, (len(y), values["mu"].shape[1]))
         return values["mu"][y] + noise * jnp.sqrt(values["variance"])[y]
 
-    def observed(self, data: Cells) -> Array:
+    def observed(self, data: Cells) -> Float[Array, "n d"]:
         return data.x.to_dense()
 
     def residuals(

@@ -14,14 +14,13 @@ from jaxtyping import Float, Int, Key
 from inference.products import Dense
 from inference.triangular import factor, log_diagonal
 from nbmodels.core.component import LogLikelihood
-from nbmodels.core.families import FullGaussianParams, NormalInverseWishart
+from nbmodels.core.families import DrawKey, FullGaussianParams, NormalInverseWishart
+from nbmodels.core.families.base import LOG_2PI
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.residuals import Residuals, of_reals, without_missing
 from nbmodels.core.roles import Emission
 from nbmodels.emissions.cells import observed_cells, without
 from nbmodels.emissions.gaussian import Distances, normal_log_likelihood
-
-_LOG_2PI = float(np.log(2 * np.pi))
 
 #: Cells of one temporary array; classes are worked on in groups that keep within it.
 _CELLS = 20_000_000
@@ -52,7 +51,7 @@ class Rows:
 
     x: Dense
     missing: Dense | None
-    incomplete: Array | None
+    incomplete: Int[Array, " incomplete"] | None
 
 
 @jax.tree_util.register_dataclass
@@ -146,9 +145,8 @@ class FullGaussian(Emission):
         n_classes, d = likelihood_params.mean.shape
         covariance, log_det = _covariance(likelihood_params)
         covariance = jnp.broadcast_to(covariance, (n_classes, d, d))
-        gain = (
-            likelihood_params.log_det + log_det
-        )  # of an expected logarithm, less that of the expectation
+        # of an expected logarithm, less that of the expectation
+        gain = likelihood_params.log_det + log_det
 
         def of_row(row: tuple[Array, Array]) -> tuple[Array, Array, Array, Array]:
             x, missing = row
@@ -186,8 +184,8 @@ class FullGaussian(Emission):
         likelihood_params: FullGaussianParams,
         resp: Float[Array, "n k"],
         data: Rows,
-        key: Key[Array, ""] | None = None,
-    ) -> tuple[Array, Array, Array]:
+        key: DrawKey = None,
+    ) -> tuple[Float[Array, " k"], Float[Array, "k d"], Float[Array, "k d d"]]:
         return self._moments(likelihood_params, resp, data, key)
 
     def _moments(
@@ -236,7 +234,6 @@ class FullGaussian(Emission):
         return {"mu": likelihood_params.mean, "covariance": _covariance(likelihood_params)[0]}
 
     def sites(self, name: str) -> dict[str, Any]:
-
         p = self.prior
         wishart = dist.InverseWishart(p.dof, scale_matrix=p.scale).to_event(1)
         covariance = numpyro.sample(f"{name}_covariance", wishart)
@@ -244,29 +241,27 @@ class FullGaussian(Emission):
         return {"mu": numpyro.sample(f"{name}_mu", normal.to_event(1)), "covariance": covariance}
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Rows) -> None:
-
-        mean, covariance = (
-            values["mu"][y],
-            values["covariance"][y if not self.prior.tied else 0 * y],
-        )
+        mean, covariance = values["mu"][y], values["covariance"][0 * y if self.prior.tied else y]
         if data.missing is None:
             site = dist.MultivariateNormal(mean, covariance)
             numpyro.sample(name, site, obs=data.x.to_dense())
             return
-        # cut each row's normal down to its observed cells; missing ones become N(0, 1) at zero
+        # the marginal of each row's observed cells; missing ones become N(0, 1) at zero
         seen = observed_cells(data.missing)
         both = seen[:, :, None] & seen[:, None, :]
         covariance = jnp.where(both, covariance, jnp.eye(self.prior.mean.shape[1]))
         gap = jnp.where(seen, data.x.to_dense() - mean, 0)
         padded = dist.MultivariateNormal(jnp.zeros_like(gap), covariance).log_prob(gap)
-        numpyro.factor(name, padded + 0.5 * _LOG_2PI * (~seen).sum(-1))
+        numpyro.factor(name, padded + 0.5 * LOG_2PI * (~seen).sum(-1))
 
-    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
+    def simulate(
+        self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]
+    ) -> Float[Array, "n d"]:
         lower = jnp.linalg.cholesky(values["covariance"])[y if not self.prior.tied else 0 * y]
         noise = jax.random.normal(key, (len(y), values["mu"].shape[1]))
         return values["mu"][y] + jnp.einsum("nij,nj->ni", lower, noise)
 
-    def observed(self, data: Rows) -> Array:
+    def observed(self, data: Rows) -> Float[Array, "n d"]:
         return data.x.to_dense()
 
     def residuals(

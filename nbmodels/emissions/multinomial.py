@@ -15,7 +15,7 @@ from scipy import special
 
 from inference.products import Matrix, matrix
 from nbmodels.core.component import LogLikelihood, product_log_likelihood
-from nbmodels.core.families import Dirichlet
+from nbmodels.core.families import Dirichlet, DrawKey
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.registry import register_family
 from nbmodels.core.residuals import Residuals, of_counts
@@ -39,8 +39,8 @@ class Counts:
 
     x: Matrix
     missing: Matrix | None
-    length: Array
-    log_coefficient: Array
+    length: Float[Array, " n"]
+    log_coefficient: Float[Array, " n"]
 
 
 @jax.tree_util.register_dataclass
@@ -81,13 +81,13 @@ class Multinomial(Emission):
             jnp.asarray(coefficient),
         )
 
-    def _known(self, likelihood_params: Array, data: Counts) -> Array:
+    def _known(self, likelihood_params: Float[Array, "d k"], data: Counts) -> Array:
         """``(N, K)`` probability of a word that is not missing."""
         assert data.missing is not None
         mass = 1 - data.missing.times(jnp.exp(likelihood_params))
         return jnp.maximum(mass, jnp.finfo(mass.dtype).eps)
 
-    def log_likelihood(self, likelihood_params: Array, data: Counts) -> LogLikelihood:
+    def log_likelihood(self, likelihood_params: Float[Array, "d k"], data: Counts) -> LogLikelihood:
         table, offset = product_log_likelihood(data.x, likelihood_params)
         if data.missing is not None:
             table = table - data.length[:, None] * jnp.log(self._known(likelihood_params, data))
@@ -95,11 +95,11 @@ class Multinomial(Emission):
 
     def stats(
         self,
-        likelihood_params: Array,
+        likelihood_params: Float[Array, "d k"],
         resp: Float[Array, "n k"],
         data: Counts,
-        key: Key[Array, ""] | None = None,
-    ) -> Array:
+        key: DrawKey = None,
+    ) -> Float[Array, "d k"]:
         counts = data.x.transpose_times(resp)
         if data.missing is None:
             return counts
@@ -121,16 +121,14 @@ class Multinomial(Emission):
     def base_measure(self, data: Counts) -> Float[Array, " n"]:
         return data.log_coefficient
 
-    def values(self, likelihood_params: Array) -> dict[str, Array]:
+    def values(self, likelihood_params: Float[Array, "d k"]) -> dict[str, Array]:
         return {"probs": jnp.exp(likelihood_params).T}
 
     def sites(self, name: str) -> dict[str, Any]:
-
         words = dist.Dirichlet(self.prior.concentration.T).to_event(1)
         return {"probs": numpyro.sample(f"{name}_probs", words)}
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Counts) -> None:
-
         x, probs = data.x.to_dense(), values["probs"][y]
         known = jnp.ones(x.shape, bool) if data.missing is None else observed_cells(data.missing)
         # written out, not dist.Multinomial: counts need not be whole (TF-IDF), some may be missing
@@ -142,7 +140,7 @@ class Multinomial(Emission):
 
     def simulate(
         self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"], length: int = 30
-    ) -> Array:
+    ) -> Int[Array, "n d"]:
         """Documents of ``length`` words each."""
         words = jnp.log(values["probs"])[y]
         drawn = jax.random.categorical(key, words[None], shape=(length, len(y)))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from jaxtyping import Float
 
 from nbmodels.core.registry import register_family
 from nbmodels.core.roles import Emission, FeatureColumns
@@ -32,8 +33,8 @@ class RealColumns(FeatureColumns):
 
     settings: ClassVar[tuple[str, ...]] = ("covariance", "dof")
 
-    location: np.ndarray
-    scale: np.ndarray
+    location: Float[np.ndarray, " d"]
+    scale: Float[np.ndarray, " d"]
     covariance: str
     dof: float | None = None
 
@@ -81,7 +82,7 @@ class RealColumns(FeatureColumns):
         standard = Block(x, block.missing, block.names)
         return component.pack(*padded(standard, length))
 
-    def log_jacobian(self, block: Block) -> np.ndarray:
+    def log_jacobian(self, block: Block) -> Float[np.ndarray, " n"]:
         shift = np.broadcast_to(-np.log(self.scale), block.x.shape)
         return shift.sum(1) if block.missing is None else (shift * ~block.missing).sum(1)
 

@@ -3,8 +3,8 @@
 ``x_i | u_i ~ N(mu, Sigma / u_i)`` and ``u_i ~ Gamma(dof / 2, dof / 2)``, so that a far-off item of
 small ``u`` moves neither mean nor covariance much. The scale ``u_i`` is a private latent:
 
-- the evidence integrates it out. Under ``"ml"`` and ``"map"`` it is the exact t log-density, and
-  the objective is the likelihood of what was observed. Under ``"vb"`` it is the logarithm of
+- the log-likelihood integrates it out. Under ``"ml"`` and ``"map"`` it is the exact t log-density,
+  and the objective is the likelihood of what was observed. Under ``"vb"`` it is the logarithm of
   ``E exp E log N(x | mu, Sigma / u)``, the expectations over ``u`` and over the parameters: the
   bound of a posterior in which each item's class and scale are joint, and the parameters
   independent of them. It has the form of a t density with the expected squared distance in it;
@@ -29,7 +29,7 @@ from jaxtyping import Float, Int, Key
 
 from inference.triangular import factor, log_diagonal
 from nbmodels.core.component import LogLikelihood, centred
-from nbmodels.core.families import DiagonalGaussianParams, FullGaussianParams, Rule
+from nbmodels.core.families import DiagonalGaussianParams, DrawKey, FullGaussianParams, Rule
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import Emission
 from nbmodels.emissions.cells import Cells, observed_cells
@@ -45,7 +45,7 @@ def student_log_likelihood(at: Distances, dof: Any) -> LogLikelihood:
     return centred(constant + at.log_det / 2 - half * jnp.log1p(at.square / dof))
 
 
-def precisions(at: Distances, dof: Any, key: Key[Array, ""] | None) -> Array:
+def precisions(at: Distances, dof: Any, key: Key[Array, ""] | None) -> Float[Array, "n k"]:
     """``(N, K)`` scale ``u`` given the data and the class: its mean, or a draw."""
     d = at.size[:, None]
     if key is None:
@@ -57,7 +57,6 @@ def precisions(at: Distances, dof: Any, key: Key[Array, ""] | None) -> Array:
 
 def _observe(name: str, dof: Any, mean: Any, lower: Any, x: Any, seen: Any) -> None:
     """NumPyro's statement; ``lower`` has ones on the diagonal where a cell is not ``seen``."""
-
     if seen is None:
         numpyro.sample(name, dist.MultivariateStudentT(dof, mean, lower), obs=x)
         return
@@ -92,7 +91,9 @@ class _ScaleMixture(Emission):
         items, mass, first, second = stats
         return self.prior.posterior((mass, first, second), rule, items)
 
-    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
+    def simulate(
+        self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]
+    ) -> Float[Array, "n d"]:
         first, second = jax.random.split(key)
         normal = super().simulate(first, values, y)
         u = 2 / self.dof * jax.random.gamma(second, self.dof / 2, (len(y), 1))
@@ -116,7 +117,7 @@ class DiagonalStudent(_ScaleMixture, DiagonalGaussian):
         likelihood_params: DiagonalGaussianParams,
         resp: Float[Array, "n k"],
         data: Cells,
-        key: Key[Array, ""] | None = None,
+        key: DrawKey = None,
     ) -> tuple[Array, ...]:
         u = precisions(self.distances(likelihood_params, data), self.dof, key)
         return count_cells(resp, data), *super().stats(likelihood_params, resp * u, data)
@@ -146,7 +147,7 @@ class FullStudent(_ScaleMixture, FullGaussian):
         likelihood_params: FullGaussianParams,
         resp: Float[Array, "n k"],
         data: Rows,
-        key: Key[Array, ""] | None = None,
+        key: DrawKey = None,
     ) -> tuple[Array, ...]:
         first, second = (None, None) if key is None else jax.random.split(key)
         u = precisions(self.distances(likelihood_params, data), self.dof, first)

@@ -17,7 +17,7 @@ from inference.products import Matrix, matrix
 from nbmodels.core.codes import checked_table
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.dirichlet_multinomial import learned
-from nbmodels.core.families import Dirichlet, Rule
+from nbmodels.core.families import Dirichlet, DrawKey, Rule
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import Emission
 
@@ -28,8 +28,8 @@ class Users(Emission):
     """Each edge has a factor ``u[user, y_item]``, ``u[user] ~ Dirichlet`` (Maystre 2021, eq. (1)).
 
     A user's proportions are the shares of the classes among their interactions. The model is one of
-    factors, not of how edges come about: an item without users gets no evidence, a user without
-    items keeps the prior.
+    factors, not of how edges come about: an item without users has a row of zeros, a user
+    without items keeps the prior.
 
     Attributes:
         prior: Dirichlet of shape ``(users, K)``, normalised along axis 1.
@@ -64,7 +64,9 @@ class Users(Emission):
         checked_table("edges", edges, lambda x: ~(np.isfinite(x) & (x >= 0)), "a number, 0 or more")
         return matrix(sparse.csr_array(edges))
 
-    def log_likelihood(self, likelihood_params: Array, data: Matrix) -> LogLikelihood:
+    def log_likelihood(
+        self, likelihood_params: Float[Array, "users k"], data: Matrix
+    ) -> LogLikelihood:
         # centred by an even share
         centre = -math.log(likelihood_params.shape[1])
         many = jnp.broadcast_to(
@@ -73,19 +75,15 @@ class Users(Emission):
         table = many * (likelihood_params - centre)
         return LogLikelihood(data.times(table), centre * data.times(many)[:, 0])
 
-    def penalty(self, q: Dirichlet, rule: Rule) -> Array:
+    def penalty(self, q: Dirichlet, rule: Rule) -> Float[Array, "users 1"]:
         return jnp.atleast_1d(self.multiplicity)[:, None] * super().penalty(q, rule)
 
-    def constant(self, rule: Rule) -> Array:
+    def constant(self, rule: Rule) -> Float[Array, "users 1"]:
         return jnp.atleast_1d(self.multiplicity)[:, None] * super().constant(rule)
 
     def stats(
-        self,
-        likelihood_params: Any,
-        resp: Float[Array, "n k"],
-        data: Matrix,
-        key: Key[Array, ""] | None = None,
-    ) -> Array:
+        self, likelihood_params: Any, resp: Float[Array, "n k"], data: Matrix, key: DrawKey = None
+    ) -> Float[Array, "users k"]:
         return data.transpose_times(resp)
 
     def pooled(self, q: Dirichlet, rule: Rule) -> Users:
@@ -95,16 +93,14 @@ class Users(Emission):
     def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return replace(q, concentration=q.concentration[:, order])
 
-    def values(self, likelihood_params: Array) -> dict[str, Array]:
+    def values(self, likelihood_params: Float[Array, "users k"]) -> dict[str, Array]:
         return {"u": jnp.exp(likelihood_params)}
 
     def sites(self, name: str) -> dict[str, Any]:
-
         users = dist.Dirichlet(self.prior.concentration).to_event(1)
         return {"u": numpyro.sample(f"{name}_u", users)}
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Matrix) -> None:
-
         edges = data.to_dense()
         of_class = values["u"].T[y]
         logs = jnp.where(edges > 0, jnp.log(jnp.where(edges > 0, of_class, 1)), 0)
@@ -112,7 +108,7 @@ class Users(Emission):
 
     def simulate(
         self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"], degree: int = 3
-    ) -> Array:
+    ) -> Int[Array, "n users"]:
         """``degree`` users for each item, drawn by how much of them is of its class."""
         logs = jnp.log(values["u"]).T[y]
         users = jax.random.categorical(key, logs[None], shape=(degree, len(y)))

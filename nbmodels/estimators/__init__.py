@@ -1,4 +1,4 @@
-"""The scikit-learn face."""
+"""Estimators with the interface of scikit-learn."""
 
 from nbmodels.estimators.annotators import DawidSkene
 from nbmodels.estimators.any_classifier import NoisyLabelClassifier
@@ -13,13 +13,7 @@ from nbmodels.estimators.naive_bayes import (
     NoisyCategoricalNB,
     NoisyMultinomialNB,
 )
-from nbmodels.estimators.options import (
-    CrossFit,
-    Joint,
-    JointGraph,
-    Priors,
-    Solver,
-)
+from nbmodels.estimators.options import CrossFit, Joint, JointGraph, Priors, Solver
 from nbmodels.estimators.partial import PartialLabelNB
 from nbmodels.estimators.two_class import ClassConditionalNB
 from nbmodels.estimators.unlabelled import PositiveUnlabelledNB, UnlabelledNB

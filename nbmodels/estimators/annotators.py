@@ -1,4 +1,4 @@
-"""Truth from several annotators: Dawid and Skene's model, pooled where votes are few."""
+"""Dawid and Skene's model of several annotators, with noise matrices that may be pooled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 from numpy.typing import ArrayLike
+from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.channels import Annotators, TrustedLabels
@@ -151,13 +153,13 @@ class DawidSkene(LatentClassModel):
     # Read-outs ----------------------------------------------------------------------------------
 
     @property
-    def worker_noise_matrix_(self) -> np.ndarray:
+    def worker_noise_matrix_(self) -> Float[np.ndarray, "w observed k"]:
         """``(W, K, K)`` ``[worker, observed, true]``, P(observed | true)."""
         matrix = np.exp(np.asarray(self.fit_.point[_NAME], float))
         return matrix / matrix.sum(1, keepdims=True)
 
     @property
-    def noise_matrix_(self) -> np.ndarray:
+    def noise_matrix_(self) -> Float[np.ndarray, "observed k"]:
         """``(K, K)`` ``[observed, true]`` of a worker of whom nothing is known: the prior's."""
         channel: Any = self.fit_.model[_NAME]
         one = np.asarray(channel.prior.concentration[0], float)
@@ -188,7 +190,7 @@ class DawidSkene(LatentClassModel):
 
     # Prediction ---------------------------------------------------------------------------------
 
-    def predict_proba(self, votes: Any = None) -> np.ndarray:
+    def predict_proba(self, votes: Any = None) -> Float[np.ndarray, "n k"]:
         """``(N, K)`` P(true class | votes) of tasks, in the order of their sorted ids.
 
         Args:
@@ -205,14 +207,12 @@ class DawidSkene(LatentClassModel):
         with jax.enable_x64(self.fitted_.double):
             counts = table.counts(tasks, workers, classes)
             known = pd.Index(self.workers_).get_indexer(pd.Index(workers))
-            learnt = np.asarray(self.fit_.point[_NAME], float)
+            learned = np.asarray(self.fit_.point[_NAME], float)
             unknown = np.log(np.maximum(self.noise_matrix_, np.finfo(float).tiny))
-            params = np.where((known >= 0)[:, None, None], learnt[known], unknown)
+            params = np.where((known >= 0)[:, None, None], learned[known], unknown)
             channel: Any = self.fit_.model[_NAME]
             found = channel.log_likelihood(jnp.asarray(params), Annotators.pack(counts))
-            joint_ = np.asarray(found.table, float) + self.class_log_prior_
-        resp = np.exp(joint_ - joint_.max(1, keepdims=True))
-        return resp / resp.sum(1, keepdims=True)
+            return softmax(np.asarray(found.table, float) + self.class_log_prior_, 1)
 
     def predict(self, votes: Any = None) -> np.ndarray:
         """``(N,)`` likeliest class of tasks, in the order of their sorted ids."""

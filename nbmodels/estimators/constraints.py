@@ -24,7 +24,7 @@ class Constraint(Protocol):
 
 @dataclass(frozen=True)
 class Number:
-    """A finite real number in a range, or one of some words.
+    """A finite real number in a range, or one of some other values.
 
     Attributes:
         least: smallest value.
@@ -55,7 +55,7 @@ class Number:
 
     @property
     def expected(self) -> str:
-        """The constraint in words."""
+        """The constraint, for messages."""
         what = "a whole number" if self.whole else "a finite number"
         low = f"above {self.least:g}" if self.positive else f"{self.least:g} or more"
         limits = f"{self.least:g} to {self.most:g}" if self.most < np.inf else low
@@ -117,7 +117,7 @@ class Noise:
     forms: tuple[str, ...] = ("auto", "full", "symmetric", "pooled")
 
     def check(self, name: str, value: Any) -> None:
-        """Raises: DataError: a word that is no form."""
+        """Raises: DataError: a string that is no form."""
         if isinstance(value, str) and value not in self.forms:
             listed = ", ".join(map(repr, self.forms))
             raise DataError(f"{name}: expected {listed} or a matrix, got {value!r}")
@@ -125,10 +125,10 @@ class Noise:
 
 @dataclass(frozen=True)
 class Concentration:
-    """Numbers, which are checked where the users are known, or one of two words."""
+    """Numbers, which are checked where the users are known, or ``"auto"`` or ``"bound"``."""
 
     def check(self, name: str, value: Any) -> None:
-        """Raises: DataError: another word."""
+        """Raises: DataError: another string."""
         if isinstance(value, str) and value not in ("auto", "bound"):
             raise DataError(f"{name}: expected numbers or 'auto' or 'bound', got {value!r}")
 

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
-from inference import Result, solve
+from inference import Result, Status, solve
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
 from nbmodels.emissions import RealColumns
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint, Number
+from nbmodels.estimators.naive_bayes import feature_parameters
 from nbmodels.estimators.options import (
     Joint,
     NoiseForm,
@@ -32,7 +34,8 @@ from nbmodels.estimators.options import (
     resolved_training,
 )
 from nbmodels.estimators.table import TableClassifier
-from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.em import evaluate
+from nbmodels.fitting.fitted_model import FittedModel, fitted_model
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.scores import Candidate
 
@@ -109,17 +112,17 @@ class NoisyGaussianNB(TableClassifier):
         self.random_state = random_state
 
     @property
-    def theta_(self) -> np.ndarray:
+    def theta_(self) -> Float[np.ndarray, "k d"]:
         """``(K, d)`` means, in the units of X."""
-        return _moments(self)["mu"]
+        return feature_parameters(self)["mu"]
 
     @property
-    def var_(self) -> np.ndarray:
+    def var_(self) -> Float[np.ndarray, "k d"]:
         """``(K, d)`` variances, where the covariance is diagonal."""
         return _variances(self)
 
     @property
-    def covariance_(self) -> np.ndarray:
+    def covariance_(self) -> Float[np.ndarray, "*k d d"]:
         """``(K, d, d)``, or ``(d, d)`` where tied."""
         return _covariances(self)
 
@@ -229,7 +232,7 @@ class RobustNDA(TableClassifier):
                 resp = models.initial_responsibilities(model, data)
                 assert resp is not None  # a table with labels has a first guess
                 start = models.start(model, resp, data, options.rule)
-            model, start = learn_dof(
+            search = learn_dof(
                 model,
                 "features",
                 data,
@@ -238,16 +241,20 @@ class RobustNDA(TableClassifier):
                 tol=options.tol,
                 max_iter=options.max_iter,
             )
-            candidate = Candidate(model, data, learned)
+            if search.interrupted:
+                fit = evaluate(search.model, search.params, data, rule=options.rule)
+                fit = replace(fit, status=Status.INTERRUPTED)
+                return fitted_model(fit, data, names, n_rows, **more)
+            candidate, start = Candidate(search.model, data, learned), search.params
         return super()._joint(candidate, names, n_rows, options, start, **more)
 
     @property
-    def means_(self) -> np.ndarray:
+    def means_(self) -> Float[np.ndarray, "k d"]:
         """``(K, d)`` the paper's mu, in the units of X."""
-        return _moments(self)["mu"]
+        return feature_parameters(self)["mu"]
 
     @property
-    def covariances_(self) -> np.ndarray:
+    def covariances_(self) -> Float[np.ndarray, "*k d d"] | Float[np.ndarray, "k d"]:
         """``(K, d, d)``, ``(d, d)`` where tied, ``(K, d)`` where diagonal."""
         diagonal = self.fitted_.settings["covariance"] == "diag"
         return _variances(self) if diagonal else _covariances(self)
@@ -259,26 +266,20 @@ class RobustNDA(TableClassifier):
         return None if self.dof is None else float(component.dof)
 
     @property
-    def gamma_(self) -> np.ndarray:
+    def gamma_(self) -> Float[np.ndarray, "observed k"]:
         """``(K, K)`` ``[observed, true]``, P(true | observed), eq. (7); rows sum to one."""
         return self.inverse_noise_matrix_.T
 
 
-def _moments(estimator: TableClassifier) -> dict[str, np.ndarray]:
-    fit = estimator.fit_
-    raw = fit.model["features"].values(fit.point["features"])
-    return estimator.fitted_.coded[0].encoder.units(jax.tree.map(np.asarray, raw))
-
-
 def _variances(estimator: TableClassifier) -> np.ndarray:
-    found = _moments(estimator)
+    found = feature_parameters(estimator)
     if "variance" not in found:
         raise AttributeError("the covariance is not diagonal; see covariance_")
     return found["variance"]
 
 
 def _covariances(estimator: TableClassifier) -> np.ndarray:
-    found = _moments(estimator)
+    found = feature_parameters(estimator)
     if "covariance" not in found:
         raise AttributeError("the covariance is diagonal; see var_")
     tied = estimator.fitted_.settings["covariance"] == "tied"
@@ -309,6 +310,20 @@ def _fit_at(
     )
 
 
+class DofSearch(NamedTuple):
+    """Result of :func:`learn_dof`.
+
+    Attributes:
+        model: components by name, with the degrees of freedom of highest objective.
+        params: conjugate posterior of each.
+        interrupted: whether Ctrl-C ended the search.
+    """
+
+    model: dict[str, Any]
+    params: Any
+    interrupted: bool
+
+
 def learn_dof(
     model: Model,
     name: str,
@@ -318,11 +333,12 @@ def learn_dof(
     rule: Rule,
     tol: float = 1e-6,
     max_iter: int = 500,
-) -> tuple[dict[str, Any], Any]:
-    """The model with the degrees of freedom of highest objective, and its parameters.
+) -> DofSearch:
+    """The degrees of freedom of highest objective, by a bounded line search.
 
     The objective is maximised over everything else at each of some twelve values, each fit
-    beginning where the last one ended. There is no prior on the degrees of freedom.
+    beginning where the last one ended. There is no prior on the degrees of freedom. After Ctrl-C
+    the result is the best of the values until then.
 
     Args:
         model: components by name.
@@ -334,16 +350,26 @@ def learn_dof(
         max_iter: largest number of steps of each fit.
     """
     slack = jnp.asarray(tol * float(np.sum(data.weights)))
-    held = [params]
+    held, tried = [params], []
 
     def loss(log_dof: float) -> float:
         dof = jnp.asarray(np.exp(log_dof), slack.dtype)
         found = _fit_at(dof, model, name, data, held[0], rule, slack, max_iter)
         held[0] = found.params
-        return -float(found.objective) - float(found.remainder)
+        objective = float(found.objective) + float(found.remainder)
+        tried.append((objective, log_dof, found.params))
+        return -objective
 
-    best = minimize_scalar(
-        loss, bounds=np.log(_DOF_RANGE), method="bounded", options={"xatol": _DOF_ACCURACY}
-    )
     component: Any = model[name]
-    return {**model, name: replace(component, dof=float(np.exp(best.x)))}, held[0]
+    try:
+        best = minimize_scalar(
+            loss, bounds=np.log(_DOF_RANGE), method="bounded", options={"xatol": _DOF_ACCURACY}
+        )
+    except KeyboardInterrupt:
+        if not tried:
+            raise
+        _, log_dof, params = max(tried, key=lambda one: one[0])
+        return DofSearch(
+            {**model, name: replace(component, dof=float(np.exp(log_dof)))}, params, True
+        )
+    return DofSearch({**model, name: replace(component, dof=float(np.exp(best.x)))}, held[0], False)

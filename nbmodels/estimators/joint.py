@@ -1,4 +1,4 @@
-"""Every kind of evidence about an item in one model."""
+"""Joint model of several sources: features, user graphs, annotators and labels of every kind."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.constraints import Constraint, Noise, Number
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
-from nbmodels.estimators.sources import LearnedSource, Part
+from nbmodels.estimators.sources import LearnedSource, Part, Source
 from nbmodels.fitting.builder import is_pooled
 from nbmodels.fitting.collapsed_updates import given_shares
 from nbmodels.fitting.holdout import compare_on_holdout
@@ -44,7 +44,7 @@ class JointNB(LatentClassModel):
     Each source is described by an estimator of this library, which knows how its data are read and
     what they are modelled by: ``NoisyMultinomialNB`` for words, ``NoisyGaussianNB`` for numbers,
     ``DawidSkene`` for votes, ``CollaborativeClassifier`` for interactions. Given the true class the
-    sources are independent, so that their evidence adds up::
+    sources are independent, so that their log-likelihoods add up::
 
         model = JointNB({
             "text": NoisyMultinomialNB(alpha=0.1, training=Joint(weight=0.3)),
@@ -57,11 +57,13 @@ class JointNB(LatentClassModel):
 
     Parameters:
         sources: estimators by the sources' names. Their own settings of the fit (``solver``,
-            ``noise`` and the like) are not used. A graph's ``alpha`` and ``weight`` are selected by
-            labels held out of ``y``; where there is no ``y``, give them as numbers. A graph's
-            factors reward one class for all: beside one, the shares of the classes are held at
-            those of the given labels unless ``class_prior`` says otherwise, and
-            ``noise="symmetric"`` has found better classes than a full matrix.
+            ``noise`` and the like) are not used. A table's settings at ``"auto"`` are not selected
+            but take a cautious value: ``alpha=1``, ``covariance="diag"``, ``weight=1``,
+            ``size_power=0``. A graph's ``alpha`` and ``weight`` are selected by labels held out of
+            ``y``; where there is no ``y``, give them as numbers. A graph's factors reward one class
+            for all: beside one, the shares of the classes are held at those of the given labels
+            where ``class_prior`` is None, and ``noise="symmetric"`` has found better classes than a
+            full matrix.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
             (full, shrunk to one error rate as far as the classes are alike), or a known ``(K, K)``
             matrix ``[observed, true]`` whose columns sum to one.
@@ -157,7 +159,7 @@ class JointNB(LatentClassModel):
             for name, source in labels.items():
                 model[name], parts[name] = source.channel(k, parameters), source.padded(n)
             learned = _learned(sources, X, ids, read.classes, weights)
-            found = _parts(learned)
+            found: dict[str, Part] = _by_part(learned, "parts")
             for name, part in found.items():
                 model[name], parts[name] = part.component, part.data
             data = Data(parts, jnp.asarray(weights))
@@ -207,7 +209,7 @@ class JointNB(LatentClassModel):
 
     def _all_labels(
         self,
-        sources: dict[str, Any],
+        sources: Mapping[str, Source],
         X: Mapping[str, Any],
         y: Any,
         trusted: Any,
@@ -229,7 +231,7 @@ class JointNB(LatentClassModel):
             labels["possible"] = _possible(possible, n, read.classes)
         if not labels and all(v is None for v in named):
             raise DataError(
-                "y: nothing says which class any item is of; give y, votes, trusted or possible"
+                "y: no label names the class of any item; give y, votes, trusted or possible"
             )
         return read, labels
 
@@ -317,7 +319,7 @@ def _selected(
     return chosen, False
 
 
-def _items(sources: Any, X: Mapping[str, Any], y: Any, items: Any) -> np.ndarray:
+def _items(sources: Mapping[str, Source], X: Mapping[str, Any], y: Any, items: Any) -> np.ndarray:
     """Ids of the items; their number from whatever has a row an item."""
     sizes = {name: sources[name]._source_items(values) for name, values in X.items()}
     known = {name: size for name, size in sizes.items() if size is not None}
@@ -346,7 +348,7 @@ def _naming(name: str, method: Callable[..., Any], *args: Any) -> Any:
 
 
 def _learned(
-    sources: dict[str, Any],
+    sources: Mapping[str, Source],
     X: Mapping[str, Any],
     ids: np.ndarray,
     classes: Classes,
@@ -363,15 +365,8 @@ def _part(name: str, part: str, n_parts: int) -> str:
     return name if n_parts == 1 else f"{name}_{part}"
 
 
-def _parts(learned: Mapping[str, LearnedSource]) -> dict[str, Part]:
-    return {
-        _part(name, part, len(one.parts)): value
-        for name, one in learned.items()
-        for part, value in one.parts.items()
-    }
-
-
 def _by_part(learned: Mapping[str, LearnedSource], what: str) -> dict[str, Any]:
+    """One attribute of all sources, by the name of the component."""
     return {
         _part(name, part, len(one.parts)): value
         for name, one in learned.items()

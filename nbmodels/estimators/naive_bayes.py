@@ -4,12 +4,38 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import jax
 import numpy as np
+from jaxtyping import Float
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.emissions import BernoulliColumns, CategoricalColumns, MultinomialColumns
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName, Training
 from nbmodels.estimators.table import TableClassifier
+
+
+def feature_parameters(estimator: TableClassifier) -> dict[str, np.ndarray]:
+    """Parameters of a fitted block of features by name, in the units of X."""
+    fit = estimator.fit_
+    raw = fit.model["features"].values(fit.point["features"])
+    return estimator.fitted_.coded[0].encoder.units(jax.tree.map(np.asarray, raw))
+
+
+def _categories(estimator: TableClassifier) -> list[np.ndarray]:
+    """Values of each column, in the order of their parameters."""
+    check_is_fitted(estimator)
+    return list(estimator.fitted_.coded[0].encoder.categories)
+
+
+def _category_log_probs(estimator: TableClassifier) -> list[Float[np.ndarray, "k categories"]]:
+    """By column, ``(K, categories)`` log-probabilities."""
+    values = feature_parameters(estimator)
+    return [np.log(np.asarray(values[f"probs_{j}"], float)) for j in range(len(values))]
+
+
+#: Attributes of the estimators of symbolic attributes.
+categories, category_log_probs = property(_categories), property(_category_log_probs)
 
 
 class NoisyBernoulliNB(TableClassifier):
@@ -79,7 +105,7 @@ class NoisyBernoulliNB(TableClassifier):
         self.random_state = random_state
 
     @property
-    def feature_log_prob_(self) -> np.ndarray:
+    def feature_log_prob_(self) -> Float[np.ndarray, "k d"]:
         """``(K, d)`` log-probability of a one."""
         return np.asarray(self.fit_.point["features"][1], float).T
 
@@ -147,14 +173,14 @@ class NoisyMultinomialNB(TableClassifier):
         self.random_state = random_state
 
     @property
-    def feature_log_prob_(self) -> np.ndarray:
+    def feature_log_prob_(self) -> Float[np.ndarray, "k d"]:
         """``(K, d)`` log-probabilities of the features."""
         return np.asarray(self.fit_.point["features"], float).T
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
-        # as scikit-learn says of its own: shifted real numbers are not counts
+        # as scikit-learn's own: shifted real numbers are not counts
         tags.classifier_tags.poor_score = True
         return tags
 
@@ -199,6 +225,8 @@ class NoisyCategoricalNB(TableClassifier):
     """
 
     columns = CategoricalColumns
+    categories_ = categories
+    feature_log_prob_ = category_log_probs
 
     def __init__(
         self,
@@ -224,26 +252,3 @@ class NoisyCategoricalNB(TableClassifier):
         self.missing_values = missing_values
         self.solver = solver
         self.random_state = random_state
-
-    @property
-    def categories_(self) -> list[np.ndarray]:
-        """Values of each column, in the order of their parameters."""
-        return categories(self)
-
-    @property
-    def feature_log_prob_(self) -> list[np.ndarray]:
-        """By column, ``(K, categories)`` log-probabilities."""
-        return category_log_probs(self)
-
-
-def categories(estimator: TableClassifier) -> list[np.ndarray]:
-    """Values of each column of an estimator of symbolic attributes."""
-    return list(estimator.fitted_.coded[0].encoder.categories)
-
-
-def category_log_probs(estimator: TableClassifier) -> list[np.ndarray]:
-    """By column of an estimator of symbolic attributes, ``(K, categories)`` log-probabilities."""
-    fit = estimator.fit_
-    values = fit.model["features"].values(fit.point["features"])
-    n = len(categories(estimator))
-    return [np.log(np.asarray(values[f"probs_{j}"], float)) for j in range(n)]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
 from nbmodels.core import model as models
@@ -19,6 +20,7 @@ from nbmodels.data.noisy_labels import known_labels
 from nbmodels.data.validation import pad_rows
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint, Number, OneOf, Weights
+from nbmodels.estimators.naive_bayes import feature_parameters
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.builder import ColumnPlan, ModelBuilder
@@ -164,7 +166,7 @@ class PartialLabelNB(TableClassifier):
 
     def _read_partial(
         self, y: Any, excluded: Any, n_rows: int
-    ) -> tuple[Classes, np.ndarray, np.ndarray | None]:
+    ) -> tuple[Classes, Bool[np.ndarray, "n k"], Float[np.ndarray, "n k"] | None]:
         """The classes, ``(N, K)`` what is possible, and the closed forms' weights."""
         if y is None and excluded is None:
             raise DataError(
@@ -233,12 +235,10 @@ class PartialLabelNB(TableClassifier):
     @property
     def feature_parameters_(self) -> dict[str, np.ndarray]:
         """Parameters of the features by name, in the units of X."""
-        fit = self.fit_
-        raw = fit.model["features"].values(fit.point["features"])
-        return self.fitted_.coded[0].encoder.units(jax.tree.map(np.asarray, raw))
+        return feature_parameters(self)
 
     @property
-    def feature_log_prob_(self) -> np.ndarray:
+    def feature_log_prob_(self) -> Float[np.ndarray, "k d"]:
         """``(K, d)`` log-probabilities of multinomial features."""
         if self.features != "multinomial":
             raise AttributeError("only multinomial features have these; see feature_parameters_")

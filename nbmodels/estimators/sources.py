@@ -1,4 +1,4 @@
-"""How an estimator serves as one source of evidence among others in a joint model."""
+"""Protocol of the estimators that a joint model takes as sources."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LearnedSource:
     """What a source learned from the training data.
 
     Attributes:
-        parts: components with their data; keys tell parts apart.
+        parts: components with their data; the keys name the parts.
         encode: from new values, ids of items and classes to packed data, by part.
         columns: names of the columns of each part, of tables only.
         units: by part, a function from its parameters to the units of the data.
@@ -53,7 +53,7 @@ class LearnedSource:
 
 
 class Source(Protocol):
-    """What :class:`nbmodels.JointNB` asks of an estimator that it takes as a source."""
+    """An estimator that :class:`nbmodels.JointNB` takes as one source among others."""
 
     def _source_items(self, values: Any) -> int | None:
         """Number of items that ``values`` are about; None where rows are events, not items."""

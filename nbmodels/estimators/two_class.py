@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from nbmodels.core.families import Rule
@@ -77,6 +78,8 @@ class ClassConditionalNB(TableClassifier):
 
     columns = CategoricalColumns
     constraints: ClassVar[Mapping[str, Constraint]] = CONSTRAINTS
+    categories_ = categories
+    feature_log_prob_ = category_log_probs
 
     def __init__(
         self,
@@ -153,20 +156,10 @@ class ClassConditionalNB(TableClassifier):
         )
 
     @property
-    def flip_rates_(self) -> np.ndarray:
+    def flip_rates_(self) -> Float[np.ndarray, " 2"]:
         """``(eta0, eta1)``: P(label 1 | class 0) and P(label 0 | class 1)."""
         rho = self.noise_matrix_
         return np.array([rho[1, 0], rho[0, 1]])
-
-    @property
-    def categories_(self) -> list[np.ndarray]:
-        """Values of each column, in the order of their parameters."""
-        return categories(self)
-
-    @property
-    def feature_log_prob_(self) -> list[np.ndarray]:
-        """By column, ``(K, categories)`` log-probabilities."""
-        return category_log_probs(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

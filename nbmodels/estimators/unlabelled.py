@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
@@ -71,6 +72,8 @@ class PositiveUnlabelledNB(TableClassifier):
 
     columns = CategoricalColumns
     constraints: ClassVar[Mapping[str, Constraint]] = CONSTRAINTS
+    categories_ = categories
+    feature_log_prob_ = category_log_probs
 
     def __init__(
         self,
@@ -116,7 +119,7 @@ class PositiveUnlabelledNB(TableClassifier):
         """
         parameters = self._validate()
         if self.positive is None:
-            raise DataError("positive: say which label of y marks positive items")
+            raise DataError("positive: name the label of y that marks positive items")
         block = self._read(X, reset=True)
         labels = self._labels(y, block.x.shape[0])
         one, codes = self._marked(labels.classes, labels.codes)
@@ -170,27 +173,17 @@ class PositiveUnlabelledNB(TableClassifier):
         return {"labels": coded(partial(_positive_channel, one), codes, 2)}
 
     @property
-    def class_prior_(self) -> np.ndarray:
+    def class_prior_(self) -> Float[np.ndarray, " 2"]:
         """``(2,)`` shares of the true classes among the unlabelled items."""
         one = _positive_code(self.classes_, self.positive) if hasattr(self, "classes_") else 0
         return self.inverse_noise_matrix_[:, 1 - one]
 
     @property
-    def inverse_noise_matrix_(self) -> np.ndarray:
+    def inverse_noise_matrix_(self) -> Float[np.ndarray, "2 2"]:
         """``(2, 2)`` ``[true, observed]``, P(true | observed); columns sum to one."""
         check_is_fitted(self)
         joint_ = self.fitted_.class_shares[:, None] * self.noise_matrix_.T
         return joint_ / joint_.sum(0)
-
-    @property
-    def categories_(self) -> list[np.ndarray]:
-        """Values of each column, in the order of their parameters."""
-        return categories(self)
-
-    @property
-    def feature_log_prob_(self) -> list[np.ndarray]:
-        """By column, ``(K, categories)`` log-probabilities."""
-        return category_log_probs(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -203,7 +196,7 @@ class UnlabelledNB(TableClassifier):
 
     ``estimator="moments"`` is algorithm 3 for two classes, and the decomposition of third-order
     moments in :mod:`nbmodels.fitting.init_spectral` with one step of EM for more;
-    ``estimator="em"`` begins there. Without labels nothing says which class is which: they are
+    ``estimator="em"`` begins there. Without labels the classes have no names of their own: they are
     named in the order of their shares, the most common first.
 
     Parameters:
@@ -231,6 +224,8 @@ class UnlabelledNB(TableClassifier):
 
     columns = CategoricalColumns
     constraints: ClassVar[Mapping[str, Constraint]] = CONSTRAINTS
+    categories_ = categories
+    feature_log_prob_ = category_log_probs
 
     def __init__(
         self,
@@ -295,16 +290,6 @@ class UnlabelledNB(TableClassifier):
         key = jax.random.key(options.seed)
         start = init_spectral.start(model, data, key, options.rule, build.n_classes)
         return fit_from_start(build, names, options, start, self.estimator, ())
-
-    @property
-    def categories_(self) -> list[np.ndarray]:
-        """Values of each column, in the order of their parameters."""
-        return categories(self)
-
-    @property
-    def feature_log_prob_(self) -> list[np.ndarray]:
-        """By column, ``(K, categories)`` log-probabilities."""
-        return category_log_probs(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -26,12 +26,16 @@ _LEAST = 1e-3
 
 
 def attribute_indicators(build: ModelBuilder, least: int) -> tuple[Array, tuple[int, ...]]:
-    """``(N, S)`` indicators of the values and the number of each attribute's values."""
-    (coded_,) = build.columns({})
-    sizes = tuple(len(c) for c in coded_.encoder.categories)
+    """``(N, S)`` indicators of the values and the number of each attribute's values.
+
+    Raises:
+        DataError: less than ``least`` attributes.
+    """
+    (columns,) = build.columns({})
+    sizes = tuple(len(c) for c in columns.encoder.categories)
     if len(sizes) < least:
         raise DataError(
-            f"X: {least} attributes or more are needed to tell the classes apart, "
+            f"X: {least} attributes or more are needed to distinguish the classes, "
             f"got n_features = {len(sizes)}"
         )
     return build({}).data.parts["features"].onehot.to_dense(), sizes
@@ -54,7 +58,7 @@ def fit_from_closed_form(
         options: of the fit.
         found: the closed form's mixture.
         positive: ``(N,)`` or ``(1,)`` P(y = 1 | label) of each item.
-        shares_name: the shares that ``found.mix`` holds, in words.
+        shares_name: name of the shares that ``found.mix`` holds, for the caution.
         estimator: ``"em"`` or ``"moments"``.
     """
     model, data, _ = build({})
@@ -63,12 +67,12 @@ def fit_from_closed_form(
     outside += ["probabilities of the attributes' values"] * bool(probs)
     cautions: tuple[Caution, ...] = ()
     if outside:
-        goes_on = "" if estimator == "moments" else "; EM goes on from there"
-        words = (
+        then = "" if estimator == "moments" else "; EM continues from there"
+        message = (
             f"the closed form gave inadmissible {' and '.join(outside)}, which were moved to the "
-            f"nearest admissible ones{goes_on}"
+            f"nearest admissible ones{then}"
         )
-        cautions = (Caution(ClippedWarning, words),)
+        cautions = (Caution(ClippedWarning, message),)
     # an exact zero is admissible for the closed form, but no place for EM to begin
     least = 0.0 if estimator == "moments" else _LEAST
     start = _closed_form_params(

@@ -1,4 +1,4 @@
-"""Exchangeable users count as one: on most graphs half of them touch a single item.
+"""Exchangeable users counted as one: on most graphs half of them touch a single item.
 
 Users with one edge, to the same item, have the same posterior, whatever the rest of the graph; so
 do users without any. One of them is kept with its multiplicity, which is exact under EM and CAVI
@@ -13,6 +13,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Int
 from scipy import sparse
 
 from inference.products import block_of
@@ -32,8 +33,8 @@ class Grouped:
     """
 
     edges: sparse.csr_array
-    group: np.ndarray
-    multiplicity: np.ndarray
+    group: Int[np.ndarray, " users"]
+    multiplicity: Int[np.ndarray, " groups"]
 
     def users(self, alpha: float, n_classes: int) -> Users:
         """The groups' component, for one concentration of all users."""

@@ -1,4 +1,4 @@
-"""Fitting a model: anchored start, restarts, the driver, and a check that classes kept names."""
+"""EM and CAVI of one model: starts, the driver, and a check that classes kept their names."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Int
 
 from inference import Result, Status, solve
 from inference.compilation import host_jit
@@ -34,7 +35,7 @@ _SHOWN = 10
 #: Most random starts of a fit, each with its parameters, and accepted points, each with its trace.
 MOST_RESTARTS, MOST_STEPS = 1_000, 1_000_000
 
-#: Share of the labels' evidence that a random restart begins from; the rest of its start is chance.
+#: Share of the labels' weight in a random start; the rest of it is chance.
 _RESTART_SHARE = 0.1
 
 # one program in the place of dozens of single operations, each compiled on its own
@@ -56,7 +57,7 @@ class Fit:
         n_iter: number of accepted points.
         n_evaluations: passes over the data.
         status: how the iteration ended.
-        restarts: objective that each start reached, the label-anchored one first.
+        restarts: objective that each start reached, the one from the labels first.
         renamed: ``(K,)`` order by which classes were renamed, or None.
         confused: pairs ``(k, j)`` of classes; ``k`` is labelled ``j`` at least as often as ``k``.
         data: what it was fitted to, where that is something else than what was given.
@@ -65,15 +66,15 @@ class Fit:
     model: Model
     params: Any
     rule: Rule
-    resp: np.ndarray
-    log_likelihood: np.ndarray
+    resp: Float[np.ndarray, "n k"]
+    log_likelihood: Float[np.ndarray, " n"]
     objective: float
-    trace: np.ndarray
+    trace: Float[np.ndarray, " steps"]
     n_iter: int
     n_evaluations: int
     status: Status
     restarts: tuple[float, ...]
-    renamed: np.ndarray | None
+    renamed: Int[np.ndarray, " k"] | None
     confused: tuple[tuple[int, int], ...]
     data: Data | None = None
 
@@ -97,7 +98,7 @@ def em(
     tol: Any = 1e-6,
     accelerate: bool = True,
 ) -> Result:
-    """Fit from the label-anchored start; pure, so that it may be put under ``jit`` and ``vmap``.
+    """EM or CAVI begun at the labels; pure, so that it may be put under ``jit`` and ``vmap``.
 
     Args:
         model: components by name.
@@ -112,12 +113,12 @@ def em(
 
     Raises:
         DataError: parts that are missing, unknown to the model, or of another number of rows than
-            the weights.
+            the weights; no labels to start from.
     """
     models.check_data(model, data)
     resp = models.initial_responsibilities(model, data)
     if resp is None:
-        raise ValueError("data: no labels to start from; give a starting point to inference.solve")
+        raise DataError("data: no labels to start from; give a starting point to inference.solve")
     return solve(
         models.step(rule),
         models.start(model, resp, data, rule),
@@ -137,12 +138,12 @@ def _from_labels(model: Model, data: Data, key: Array, rule: Rule) -> Any:
     return models.start(model, resp, data, rule)
 
 
-_anchored = host_jit(_from_labels, static_argnames="rule")
+_start = host_jit(_from_labels, static_argnames="rule")
 
 
 @partial(host_jit, static_argnames="rule")
-def _scattered(model: Model, data: Data, key: Array, rule: Rule) -> Any:
-    """A start drawn around the anchored one, from a posterior that saw a tenth of the labels.
+def _random_start(model: Model, data: Data, key: Array, rule: Rule) -> Any:
+    """A random start: parameters drawn from a posterior given a tenth of the labels' weight.
 
     The draw is of parameters, not of items' classes, so that repeated rows and weighted rows agree.
     """
@@ -252,24 +253,21 @@ def fit(
         data: encoded data.
         rule: ``"ml"`` and ``"map"`` for EM, ``"vb"`` for CAVI.
         key: JAX random key; each restart gets its own.
-        n_restarts: random starts tried beside the label-anchored one; the best objective wins.
+        n_restarts: random starts tried beside the one from the labels; the best objective wins.
         max_iter: largest number of accepted points of each start.
         tol: gain in nats per unit of row weight below which it has converged.
         accelerate: try monotone SQUAREM extrapolations.
         stride: steps to each look at the objective, where there is no acceleration.
         names: ``(K,)`` names of the classes, for warnings.
         report: called with (accepted points, objective) a few times a second.
-        start: parameters of all components to begin from, instead of the label-anchored ones.
+        start: parameters of all components to begin from, instead of the labels.
         on_interrupt: after Ctrl-C, ``"raise"`` :class:`nbmodels.errors.Interrupted`, which holds
             the best fit so far, or ``"keep"`` that fit as the result.
 
     Raises:
-        DataError: ``n_restarts`` is out of range.
+        DataError: ``n_restarts`` is out of range; parts that are missing, unknown to the model, or
+            of another number of rows than the weights.
         Interrupted: Ctrl-C, unless ``on_interrupt="keep"``.
-
-    Raises:
-        DataError: parts that are missing, unknown to the model, or of another number of rows than
-            the weights.
 
     Warns:
         IdentifiabilityWarning: the noise matrix is not diagonally dominant.
@@ -317,7 +315,7 @@ def fit_many(
     Args:
         models_: models.
         data: encoded data of each.
-        starts: parameters to begin from, instead of the label-anchored ones, of each.
+        starts: parameters of each to begin from, instead of the labels.
         rule, n_restarts, max_iter, tol, accelerate, stride, report: as for :func:`fit`.
         key: JAX random key; each restart gets its own, the same in every model.
     """
@@ -335,10 +333,10 @@ def fit_many(
     )
     pairs = list(zip(models_, data, strict=True))
     if starts is None:
-        starts = [_anchored(*pair, first, rule) for pair in pairs]
+        starts = [_start(*pair, first, rule) for pair in pairs]
     begun, contexts = list(starts), list(pairs)
     for one in others:
-        begun += [_scattered(*pair, one, rule) for pair in pairs]
+        begun += [_random_start(*pair, one, rule) for pair in pairs]
         contexts += pairs
     results = fit_from(begun, contexts, slack * (1 + n_restarts))
     return [

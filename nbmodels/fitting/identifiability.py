@@ -1,4 +1,4 @@
-"""Identifiability: a noise matrix means something only if its diagonal dominates.
+"""Identifiability: diagonal dominance of the noise matrix.
 
 Any renaming of the true classes fits as well as any other (Zeng 2022, section 3.3). The model is
 identified by ``rho_kk > max over k' of rho_k'k``: every class is labelled as itself more often than
@@ -11,11 +11,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float, Int
 from scipy.optimize import linear_sum_assignment
 
 
 class Diagnosis(NamedTuple):
-    """What is wrong with a transition.
+    """How a transition violates diagonal dominance, and whether a renaming mends it.
 
     Attributes:
         order: ``(K,)`` where true class ``order[k]`` should be called ``k``; the identity if
@@ -23,7 +24,7 @@ class Diagnosis(NamedTuple):
         confused: pairs ``(k, j)``: class ``k`` is labelled ``j`` at least as often as ``k``.
     """
 
-    order: np.ndarray
+    order: Int[np.ndarray, " k"]
     confused: tuple[tuple[int, int], ...]
 
     @property
@@ -32,7 +33,7 @@ class Diagnosis(NamedTuple):
         return bool(np.any(self.order != np.arange(len(self.order))))
 
 
-def confused_classes(transition: np.ndarray) -> tuple[tuple[int, int], ...]:
+def confused_classes(transition: Float[np.ndarray, "k k"]) -> tuple[tuple[int, int], ...]:
     """Pairs ``(k, j)`` with ``P(j | k) >= P(k | k)`` for the likeliest other label ``j``.
 
     Args:
@@ -46,8 +47,8 @@ def confused_classes(transition: np.ndarray) -> tuple[tuple[int, int], ...]:
     return tuple((int(k), int(worst[k])) for k in rows[bad])
 
 
-def diagnose(transition: np.ndarray) -> Diagnosis:
-    """Is the transition diagonally dominant, and if not, would a renaming make it so?"""
+def diagnose(transition: Float[np.ndarray, "k k"]) -> Diagnosis:
+    """Whether a transition is diagonally dominant, and which renaming would make it so."""
     identity = np.arange(len(transition))
     confused = confused_classes(transition)
     if not confused:
@@ -62,7 +63,9 @@ def diagnose(transition: np.ndarray) -> Diagnosis:
     return Diagnosis(order, confused)
 
 
-def vanished(given: np.ndarray, kept: np.ndarray) -> np.ndarray:
+def vanished(
+    given: Float[np.ndarray, " k"], kept: Float[np.ndarray, " k"]
+) -> Int[np.ndarray, " classes"]:
     """Classes that a fit has all but dissolved, a sign that it follows something else than labels.
 
     Args:

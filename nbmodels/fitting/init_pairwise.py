@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Bool, Float
 
 from nbmodels.core.families import Dirichlet, static
 
@@ -34,13 +35,13 @@ class Tables:
         sizes: number of values of each attribute.
     """
 
-    share: Array
-    single: Array
-    pair: Array
+    share: Float[Array, " g"]
+    single: Float[Array, "s g"]
+    pair: Float[Array, "g s s"]
     sizes: tuple[int, ...] = static()
 
     @property
-    def dependence(self) -> Array:
+    def dependence(self) -> Float[Array, "g s s"]:
         """``(G, S, S)`` P(a, b | group) - P(a | group) P(b | group), zeros where i = j."""
         single = self.single.T
         return self.pair - single[:, :, None] * single[:, None, :] * _apart(self.sizes)
@@ -57,13 +58,13 @@ class Mixture(NamedTuple):
             clipped to be admissible.
     """
 
-    mix: Array
-    share: Array
-    probs: Array
-    outside: Array
+    mix: Float[Array, " 2"]
+    share: Float[Array, ""]
+    probs: Float[Array, "s 2"]
+    outside: Bool[Array, " 2"]
 
-    def flip_rates(self, group_share: Array) -> Array:
-        """Eq. (7), ``(eta0, eta1)`` where the groups are the observed labels.
+    def flip_rates(self, group_share: Float[Array, " 2"]) -> Float[Array, " 2"]:
+        """Flip rates ``(eta0, eta1)``, eq. (7), where the groups are the observed labels.
 
         With eq. (8) it is Bayes' formula, P(label 1 | y = 0) and P(label 0 | y = 1).
 
@@ -91,8 +92,15 @@ def _normalised(counts: Array, sizes: tuple[int, ...]) -> Array:
     return Dirichlet(counts + jnp.finfo(counts.dtype).tiny, axis=0, sizes=sizes).mean
 
 
+def _admissible(raw: Array, sizes: tuple[int, ...]) -> tuple[Array, Array]:
+    """Estimated probabilities moved into [0, 1], and whether any was outside."""
+    rounding = jnp.sqrt(jnp.finfo(raw.dtype).eps)
+    outside = jnp.any((raw < -rounding) | (raw > 1 + rounding))
+    return _normalised(jnp.maximum(raw, 0), sizes), outside
+
+
 @partial(jax.jit, static_argnames="sizes")
-def tables(x: Array, groups: Array, sizes: tuple[int, ...]) -> Tables:
+def tables(x: Float[Array, "n s"], groups: Float[Array, "n g"], sizes: tuple[int, ...]) -> Tables:
     """Count single values and pairs; a missing cell is left out of both.
 
     Args:
@@ -117,11 +125,8 @@ def _raw(tables: Tables, mix: Array) -> Array:
 
 def _unmixed(tables: Tables, mix: Array, outside: Array) -> Mixture:
     """The classes from the two groups, their probabilities moved into [0, 1] where needed."""
-    raw = _raw(tables, mix)
-    rounding = jnp.sqrt(jnp.finfo(raw.dtype).eps)
-    strange = jnp.any((raw < -rounding) | (raw > 1 + rounding))
-    probs = _normalised(jnp.maximum(raw, 0), tables.sizes)
-    return Mixture(mix, mix @ tables.share, probs, jnp.stack([outside, strange]))
+    probs, moved = _admissible(_raw(tables, mix), tables.sizes)
+    return Mixture(mix, mix @ tables.share, probs, jnp.stack([outside, moved]))
 
 
 def _products(tables: Tables) -> tuple[Array, Array, Array]:
@@ -211,7 +216,7 @@ def _excess(tables: Tables, mix: Array) -> Array:
 
 @jax.jit
 def positive_unlabelled(tables: Tables) -> Mixture:
-    """Eqs. (16) and (17): both classes from unlabelled items and positive ones.
+    """Both classes from unlabelled items and positive ones, eqs. (16) and (17).
 
     The groups of ``tables`` are the unlabelled items (``alpha = P(y = 1)``) and the positive ones
     (``beta = 1``), so that by eq. (12) ``P(y = 1) = D / (C + D)`` for any two values. Two slips of
@@ -233,7 +238,9 @@ def positive_unlabelled(tables: Tables) -> Mixture:
 
 
 @partial(jax.jit, static_argnames="sizes")
-def unlabelled(x: Array, weights: Array, sizes: tuple[int, ...]) -> Mixture:
+def unlabelled(
+    x: Float[Array, "n s"], weights: Float[Array, " n"], sizes: tuple[int, ...]
+) -> Mixture:
     """NB-UNL (algorithm 3, after Geiger et al. 2001): both classes from unlabelled items.
 
     Every value of an attribute is a binary attribute, and triples are of values of three different
@@ -287,7 +294,5 @@ def unlabelled(x: Array, weights: Array, sizes: tuple[int, ...]) -> Mixture:
     s = -jnp.abs(s)
     share = (1 + s) / 2
     raw = found.single + jnp.stack([-(1 + s) * u, (1 - s) * u], 1)  # eq. (2)
-    rounding = jnp.sqrt(jnp.finfo(raw.dtype).eps)
-    strange = jnp.any((raw < -rounding) | (raw > 1 + rounding))
-    probs = _normalised(jnp.maximum(raw, 0), sizes)
-    return Mixture(jnp.stack([share, share]), share, probs, jnp.stack([outside, strange]))
+    probs, moved = _admissible(raw, sizes)
+    return Mixture(jnp.stack([share, share]), share, probs, jnp.stack([outside, moved]))

@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Int, Key
 from scipy.optimize import linear_sum_assignment
 
 from nbmodels.core import model as models
@@ -43,9 +44,9 @@ class Mixture(NamedTuple):
         third: ``(m, K)`` E[third view | class].
     """
 
-    shares: Array
-    means: Array
-    third: Array
+    shares: Float[Array, " k"]
+    means: Float[Array, "d k"]
+    third: Float[Array, "m k"]
 
 
 @jax.tree_util.register_dataclass
@@ -61,7 +62,7 @@ class Features:
     parts: tuple[tuple[Any, Array], ...]
     widths: tuple[int, ...] = static()
 
-    def times(self, table: Array) -> Array:
+    def times(self, table: Float[Array, "d m"]) -> Float[Array, "n m"]:
         """``(N, d) x (d, m) -> (N, m)``."""
         tables = jnp.split(table, np.cumsum(self.widths)[:-1])
         products = [
@@ -70,7 +71,7 @@ class Features:
         ]
         return sum(products[1:], products[0])
 
-    def transpose_times(self, rows: Array) -> Array:
+    def transpose_times(self, rows: Float[Array, "n m"]) -> Float[Array, "d m"]:
         """``(N, d).T x (N, m) -> (d, m)``."""
         return jnp.concatenate(
             [matrix.transpose_times(scale[:, None] * rows) for matrix, scale in self.parts]
@@ -88,7 +89,9 @@ def _along(tensor: Array, v: Array) -> Array:
     return tensor @ v @ v
 
 
-def orthogonal_decomposition(tensor: Array, key: Array) -> tuple[Array, Array]:
+def orthogonal_decomposition(
+    tensor: Float[Array, "k k k"], key: Key[Array, ""]
+) -> tuple[Float[Array, " k"], Float[Array, "k k"]]:
     """Tensor power method with deflation: ``T = sum_k w_k v_k o v_k o v_k``, ``v`` orthonormal.
 
     Args:
@@ -143,7 +146,12 @@ def _basis(x: Features, weights: Array, inside: Array, key: Array, K: int) -> Ar
 
 @partial(jax.jit, static_argnames="K")
 def decompose(
-    x: Features, weights: Array, group: Array, labels: Array | None, key: Array, K: int
+    x: Features,
+    weights: Float[Array, " n"],
+    group: Int[Array, " d"],
+    labels: Float[Array, "n k"] | None,
+    key: Key[Array, ""],
+    K: int,
 ) -> Mixture:
     """Shares and means of ``K`` classes from third-order moments; names are arbitrary.
 

@@ -24,7 +24,7 @@ class FitOptions:
         key: JAX random key of restarts and folds.
         seed: the whole number that the key came from, for NumPy's generators.
         rule: ``"ml"``, ``"map"`` or ``"vb"``.
-        n_restarts: random starts beside the label-anchored one.
+        n_restarts: random starts beside the one from the labels.
         max_iter: largest number of accepted points of each start.
         tol: gain in nats per unit of row weight below which a fit has converged.
         accelerate: try monotone SQUAREM extrapolations.

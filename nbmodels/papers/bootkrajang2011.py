@@ -8,13 +8,13 @@ the paper                      this module                    the components
 =============================  =============================  =====================================
 ``x_n``                        ``x`` ``(N, d)``               data of ``"x"``
 ``yhat_n``, ``t_n^j``          ``y_hat`` ``(N,)``             data of ``"labels"``
-``y_n``                        ``y``, summed over             the class that evidence is about
+``y_n``                        ``y``, summed over             the latent true class
 ``theta_k = mu_k, Sigma_k``    ``mu``, ``Sigma``              ``FullGaussian``, ``mu, covariance``
 ``gamma_jk``, eq. (7)          ``gamma[observed, true]``      ``Proportions`` and ``Transition``
 ``p(yhat = j)``                ``p_hat`` ``(K,)``             ``Proportions`` and ``Transition``
 eq. (4)                        :func:`posterior`              responsibilities
 eqs. (5)-(7)                   :func:`m_step`                 ``stats`` and ``update``
-eq. (8)                        :func:`predict`                evidence without ``"labels"``
+eq. (8)                        :func:`predict`                posterior without ``"labels"``
 class separation               :func:`separation`
 =============================  =============================  =====================================
 

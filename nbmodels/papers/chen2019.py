@@ -34,10 +34,9 @@ Slips in the paper, and how they are read here:
 - Theorem 3, 1: the bias is said to be O(t). It does not grow with ``t``: with large ``t`` every
   centroid tends to the words of all documents together, see :func:`mean_2`.
 - Theorem 3, 2: a document of S2 is of a class that is not given, drawn from the others. Its
-variance
-  is the mean of theirs, so that ``(k - 1)^2`` should read ``k - 1``, plus the variance between
-  their means, which the proof leaves out and which does not shrink as documents become longer. So
-  the variance is O(1 / |S|), not O(1 / (m |S|)); see :func:`variance_2`.
+  variance is the mean of theirs, so that ``(k - 1)^2`` should read ``k - 1``, plus the variance
+  between their means, which the proof leaves out and which does not shrink as documents become
+  longer. So the variance is O(1 / |S|), not O(1 / (m |S|)); see :func:`variance_2`.
 
 **References:**
 
@@ -203,7 +202,7 @@ def draw_negative(key: Array, true: Array, k: int) -> Array:
     return jax.nn.one_hot((true + shift) % k, k)
 
 
-# The same evidence in a model with latent classes -------------------------------------------------
+# The same labels in a model with latent classes ---------------------------------------------------
 
 
 def possible(y: Any, z: Any) -> Array:

@@ -11,7 +11,7 @@ the paper                         this module                   the components, 
 ================================  ============================  ==================================
 ``m``, ``Dom(x^i)``               ``sizes``, values ``0, 1..``  ``Categorical.sizes``
 ``x^i``                           ``x`` ``(N, m)`` integers     data of ``"x"``
-``y`` true class, 0 or 1          ``y_true``                    the class that evidence is about
+``y`` true class, 0 or 1          ``y_true``                    the latent true class
 ``y`` given label                 ``y``, -1 where missing       data of ``"labels"``
 ``p = P(y = 1)``, eq. (4)         ``p``                         ``Proportions``, ``probs[1]``
 ``P_+^i(k)``, ``P_-^i(k)``        ``P_plus_i``, ``P_minus_i``   ``Categorical``, ``probs_i``

@@ -9,7 +9,7 @@ the paper                        this module                    the components
 ===============================  =============================  ================================
 ``M`` users, ``N`` items, ``K``  ``M``, ``N``, ``K``            shapes of data and priors
 ``(i, j)`` in ``E``              ``edges`` ``(N, M)``           data of ``"users"``
-``v_j`` class of item j          ``v``                          the class that evidence is about
+``v_j`` class of item j          ``v``                          the latent true class
 ``v^_j`` noisy label             ``v_hat``, -1 where missing    data of ``"labels"``
 ``u_i`` proportions of user i    ``u`` ``(M, K)``               ``Users``, ``u``
 ``alpha`` prior of ``u``         ``alpha``                      ``Users``, prior
@@ -20,7 +20,7 @@ the paper                        this module                    the components
 
 Model (1) is a product of factors, not a generative program: each edge has the factor
 ``Cat(v_j | u_i)``. As a program, users' proportions are latent Dirichlet sites, items' classes are
-summed out, and the evidence for class k is ``log beta_jk + sum over its users of log u_ik``.
+summed out; the log-likelihood of class k is ``log beta_jk + sum over its users of log u_ik``.
 
 What is read differently here: section 3.1 gives ``beta`` from a known ``delta``; learning the noise
 is named as future work in section 6, and is what :class:`nbmodels.CollaborativeClassifier` does.
@@ -136,7 +136,7 @@ def algorithm_1(
 
 
 def algorithm_2(edges: np.ndarray, v_hat: np.ndarray, K: int) -> np.ndarray:
-    """wvRN, line by line: ``(N, K)`` votes ``z``; :mod:`baselines` has the fast one."""
+    """wvRN, line by line: ``(N, K)`` votes ``z``; ``benchmarks/baselines`` has a fast one."""
     N, M = edges.shape
     x = np.zeros((M, K))
     for i in range(M):

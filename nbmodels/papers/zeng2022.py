@@ -8,7 +8,7 @@ by components; :func:`parameters` puts a fit of theirs into the notation of this
 the paper                        this module                 the components
 ===============================  ==========================  ===================================
 ``N``, ``K``, ``d``, ``d_2``     ``N``, ``K``, ``d``         shapes of data and priors
-``Y*_i`` true label              ``y_star``                  the class that evidence is about
+``Y*_i`` true label              ``y_star``                  the latent true class
 ``Y_i`` observed label           ``Y``, -1 where missing     data of ``"labels"``
 ``X_ij`` binary feature          ``X`` ``(N, d)``            data of ``"x"``
 ``Z_ij`` real feature, app. .1   ``Z`` ``(N, d_2)``          data of ``"z"``

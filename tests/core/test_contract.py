@@ -31,7 +31,7 @@ from nbmodels.core.lazy import dist, numpyro
 N = 12
 LEARNED = [name for name in COMPONENTS if name not in GIVEN]
 FEATURES = [name for name in COMPONENTS if name not in {*CHANNELS, *PRIORS}]
-#: What is not there is no hole in them: a vote not cast, an edge not seen, no word said.
+#: What is not there is no hole in them: a vote not cast, an edge not seen, a word not used.
 COUNTED = {"users", "annotators", "beliefs"}
 MATRICES = ["gaussian", "full", "tied", "student", "student_full", "student_tied"]
 GARBAGE = {"bernoulli": 1, "multinomial": 50, "categorical": 1, "transition": 2, "symmetric": 2}

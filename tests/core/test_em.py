@@ -104,10 +104,10 @@ def test_run_from_the_host_is_the_compiled_solve():
     case = case_of("words")
     q = anchored(case, "map")
     alone = compiled(case.model, q, case.data, "map", tol=1e-8)
-    told = run(
+    run_from_host = run(
         m.step("map"), q, (case.model, case.data), tol=1e-8, coordinates=m.coordinates("map")
     )
-    close(told, alone)
+    close(run_from_host, alone)
 
 
 @pytest.mark.parametrize(
@@ -180,8 +180,8 @@ def test_the_objective_has_a_gradient():
 
 def test_a_weight_of_zero_is_a_component_left_out():
     case = case_of("words")
-    silent = {**case.model, "bernoulli": replace(case.model["bernoulli"], weight=0.0)}
-    r = compiled(silent, anchored(case, "map"), case.data, "map", tol=1e-10)
+    unweighted = {**case.model, "bernoulli": replace(case.model["bernoulli"], weight=0.0)}
+    r = compiled(unweighted, anchored(case, "map"), case.data, "map", tol=1e-10)
     without = {n: c for n, c in case.model.items() if n != "bernoulli"}
     data = m.Data({n: p for n, p in case.data.parts.items() if n != "bernoulli"}, case.data.weights)
     other = compiled(

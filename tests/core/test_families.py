@@ -191,7 +191,7 @@ def test_map_penalty_is_numpyros_density(name):
 
 @each
 @rules
-def test_penalties_differ_by_what_the_prior_says(name, rule):
+def test_penalties_differ_by_the_prior(name, rule):
     """Nothing is dropped: moving ``q`` moves the penalty as it moves the density or divergence."""
     prior, stats = FAMILIES[name]
     half = jax.tree.map(lambda s: s / 2, stats)

@@ -79,7 +79,7 @@ def test_evidence_that_is_none():
 
 
 def broken(case, what):
-    """Data that do not belong to the case's model, and what is said of them."""
+    """Data that do not belong to the case's model, and the message."""
     parts, weights = case.data.parts, case.data.weights
     one = jnp.ones(len(weights) - 1)
     return {

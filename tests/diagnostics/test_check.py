@@ -99,7 +99,7 @@ def test_a_broken_assumption_is_named_with_its_remedy(kind, name, remedy, seed):
     assert abs(one.effect) >= one.threshold
 
 
-def test_a_fit_that_leaves_its_labels_is_told_to():
+def test_a_fit_that_leaves_its_labels_is_reported():
     e = fitted("correlated")
     (one,) = [f for f in e.verdict().findings if f.name == "agreement"]
     assert one.bad
@@ -121,7 +121,7 @@ def test_the_verdict_as_data():
     pd.testing.assert_frame_equal(again.verdict().table(), table)
 
 
-def test_corrected_labels_say_it():
+def test_corrected_labels_name_failed_checks():
     frame = fitted("heavy").corrected_labels()
     assert frame.attrs["verdict"].startswith("Do not use this fit")
     assert "tails" in frame["failed_checks"].iloc[0]
@@ -130,7 +130,7 @@ def test_corrected_labels_say_it():
     assert right.attrs["verdict"].startswith("All checks of this fit passed")
 
 
-def test_what_a_cut_handles_is_no_reason_to_warn():
+def test_what_cross_fitting_handles_is_no_reason_to_warn():
     x, y, given = data("correlated")
     e = NoisyGaussianNB.published(random_state=0, training="cross_fit").fit(
         x, given

@@ -129,7 +129,7 @@ def test_the_reference_classifier_has_not_seen_the_label(wide):
     )
     assert set(found[y == 0]) == {-1}
     assert np.mean(found[y > 0] == y[y > 0]) > (0.95 if wide else 0.6)
-    noise = rng.integers(0, K, 600)  # labels that features say nothing of cannot be told
+    noise = rng.integers(0, K, 600)  # labels that do not depend on the features
     assert abs(np.mean(out_of_fold_predictions([x], noise, K) == noise) - 1 / K) < 0.08
     assert out_of_fold_predictions([x[:20]], y[:20], K) is None
     assert out_of_fold_predictions([x], np.zeros(600, int), K) is None

@@ -155,7 +155,7 @@ def test_repr_and_html(name):
 
 
 @every_estimator
-def test_what_is_not_fitted_says_so(name):
+def test_an_unfitted_estimator_raises_not_fitted(name):
     e = quick(name)
     calls = [lambda: e.predict({} if name == "JointNB" else BINARY)]
     calls += [lambda: e.corrected_labels(), lambda: e.verdict(), lambda: e.posterior()]

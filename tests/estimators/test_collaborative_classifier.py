@@ -82,7 +82,7 @@ def test_draws_are_of_all_users():
     assert np.abs(draws.values[:, :, first] - draws.values[:, :, second]).max() > 0.1
 
 
-def test_a_user_of_one_item_says_nothing():
+def test_a_user_of_one_item_is_uninformative():
     """The published updates believe such a user; with proportions integrated out, it is mute."""
     rng = np.random.default_rng(0)
     v = rng.integers(0, K, 60)
@@ -133,7 +133,7 @@ def test_weak_edges_do_no_harm(alpha):
 
 
 @pytest.mark.slow
-def test_edges_that_say_nothing_are_said_to():
+def test_uninformative_edges_are_reported():
     rng = np.random.default_rng(0)
     graph = sparse.csr_array((rng.random((300, 200)) < 0.02).astype(float))
     labels = rng.integers(0, 3, 300)
@@ -201,8 +201,8 @@ def test_informative_priors(platform):
     assert (e.user_proportions_.argmax(1) == 1).all()
     prior = np.full((30, K), 1 / K)
     prior[0] = np.eye(K)[(platform.v_hat[0] + 1) % K]
-    told = quick().fit(platform.edges.T, platform.v_hat, item_prior=prior)
-    assert told.label_posterior_[0].argmax() == (platform.v_hat[0] + 1) % K
+    with_prior = quick().fit(platform.edges.T, platform.v_hat, item_prior=prior)
+    assert with_prior.label_posterior_[0].argmax() == (platform.v_hat[0] + 1) % K
 
 
 @pytest.mark.slow

@@ -255,7 +255,7 @@ def test_the_two_ways_to_name_a_solver_are_one():
 @pytest.mark.parametrize(
     "cls", [c for c in ESTIMATORS if hasattr(c, "published") and c is not CollaborativeClassifier]
 )
-def test_published_forms_exist_or_say_why_not(cls):
+def test_published_forms_exist_or_are_refused(cls):
     if "training" in inspect.signature(cls).parameters:
         assert isinstance(cls.published().training, Joint)
         assert cls.published(solver="ml").solver == "ml"

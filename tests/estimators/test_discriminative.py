@@ -68,7 +68,7 @@ def test_labels_are_corrected_and_the_noise_is_found(items, base):
 
 @pytest.mark.slow
 def test_a_classifier_that_learns_by_heart_does_not(items):
-    """A full tree says of its training rows what it was told: out of fold it cannot."""
+    """A full tree repeats the labels of its training rows; out of fold it cannot."""
     x, y, noisy = items
     tree = DecisionTreeClassifier(random_state=0)
     inside = tree.fit(x, noisy).predict_proba(x)[np.arange(N), noisy]
@@ -78,7 +78,7 @@ def test_a_classifier_that_learns_by_heart_does_not(items):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_new_items_are_told_better_than_by_the_labels_as_they_are(seed):
+def test_new_items_are_predicted_better_than_from_the_labels_as_they_are(seed):
     x, y, noisy = world(seed, 1200)
     train, new = np.arange(600), np.arange(600, 1200)
     e = fitted(x[train], noisy[train])
@@ -86,9 +86,9 @@ def test_new_items_are_told_better_than_by_the_labels_as_they_are(seed):
     assert e.score(x[new], y[new]) > as_they_are.score(x[new], y[new]) + 0.02
     np.testing.assert_allclose(e.predict_proba(x[new]).sum(1), 1)
     # the classifier's own word, calibrated; no class is less likely to it than one item in all
-    said = np.maximum(e.estimator_.predict_proba(x[new]), 1 / len(train))
+    probs = np.maximum(e.estimator_.predict_proba(x[new]), 1 / len(train))
     log_slope, *bias = e.fit_.point["class_prior"]
-    raw = np.exp(np.log(said) * np.exp(log_slope) + bias)
+    raw = np.exp(np.log(probs) * np.exp(log_slope) + bias)
     np.testing.assert_allclose(
         e.predict_proba(x[new]), raw / raw.sum(1, keepdims=True), rtol=1e-5, atol=1e-12
     )
@@ -109,7 +109,7 @@ def test_an_item_s_own_label_does_not_reach_its_evidence(items, rounds):
     assert np.abs(scores[0] - scores[1])[others].max() > 1e-3
 
 
-def test_rows_without_a_label_are_told_and_teach_nothing(items):
+def test_rows_without_a_label_are_predicted_and_teach_nothing(items):
     x, y, noisy = items
     some = np.where(np.arange(N) % 4 == 0, -1, noisy)
     e = fitted(x, some, missing_label=-1, rounds=0)
@@ -129,8 +129,8 @@ def test_trusted_labels_and_votes(items):
     np.testing.assert_array_equal(e.label_posterior_[:60].argmax(1), y[:60])
     rng = np.random.default_rng(0)
     task = np.arange(N).repeat(2)
-    said = np.where(rng.random(2 * N) < 0.3, rng.integers(0, K, 2 * N), y[task])
-    votes = pd.DataFrame({"task": task, "worker": np.tile([0, 1], N), "label": said})
+    named = np.where(rng.random(2 * N) < 0.3, rng.integers(0, K, 2 * N), y[task])
+    votes = pd.DataFrame({"task": task, "worker": np.tile([0, 1], N), "label": named})
     crowd = fitted(x, None, votes=votes, rounds=1)
     assert np.mean(crowd.label_posterior_.argmax(1) == y) > 0.9
 

@@ -49,7 +49,7 @@ def test_a_class_never_observed(kind):
         # items given to a class that nobody was labelled as are labelled as another
         warnings.simplefilter("ignore", IdentifiabilityWarning)
         e = sound(make(kind, classes=[0, 1, 2, 3]).fit(x, labels()), x)
-    # it may split a class of the 24 rows, and is said to, but takes none over
+    # it may split a class of the 24 rows, which is reported, but takes none over
     assert e.class_prior_[3] < 1 / K
     assert (e.predict(x) == truth(N)).mean() > 0.7
 
@@ -109,9 +109,9 @@ def test_labels_all_wrong_against_trusted_ones(kind):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         e = sound(make(kind).fit(x, (y + 1) % K, trusted=trusted), x)
-    told = [str(w.message) for w in caught if w.category is IdentifiabilityWarning]
-    assert told
-    assert "0 as 1, 1 as 2, 2 as 0" in told[0]
+    messages = [str(w.message) for w in caught if w.category is IdentifiabilityWarning]
+    assert messages
+    assert "0 as 1, 1 as 2, 2 as 0" in messages[0]
     assert (e.predict(x) == y).mean() > 0.7
     assert e.label_posterior_[np.arange(0, N, 2), y[::2]].min() > 1 - 1e-9
 

@@ -64,7 +64,7 @@ def test_noise_reads_observed_then_true(kind):
 
 
 @every_kind
-def test_the_iteration_is_told(kind):
+def test_the_iteration_is_reported(kind):
     e = fitted(kind)
     trace = e.objective_trace_
     assert e.converged_
@@ -183,7 +183,7 @@ ESTIMATORS = [
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_the_signature_says_the_defaults(estimator):
+def test_the_signature_has_the_defaults(estimator):
     """scikit-learn reads them there, and so do people."""
-    said = {n: p.default for n, p in inspect.signature(estimator).parameters.items()}
-    assert estimator().get_params(deep=False) == said
+    defaults = {n: p.default for n, p in inspect.signature(estimator).parameters.items()}
+    assert estimator().get_params(deep=False) == defaults

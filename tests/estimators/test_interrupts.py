@@ -15,6 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 import nbmodels as nb
 from inference import Status, driver
 from nbmodels import Interrupted, NotConvergedWarning, Solver
+from nbmodels.estimators import discriminant
 from nbmodels.fitting import batched
 from nbmodels.fitting import collapsed_updates as graph
 
@@ -42,6 +43,9 @@ FITS = {
         **p,
     ).fit(BINARY, NOISY),
     "pooled": lambda **p: nb.NoisyGaussianNB(noise="pooled", random_state=0, **p).fit(REAL, NOISY),
+    "degrees of freedom": lambda **p: nb.RobustNDA(dof="learn", random_state=0, **p).fit(
+        REAL, NOISY
+    ),
     "joint": lambda **p: nb.NoisyBernoulliNB(training="joint", random_state=0, **p).fit(
         BINARY, NOISY
     ),
@@ -105,6 +109,7 @@ def keyboard(press_at=0):
         patch.setattr(driver, "time", Clock())
         patch.setattr(driver, "_advance", keys.listening(driver._advance))
         patch.setattr(graph, "settle", keys.listening(graph.settle))
+        patch.setattr(discriminant, "_fit_at", keys.listening(discriminant._fit_at))
         yield keys
 
 

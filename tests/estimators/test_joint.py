@@ -65,7 +65,7 @@ def sources():
 
 
 def data(world, rows, names=("numbers", "words", "users", "crowd")):
-    """Evidence of some items, told by their numbers."""
+    """Evidence of some items, by their numbers."""
     inside = {"users": ("pairs", "item"), "crowd": ("votes", "task")}
     out = {}
     for name in names:
@@ -162,7 +162,7 @@ def test_draws_are_in_the_units_of_the_data(world):
 
 
 @pytest.mark.slow
-def test_one_confused_channel_among_several_is_said(world):
+def test_one_confused_channel_among_several_is_reported(world):
     """Labels with two classes exchanged, beside votes that are sound and speak against it.
 
     Channels come in the order of their names, and the sound one is the last.
@@ -210,13 +210,13 @@ BAD = {
     "no such source": ({"colour": [1]}, None, {}, "there is no source 'colour'"),
     "length": ({"numbers": np.ones((3, 2)), "words": np.ones((4, 2))}, None, {}, "words: has 4 ro"),
     "y": ({"numbers": np.ones((3, 2))}, ["a", "b"], {}, "y: has 2 rows where numbers has 3"),
-    "no label": ({"numbers": np.eye(3)}, None, {"classes": NAMES}, "nothing says which class"),
+    "no label": ({"numbers": np.eye(3)}, None, {"classes": NAMES}, "no label names the class"),
     "cell": ({"numbers": [[np.nan], [1.0]]}, ["a", "b"], {}, "numbers: X: row 0"),
     "vote": (
         {"crowd": pd.DataFrame({"task": [7], "worker": ["w"], "label": ["ant"]})},
         None,
         {"classes": NAMES, "items": [1, 2]},
-        "crowd: votes: row 0 has the task 7, unknown here",
+        "crowd: votes: row 0 has the task 7, which is unknown",
     ),
     "items": ({"numbers": np.eye(3)}, list("aba"), {"items": [1, 1, 2]}, "an id occurs twice"),
     "all excluded": (
@@ -254,17 +254,17 @@ def test_settings_of_a_graph_are_chosen_by_held_out_labels(world):
     alone = JointNB({"x": NoisyGaussianNB()}, **known).fit({"x": world["numbers"]}, y)
     shuffled = world["pairs"].assign(item=rng.permutation(world["pairs"]["item"]))
     weights, right = {}, {}
-    for name, pairs in (("told", world["pairs"]), ("mute", shuffled)):
+    for name, pairs in (("informative", world["pairs"]), ("shuffled", shuffled)):
         both = {"x": NoisyGaussianNB(), "users": CollaborativeClassifier()}
         e = JointNB(both, **known)
         e.fit({"x": world["numbers"], "users": pairs}, y, items=np.arange(n))
         weights[name] = float(e.fit_.model["users"].weight)
         right[name] = np.mean(e.label_posterior_.argmax(1) == world["y"])
-    assert weights["told"] > 0
+    assert weights["informative"] > 0
     without = np.mean(alone.label_posterior_.argmax(1) == world["y"])
-    assert right["told"] > without + 0.02
-    assert weights["mute"] == 0
-    assert abs(right["mute"] - without) < 0.005
+    assert right["informative"] > without + 0.02
+    assert weights["shuffled"] == 0
+    assert abs(right["shuffled"] - without) < 0.005
 
 
 @pytest.mark.slow

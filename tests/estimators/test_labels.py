@@ -108,7 +108,7 @@ def test_missing_labels_by_any_marker(marker, held, names, layout):
     same_fit(e, partly_labelled())
 
 
-def test_missing_labels_say_nothing():
+def test_missing_labels_are_uninformative():
     e = partly_labelled()
     x = features("bernoulli")
     np.testing.assert_allclose(e.label_posterior_[HIDDEN], e.predict_proba(x)[HIDDEN], 1e-9)

@@ -131,10 +131,10 @@ def test_a_fitted_calibration_is_fitted_by_the_program_it_was_fitted_by(data, co
     labels = data.parts["labels"]
     noise = np.random.default_rng(0).normal(size=(N, K))
     scores = Calibration.pack(2 * jax.nn.one_hot(labels, K) + noise)
-    told = Data({"class_prior": scores, "labels": labels}, data.weights)
-    found = fit({"class_prior": Calibration.of(K), "labels": Transition.of(K)}, told, key=KEY)
+    scored = Data({"class_prior": scores, "labels": labels}, data.weights)
+    found = fit({"class_prior": Calibration.of(K), "labels": Transition.of(K)}, scored, key=KEY)
     compiled.clear()
-    fit(found.model, told, key=KEY)
+    fit(found.model, scored, key=KEY)
     assert not compiled
 
 

@@ -60,7 +60,7 @@ def test_it_holds_where_a_joint_fit_follows_clusters(seed):
     assert gap < 0.06 < joint_gap
 
 
-def test_it_says_what_a_joint_fit_says_where_naive_bayes_holds():
+def test_it_agrees_with_a_joint_fit_where_naive_bayes_holds():
     x, y, noisy = clusters(0, groups=1)
     right, auc, gap = found(cut(x, noisy), y, noisy)
     joint = found(NoisyBernoulliNB.published(random_state=0).fit(x, noisy), y, noisy)
@@ -114,15 +114,15 @@ def test_a_step_of_the_calibration_climbs_where_scores_separate_the_classes(log_
 
     def expected(at):
         gap = at - model.prior.mean
-        told = jnp.sum(resp * model.log_probs(at, scores))
-        return told - 0.5 * gap @ model.prior.precision @ gap
+        likelihood = jnp.sum(resp * model.log_probs(at, scores))
+        return likelihood - 0.5 * gap @ model.prior.precision @ gap
 
     before = jnp.array([log_slope, 0.0, 0.0])
     after = model.update(model.stats(before, resp, scores), "map").mean
     assert expected(after) > expected(before)
 
 
-def test_new_items_are_told_by_features_learned_from_all(world):
+def test_new_items_are_predicted_by_features_learned_from_all(world):
     x, y, noisy = world
     train, test = np.arange(900), np.arange(900, N)
     e = cut(x[train], noisy[train])
@@ -167,11 +167,11 @@ def test_every_kind_of_evidence_about_labels(world):
     np.testing.assert_array_equal(e.label_posterior_.argmax(1)[:60], y[:60])
     rng = np.random.default_rng(3)
     task = np.arange(N).repeat(3)
-    said = np.where(rng.random(3 * N) < 0.3, rng.integers(0, K, 3 * N), y[task])
-    votes = pd.DataFrame({"task": task, "worker": np.tile([0, 1, 2], N), "label": said})
+    named = np.where(rng.random(3 * N) < 0.3, rng.integers(0, K, 3 * N), y[task])
+    votes = pd.DataFrame({"task": task, "worker": np.tile([0, 1, 2], N), "label": named})
     both = cut(x, None, votes=votes)
     majority = np.zeros((N, K))
-    np.add.at(majority, (task, said), 1)
+    np.add.at(majority, (task, named), 1)
     assert np.mean(both.label_posterior_.argmax(1) == y) > np.mean(majority.argmax(1) == y)
 
 
@@ -216,7 +216,7 @@ def test_other_numbers_of_rounds_are_refused(world, rounds):
         NoisyBernoulliNB(training="half").fit(x, noisy)
 
 
-def test_a_source_among_others_is_not_cut_in_silence(world):
+def test_a_source_among_others_refuses_cross_fitting(world):
     x, _, noisy = world
     with pytest.raises(DataError, match="training"):
         JointNB({"features": NoisyBernoulliNB(training="cross_fit")}).fit({"features": x}, noisy)

@@ -18,7 +18,7 @@ def labels(case):
 
 
 @pytest.mark.parametrize("name", EMISSIONS)
-def test_it_is_what_a_fit_to_the_other_folds_says(name):
+def test_it_is_that_of_a_fit_to_the_other_folds(name):
     case = build(name, n_items=N, row_weights=True)
     emissions = {name: case.model[name]}
     fold = jnp.asarray(folds_of(np.asarray(case.y), FOLDS, np.random.default_rng(0)))

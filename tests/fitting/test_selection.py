@@ -1,4 +1,4 @@
-"""Settings chosen by held-out labels: what suits the world is chosen, and said."""
+"""Settings chosen by held-out labels: what suits the world is chosen, and reported."""
 
 import warnings
 
@@ -68,7 +68,7 @@ def test_bursts_are_believed_less_in_long_documents(chosen):
     assert auc(e, y, noisy) > auc(plain, y, noisy) + 0.01
 
 
-def test_the_table_says_what_was_compared(chosen):
+def test_the_table_holds_what_was_compared(chosen):
     e, *_ = chosen
     table = e.choice_
     assert table["chosen"].sum() == 1
@@ -225,7 +225,7 @@ def test_no_label_at_all():
         ("alpha", {"alpha": "much"}),
     ],
 )
-def test_other_words_are_refused(name, wrong):
+def test_other_values_are_refused(name, wrong):
     with pytest.raises(DataError, match=f"^{name}: expected"):
         NoisyBernoulliNB(**wrong).fit(np.eye(4, dtype=int), [0, 1, 0, 1])
 
@@ -276,7 +276,7 @@ def test_mute_features_correct_nothing(seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("alpha", "gain"), [(0.1, 0.08), (20.0, -1e-9)])
-def test_a_graph_can_be_cut(alpha, gain):
+def test_a_graph_can_be_cross_fitted(alpha, gain):
     drawn = maystre2021.simulate(
         np.random.default_rng(2), M=1500, N=1500, K=5, alpha=alpha, delta=0.15
     )

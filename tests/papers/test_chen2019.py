@@ -209,7 +209,7 @@ def test_em_beats_the_closed_forms_on_simulated_documents(empty):
 HYPER = {"alpha_P": 0.7, "alpha_theta": 1.4}
 
 
-def test_page_sums_over_the_possible_classes():
+def test_reference_model_sums_over_the_possible_classes():
     x, y, z, _ = partly_labelled_documents(8)
     rng = np.random.default_rng(1)
     P, theta = rng.dirichlet(np.ones(K)), rng.dirichlet(np.ones(V), K)

@@ -111,7 +111,7 @@ def test_estimator_is_the_closed_form():
 @pytest.mark.slow
 @quiet
 def test_a_class_may_be_labelled_wrong_more_often_than_right():
-    """Identifiability: eta0 + eta1 < 1 is enough, and nothing is said."""
+    """Identifiability: eta0 + eta1 < 1 is enough, and nothing is warned of."""
     _, x, y_true, y = simulated(2000, eta=(0.1, 0.7))
     e = ClassConditionalNB().fit(x, y)
     np.testing.assert_allclose(e.flip_rates_, [0.1, 0.7], atol=0.05)
@@ -207,7 +207,7 @@ def test_bad_input():
     bad(ClassConditionalNB(class_prior=[0.5, 0.5], estimator="moments"), x, y, match="class_prior:")
     weights = (y == "yes").astype(float)
     bad(ClassConditionalNB(), x, y, sample_weight=weights, match="both classes need labels")
-    bad(PositiveUnlabelledNB(), x, y, match="positive: say which label")
+    bad(PositiveUnlabelledNB(), x, y, match="positive: name the label")
     bad(PositiveUnlabelledNB(positive="maybe"), x, y, match="positive: no row of y")
     bad(PositiveUnlabelledNB(positive="yes"), x, three, match="Only binary classification")
     same = np.full(len(y), "yes")

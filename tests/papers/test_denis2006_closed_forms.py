@@ -51,7 +51,7 @@ def test_the_complementary_reading_is_not_chosen():
 
 
 @pytest.mark.parametrize("estimate", CLOSED_FORMS)
-def test_labels_that_are_pure_noise_are_said_to_be(estimate):
+def test_labels_that_are_pure_noise_are_reported(estimate):
     probs = product_distributions(SIZES, 2, np.random.default_rng(0))
     _, onehot = all_items(SIZES)
     groups = joint(onehot, [0.4, 0.6], probs) @ [[0.7, 0.3], [0.7, 0.3]]

@@ -53,7 +53,7 @@ def by_hand(letters, x, label, y):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_page_sums_over_all_labellings(kind):
+def test_reference_model_sums_over_all_labellings(kind):
     x, labels = features(kind, np.random.default_rng(0), n=5)
     sites, letters = draw(kind, x, labels, {}, 1)
     letters = {name: np.asarray(v) for name, v in letters.items()}

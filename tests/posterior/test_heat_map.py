@@ -35,7 +35,7 @@ def test_heat_map_can_be_drawn_and_read(k):
     assert len(frame) == k * k
 
 
-def test_table_says_which_class_is_which():
+def test_table_names_the_classes():
     mean = np.array([[0.9, 0.3], [0.1, 0.7]])
     _, frame = noise_heat_map(mean, mean - 0.05, mean + 0.05, ["cat", "dog"])
     cell = frame[(frame["true"] == "dog") & (frame["observed"] == "cat")].iloc[0]

@@ -114,7 +114,7 @@ def test_tables_hold_what_is_shown():
     )
 
 
-def test_what_is_not_there_is_said():
+def test_what_is_not_there_is_named():
     with pytest.raises(DataError, match="5 is none of 5 items"):
         plots.item(TREE, 5)
     with pytest.raises(DataError, match="there is no 'rho'"):

@@ -1,4 +1,4 @@
-"""Draws of the posterior: what they hold, by every method, and what is said about them."""
+"""Draws of the posterior: what they hold, by every method, and what is reported about them."""
 
 import warnings
 from dataclasses import replace
@@ -336,7 +336,7 @@ def test_the_jackknife_is_the_variance_of_a_mean():
 
 
 @pytest.mark.slow
-def test_the_sandwich_leaves_means_and_says_so():
+def test_the_sandwich_leaves_means_and_is_recorded():
     tree = drawn("gibbs", draws=100, warmup=20, chains=2)
     out = open_faced_sandwich(tree)
     assert "sandwich" in out.attrs["correction"]

@@ -24,6 +24,7 @@ Modes are those of the densities that NumPyro writes: of probabilities on the si
 from nbmodels.core.families.base import (
     RULES,
     VARIANCE_FLOOR,
+    DrawKey,
     Family,
     Rule,
     constrain,
@@ -42,6 +43,7 @@ __all__ = [
     "DiagonalGaussianParams",
     "DiagonalNormal",
     "Dirichlet",
+    "DrawKey",
     "Family",
     "FullGaussianParams",
     "FullNormal",

@@ -13,6 +13,9 @@ from jax import Array
 from jaxtyping import Float, Key
 
 Rule = Literal["ml", "map", "vb", "draw", "mean"]
+
+#: A random key where parameters are drawn, None elsewhere.
+DrawKey = Key[Array, ""] | None
 RULES: tuple[Rule, ...] = ("ml", "map", "vb")
 
 #: Smallest variance that maximum likelihood may reach; features come standardised.
@@ -45,7 +48,7 @@ class Family:
     constants come as arrays of any shape, to be summed by the caller.
     """
 
-    def likelihood_params(self, rule: Rule, key: Key[Array, ""] | None = None) -> Any:
+    def likelihood_params(self, rule: Rule, key: DrawKey = None) -> Any:
         """What a likelihood reads: of the mode, an expectation, of a draw, or of the mean.
 
         Args:

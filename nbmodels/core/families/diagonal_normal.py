@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Key
+from jaxtyping import Float
 
-from nbmodels.core.families.base import LOG_2PI, PointNormal, Rule, no_nan_divide
+from nbmodels.core.families.base import LOG_2PI, DrawKey, PointNormal, Rule, no_nan_divide
 
 
 @jax.tree_util.register_dataclass
@@ -26,8 +26,8 @@ class DiagonalNormal(PointNormal):
         precision: of the same shape.
     """
 
-    mean: Array
-    precision: Array
+    mean: Float[Array, "*shape"]
+    precision: Float[Array, "*shape"]
 
     def posterior(self, stats: tuple[Array, Array], rule: Rule) -> DiagonalNormal:
         """Add ``H`` and ``H theta + gradient``; ``H`` is the diagonal of the bound's curvature."""
@@ -38,15 +38,15 @@ class DiagonalNormal(PointNormal):
         curvature = jnp.broadcast_to(curvature, self.mean.shape)
         return DiagonalNormal(no_nan_divide(right, curvature, self.mean), curvature)
 
-    def likelihood_params(self, rule: Rule, key: Key[Array, ""] | None = None) -> Array:
+    def likelihood_params(self, rule: Rule, key: DrawKey = None) -> Float[Array, "*shape"]:
         if rule != "draw":
             return self.mean
         assert key is not None
         noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
         return self.mean + noise / jnp.sqrt(self.precision)
 
-    def negative_log_prior(self, prior: DiagonalNormal) -> Array:
+    def negative_log_prior(self, prior: DiagonalNormal) -> Float[Array, "*shape"]:
         return 0.5 * prior.precision * jnp.square(self.mean - prior.mean)
 
-    def log_normaliser(self) -> Array:
+    def log_normaliser(self) -> Float[Array, "*shape"]:
         return 0.5 * (LOG_2PI - jnp.log(self.precision))

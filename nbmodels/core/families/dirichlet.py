@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Key
+from jaxtyping import Float
 
 from inference.gamma import loggamma
 from inference.special import digamma, elementwise, gammaln
-from nbmodels.core.families.base import LEAST, Family, Rule, floor, no_nan_divide, static
+from nbmodels.core.families.base import LEAST, DrawKey, Family, Rule, floor, no_nan_divide, static
 
 
 def _divergence(posterior: Array, prior: Array) -> Array:
@@ -33,7 +33,7 @@ class Dirichlet(Family):
             (the values of one attribute after those of another).
     """
 
-    concentration: Array
+    concentration: Float[Array, "*shape"]
     axis: int = static(default=-1)
     sizes: tuple[int, ...] | None = static(default=None)
 
@@ -59,12 +59,12 @@ class Dirichlet(Family):
         """Back from one number a simplex to one an entry."""
         return totals if self.sizes is None else jnp.take(totals, self._ids, self.axis)
 
-    def posterior(self, counts: Array, rule: Rule) -> Dirichlet:
+    def posterior(self, counts: Float[Array, "*shape"], rule: Rule) -> Dirichlet:
         prior = jnp.ones_like(self.concentration) if rule == "ml" else self.concentration
         return replace(self, concentration=prior + counts)
 
     @property
-    def mean(self) -> Array:
+    def mean(self) -> Float[Array, "*shape"]:
         return self.concentration / self._spread(self._totals(self.concentration))
 
     @property
@@ -73,13 +73,13 @@ class Dirichlet(Family):
         return replace(self, concentration=jnp.maximum(self.concentration - 1, LEAST))
 
     @property
-    def mode(self) -> Array:
+    def mode(self) -> Float[Array, "*shape"]:
         """Mode on the simplex; uniform where all concentrations are one."""
         x = jnp.maximum(self.concentration - 1, 0)
         size = self._spread(self._totals(jnp.ones_like(x)))
         return no_nan_divide(x, jnp.broadcast_to(self._spread(self._totals(x)), x.shape), 1 / size)
 
-    def likelihood_params(self, rule: Rule, key: Key[Array, ""] | None = None) -> Array:
+    def likelihood_params(self, rule: Rule, key: DrawKey = None) -> Float[Array, "*shape"]:
         """Log-probabilities: of the mode, their expectation, of a draw, or of the mean."""
         if rule == "mean":
             return jnp.log(floor(self.mean))

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Key
+from jaxtyping import Float
 
 from inference.triangular import factor, log_diagonal
-from nbmodels.core.families.base import LOG_2PI, PointNormal, Rule
+from nbmodels.core.families.base import LOG_2PI, DrawKey, PointNormal, Rule
 
 
 @jax.tree_util.register_dataclass
@@ -26,8 +26,8 @@ class FullNormal(PointNormal):
         precision: ``(P, P)``.
     """
 
-    mean: Array
-    precision: Array
+    mean: Float[Array, " p"]
+    precision: Float[Array, "p p"]
 
     def posterior(self, stats: tuple[Array, Array], rule: Rule) -> FullNormal:
         """Add ``H`` and ``H theta + gradient``, of a quadratic model of the log-likelihood."""
@@ -40,17 +40,17 @@ class FullNormal(PointNormal):
         inverse = factor(curvature * unit[:, None] * unit)[1]
         return FullNormal(unit * (inverse.T @ (inverse @ (unit * right))), curvature)
 
-    def likelihood_params(self, rule: Rule, key: Key[Array, ""] | None = None) -> Array:
+    def likelihood_params(self, rule: Rule, key: DrawKey = None) -> Float[Array, " p"]:
         if rule != "draw":
             return self.mean
         assert key is not None
         inverse = factor(self.precision)[1]
         return self.mean + inverse.T @ jax.random.normal(key, self.mean.shape, self.mean.dtype)
 
-    def negative_log_prior(self, prior: FullNormal) -> Array:
+    def negative_log_prior(self, prior: FullNormal) -> Float[Array, " 1"]:
         gap = self.mean - prior.mean
         return 0.5 * (gap @ prior.precision @ gap)[None]
 
-    def log_normaliser(self) -> Array:
+    def log_normaliser(self) -> Float[Array, " 1"]:
         log_det = 2 * log_diagonal(factor(self.precision)[0])
         return 0.5 * (len(self.mean) * LOG_2PI - log_det)[None]

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Key
+from jaxtyping import Float
 
 from inference.special import digamma, gammaln
 from nbmodels.core.families.base import (
     LOG_2PI,
     VARIANCE_FLOOR,
+    DrawKey,
     Family,
     Rule,
     floor,
@@ -27,10 +28,10 @@ class DiagonalGaussianParams(NamedTuple):
     ``E log N(x) = (log_precision - log 2 pi - spread - precision (x - mean)^2) / 2``.
     """
 
-    mean: Array
-    precision: Array
-    log_precision: Array
-    spread: Array
+    mean: Float[Array, "*shape"]
+    precision: Float[Array, "*shape"]
+    log_precision: Float[Array, "*shape"]
+    spread: Float[Array, "*shape"]
 
 
 @jax.tree_util.register_dataclass
@@ -38,10 +39,10 @@ class DiagonalGaussianParams(NamedTuple):
 class NormalInverseGamma(Family):
     """``sigma^2 ~ InverseGamma(shape, rate)``, ``mu | sigma^2 ~ N(mean, sigma^2 / kappa)``."""
 
-    mean: Array
-    kappa: Array
-    shape: Array
-    rate: Array
+    mean: Float[Array, "*shape"]
+    kappa: Float[Array, "*shape"]
+    shape: Float[Array, "*shape"]
+    rate: Float[Array, "*shape"]
 
     def posterior(
         self, stats: tuple[Array, Array, Array], rule: Rule, items: Array | None = None
@@ -75,9 +76,7 @@ class NormalInverseGamma(Family):
         variance = no_nan_divide(self.rate, self.shape + 1.5, 1.0)
         return self.mean, jnp.maximum(variance, jnp.finfo(variance.dtype).tiny)
 
-    def likelihood_params(
-        self, rule: Rule, key: Key[Array, ""] | None = None
-    ) -> DiagonalGaussianParams:
+    def likelihood_params(self, rule: Rule, key: DrawKey = None) -> DiagonalGaussianParams:
         if rule == "vb":
             precision = self.shape / self.rate
             return DiagonalGaussianParams(

@@ -9,11 +9,18 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.scipy.special import multigammaln
-from jaxtyping import Key
+from jaxtyping import Float
 
 from inference.special import digamma
 from inference.triangular import factor, log_diagonal, lower_inverse
-from nbmodels.core.families.base import LOG_2PI, VARIANCE_FLOOR, Family, Rule, no_nan_divide
+from nbmodels.core.families.base import (
+    LOG_2PI,
+    VARIANCE_FLOOR,
+    DrawKey,
+    Family,
+    Rule,
+    no_nan_divide,
+)
 
 
 class FullGaussianParams(NamedTuple):
@@ -23,10 +30,10 @@ class FullGaussianParams(NamedTuple):
     ``whiten @ whiten.T`` is the (expected) precision matrix.
     """
 
-    mean: Array  # (K, d)
-    whiten: Array  # (K or 1, d, d)
-    log_det: Array  # (K or 1,)
-    spread: Array  # (K,)
+    mean: Float[Array, "k d"]
+    whiten: Float[Array, "k_or_1 d d"]
+    log_det: Float[Array, " k_or_1"]
+    spread: Float[Array, " k"]
 
 
 def _against(matrix: Array, other: Array, vectors: Array) -> tuple[Array, Array, Array]:
@@ -49,10 +56,10 @@ class NormalInverseWishart(Family):
         scale: ``(K, d, d)``, or ``(1, d, d)`` where they share one.
     """
 
-    mean: Array
-    kappa: Array
-    dof: Array
-    scale: Array
+    mean: Float[Array, "k d"]
+    kappa: Float[Array, " k"]
+    dof: Float[Array, " k_or_1"]
+    scale: Float[Array, "k_or_1 d d"]
 
     @property
     def tied(self) -> bool:
@@ -109,9 +116,7 @@ class NormalInverseWishart(Family):
         dof = self._mode_dof
         return self.mean, self.scale / jnp.where(dof > 0, dof, 1)[:, None, None]
 
-    def likelihood_params(
-        self, rule: Rule, key: Key[Array, ""] | None = None
-    ) -> FullGaussianParams:
+    def likelihood_params(self, rule: Rule, key: DrawKey = None) -> FullGaussianParams:
         d = self.mean.shape[-1]
         zeros = jnp.zeros_like(self.kappa)
         lower, inverse = factor(self.scale)
