@@ -3,7 +3,7 @@
 A world is one function (``floor_worlds/``) of a cell of the grid: items, classes, a class of 2 %,
 kind and share of label errors. Estimators are on their defaults. Labels are compared with the
 labels as given and the plain classifiers' cross-validated predictions, predictions of new items
-with the plain classifiers', graphs with the neighbours' votes, several annotators with the majority.
+with the plain classifiers', graphs with the neighbours' votes, annotators with their majority.
 "Own" is the best plain answer to the estimator's own question: the same family on the same labels,
 or the labels as they are. "Any" is the best of all on that kind of data, such as a forest beside
 naive Bayes.
@@ -84,7 +84,9 @@ def collect(args, console):
                 absent[world.name] = str(error)
                 continue
             passed = time.perf_counter() - began
-            console.print(f"{i + 1}/{len(todo)} {passed:.0f} s {world.name}, {setting}", style="dim")
+            console.print(
+                f"{i + 1}/{len(todo)} {passed:.0f} s {world.name}, {setting}", style="dim"
+            )
     except KeyboardInterrupt:
         console.print("interrupted; this is what there is")
     for name, reason in absent.items():

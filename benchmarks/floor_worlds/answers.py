@@ -9,12 +9,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from baselines import weighted_vote
 from scipy import sparse
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -92,7 +91,7 @@ def _columns(probs: np.ndarray, names: np.ndarray, k: int) -> np.ndarray:
 
 
 def classifier(make: Callable[[], Any], task: Task, seed: int) -> Answer:
-    """A classifier on the given labels: cross-validated on the items, fitted to all for new ones."""
+    """A classifier of given labels: cross-validated on the items, trained by all for new ones."""
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)
     with warnings.catch_warnings(action="ignore"):
         probs = cross_val_predict(make(), task.x, task.given, cv=folds, method="predict_proba")
@@ -129,28 +128,44 @@ def users(task: Task, seed: int) -> Answer:
     edges = sparse.coo_array(task.x)
     cast = np.eye(task.k)[np.maximum(task.given, 0)] * (task.given >= 0)[:, None]
     counts = np.asarray(task.x.T @ cast)[edges.col] - cast[edges.row]
-    shares = (counts + 1 / task.k) / (counts.sum(1, keepdims=True) + 1)
+    # a user without other labels says nothing
+    shares = counts / (counts.sum(1, keepdims=True) + 1)
     votes = np.zeros((task.x.shape[0], task.k))
     np.add.at(votes, edges.row, shares)
     return _by_votes(votes, task)
 
 
-def relaxation(task: Task, seed: int, rounds: int = 50) -> Answer:
-    """wvRN with relaxation labelling: items vote by what their neighbours say of them.
-
-    Macskassy and Provost 2007, section 3.3.2, where a round counts 0.99 as much as the one before.
-    """
-    own = np.asarray(task.x.multiply(task.x).sum(1)).reshape(-1, 1)
-    shown = task.given >= 0
-    shares = np.bincount(task.given[shown], minlength=task.k) / shown.sum()
-    resp = np.where(shown[:, None], np.eye(task.k)[np.maximum(task.given, 0)], shares)
+def _relaxed(edges: Any, given: np.ndarray, k: int, rounds: int) -> np.ndarray:
+    """``(N, K)`` votes of the neighbours, those without a label by their neighbours' votes."""
+    own = np.asarray(edges.multiply(edges).sum(1)).reshape(-1, 1)
+    shown = (given >= 0)[:, None]
+    cast = np.eye(k)[np.maximum(given, 0)]
+    resp = np.where(shown, cast, np.bincount(given[given >= 0], minlength=k) / shown.sum())
+    votes = np.zeros_like(resp)
     for step in range(rounds):
-        votes = np.asarray(task.x @ (task.x.T @ resp)) - own * resp
+        votes = np.asarray(edges @ (edges.T @ resp)) - own * resp
         total = votes.sum(1, keepdims=True)
         said = np.where(total > 0, votes / np.maximum(total, 1e-12), resp)
         pace = 0.99**step
-        resp = pace * said + (1 - pace) * resp
-    return _by_votes(resp * (own > 0), task)
+        resp = np.where(shown, cast, pace * said + (1 - pace) * resp)
+    return votes
+
+
+def relaxation(task: Task, seed: int, rounds: int = 30) -> Answer:
+    """wvRN with relaxation labelling (Macskassy and Provost 2007, section 3.3.2).
+
+    Given labels stand; those of each of five folds are hidden in turn, so that an item's own does
+    not come back to it over others without one.
+    """
+    votes = _relaxed(task.x, task.given, task.k, rounds)
+    shown = np.flatnonzero(task.given >= 0)
+    folds = KFold(5, shuffle=True, random_state=seed)
+    for _, held in folds.split(shown):
+        rows = shown[held]
+        others = task.given.copy()
+        others[rows] = -1
+        votes[rows] = _relaxed(task.x, others, task.k, rounds)[rows]
+    return _by_votes(votes, task)
 
 
 def _vote_counts(task: Task) -> np.ndarray:
@@ -177,7 +192,9 @@ def by_agreement(task: Task, seed: int) -> Answer:
     asked = others.any(1)
     right = np.bincount(table["worker"], agrees * asked) + 2 * agrees[asked].mean()
     rate = right / (np.bincount(table["worker"], asked) + 2)
-    weight = np.log(np.clip(rate, 0.02, 0.98) * max(task.k - 1, 1) / (1 - np.clip(rate, 0.02, 0.98)))
+    weight = np.log(
+        np.clip(rate, 0.02, 0.98) * max(task.k - 1, 1) / (1 - np.clip(rate, 0.02, 0.98))
+    )
     votes = np.zeros_like(counts)
     np.add.at(votes, (table["task"], table["label"]), weight[table["worker"]])
     return Answer(votes.argmax(1))
@@ -224,9 +241,7 @@ def graph(task: Task, seed: int) -> Answer:
     labels = resp.argmax(1)
     own = resp[np.arange(len(resp)), np.maximum(task.given, 0)]
     chosen = f"alpha={np.mean(e.alpha_):.3g}, weight={e.weight_:.3g}"
-    return Answer(
-        labels, labels[task.given < 0], 1 - own, np.diag(e.noise_matrix_), *said, chosen
-    )
+    return Answer(labels, labels[task.given < 0], 1 - own, np.diag(e.noise_matrix_), *said, chosen)
 
 
 def _graph_solver() -> Solver:
@@ -235,9 +250,7 @@ def _graph_solver() -> Solver:
 
 def votes(task: Task, seed: int) -> Answer:
     """Dawid and Skene; the diagonal is that of all votes."""
-    maker = DawidSkene(
-        classes=np.arange(task.k), random_state=seed, solver=_QUIET
-    )
+    maker = DawidSkene(classes=np.arange(task.k), random_state=seed, solver=_QUIET)
     e, *said = _fitted(maker, task.x)
     resp = e.label_posterior_
     cast = np.bincount(task.x["worker"], minlength=len(e.workers_))
@@ -302,7 +315,10 @@ PLAIN: Mapping[str, Mapping[str, Method]] = {
 _LOGISTIC = Ours(partial(table, NoisyLogisticRegression), (AS_GIVEN, "LogisticRegression"))
 _AUTO = Ours(partial(table, AutoNoisyClassifier))
 _ANY = Ours(
-    partial(table, partial(NoisyLabelClassifier, _forest())), (AS_GIVEN, "RandomForest"), _few, slow=True
+    partial(table, partial(NoisyLabelClassifier, _forest())),
+    (AS_GIVEN, "RandomForest"),
+    _few,
+    slow=True,
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,12 @@ from sklearn.preprocessing import MaxAbsScaler
 from floor_worlds.base import SHARES, Items, Setting, world
 from floor_worlds.label_errors import BY_NAME
 
+#: Rows and true classes of a set.
+Source = Callable[[], tuple[Any, np.ndarray]]
 
 
 @cache
-def evidence(x: Callable[[], tuple[Any, np.ndarray]]) -> np.ndarray:
+def evidence(x: Source) -> np.ndarray:
     """``(N, K)`` log-probabilities by a regression on the true labels, out of fold."""
     rows, y = x()
     judge = make_pipeline(MaxAbsScaler(), LogisticRegression(max_iter=1000))
@@ -33,40 +35,22 @@ def cells(n: int, k: int) -> tuple[Setting, ...]:
     return (clean, *(Setting(n, k, False, e, s) for e in kinds for s in SHARES))
 
 
-def split(
-    source: Callable[[], tuple[Any, np.ndarray]], setting: Setting, rng: np.random.Generator
-) -> Items:
+def split(source: Source, setting: Setting, rng: np.random.Generator) -> Items:
     """Training and new items of a set, drawn at random, some of each class."""
     x, y = source()
-    while True:
-        order = rng.permutation(len(y))
-        train, new = order[: setting.n], order[setting.n :]
-        if np.bincount(y[train], minlength=setting.k).min() >= 4:
-            break
+    train = new = np.arange(0)
+    while np.bincount(y[train], minlength=setting.k).min() < 4:
+        train, new = np.split(rng.permutation(len(y)), [setting.n])
     return Items(x[train], y[train], x[new], y[new], evidence(source)[train])
 
 
-@cache
-def _iris() -> tuple[Any, np.ndarray]:
-    return datasets.load_iris(return_X_y=True)
+_iris = cache(partial(datasets.load_iris, return_X_y=True))
+_wine = cache(partial(datasets.load_wine, return_X_y=True))
+_cancer = cache(partial(datasets.load_breast_cancer, return_X_y=True))
+_digits = cache(partial(datasets.load_digits, return_X_y=True))
 
 
-@cache
-def _wine() -> tuple[Any, np.ndarray]:
-    return datasets.load_wine(return_X_y=True)
-
-
-@cache
-def _cancer() -> tuple[Any, np.ndarray]:
-    return datasets.load_breast_cancer(return_X_y=True)
-
-
-@cache
-def _digits() -> tuple[Any, np.ndarray]:
-    return datasets.load_digits(return_X_y=True)
-
-
-@world("Iris", "reals", cells(100, 3), quick=(Setting(100, 3, False, "uniform", 0.2),))
+@world("Iris", "reals", cells(100, 3))
 def iris(setting: Setting, rng: np.random.Generator) -> Items:
     """150 flowers, four columns."""
     return split(_iris, setting, rng)
@@ -83,7 +67,7 @@ def wine(setting: Setting, rng: np.random.Generator) -> Items:
     return split(_wine, setting, rng)
 
 
-@world("Breast Cancer", "reals", cells(400, 2), quick=(Setting(400, 2, False, "uniform", 0.2),))
+@world("Breast Cancer", "reals", cells(400, 2))
 def cancer(setting: Setting, rng: np.random.Generator) -> Items:
     """569 tumours, 30 columns, most of them correlated."""
     return split(_cancer, setting, rng)

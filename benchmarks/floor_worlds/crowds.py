@@ -15,9 +15,7 @@ def majority(votes: pd.DataFrame, k: int) -> np.ndarray:
     return counts.argmax(1)
 
 
-def _voted(
-    y: np.ndarray, matrices: np.ndarray, per_task: int, rng: np.random.Generator
-) -> Items:
+def _voted(y: np.ndarray, matrices: np.ndarray, per_task: int, rng: np.random.Generator) -> Items:
     """Votes of workers drawn for each task.
 
     Args:

@@ -12,16 +12,10 @@ from floor_worlds.base import N_NEW, Items, Setting, classes, world
 #: Columns of tables, words of documents.
 _COLUMNS, _WORDS = 8, 300
 
-#: Few sizes, each with several kinds of errors.
-_QUICK = (
-    Setting(60, 2, False, "uniform", 0.2),
-    Setting(60, 2, False, "features", 0.2),
-    Setting(100, 3, False, "uniform", 0.2),
-    Setting(100, 3, False, "pair", 0.2),
-    Setting(600, 3, True, "uniform", 0.1),
-    Setting(600, 3, False, "features", 0.2),
-    Setting(600, 3, False, "pair", 0.4),
-)
+#: Few sizes, each with several kinds of errors: programs are compiled for a size.
+_TINY = (Setting(60, 2), Setting(60, 2, errors="features"))
+_SMALL = (Setting(100, 3), Setting(100, 3, errors="pair"), Setting(100, 3, share=0.4))
+_RARE, _MEDIUM = Setting(600, 3, True, share=0.1), Setting(600, 3, errors="features")
 
 
 def _split(x: Any, y: np.ndarray, y_new: np.ndarray, evidence: np.ndarray) -> Items:
@@ -43,19 +37,19 @@ def _gaussian(
     return _split(x, y, y_new, -0.5 * (gaps**2).sum(0).reshape(len(both), -1))
 
 
-@world("Gaussian", "reals", quick=_QUICK)
+@world("Gaussian", "reals", quick=(*_TINY, *_SMALL[:2], _RARE, _MEDIUM))
 def gaussian(setting: Setting, rng: np.random.Generator) -> Items:
     """Independent columns, classes well apart."""
     return _gaussian(setting, rng, 0.8, 0.0)
 
 
-@world("Gaussian, overlapping", "reals", quick=_QUICK[2:4])
+@world("Gaussian, overlapping", "reals", quick=_SMALL[:1])
 def overlapping(setting: Setting, rng: np.random.Generator) -> Items:
     """Independent columns, classes that overlap."""
     return _gaussian(setting, rng, 0.5, 0.0)
 
 
-@world("correlated", "reals", quick=(_QUICK[0], _QUICK[2], _QUICK[5]))
+@world("correlated", "reals", quick=(_TINY[0], _SMALL[0], _SMALL[2], _MEDIUM))
 def correlated(setting: Setting, rng: np.random.Generator) -> Items:
     """Correlated columns, which naive Bayes takes for independent."""
     return _gaussian(setting, rng, 0.8, 0.6)
@@ -71,13 +65,13 @@ def _binary(setting: Setting, rng: np.random.Generator, columns: int, copies: in
     return _split(np.hstack([x, *again[1:]]).astype(float), y, y_new, evidence)
 
 
-@world("binary", "binary", quick=(*_QUICK[:3], *_QUICK[4:]))
+@world("binary", "binary", quick=(_TINY[0], _SMALL[0], _RARE))
 def binary(setting: Setting, rng: np.random.Generator) -> Items:
     """Independent binary columns."""
     return _binary(setting, rng, 20, 1)
 
 
-@world("binary, copies", "binary", quick=(_QUICK[2], _QUICK[5]))
+@world("binary, copies", "binary", quick=(_MEDIUM,))
 def copies(setting: Setting, rng: np.random.Generator) -> Items:
     """Ten binary columns, each there twice with a few cells changed."""
     return _binary(setting, rng, 10, 2)
@@ -95,13 +89,13 @@ def _documents(setting: Setting, rng: np.random.Generator, length: float, tilt: 
     return _split(sparse.csr_matrix(x), y, y_new, x @ np.log(probs).T)
 
 
-@world("texts, short", "counts", quick=(_QUICK[2], *_QUICK[4:]))
+@world("texts, short", "counts", quick=(_SMALL[0], _RARE))
 def short(setting: Setting, rng: np.random.Generator) -> Items:
     """Documents of a dozen words."""
     return _documents(setting, rng, 12.0, 1.0)
 
 
-@world("texts, long", "counts", quick=(_QUICK[2], _QUICK[4], _QUICK[5]))
+@world("texts, long", "counts", quick=(_SMALL[0],))
 def long(setting: Setting, rng: np.random.Generator) -> Items:
     """Documents of some 150 words."""
     return _documents(setting, rng, 150.0, 0.5)
