@@ -60,7 +60,7 @@ def iris(setting: Setting, rng: np.random.Generator) -> Items:
     "Wine",
     "reals",
     cells(120, 3),
-    quick=(Setting(120, 3, False, "uniform", 0.2), Setting(120, 3, False, "uniform", 0.4)),
+    quick=(Setting(120, 3), Setting(120, 3, share=0.4)),
 )
 def wine(setting: Setting, rng: np.random.Generator) -> Items:
     """178 wines, 13 columns."""

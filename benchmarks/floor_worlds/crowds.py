@@ -72,7 +72,7 @@ def spammers(setting: Setting, rng: np.random.Generator) -> Items:
     return _voted(y, _coins(rates, setting.k), 5, rng)
 
 
-@world("votes, pair errors", "votes", _cells(), quick=_QUICK[:2])
+@world("votes, pair errors", "votes", _cells(), quick=_QUICK[1:2])
 def pair_errors(setting: Setting, rng: np.random.Generator) -> Items:
     """Three votes a task; each worker takes a class for the next, at rates of its own."""
     y, workers, k = classes(setting.n, setting, rng), max(10, setting.n // 20), setting.k
@@ -84,7 +84,7 @@ def pair_errors(setting: Setting, rng: np.random.Generator) -> Items:
     return _voted(y, matrices, 3, rng)
 
 
-@world("votes, two a task", "votes", _cells(), quick=_QUICK[:1])
+@world("votes, two a task", "votes", _cells())
 def two_a_task(setting: Setting, rng: np.random.Generator) -> Items:
     """Two votes a task, by many workers with few votes each."""
     y, workers = classes(setting.n, setting, rng), max(10, setting.n // 5)

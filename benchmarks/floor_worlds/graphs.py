@@ -101,7 +101,7 @@ def heterophilous(setting: Setting, rng: np.random.Generator) -> Items:
     return _drawn(y, np.where(either, 1.0, 0.05), 2 + rng.poisson(4, setting.n), setting, rng)
 
 
-@world("graph, popular users", "graph", _CELLS, quick=_QUICK[:1])
+@world("graph, popular users", "graph", _CELLS)
 def popular(setting: Setting, rng: np.random.Generator) -> Items:
     """Few users without a taste have half of all edges."""
     y = classes(setting.n, setting, rng)

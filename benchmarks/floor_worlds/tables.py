@@ -43,7 +43,7 @@ def gaussian(setting: Setting, rng: np.random.Generator) -> Items:
     return _gaussian(setting, rng, 0.8, 0.0)
 
 
-@world("Gaussian, overlapping", "reals", quick=_SMALL[:1])
+@world("Gaussian, overlapping", "reals", quick=(_TINY[0], _SMALL[0]))
 def overlapping(setting: Setting, rng: np.random.Generator) -> Items:
     """Independent columns, classes that overlap."""
     return _gaussian(setting, rng, 0.5, 0.0)
@@ -65,7 +65,7 @@ def _binary(setting: Setting, rng: np.random.Generator, columns: int, copies: in
     return _split(np.hstack([x, *again[1:]]).astype(float), y, y_new, evidence)
 
 
-@world("binary", "binary", quick=(_TINY[0], _SMALL[0], _RARE))
+@world("binary", "binary", quick=(_RARE, _MEDIUM))
 def binary(setting: Setting, rng: np.random.Generator) -> Items:
     """Independent binary columns."""
     return _binary(setting, rng, 20, 1)
@@ -89,13 +89,13 @@ def _documents(setting: Setting, rng: np.random.Generator, length: float, tilt: 
     return _split(sparse.csr_matrix(x), y, y_new, x @ np.log(probs).T)
 
 
-@world("texts, short", "counts", quick=(_SMALL[0], _RARE))
+@world("texts, short", "counts", quick=(_RARE, _MEDIUM))
 def short(setting: Setting, rng: np.random.Generator) -> Items:
     """Documents of a dozen words."""
     return _documents(setting, rng, 12.0, 1.0)
 
 
-@world("texts, long", "counts", quick=(_SMALL[0],))
+@world("texts, long", "counts")
 def long(setting: Setting, rng: np.random.Generator) -> Items:
     """Documents of some 150 words."""
     return _documents(setting, rng, 150.0, 0.5)
