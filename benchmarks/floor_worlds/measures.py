@@ -1,0 +1,62 @@
+"""Figures of an answer to a task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from floor_worlds.answers import Answer
+from floor_worlds.base import Task
+
+#: By so much a diagonal entry may be off.
+_OFF = 0.1
+
+
+def realised(task: Task) -> np.ndarray:
+    """``(K,)`` share of right labels among those of each true class; NaN where there is none."""
+    if task.kind == "votes":
+        true, given = task.true[task.x["task"]], task.x["label"].to_numpy()
+    else:
+        true, given = task.true, task.given
+    known = (given >= 0) & (true >= 0)
+    counts = np.bincount(true[known], minlength=task.k)
+    right = np.bincount(true[known], given[known] == true[known], task.k)
+    return np.where(counts > 0, right / np.maximum(counts, 1), np.nan)
+
+
+def figures(task: Task, answer: Answer) -> dict[str, Any]:
+    """Measures of an answer by name.
+
+    ``labels`` is the accuracy of the corrected labels and ``new`` that of predictions of new items;
+    ``recall`` that of the rarest class among new items, or training items where none are new;
+    ``constant`` says that all predictions are one class, ``chance`` how often the most frequent one
+    is right; ``gap`` is the mean error of the noise matrix's diagonal and ``off`` says that most
+    of it is wrong by more than 0.1; ``auc`` is that of finding the wrong labels.
+    """
+    shown = (task.given >= 0) & (task.true >= 0)
+    labels, true = answer.labels[shown], task.true[shown]
+    said, sought = (labels, true) if answer.new is None else (answer.new, task.y_new)
+    rarest = np.bincount(task.true[task.true >= 0], minlength=task.k).argmin()
+    out: dict[str, Any] = {
+        "labels": np.mean(labels == true),
+        "new": np.nan if answer.new is None else np.mean(answer.new == task.y_new),
+        "recall": np.mean(said[sought == rarest] == rarest) if (sought == rarest).any() else np.nan,
+        "constant": len(np.unique(said)) == 1,
+        "chance": np.bincount(sought).max() / len(sought),
+        "gap": np.nan,
+        "off": False,
+        "auc": np.nan,
+        "warned": " ".join(answer.warned),
+        "failed_checks": ", ".join(answer.failed_checks),
+        "chosen": answer.chosen,
+    }
+    wrong = task.given[shown] != true
+    if answer.suspicion is not None and 0 < wrong.sum() < len(wrong):
+        out["auc"] = roc_auc_score(wrong, answer.suspicion[shown])
+    if answer.diagonal is not None:
+        off = np.abs(answer.diagonal - realised(task))
+        off = off[~np.isnan(off)]
+        out["gap"], out["off"] = off.mean(), np.mean(off > _OFF) > 0.5
+    return out
