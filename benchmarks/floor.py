@@ -25,6 +25,8 @@ from floor_worlds.measures import figures
 from floor_worlds.summary import by_cell, by_estimator, failures, sentences, worst
 from rich.console import Console
 
+import nbmodels
+
 
 def jobs(args):
     """Worlds and cells, those of one size one after the other: they share compiled programs."""
@@ -108,6 +110,8 @@ def main():
     args = parser.parse_args()
     # a table is wide; a file has no width of its own
     console = Console(width=None if os.isatty(1) else 200)
+    # of several checkouts it is easy to measure the wrong one
+    console.print(f"measured: {Path(nbmodels.__file__).parent}")
     rows = collect(args, console)
     if rows.empty:
         console.print("no world has these names")

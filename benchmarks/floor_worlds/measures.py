@@ -39,10 +39,14 @@ def figures(task: Task, answer: Answer) -> dict[str, Any]:
     labels, true = answer.labels[shown], task.true[shown]
     said, sought = (labels, true) if answer.new is None else (answer.new, task.y_new)
     rarest = np.bincount(task.true[task.true >= 0], minlength=task.k).argmin()
+    of_rarest = sought == rarest
+    # the labels as they are say nothing of new items, and are compared with no recall of these
+    comparable = of_rarest.any() and (answer.new is not None or task.y_new is None)
+    recall = np.mean(said[of_rarest] == rarest) if comparable else np.nan
     out: dict[str, Any] = {
         "labels": np.mean(labels == true),
         "new": np.nan if answer.new is None else np.mean(answer.new == task.y_new),
-        "recall": np.mean(said[sought == rarest] == rarest) if (sought == rarest).any() else np.nan,
+        "recall": recall,
         "constant": len(np.unique(said)) == 1,
         "chance": np.bincount(sought).max() / len(sought),
         "gap": np.nan,

@@ -86,7 +86,7 @@ def _threads() -> Any:
     return author_threads(_at_hand("text/newsgroups20.parquet"))
 
 
-@world("graph, authors and threads", "graph", cells(8426, 20))
+@world("graph, authors and threads", "graph", cells(8429, 20))
 def threads(setting: Setting, rng: np.random.Generator) -> Items:
     """Authors and threads in 20 Newsgroups."""
     found = _threads()

@@ -171,6 +171,13 @@ def _goal(met: bool) -> str:
     return "met" if met else "NOT met"
 
 
+def _speakers(fits: pd.DataFrame) -> str:
+    """Which warnings and checks spoke, the most frequent first."""
+    names = pd.concat([fits["warned"].str.split(" "), fits["failed_checks"].str.split(", ")])
+    counts = names.explode().loc[lambda n: n != ""].value_counts()
+    return "".join(f"; {name} {n}" for name, n in counts.items())
+
+
 def sentences(rows: pd.DataFrame, cells: pd.DataFrame) -> Iterator[str]:
     """The lines that say whether the floor holds."""
     for column, what in (("own", "to its own question"), ("best", "of all")):
@@ -208,7 +215,7 @@ def sentences(rows: pd.DataFrame, cells: pd.DataFrame) -> Iterator[str]:
             goal = ">= 80 %" if name != "right" else "<= 5 %"
             yield (
                 f"Fits that are {name}, with a warning or a bad verdict: {share:.0%} of "
-                f"{part.sum()} (goal {goal}: {_goal(fine(share))})"
+                f"{part.sum()} (goal {goal}: {_goal(fine(share))}){_speakers(fits[part])}"
             )
 
 

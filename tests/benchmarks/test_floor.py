@@ -170,3 +170,11 @@ def test_a_fit_that_fails_ends_nothing(monkeypatch):
     assert rows.loc[rows["method"] == "broken", "error"].item() == "ValueError: no"
     assert (rows.loc[rows["role"] == "plain", "error"] == "").all()
     assert by_cell(rows).empty
+
+
+def test_recall_is_of_new_items_where_there_are_some():
+    task = draw(WORLDS["Gaussian"], Setting(600, 3, rare=True), 0)
+    said = np.where(np.arange(len(task.y_new)) % 2, task.y_new, 0)
+    found = figures(task, Answer(task.given, said))
+    np.testing.assert_allclose(found["recall"], np.mean(said[task.y_new == 2] == 2))
+    assert np.isnan(figures(task, Answer(task.given))["recall"])
