@@ -141,6 +141,13 @@ def check_model(
     return Verdict(tuple(_without(f, taken) for f in findings))
 
 
+def check_features(
+    fit: Fit, data: Data, names: Any, columns: Mapping[str, Sequence[str]]
+) -> Verdict:
+    """The checks of the features' model alone; arguments as in :func:`check_model`."""
+    return Verdict(tuple(_of_features(check_input(fit, data, names, columns))))
+
+
 def _of_labels(found: CheckInput) -> Iterator[Finding]:
     labels = found.labels()
     return iter(()) if labels is None else run(LABEL_CHECKS, labels)

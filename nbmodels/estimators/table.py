@@ -15,7 +15,6 @@ from jaxtyping import Float
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from nbmodels.core import model as models
 from nbmodels.data.features import Block, check_columns, check_missing, numbers, table
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import LabelData, missing_labels, read_given, read_labels
@@ -26,20 +25,17 @@ from nbmodels.estimators.options import (
     GRIDS,
     PUBLISHED,
     CrossFit,
-    Joint,
     is_auto,
     resolved_training,
 )
 from nbmodels.estimators.sources import LearnedSource, Part
-from nbmodels.fitting import init_spectral
+from nbmodels.estimators.table_training import train
 from nbmodels.fitting.builder import ColumnPlan, Columns, ModelBuilder, encode, size_powers
-from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.fitted_model import FittedModel
-from nbmodels.fitting.joint import joint, select_joint
+from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import LabelSource, label_sources
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.scores import Candidate
-from nbmodels.fitting.selection import INTERRUPTED
 
 if TYPE_CHECKING:
     from nbmodels.diagnostics.confident_learning import SecondOpinion
@@ -201,38 +197,8 @@ class TableClassifier(LatentClassModel):
             )
 
     def _trained(self, build: ModelBuilder, names: np.ndarray, options: FitOptions) -> FittedModel:
-        """Joint or cross-fitted training; cross-fitting where nothing else is asked for."""
-        training = resolved_training(self.training)
-        if training is None:
-            training = CrossFit() if _has_labels(build({})) else Joint()
-        if isinstance(training, CrossFit):
-            build.grid.pop("weight", None)
-            return cross_fitted(
-                build,
-                build.features,
-                names,
-                build.n_rows,
-                options,
-                grid=build.grid,
-                rounds=training.n_rounds,
-            )
-        settings, choice, interrupted = select_joint(build, build.grid, options)
-        candidate = build(settings)
-        start = None
-        if training.init == "moments":
-            key = jax.random.key(options.seed)
-            start = init_spectral.start(
-                candidate.model, candidate.data, key, options.rule, build.n_classes
-            )
-        more = {
-            "log_jacobian": build.log_jacobian(settings),
-            "settings": settings,
-            "interrupted": interrupted,
-            "cautions": (INTERRUPTED,) if interrupted else (),
-        }
-        return self._joint(
-            candidate, names, build.n_rows, options, start, chosen=settings, choice=choice, **more
-        )
+        """Joint or cross-fitted training, as ``training`` has it."""
+        return train(build, resolved_training(self.training), names, options, self._joint)
 
     def _joint(
         self,
@@ -393,8 +359,3 @@ class _Coding:
             c.name: c.encoder.pack(self._emissions[c.name], block.columns(c.where), len(items))
             for c in self._coded
         }
-
-
-def _has_labels(candidate: Candidate) -> bool:
-    guess = models.initial_responsibilities(candidate.model, candidate.data)
-    return guess is not None and bool(np.asarray(guess).any())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -110,14 +110,52 @@ def compare_on_holdout(
     with options.progress.bar(label, len(candidates)) as bar:
         fits = list(options.compared(candidates, rest, bar))
     for model, fitted in zip(candidates, fits, strict=True):
-        values = models.values(model, fitted.point)
-        transition = np.asarray(models.transitions(model, values)[_LABELS])
-        p = np.asarray(fitted.resp)[held] @ (transition / transition.sum(1, keepdims=True))
-        score = np.log(np.maximum(p[np.arange(len(held)), codes[held]], np.finfo(float).tiny))
+        score, named = _scored(model, fitted, codes, held)
         scores.append(score)
         kept = np.asarray(fitted.resp)[seen < n_classes].sum(0)
-        identified.append(not confused_classes(transition) and not len(vanished(given, kept)))
+        identified.append(named and not len(vanished(given, kept)))
     return compare_scores(scores, identified, np.ones(len(held)))
+
+
+class HeldOut(NamedTuple):
+    """Held-out labels under a model.
+
+    Attributes:
+        scores: ``(N,)`` log-probability of each item's label by a fit that did not see it; 0
+            without a label.
+        identified: whether all classes kept their names and their items.
+    """
+
+    scores: Float[np.ndarray, " n"]
+    identified: bool
+
+
+def held_out_scores(model: Model, data: Data, options: FitOptions, n_folds: int) -> HeldOut:
+    """Log-probability of each given label by cross-validation of a joint fit.
+
+    Features of held-out items are part of the fits; their labels are not.
+
+    Args:
+        model: components by name.
+        data: encoded data.
+        options: of the fits; its seed draws the folds.
+        n_folds: every fit sees all labels but those of one fold.
+
+    Raises:
+        KeyboardInterrupt: a fit was interrupted.
+    """
+    codes, n_classes = _codes(model, data)
+    labelled = np.flatnonzero((codes < n_classes) & (np.asarray(data.weights) > 0))
+    order = np.random.default_rng(options.seed).permutation(labelled)
+    held = [order[k::n_folds] for k in range(n_folds)]
+    parts = [_without_labels(data, rows, n_classes) for rows in held]
+    scores, kept, named = np.zeros(len(codes)), np.zeros(n_classes), True
+    for rows, one in zip(held, options.fit_all([model] * n_folds, parts), strict=True):
+        scores[rows], own = _scored(model, finished(one), codes, rows)
+        kept += np.asarray(one.resp)[rows].sum(0)
+        named = named and own
+    given = np.bincount(codes[labelled], minlength=n_classes)
+    return HeldOut(scores, named and not len(vanished(given, kept)))
 
 
 def cross_fitted_posterior(
@@ -182,6 +220,17 @@ def noise_given_posterior(
     about = Data(parts, data.weights)
     plain = replace(options, n_restarts=0, max_iter=500, tol=1e-6, accelerate=True, graphs={})
     return finished(plain.fit(alone, about)), about
+
+
+def _scored(
+    model: Model, fitted: Fit, codes: Int[np.ndarray, " n"], rows: Int[np.ndarray, " h"]
+) -> tuple[Float[np.ndarray, " h"], bool]:
+    """Log-probabilities of some items' labels, and whether the noise matrix is dominant."""
+    values = models.values(model, fitted.point)
+    transition = np.asarray(models.transitions(model, values)[_LABELS])
+    p = np.asarray(fitted.resp)[rows] @ (transition / transition.sum(1, keepdims=True))
+    score = np.log(np.maximum(p[np.arange(len(rows)), codes[rows]], np.finfo(float).tiny))
+    return score, not confused_classes(transition)
 
 
 def _codes(model: Model, data: Data) -> tuple[Int[np.ndarray, " n"], int]:

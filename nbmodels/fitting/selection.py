@@ -52,7 +52,7 @@ _MOST_ROUNDS = 10
 _PATIENCE = 2
 
 #: Standard errors by which labels must be likelier than without the features.
-_INFORMATIVE = 2.0
+INFORMATIVE = 2.0
 
 #: Nats by which a fit from the second start must be better.
 _CLEAR = 1.0
@@ -166,7 +166,7 @@ class _Run:
                 best = preferred([best, *found], self.weights)
             if self.choosing:
                 model, null = self.without_scores(best.settings)
-                if not self.better(null.scores, best.scores, _INFORMATIVE):
+                if not self.better(null.scores, best.scores, INFORMATIVE):
                     plain = self.plain(best.settings).calibration
                     best, drawn = self.as_given(model, null, best.settings)
                     most, cautions = 0, (_UNINFORMATIVE,)
