@@ -126,14 +126,14 @@ def clean(
     ] = None,
     noise: Annotated[
         NoiseForm | None,
-        typer.Option(help="Form of the noise matrix. [default: chosen by held-out labels]"),
+        typer.Option(help="Form of the noise matrix. [default: pooled]"),
     ] = None,
     training: Annotated[
         Training | None,
         typer.Option(
             help="Fit features and noise jointly as in the papers (joint), or features to the "
-            "given labels of other rows alone (cross_fit). [default: cross-fitting with "
-            "self-training rounds selected by held-out labels]"
+            "given labels of other rows alone (cross_fit). [default: jointly where that model "
+            "passes its checks, else cross-fitting with self-training rounds]"
         ),
     ] = None,
     weight: Annotated[

@@ -142,10 +142,10 @@ def clean(
         text: column of texts to learn from, instead of a table's columns.
         features: columns to learn from; all but ``label`` and ``truth`` by default.
         truth: column of true labels, only compared with.
-        noise: ``"full"``, ``"symmetric"`` or ``"pooled"``; chosen by held-out labels by default.
+        noise: ``"full"``, ``"symmetric"`` or ``"pooled"``, the default.
         training: ``"joint"`` for the papers' joint model, ``"cross_fit"`` for features that are
-            fitted to the given labels alone; by default cross-fitting with as many self-training
-            rounds as held-out labels reward.
+            fitted to the given labels alone; by default the joint model where it passes its checks,
+            else cross-fitting with as many self-training rounds as held-out labels reward.
         weight: power of the features' likelihood in a joint model.
         alpha: smoothing of words, categories and binary columns; chosen by default.
         probabilities: add a column for each class; by default with up to 10 classes.

@@ -46,13 +46,13 @@ class NoisyBernoulliNB(TableClassifier):
             ``"auto"``.
         binarize: values above it become one; None where X must hold zeros and ones already.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
-            (full, shrunk to one error rate as far as the classes are alike), ``"auto"`` (full or
-            symmetric, by held-out labels), or a known ``(K, K)`` matrix ``[observed, true]`` whose
-            columns sum to one.
+            (full, drawn to one error rate as far as the classes are alike: a hierarchical prior),
+            ``"auto"`` (pooled; full where maximum likelihood has no prior), or a known ``(K, K)``
+            matrix ``[observed, true]`` whose columns sum to one.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them.
-        training: ``"auto"`` (cross-fitted, with self-training rounds and settings selected by
-            held-out labels), ``"joint"`` (the papers' joint model), ``"cross_fit"`` (features learn
-            from the given labels alone), or a :class:`~nbmodels.estimators.options.Joint` or
+        training: ``"auto"`` (joint where that model passes its own checks and predicts held-out
+            labels no worse, else cross-fitted with self-training rounds), ``"joint"`` (the papers'
+            joint model), ``"cross_fit"`` (features learn from the given labels alone), or a :class:`~nbmodels.estimators.options.Joint` or
             :class:`~nbmodels.estimators.options.CrossFit`.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
@@ -116,13 +116,13 @@ class NoisyMultinomialNB(TableClassifier):
     Parameters:
         alpha: pseudo-counts of each feature in each class, or ``"auto"``.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
-            (full, shrunk to one error rate as far as the classes are alike), ``"auto"`` (full or
-            symmetric, by held-out labels), or a known ``(K, K)`` matrix ``[observed, true]`` whose
-            columns sum to one.
+            (full, drawn to one error rate as far as the classes are alike: a hierarchical prior),
+            ``"auto"`` (pooled; full where maximum likelihood has no prior), or a known ``(K, K)``
+            matrix ``[observed, true]`` whose columns sum to one.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them.
-        training: ``"auto"`` (cross-fitted, with self-training rounds and settings selected by
-            held-out labels), ``"joint"`` (the papers' joint model), ``"cross_fit"`` (features learn
-            from the given labels alone), or a :class:`~nbmodels.estimators.options.Joint` or
+        training: ``"auto"`` (joint where that model passes its own checks and predicts held-out
+            labels no worse, else cross-fitted with self-training rounds), ``"joint"`` (the papers'
+            joint model), ``"cross_fit"`` (features learn from the given labels alone), or a :class:`~nbmodels.estimators.options.Joint` or
             :class:`~nbmodels.estimators.options.CrossFit`.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
@@ -194,13 +194,13 @@ class NoisyCategoricalNB(TableClassifier):
     Parameters:
         alpha: pseudo-items of each category in each class, or ``"auto"``.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
-            (full, shrunk to one error rate as far as the classes are alike), ``"auto"`` (full or
-            symmetric, by held-out labels), or a known ``(K, K)`` matrix ``[observed, true]`` whose
-            columns sum to one.
+            (full, drawn to one error rate as far as the classes are alike: a hierarchical prior),
+            ``"auto"`` (pooled; full where maximum likelihood has no prior), or a known ``(K, K)``
+            matrix ``[observed, true]`` whose columns sum to one.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them.
-        training: ``"auto"`` (cross-fitted, with self-training rounds and settings selected by
-            held-out labels), ``"joint"`` (the papers' joint model), ``"cross_fit"`` (features learn
-            from the given labels alone), or a :class:`~nbmodels.estimators.options.Joint` or
+        training: ``"auto"`` (joint where that model passes its own checks and predicts held-out
+            labels no worse, else cross-fitted with self-training rounds), ``"joint"`` (the papers'
+            joint model), ``"cross_fit"`` (features learn from the given labels alone), or a :class:`~nbmodels.estimators.options.Joint` or
             :class:`~nbmodels.estimators.options.CrossFit`.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
