@@ -5,6 +5,7 @@ from nbmodels.channels.candidates import CandidateSets
 from nbmodels.channels.external_evidence import ExternalEvidence
 from nbmodels.channels.fixed import FixedTransition
 from nbmodels.channels.pooled import HierarchicalTransition, PooledTransition
+from nbmodels.channels.pooled_annotators import HierarchicalAnnotators, PooledAnnotators
 from nbmodels.channels.symmetric import SymmetricTransition
 from nbmodels.channels.transition import Transition
 from nbmodels.channels.trusted import TrustedLabels
@@ -14,7 +15,9 @@ __all__ = [
     "CandidateSets",
     "ExternalEvidence",
     "FixedTransition",
+    "HierarchicalAnnotators",
     "HierarchicalTransition",
+    "PooledAnnotators",
     "PooledTransition",
     "SymmetricTransition",
     "Transition",

@@ -16,7 +16,6 @@ from inference.products import Matrix, matrix
 from nbmodels.channels.transition import discount
 from nbmodels.core.codes import checked_table
 from nbmodels.core.component import LogLikelihood, product_log_likelihood
-from nbmodels.core.dirichlet_multinomial import learned
 from nbmodels.core.families import Dirichlet, Rule
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import LabelChannel
@@ -102,10 +101,6 @@ class Annotators(LabelChannel):
 
     def start(self, resp: Float[Array, "n k"], data: Matrix, rule: Rule) -> Dirichlet:
         return super().start(discount(resp), data, rule)
-
-    def pooled(self, q: Dirichlet, rule: Rule) -> Annotators:
-        """With one prior for all annotators, learned from ``q`` (empirical Bayes)."""
-        return replace(self, prior=learned(self.prior, q, rule, axis=0))
 
     def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
         return replace(self, prior=self.prior.centred), q

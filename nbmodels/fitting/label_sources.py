@@ -16,6 +16,7 @@ from nbmodels.channels import (
     CandidateSets,
     ExternalEvidence,
     FixedTransition,
+    PooledAnnotators,
     PooledTransition,
     SymmetricTransition,
     Transition,
@@ -132,7 +133,8 @@ def trusted_channel(n_classes: int, settings: Settings) -> Component:
 def annotators(n_annotators: int, n_classes: int, settings: Settings) -> Component:
     """The channel of several annotators' votes."""
     alpha, diagonal = settings["noise_alpha"], settings["noise_diagonal"]
-    return Annotators.of(n_annotators, n_classes, None, alpha, diagonal)
+    kind = PooledAnnotators if settings.get("pooling") else Annotators
+    return kind.of(n_annotators, n_classes, None, alpha, diagonal)
 
 
 def _candidates_channel(n_classes: int, settings: Settings) -> Component:
