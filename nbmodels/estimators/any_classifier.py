@@ -70,7 +70,7 @@ def _log_probs(estimator: Any, items: Any, n_classes: int, floor: float) -> np.n
     return np.log(np.maximum(found, floor))
 
 
-@dataclass(frozen=True)
+@dataclass
 class _CrossValidated:
     """Cross-validated log-probabilities of a classifier.
 
@@ -79,21 +79,34 @@ class _CrossValidated:
         items: rows of any kind.
         floor: least probability: what never happened in so many rows is not distinguished from
             what cannot happen.
+        n_fits: trainings so far.
     """
 
     base: Any
     items: Any
     floor: float
+    n_fits: int = 0
 
-    def out_of_fold(self, resp: np.ndarray, weights: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    def learned(self, resp: np.ndarray, weights: np.ndarray) -> Any:
+        """A clone fitted to the rows that have a weight."""
+        self.n_fits += 1
+        return _learned(self.base, self.items, resp, weights)
+
+    def out_of_fold(
+        self,
+        resp: np.ndarray,
+        weights: np.ndarray,
+        fold: np.ndarray,
+        settings: Mapping[str, Any],
+    ) -> np.ndarray:
         out = np.zeros_like(resp, float)
         for k in np.unique(fold):
             held = fold == k
             others = weights * ~held
-            # of two folds, a later round may leave none to learn from: no class is preferred then
+            # where nothing is left to learn from, no class is preferred
             if not others[resp.any(1)].any():
                 continue
-            learned = _learned(self.base, self.items, resp, others)
+            learned = self.learned(resp, others)
             rows = np.flatnonzero(held)
             some = _safe_indexing(self.items, rows)
             out[rows] = _log_probs(learned, some, resp.shape[1], self.floor)
@@ -115,9 +128,11 @@ class NoisyLabelClassifier(TableClassifier):
     Parameters:
         base_estimator: classifier of scikit-learn's kind; None for logistic regression.
         rounds: how often the classifier is learned anew from the corrected labels (self-training);
-            at 0 it learns from the given ones alone; ``"auto"`` for as often as held-out labels
-            reward it. A round costs the square of ``cv`` trainings: what scores a fold never saw
-            its labels, in no round.
+            at 0 it learns from the given ones alone: ``cv + 1`` trainings. ``"auto"`` for a round
+            where it makes held-out labels clearly likelier, which is tested where there are four
+            folds or more: ``2 cv + 1`` trainings at most where there is none. Where there are
+            ``r``, they cost ``(r + 1) cv^2`` trainings besides: what scores a fold never saw its
+            labels, in no round.
         cv: number of folds; or a splitter of scikit-learn's, or a list of (train, test) rows, of
             which the tests hold each row once.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
@@ -142,6 +157,7 @@ class NoisyLabelClassifier(TableClassifier):
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         estimator_: the classifier that new items meet. Its classes are numbers, places in
             ``classes_``.
+        n_fits_: number of trainings of the classifier.
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = SCORED
@@ -232,7 +248,8 @@ class NoisyLabelClassifier(TableClassifier):
         with jax.enable_x64(self._double(n_rows * len(labels.classes))):
             fitted = fit_scored(self, learner, parameters, labels, weights)
         assert fitted.learned_from is not None  # cross-fitted
-        self.estimator_ = _learned(self._base(), items, fitted.learned_from, weights)
+        self.estimator_ = learner.learned(fitted.learned_from, weights)
+        self.n_fits_ = learner.n_fits
         self._keep(X, labels)
         return self._finish(fitted)
 
