@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -18,6 +19,7 @@ from sklearn.utils.validation import (
     has_fit_parameter,
     validate_data,
 )
+from threadpoolctl import threadpool_limits
 
 from nbmodels.data.validation import check_weights
 from nbmodels.errors import DataError
@@ -30,6 +32,10 @@ from nbmodels.fitting.discriminative import predict_scored
 #: A class that is less likely than this is left out of an item's weighted copies.
 _LEAST_SHARE = 0.01
 
+#: Cells of a table up to which linear algebra runs on one thread: on a table of some hundred rows,
+#: threads wait for each other longer than they compute.
+_ONE_THREAD = 1_000_000
+
 
 def _weight_name(estimator: Any) -> str | None:
     """Keyword by which an estimator's ``fit`` takes row weights, through the steps of a pipeline;
@@ -41,6 +47,12 @@ def _weight_name(estimator: Any) -> str | None:
     name, last = steps[-1]
     inner = _weight_name(last)
     return None if inner is None else f"{name}__{inner}"
+
+
+def _threads(items: Any) -> Any:
+    """Context in which small tables are fitted on one thread."""
+    n_cells = int(np.prod(np.shape(items))) if hasattr(items, "shape") else 0
+    return threadpool_limits(1) if 0 < n_cells <= _ONE_THREAD else nullcontext()
 
 
 def _learned(base: Any, items: Any, resp: np.ndarray, weights: np.ndarray) -> Any:
@@ -90,7 +102,8 @@ class _CrossValidated:
     def learned(self, resp: np.ndarray, weights: np.ndarray) -> Any:
         """A clone fitted to the rows that have a weight."""
         self.n_fits += 1
-        return _learned(self.base, self.items, resp, weights)
+        with _threads(self.items):
+            return _learned(self.base, self.items, resp, weights)
 
     def out_of_fold(
         self,
@@ -133,8 +146,8 @@ class NoisyLabelClassifier(TableClassifier):
             folds or more: ``2 cv + 1`` trainings at most where there is none. Where there are
             ``r``, they cost ``(r + 1) cv^2`` trainings besides: what scores a fold never saw its
             labels, in no round.
-        cv: number of folds; or a splitter of scikit-learn's, or a list of (train, test) rows, of
-            which the tests hold each row once.
+        cv: number of folds, which are the same whatever ``random_state`` is; or a splitter of
+            scikit-learn's, or a list of (train, test) rows, of which the tests hold each row once.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
             (full, shrunk to one error rate as far as the classes are alike), or a known ``(K, K)``
             matrix ``[observed, true]`` whose columns sum to one.
@@ -145,7 +158,7 @@ class NoisyLabelClassifier(TableClassifier):
         missing_label: value of y that means "no label"; None where every row has one.
         solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
             with the limits of the iteration.
-        random_state: seed of folds and restarts.
+        random_state: seed of restarts.
 
     Attributes:
         classes_: ``(K,)`` names of the classes.

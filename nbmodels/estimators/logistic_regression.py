@@ -37,8 +37,9 @@ from nbmodels.fitting.scores import out_of_fold_log_likelihood
 #: The classifier's name in a model of its own.
 _FEATURES = "features"
 
-#: Values of ``C`` that are compared. Wrong labels ask for more regularisation than right ones.
-_GRID = (0.1, 1.0, 0.01)
+#: Values of ``C`` that are compared, of standardised columns and of sparse ones, whose scale is
+#: theirs. Wrong labels ask for more regularisation than right ones.
+_GRID, _SPARSE_GRID = (0.1, 1.0, 0.01), (1.0, 0.1, 10.0)
 
 _start = jax.jit(models.start, static_argnames="rule")
 
@@ -130,15 +131,16 @@ class NoisyLogisticRegression(TableClassifier):
 
     Parameters:
         C: inverse strength of the penalty on squared coefficients. A number is scikit-learn's, and
-            columns are taken as they are: bring them to similar scales. ``"auto"`` for the best of
-            0.1, 1 and 0.01 by held-out labels, of dense columns that are standardised; 0.1 where
-            none is clearly better, since a weak penalty learns wrong labels by heart.
+            columns are taken as they are: bring them to similar scales. ``"auto"``: dense columns
+            are standardised, and held-out labels select among 0.1, 1 and 0.01, the first unless
+            another is clearly better, since a weak penalty learns wrong labels by heart; sparse
+            columns stay as they are, with 1, 0.1 and 10.
         rounds: how often the classifier is learned anew from the corrected labels (self-training);
             at 0 it learns from the given ones alone; ``"auto"`` for a round where it makes held-out
             labels clearly likelier, which is tested where there are four folds or more. What scores
             a fold never saw its labels, in no round.
-        cv: number of folds; or a splitter of scikit-learn's, or a list of (train, test) rows, of
-            which the tests hold each row once.
+        cv: number of folds, which are the same whatever ``random_state`` is; or a splitter of
+            scikit-learn's, or a list of (train, test) rows, of which the tests hold each row once.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
             (full, shrunk to one error rate as far as the classes are alike), or a known ``(K, K)``
             matrix ``[observed, true]`` whose columns sum to one.
@@ -149,7 +151,7 @@ class NoisyLogisticRegression(TableClassifier):
         missing_label: value of y that means "no label"; None where every row has one.
         solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
             with the limits of the iteration.
-        random_state: seed of folds and restarts.
+        random_state: seed of restarts.
 
     Attributes:
         classes_: ``(K,)`` names of the classes.
@@ -230,7 +232,8 @@ class NoisyLogisticRegression(TableClassifier):
         weights = check_weights(sample_weight, n_rows)
         self._scale = _Scale.of(block, weights) if is_auto(self.C) else None
         items = _Regression(block, self._scale)
-        own = {"C": _GRID} if is_auto(self.C) else {}
+        grid = _SPARSE_GRID if block.is_sparse else _GRID
+        own = {"C": grid} if is_auto(self.C) else {}
         cells = int(np.prod(block.x.shape)) * len(labels.classes)
         with jax.enable_x64(self._double(cells)):
             fitted = fit_scored(self, items, parameters, labels, weights, own)
