@@ -32,8 +32,8 @@ from nbmodels.fitting.discriminative import predict_scored
 #: A class that is less likely than this is left out of an item's weighted copies.
 _LEAST_SHARE = 0.01
 
-#: Cells of a table up to which linear algebra runs on one thread: on a table of some hundred rows,
-#: threads wait for each other longer than they compute.
+#: Cells of a table up to which linear algebra runs on one thread. Alone on a machine that costs and
+#: gains nothing; beside other work, threads wait for each other longer than they compute.
 _ONE_THREAD = 1_000_000
 
 
@@ -102,8 +102,7 @@ class _CrossValidated:
     def learned(self, resp: np.ndarray, weights: np.ndarray) -> Any:
         """A clone fitted to the rows that have a weight."""
         self.n_fits += 1
-        with _threads(self.items):
-            return _learned(self.base, self.items, resp, weights)
+        return _learned(self.base, self.items, resp, weights)
 
     def out_of_fold(
         self,
@@ -258,10 +257,11 @@ class NoisyLabelClassifier(TableClassifier):
             )
         self._floor = 1 / max(float(weights.sum()), 2.0)
         learner = _CrossValidated(self._base(), items, self._floor)
-        with jax.enable_x64(self._double(n_rows * len(labels.classes))):
-            fitted = fit_scored(self, learner, parameters, labels, weights)
-        assert fitted.learned_from is not None  # cross-fitted
-        self.estimator_ = learner.learned(fitted.learned_from, weights)
+        with _threads(items):
+            with jax.enable_x64(self._double(n_rows * len(labels.classes))):
+                fitted = fit_scored(self, learner, parameters, labels, weights)
+            assert fitted.learned_from is not None  # cross-fitted
+            self.estimator_ = learner.learned(fitted.learned_from, weights)
         self.n_fits_ = learner.n_fits
         self._keep(X, labels)
         return self._finish(fitted)
