@@ -141,10 +141,10 @@ class NoisyLabelClassifier(TableClassifier):
         base_estimator: classifier of scikit-learn's kind; None for logistic regression.
         rounds: how often the classifier is learned anew from the corrected labels (self-training);
             at 0 it learns from the given ones alone: ``cv + 1`` trainings. ``"auto"`` for a round
-            where it makes held-out labels clearly likelier, which is tested where there are four
-            folds or more: ``2 cv + 1`` trainings at most where there is none. Where there are
-            ``r``, they cost ``(r + 1) cv^2`` trainings besides: what scores a fold never saw its
-            labels, in no round.
+            where it makes held-out labels likelier by half a standard error, which is tested where
+            there are four folds or more: ``2 cv + 1`` trainings at most where there is none. Where
+            there are ``r``, they cost ``(r + 1) cv^2`` trainings besides: what scores a fold never
+            saw its labels, in no round.
         cv: number of folds, which are the same whatever ``random_state`` is; or a splitter of
             scikit-learn's, or a list of (train, test) rows, of which the tests hold each row once.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``

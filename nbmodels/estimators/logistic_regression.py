@@ -137,8 +137,8 @@ class NoisyLogisticRegression(TableClassifier):
             columns stay as they are, with 1, 0.1 and 10.
         rounds: how often the classifier is learned anew from the corrected labels (self-training);
             at 0 it learns from the given ones alone; ``"auto"`` for a round where it makes held-out
-            labels clearly likelier, which is tested where there are four folds or more. What scores
-            a fold never saw its labels, in no round.
+            labels likelier by half a standard error, which is tested where there are four folds or
+            more. What scores a fold never saw its labels, in no round.
         cv: number of folds, which are the same whatever ``random_state`` is; or a splitter of
             scikit-learn's, or a list of (train, test) rows, of which the tests hold each row once.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``

@@ -51,7 +51,7 @@ from nbmodels.fitting.selection import INTERRUPTED, Selection, select
 LOG_SLOPE_SD = 2.0
 
 #: Self-training rounds where a round pays, and the standard errors by which it has to.
-_ROUNDS, _SIGNIFICANT = 1, 1.0
+_ROUNDS, _SIGNIFICANT = 1, 0.5
 
 #: Share of the folds whose labels test whether a round pays, and the fewest folds for the test.
 _TESTED, _FEWEST_FOLDS = 0.4, 4
@@ -201,7 +201,7 @@ class _Test(NamedTuple):
 
     Attributes:
         compared: the two, in this order.
-        pays: whether the second is clearly better.
+        pays: whether the second is better by more than chance often gives.
     """
 
     compared: Comparison

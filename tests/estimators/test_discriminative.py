@@ -57,11 +57,14 @@ def quality(e, y, noisy):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("base", [None, DecisionTreeClassifier(max_depth=4, random_state=0)])
-def test_labels_are_corrected_and_the_noise_is_found(items, base):
+@pytest.mark.parametrize(
+    ("base", "rounds"),
+    [(None, "auto"), (DecisionTreeClassifier(max_depth=4, random_state=0), 2)],
+)
+def test_labels_are_corrected_and_the_noise_is_found(items, base, rounds):
     """The tree's probabilities hold the noise themselves: begun at the labels, none is found."""
     x, y, noisy = items
-    right, auc, gap = quality(fitted(x, noisy, base), y, noisy)
+    right, auc, gap = quality(fitted(x, noisy, base, rounds=rounds), y, noisy)
     assert right > np.mean(noisy == y) + 0.12
     assert auc > 0.9
     assert gap < 0.12
@@ -241,7 +244,7 @@ def test_few_trainings_without_self_training(cv):
     if cv > 3:  # the test of a round is among what was compared, and was not passed
         row = e.choice_[e.choice_["rounds"] == 1].iloc[0]
         assert not row["chosen"]
-        assert row["gain"] <= row["standard_error"]
+        assert row["gain"] <= row["standard_error"] / 2
     assert counted(x, noisy, cv=cv, rounds=0).n_fits_ == cv + 1
 
 
@@ -251,7 +254,7 @@ def test_a_round_is_taken_where_held_out_labels_reward_it(items, plain):
     assert plain.chosen_["rounds"] == 1
     row = plain.choice_[plain.choice_["chosen"]].iloc[0]
     assert row["rounds"] == 1
-    assert row["gain"] > row["standard_error"]
+    assert row["gain"] > row["standard_error"] / 2
     assert plain.n_fits_ <= 2 * 5 + 1 + 2 * 5**2
     once = fitted(x, noisy, rounds=0)
     right, before = (np.mean(e.label_posterior_.argmax(1) == y) for e in (plain, once))
