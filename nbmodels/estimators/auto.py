@@ -41,6 +41,9 @@ _DOF = 4.0
 #: Trees of the forest, and the fewest rows in a leaf: a wrong label alone makes none.
 _TREES, _LEAF = 100, 3
 
+#: Columns up to which a split considers all of them; the root of their number would be one or two.
+_FEW_COLUMNS = 4
+
 #: What the kept estimator answers in this one's place.
 _ANSWERS = frozenset(
     {
@@ -95,7 +98,12 @@ def _forest(X: Any, missing_values: Any = None, **shared: Any) -> Any:
     from sklearn.pipeline import make_pipeline
 
     # a seed of its own, so that the same table gets the same forest
-    forest = ExtraTreesClassifier(_TREES, min_samples_leaf=_LEAF, random_state=0)
+    forest = ExtraTreesClassifier(
+        _TREES,
+        min_samples_leaf=_LEAF,
+        max_features=None if np.shape(X)[1] <= _FEW_COLUMNS else "sqrt",
+        random_state=0,
+    )
     coding = reference_classifier(X)[:-1]
     return NoisyLabelClassifier(make_pipeline(coding, forest), rounds=0, **shared)
 

@@ -271,7 +271,7 @@ def test_classes_that_only_trees_tell_apart_ask_for_a_forest():
     assert auto.emission_ == "forest"
     # five folds and all of them, and as often again where a self-training round is tested
     assert auto.n_fits_ <= (2 * 5 + 1) + (5 + 1)
-    assert np.mean(auto.classes_[auto.label_posterior_.argmax(1)] == y) > 0.9
+    assert np.mean(auto.classes_[auto.label_posterior_.argmax(1)] == y) > np.mean(noisy == y) + 0.05
 
 
 @pytest.mark.slow
