@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -18,6 +19,7 @@ from sklearn.utils.validation import (
     has_fit_parameter,
     validate_data,
 )
+from threadpoolctl import threadpool_limits
 
 from nbmodels.data.validation import check_weights
 from nbmodels.errors import DataError
@@ -30,6 +32,10 @@ from nbmodels.fitting.discriminative import predict_scored
 #: A class that is less likely than this is left out of an item's weighted copies.
 _LEAST_SHARE = 0.01
 
+#: Cells of a table up to which linear algebra runs on one thread. Alone on a machine that costs and
+#: gains nothing; beside other work, threads wait for each other longer than they compute.
+_ONE_THREAD = 1_000_000
+
 
 def _weight_name(estimator: Any) -> str | None:
     """Keyword by which an estimator's ``fit`` takes row weights, through the steps of a pipeline;
@@ -41,6 +47,12 @@ def _weight_name(estimator: Any) -> str | None:
     name, last = steps[-1]
     inner = _weight_name(last)
     return None if inner is None else f"{name}__{inner}"
+
+
+def _threads(items: Any) -> Any:
+    """Context in which small tables are fitted on one thread."""
+    n_cells = int(np.prod(np.shape(items))) if hasattr(items, "shape") else 0
+    return threadpool_limits(1) if 0 < n_cells <= _ONE_THREAD else nullcontext()
 
 
 def _learned(base: Any, items: Any, resp: np.ndarray, weights: np.ndarray) -> Any:
@@ -70,7 +82,7 @@ def _log_probs(estimator: Any, items: Any, n_classes: int, floor: float) -> np.n
     return np.log(np.maximum(found, floor))
 
 
-@dataclass(frozen=True)
+@dataclass
 class _CrossValidated:
     """Cross-validated log-probabilities of a classifier.
 
@@ -79,21 +91,34 @@ class _CrossValidated:
         items: rows of any kind.
         floor: least probability: what never happened in so many rows is not distinguished from
             what cannot happen.
+        n_fits: trainings so far.
     """
 
     base: Any
     items: Any
     floor: float
+    n_fits: int = 0
 
-    def out_of_fold(self, resp: np.ndarray, weights: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    def learned(self, resp: np.ndarray, weights: np.ndarray) -> Any:
+        """A clone fitted to the rows that have a weight."""
+        self.n_fits += 1
+        return _learned(self.base, self.items, resp, weights)
+
+    def out_of_fold(
+        self,
+        resp: np.ndarray,
+        weights: np.ndarray,
+        fold: np.ndarray,
+        settings: Mapping[str, Any],
+    ) -> np.ndarray:
         out = np.zeros_like(resp, float)
         for k in np.unique(fold):
             held = fold == k
             others = weights * ~held
-            # of two folds, a later round may leave none to learn from: no class is preferred then
+            # where nothing is left to learn from, no class is preferred
             if not others[resp.any(1)].any():
                 continue
-            learned = _learned(self.base, self.items, resp, others)
+            learned = self.learned(resp, others)
             rows = np.flatnonzero(held)
             some = _safe_indexing(self.items, rows)
             out[rows] = _log_probs(learned, some, resp.shape[1], self.floor)
@@ -115,13 +140,16 @@ class NoisyLabelClassifier(TableClassifier):
     Parameters:
         base_estimator: classifier of scikit-learn's kind; None for logistic regression.
         rounds: how often the classifier is learned anew from the corrected labels (self-training);
-            at 0 it learns from the given ones alone; ``"auto"`` for as often as held-out labels
-            reward it. A round costs the square of ``cv`` trainings: what scores a fold never saw
-            its labels, in no round.
-        cv: number of folds; or a splitter of scikit-learn's, or a list of (train, test) rows, of
-            which the tests hold each row once.
+            at 0 it learns from the given ones alone: ``cv + 1`` trainings. ``"auto"`` for a round
+            where it makes held-out labels likelier by half a standard error, which is tested where
+            there are four folds or more: ``2 cv + 1`` trainings at most where there is none. Where
+            there are ``r``, they cost ``(r + 1) cv^2`` trainings besides: what scores a fold never
+            saw its labels, in no round.
+        cv: number of folds, which are the same whatever ``random_state`` is; or a splitter of
+            scikit-learn's, or a list of (train, test) rows, of which the tests hold each row once.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
-            (full, shrunk to one error rate as far as the classes are alike), or a known ``(K, K)``
+            (full, drawn to one error rate as far as the classes are alike: a hierarchical prior),
+            ``"auto"`` (pooled; full where maximum likelihood has no prior), or a known ``(K, K)``
             matrix ``[observed, true]`` whose columns sum to one.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them.
         priors: pseudo-counts of the class shares and the noise, a
@@ -130,7 +158,7 @@ class NoisyLabelClassifier(TableClassifier):
         missing_label: value of y that means "no label"; None where every row has one.
         solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
             with the limits of the iteration.
-        random_state: seed of folds and restarts.
+        random_state: seed of restarts.
 
     Attributes:
         classes_: ``(K,)`` names of the classes.
@@ -142,6 +170,7 @@ class NoisyLabelClassifier(TableClassifier):
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         estimator_: the classifier that new items meet. Its classes are numbers, places in
             ``classes_``.
+        n_fits_: number of trainings of the classifier.
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = SCORED
@@ -152,7 +181,7 @@ class NoisyLabelClassifier(TableClassifier):
         *,
         rounds: int | Literal["auto"] = "auto",
         cv: Any = 5,
-        noise: NoiseForm | ArrayLike = "full",
+        noise: NoiseForm | ArrayLike = "auto",
         class_prior: ArrayLike | None = None,
         priors: Priors | None = None,
         classes: ArrayLike | None = None,
@@ -229,10 +258,12 @@ class NoisyLabelClassifier(TableClassifier):
             )
         self._floor = 1 / max(float(weights.sum()), 2.0)
         learner = _CrossValidated(self._base(), items, self._floor)
-        with jax.enable_x64(self._double(n_rows * len(labels.classes))):
-            fitted = fit_scored(self, learner, parameters, labels, weights)
-        assert fitted.learned_from is not None  # cross-fitted
-        self.estimator_ = _learned(self._base(), items, fitted.learned_from, weights)
+        with _threads(items):
+            with jax.enable_x64(self._double(n_rows * len(labels.classes))):
+                fitted = fit_scored(self, learner, parameters, labels, weights)
+            assert fitted.learned_from is not None  # cross-fitted
+            self.estimator_ = learner.learned(fitted.learned_from, weights)
+        self.n_fits_ = learner.n_fits
         self._keep(X, labels)
         return self._finish(fitted)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,18 +41,30 @@ def fit_scored(
     parameters: Mapping[str, Any],
     labels: LabelData,
     weights: np.ndarray,
+    own: Mapping[str, Sequence[Any]] | None = None,
 ) -> FittedModel:
-    """Train a discriminative classifier under an estimator's parameters."""
-    grid = {n: GRIDS[n] for n in ("noise", "noise_diagonal") if is_auto(parameters[n])}
+    """Train a discriminative classifier under an estimator's parameters.
+
+    Args:
+        estimator: whose fit it is.
+        learner: the classifier.
+        parameters: of the estimator, by name.
+        labels: as read.
+        weights: ``(N,)`` row weights.
+        own: open settings of the classifier with their values, the cautious one first.
+    """
+    own = own or {}
+    noise = {n: GRIDS[n] for n in ("noise_diagonal",) if is_auto(parameters[n])}
     rounds = parameters["rounds"]
     return train_scored(
         learner,
         parameters,
-        grid,
+        {**own, **noise},
         label_sources(labels),
         labels.classes.names,
         weights,
         estimator._options(),
         rounds=None if is_auto(rounds) else int(rounds),
         cv=parameters["cv"],
+        own=tuple(own),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -17,18 +17,29 @@ from sklearn.utils.validation import check_is_fitted
 from nbmodels.class_priors import Logistic
 from nbmodels.class_priors.logistic import Design
 from nbmodels.core import model as models
-from nbmodels.core.model import PRIOR, Data
+from nbmodels.core.model import Data
 from nbmodels.data.features import Block, check_missing, numbers
 from nbmodels.data.validation import check_weights, pad_rows, padded_length
-from nbmodels.estimators.constraints import Constraint
+from nbmodels.estimators.constraints import Constraint, Number
 from nbmodels.estimators.discriminative import SCORED, fit_scored
-from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
+from nbmodels.estimators.options import (
+    NoiseForm,
+    Priors,
+    RandomState,
+    Solver,
+    SolverName,
+    is_auto,
+)
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.discriminative import predict_scored
 from nbmodels.fitting.scores import out_of_fold_log_likelihood
 
 #: The classifier's name in a model of its own.
 _FEATURES = "features"
+
+#: Values of ``C`` that are compared, of standardised columns and of sparse ones, whose scale is
+#: theirs. Wrong labels ask for more regularisation than right ones.
+_GRID, _SPARSE_GRID = (0.1, 1.0, 0.01), (1.0, 0.1, 10.0)
 
 _start = jax.jit(models.start, static_argnames="rule")
 
@@ -38,47 +49,75 @@ def _scores(component: Logistic, q: Any, data: Design, rule: Any) -> Any:
     return component.log_probs(component.likelihood_params(q, rule), data)
 
 
+class _Scale(NamedTuple):
+    """Location and scale of each column, by which dense columns are standardised."""
+
+    location: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def of(cls, block: Block, weights: np.ndarray) -> _Scale:
+        """Of the rows that have a weight; sparse columns stay as they are."""
+        if block.is_sparse:
+            return cls(np.zeros(block.x.shape[1]), np.ones(block.x.shape[1]))
+        mass = weights / weights.sum()
+        location = mass @ block.x
+        scale = np.sqrt(mass @ np.square(block.x - location))
+        # a column that varies by less than its values' rounding is constant
+        flat = scale <= 1e-12 * np.abs(location)
+        return cls(location, np.where(flat, 1.0, scale))
+
+
 @dataclass(frozen=True)
 class _Regression:
     """Logistic regression of checked features, packed where the precision of the fit holds.
 
     Attributes:
         block: features.
-        C: inverse strength of the penalty.
+        scale: by which they are standardised; None where they are not.
     """
 
     block: Block
-    C: float
+    scale: _Scale | None
 
     @cached_property
     def design(self) -> Design:
         x = self.block.x
+        if self.block.is_sparse:
+            return Logistic.pack(x)
+        if self.scale is not None:
+            x = (x - self.scale.location) / self.scale.scale
         # few shapes are compiled for; sparse rows are laid out by their number of entries
-        padded = x if self.block.is_sparse else pad_rows(x, padded_length(x.shape[0]))
-        return Logistic.pack(padded)
+        return Logistic.pack(pad_rows(x, padded_length(x.shape[0])))
 
-    def component(self, n_classes: int) -> Logistic:
+    def component(self, n_classes: int, C: float) -> Logistic:
         # two classes have two mirrored vectors here, and a single one in scikit-learn
-        variance = self.C / 2 if n_classes == 2 else self.C
+        variance = C / 2 if n_classes == 2 else C
         return Logistic.of(self.design.x.shape[1], n_classes, float(np.sqrt(variance)))
 
-    def _given(self, resp: np.ndarray, weights: np.ndarray) -> tuple[Any, Data, Any]:
+    def _given(self, resp: np.ndarray, weights: np.ndarray, C: float) -> tuple[Any, Data, Any]:
         design = self.design
         padded = jnp.asarray(pad_rows(weights, design.x.shape[0]))
         data = Data({_FEATURES: design}, padded)
         guess = jnp.asarray(pad_rows(resp, design.x.shape[0]), padded.dtype)
-        return {_FEATURES: self.component(resp.shape[1])}, data, guess
+        return {_FEATURES: self.component(resp.shape[1], C)}, data, guess
 
-    def out_of_fold(self, resp: np.ndarray, weights: np.ndarray, fold: np.ndarray) -> np.ndarray:
-        model, data, guess = self._given(resp, weights)
+    def out_of_fold(
+        self,
+        resp: np.ndarray,
+        weights: np.ndarray,
+        fold: np.ndarray,
+        settings: Mapping[str, Any],
+    ) -> np.ndarray:
+        model, data, guess = self._given(resp, weights, float(settings["C"]))
         folds = jnp.asarray(pad_rows(fold, len(guess)))
         n_folds = int(fold.max()) + 1
         found = out_of_fold_log_likelihood(model, data, guess, folds, n_folds=n_folds, rule="map")
         return np.asarray(found)[: len(resp)]
 
-    def learned(self, resp: np.ndarray, weights: np.ndarray) -> tuple[Logistic, Any]:
+    def learned(self, resp: np.ndarray, weights: np.ndarray, C: float) -> tuple[Logistic, Any]:
         """The component and its parameters, fitted to all items."""
-        model, data, guess = self._given(resp, weights)
+        model, data, guess = self._given(resp, weights, C)
         found = _start(model, guess, data, "map")[_FEATURES]
         return jax.tree.map(np.asarray, (model[_FEATURES], found))
 
@@ -88,19 +127,23 @@ class NoisyLogisticRegression(TableClassifier):
 
     Features may depend on each other: nothing is assumed of them. The regression is that of
     :class:`nbmodels.class_priors.Logistic`, its scores come from folds that exclude the item, and
-    are calibrated together with the noise; see ``rounds``. Bring columns to similar scales, as for
-    any penalised regression.
+    are calibrated together with the noise; see ``rounds``.
 
     Parameters:
-        C: inverse strength of the penalty on squared coefficients, as in scikit-learn.
+        C: inverse strength of the penalty on squared coefficients. A number is scikit-learn's, and
+            columns are taken as they are: bring them to similar scales. ``"auto"``: dense columns
+            are standardised, and held-out labels select among 0.1, 1 and 0.01, the first unless
+            another is clearly better, since a weak penalty learns wrong labels by heart; sparse
+            columns stay as they are, with 1, 0.1 and 10.
         rounds: how often the classifier is learned anew from the corrected labels (self-training);
-            at 0 it learns from the given ones alone; ``"auto"`` for as often as held-out labels
-            reward it. A round costs the square of ``cv`` trainings: what scores a fold never saw
-            its labels, in no round.
-        cv: number of folds; or a splitter of scikit-learn's, or a list of (train, test) rows, of
-            which the tests hold each row once.
+            at 0 it learns from the given ones alone; ``"auto"`` for a round where it makes held-out
+            labels likelier by half a standard error, which is tested where there are four folds or
+            more. What scores a fold never saw its labels, in no round.
+        cv: number of folds, which are the same whatever ``random_state`` is; or a splitter of
+            scikit-learn's, or a list of (train, test) rows, of which the tests hold each row once.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
-            (full, shrunk to one error rate as far as the classes are alike), or a known ``(K, K)``
+            (full, drawn to one error rate as far as the classes are alike: a hierarchical prior),
+            ``"auto"`` (pooled; full where maximum likelihood has no prior), or a known ``(K, K)``
             matrix ``[observed, true]`` whose columns sum to one.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them.
         priors: pseudo-counts of the class shares and the noise, a
@@ -109,7 +152,7 @@ class NoisyLogisticRegression(TableClassifier):
         missing_label: value of y that means "no label"; None where every row has one.
         solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
             with the limits of the iteration.
-        random_state: seed of folds and restarts.
+        random_state: seed of restarts.
 
     Attributes:
         classes_: ``(K,)`` names of the classes.
@@ -124,15 +167,18 @@ class NoisyLogisticRegression(TableClassifier):
         intercept_: ``(K,)`` or ``(1,)``.
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = SCORED
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        **SCORED,
+        "C": Number(positive=True, words=("auto",)),
+    }
 
     def __init__(
         self,
         *,
-        C: float = 1.0,
+        C: float | Literal["auto"] = "auto",
         rounds: int | Literal["auto"] = "auto",
         cv: Any = 5,
-        noise: NoiseForm | ArrayLike = "full",
+        noise: NoiseForm | ArrayLike = "auto",
         class_prior: ArrayLike | None = None,
         priors: Priors | None = None,
         classes: ArrayLike | None = None,
@@ -180,16 +226,21 @@ class NoisyLogisticRegression(TableClassifier):
             NotConvergedWarning: the iteration did not converge.
         """
         parameters = self._validate()
-        items = _Regression(self._read(X, reset=True), float(self.C))
-        n_rows = int(items.block.x.shape[0])
+        block = self._read(X, reset=True)
+        n_rows = int(block.x.shape[0])
         index = X.index if isinstance(X, pd.DataFrame) else None
         labels = self._labels(y, n_rows, trusted, votes, index)
         weights = check_weights(sample_weight, n_rows)
-        cells = int(np.prod(items.block.x.shape)) * len(labels.classes)
+        self._scale = _Scale.of(block, weights) if is_auto(self.C) else None
+        items = _Regression(block, self._scale)
+        grid = _SPARSE_GRID if block.is_sparse else _GRID
+        own = {"C": grid} if is_auto(self.C) else {}
+        cells = int(np.prod(block.x.shape)) * len(labels.classes)
         with jax.enable_x64(self._double(cells)):
-            fitted = fit_scored(self, items, parameters, labels, weights)
+            fitted = fit_scored(self, items, parameters, labels, weights, own)
             assert fitted.learned_from is not None  # cross-fitted
-            self._regression = items.learned(fitted.learned_from, weights)
+            C = float(fitted.settings["C"])
+            self._regression = items.learned(fitted.learned_from, weights, C)
         self._keep(X, labels)
         return self._finish(fitted)
 
@@ -201,7 +252,7 @@ class NoisyLogisticRegression(TableClassifier):
     def predict_proba(self, X: Any) -> np.ndarray:
         """``(N, K)`` P(true class | features)."""
         check_is_fitted(self)
-        items = _Regression(self._read(X, reset=False), float(self.C))
+        items = _Regression(self._read(X, reset=False), self._scale)
         with jax.enable_x64(self.fitted_.double):
             component, q = jax.tree.map(jnp.asarray, self._regression)
             scores = np.asarray(_scores(component, q, items.design, "map"))
@@ -209,9 +260,12 @@ class NoisyLogisticRegression(TableClassifier):
 
     def _calibrated(self) -> np.ndarray:
         """``(1 + d, K)`` intercepts and coefficients, calibrated; one column for two classes."""
-        log_slope, *bias = np.asarray(self.fit_.point[PRIOR], float)
+        log_slope, *bias = self.fitted_.calibration
         table = np.exp(log_slope) * np.asarray(self._regression[1].mean, float)
         table[0] += bias
+        if self._scale is not None:
+            table[1:] /= self._scale.scale[:, None]
+            table[0] -= self._scale.location @ table[1:]
         return table[:, 1:] - table[:, :1] if len(bias) == 2 else table
 
     @property

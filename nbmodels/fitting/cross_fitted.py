@@ -71,7 +71,7 @@ def cross_fitted(
     model, data, _ = build(begin)
     labels = {name: c for name, c in model.items() if name not in features}
     resp = label_responsibilities(labels, data)
-    fold = draw_folds(resp, n_folds, options.key)
+    fold = draw_folds(resp, n_folds)
     source = EmissionScores(build, features, jnp.asarray(fold), options.rule)
     found = select(source, resp, fold, options=options, grid=grid, rounds=rounds)
     model, data, _ = build(found.settings)

@@ -4,33 +4,61 @@ A classifier with enough features overfits to wrong labels, and then predicts ea
 scores of an item come from a fit to the other folds' items; how far they count
 (:class:`nbmodels.class_priors.Calibration`) and the noise are fitted together; and for some
 self-training rounds the classifier learns anew, from the probabilities of the classes found.
+
+Whether a round pays is tested on two fifths of the items: the other folds correct their labels
+among themselves, a classifier learns from those, and both classifiers score items whose labels
+neither has seen. That costs as many trainings as there are folds; rounds nested by fold cost their
+square, and are run only where the test is passed. A round that is not nested is no test: labels
+reach the scores of their own items by way of other items, and it always seems to pay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple, Protocol
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 from jax import Array
 from jaxtyping import Float, Int
 
-from nbmodels.core.model import PRIOR, Data
+from nbmodels.channels.fixed import fixed_at
+from nbmodels.core import model as models
+from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.errors import DataError
 from nbmodels.fitting.builder import is_pooled
 from nbmodels.fitting.cross_fitted import selected
+from nbmodels.fitting.em import Fit
 from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.holdout import Comparison, compare_scores
 from nbmodels.fitting.label_sources import LabelSource, class_prior
-from nbmodels.fitting.options import FitOptions
-from nbmodels.fitting.scores import Candidate, Settings, draw_folds, label_responsibilities
-from nbmodels.fitting.selection import select
+from nbmodels.fitting.options import FitOptions, finished
+from nbmodels.fitting.scores import (
+    Candidate,
+    Settings,
+    draw_folds,
+    label_responsibilities,
+    with_score_prior,
+)
+from nbmodels.fitting.selection import INTERRUPTED, select
+from nbmodels.fitting.trials import Selection
 
 #: Prior standard deviation of the logarithm of the slope. A classifier's probabilities are those of
 #: the noisy labels: where 70 % are right, they become certainties at slopes of 6 to 18.
 LOG_SLOPE_SD = 2.0
+
+#: Self-training rounds where a round pays, and the standard errors by which it has to.
+_ROUNDS, _SIGNIFICANT = 1, 0.5
+
+#: Share of the folds whose labels test whether a round pays, and the fewest folds for the test.
+_TESTED, _FEWEST_FOLDS = 0.4, 4
+
+#: Nats by which a fit from the second start must be better.
+_CLEAR = 1.0
 
 
 class Learner(Protocol):
@@ -41,6 +69,7 @@ class Learner(Protocol):
         resp: Float[np.ndarray, "n k"],
         weights: Float[np.ndarray, " n"],
         fold: Int[np.ndarray, " n"],
+        settings: Settings,
     ) -> Float[np.ndarray, "n k"]:
         """Scores of each item by a classifier of the other folds' items.
 
@@ -48,12 +77,19 @@ class Learner(Protocol):
             resp: responsibilities to learn from, rows of zeros where nothing is known.
             weights: row weights.
             fold: fold of each item.
+            settings: those of the classifier among them.
         """
 
 
 @dataclass
 class _ClassifierScores:
-    """Labels with the scores of a classifier, kept while the responsibilities are the same."""
+    """Labels with the scores of a classifier, kept while the responsibilities are the same.
+
+    Attributes:
+        learner: the classifier.
+        settings: value of every setting that is not open.
+        own: names of the classifier's settings, without which its scores are the same.
+    """
 
     learner: Learner
     settings: Settings
@@ -62,8 +98,9 @@ class _ClassifierScores:
     n_classes: int
     weights: np.ndarray
     fold: np.ndarray
+    own: tuple[str, ...] = ()
     _of: Array | None = None
-    _scores: Any = None
+    _kept: dict[Any, Any] = field(default_factory=dict)
     without_shares: ClassVar[bool] = False
 
     def labels(self, settings: Settings) -> Candidate:
@@ -75,10 +112,18 @@ class _ClassifierScores:
 
     def scores(self, settings: Settings, resp: Array) -> Array:
         if resp is not self._of:
+            self._of, self._kept = resp, {}
+        key = tuple(settings.get(name) for name in self.own)
+        if key not in self._kept:
             known = np.asarray(resp)[: len(self.weights)]
-            found = self.learner.out_of_fold(known, self.weights, self.fold)
-            self._of, self._scores = resp, pad_rows(found, len(self.data.weights))
-        return self._scores
+            self._kept[key] = self.scored(settings, known, self.fold)
+        return self._kept[key]
+
+    def scored(self, settings: Settings, resp: np.ndarray, fold: np.ndarray) -> Any:
+        """Padded scores of a classifier of the other folds' items, folds as given."""
+        own = {**self.settings, **settings}
+        found = self.learner.out_of_fold(resp, self.weights, fold, own)
+        return pad_rows(found, len(self.data.weights))
 
 
 def train_scored(
@@ -92,6 +137,7 @@ def train_scored(
     *,
     rounds: int | None,
     cv: Any,
+    own: tuple[str, ...] = (),
 ) -> FittedModel:
     """Fit the noise given a classifier's out-of-fold scores, with open settings selected.
 
@@ -103,8 +149,9 @@ def train_scored(
         names: ``(K,)`` names of the classes.
         weights: ``(N,)`` row weights.
         options: of the fits.
-        rounds: self-training rounds; None for as many as held-out labels reward.
+        rounds: self-training rounds; None for one where held-out labels reward it.
         cv: number of folds, splitter, or list of (train, test) rows.
+        own: names of the settings that the classifier's scores depend on.
 
     Raises:
         DataError: no labels, or folds that do not hold each row once.
@@ -116,20 +163,132 @@ def train_scored(
     first = {**settings, **{name: values[0] for name, values in grid.items()}}
     channels = {name: source.channel(k, first) for name, source in sources.items()}
     resp = label_responsibilities(channels, data)
-    fold = _folds(cv, resp[:n_rows], options.key)
-    source = _ClassifierScores(learner, first, sources, data, k, weights, fold)
-    found = select(
+    fold = _folds(cv, resp[:n_rows])
+    source = _ClassifierScores(learner, first, sources, data, k, weights, fold, own)
+    if rounds is None:
+        found = _tested(source, resp, options, grid)
+    else:
+        found = _selected(source, resp, options, grid, rounds)
+    fitted = selected(found, names, n_rows)
+    return replace(fitted, settings={**first, **found.settings})
+
+
+def _selected(
+    source: _ClassifierScores,
+    resp: Array,
+    options: FitOptions,
+    grid: Mapping[str, Any],
+    rounds: int,
+    *,
+    hold_out: bool = False,
+) -> Selection:
+    return select(
         source,
         resp,
-        pad_rows(fold, length),
+        pad_rows(source.fold, len(resp)),
         options=options,
         grid=grid,
         rounds=rounds,
+        hold_out=hold_out,
         second_start=True,
         log_slope_sd=LOG_SLOPE_SD,
     )
-    fitted = selected(found, names, n_rows)
-    return replace(fitted, settings={**first, **found.settings})
+
+
+# Self-training where it pays ----------------------------------------------------------------------
+
+
+class _Test(NamedTuple):
+    """Held-out labels under a classifier of given labels and one of corrected labels.
+
+    Attributes:
+        compared: the two, in this order.
+        pays: whether the second is better by more than chance often gives.
+    """
+
+    compared: Comparison
+    pays: bool
+
+
+def _tested(
+    source: _ClassifierScores, resp: Array, options: FitOptions, grid: Mapping[str, Any]
+) -> Selection:
+    """Open settings selected, and a self-training round where held-out labels reward it."""
+    first = _selected(source, resp, options, grid, 0, hold_out=True)
+    settings, table = first.settings, first.table
+    # a caution says that the features are not heard: there is nothing to correct labels by
+    if first.interrupted or first.cautions or int(source.fold.max()) + 1 < _FEWEST_FOLDS:
+        return first
+    try:
+        test = _round_pays(source, settings, resp, options)
+        table = _with_test(table, test)
+        if not test.pays:
+            return replace(first, table=table)
+        taken = {name: (value,) for name, value in settings.items()}
+        found = _selected(source, resp, options, taken, _ROUNDS)
+    except KeyboardInterrupt:
+        return replace(first, interrupted=True, cautions=(INTERRUPTED,))
+    return replace(found, table=table, scores=first.scores)
+
+
+def _round_pays(
+    source: _ClassifierScores, settings: Settings, resp: Array, options: FitOptions
+) -> _Test:
+    """Compare a classifier of given labels with one of corrected labels on labels of neither.
+
+    Raises:
+        KeyboardInterrupt: a fit was interrupted.
+    """
+    n_rows, length = len(source.weights), len(resp)
+    n_held = max(1, round(_TESTED * (int(source.fold.max()) + 1)))
+    held = source.fold < n_held
+    given = np.asarray(resp)[:n_rows] * ~held[:, None]
+    # the folds tested are one fold: one classifier of all others scores it
+    plain = source.scored(settings, given, np.where(held, 0, source.fold - n_held + 1))
+    labels = source.labels(settings)
+    rest, tested = (pad_rows(rows.astype(float), length) for rows in (~held, held))
+    model, data, _ = with_score_prior(labels, plain, log_slope_sd=LOG_SLOPE_SD)
+    fitted = _fit(model, replace(data, weights=data.weights * rest), options)
+    corrected = np.asarray(fitted.resp)[:n_rows] * given.any(1, keepdims=True)
+    again = source.scored(settings, corrected, held.astype(int))
+    if "labels" in model:
+        model = {**model, "labels": fixed_at(model["labels"], fitted.point["labels"])}
+    weights = data.weights * tested
+    pair = [data, with_score_prior(labels, again, log_slope_sd=LOG_SLOPE_SD).data]
+    fits = options.fit_all([model] * 2, [replace(one, weights=weights) for one in pair])
+    scores = [np.asarray(finished(one).log_likelihood) for one in fits]
+    counted = np.asarray(weights) * np.asarray(resp).any(1)
+    compared = compare_scores(scores, [True, True], counted, _SIGNIFICANT)
+    return _Test(compared, compared.best == 1)
+
+
+def _fit(model: Model, data: Data, options: FitOptions) -> Fit:
+    """The better of two fits: begun at the labels, and at the scores' likeliest classes.
+
+    Raises:
+        KeyboardInterrupt: a fit was interrupted.
+    """
+    scores = data.parts[PRIOR]
+    hard = jax.nn.one_hot(jnp.argmax(scores, 1), scores.shape[1], dtype=scores.dtype)
+    one = finished(options.fit(model, data))
+    start = models.start(model, hard, data, options.rule)
+    other = finished(options.fit_all([model], [data], starts=[start])[0])
+    return other if other.objective > one.objective + _CLEAR else one
+
+
+def _with_test(table: pd.DataFrame | None, test: _Test) -> pd.DataFrame | None:
+    """The table of a selection with a row for a self-training round, its gain as tested."""
+    if table is None:
+        return None
+    chosen = table[table["chosen"]].assign(
+        rounds=_ROUNDS,
+        log_likelihood=lambda t: t["log_likelihood"] + test.compared.gain[1],
+        gain=lambda t: t["gain"] + test.compared.gain[1],
+        standard_error=test.compared.standard_error[1],
+        chosen=test.pays,
+    )
+    others = table.assign(chosen=table["chosen"] & (not test.pays))
+    return pd.concat([others, chosen], ignore_index=True)
 
 
 def predict_scored(
@@ -139,10 +298,10 @@ def predict_scored(
     return fitted.predict(Data({PRIOR: jnp.asarray(scores)}, jnp.ones(len(scores))))
 
 
-def _folds(cv: Any, resp: Array, key: Any) -> Int[np.ndarray, " n"]:
-    """Fold of each row."""
+def _folds(cv: Any, resp: Array) -> Int[np.ndarray, " n"]:
+    """Fold of each row; of a number of folds the same in every fit, as scikit-learn's are."""
     if isinstance(cv, int | np.integer):
-        return draw_folds(resp, int(cv), key)
+        return draw_folds(resp, int(cv))
     from sklearn.model_selection import check_cv  # a tenth of the library's start
 
     n_rows = len(resp)

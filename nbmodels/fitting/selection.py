@@ -92,6 +92,7 @@ def select(
     options: FitOptions,
     grid: Mapping[str, Sequence[Any]],
     rounds: int | None = 0,
+    hold_out: bool = False,
     second_start: bool = False,
     log_slope_sd: float = 1.0,
 ) -> Selection:
@@ -108,12 +109,15 @@ def select(
         grid: values of each setting that is to be selected, the cautious one first.
         rounds: how often scores are learned anew from the responsibilities found. None: as long as
             held-out labels become likelier, now or two rounds later.
+        hold_out: score held-out labels also where nothing is open, so that the fit is compared
+            with the plain classifier and with none.
         second_start: begin also where the scores' likeliest classes are the true ones. Scores that
             were learned from noisy labels contain the noise: begun at the labels, a fit may find
             none besides. It is taken where it is better by a nat or more.
         log_slope_sd: see :func:`nbmodels.fitting.scores.with_score_prior`.
     """
-    choosing = rounds is None or any(len(values) > 1 for values in grid.values())
+    open_ = any(len(values) > 1 for values in grid.values())
+    choosing = hold_out or rounds is None or open_
     total = 1 + sum(len(values) - 1 for values in grid.values())
     with (
         options.progress.iterations() as report,

@@ -5,6 +5,7 @@ import datetime
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 from nbmodels import AutoNoisyClassifier, DataError, NoisyCategoricalNB, NoisyMixedNB
 from nbmodels.cli.clean import clean
@@ -75,11 +76,29 @@ def test_numbers_flags_and_categories_together(frame):
     holes = frame.mask(RNG.random(frame.shape) < 0.1)
     found = NoisyMixedNB.published(missing_values=np.nan, random_state=0).fit(holes, Y)
     assert found.families_ == families
-    assert suitable(frame) == ["mixed", "logistic"]
+    assert suitable(frame) == ["mixed", "logistic", "forest"]
     assert (
         clean(frame.assign(y=Y), "y", draws=0, noise="full", weight=1, alpha=1).choice.families
         == families
     )
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        (
+            [[0, 3], [5, 16]],
+            ["multinomial", "bernoulli", "tfidf", "gaussian", "logistic", "forest"],
+        ),
+        ([[0, 1], [1, 1]], ["bernoulli", "logistic", "forest"]),
+        ([[0.5, -1], [1, 1]], ["gaussian", "student", "logistic", "forest"]),
+        (sparse.csr_array([[0, 3], [5, 16]]), ["multinomial", "bernoulli", "tfidf", "logistic"]),
+    ],
+)
+def test_models_that_a_table_can_be_taken_for(values, names):
+    """Whole numbers of a dense table may be measurements; words of a sparse one get no trees."""
+    x = values if sparse.issparse(values) else np.array(values)
+    assert suitable(x) == names
 
 
 def test_symbols_of_any_type(frame):

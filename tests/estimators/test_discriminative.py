@@ -9,6 +9,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import KFold
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -56,11 +57,14 @@ def quality(e, y, noisy):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("base", [None, DecisionTreeClassifier(max_depth=4, random_state=0)])
-def test_labels_are_corrected_and_the_noise_is_found(items, base):
+@pytest.mark.parametrize(
+    ("base", "rounds"),
+    [(None, "auto"), (DecisionTreeClassifier(max_depth=4, random_state=0), 2)],
+)
+def test_labels_are_corrected_and_the_noise_is_found(items, base, rounds):
     """The tree's probabilities hold the noise themselves: begun at the labels, none is found."""
     x, y, noisy = items
-    right, auc, gap = quality(fitted(x, noisy, base), y, noisy)
+    right, auc, gap = quality(fitted(x, noisy, base, rounds=rounds), y, noisy)
     assert right > np.mean(noisy == y) + 0.12
     assert auc > 0.9
     assert gap < 0.12
@@ -206,6 +210,66 @@ def test_bad_input_is_named(items, how, words):
         fitted(x, noisy, **how)
 
 
+# How often the classifier is trained ---------------------------------------------------------
+
+
+class Counted(GaussianNB):
+    """Counts the fits of all clones."""
+
+    fits = 0
+
+    def fit(self, X, y, sample_weight=None):
+        Counted.fits += 1
+        return super().fit(X, y, sample_weight)
+
+
+def counted(x, y, **more):
+    Counted.fits = 0
+    e = fitted(x, y, Counted(), **more)
+    assert e.n_fits_ == Counted.fits
+    return e
+
+
+@pytest.mark.parametrize("cv", [3, 5, slow(8)])
+def test_few_trainings_without_self_training(cv):
+    """Where a class is two clouds, corrected labels teach naive Bayes to overlook the smaller."""
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 2, N)
+    centre = np.where(y == 1, np.where(rng.random(N) < 0.7, 2, -2.5), 0)
+    x = rng.normal(0, 1, (N, 2)) + centre[:, None] * [1, 0]
+    noisy = np.where(rng.random(N) < 0.2, 1 - y, y)
+    e = counted(x, noisy, cv=cv)
+    assert e.chosen_["rounds"] == 0
+    assert e.n_fits_ <= 2 * cv + 1
+    if cv > 3:  # the test of a round is among what was compared, and was not passed
+        row = e.choice_[e.choice_["rounds"] == 1].iloc[0]
+        assert not row["chosen"]
+        assert row["gain"] <= row["standard_error"] / 2
+    assert counted(x, noisy, cv=cv, rounds=0).n_fits_ == cv + 1
+
+
+def test_a_round_is_taken_where_held_out_labels_reward_it(items, plain):
+    """A regression overfits to wrong labels; to corrected ones it does so less."""
+    x, y, noisy = items
+    assert plain.chosen_["rounds"] == 1
+    row = plain.choice_[plain.choice_["chosen"]].iloc[0]
+    assert row["rounds"] == 1
+    assert row["gain"] > row["standard_error"] / 2
+    assert plain.n_fits_ <= 2 * 5 + 1 + 2 * 5**2
+    once = fitted(x, noisy, rounds=0)
+    right, before = (np.mean(e.label_posterior_.argmax(1) == y) for e in (plain, once))
+    assert right > before
+
+
+def test_folds_do_not_depend_on_the_seed(items):
+    x, _, noisy = items
+    one, two = (
+        NoisyLabelClassifier(rounds=0, random_state=seed).fit(x, noisy).label_posterior_
+        for seed in (0, 1)
+    )
+    np.testing.assert_array_equal(one, two)
+
+
 # Logistic regression with its own EM -------------------------------------------------------------
 
 
@@ -228,8 +292,13 @@ def test_the_regression_finds_the_noise(items, regressed):
     assert regressed.converged_
 
 
-def test_coefficients_are_those_of_the_probabilities(items, regressed):
-    x, *_ = items
+@pytest.mark.parametrize("C", [0.5, "auto"])
+def test_coefficients_are_those_of_the_probabilities(items, C):
+    """In the units of X, where columns were standardised too."""
+    x, _, noisy = items
+    x = x * np.geomspace(0.01, 100, D) + 5
+    regressed = regression(x if C == "auto" else items[0], noisy, C=C, rounds=0)
+    x = x if C == "auto" else items[0]
     logits = x @ regressed.coef_.T + regressed.intercept_
     proba = np.exp(logits - logits.max(1, keepdims=True))
     proba /= proba.sum(1, keepdims=True)
@@ -258,6 +327,16 @@ def test_sparse_features_are_dense_ones(items, regressed):
     np.testing.assert_allclose(
         e.predict_proba(sparse.csr_array(x)), regressed.predict_proba(x), atol=1e-3
     )
+
+
+def test_units_of_columns_do_not_matter_where_C_is_selected(items):
+    x, y, noisy = items
+    scale = np.geomspace(1e-3, 1e3, D)
+    one, two = (regression(some, noisy, rounds=0) for some in (x, x * scale + 7 * scale))
+    np.testing.assert_allclose(one.label_posterior_, two.label_posterior_, atol=1e-3)
+    assert one.chosen_["C"] in (0.1, 1.0, 0.01)
+    assert set(one.choice_["C"]) == {0.1, 1.0, 0.01}
+    assert np.mean(two.predict(x * scale + 7 * scale) == y) > 0.9
 
 
 @pytest.mark.parametrize("C", [0, -1.0, np.nan, "1"])

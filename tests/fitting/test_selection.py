@@ -255,10 +255,23 @@ def test_dependent_features_ask_for_a_regression():
     noisy = np.where(rng.random(800) < 0.2, 1 - y, y)
     x = np.hstack([x, x[:, :1] * x[:, 1:]])
     auto = AutoNoisyClassifier(**QUIET).fit(x, noisy)
-    assert list(auto.choice_["emission"]) == ["bernoulli", "logistic"]
+    assert list(auto.choice_["emission"]) == ["bernoulli", "logistic", "forest"]
     assert auto.emission_ == "logistic"
     with pytest.raises(DataError, match="emission"):
         AutoNoisyClassifier(emission="poisson").fit(x, noisy)
+
+
+@pytest.mark.slow
+def test_classes_that_only_trees_tell_apart_ask_for_a_forest():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 3))
+    y = ((x[:, 0] > 0) ^ (x[:, 1] > 0)).astype(int)
+    noisy = np.where(rng.random(400) < 0.2, 1 - y, y)
+    auto = AutoNoisyClassifier(emission=["gaussian", "logistic", "forest"], **QUIET).fit(x, noisy)
+    assert auto.emission_ == "forest"
+    # five folds and all of them, and as often again where a self-training round is tested
+    assert auto.n_fits_ <= (2 * 5 + 1) + (5 + 1)
+    assert np.mean(auto.classes_[auto.label_posterior_.argmax(1)] == y) > np.mean(noisy == y) + 0.05
 
 
 @pytest.mark.slow
