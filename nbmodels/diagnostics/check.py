@@ -141,6 +141,11 @@ def check_model(
     return Verdict(tuple(_without(f, taken) for f in findings))
 
 
+def check_outcome(fit: Fit, data: Data, names: Any) -> Verdict:
+    """The checks of the outcome alone; arguments as in :func:`check_model`."""
+    return Verdict(tuple(run(OUTCOME_CHECKS, _outcome(fit, data, names))))
+
+
 def check_features(
     fit: Fit, data: Data, names: Any, columns: Mapping[str, Sequence[str]]
 ) -> Verdict:

@@ -16,6 +16,9 @@ LOWER_BOUND = "a lower bound if errors depend on the features"
 #: Name of the finding that gives the share of wrong labels.
 SHARE_WRONG = "share of wrong labels"
 
+#: Name of the check whether labels depend on the features beyond the true class.
+LABELS_DEPEND = "noise depends on features"
+
 #: Failed checks and remedies that the verdict spells out.
 _SPELT_OUT = 3
 

@@ -2,15 +2,17 @@
 
 A joint model uses everything that its assumptions allow, and its intervals hold where they are
 right. Where features depend on each other it leaves the labels, and cross-fitting does not. So the
-joint model is taken where its own model checks pass and held-out labels are no less likely under
-it.
+joint model is taken where its features pass their model checks and held-out labels are not surely
+less likely under it. Where they are, errors depend on the features: a calibration of scores to
+labels learns such errors as overlap of the classes, while features that fit their model still show
+the classes apart. The fit then warns that its noise matrix is an average.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +21,8 @@ import pandas as pd
 
 from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR
-from nbmodels.errors import Caution
+from nbmodels.diagnostics.findings import LABELS_DEPEND
+from nbmodels.errors import Caution, VerdictWarning
 from nbmodels.estimators.options import CrossFit, Joint
 from nbmodels.fitting import init_spectral
 from nbmodels.fitting.builder import ModelBuilder
@@ -45,6 +48,19 @@ _FOLDS = 5
 #: Components beside the features under which held-out labels are compared.
 _COMPARED = {PRIOR, "labels", "trusted"}
 
+#: Standard errors by which labels may be less likely under the joint model: up to so many labels
+#: the checks of the features miss much, and beyond.
+_FEW, _ERRORS = 200, (SIGNIFICANT, 3.0)
+
+#: Standard errors from which on the fit warns.
+_DOUBTFUL = 2.0
+
+_DEPENDENT = Caution(
+    VerdictWarning,
+    "held-out labels are surely likelier where they may depend on the features beyond the true "
+    "class: errors seem to depend on the features, so that the noise matrix is an average over "
+    "items, and its intervals are too narrow",
+)
 _STOPPED = Caution(
     INTERRUPTED.category,
     "interrupted while the joint model was compared; the cross-fitted one is taken",
@@ -129,6 +145,7 @@ def _joint_or(
     cells = build.n_rows * sum(map(len, columns.values())) * build.n_classes
     if cells > _SMALL and not _features_pass(cut, candidate, columns):
         return cut
+    found: _Beside | None = None
     try:
         fitted = fit_joint(
             candidate,
@@ -139,26 +156,43 @@ def _joint_or(
             log_jacobian=build.log_jacobian(settings),
             settings=settings,
         )
-        found = None if fitted.interrupted else _compared(cut, fitted, candidate, options)
+        if not fitted.interrupted:
+            found = _compared(cut, fitted, candidate, options)
     except KeyboardInterrupt:
-        return replace(cut, interrupted=True, cautions=(*cut.cautions, _STOPPED))
+        found = None
     if found is None:
         return replace(cut, interrupted=True, cautions=(*cut.cautions, _STOPPED))
-    taken = bool(found.identified[1]) and _passes(fitted, columns)
-    choice = _with_training(cut.choice, settings, found, taken)
+    taken = found.admitted and _passes(fitted, columns)
+    choice = _with_training(cut.choice, settings, found.compared, taken)
     if not taken:
         return replace(cut, choice=choice)
-    return replace(fitted, chosen={**settings, "training": "joint"}, choice=choice)
+    return replace(
+        fitted,
+        chosen={**settings, "training": "joint"},
+        choice=choice,
+        cautions=(*fitted.cautions, *((_DEPENDENT,) if found.dependent else ())),
+    )
+
+
+class _Beside(NamedTuple):
+    """The joint model beside the cross-fitted one.
+
+    Attributes:
+        compared: the cross-fitted one and the joint one, by the same labels.
+        admitted: whether the joint one's classes keep their names, its labels are likelier than
+            without features, and not too much less likely than under the other.
+        dependent: whether labels are surely likelier under the cross-fitted one.
+    """
+
+    compared: Comparison
+    admitted: bool
+    dependent: bool
 
 
 def _compared(
     cut: FittedModel, fitted: FittedModel, candidate: Candidate, options: FitOptions
-) -> Comparison:
-    """The joint model beside the cross-fitted one, by the same labels.
-
-    It counts as identified where its classes keep their names, its labels are likelier than without
-    features, and not surely less likely than under the other.
-    """
+) -> _Beside:
+    """The joint model beside the cross-fitted one, by held-out labels."""
     data = candidate.data
     n = len(fitted.fit.resp)
     model = jax.tree.map(jnp.asarray, fitted.fit.model)
@@ -170,16 +204,24 @@ def _compared(
     shares = np.bincount(codes, weights, k + 1)[:k] / weights.sum()
     null = np.log(shares[np.minimum(codes, k - 1)].clip(np.finfo(float).tiny))
     assert cut.held_out_scores is not None  # cross-fitted
-    better = compare_scores([null, scores], [True, True], weights, INFORMATIVE).best
-    worse = compare_scores([scores, cut.held_out_scores], [True, True], weights, SIGNIFICANT).best
-    named = found.identified and not fitted.fit.confused and better == 1 and worse == 0
-    return compare_scores([cut.held_out_scores, scores], [True, named], weights, SIGNIFICANT)
+    heard = compare_scores([null, scores], [True, True], weights, INFORMATIVE).best == 1
+    other = compare_scores([scores, cut.held_out_scores], [True, True], weights)
+    lead = float(other.gain[1] / np.maximum(other.standard_error[1], np.finfo(float).tiny))
+    allowed = _ERRORS[int(np.count_nonzero(weights) > _FEW)]
+    named = found.identified and not fitted.fit.confused
+    return _Beside(
+        compare_scores([cut.held_out_scores, scores], [True, named], weights),
+        named and heard and lead < allowed,
+        lead > _DOUBTFUL,
+    )
 
 
 def _passes(fitted: FittedModel, columns: Any) -> bool:
-    from nbmodels.diagnostics.check import check_model
+    from nbmodels.diagnostics.check import check_features, check_outcome
 
-    return check_model(fitted.fit, fitted.data, fitted.names, columns).ok
+    about = fitted.fit, fitted.data, fitted.names
+    failed = {f.name for f in check_features(*about, columns).bad}
+    return check_outcome(*about).ok and not failed - {LABELS_DEPEND}
 
 
 def _features_pass(cut: FittedModel, candidate: Candidate, columns: Any) -> bool:
@@ -197,7 +239,8 @@ def _features_pass(cut: FittedModel, candidate: Candidate, columns: Any) -> bool
         params={**cut.fit.params, **to_host["params"]},
     )
     data = jax.tree.map(np.asarray, candidate.data)
-    return check_features(fit, data, cut.names, columns).ok
+    failed = {f.name for f in check_features(fit, data, cut.names, columns).bad}
+    return not failed - {LABELS_DEPEND}
 
 
 def _with_training(

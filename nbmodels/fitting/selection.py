@@ -52,7 +52,7 @@ _MOST_ROUNDS = 10
 _PATIENCE = 2
 
 #: Standard errors by which labels must be likelier than without the features.
-INFORMATIVE = 2.0
+INFORMATIVE = 1.0
 
 #: Nats by which a fit from the second start must be better.
 _CLEAR = 1.0

@@ -10,6 +10,7 @@ from scipy import stats
 
 from nbmodels import NoisyBernoulliNB
 from nbmodels.channels import HierarchicalTransition, PooledTransition
+from nbmodels.channels.pooled_annotators import PooledVotes
 from nbmodels.core.families import Dirichlet
 from nbmodels.posterior.sampling import about_mode
 
@@ -93,6 +94,38 @@ def test_ranks_of_the_truth_are_uniform(wrong_shape):
     where = (found < truth[:, None]).sum(1)
     p = [stats.chisquare(np.bincount(w // 2, minlength=10)).pvalue for w in where.T]
     assert (min(p) < 1e-4) if wrong_shape else (min(p) > 0.005)
+
+
+@pytest.mark.parametrize("wrong_rate", [False, True])
+def test_ranks_of_annotators_are_uniform(wrong_rate):
+    """The same for a prior that annotators share."""
+    sets, kept, thin, n_annotators, k = 200, 19, 20, 6, 2
+    rng = np.random.default_rng(2)
+    pseudo = rng.gamma(0.5, 20.0 * (4 if wrong_rate else 1), (sets, k, k)) + 1e-6
+    gammas = rng.gamma(np.repeat(pseudo[:, None], n_annotators, 1)) + 1e-300
+    rows = gammas / gammas.sum(2, keepdims=True)  # (sets, annotators, observed, true)
+    counts = np.stack(
+        [[np.stack([rng.multinomial(8, a[:, c]) for c in range(k)], 1) for a in s] for s in rows]
+    )
+
+    @jax.jit
+    @jax.vmap
+    def drawn(counts, key):
+        q = PooledVotes(counts, jnp.zeros((k, k)))
+
+        def sweep(log_pseudo, key):
+            here = q.posterior((counts, log_pseudo), "draw").likelihood_params("draw", key)
+            values = jnp.stack([here["log_pseudo"][0, 0], here["log_pseudo"][1, 0]])
+            return here["log_pseudo"], jnp.concatenate([values, jnp.exp(here["logs"][0, 0])])
+
+        return jax.lax.scan(sweep, q.log_pseudo, jax.random.split(key, thin * (kept + 5)))[1]
+
+    keys = jax.random.split(jax.random.key(0), sets)
+    found = np.asarray(drawn(jnp.asarray(counts, float), keys))[:, ::thin][:, -kept:]
+    truth = np.stack([np.log(pseudo[:, 0, 0]), np.log(pseudo[:, 1, 0]), *rows[:, 0, 0].T], 1)
+    where = (found < truth[:, None]).sum(1)
+    p = [stats.chisquare(np.bincount(w // 2, minlength=10)).pvalue for w in where.T]
+    assert (min(p) < 1e-4) if wrong_rate else (min(p) > 0.005)
 
 
 def test_draws_begin_at_the_concentrations_learned():

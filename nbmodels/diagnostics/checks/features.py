@@ -9,6 +9,7 @@ from typing import Any
 from nbmodels.core.residuals import Residuals
 from nbmodels.diagnostics.checks import remedies
 from nbmodels.diagnostics.checks.base import Check, Measurement, always, percent
+from nbmodels.diagnostics.findings import LABELS_DEPEND
 from nbmodels.diagnostics.score_tests import OfColumns, largest
 
 
@@ -142,7 +143,7 @@ CHECKS: tuple[Check[EmissionEvidence], ...] = (
         "words do not repeat more often than independent words",
     ),
     Check(
-        "noise depends on features",
+        LABELS_DEPEND,
         "Do labels depend on the features through the true class alone?",
         _dependent,
         0.15,
