@@ -39,7 +39,7 @@ USERS = "users"
 
 #: Settings that are compared on held-out labels: concentrations of the users, powers of the edges.
 ALPHAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-WEIGHTS = (0.3, 1.0)
+WEIGHTS = (0.03, 0.1, 0.3, 1.0)
 
 #: The selected concentration is varied by these factors while the noise is learned, in two rounds.
 _STEPS, _ROUNDS = (0.5, 1.0, 2.0), 2
