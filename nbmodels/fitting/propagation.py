@@ -91,8 +91,8 @@ class LabelledGraph:
         """Calibration and noise fitted to each table of scores, begun at the labels.
 
         Scores from noisy labels contain the noise, and a fit that begins at the labels may find
-        none besides. Where the matrix is full, a second start takes the scores' likeliest classes
-        for the true ones.
+        none besides. Where the matrix is full, a second start takes the classes that the scores and
+        the shares make likeliest for the true ones.
 
         Raises:
             KeyboardInterrupt: a fit was interrupted.
@@ -102,7 +102,8 @@ class LabelledGraph:
         fits = [finished(f) for f in options.fit_all(own, data)]
         if not _has_second_start(self.labels.model):
             return fits
-        starts = [_likeliest(m, d, options.rule) for m, d in zip(own, data, strict=True)]
+        logs = jnp.log(jnp.asarray(self.shares, jnp.zeros(()).dtype))
+        starts = [_likeliest(m, d, logs, options.rule) for m, d in zip(own, data, strict=True)]
         again = [finished(f) for f in options.fit_all(own, data, starts=starts)]
         return [
             b if b.objective > a.objective + _CLEAR else a for a, b in zip(fits, again, strict=True)
@@ -205,8 +206,8 @@ def _of_labels(model: Model, params: Any, data: Data, rule: Rule) -> Any:
 
 
 @partial(jax.jit, static_argnames="rule")
-def _likeliest(model: Model, data: Data, rule: Rule) -> Any:
-    scores = data.parts[PRIOR]
+def _likeliest(model: Model, data: Data, log_shares: Any, rule: Rule) -> Any:
+    scores = data.parts[PRIOR] + log_shares
     hard = jax.nn.one_hot(jnp.argmax(scores, 1), scores.shape[1], dtype=scores.dtype)
     return models.start(model, hard, data, rule)
 

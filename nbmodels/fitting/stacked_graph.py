@@ -22,11 +22,13 @@ import pandas as pd
 from jaxtyping import Float, Int
 from scipy import sparse
 
+from nbmodels.core import model as models
 from nbmodels.core.component import Given
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.emissions import Users
 from nbmodels.errors import Caution
+from nbmodels.fitting.cautious_labels import cautious, noise_levels
 from nbmodels.fitting.collapsed_updates import given_shares
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.fitted_model import FittedModel, fitted_model
@@ -42,11 +44,15 @@ from nbmodels.fitting.propagation import (
     own_labels,
     propagated,
 )
-from nbmodels.fitting.cautious_labels import cautious, noise_levels
 from nbmodels.fitting.scores import Candidate, draw_folds, label_responsibilities
 from nbmodels.fitting.selection import INTERRUPTED
 from nbmodels.fitting.stacking import Mixture, mixture
-from nbmodels.fitting.unheard_graph import UNINFORMATIVE, as_given, noise_from_prior
+from nbmodels.fitting.unheard_graph import (
+    UNINFORMATIVE,
+    as_given,
+    noise_from_prior,
+    without_changes,
+)
 
 #: Concentrations of the users, and powers of the number of neighbours by which votes are divided.
 CONCENTRATIONS = (0.2, 1.0, 5.0)
@@ -163,7 +169,9 @@ def train_stacked(
     if not heard or not chosen.about.identified(chosen.fit):
         cautions = cautions or (UNINFORMATIVE,)
         fitted = as_unheard(chosen.about, settings, names, options, cautions, interrupted)
-        return replace(fitted, choice=table)
+        evidence = calibrated_logs(chosen.fit, chosen.mixture.whole())
+        ranked = without_changes(fitted.corrected, evidence)
+        return replace(fitted, corrected=ranked, choice=table)
     fitted = _heard(chosen, settings, names, options, cautions, interrupted)
     return replace(fitted, choice=table)
 
@@ -212,15 +220,26 @@ def _stacked(
 
 
 def _preferred(found: Sequence[_Form]) -> _Form:
-    """The first form, unless another is likelier by Akaike's criterion."""
+    """The first form, unless another is likelier by Akaike's criterion.
+
+    Weak scores let a full matrix explain more than the noise: the other form must also find most
+    labels of every class right.
+    """
     k = len(found[0].about.shares)
     extra = k * (k - 1) - 1
     best = found[0]
     for other in found[1:]:
         known, instead = best.about.identified(best.fit), other.about.identified(other.fit)
-        if (instead and not known) or (instead == known and other.score > best.score + extra):
+        better = (instead and not known) or (instead == known and other.score > best.score + extra)
+        if better and np.diag(_matrix(other.fit)).min() > 0.5:
             best = other
     return best
+
+
+def _matrix(fitted: Fit) -> Float[np.ndarray, "k k"]:
+    """Noise matrix of a fit, ``[true, observed]``."""
+    found = models.transitions(fitted.model, models.values(fitted.model, fitted.point))["labels"]
+    return np.asarray(found, float)
 
 
 def _without_graph(about: LabelledGraph, options: FitOptions) -> Fit:

@@ -19,6 +19,9 @@ from nbmodels.fitting.propagation import Propagated, calibrated_logs
 #: Steps of EM for the weights, few enough to leave tied candidates near equal weights.
 _STEPS = 100
 
+#: Weight that no candidate begins below.
+_SMALLEST = 1e-6
+
 #: Weight below which a candidate is left out.
 _LEAST = 0.01
 
@@ -28,13 +31,16 @@ def stacking_weights(
 ) -> Float[np.ndarray, " c"]:
     """Weights of candidates under whose average labels are likeliest; they sum to one.
 
+    The steps begin at pseudo-BMA weights, by which a much worse candidate counts nothing.
+
     Args:
         log_likelihoods: log-probability of each label under each candidate that has not seen it.
         weights: row weights.
     """
-    best = log_likelihoods.max(0)
-    probs = np.exp(log_likelihoods - best)
-    share = np.full(len(probs), 1 / len(probs))
+    probs = np.exp(log_likelihoods - log_likelihoods.max(0))
+    total = log_likelihoods @ weights
+    share = np.maximum(np.exp(total - total.max()), _SMALLEST)
+    share = share / share.sum()
     for _ in range(_STEPS):
         parts = share[:, None] * probs
         share = (parts / parts.sum(0)) @ weights / weights.sum()

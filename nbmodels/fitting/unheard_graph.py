@@ -72,3 +72,25 @@ def noise_from_prior(
     return prior, jax.tree.map(np.asarray, about)
 
 
+
+
+def without_changes(
+    probs: Float[np.ndarray, "n k"], evidence: Float[np.ndarray, "n k"]
+) -> Float[np.ndarray, "n k"]:
+    """Evidence that is not surely heard ranks labels by doubt, but changes none.
+
+    Args:
+        probs: ``(N, K)`` P(true class) without the evidence.
+        evidence: ``(N, K)`` log-probabilities; they enter with the largest power, 1 at most, under
+            which no likeliest class changes.
+    """
+    logs = np.log(np.maximum(probs, np.finfo(float).tiny))
+    rows, best = np.arange(len(logs)), logs.argmax(1)
+    lead = logs[rows, best][:, None] - logs
+    against = evidence - evidence[rows, best][:, None]
+    opposed = (against > 0) & (lead > 0)
+    if (against[lead == 0] > 0).sum() > 0:  # ties would be broken
+        return probs
+    power = min(1.0, 0.9 * float(np.min(lead[opposed] / against[opposed], initial=np.inf)))
+    out = np.exp(logs + power * evidence)
+    return out / out.sum(1, keepdims=True)
