@@ -177,8 +177,9 @@ def propagated(
 
 
 def own_labels(fitted: Fit, labels: Candidate) -> Float[np.ndarray, "n k"]:
-    """``(N, K)`` log-likelihood of the items' own labels under a fit, padded rows included."""
-    return np.asarray(_of_labels(fitted.model, fitted.params, labels.data, fitted.rule), float)
+    """``(N, K)`` log-likelihood of the items' own labels at a fit's point, padded rows included."""
+    rule: Rule = "mean" if fitted.rule == "vb" else fitted.rule
+    return np.asarray(_of_labels(fitted.model, fitted.params, labels.data, rule), float)
 
 
 def normalised(logs: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:

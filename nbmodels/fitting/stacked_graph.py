@@ -258,7 +258,8 @@ def _heard(
     about, fit = chosen.about, chosen.fit
     n_rows = len(about.weights)
     held_out, whole = chosen.mixture.held_out(), chosen.mixture.whole()
-    corrected = normalised(calibrated_logs(fit, whole) + own_labels(fit, about.labels)[:n_rows])
+    own = own_labels(fit, about.labels)[:n_rows]
+    corrected = normalised(calibrated_logs(fit, whole) + own)
     channel = about.labels.model.get("labels")
     if channel is not None and not isinstance(channel, Given):
         codes = np.asarray(about.labels.data.parts["labels"])[:n_rows]
@@ -274,6 +275,8 @@ def _heard(
     params = users.update(jnp.asarray(counts, jnp.zeros(()).dtype), fit.rule)
     whole_fit = replace(
         fit,
+        # at the point, at which checks take the labels out again
+        resp=normalised(calibrated_logs(fit, held_out) + own),
         model={**fit.model, "users": jax.tree.map(np.asarray, users)},
         params={**fit.params, "users": jax.tree.map(np.asarray, params)},
     )
