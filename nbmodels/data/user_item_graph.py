@@ -121,3 +121,13 @@ def item_labels(labels: Any, items: np.ndarray) -> Any:
     found = np.full(len(items), None, object)
     found[at] = [None if pd.isna(v) else v for _, v in labels.items()]
     return found
+
+
+def edges_to_known(users: np.ndarray, graph: Graph) -> sparse.csr_array:
+    """``(N, users)`` edges to known users; those to others are left out."""
+    place = pd.Index(users).get_indexer(pd.Index(graph.users))
+    edges = graph.edges.tocoo()
+    known = place[edges.col] >= 0
+    where = (edges.row[known], place[edges.col[known]])
+    shape = (len(graph.items), len(users))
+    return sparse.coo_array((edges.data[known], where), shape=shape).tocsr()

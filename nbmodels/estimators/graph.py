@@ -17,7 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 from nbmodels.core.model import Data
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import read_labels
-from nbmodels.data.user_item_graph import Graph, item_labels, labelled_items, read_graph
+from nbmodels.data.user_item_graph import (
+    edges_to_known,
+    item_labels,
+    labelled_items,
+    read_graph,
+)
 from nbmodels.data.validation import as_floats, check_weights
 from nbmodels.emissions import Users
 from nbmodels.errors import DataError
@@ -81,9 +86,9 @@ class CollaborativeClassifier(LatentClassModel):
         weight: power of the edges, a number or ``"auto"``.
         training: ``"auto"`` for an average of calibrated neighbour models, or the joint model where
             ``weight`` is a number or ``alpha`` is ``"bound"``; ``"joint"``, or a
-            :class:`~nbmodels.estimators.options.JointGraph`, for the graph's model; ``"cross_fit"`` for users that learn from the given labels of other items
-            alone, weighted as far as they predict labels. Nothing flows back then: neighbours would
-            repeat an item's own label.
+            :class:`~nbmodels.estimators.options.JointGraph`, for the graph's model; ``"cross_fit"``
+            for users that learn from the given labels of other items alone, weighted as far as they
+            predict labels.
         duplicates: pairs that occur more than once: ``"count"`` every occurrence, take them
             ``"once"``, or ``"refuse"``.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), or a known
@@ -376,7 +381,7 @@ class CollaborativeClassifier(LatentClassModel):
         check_is_fitted(self)
         if interactions is None:
             return self.label_posterior_
-        edges = _edges_to(self.users_, read_graph(interactions, duplicates=self.duplicates))
+        edges = edges_to_known(self.users_, read_graph(interactions, duplicates=self.duplicates))
         if isinstance(self.fitted_, FittedGraph):
             return self.fitted_.predict_new(edges)
         if self.fitted_.scored:
@@ -403,14 +408,4 @@ class _EdgesOf:
 
     def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
         graph = read_graph(values, items, duplicates=self.duplicates)
-        return {USERS: Users.pack(_edges_to(self.users, graph))}
-
-
-def _edges_to(users: np.ndarray, graph: Graph) -> sparse.csr_array:
-    """``(N, users)`` edges to known users; those to others are left out."""
-    place = pd.Index(users).get_indexer(pd.Index(graph.users))
-    edges = graph.edges.tocoo()
-    known = place[edges.col] >= 0
-    where = (edges.row[known], place[edges.col[known]])
-    shape = (len(graph.items), len(users))
-    return sparse.coo_array((edges.data[known], where), shape=shape).tocsr()
+        return {USERS: Users.pack(edges_to_known(self.users, graph))}

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from scipy import sparse
 
 from nbmodels.core import model as models
@@ -58,7 +58,7 @@ from nbmodels.fitting.unheard_graph import (
 CONCENTRATIONS = (0.2, 1.0, 5.0)
 POWERS = (0.0, 0.5, 1.0)
 
-_N_FOLDS, _MOST_ROUNDS = 5, 6
+_N_FOLDS, _MOST_ROUNDS = 10, 6
 
 #: Labels that a full noise matrix needs for each of its cells to be tried.
 _LABELS_A_CELL = 25
@@ -72,7 +72,7 @@ class FittedGraph(FittedModel):
     """An average of neighbour models.
 
     ``fit`` is of the labels given predictions that have not seen them: noise, draws and checks come
-    from it. Corrected labels come from the predictions of the whole graph.
+    from it. Corrected labels come from predictions midway between these and those of all labels.
 
     Attributes:
         neighbours: the average; None where labels stay as they are.
@@ -135,9 +135,7 @@ def train_stacked(
         names: ``(K,)`` names of the classes.
         options: of the fits.
     """
-    length = padded_length(len(weights))
-    parts = {name: source.padded(length) for name, source in sources.items()}
-    data = Data(parts, jnp.asarray(pad_rows(weights, length)))
+    data = _padded(sources, weights)
     kinds = _kinds(alpha)
     abouts = {
         form: _labelled(settings, form, Graph(graph), sources, data, weights, len(names))
@@ -174,6 +172,12 @@ def train_stacked(
         return replace(fitted, corrected=ranked, choice=table)
     fitted = _heard(chosen, settings, names, options, cautions, interrupted)
     return replace(fitted, choice=table)
+
+
+def _padded(sources: Mapping[str, LabelSource], weights: np.ndarray) -> Data:
+    length = padded_length(len(weights))
+    parts = {name: source.padded(length) for name, source in sources.items()}
+    return Data(parts, jnp.asarray(pad_rows(weights, length)))
 
 
 def _kinds(alpha: Any) -> list[Evidence]:
@@ -257,7 +261,9 @@ def _heard(
 ) -> FittedGraph:
     about, fit = chosen.about, chosen.fit
     n_rows = len(about.weights)
-    held_out, whole = chosen.mixture.held_out(), chosen.mixture.whole()
+    held_out = chosen.mixture.held_out()
+    # predictions from all labels know more, but an item's own label has come back to them: midway
+    whole = (held_out + chosen.mixture.whole()) / 2
     own = own_labels(fit, about.labels)[:n_rows]
     corrected = normalised(calibrated_logs(fit, whole) + own)
     channel = about.labels.model.get("labels")
@@ -300,6 +306,28 @@ def _heard(
     return FittedGraph(
         **_attributes(plain), neighbours=chosen.mixture, corrected=corrected, counts=counts
     )
+
+
+def unheard(
+    settings: Mapping[str, Any],
+    graph: sparse.csr_array,
+    sources: Mapping[str, LabelSource],
+    weights: np.ndarray,
+    names: np.ndarray,
+    options: FitOptions,
+    cautions: tuple[Caution, ...],
+    interrupted: bool,
+) -> FittedGraph:
+    """Labels as they are, for other training on a graph whose edges are not heard.
+
+    Args:
+        settings, graph, sources, weights, names, options: as of :func:`train_stacked`.
+        cautions: warnings.
+        interrupted: whether Ctrl-C ended the selection.
+    """
+    data = _padded(sources, weights)
+    about = _labelled(settings, settings["noise"], Graph(graph), sources, data, weights, len(names))
+    return as_unheard(about, settings, names, options, cautions, interrupted)
 
 
 def as_unheard(

@@ -78,10 +78,7 @@ class Mixture:
         """
         tables = [scores_of_new(one.kind, edges, one.counts, self.shares) for one in self.parts]
         return self._mixed(
-            [
-                calibrated_logs(one.fit, table)
-                for one, table in zip(self.parts, tables, strict=True)
-            ]
+            [calibrated_logs(one.fit, table) for one, table in zip(self.parts, tables, strict=True)]
         )
 
     def _mixed(self, logs: Sequence[Float[np.ndarray, "n k"]]) -> Float[np.ndarray, "n k"]:

@@ -72,8 +72,6 @@ def noise_from_prior(
     return prior, jax.tree.map(np.asarray, about)
 
 
-
-
 def without_changes(
     probs: Float[np.ndarray, "n k"], evidence: Float[np.ndarray, "n k"]
 ) -> Float[np.ndarray, "n k"]:
