@@ -66,7 +66,7 @@ def few_users(
 def differing_pairs(
     rng: Any, n: int = 600, k: int = 3, differ: float = 0.25, degree: float = 8
 ) -> World:
-    """A plain graph, every user an edge between two items; a share of the pairs differs in class."""
+    """A plain graph, every user an edge between two items, of which a share differs."""
     y = rng.integers(0, k, n)
     n_users = int(n * degree / 2)
     first = rng.integers(0, n, n_users)

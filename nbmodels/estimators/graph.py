@@ -61,23 +61,17 @@ from nbmodels.fitting.stacked_graph import FittedGraph, train_stacked
 class CollaborativeClassifier(LatentClassModel):
     """Corrects items' labels by who interacts with what (Maystre 2021), and learns the noise.
 
-    Users interact with the classes in proportions of their own, ``u ~ Dirichlet(alpha)``; items of
-    one user are likely to be of one class. The published algorithm lets an item vote for its own
-    label through its users, and takes the noise, alpha and the weight of the edges as given: on
-    graphs whose edges carry little information it makes labels worse than it found them.
+    Users interact with the classes in proportions of their own, ``u ~ Dirichlet(alpha)``. The
+    published algorithm (:meth:`published`) lets an item vote for its own label, and takes noise and
+    alpha as given: where edges carry little information it makes labels worse than it found them.
 
-    By default predictions are an average of several models of an item's neighbours: users'
-    evidence, and shares of neighbours' votes in which users of many items count less, from the
-    given labels and after rounds in which corrected labels are heard. Each is calibrated with the
-    noise on labels that it has not seen; they are averaged by the weights under which such labels
-    are likeliest (stacking), so that the answer hardly hangs on the folds. Where the average
-    predicts labels no better than chance, labels stay as they are, new items are classified by
-    their neighbours' votes, and draws of the noise are those of its prior. Where the level of the
-    noise is hardly identified, labels are changed only as far as that is unlikely to do harm.
-    ``training="joint"`` fits one model of the graph, with alpha and the power of the edges under
-    which held-out labels are likeliest, and the shares of the classes held at those of the given
-    labels unless ``class_prior`` says otherwise: learned beside a graph they run off to one class.
-    :meth:`published` gives the algorithm as printed.
+    By default predictions are an average of several models of an item's neighbours, each calibrated
+    with the noise, by the weights under which labels that they have not seen are likeliest
+    (:mod:`nbmodels.fitting.stacked_graph`). Where it predicts labels no better than chance, labels
+    stay as they are, new items are classified by their neighbours' votes, and draws of the noise
+    are those of its prior; where the noise level is hardly identified, labels are changed only as
+    far as that is unlikely to do harm. A joint model holds the shares of the classes at those of
+    the given labels, unless ``class_prior`` says otherwise: learned they run off to one class.
 
     Parameters:
         alpha: concentration of the users' proportions: a number, an array that broadcasts to
@@ -117,8 +111,7 @@ class CollaborativeClassifier(LatentClassModel):
             were found to carry no information.
         noise_fit_: the fit of the noise alone, where it was cross-fitted, or None.
         choice_: data frame of the settings compared, or None.
-        objective_trace_: the evidence bound at every fifth step, where updates are neither
-            collapsed nor accelerated; collapsed updates climb none.
+        objective_trace_: the evidence bound at every fifth step of plain joint updates.
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {
@@ -362,8 +355,7 @@ class CollaborativeClassifier(LatentClassModel):
         """The items' labels, given and suggested, the most doubtful ranked first.
 
         Returns:
-            A frame with the columns that every estimator's has, of which ``row`` is the item. See
-            :meth:`NoisyBernoulliNB.corrected_labels`.
+            as :meth:`NoisyBernoulliNB.corrected_labels`; ``row`` is the item.
         """
         check_is_fitted(self)
         return self._corrected(self.items_, self._labels.given, self._labels.codes)
