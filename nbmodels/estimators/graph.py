@@ -352,11 +352,7 @@ class CollaborativeClassifier(LatentClassModel):
         return self.fitted_.settings.get("noise_fit")
 
     def corrected_labels(self) -> pd.DataFrame:
-        """The items' labels, given and suggested, the most doubtful ranked first.
-
-        Returns:
-            as :meth:`NoisyBernoulliNB.corrected_labels`; ``row`` is the item.
-        """
+        """As :meth:`NoisyBernoulliNB.corrected_labels`; ``row`` is the item."""
         check_is_fitted(self)
         return self._corrected(self.items_, self._labels.given, self._labels.codes)
 
