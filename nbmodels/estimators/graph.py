@@ -46,6 +46,7 @@ from nbmodels.estimators.options import (
 )
 from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.fitting.collapsed_updates import Edges
+from nbmodels.fitting.fitted_graph import FittedGraph
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.graph_training import (
     USERS,
@@ -55,7 +56,7 @@ from nbmodels.fitting.graph_training import (
     train_joint,
 )
 from nbmodels.fitting.label_sources import item_prior_source, label_sources
-from nbmodels.fitting.stacked_graph import FittedGraph, train_stacked
+from nbmodels.fitting.stacked_graph import train_stacked
 
 
 class CollaborativeClassifier(LatentClassModel):

@@ -35,6 +35,9 @@ _NEAR = np.array([-0.3, -0.2, -0.1, -0.05, 0.0, 0.05, 0.1, 0.2, 0.3])
 #: Probability that corrections may do harm.
 _RISK = 0.25
 
+#: Labels that a sceptic takes to be right beforehand, where harm is judged.
+_SCEPTIC = 4
+
 #: Lower parts of the posterior of the level that are averaged, the largest first.
 _PARTS = (1.0, 0.75, 0.5, 0.25, 0.1)
 
@@ -133,13 +136,14 @@ def cautious(
         weights: ``(N,)`` row weights.
     """
     rows = np.flatnonzero(codes >= 0)
+    sceptical = levels.weight * (1 - levels.share) ** _SCEPTIC
     upto = np.cumsum(levels.weight)
     for part in _PARTS:
         share = np.clip(part - (upto - levels.weight), 0, levels.weight)
         probs = np.tensordot(share / share.sum(), levels.probs, 1)
         best = probs.argmax(1)
         gains = levels.probs[:, rows, best[rows]] - levels.probs[:, rows, codes[rows]]
-        if _quantile(gains @ weights[rows], levels.weight, _RISK) >= 0:
+        if _quantile(gains @ weights[rows], sceptical, _RISK) >= 0:
             return probs
     return levels.probs[0]
 

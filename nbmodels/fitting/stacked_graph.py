@@ -12,7 +12,7 @@ do harm labels are changed with caution (:mod:`nbmodels.fitting.cautious_labels`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -31,6 +31,7 @@ from nbmodels.errors import Caution
 from nbmodels.fitting.cautious_labels import cautious, noise_levels
 from nbmodels.fitting.collapsed_updates import given_shares
 from nbmodels.fitting.em import Fit
+from nbmodels.fitting.fitted_graph import FittedGraph
 from nbmodels.fitting.fitted_model import FittedModel, fitted_model
 from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.label_sources import LabelSource, class_prior
@@ -65,42 +66,6 @@ _LABELS_A_CELL = 25
 
 #: Standard errors by which labels must be likelier than without the graph.
 _INFORMATIVE = 2.0
-
-
-@dataclass(frozen=True)
-class FittedGraph(FittedModel):
-    """An average of neighbour models.
-
-    ``fit`` is of the labels given predictions that have not seen them: noise, draws and checks come
-    from it. Corrected labels come from predictions midway between these and those of all labels.
-
-    Attributes:
-        neighbours: the average; None where labels stay as they are.
-        corrected: ``(N, K)`` P(true class | everything known).
-        counts: ``(users, K)`` the users' edges to each class, by the corrected labels.
-    """
-
-    neighbours: Mixture | None = None
-    corrected: Float[np.ndarray, "n k"] = field(default_factory=lambda: np.zeros((0, 0)))
-    counts: Float[np.ndarray, "users k"] = field(default_factory=lambda: np.zeros((0, 0)))
-
-    @property
-    def label_posterior(self) -> Float[np.ndarray, "n k"]:
-        """P(true class | everything known) of the training items."""
-        return self.corrected
-
-    def predict_new(self, edges: sparse.csr_array) -> Float[np.ndarray, "n k"]:
-        """P(true class | users) of new items; rows sum to one.
-
-        Args:
-            edges: ``(n, users)`` numbers of edges to the users of the fit.
-        """
-        if self.neighbours is None:
-            graph, shares = Graph(edges), self.class_shares
-            heard = self.counts[graph.user]
-            return NeighbourVotes(0.0).shares(graph, heard, self.counts, shares)
-        with jax.enable_x64(self.double):
-            return normalised(calibrated_logs(self.fit, self.neighbours.of_new(edges)))
 
 
 class _Form(NamedTuple):
@@ -164,7 +129,7 @@ def train_stacked(
     compared = [np.asarray(f.log_likelihood)[: len(weights)] for f in (null, chosen.fit)]
     heard = compare_scores(compared, [True, True], rows, _INFORMATIVE).best
     table = _table(found, chosen, null, rows)
-    if not heard or not chosen.about.identified(chosen.fit):
+    if not heard or not _credible(chosen):
         cautions = cautions or (UNINFORMATIVE,)
         fitted = as_unheard(chosen.about, settings, names, options, cautions, interrupted)
         evidence = calibrated_logs(chosen.fit, chosen.mixture.whole())
@@ -238,6 +203,15 @@ def _preferred(found: Sequence[_Form]) -> _Form:
         if better and np.diag(_matrix(other.fit)).min() > 0.5:
             best = other
     return best
+
+
+def _credible(found: _Form) -> bool:
+    """Whether classes kept their names and items, and most labels are right."""
+    given = np.einsum(
+        "nk,nk->n", np.asarray(found.fit.resp)[: len(found.about.resp)], found.about.resp
+    )
+    rows = found.about.weights * found.about.resp.any(1)
+    return found.about.identified(found.fit) and rows @ given >= 0.5 * rows.sum()
 
 
 def _matrix(fitted: Fit) -> Float[np.ndarray, "k k"]:
