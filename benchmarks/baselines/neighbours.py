@@ -26,3 +26,39 @@ def weighted_vote(edges: Any, labels: np.ndarray, n_classes: int) -> np.ndarray:
     cast[known, labels[known]] = 1
     own = np.asarray(graph.multiply(graph).sum(1)).reshape(-1, 1)
     return np.asarray(graph @ (graph.T @ cast)) - own * cast
+
+
+def relaxation_labels(
+    edges: Any, labels: np.ndarray, n_classes: int, steps: int = 99, decay: float = 0.99
+) -> np.ndarray:
+    """wvRN with relaxation labelling (Macskassy and Provost 2007, section 3.5.2).
+
+    Estimates begin at the labels. In every step each item takes what its neighbours' estimates and
+    its own label say, mixed with its own estimate, whose share grows as the steps are annealed. All
+    labels may be wrong here, so that none is clamped: an item's own label counts as one neighbour
+    more. Without it, all items of a connected graph end in one class.
+
+    Args:
+        edges: as for :func:`weighted_vote`.
+        labels: as there.
+        n_classes: K.
+        steps: number of steps.
+        decay: factor of the neighbours' share at each step, which begins at one.
+
+    Returns:
+        ``(N, K)`` estimates; those of an item without neighbours stay at its label.
+    """
+    graph = sparse.csr_array(edges).astype(float)
+    given = np.zeros((len(labels), n_classes))
+    known = np.flatnonzero(labels >= 0)
+    given[known, labels[known]] = 1
+    own = np.asarray(graph.multiply(graph).sum(1)).reshape(-1, 1)
+    estimate, share = given, 1.0
+    for _ in range(steps):
+        votes = np.asarray(graph @ (graph.T @ estimate)) - own * estimate
+        votes = np.maximum(votes, 0) + given  # differences of equal sums may round below zero
+        total = votes.sum(1, keepdims=True)
+        heard = np.where(total > 0, votes / np.where(total > 0, total, 1), estimate)
+        estimate = share * heard + (1 - share) * estimate
+        share *= decay
+    return estimate

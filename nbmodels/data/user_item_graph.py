@@ -120,6 +120,16 @@ def item_labels(labels: Any, items: np.ndarray) -> Any:
     if keys.has_duplicates:
         raise DataError(f"labels: item {plain(keys[keys.duplicated()][0])!r} has two labels")
     at = codes_of("labels", keys.to_numpy(), items, "item")
-    out = np.full(len(items), None, object)
-    out[at] = [None if pd.isna(v) else v for _, v in labels.items()]
-    return out
+    found = np.full(len(items), None, object)
+    found[at] = [None if pd.isna(v) else v for _, v in labels.items()]
+    return found
+
+
+def edges_to_known(users: np.ndarray, graph: Graph) -> sparse.csr_array:
+    """``(N, users)`` edges to known users; those to others are left out."""
+    place = pd.Index(users).get_indexer(pd.Index(graph.users))
+    edges = graph.edges.tocoo()
+    known = place[edges.col] >= 0
+    where = (edges.row[known], place[edges.col[known]])
+    shape = (len(graph.items), len(users))
+    return sparse.coo_array((edges.data[known], where), shape=shape).tocsr()

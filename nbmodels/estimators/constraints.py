@@ -141,9 +141,11 @@ class GraphTraining:
         """Raises: DataError: no such training."""
         if not (
             isinstance(value, JointGraph)
-            or (isinstance(value, str) and value in ("joint", "cross_fit"))
+            or (isinstance(value, str) and value in ("auto", "joint", "cross_fit"))
         ):
-            raise DataError(f"{name}: expected 'joint', 'cross_fit' or a JointGraph, got {value!r}")
+            raise DataError(
+                f"{name}: expected 'auto', 'joint', 'cross_fit' or a JointGraph, got {value!r}"
+            )
 
 
 @dataclass(frozen=True)

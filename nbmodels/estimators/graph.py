@@ -17,7 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 from nbmodels.core.model import Data
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import read_labels
-from nbmodels.data.user_item_graph import Graph, item_labels, labelled_items, read_graph
+from nbmodels.data.user_item_graph import (
+    edges_to_known,
+    item_labels,
+    labelled_items,
+    read_graph,
+)
 from nbmodels.data.validation import as_floats, check_weights
 from nbmodels.emissions import Users
 from nbmodels.errors import DataError
@@ -41,6 +46,8 @@ from nbmodels.estimators.options import (
 )
 from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.fitting.collapsed_updates import Edges
+from nbmodels.fitting.fitted_graph import FittedGraph
+from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.graph_training import (
     USERS,
     GraphSettings,
@@ -49,34 +56,39 @@ from nbmodels.fitting.graph_training import (
     train_joint,
 )
 from nbmodels.fitting.label_sources import item_prior_source, label_sources
+from nbmodels.fitting.stacked_graph import train_stacked
 
 
 class CollaborativeClassifier(LatentClassModel):
     """Corrects items' labels by who interacts with what (Maystre 2021), and learns the noise.
 
-    Users interact with the classes in proportions of their own, ``u ~ Dirichlet(alpha)``; items of
-    one user are likely to be of one class. The published algorithm lets an item vote for its own
-    label through its users, and takes the noise, alpha and the weight of the edges as given: on
-    graphs whose edges carry little information it makes labels worse than it found them. By default
-    an item's own vote is left out of its users' counts, the noise is learned, and alpha and the
-    power of the edges are those that best predict labels held out, or no edges at all where none
-    predicts them better than chance. The shares of the classes are held at those of the given
-    labels unless ``class_prior`` says otherwise: learned beside a graph they run off to one class.
-    :meth:`published` gives the algorithm as printed.
+    Users interact with the classes in proportions of their own, ``u ~ Dirichlet(alpha)``. The
+    published algorithm (:meth:`published`) lets an item vote for its own label, and takes noise and
+    alpha as given: where edges carry little information it makes labels worse than it found them.
+
+    By default predictions are an average of several models of an item's neighbours, each calibrated
+    with the noise, by the weights under which labels that they have not seen are likeliest
+    (:mod:`nbmodels.fitting.stacked_graph`). Where it predicts labels no better than chance, labels
+    stay as they are, new items are classified by their neighbours' votes, and draws of the noise
+    are those of its prior; where the noise level is hardly identified, labels are changed only as
+    far as that is unlikely to do harm. A joint model holds the shares of the classes at those of
+    the given labels, unless ``class_prior`` says otherwise: learned they run off to one class.
 
     Parameters:
         alpha: concentration of the users' proportions: a number, an array that broadcasts to
             (users, classes), ``"auto"`` (by held-out labels), or ``"bound"`` (empirical Bayes:
             maximises the evidence bound).
         weight: power of the edges, a number or ``"auto"``.
-        training: ``"joint"``, or a :class:`~nbmodels.estimators.options.JointGraph`, for the
-            graph's model; ``"cross_fit"`` for users that learn from the given labels of other items
-            alone, weighted as far as they predict labels. Nothing flows back then: neighbours would
-            repeat an item's own label.
+        training: ``"auto"`` for an average of calibrated neighbour models, or the joint model where
+            ``weight`` is a number or ``alpha`` is ``"bound"``; ``"joint"``, or a
+            :class:`~nbmodels.estimators.options.JointGraph`, for the graph's model; ``"cross_fit"``
+            for users that learn from the given labels of other items alone, weighted as far as they
+            predict labels.
         duplicates: pairs that occur more than once: ``"count"`` every occurrence, take them
             ``"once"``, or ``"refuse"``.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), or a known
-            ``(K, K)`` matrix ``[observed, true]`` whose columns sum to one.
+            ``(K, K)`` matrix ``[observed, true]`` whose columns sum to one; ``"auto"`` for a full
+            one where labels reward it, ``"symmetric"`` outside of the average.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
@@ -95,16 +107,16 @@ class CollaborativeClassifier(LatentClassModel):
         items_: ``(N,)`` ids of the items.
         users_: ids of the users.
         user_proportions_: (users, classes) posterior mean of the users' proportions.
-        alpha_: concentration used.
-        weight_: power of the edges used; 0 where they were found to carry no information.
+        alpha_: concentration used; the mean of several in an average of models.
+        weight_: power of the edges used, or slope of the average's log-probabilities; 0 where they
+            were found to carry no information.
         noise_fit_: the fit of the noise alone, where it was cross-fitted, or None.
         choice_: data frame of the settings compared, or None.
-        objective_trace_: the evidence bound at every fifth step, where updates are neither
-            collapsed nor accelerated; collapsed updates climb none.
+        objective_trace_: the evidence bound at every fifth step of plain joint updates.
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {
-        "noise": Noise(("full", "symmetric")),
+        "noise": Noise(("auto", "full", "symmetric")),
         "weight": Number(words=("auto",)),
         "alpha": Concentration(),
         "noise_diagonal": Number(),
@@ -118,9 +130,9 @@ class CollaborativeClassifier(LatentClassModel):
         *,
         alpha: ArrayLike | Literal["auto", "bound"] = "auto",
         weight: float | Literal["auto"] = "auto",
-        training: Literal["joint", "cross_fit"] | JointGraph = "joint",
+        training: Literal["auto", "joint", "cross_fit"] | JointGraph = "auto",
         duplicates: Literal["count", "once", "refuse"] = "count",
-        noise: NoiseForm | ArrayLike = "symmetric",
+        noise: NoiseForm | ArrayLike = "auto",
         class_prior: ArrayLike | None = None,
         priors: Priors | None = None,
         classes: ArrayLike | None = None,
@@ -165,7 +177,8 @@ class CollaborativeClassifier(LatentClassModel):
 
     def _configured(self, name: str, value: Any) -> Any:
         if name == "training":
-            return JointGraph() if isinstance(value, str) and value == "joint" else value
+            named = isinstance(value, str) and value in ("auto", "joint")
+            return JointGraph() if named else value
         return super()._configured(name, value)
 
     # Fitting ------------------------------------------------------------------------------------
@@ -221,22 +234,31 @@ class CollaborativeClassifier(LatentClassModel):
             sources["beliefs"] = item_prior_source(item_prior, n_items, k)
         weights = check_weights(sample_weight, n_items)
         with jax.enable_x64(self._double(graph.edges.nnz * k)):
-            settings = self._graph_settings(parameters, len(graph.users), k)
-            train = train_cross_fitted if self.training == "cross_fit" else train_joint
-            fitted = train(
-                settings, graph.edges, sources, weights, read.classes.names, self._options()
-            )
+            about = (graph.edges, sources, weights, read.classes.names, self._options())
+            if self._is_averaged():
+                alpha = None if is_auto(self.alpha) else self._alpha(len(graph.users), k)
+                fitted: FittedModel = train_stacked(parameters, alpha, *about)
+            else:
+                settings = self._graph_settings(parameters, len(graph.users), k)
+                train = train_cross_fitted if self.training == "cross_fit" else train_joint
+                fitted = train(settings, *about)
         self.items_, self.users_ = graph.items, graph.users
         self._labels = read
         return self._finish(fitted)
+
+    def _is_averaged(self) -> bool:
+        """Whether an average of models is fitted, and not one model of the graph."""
+        bound = isinstance(self.alpha, str) and not is_auto(self.alpha)
+        return is_auto(self.training) and is_auto(self.weight) and not bound
 
     def _graph_settings(
         self, parameters: Mapping[str, Any], n_users: int, n_classes: int
     ) -> GraphSettings:
         """What training on a graph needs of the parameters."""
         open_alpha = isinstance(self.alpha, str)
+        noise = "symmetric" if is_auto(self.noise) else self.noise
         return GraphSettings(
-            labels=parameters,
+            labels={**parameters, "noise": noise},
             alpha=1.0 if open_alpha else self._alpha(n_users, n_classes),
             select_alpha=is_auto(self.alpha),
             learn_alpha=open_alpha and not is_auto(self.alpha),
@@ -331,12 +353,7 @@ class CollaborativeClassifier(LatentClassModel):
         return self.fitted_.settings.get("noise_fit")
 
     def corrected_labels(self) -> pd.DataFrame:
-        """The items' labels, given and suggested, the most doubtful ranked first.
-
-        Returns:
-            A frame with the columns that every estimator's has, of which ``row`` is the item. See
-            :meth:`NoisyBernoulliNB.corrected_labels`.
-        """
+        """As :meth:`NoisyBernoulliNB.corrected_labels`; ``row`` is the item."""
         check_is_fitted(self)
         return self._corrected(self.items_, self._labels.given, self._labels.codes)
 
@@ -353,7 +370,9 @@ class CollaborativeClassifier(LatentClassModel):
         check_is_fitted(self)
         if interactions is None:
             return self.label_posterior_
-        edges = _edges_to(self.users_, read_graph(interactions, duplicates=self.duplicates))
+        edges = edges_to_known(self.users_, read_graph(interactions, duplicates=self.duplicates))
+        if isinstance(self.fitted_, FittedGraph):
+            return self.fitted_.predict_new(edges)
         if self.fitted_.scored:
             with jax.enable_x64(self.fitted_.double):
                 data = Data({USERS: Users.pack(edges)}, jnp.ones(edges.shape[0]))
@@ -378,14 +397,4 @@ class _EdgesOf:
 
     def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
         graph = read_graph(values, items, duplicates=self.duplicates)
-        return {USERS: Users.pack(_edges_to(self.users, graph))}
-
-
-def _edges_to(users: np.ndarray, graph: Graph) -> sparse.csr_array:
-    """``(N, users)`` edges to known users; those to others are left out."""
-    place = pd.Index(users).get_indexer(pd.Index(graph.users))
-    edges = graph.edges.tocoo()
-    known = place[edges.col] >= 0
-    where = (edges.row[known], place[edges.col[known]])
-    shape = (len(graph.items), len(users))
-    return sparse.coo_array((edges.data[known], where), shape=shape).tocsr()
+        return {USERS: Users.pack(edges_to_known(self.users, graph))}

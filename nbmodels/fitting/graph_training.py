@@ -17,7 +17,7 @@ from nbmodels.channels.fixed import fixed_at
 from nbmodels.core.component import Component, Given
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.emissions import Users
-from nbmodels.errors import Caution, IdentifiabilityWarning
+from nbmodels.errors import Caution
 from nbmodels.fitting.collapsed_updates import Edges, given_shares
 from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.duplicate_users import Grouped, grouped
@@ -33,22 +33,21 @@ from nbmodels.fitting.label_sources import LabelSource, class_prior
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.scores import Candidate, Settings
 from nbmodels.fitting.selection import INTERRUPTED
+from nbmodels.fitting.stacked_graph import unheard
+from nbmodels.fitting.unheard_graph import UNINFORMATIVE
 
 #: Name of the users' emission.
 USERS = "users"
 
 #: Settings that are compared on held-out labels: concentrations of the users, powers of the edges.
 ALPHAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-WEIGHTS = (0.3, 1.0)
+WEIGHTS = (0.03, 0.1, 0.3, 1.0)
+
+#: Slope of scores that count nothing.
+_UNHEARD = 1e-6
 
 #: The selected concentration is varied by these factors while the noise is learned, in two rounds.
 _STEPS, _ROUNDS = (0.5, 1.0, 2.0), 2
-
-_UNINFORMATIVE = Caution(
-    IdentifiabilityWarning,
-    "the edges do not predict held-out labels better than chance: no label is corrected, and the "
-    "noise matrix is that of the prior",
-)
 
 
 @dataclass(frozen=True)
@@ -119,10 +118,9 @@ def train_joint(
     noise: tuple[Fit, Data] | None = None
     if not isinstance(model["labels"], Given):
         if _users(model).weight == 0:
-            cautions = cautions or (_UNINFORMATIVE,)
-            channel = model["labels"]
-            model["labels"] = fixed_at(channel, channel.likelihood_params(channel.prior, "mean"))
-        elif settings.noise_folds:
+            about = (graph, sources, weights, names, options, cautions or (UNINFORMATIVE,))
+            return replace(unheard(settings.labels, *about, interrupted), choice=choice)
+        if settings.noise_folds:
             model, noise, interrupted = _with_noise(settings, model, data, options)
             cautions = (INTERRUPTED,) if interrupted else ()
             cautions += () if noise is None else noise[0].cautions(names)
@@ -168,10 +166,12 @@ def train_cross_fitted(
     build = _GraphBuilder(model, data, n_users, k, settings.alpha)
     fitted = cross_fitted(build, (USERS,), names, len(weights), options, grid=grid, rounds=0)
     alpha = fitted.settings.get("alpha", settings.alpha)
-    return replace(
-        fitted,
-        settings={"alpha": alpha, "weight": float(fitted.fit.point[PRIOR][0])},
-    )
+    slope = float(np.exp(np.asarray(fitted.fit.point[PRIOR])[0]))
+    if slope < _UNHEARD:
+        about = (graph, sources, weights, names, options, fitted.cautions)
+        floor = unheard(settings.labels, *about, fitted.interrupted)
+        return replace(floor, choice=fitted.choice)
+    return replace(fitted, settings={"alpha": alpha, "weight": slope})
 
 
 @dataclass(frozen=True)

@@ -293,6 +293,6 @@ def test_weak_graphs_do_no_harm(alpha):
         given = np.where(wrong, (drawn.v + rng.integers(1, 5, 3000)) % 5, drawn.v)
         e = CollaborativeClassifier(random_state=seed, classes=range(5))
         e.fit(drawn.edges.T, given)
-        np.testing.assert_allclose(e.class_prior_, np.bincount(given) / 3000, atol=1e-3)
+        np.testing.assert_allclose(e.class_prior_, np.bincount(given) / 3000, atol=0.02)
         error = np.mean(e.label_posterior_.argmax(1) != drawn.v)
         assert error <= np.mean(given != drawn.v) + 0.005

@@ -92,7 +92,6 @@ def test_training(name, value):
 FORMS = {
     "ClassConditionalNB": {"full", "symmetric", "pooled"},
     "JointNB": {"full", "symmetric", "pooled"},
-    "CollaborativeClassifier": {"full", "symmetric"},
 }
 
 

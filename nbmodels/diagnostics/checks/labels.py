@@ -101,7 +101,8 @@ def _overconfidence(at: LabelEvidence, threshold: float) -> Measurement:
 def _calibration(at: LabelEvidence, threshold: float) -> Measurement:
     """Frequency of the likeliest given label, in bins of its predicted probability."""
     rates, weights = at.rates, at.weights
-    best, sure = rates.argmax(1), rates.max(1)
+    # rounded: items of equal probability belong to one bin, whichever label they have
+    best, sure = rates.argmax(1), np.round(rates.max(1), 9)
     edges = np.unique(np.quantile(sure, np.linspace(0, 1, _BINS + 1)[1:-1]))
     inside = np.eye(len(edges) + 1)[np.searchsorted(edges, sure)]
     score = ((best == at.codes) - sure)[:, None] * inside

@@ -1,0 +1,51 @@
+"""The result of fits to a graph that predict new items by their neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import jax
+import numpy as np
+from jaxtyping import Float
+from scipy import sparse
+
+from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.neighbours import Graph, NeighbourVotes
+from nbmodels.fitting.propagation import calibrated_logs, normalised
+from nbmodels.fitting.stacking import Mixture
+
+
+@dataclass(frozen=True)
+class FittedGraph(FittedModel):
+    """An average of neighbour models.
+
+    ``fit`` is of the labels given predictions that have not seen them: noise, draws and checks come
+    from it. Corrected labels come from predictions midway between these and those of all labels.
+
+    Attributes:
+        neighbours: the average; None where labels stay as they are.
+        corrected: ``(N, K)`` P(true class | everything known).
+        counts: ``(users, K)`` the users' edges to each class, by the corrected labels.
+    """
+
+    neighbours: Mixture | None = None
+    corrected: Float[np.ndarray, "n k"] = field(default_factory=lambda: np.zeros((0, 0)))
+    counts: Float[np.ndarray, "users k"] = field(default_factory=lambda: np.zeros((0, 0)))
+
+    @property
+    def label_posterior(self) -> Float[np.ndarray, "n k"]:
+        """P(true class | everything known) of the training items."""
+        return self.corrected
+
+    def predict_new(self, edges: sparse.csr_array) -> Float[np.ndarray, "n k"]:
+        """P(true class | users) of new items; rows sum to one.
+
+        Args:
+            edges: ``(n, users)`` numbers of edges to the users of the fit.
+        """
+        if self.neighbours is None:
+            graph, shares = Graph(edges), self.class_shares
+            heard = self.counts[graph.user]
+            return NeighbourVotes(0.0).shares(graph, heard, self.counts, shares)
+        with jax.enable_x64(self.double):
+            return normalised(calibrated_logs(self.fit, self.neighbours.of_new(edges)))

@@ -1,0 +1,370 @@
+"""Training on a graph by an average of neighbour models, weighted by held-out noisy labels.
+
+Candidates are users' evidence under several concentrations and shares of neighbours' votes under
+several powers, from given labels and after some rounds of propagation
+(:mod:`nbmodels.fitting.propagation`), each calibrated with the noise. Their predictions are
+averaged by stacking weights (:mod:`nbmodels.fitting.stacking`), and the noise is fitted once more
+to the average. Labels as they are, and what neighbours' votes say of new items, are the floor:
+where the average does not predict labels better than chance they are the answer, and where it may
+do harm labels are changed with caution (:mod:`nbmodels.fitting.cautious_labels`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from scipy import sparse
+
+from nbmodels.core import model as models
+from nbmodels.core.component import Given
+from nbmodels.core.model import PRIOR, Data
+from nbmodels.data.validation import pad_rows, padded_length
+from nbmodels.emissions import Users
+from nbmodels.errors import Caution
+from nbmodels.fitting.cautious_labels import cautious, noise_levels
+from nbmodels.fitting.collapsed_updates import given_shares
+from nbmodels.fitting.em import Fit
+from nbmodels.fitting.fitted_graph import FittedGraph
+from nbmodels.fitting.fitted_model import FittedModel, fitted_model
+from nbmodels.fitting.holdout import compare_scores
+from nbmodels.fitting.label_sources import LabelSource, class_prior
+from nbmodels.fitting.neighbours import Evidence, Graph, NeighbourVotes, UserEvidence
+from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.propagation import (
+    LabelledGraph,
+    Propagated,
+    calibrated_logs,
+    normalised,
+    own_labels,
+    propagated,
+)
+from nbmodels.fitting.scores import Candidate, draw_folds, label_responsibilities
+from nbmodels.fitting.selection import INTERRUPTED
+from nbmodels.fitting.stacking import Mixture, mixture
+from nbmodels.fitting.unheard_graph import (
+    UNINFORMATIVE,
+    as_given,
+    noise_from_prior,
+    without_changes,
+)
+
+#: Concentrations of the users, and powers of the number of neighbours by which votes are divided.
+CONCENTRATIONS = (0.2, 1.0, 5.0)
+POWERS = (0.0, 0.5, 1.0)
+
+_N_FOLDS, _MOST_ROUNDS = 10, 6
+
+#: Labels that a full noise matrix needs for each of its cells to be tried.
+_LABELS_A_CELL = 25
+
+#: Standard errors by which labels must be likelier than without the graph.
+_INFORMATIVE = 2.0
+
+
+class _Form(NamedTuple):
+    """What was found under one form of the noise matrix."""
+
+    noise: Any
+    about: LabelledGraph
+    candidates: list[Propagated]
+    mixture: Mixture
+    weights: Float[np.ndarray, " c"]
+    fit: Fit
+    score: float
+
+
+def train_stacked(
+    settings: Mapping[str, Any],
+    alpha: Any,
+    graph: sparse.csr_array,
+    sources: Mapping[str, LabelSource],
+    weights: np.ndarray,
+    names: np.ndarray,
+    options: FitOptions,
+) -> FittedModel:
+    """Fit an average of neighbour models.
+
+    Args:
+        settings: of the label channels and the class shares; ``noise`` may be ``"auto"``.
+        alpha: concentration of the users' proportions, or None for several.
+        graph: ``(N, users)`` numbers of edges.
+        sources: label sources, by channel.
+        weights: ``(N,)`` row weights.
+        names: ``(K,)`` names of the classes.
+        options: of the fits.
+    """
+    data = _padded(sources, weights)
+    kinds = _kinds(alpha)
+    abouts = {
+        form: _labelled(settings, form, Graph(graph), sources, data, weights, len(names))
+        for form in _forms(settings["noise"], sources, weights, len(names))
+    }
+    first = next(iter(abouts.values()))
+    fold = draw_folds(jnp.asarray(first.resp), _N_FOLDS, options.key)
+    found: list[_Form] = []
+    interrupted = False
+    total = len(abouts) * (_MOST_ROUNDS + 1)
+    with options.progress.bar("learning from neighbours", total) as bar:
+        for form, about in abouts.items():
+            candidates: list[Propagated] = []
+            try:
+                propagated(about, kinds, fold, options, _MOST_ROUNDS, candidates, bar)
+                found.append(_stacked(form, about, candidates, options))
+            except KeyboardInterrupt:
+                interrupted = True
+                break
+    cautions = (INTERRUPTED,) if interrupted else ()
+    if not found:
+        return as_unheard(first, settings, names, options, cautions, interrupted)
+    chosen = _preferred(found)
+    null = _without_graph(chosen.about, options)
+    rows = first.weights * first.resp.any(1)
+    compared = [np.asarray(f.log_likelihood)[: len(weights)] for f in (null, chosen.fit)]
+    heard = compare_scores(compared, [True, True], rows, _INFORMATIVE).best
+    table = _table(found, chosen, null, rows)
+    if not heard or not _credible(chosen):
+        cautions = cautions or (UNINFORMATIVE,)
+        fitted = as_unheard(chosen.about, settings, names, options, cautions, interrupted)
+        evidence = calibrated_logs(chosen.fit, chosen.mixture.whole())
+        ranked = without_changes(fitted.corrected, evidence)
+        return replace(fitted, corrected=ranked, choice=table)
+    fitted = _heard(chosen, settings, names, options, cautions, interrupted)
+    return replace(fitted, choice=table)
+
+
+def _padded(sources: Mapping[str, LabelSource], weights: np.ndarray) -> Data:
+    length = padded_length(len(weights))
+    parts = {name: source.padded(length) for name, source in sources.items()}
+    return Data(parts, jnp.asarray(pad_rows(weights, length)))
+
+
+def _kinds(alpha: Any) -> list[Evidence]:
+    alphas = CONCENTRATIONS if alpha is None else (alpha,)
+    users: list[Evidence] = [UserEvidence(one) for one in alphas]
+    return [*users, *map(NeighbourVotes, POWERS)]
+
+
+def _forms(
+    noise: Any, sources: Mapping[str, LabelSource], weights: np.ndarray, k: int
+) -> Sequence[Any]:
+    """Forms of the noise matrix to try, the one with fewer parameters first."""
+    if not (isinstance(noise, str) and noise == "auto"):
+        return [noise]
+    enough = np.count_nonzero(weights) >= _LABELS_A_CELL * k * (k - 1)
+    return ["symmetric", "full"] if enough and k > 1 else ["symmetric"]
+
+
+def _labelled(
+    settings: Mapping[str, Any],
+    form: Any,
+    graph: Graph,
+    sources: Mapping[str, LabelSource],
+    data: Data,
+    weights: np.ndarray,
+    k: int,
+) -> LabelledGraph:
+    own = {**settings, "noise": form}
+    channels = {name: source.channel(k, own) for name, source in sources.items()}
+    resp = np.asarray(label_responsibilities(channels, data), float)[: len(weights)]
+    shares = given_shares(channels, data, max(settings["class_alpha"], 1e-3)).prior
+    labels = Candidate({PRIOR: class_prior(k, own), **channels}, data)
+    return LabelledGraph(graph, labels, resp, weights, np.asarray(shares, float))
+
+
+def _stacked(
+    form: Any, about: LabelledGraph, candidates: list[Propagated], options: FitOptions
+) -> _Form:
+    rows = about.weights * about.resp.any(1)
+    mixed, share = mixture(candidates, rows, about.shares)
+    (fit,) = about.calibrated([mixed.held_out()], options)
+    score = float(rows @ np.asarray(fit.log_likelihood)[: len(rows)])
+    return _Form(form, about, candidates, mixed, share, fit, score)
+
+
+def _preferred(found: Sequence[_Form]) -> _Form:
+    """The first form, unless another is likelier by Akaike's criterion.
+
+    Weak scores let a full matrix explain more than the noise: the other form must also find most
+    labels of every class right.
+    """
+    k = len(found[0].about.shares)
+    extra = k * (k - 1) - 1
+    best = found[0]
+    for other in found[1:]:
+        known, instead = best.about.identified(best.fit), other.about.identified(other.fit)
+        better = (instead and not known) or (instead == known and other.score > best.score + extra)
+        if better and np.diag(_matrix(other.fit)).min() > 0.5:
+            best = other
+    return best
+
+
+def _credible(found: _Form) -> bool:
+    """Whether classes kept their names and items, and most labels are right."""
+    given = np.einsum(
+        "nk,nk->n", np.asarray(found.fit.resp)[: len(found.about.resp)], found.about.resp
+    )
+    rows = found.about.weights * found.about.resp.any(1)
+    return found.about.identified(found.fit) and rows @ given >= 0.5 * rows.sum()
+
+
+def _matrix(fitted: Fit) -> Float[np.ndarray, "k k"]:
+    """Noise matrix of a fit, ``[true, observed]``."""
+    found = models.transitions(fitted.model, models.values(fitted.model, fitted.point))["labels"]
+    return np.asarray(found, float)
+
+
+def _without_graph(about: LabelledGraph, options: FitOptions) -> Fit:
+    (fit,) = about.calibrated([np.zeros_like(about.resp)], options)
+    return fit
+
+
+def _heard(
+    chosen: _Form,
+    settings: Mapping[str, Any],
+    names: np.ndarray,
+    options: FitOptions,
+    cautions: tuple[Caution, ...],
+    interrupted: bool,
+) -> FittedGraph:
+    about, fit = chosen.about, chosen.fit
+    n_rows = len(about.weights)
+    held_out = chosen.mixture.held_out()
+    # predictions from all labels know more, but an item's own label has come back to them: midway
+    whole = (held_out + chosen.mixture.whole()) / 2
+    own = own_labels(fit, about.labels)[:n_rows]
+    corrected = normalised(calibrated_logs(fit, whole) + own)
+    channel = about.labels.model.get("labels")
+    if channel is not None and not isinstance(channel, Given):
+        codes = np.asarray(about.labels.data.parts["labels"])[:n_rows]
+        codes = np.where(codes < len(names), codes, -1)
+        prior = (float(settings["noise_alpha"]), float(settings["noise_diagonal"]))
+        levels = noise_levels(about, fit, held_out, whole, prior, options)
+        corrected = cautious(levels, codes, about.weights)
+    counts = about.graph.counts(corrected * about.weights[:, None])
+    best = chosen.mixture.parts[int(np.argmax(chosen.mixture.weights))]
+    alphas = [one.kind.describe()["alpha"] for one in chosen.mixture.parts]
+    concentration = float(np.nanmean(alphas)) if np.isfinite(alphas).any() else 1.0
+    users = Users.of(counts.shape[0], len(names), concentration)
+    params = users.update(jnp.asarray(counts, jnp.zeros(()).dtype), fit.rule)
+    whole_fit = replace(
+        fit,
+        # at the point, at which checks take the labels out again
+        resp=normalised(calibrated_logs(fit, held_out) + own),
+        model={**fit.model, "users": jax.tree.map(np.asarray, users)},
+        params={**fit.params, "users": jax.tree.map(np.asarray, params)},
+    )
+    data = about.scored(held_out).data
+    plain = fitted_model(
+        whole_fit,
+        data,
+        names,
+        n_rows,
+        scored=("users",),
+        settings={
+            "alpha": concentration,
+            "weight": float(np.exp(np.asarray(fit.point[PRIOR])[0])),
+            "noise": chosen.noise,
+        },
+        chosen={"noise": chosen.noise, **best.kind.describe(), "rounds": best.rounds},
+        held_out_scores=np.asarray(fit.log_likelihood)[:n_rows],
+        interrupted=interrupted,
+        cautions=cautions,
+    )
+    return FittedGraph(
+        **_attributes(plain), neighbours=chosen.mixture, corrected=corrected, counts=counts
+    )
+
+
+def unheard(
+    settings: Mapping[str, Any],
+    graph: sparse.csr_array,
+    sources: Mapping[str, LabelSource],
+    weights: np.ndarray,
+    names: np.ndarray,
+    options: FitOptions,
+    cautions: tuple[Caution, ...],
+    interrupted: bool,
+) -> FittedGraph:
+    """Labels as they are, for other training on a graph whose edges are not heard.
+
+    Args:
+        settings, graph, sources, weights, names, options: as of :func:`train_stacked`.
+        cautions: warnings.
+        interrupted: whether Ctrl-C ended the selection.
+    """
+    data = _padded(sources, weights)
+    about = _labelled(settings, settings["noise"], Graph(graph), sources, data, weights, len(names))
+    return as_unheard(about, settings, names, options, cautions, interrupted)
+
+
+def as_unheard(
+    about: LabelledGraph,
+    settings: Mapping[str, Any],
+    names: np.ndarray,
+    options: FitOptions,
+    cautions: tuple[Caution, ...],
+    interrupted: bool,
+) -> FittedGraph:
+    """Labels as they are, plain neighbours' votes for new items, the noise of its prior."""
+    n_rows = len(about.weights)
+    fit = as_given(about.labels, about.shares, options)
+    counts = about.graph.counts(about.resp * about.weights[:, None])
+    users = Users.of(counts.shape[0], len(names))
+    params = users.update(jnp.asarray(counts, jnp.zeros(()).dtype), fit.rule)
+    whole = replace(
+        fit,
+        model={**fit.model, "users": jax.tree.map(np.asarray, replace(users, weight=0.0))},
+        params={**fit.params, "users": jax.tree.map(np.asarray, params)},
+    )
+    plain = fitted_model(
+        whole,
+        about.labels.data,
+        names,
+        n_rows,
+        scored=("users",),
+        settings={"alpha": 1.0, "weight": 0.0, "noise": settings["noise"]},
+        chosen={"rounds": 0},
+        drawn=noise_from_prior(about.labels, about.shares, fit),
+        interrupted=interrupted,
+        cautions=cautions,
+    )
+    return FittedGraph(**_attributes(plain), corrected=plain.label_posterior, counts=counts)
+
+
+def _attributes(plain: FittedModel) -> dict[str, Any]:
+    return {name: getattr(plain, name) for name in FittedModel.__dataclass_fields__}
+
+
+def _table(
+    found: Sequence[_Form], chosen: _Form, null: Fit, weights: Float[np.ndarray, " n"]
+) -> pd.DataFrame:
+    """All that was compared, with the weights in the average."""
+    n_rows = len(weights)
+    rows: list[dict[str, Any]] = [
+        {"noise": chosen.noise, "evidence": "none", "alpha": np.nan, "power": np.nan, "rounds": 0}
+    ]
+    fits, known, share = [null], [True], [0.0]
+    for one in found:
+        for candidate, weight in zip(one.candidates, one.weights, strict=True):
+            own = {"noise": one.noise, **candidate.kind.describe(), "rounds": candidate.rounds}
+            rows.append(own)
+            fits.append(candidate.fit)
+            known.append(candidate.identified)
+            share.append(weight if one is chosen else 0.0)
+    tables = [np.asarray(fit.log_likelihood)[:n_rows] for fit in fits]
+    compared = compare_scores(tables, known, weights)
+    return pd.DataFrame(rows).assign(
+        weight=share,
+        log_likelihood=compared.log_likelihood,
+        gain=compared.gain,
+        standard_error=compared.standard_error,
+        identified=compared.identified,
+        chosen=np.asarray(share) > 0,
+    )

@@ -1,0 +1,100 @@
+"""Neighbours' scores, their average, and labels that stay as they are."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from nbmodels.fitting.cautious_labels import Levels, cautious
+from nbmodels.fitting.neighbours import (
+    Graph,
+    NeighbourVotes,
+    UserEvidence,
+    scores_of_new,
+    scores_without_own,
+)
+from nbmodels.fitting.stacking import stacking_weights
+from nbmodels.fitting.unheard_graph import without_changes
+
+K = 3
+KINDS = [UserEvidence(0.5), NeighbourVotes(0.0), NeighbourVotes(0.5), NeighbourVotes(1.0)]
+
+
+def drawn(seed=0, n=30, users=12):
+    rng = np.random.default_rng(seed)
+    edges = sparse.csr_array((rng.random((n, users)) < 0.25).astype(float))
+    return edges, np.eye(K)[rng.integers(0, K, n)], np.array([0.5, 0.3, 0.2])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_an_items_own_label_is_left_out(kind):
+    edges, resp, shares = drawn()
+    (found,) = scores_without_own([kind], Graph(edges), resp, shares)
+    other = resp.copy()
+    other[4] = np.roll(other[4], 1)
+    (changed,) = scores_without_own([kind], Graph(edges), other, shares)
+    np.testing.assert_allclose(changed[4], found[4], atol=1e-9)
+    assert np.abs(changed - found).max() > 0.01  # its neighbours hear the change
+    # and they are those of a new item whose label nobody knows
+    hidden = resp.copy()
+    hidden[4] = 0
+    (alone,) = scores_without_own([kind], Graph(edges), hidden, shares)
+    new = scores_of_new(kind, edges[[4]], edges.T @ hidden, shares)
+    np.testing.assert_allclose(new[0], alone[4], atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_items_without_neighbours_have_no_score(kind):
+    edges = sparse.csr_array(np.vstack([np.eye(4), np.zeros((1, 4)), np.eye(4)[:2]]))
+    resp = np.eye(K)[[0, 1, 2, 0, 1, 1, 1]]
+    (found,) = scores_without_own([kind], Graph(edges), resp, np.array([0.5, 0.3, 0.2]))
+    np.testing.assert_allclose(found[[2, 3, 4]], 0, atol=1e-9)
+    assert found[0].argmax() == 1
+
+
+def test_users_of_many_items_count_less():
+    """Item 0 has a user of one other item, of class 1, and a popular one, mostly of class 0."""
+    edges = np.zeros((22, 2))
+    edges[[0, 1], 0] = 1
+    edges[[0, *range(2, 22)], 1] = 1
+    labels = np.array([2, 1, *[0] * 12, *[2] * 8])
+    shares = np.full(K, 1 / K)
+    graph = Graph(sparse.csr_array(edges))
+    votes = [NeighbourVotes(0.0), NeighbourVotes(1.0)]
+    plain, fair = scores_without_own(votes, graph, np.eye(K)[labels], shares)
+    assert plain[0].argmax() == 0
+    assert fair[0].argmax() == 1
+
+
+def test_stacking_weights_follow_the_likelihood():
+    rng = np.random.default_rng(0)
+    good, bad = np.log(rng.uniform(0.6, 0.9, 300)), np.log(rng.uniform(0.2, 0.5, 300))
+    weights = stacking_weights(np.array([bad, good, good]), np.ones(300))
+    np.testing.assert_allclose(weights, [0, 0.5, 0.5], atol=1e-6)
+    # labels of weight 0 have no say
+    first = np.where(np.arange(300) < 5, bad, good)
+    only = stacking_weights(np.array([bad, first]), 1.0 * (np.arange(300) >= 5))
+    assert only[1] > 0.99
+    mixed = np.where(np.arange(300) % 2, good, bad)
+    both = stacking_weights(np.array([mixed, mixed[::-1]]), np.ones(300))
+    np.testing.assert_allclose(both, 0.5, atol=0.1)
+
+
+def test_labels_change_only_where_that_does_no_harm():
+    codes, weights = np.zeros(10, int), np.ones(10)
+    sure, weak = np.tile([0.9, 0.1], (10, 1)), np.tile([0.1, 0.9], (10, 1))
+    known = Levels(np.array([0.1, 0.4]), np.array([0.01, 0.99]), np.stack([sure, weak]))
+    assert (cautious(known, codes, weights).argmax(1) == 1).all()
+    unknown = Levels(np.array([0.1, 0.4]), np.array([0.4, 0.6]), np.stack([sure, weak]))
+    assert (cautious(unknown, codes, weights).argmax(1) == 0).all()
+
+
+def test_evidence_that_is_not_heard_ranks_and_changes_nothing():
+    rng = np.random.default_rng(0)
+    given = rng.integers(0, K, 50)
+    probs = np.where(np.eye(K, dtype=bool)[given], 0.6, 0.2)
+    evidence = rng.normal(0, 3, (50, K))
+    ranked = without_changes(probs, evidence)
+    np.testing.assert_array_equal(ranked.argmax(1), given)
+    np.testing.assert_allclose(ranked.sum(1), 1)
+    own = evidence[np.arange(50), given] - evidence.mean(1)
+    assert np.corrcoef(own, ranked[np.arange(50), given])[0, 1] > 0.8
