@@ -107,7 +107,7 @@ def train_stacked(
         for form in _forms(settings["noise"], sources, weights, len(names))
     }
     first = next(iter(abouts.values()))
-    fold = draw_folds(jnp.asarray(first.resp), _N_FOLDS, options.key)
+    fold = draw_folds(jnp.asarray(first.resp), _N_FOLDS)
     found: list[_Form] = []
     interrupted = False
     total = len(abouts) * (_MOST_ROUNDS + 1)
