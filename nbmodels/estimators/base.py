@@ -23,7 +23,6 @@ from nbmodels.estimators.options import (
     JointGraph,
     Priors,
     Solver,
-    is_auto,
     prepare_nested,
     resolved_solver,
     seed_of,
@@ -90,13 +89,11 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         """Check all parameters against their constraints; :meth:`_parameters`."""
         parameters = self._parameters()
         check_parameters(parameters, self.constraints)
-        noise, has_prior = parameters.get("noise"), self._rule != "ml"
-        if isinstance(noise, str) and noise == "pooled" and not has_prior:
+        noise = parameters.get("noise")
+        if isinstance(noise, str) and noise == "pooled" and self._rule == "ml":
             raise DataError(
                 "noise: method 'ml' has no prior to learn; 'pooled' takes 'map' or 'vb'"
             )
-        if is_auto(noise):
-            parameters["noise"] = "pooled" if has_prior else "full"
         return parameters
 
     @property

@@ -82,6 +82,13 @@ class TableClassifier(LatentClassModel):
             return resolved_training(value) or CrossFit()
         return super()._configured(name, value)
 
+    def _validate(self) -> dict[str, Any]:
+        parameters = super()._validate()
+        if is_auto(parameters.get("noise")):
+            # maximum likelihood has no prior to learn
+            parameters["noise"] = "full" if self._rule == "ml" else "pooled"
+        return parameters
+
     # Reading ------------------------------------------------------------------------------------
 
     def _read(self, X: Any, *, reset: bool) -> Block:
