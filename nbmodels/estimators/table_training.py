@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
 from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR
@@ -169,6 +170,7 @@ def _joint_or(
     return replace(
         fitted,
         chosen={**settings, "training": "joint"},
+        held_out_scores=found.scores,
         choice=choice,
         cautions=(*fitted.cautions, *((_DEPENDENT,) if found.dependent else ())),
     )
@@ -178,12 +180,15 @@ class _Beside(NamedTuple):
     """The joint model beside the cross-fitted one.
 
     Attributes:
+        scores: ``(N,)`` log-probability of each item's label under the joint one, by a fit that did
+            not see it.
         compared: the cross-fitted one and the joint one, by the same labels.
         admitted: whether the joint one's classes keep their names, its labels are likelier than
             without features, and not too much less likely than under the other.
         dependent: whether labels are surely likelier under the cross-fitted one.
     """
 
+    scores: Float[np.ndarray, " n"]
     compared: Comparison
     admitted: bool
     dependent: bool
@@ -210,6 +215,7 @@ def _compared(
     allowed = _ERRORS[int(np.count_nonzero(weights) > _FEW)]
     named = found.identified and not fitted.fit.confused
     return _Beside(
+        scores,
         compare_scores([cut.held_out_scores, scores], [True, named], weights),
         named and heard and lead < allowed,
         lead > _DOUBTFUL,
