@@ -335,7 +335,11 @@ def as_unheard(
         interrupted=interrupted,
         cautions=cautions,
     )
-    return FittedGraph(**_attributes(plain), corrected=plain.label_posterior, counts=counts)
+    found = FittedGraph(**_attributes(plain), counts=counts)
+    # items without a label are new items
+    labelled = about.resp.any(1)[:, None]
+    votes = found.predict_new(about.graph.edges)
+    return replace(found, corrected=np.where(labelled, plain.label_posterior, votes))
 
 
 def _attributes(plain: FittedModel) -> dict[str, Any]:
