@@ -247,6 +247,9 @@ class FeatureColumns(Protocol):
     settings: ClassVar[tuple[str, ...]] = ()
     #: Whether columns are read as a matrix of numbers, or as a table of symbols.
     numeric: ClassVar[bool] = True
+    #: Whether the emission is a probability model of these cells: weights of words are none of
+    #: counts, so that the spread of a likelihood's evidence is not theirs.
+    proper: ClassVar[bool] = True
     #: Whether sparse input is accepted.
     sparse: ClassVar[bool] = False
 

@@ -172,6 +172,7 @@ class MultinomialColumns(FeatureColumns):
     Attributes:
         n_features: number of columns.
         alpha: pseudo-counts of each column in each class.
+        proper: whether all cells are whole numbers.
     """
 
     settings: ClassVar[tuple[str, ...]] = ("alpha",)
@@ -179,10 +180,13 @@ class MultinomialColumns(FeatureColumns):
 
     n_features: int
     alpha: float
+    proper: bool = True  # type: ignore[misc]  # a constant elsewhere, learned here
 
     @classmethod
     def fit(cls, block: Block, weights: np.ndarray, alpha: float = 1.0) -> MultinomialColumns:
-        return cls(len(block.names), alpha)
+        cells = np.asarray(block.x.data, float) if block.is_sparse else floats(block)
+        known = cells[np.isfinite(cells)]
+        return cls(len(block.names), alpha, bool((known == np.floor(known)).all()))
 
     def component(self, n_classes: int) -> Emission:
         return Multinomial.of(self.n_features, n_classes, self.alpha)

@@ -32,6 +32,7 @@ from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import Comparison, compare_scores, held_out_scores
 from nbmodels.fitting.joint import select_joint
 from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.plain import probability_of_noise
 from nbmodels.fitting.scores import Candidate, Settings
 from nbmodels.fitting.selection import INFORMATIVE, INTERRUPTED
 from nbmodels.fitting.trials import SIGNIFICANT
@@ -141,7 +142,8 @@ def _joint_or(
     columns = {c.name: [str(j) for j in c.where] for c in build.columns(settings)}
     # an item's size counts less where its features repeat each other: that is no joint model
     comparable = set(candidate.model) - set(build.features) <= _COMPARED
-    if not comparable or "labels" not in candidate.model or settings.get("size_power"):
+    proper = all(c.encoder.proper for c in build.columns(settings))
+    if not (comparable and proper and "labels" in candidate.model) or settings.get("size_power"):
         return cut
     cells = build.n_rows * sum(map(len, columns.values())) * build.n_classes
     if cells > _SMALL and not _features_pass(cut, candidate, columns):
@@ -171,6 +173,8 @@ def _joint_or(
         fitted,
         chosen={**settings, "training": "joint"},
         held_out_scores=found.scores,
+        plain_scores=cut.plain_scores,
+        noisy=found.noisy,
         choice=choice,
         cautions=(*fitted.cautions, *((_DEPENDENT,) if found.dependent else ())),
     )
@@ -186,12 +190,14 @@ class _Beside(NamedTuple):
         admitted: whether the joint one's classes keep their names, its labels are likelier than
             without features, and not too much less likely than under the other.
         dependent: whether labels are surely likelier under the cross-fitted one.
+        noisy: posterior probability that labels are noisy, under the joint one.
     """
 
     scores: Float[np.ndarray, " n"]
     compared: Comparison
     admitted: bool
     dependent: bool
+    noisy: float
 
 
 def _compared(
@@ -214,11 +220,13 @@ def _compared(
     lead = float(other.gain[1] / np.maximum(other.standard_error[1], np.finfo(float).tiny))
     allowed = _ERRORS[int(np.count_nonzero(weights) > _FEW)]
     named = found.identified and not fitted.fit.confused
+    plain = cut.plain_scores
     return _Beside(
         scores,
         compare_scores([cut.held_out_scores, scores], [True, named], weights),
         named and heard and lead < allowed,
         lead > _DOUBTFUL,
+        1.0 if plain is None else probability_of_noise(scores, plain, weights),
     )
 
 

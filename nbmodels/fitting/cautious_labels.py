@@ -33,7 +33,7 @@ _LEVELS = np.array([0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45
 _NEAR = np.array([-0.3, -0.2, -0.1, -0.05, 0.0, 0.05, 0.1, 0.2, 0.3])
 
 #: Probability that corrections may do harm.
-_RISK = 0.25
+_RISK = 0.1
 
 #: Labels that a sceptic takes to be right beforehand, where harm is judged.
 _SCEPTIC = 4

@@ -102,6 +102,8 @@ def selected(
         held_out_scores=found.scores[:n_rows],
         learned_from=np.asarray(found.responsibilities)[:n_rows],
         plain=found.plain,
+        plain_scores=None if found.plain_scores is None else found.plain_scores[:n_rows],
+        noisy=found.noisy,
         drawn=found.drawn,
         interrupted=found.interrupted,
         cautions=found.cautions,

@@ -228,7 +228,8 @@ def _tested(
         found = _selected(source, resp, options, taken, _ROUNDS)
     except KeyboardInterrupt:
         return replace(first, interrupted=True, cautions=(INTERRUPTED,))
-    return replace(found, table=table, scores=first.scores)
+    kept = {n: getattr(first, n) for n in ("scores", "plain", "plain_scores", "noisy")}
+    return replace(found, table=table, **kept)
 
 
 def _round_pays(

@@ -45,6 +45,9 @@ class FittedModel:
         drawn: fit and data that posterior draws are of, where it is not this one.
         plain: ``(1 + K,)`` calibration by which new items are predicted, where it is that of the
             plain classifier of the given labels; see :mod:`nbmodels.fitting.plain`.
+        plain_scores: ``(N,)`` log-probability of each item's labels under the plain classifier, by
+            a fit that did not see them, or None.
+        noisy: probability that the labels are noisy at all; by the rest, given labels are right.
         collapsed: whether responsibilities are those of collapsed updates on a graph.
         coded: blocks of columns with their fitted encoders, for new items.
         interrupted: whether Ctrl-C ended the fit or the selection of its settings.
@@ -66,6 +69,8 @@ class FittedModel:
     learned_from: Float[np.ndarray, "n k"] | None = None
     drawn: tuple[Fit, Data] | None = None
     plain: Float[np.ndarray, " k1"] | None = None
+    plain_scores: Float[np.ndarray, " n"] | None = None
+    noisy: float = 1.0
     collapsed: bool = False
     coded: tuple[Any, ...] = ()
     interrupted: bool = False
@@ -78,9 +83,23 @@ class FittedModel:
 
     @property
     def label_posterior(self) -> Float[np.ndarray, "n k"]:
-        """P(true class | everything known) of the training items."""
+        """P(true class | everything known) of the training items.
+
+        Averaged over whether the labels are noisy at all, by ``noisy``.
+        """
         resp = np.asarray(self.fit.resp, float)
-        return resp / resp.sum(1, keepdims=True)
+        resp = resp / resp.sum(1, keepdims=True)
+        return resp if self.noisy == 1 else self._averaged(resp)
+
+    def _averaged(self, resp: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
+        n, k = resp.shape
+        codes = np.asarray(self.data.parts["labels"])[:n]
+        free = codes < k
+        if "trusted" in self.data.parts:
+            free = free & (np.asarray(self.data.parts["trusted"])[:n] >= k)
+        given = np.eye(k)[np.minimum(codes, k - 1)]
+        weight = np.where(free, self.noisy, 1.0)[:, None]
+        return weight * resp + (1 - weight) * given
 
     @property
     def class_shares(self) -> Float[np.ndarray, " k"]:

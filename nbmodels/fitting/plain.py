@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import log_softmax
+from scipy.special import expit, log_softmax
 
 #: Slopes that are compared.
 _SLOPES = np.logspace(-2, 1, 31)
@@ -59,3 +59,28 @@ def plain_classifier(
     slope = _SLOPES[np.argmax(table.sum(1))]
     some = np.where(weights > 0, weights, 1)
     return PlainClassifier(np.concatenate([[np.log(slope)], slope * bias]), held_out / some)
+
+
+def probability_of_noise(
+    scores: Float[np.ndarray, " n"],
+    plain: Float[np.ndarray, " n"],
+    weights: Float[np.ndarray, " n"],
+) -> float:
+    """Posterior probability that labels are noisy, by held-out labels (pseudo-BMA).
+
+    Noise and classes that overlap may explain the labels equally well. The gain of a noise model
+    over the plain classifier, in nats, is a log Bayes factor by cross-validation, at even odds
+    beforehand; it is uncertain by its standard error (Yao et al. 2018, Bayesian Analysis 13; the
+    logistic function averaged over a normal as by MacKay 1992, Neural Computation 4).
+
+    Args:
+        scores: log-probability of each label under the noise model, by a fit that did not see it.
+        plain: the same under the plain classifier.
+        weights: row weights, 0 without a label.
+    """
+    gain = scores - plain
+    n = max(int(np.count_nonzero(weights)), 1)
+    total = float(weights @ gain)
+    spread = float(weights @ np.square(gain - total / max(float(weights.sum()), 1.0)))
+    variance = spread * n / max(n - 1, 1)
+    return float(expit(total / np.sqrt(1 + np.pi * variance / 8)))

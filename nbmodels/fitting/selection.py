@@ -32,7 +32,7 @@ from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.identifiability import vanished
 from nbmodels.fitting.options import FitOptions, finished
-from nbmodels.fitting.plain import PlainClassifier, plain_classifier
+from nbmodels.fitting.plain import PlainClassifier, plain_classifier, probability_of_noise
 from nbmodels.fitting.progress import Report
 from nbmodels.fitting.scores import Candidate, ScoredLabels, Settings, with_score_prior
 from nbmodels.fitting.self_training import NestedRounds
@@ -155,6 +155,8 @@ class _Run:
         resp, interrupted = self.resp, False
         plain: np.ndarray | None = None
         drawn: tuple[Fit, Data] | None = None
+        plain_scores: np.ndarray | None = None
+        noisy = 1.0
         cautions: tuple[Caution, ...] = ()
         begin = {name: values[0] for name, values in grid.items()}
         first = self.candidate(begin)
@@ -170,8 +172,10 @@ class _Run:
                 best = preferred([best, *found], self.weights)
             if self.choosing:
                 model, null = self.without_scores(best.settings)
-                if not self.better(null.scores, best.scores, INFORMATIVE):
-                    plain = self.plain(best.settings).calibration
+                heard = self.better(null.scores, best.scores, INFORMATIVE)
+                if not heard or not self.credible(best):
+                    floor = self.plain(best.settings)
+                    plain, plain_scores = floor.calibration, floor.held_out
                     best, drawn = self.as_given(model, null, best.settings)
                     most, cautions = 0, (_UNINFORMATIVE,)
             if best.rounds < most:
@@ -184,8 +188,11 @@ class _Run:
                     last = self.tried(settings, last.rounds + 1, Candidate(model, data, learned))
                     if rounds is not None or preferred([best, last], self.weights) is last:
                         best, resp = last, before
-            if self.choosing and drawn is None and "votes" not in best.fit.model:
+            channels = set(best.fit.model) - {PRIOR, "trusted"}
+            if self.choosing and drawn is None and channels == {"labels"}:
                 floor = self.plain(best.settings)
+                plain_scores = floor.held_out
+                noisy = probability_of_noise(best.scores, floor.held_out, self.weights)
                 if self.better(best.scores, floor.held_out, SIGNIFICANT):
                     plain, cautions = floor.calibration, (_PLAIN,)
                 best = self.relearned(best)
@@ -204,6 +211,8 @@ class _Run:
             self.table(best),
             best.scores,
             plain,
+            plain_scores,
+            noisy,
             drawn,
             interrupted,
             cautions,
@@ -274,6 +283,13 @@ class _Run:
         return plain_classifier(
             scores, self.given, self.weights, self.fold, self.source.without_shares
         )
+
+    def credible(self, trial: Trial) -> bool:
+        """Whether most given labels are right, where nothing but the features contradicts them."""
+        if set(trial.fit.model) - {PRIOR, "labels"}:
+            return True
+        kept = np.sum(np.asarray(trial.fit.resp) * self.given, 1)
+        return bool(self.weights @ kept >= 0.5 * self.weights.sum())
 
     def better(self, first: np.ndarray, second: np.ndarray, errors: float) -> bool:
         """Whether labels are likelier under the second, by so many standard errors."""

@@ -337,7 +337,7 @@ def as_unheard(
     )
     found = FittedGraph(**_attributes(plain), counts=counts)
     # items without a label are new items
-    labelled = about.resp.any(1)[:, None]
+    labelled = np.reshape(about.resp.any(1), (-1, 1))
     votes = found.predict_new(about.graph.edges)
     return replace(found, corrected=np.where(labelled, plain.label_posterior, votes))
 

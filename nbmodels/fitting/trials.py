@@ -56,6 +56,10 @@ class Selection:
             where there was nothing to select.
         plain: ``(1 + K,)`` calibration by which new items are predicted, that of the plain
             classifier; None where it is the fit's own.
+        plain_scores: ``(N,)`` log-probability of each item's label under the plain classifier, by a
+            fit that did not see it, or None.
+        noisy: posterior probability that labels are noisy, see
+            :func:`nbmodels.fitting.plain.probability_of_noise`; 1 where nothing was compared.
         drawn: fit and data that posterior draws are of, where it is not this one.
         interrupted: whether Ctrl-C ended the selection.
         cautions: warnings.
@@ -69,6 +73,8 @@ class Selection:
     table: pd.DataFrame | None
     scores: Float[np.ndarray, " n"]
     plain: Float[np.ndarray, " k1"] | None
+    plain_scores: Float[np.ndarray, " n"] | None
+    noisy: float
     drawn: tuple[Fit, Data] | None
     interrupted: bool
     cautions: tuple[Caution, ...]

@@ -257,7 +257,8 @@ def test_dependent_features_ask_for_a_regression():
     x = np.hstack([x, x[:, :1] * x[:, 1:]])
     auto = AutoNoisyClassifier(**QUIET).fit(x, noisy)
     assert list(auto.choice_["emission"]) == ["bernoulli", "logistic", "forest"]
-    assert auto.emission_ == "logistic"
+    assert auto.emission_ in ("logistic", "forest")  # which assume nothing of the columns
+    assert np.mean(auto.label_posterior_.argmax(1) == y) > np.mean(noisy == y)
     with pytest.raises(DataError, match="emission"):
         AutoNoisyClassifier(emission="poisson").fit(x, noisy)
 
@@ -282,7 +283,7 @@ def test_mute_features_correct_nothing(seed):
     y = rng.integers(0, K, 300)
     x = (rng.random((300, 20)) < 0.3).astype(int)
     noisy = np.where(rng.random(300) < 0.2, rng.integers(0, K, 300), y)
-    with pytest.warns(IdentifiabilityWarning, match="do not predict"):
+    with pytest.warns(IdentifiabilityWarning, match="do not surely predict"):
         e = NoisyBernoulliNB(**dict(QUIET, random_state=seed)).fit(x, noisy)
     np.testing.assert_array_equal(e.label_posterior_.argmax(1), noisy)
     assert np.abs(e.predict_proba(x) - e.class_prior_).max() < 0.05

@@ -126,7 +126,7 @@ def test_inadmissible_estimates_warn_and_em_goes_on():
         e = ClassConditionalNB(estimator="moments").fit(x, y)
     assert e.flip_rates_.sum() < 1
     assert ((e.flip_rates_ >= 0) & (e.flip_rates_ <= 1)).all()
-    with pytest.warns(ClippedWarning, match="EM goes on"):
+    with pytest.warns(ClippedWarning, match="EM continues"):
         e = ClassConditionalNB(solver=Solver(max_iter=2000)).fit(x, y)
     assert e.converged_
     assert np.all(np.diff(e.objective_trace_) >= 0)

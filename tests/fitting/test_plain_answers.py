@@ -1,0 +1,110 @@
+"""Never worse than the plain answer: small tables, clean labels, features that say nothing."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.naive_bayes import GaussianNB
+
+from nbmodels import NoisyBernoulliNB, NoisyGaussianNB, NoisyLogisticRegression
+from nbmodels.datasets import corrupt, uniform_noise
+from nbmodels.errors import IdentifiabilityWarning
+from nbmodels.fitting.plain import plain_classifier, probability_of_noise
+
+K = 3
+
+
+def table(n, spread, noise, seed=0):
+    """Gaussian classes at a distance of a few ``spread``, noisy labels, and as many new items."""
+    rng = np.random.default_rng(seed)
+    means = rng.normal(0, 2, (K, 4))
+    y, y_new = (rng.permutation(np.arange(n) % K) for _ in range(2))
+    x, x_new = (means[c] + spread * rng.normal(size=(n, 4)) for c in (y, y_new))
+    return x, y, corrupt(y, uniform_noise(K, noise), rng), x_new, y_new
+
+
+def fitted(maker, *args):
+    with warnings.catch_warnings(action="ignore"):
+        return maker(random_state=0).fit(*args)
+
+
+@pytest.mark.parametrize("maker", [NoisyGaussianNB, NoisyLogisticRegression])
+def test_features_that_say_nothing_change_no_label(maker):
+    x, _, noisy, x_new, _ = table(60, 1000.0, 0.3)
+    with pytest.warns(IdentifiabilityWarning, match="no label is corrected"):
+        e = maker(random_state=0).fit(x, noisy)
+    np.testing.assert_array_equal(e.corrected_labels()["suggested"], noisy)
+    assert len(np.unique(e.predict(x_new))) > 1
+    with warnings.catch_warnings(action="ignore"):  # the prior knows no names of the classes
+        draws = e.posterior(draws=200, chains=2)["posterior"]["noise_matrix"].to_numpy()
+    right = draws.reshape(-1, K, K)[:, 0, 0]
+    assert np.quantile(right, 0.05) < 0.4
+    assert np.quantile(right, 0.95) > 0.9
+
+
+def test_unheard_predictions_are_those_of_the_plain_classifier():
+    x, _, noisy, x_new, _ = table(60, 30.0, 0.4, seed=3)
+    e = fitted(NoisyGaussianNB, x, noisy)
+    assert e.fitted_.plain is not None
+    plain = GaussianNB().fit(x, noisy)
+    assert np.mean(e.predict(x_new) == plain.predict(x_new)) > 0.9
+
+
+@pytest.mark.parametrize("maker", [NoisyGaussianNB, NoisyLogisticRegression])
+def test_clean_labels_of_overlapping_classes_mostly_stay(maker):
+    changed = []
+    for seed in range(6):
+        x, y, _, *_ = table(100, 3.0, 0.0, seed)
+        changed.append(np.mean(fitted(maker, x, y).label_posterior_.argmax(1) != y))
+    assert np.mean(changed) < 0.1
+
+
+def test_small_tables_of_clear_classes_are_corrected():
+    right, given, new = [], [], []
+    for seed in range(4):
+        x, y, noisy, x_new, y_new = table(100, 1.0, 0.2, seed)
+        e = fitted(NoisyGaussianNB, x, noisy)
+        right.append(np.mean(e.label_posterior_.argmax(1) == y))
+        given.append(np.mean(noisy == y))
+        new.append(np.mean(e.predict(x_new) == y_new))
+    assert np.mean(right) > np.mean(given) + 0.08
+    assert np.mean(new) > 0.85
+
+
+def test_the_joint_model_is_taken_where_it_holds_only():
+    rng = np.random.default_rng(0)
+    y = rng.integers(K, size=400)
+    probs = rng.beta(2, 2, (K, 16))
+    x = (rng.random((400, 16)) < probs[y]).astype(int)
+    noisy = corrupt(y, uniform_noise(K, 0.2), rng)
+    e = fitted(NoisyBernoulliNB, x, noisy)
+    assert e.chosen_["training"] == "joint"
+    assert not e.fitted_.scored
+    assert e.choice_["chosen"].sum() == 1
+    assert e.choice_[e.choice_["chosen"]]["training"].item() == "joint"
+    copied = np.repeat(x[:, :4], 4, 1) ^ (rng.random((400, 16)) < 0.05)
+    cut = fitted(NoisyBernoulliNB, copied, noisy)
+    assert "training" not in cut.chosen_
+    assert cut.fitted_.scored == ("features",)
+
+
+def test_the_plain_classifier_is_calibrated_without_the_label():
+    rng = np.random.default_rng(0)
+    given = np.eye(2)[rng.integers(2, size=200)]
+    noise = rng.normal(0, 5, (200, 2))
+    found = plain_classifier(noise, given, np.ones(200), np.arange(200) % 5, True)
+    assert np.exp(found.calibration[0]) < 0.1  # scores that say nothing count for nothing
+    sharp = plain_classifier(3 * given, given, np.ones(200), np.arange(200) % 5, False)
+    assert np.exp(sharp.calibration[0]) > 1
+    assert sharp.held_out.mean() > found.held_out.mean()
+
+
+def test_the_probability_of_noise_is_a_logistic_function_of_the_gain():
+    ones = np.ones(50)
+    even = probability_of_noise(0 * ones, 0 * ones, ones)
+    assert even == pytest.approx(0.5)
+    assert probability_of_noise(ones, 0 * ones, ones) > 0.999
+    assert probability_of_noise(-ones, 0 * ones, ones) < 0.001
+    rng = np.random.default_rng(0)
+    vague = probability_of_noise(ones + rng.normal(0, 30, 50), 0 * ones, ones)
+    assert 0.05 < vague < 0.95
