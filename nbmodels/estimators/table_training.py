@@ -218,7 +218,8 @@ def _compared(
     heard = compare_scores([null, scores], [True, True], weights, INFORMATIVE).best == 1
     other = compare_scores([scores, cut.held_out_scores], [True, True], weights)
     lead = float(other.gain[1] / np.maximum(other.standard_error[1], np.finfo(float).tiny))
-    allowed = _ERRORS[int(np.count_nonzero(weights) > _FEW)]
+    many = np.count_nonzero(weights) > _FEW
+    allowed = _ERRORS[int(many)]
     named = found.identified and not fitted.fit.confused
     plain = cut.plain_scores
     return _Beside(
@@ -226,7 +227,8 @@ def _compared(
         compare_scores([cut.held_out_scores, scores], [True, named], weights),
         named and heard and lead < allowed,
         lead > _DOUBTFUL,
-        1.0 if plain is None else probability_of_noise(scores, plain, weights),
+        # features that pass their checks show the classes apart, whatever the labels are
+        1.0 if many or plain is None else probability_of_noise(scores, plain, weights),
     )
 
 
