@@ -54,6 +54,10 @@ _COMPARED = {PRIOR, "labels", "trusted"}
 #: the checks of the features miss much, and beyond.
 _FEW, _ERRORS = 200, (SIGNIFICANT, 3.0)
 
+#: Share of labels that a cross-fitted model finds wrong beyond the joint one, from which on the
+#: joint one must make labels likelier: one that fits badly takes errors for classes that overlap.
+_MISSED = 0.1
+
 #: Standard errors from which on the fit warns.
 _DOUBTFUL = 2.0
 
@@ -221,6 +225,9 @@ def _compared(
     many = np.count_nonzero(weights) > _FEW
     allowed = _ERRORS[int(many)]
     named = found.identified and not fitted.fit.confused
+    missed = _right(fitted) - _right(cut) > _MISSED and cut.drawn is None
+    if missed:
+        allowed = -SIGNIFICANT
     plain = cut.plain_scores
     return _Beside(
         scores,
@@ -230,6 +237,13 @@ def _compared(
         # features that pass their checks show the classes apart, whatever the labels are
         1.0 if many or plain is None else probability_of_noise(scores, plain, weights),
     )
+
+
+def _right(fitted: FittedModel) -> float:
+    """Mean of the noise matrix's diagonal."""
+    found = fitted.noise_matrix
+    assert found is not None  # labels are compared
+    return float(np.diag(found).mean())
 
 
 def _passes(fitted: FittedModel, columns: Any) -> bool:

@@ -88,6 +88,20 @@ def test_the_joint_model_is_taken_where_it_holds_only():
     assert cut.fitted_.scored == ("features",)
 
 
+def test_a_joint_model_that_misses_the_errors_is_not_taken():
+    """Rings are not normal classes, which no single column shows."""
+    rng = np.random.default_rng(11)
+    y = rng.integers(2, size=300)
+    radius = np.where(y, 2.2, 1.0) + 0.25 * rng.normal(size=300)
+    angle = rng.uniform(0, 2 * np.pi, 300)
+    plane = (radius * np.array([np.cos(angle), np.sin(angle)])).T
+    x = np.hstack([plane, rng.normal(size=(300, 3))])
+    noisy = corrupt(y, uniform_noise(2, 0.3), rng)
+    e = fitted(NoisyGaussianNB, x, noisy)
+    assert "training" not in e.chosen_
+    assert np.diag(e.noise_matrix_).mean() < 0.85
+
+
 def test_the_plain_classifier_is_calibrated_without_the_label():
     rng = np.random.default_rng(0)
     given = np.eye(2)[rng.integers(2, size=200)]
