@@ -121,6 +121,7 @@ def check_model(
     columns: Mapping[str, Sequence[str]],
     *,
     collapsed: bool = False,
+    label_posterior: Float[np.ndarray, "n k"] | None = None,
 ) -> Verdict:
     """All checks of a fit.
 
@@ -131,8 +132,10 @@ def check_model(
         columns: names of the columns of each emission.
         collapsed: whether responsibilities are from collapsed updates on a graph, and not of one
             joint model; then only the outcome can be checked.
+        label_posterior: P(true class) as it is reported, where that is not the fit's own.
     """
-    findings = list(run(OUTCOME_CHECKS, _outcome(fit, data, names)))
+    reported = fit if label_posterior is None else replace(fit, resp=label_posterior)
+    findings = list(run(OUTCOME_CHECKS, _outcome(reported, data, names)))
     if not collapsed:
         found = check_input(fit, data, names, columns)
         if len(found.weights):

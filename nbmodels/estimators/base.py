@@ -285,6 +285,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
                     self.classes_,
                     self.fitted_.columns,
                     collapsed=self.fitted_.collapsed,
+                    label_posterior=self.label_posterior_,
                 )
         return self._verdict
 

@@ -19,7 +19,7 @@ from nbmodels.data.features import Block
 from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.errors import DataError
 from nbmodels.fitting.label_sources import LabelSource, class_prior
-from nbmodels.fitting.scores import Candidate, Settings
+from nbmodels.fitting.scores import Candidate, Settings, cautious
 
 #: Settings of the labels' channel alone, and those that change a model and not how columns are
 #: coded.
@@ -83,7 +83,7 @@ class ModelBuilder:
         labels: Mapping[str, LabelSource],
         n_classes: int,
     ) -> None:
-        self._fixed = {**settings, **{name: values[0] for name, values in grid.items()}}
+        self._fixed = {**settings, **cautious(grid)}
         self._block, self._plan, self._weights = block, plan, weights
         self._labels, self.n_classes = labels, n_classes
         self._made: dict[str, Any] = {}

@@ -16,7 +16,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.stats import beta
+from scipy.special import xlog1py, xlogy
 
 from nbmodels.channels import FixedTransition
 from nbmodels.core import model as models
@@ -103,7 +103,7 @@ def noise_levels(
     fits = [finished(one) for one in found]
     n = len(whole)
     logs = np.array([_evidence(one, about.weights) for one in fits])
-    logs = logs + beta.logpdf(grid, 1 + prior[0], 1 + prior[1])
+    logs = logs + xlogy(prior[0], grid) + xlog1py(prior[1], -grid)
     weight = np.exp(logs - logs.max()) * np.gradient(grid)
     probs = np.stack(
         [

@@ -25,6 +25,7 @@ from nbmodels.fitting.scores import (
     Candidate,
     EmissionScores,
     Settings,
+    cautious,
     draw_folds,
     label_responsibilities,
 )
@@ -67,7 +68,7 @@ def cross_fitted(
     Raises:
         DataError: there are no labels to learn the features from.
     """
-    begin = {name: values[0] for name, values in grid.items()}
+    begin = cautious(grid)
     model, data, _ = build(begin)
     labels = {name: c for name, c in model.items() if name not in features}
     resp = label_responsibilities(labels, data)

@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
@@ -26,13 +25,11 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from nbmodels.channels.fixed import fixed_at
-from nbmodels.core import model as models
-from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.errors import DataError
 from nbmodels.fitting.builder import is_pooled
 from nbmodels.fitting.cross_fitted import selected
-from nbmodels.fitting.em import Fit
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import Comparison, compare_scores
 from nbmodels.fitting.label_sources import LabelSource, class_prior
@@ -40,12 +37,14 @@ from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.scores import (
     Candidate,
     Settings,
+    cautious,
     draw_folds,
     label_responsibilities,
     with_score_prior,
 )
 from nbmodels.fitting.selection import INTERRUPTED, select
 from nbmodels.fitting.trials import Selection
+from nbmodels.fitting.two_starts import fit_from_two_starts
 
 #: Prior standard deviation of the logarithm of the slope. A classifier's probabilities are those of
 #: the noisy labels: where 70 % are right, they become certainties at slopes of 6 to 18.
@@ -56,9 +55,6 @@ _ROUNDS, _SIGNIFICANT = 1, 0.5
 
 #: Share of the folds whose labels test whether a round pays, and the fewest folds for the test.
 _TESTED, _FEWEST_FOLDS = 0.4, 4
-
-#: Nats by which a fit from the second start must be better.
-_CLEAR = 1.0
 
 
 class Learner(Protocol):
@@ -160,7 +156,7 @@ def train_scored(
     length = padded_length(n_rows)
     parts = {name: source.padded(length) for name, source in sources.items()}
     data = Data(parts, jnp.asarray(pad_rows(weights, length)))
-    first = {**settings, **{name: values[0] for name, values in grid.items()}}
+    first = {**settings, **cautious(grid)}
     channels = {name: source.channel(k, first) for name, source in sources.items()}
     resp = label_responsibilities(channels, data)
     fold = _folds(cv, resp[:n_rows])
@@ -249,7 +245,8 @@ def _round_pays(
     labels = source.labels(settings)
     rest, tested = (pad_rows(rows.astype(float), length) for rows in (~held, held))
     model, data, _ = with_score_prior(labels, plain, log_slope_sd=LOG_SLOPE_SD)
-    fitted = _fit(model, replace(data, weights=data.weights * rest), options)
+    others = replace(data, weights=data.weights * rest)
+    fitted = finished(fit_from_two_starts([model], [others], options)[0])
     corrected = np.asarray(fitted.resp)[:n_rows] * given.any(1, keepdims=True)
     again = source.scored(settings, corrected, held.astype(int))
     if "labels" in model:
@@ -261,20 +258,6 @@ def _round_pays(
     counted = np.asarray(weights) * np.asarray(resp).any(1)
     compared = compare_scores(scores, [True, True], counted, _SIGNIFICANT)
     return _Test(compared, compared.best == 1)
-
-
-def _fit(model: Model, data: Data, options: FitOptions) -> Fit:
-    """The better of two fits: begun at the labels, and at the scores' likeliest classes.
-
-    Raises:
-        KeyboardInterrupt: a fit was interrupted.
-    """
-    scores = data.parts[PRIOR]
-    hard = jax.nn.one_hot(jnp.argmax(scores, 1), scores.shape[1], dtype=scores.dtype)
-    one = finished(options.fit(model, data))
-    start = models.start(model, hard, data, options.rule)
-    other = finished(options.fit_all([model], [data], starts=[start])[0])
-    return other if other.objective > one.objective + _CLEAR else one
 
 
 def _with_test(table: pd.DataFrame | None, test: _Test) -> pd.DataFrame | None:

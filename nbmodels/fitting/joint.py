@@ -12,7 +12,7 @@ from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fitted_model import FittedModel, fitted_model
 from nbmodels.fitting.holdout import compare_on_holdout
 from nbmodels.fitting.options import FitOptions
-from nbmodels.fitting.scores import Candidate, Settings
+from nbmodels.fitting.scores import Candidate, Settings, cautious
 from nbmodels.fitting.trials import choice_table
 
 
@@ -61,7 +61,7 @@ def select_joint(
         the settings; the table of what was compared, None where nothing was; and whether Ctrl-C
         ended the selection.
     """
-    settings = {name: values[0] for name, values in grid.items()}
+    settings: Settings = cautious(grid)
     tables, interrupted = [], False
     try:
         for name, values in grid.items():

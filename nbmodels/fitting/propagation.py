@@ -30,9 +30,7 @@ from nbmodels.fitting.identifiability import confused_classes, vanished
 from nbmodels.fitting.neighbours import Evidence, Graph, scores_without_own
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.scores import Candidate, with_score_prior
-
-#: Nats by which a fit from the second start must be better.
-_CLEAR = 1.0
+from nbmodels.fitting.two_starts import fit_from_two_starts
 
 #: Rounds tried beyond the best so far.
 _PATIENCE = 2
@@ -99,15 +97,10 @@ class LabelledGraph:
         """
         candidates = [self.scored(one) for one in scores]
         own, data = [c.model for c in candidates], [c.data for c in candidates]
-        fits = [finished(f) for f in options.fit_all(own, data)]
         if not _has_second_start(self.labels.model):
-            return fits
-        logs = jnp.log(jnp.asarray(self.shares, jnp.zeros(()).dtype))
-        starts = [_likeliest(m, d, logs, options.rule) for m, d in zip(own, data, strict=True)]
-        again = [finished(f) for f in options.fit_all(own, data, starts=starts)]
-        return [
-            b if b.objective > a.objective + _CLEAR else a for a, b in zip(fits, again, strict=True)
-        ]
+            return [finished(f) for f in options.fit_all(own, data)]
+        fits = fit_from_two_starts(own, data, options, log_shares=np.log(self.shares))
+        return [finished(f) for f in fits]
 
     def identified(self, fitted: Fit) -> bool:
         """Whether all classes of a fit kept their names and their items."""
@@ -204,13 +197,6 @@ def _of_labels(model: Model, params: Any, data: Data, rule: Rule) -> Any:
     read = models.likelihood_params(others, {name: params[name] for name in others}, rule)
     table = models.log_likelihood(others, read, Data(parts, data.weights)).table
     return jnp.maximum(table, -1e6)
-
-
-@partial(jax.jit, static_argnames="rule")
-def _likeliest(model: Model, data: Data, log_shares: Any, rule: Rule) -> Any:
-    scores = data.parts[PRIOR] + log_shares
-    hard = jax.nn.one_hot(jnp.argmax(scores, 1), scores.shape[1], dtype=scores.dtype)
-    return models.start(model, hard, data, rule)
 
 
 def _has_second_start(model: Model) -> bool:

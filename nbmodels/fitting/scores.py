@@ -35,6 +35,11 @@ _FOLD_SEED = 0
 _FIXED_SD = 1e-3
 
 
+def cautious(grid: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """The first, cautious value of each open setting."""
+    return {name: values[0] for name, values in grid.items()}
+
+
 class Candidate(NamedTuple):
     """A model with the data encoded for it.
 

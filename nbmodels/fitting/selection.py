@@ -23,8 +23,7 @@ from jaxtyping import Float, Int
 
 from inference import Status
 from nbmodels.channels.fixed import fixed_at
-from nbmodels.core import model as models
-from nbmodels.core.families import FullNormal, Rule
+from nbmodels.core.families import FullNormal
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.errors import Caution, IdentifiabilityWarning, NotConvergedWarning
 from nbmodels.fitting.em import Fit
@@ -34,7 +33,13 @@ from nbmodels.fitting.identifiability import vanished
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.plain import PlainClassifier, plain_classifier, probability_of_noise
 from nbmodels.fitting.progress import Report
-from nbmodels.fitting.scores import Candidate, ScoredLabels, Settings, with_score_prior
+from nbmodels.fitting.scores import (
+    Candidate,
+    ScoredLabels,
+    Settings,
+    cautious,
+    with_score_prior,
+)
 from nbmodels.fitting.self_training import NestedRounds
 from nbmodels.fitting.trials import (
     SIGNIFICANT,
@@ -44,6 +49,7 @@ from nbmodels.fitting.trials import (
     compared,
     preferred,
 )
+from nbmodels.fitting.two_starts import fit_from_two_starts
 
 #: Largest number of self-training rounds that are tried where their number is selected.
 _MOST_ROUNDS = 10
@@ -53,9 +59,6 @@ _PATIENCE = 2
 
 #: Standard errors by which labels must be likelier than without the features.
 INFORMATIVE = 1.0
-
-#: Nats by which a fit from the second start must be better.
-_CLEAR = 1.0
 
 #: Standard deviation of a log-slope that must not move, and the value at which scores count
 #: nothing.
@@ -70,8 +73,8 @@ _UNINFORMATIVE = Caution(
 _PLAIN = Caution(
     IdentifiabilityWarning,
     "held-out labels are likelier under the plain classifier of the given labels than under any "
-    "noise that was fitted: new items are predicted by the plain classifier, and corrected labels "
-    "deserve no trust",
+    "noise that was fitted: new items are predicted by the plain classifier, and no given label is "
+    "changed",
 )
 #: Ctrl-C before all settings were compared.
 INTERRUPTED = Caution(
@@ -158,7 +161,7 @@ class _Run:
         plain_scores: np.ndarray | None = None
         noisy = 1.0
         cautions: tuple[Caution, ...] = ()
-        begin = {name: values[0] for name, values in grid.items()}
+        begin = cautious(grid)
         first = self.candidate(begin)
         self.weights = np.asarray(first.data.weights) * self.given.any(1)
         best = self.tried(begin, 0, first)
@@ -317,19 +320,9 @@ class _Run:
         if not data:
             return []
         same = [model] * len(data)
-        fits = self.options.fit_all(same, data, report=self.report)
-        if not self.second_start or any(f.status == Status.INTERRUPTED for f in fits):
-            return fits
-        starts = [_likeliest(model, one, self.options.rule) for one in data]
-        again = self.options.fit_all(same, data, starts=starts, report=self.report)
-        better = [
-            b if b.objective > a.objective + _CLEAR else a for a, b in zip(fits, again, strict=True)
-        ]
-        stopped = [b.status == Status.INTERRUPTED for b in again]
-        return [
-            replace(one, status=Status.INTERRUPTED) if ended else one
-            for one, ended in zip(better, stopped, strict=True)
-        ]
+        if self.second_start:
+            return fit_from_two_starts(same, data, self.options, report=self.report)
+        return self.options.fit_all(same, data, report=self.report)
 
     # Scores -------------------------------------------------------------------------------------
 
@@ -362,11 +355,3 @@ def _noise_from_prior(model: Model) -> Model:
         channel = model["labels"]
         out["labels"] = fixed_at(channel, channel.likelihood_params(channel.prior, "map"))
     return out
-
-
-@partial(jax.jit, static_argnames="rule")
-def _likeliest(model: Model, data: Data, rule: Rule) -> Any:
-    """Parameters from the scores' likeliest classes."""
-    scores = data.parts[PRIOR]
-    hard = jax.nn.one_hot(jnp.argmax(scores, 1), scores.shape[1], dtype=scores.dtype)
-    return models.start(model, hard, data, rule)

@@ -122,3 +122,10 @@ def test_the_probability_of_noise_is_a_logistic_function_of_the_gain():
     rng = np.random.default_rng(0)
     vague = probability_of_noise(ones + rng.normal(0, 30, 50), 0 * ones, ones)
     assert 0.05 < vague < 0.95
+
+
+def test_the_verdict_and_the_table_give_one_share_of_wrong_labels():
+    x, _, noisy, *_ = table(100, 2.0, 0.2, seed=2)
+    e = fitted(NoisyLogisticRegression, x, noisy)
+    share = next(f for f in e.verdict().findings if f.name == "share of wrong labels")
+    assert share.effect == pytest.approx(e.corrected_labels()["p_wrong"].mean())

@@ -1,0 +1,76 @@
+"""Fits of labels with scores from two starts: the labels, and the scores' likeliest classes.
+
+Scores that were learned from noisy labels contain the noise: begun at the labels, a fit may find
+none besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from inference import Status
+from nbmodels.core import model as models
+from nbmodels.core.families import Rule
+from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.fitting.em import Fit
+from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.progress import Report
+
+#: Nats by which a fit from the second start must be better.
+_CLEAR = 1.0
+
+
+def fit_from_two_starts(
+    models_: Sequence[Model],
+    data: Sequence[Data],
+    options: FitOptions,
+    *,
+    log_shares: Any = 0.0,
+    report: Report | None = None,
+) -> list[Fit]:
+    """Fit each model begun at the labels and at the likeliest classes; the better of the two.
+
+    Args:
+        models_: labels' models with a score prior.
+        data: of each.
+        options: of the fits.
+        log_shares: ``(K,)`` what the second start adds to the scores.
+        report: called now and then with the iterations and the value they improve.
+
+    Returns:
+        the fits; the second start is taken where it is better by a nat or more. A fit that was
+        interrupted in either start has the status ``INTERRUPTED``.
+    """
+    fits = options.fit_all(models_, data, report=report)
+    if any(f.status == Status.INTERRUPTED for f in fits):
+        return fits
+    shares = jnp.asarray(log_shares, jnp.zeros(()).dtype)
+    pairs = zip(models_, data, strict=True)
+    starts = [_likeliest(model, one, shares, options.rule) for model, one in pairs]
+    again = options.fit_all(models_, data, starts=starts, report=report)
+    return [_better(a, b) for a, b in zip(fits, again, strict=True)]
+
+
+def _better(first: Fit, second: Fit) -> Fit:
+    found = second if second.objective > first.objective + _CLEAR else first
+    stopped = second.status == Status.INTERRUPTED
+    return replace(found, status=Status.INTERRUPTED) if stopped else found
+
+
+@partial(jax.jit, static_argnames="rule")
+def _likeliest(
+    model: Model, data: Data, log_shares: Float[Array, "*k"], rule: Rule
+) -> dict[str, Any]:
+    """Parameters from the likeliest classes."""
+    scores = data.parts[PRIOR]
+    best = jnp.argmax(scores + log_shares, 1)
+    hard = jax.nn.one_hot(best, scores.shape[1], dtype=scores.dtype)
+    return models.start(model, hard, data, rule)
