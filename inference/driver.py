@@ -331,19 +331,25 @@ def drive(
                 states[i] = jax.block_until_ready(state)
             left = [i for i in left if np.any(np.asarray(states[i].status) == Status.RUNNING)]
             if report is not None:
-                furthest = max(int(np.max(s.n_iter)) for s in states)
-                report(furthest, max(float(np.max(s.best_objective.value)) for s in states))
+                read = [_on_host(s) for s in states]
+                furthest = max(int(s.n_iter.max()) for s in read)
+                report(furthest, max(float(s.best_objective.value.max()) for s in read))
             if not left or done >= limit:
-                return [result(s) for s in states]
+                return [result(_on_host(s)) for s in states]
             pace = (time.perf_counter() - began) / chunk
             chunk = int(min(max(chunk_seconds / max(pace, 1e-9), 1), 4 * chunk))
     except KeyboardInterrupt:
         if any(np.any(np.asarray(s.n_iter) == 0) for s in states):
             raise
-        return [result(_interrupted(s)) for s in states]
+        return [result(_interrupted(_on_host(s))) for s in states]
+
+
+def _on_host(state: State) -> Any:
+    """The state with everything but its points in host memory, where reading compiles nothing."""
+    names = ("best_objective", "trace", "n_iter", "n_evaluations", "status")
+    return state._replace(**{n: jax.tree.map(np.asarray, getattr(state, n)) for n in names})
 
 
 def _interrupted(state: State) -> State:
-    status = np.asarray(state.status)
-    ended: Any = np.where(status == Status.RUNNING, Status.INTERRUPTED, status)
+    ended: Any = np.where(state.status == Status.RUNNING, Status.INTERRUPTED, state.status)
     return state._replace(status=ended.astype(np.int32))

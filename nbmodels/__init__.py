@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 # what a type checker sees; at run time each name is imported on first use
 if TYPE_CHECKING:
+    from nbmodels.audit import AuditPlan, AuditResult
     from nbmodels.core.model import Data
     from nbmodels.core.numpyro_program import program
     from nbmodels.diagnostics.comparison import compare, compare_posteriors
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         NoisyLogisticRegression,
         NoisyMixedNB,
         NoisyMultinomialNB,
+        NoisyNeighbours,
         PartialLabelNB,
         PositiveUnlabelledNB,
         Priors,
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AuditPlan",
+    "AuditResult",
     "AutoNoisyClassifier",
     "ClassConditionalNB",
     "ClippedWarning",
@@ -72,6 +76,7 @@ __all__ = [
     "NoisyLogisticRegression",
     "NoisyMixedNB",
     "NoisyMultinomialNB",
+    "NoisyNeighbours",
     "NotConvergedWarning",
     "PartialLabelNB",
     "PositiveUnlabelledNB",
@@ -90,6 +95,8 @@ __all__ = [
 
 #: Modules of the names that are no estimators.
 _ELSEWHERE = {
+    "AuditPlan": "nbmodels.audit",
+    "AuditResult": "nbmodels.audit",
     "ClippedWarning": "nbmodels.errors",
     "Data": "nbmodels.core.model",
     "DataError": "nbmodels.errors",
@@ -110,6 +117,8 @@ _ELSEWHERE = {
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
+        if name == "metrics":
+            return importlib.import_module("nbmodels.metrics")
         if name in __all__:
             home = _ELSEWHERE.get(name, "nbmodels.estimators")
             return getattr(importlib.import_module(home), name)

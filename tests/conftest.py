@@ -15,7 +15,7 @@ from hypothesis.configuration import set_hypothesis_home_dir
 
 _PLAIN_KERNELS = "--xla_cpu_use_fusion_emitters=false"
 
-# pytest imports this file before any test module; the library itself never touches jax.config
+# pytest imports this file before any test module; the library restores what it changes
 jax.config.update("jax_enable_x64", True)
 # compilation is most of the suite's time; JAX_DISABLE_MOST_OPTIMIZATIONS=0 runs what users run
 QUICK = "JAX_DISABLE_MOST_OPTIMIZATIONS" not in os.environ
@@ -46,6 +46,8 @@ def pytest_configure(config):
         jax.config.update("jax_compilation_cache_dir", str(config.cache.mkdir("jax")))
         # the many single operations too: a module forgets them at its end
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        # of the processes that tests start
+        os.environ["NBMODELS_CACHE"] = str(config.cache.mkdir("programs"))
         set_hypothesis_home_dir(config.cache.mkdir("hypothesis"))
 
 

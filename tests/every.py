@@ -27,6 +27,7 @@ CASES = {
     "RobustNDA": (nb.RobustNDA, (BINARY, LABELS)),
     "NoisyLabelClassifier": (nb.NoisyLabelClassifier, (BINARY, LABELS)),
     "NoisyLogisticRegression": (nb.NoisyLogisticRegression, (BINARY, LABELS)),
+    "NoisyNeighbours": (nb.NoisyNeighbours, (BINARY, LABELS)),
     "AutoNoisyClassifier": (nb.AutoNoisyClassifier, (BINARY, LABELS)),
     "PartialLabelNB": (nb.PartialLabelNB, (BINARY, LABELS)),
     "ClassConditionalNB": (nb.ClassConditionalNB, (BINARY, LABELS)),

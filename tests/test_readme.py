@@ -19,6 +19,8 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 #: What tells a block from the others, by the name that it has here.
 SHOWN = {
     "first": "model.corrected_labels()",
+    "audit": "model.audit_plan(",
+    "scores": "noisy_test_scores(",
     "options": "Solver(",
     "joint": "JointNB(",
     "own": "em)(",
@@ -63,17 +65,20 @@ def imports():
     return "\n".join(ast.unparse(n) for n in nodes if isinstance(n, ast.Import | ast.ImportFrom))
 
 
-def run(name):
-    """Names that a block leaves behind."""
+def run(name, **more):
+    """Names that a block leaves behind, of which some may be given."""
     (block,) = [b for b in BLOCKS if SHOWN[name] in b]
-    namespace = stand_ins()
+    namespace = stand_ins() | more
     exec(imports(), namespace)
     exec(compile(block, f"README.md, {name}", "exec"), namespace)
     return namespace
 
 
 def test_every_block_is_run():
-    assert [sum(shown in block for shown in SHOWN.values()) for block in BLOCKS] == [1, 1, 1, 1]
+    assert [sum(shown in block for shown in SHOWN.values()) for block in BLOCKS] == [1] * len(
+        BLOCKS
+    )
+    assert len(BLOCKS) == len(SHOWN)
 
 
 @pytest.mark.slow
@@ -86,6 +91,16 @@ def test_the_first_estimator():
     )
     described = re.search(r"corrected_labels\(\)  # data frame: ([\w, ]+)", README)[1]
     assert list(model.corrected_labels())[:6] == described.split(", ")
+
+
+@pytest.mark.slow
+def test_an_audit_and_scores_on_noisy_labels():
+    given = stand_ins()
+    model = nbmodels.NoisyBernoulliNB.published(random_state=0).fit(given["X"], given["y"])
+    audited = run("audit", model=model)
+    assert audited["result"].share_wrong.value == 0  # all given labels were taken for right
+    scores = run("scores", model=audited["model"])["scores"]
+    assert scores.accuracy.low <= scores.accuracy.value <= scores.accuracy.high
 
 
 def test_options_of_training_and_solver():

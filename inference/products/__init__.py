@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-import jax.numpy as jnp
 from jaxtyping import DTypeLike
 
+from inference.arrays import floating, on_device
 from inference.products.dense import Dense
 from inference.products.layout import block_of, padded_size
 from inference.products.sparse import Sparse
@@ -27,5 +27,5 @@ def matrix(x: Any, dtype: DTypeLike | None = None) -> Matrix:
         x: ``(N, d)`` array, or any SciPy sparse matrix or array (duplicate entries are summed).
         dtype: floating dtype of values; JAX's default by default.
     """
-    dtype = jnp.zeros((), dtype).dtype
-    return Sparse.of(x, dtype) if hasattr(x, "tocsr") else Dense(jnp.asarray(x, dtype))
+    dtype = floating(dtype)
+    return Sparse.of(x, dtype) if hasattr(x, "tocsr") else Dense(on_device(x, dtype))

@@ -20,6 +20,7 @@ from jax import Array, lax
 from jaxtyping import Float, Int
 from scipy import sparse
 
+from inference.arrays import on_device
 from inference.products.layout import Buckets, ReductionTree, entries, lay_out
 
 #: Whether the compiler keeps optimization barriers until kernels are fused.
@@ -61,7 +62,7 @@ class Sparse:
         with ThreadPoolExecutor(1) as other:
             turned = other.submit(lambda: lay_out(rows.T.tocsr(), kept))
             ways = lay_out(rows, kept), turned.result()
-        forward, backward = jax.tree.map(jnp.asarray, ways)
+        forward, backward = jax.tree.map(on_device, ways)
         return cls(forward, backward, (int(rows.shape[0]), int(rows.shape[1])))
 
     def times(self, table: Float[Array, "d k"]) -> Float[Array, "n k"]:

@@ -4,6 +4,9 @@ from nbmodels.channels.annotators import Annotators
 from nbmodels.channels.candidates import CandidateSets
 from nbmodels.channels.external_evidence import ExternalEvidence
 from nbmodels.channels.fixed import FixedTransition
+from nbmodels.channels.labelling_functions import LabellingFunctions
+from nbmodels.channels.neighbours import NeighbourVotes
+from nbmodels.channels.one_coin_annotators import HierarchicalOneCoin, OneCoinAnnotators
 from nbmodels.channels.pooled import HierarchicalTransition, PooledTransition
 from nbmodels.channels.pooled_annotators import HierarchicalAnnotators, PooledAnnotators
 from nbmodels.channels.symmetric import SymmetricTransition
@@ -16,7 +19,11 @@ __all__ = [
     "ExternalEvidence",
     "FixedTransition",
     "HierarchicalAnnotators",
+    "HierarchicalOneCoin",
     "HierarchicalTransition",
+    "LabellingFunctions",
+    "NeighbourVotes",
+    "OneCoinAnnotators",
     "PooledAnnotators",
     "PooledTransition",
     "SymmetricTransition",

@@ -21,6 +21,11 @@ from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import LabelChannel
 
 
+def right_labels(n_observed: int, n_classes: int) -> np.ndarray:
+    """``(observed, C)`` where a label is right; sub-types of a class stand side by side."""
+    return np.arange(n_observed)[:, None] == np.arange(n_classes) // (n_classes // n_observed)
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Annotators(LabelChannel):
@@ -47,8 +52,8 @@ class Annotators(LabelChannel):
     ) -> Annotators:
         """Prior by pseudo-votes of each class: ``alpha`` wrong, shared out, ``diagonal`` right."""
         n_observed = n_classes if n_observed is None else n_observed
-        one = np.full((n_observed, n_classes), 1.0 + alpha / max(n_observed - 1, 1))
-        np.fill_diagonal(one, 1.0 + diagonal)
+        wrong = alpha / max(n_observed - 1, 1)
+        one = 1.0 + np.where(right_labels(n_observed, n_classes), diagonal, wrong)
         return cls.sharing(n_annotators, one)
 
     @classmethod
@@ -93,9 +98,9 @@ class Annotators(LabelChannel):
         return jnp.mean(values["transitions"], 0)
 
     def initial_responsibilities(self, data: Matrix) -> Float[Array, "n k"]:
-        """Shares of the votes."""
-        n_annotators, n_observed, n_classes = self.prior.concentration.shape
-        which = jnp.tile(jnp.eye(n_observed, n_classes), (n_annotators, 1))
+        """Shares of the votes; those for a class are shared by its sub-types."""
+        n_annotators, *shape = self.prior.concentration.shape
+        which = jnp.tile(jnp.asarray(right_labels(*shape), float), (n_annotators, 1))
         votes = data.times(which)
         return votes / jnp.maximum(jnp.sum(votes, 1, keepdims=True), 1)
 

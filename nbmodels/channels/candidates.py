@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int, Key
 
+from inference.arrays import on_device
 from nbmodels.core.component import Given, LogLikelihood
 from nbmodels.core.families import Rule
 from nbmodels.core.lazy import numpyro
@@ -37,7 +38,7 @@ def pack_candidates(possible: Any, n_classes: int, /) -> Bool[Array, "n k"]:
     empty = np.flatnonzero(~table.any(1))
     if len(empty):
         raise DataError(f"possible: row {empty[0]} excludes every class; leave at least one")
-    return jnp.asarray(table)
+    return on_device(table)
 
 
 @jax.tree_util.register_dataclass
@@ -54,7 +55,7 @@ class CandidateSets(Given, LabelChannel):
 
     @classmethod
     def of(cls, n_classes: int) -> Self:
-        return cls(prior=jnp.zeros(n_classes))
+        return cls(prior=on_device(np.zeros(n_classes)))
 
     pack = staticmethod(pack_candidates)
 

@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Int, Key
 
+from inference.arrays import floating, on_device
 from nbmodels.core.codes import checked_table
 from nbmodels.core.component import Given, LogLikelihood, centred
 from nbmodels.core.families import Rule
@@ -31,7 +32,7 @@ class ExternalEvidence(Given, LabelChannel):
 
     @classmethod
     def of(cls, n_classes: int) -> ExternalEvidence:
-        return cls(prior=jnp.zeros(n_classes))
+        return cls(prior=on_device(np.zeros(n_classes)))
 
     @staticmethod
     def pack(log_evidence: Any) -> Array:
@@ -45,7 +46,7 @@ class ExternalEvidence(Given, LabelChannel):
         """
         expected = "a log-likelihood, neither NaN nor plus infinity"
         checked_table("log_evidence", log_evidence, lambda x: ~(x < np.inf), expected)
-        return jnp.asarray(log_evidence, jnp.zeros(()).dtype)
+        return on_device(log_evidence, floating())
 
     def likelihood_params(self, q: Array, rule: Rule, key: Key[Array, ""] | None = None) -> Array:
         return q

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Key
 
+from inference.arrays import on_device
 from nbmodels.channels.transition import draw_labels, observe, pack_labels, read_labels
 from nbmodels.core.component import Given, LogLikelihood
 from nbmodels.core.roles import LabelChannel
@@ -43,13 +44,10 @@ class FixedTransition(Given, LabelChannel):
         return draw_labels(key, self.prior, y)
 
 
-def fixed_at(channel: Any, likelihood_params: Any) -> FixedTransition:
+def fixed_at(transition: Float[np.ndarray, "k observed"]) -> FixedTransition:
     """Noise matrix held at its estimate: a channel that is not learned any further.
 
     Args:
-        channel: a label channel with a noise matrix.
-        likelihood_params: what its likelihood reads, where it is held.
+        transition: P(observed | true), up to rounding.
     """
-    rows = channel.transition(channel.values(likelihood_params))
-    assert rows is not None  # a channel of noisy labels has one
-    return FixedTransition(prior=rows / jnp.sum(rows, 1, keepdims=True))
+    return FixedTransition(prior=on_device(transition / transition.sum(1, keepdims=True)))

@@ -17,6 +17,7 @@ from jax import Array, lax
 from jax.scipy.special import gammaln
 from jaxtyping import Float, Int, Key
 
+from inference.arrays import on_device
 from inference.gamma import loggamma
 from nbmodels.channels.transition import (
     Transition,
@@ -83,7 +84,7 @@ class PooledTransition(Transition):
         """Prior by pseudo-labels of each class: the common error rate has half of them."""
         one = Transition.of(n_classes, n_observed, alpha, diagonal)
         shapes = _SHAPE * np.maximum([diagonal, alpha], _LEAST)
-        return cls(prior=one.prior, shapes=jnp.asarray(shapes))
+        return cls(prior=one.prior, shapes=on_device(shapes))
 
     def pooled(self, q: Dirichlet, rule: Rule) -> PooledTransition:
         """With the concentrations at their maximum given ``q``, the rows integrated out."""
@@ -100,7 +101,7 @@ class PooledTransition(Transition):
     def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
         """The hierarchical channel, whose chains begin at the concentrations learned."""
         counts = jnp.maximum(q.concentration - self.prior.concentration, 0)
-        here = jnp.asarray(self.prior.centred.concentration)
+        here = on_device(self.prior.centred.concentration)
         at = jnp.log(jnp.stack([here[0, 0], here[0, 1]]))
         prior = PooledDirichlet(jnp.zeros_like(counts), at, self.shapes)
         channel = HierarchicalTransition(prior=prior)

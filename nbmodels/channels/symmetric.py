@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Key
 
@@ -39,7 +40,7 @@ class SymmetricTransition(LabelChannel):
     @classmethod
     def of(cls, n_classes: int, alpha: float = 1.0, diagonal: float = 2.0) -> SymmetricTransition:
         """Prior by pseudo-labels: ``alpha`` wrong and ``diagonal`` right ones."""
-        prior = beta(jnp.asarray(1.0 + alpha), jnp.asarray(1.0 + diagonal))
+        prior = beta(np.asarray(1.0 + alpha), np.asarray(1.0 + diagonal))
         return cls(prior=prior, n_classes=n_classes)
 
     pack = staticmethod(pack_labels)

@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Key
 
+from inference.arrays import on_device
 from nbmodels.core.codes import checked_codes
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import Dirichlet, Rule
@@ -37,7 +38,7 @@ def pack_labels(labels: Any, n_observed: int) -> Int[Array, " n"]:
     codes = checked_codes("labels", labels, n_observed)
     if codes.ndim != 1:
         raise DataError(f"labels: expected one code an item, (N,); got shape {codes.shape}")
-    return jnp.asarray(np.where(codes < 0, n_observed, codes), jnp.int32)
+    return on_device(np.where(codes < 0, n_observed, codes), jnp.int32)
 
 
 def read_labels(transition: Array, labels: Array) -> LogLikelihood:
@@ -95,7 +96,7 @@ class Transition(LabelChannel):
         n_observed = n_classes if n_observed is None else n_observed
         concentration = np.full((n_classes, n_observed), 1.0 + alpha / max(n_observed - 1, 1))
         np.fill_diagonal(concentration, 1.0 + diagonal)
-        return cls(prior=Dirichlet(jnp.asarray(concentration)))
+        return cls(prior=Dirichlet(on_device(concentration)))
 
     pack = staticmethod(pack_labels)
 
@@ -111,7 +112,7 @@ class Transition(LabelChannel):
     ) -> Array:
         return count_labels(resp, data, self.prior.concentration.shape[1])
 
-    def transition(self, values: dict[str, Any]) -> Float[Array, "k observed"]:
+    def transition(self, values: dict[str, Any]) -> Float[Array, "k observed"] | None:
         return values["transition"]
 
     def initial_responsibilities(self, data: Array) -> Float[Array, "n k"]:

@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int, Key
 
+from inference.arrays import floating, on_device
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import DrawKey, FullNormal
 from nbmodels.core.lazy import dist, numpyro
@@ -64,13 +65,17 @@ class Calibration(ClassPrior):
         """Prior ``u ~ N(log_slope, log_slope_sd^2)`` and ``b_k ~ N(bias_k, bias_sd^2)``."""
         mean = np.concatenate([[log_slope], np.broadcast_to(bias, n_classes)])
         sd = np.concatenate([[log_slope_sd], np.full(n_classes, bias_sd)])
-        return cls(prior=FullNormal(jnp.asarray(mean), jnp.asarray(np.diag(sd**-2.0))))
+        return cls(prior=FullNormal(on_device(mean), on_device(np.diag(sd**-2.0))))
 
     @staticmethod
     def pack(scores: Any) -> Float[Array, "n k"]:
         """Args: scores: ``(N, K)``, finite, up to a constant a row; zeros are uninformative."""
-        table = jnp.asarray(scores, jnp.zeros(()).dtype)
-        return table - jnp.mean(table, 1, keepdims=True)
+        return on_device(Calibration.centred(np.asarray(scores, floating())))
+
+    @staticmethod
+    def centred(scores: Any) -> Any:
+        """Rows with a mean of zero: what a row has in common tells no class from another."""
+        return scores - scores.mean(1, keepdims=True)
 
     def log_probs(
         self, likelihood_params: Float[Array, " p"], data: Float[Array, "n k"] | None
@@ -182,7 +187,7 @@ class Calibration(ClassPrior):
 
     def covariates(self, key: Key[Array, ""], n_items: int) -> Float[Array, "n k"]:
         """Scores to simulate classes from."""
-        return self.pack(2 * jax.random.normal(key, (n_items, len(self.prior.mean) - 1)))
+        return self.centred(2 * jax.random.normal(key, (n_items, len(self.prior.mean) - 1)))
 
     def dims(self) -> dict[str, list[str]]:
         return {"log_slope": [], "bias": ["true_class"]}

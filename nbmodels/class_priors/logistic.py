@@ -8,13 +8,15 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Key
 from scipy import sparse
 
 from inference import Coordinates, Total, add, negate, solve, total
+from inference.arrays import on_device
 from inference.driver import Step
-from inference.products import Dense, Matrix, matrix
+from inference.products import Matrix, matrix
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import DiagonalNormal, DrawKey, Rule
 from nbmodels.core.lazy import dist, numpyro
@@ -66,17 +68,16 @@ class Logistic(ClassPrior):
         cls, n_features: int, n_classes: int, scale: float = 1.0, intercept_sd: float = 10.0
     ) -> Logistic:
         """Prior ``coef ~ N(0, scale^2)`` and ``intercept ~ N(0, intercept_sd^2)``."""
-        precision = jnp.ones((1 + n_features, n_classes)) * scale**-2.0
-        precision = precision.at[0].set(intercept_sd**-2.0)
-        return cls(prior=DiagonalNormal(jnp.zeros_like(precision), precision))
+        precision = np.ones((1 + n_features, n_classes)) * scale**-2.0
+        precision[0] = intercept_sd**-2.0
+        mean = on_device(np.zeros_like(precision))
+        return cls(prior=DiagonalNormal(mean, on_device(precision)))
 
     @staticmethod
     def pack(x: Any) -> Design:
         """Args: x: ``(N, d)`` finite features, dense or sparse."""
         packed = matrix(x)
-        if not sparse.issparse(x):
-            return Design(packed, Dense(jnp.abs(packed.to_dense())))
-        return Design(packed, packed if x.min() >= 0 else matrix(abs(x)))
+        return Design(packed, packed if sparse.issparse(x) and x.min() >= 0 else matrix(abs(x)))
 
     def log_probs(
         self, likelihood_params: Float[Array, "p k"], data: Design | None

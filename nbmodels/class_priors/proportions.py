@@ -7,9 +7,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
+from inference.arrays import on_device
 from nbmodels.core.component import Given, LogLikelihood
 from nbmodels.core.families import Dirichlet, DrawKey
 from nbmodels.core.lazy import dist, numpyro
@@ -30,7 +32,7 @@ class Proportions(ClassPrior):
     @classmethod
     def of(cls, n_classes: int, alpha: float = 1.0) -> Proportions:
         """Symmetric prior: ``alpha`` pseudo-items a class (a concentration of ``1 + alpha``)."""
-        return cls(prior=Dirichlet(jnp.full((n_classes,), 1.0 + alpha)))
+        return cls(prior=Dirichlet(on_device(np.full(n_classes, 1.0 + alpha))))
 
     def log_likelihood(self, likelihood_params: Float[Array, " k"], data: Any) -> LogLikelihood:
         return LogLikelihood(likelihood_params[None, :], jnp.zeros((1,), likelihood_params.dtype))

@@ -1,20 +1,18 @@
-"""Commands: ``nbmodels demo`` and ``nbmodels clean``.
+"""Commands: ``nbmodels demo``, ``nbmodels clean`` and ``nbmodels audit``.
 
 Whatever is heavy is imported inside the commands, so that ``nbmodels --help`` is quick.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from nbmodels.cli.audit import audit_app
+from nbmodels.cli.console import InputError, input_errors, stages, writing
 
 app = typer.Typer(
     help="Find and correct wrong labels, with probabilities and credible intervals.",
@@ -24,13 +22,7 @@ app = typer.Typer(
     # a traceback should not show what the table holds
     pretty_exceptions_show_locals=False,
 )
-
-#: Arguments of the library under the names that the command line gives them.
-_OPTIONS = ("label", "text", "features", "truth", "noise", "training", "weight", "alpha")
-
-
-class InputError(Exception):
-    """Input that a command cannot use: shown as one line, with exit code 2."""
+app.add_typer(audit_app, name="audit")
 
 
 class NoiseForm(StrEnum):
@@ -46,53 +38,6 @@ class Training(StrEnum):
 
     joint = "joint"
     cross_fit = "cross_fit"
-
-
-@contextlib.contextmanager
-def _input_errors() -> Iterator[None]:
-    """Turn bad input into one line that names the argument, and exit code 2."""
-    from nbmodels.errors import DataError
-
-    try:
-        try:
-            yield
-        except DataError as error:
-            message = " ".join(str(error).split())
-            name, colon, rest = message.partition(":")
-            if colon and name in _OPTIONS:
-                message = f"--{name}:{rest}"
-            raise InputError(message) from error
-    except InputError as error:
-        typer.secho("Error: ", fg="red", bold=True, nl=False, err=True)
-        typer.echo(str(error), err=True)
-        raise typer.Exit(2) from error
-
-
-@contextlib.contextmanager
-def _stages(console: Console) -> Iterator[Callable[[str], None]]:
-    """A line for each stage of the work, with its time."""
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(finished_text="[green]✓[/]"), TextColumn("{task.description}"))
-    progress = Progress(*columns, TimeElapsedColumn(), console=console)
-    current: list[Any] = []
-
-    def done() -> None:
-        for task in current:
-            progress.update(task, total=1, completed=1)
-        current.clear()
-
-    def stage(name: str) -> None:
-        done()
-        progress.start()
-        current.append(progress.add_task(name, total=None))
-
-    try:
-        yield stage
-        done()
-    finally:
-        if progress.live.is_started:  # otherwise it would leave an empty line
-            progress.stop()
 
 
 @app.command()
@@ -159,7 +104,7 @@ def clean(
     corrected table holds all its rows and columns, then [bold]suggested_label[/],
     [bold]p_label_wrong[/], [bold]p_suggested[/] and, for few classes, their probabilities.
     """
-    with _input_errors():
+    with input_errors():
         from nbmodels.cli import files
 
         target = out if out is not None else Path(f"{file.stem}-corrected{file.suffix}")
@@ -181,7 +126,7 @@ def clean(
 
         console = Console()
         console.print(f"[bold]{file.name}[/]: {len(table.frame)} rows", highlight=False)
-        with _stages(Console(stderr=True)) as stage:
+        with stages(Console(stderr=True)) as stage:
             cleaned = job.clean(
                 table.frame,
                 label,
@@ -196,10 +141,10 @@ def clean(
                 random_state=seed,
                 stage=stage,
             )
-            with _writing(target):
+            with writing(target):
                 files.write_table(table, cleaned.added, target)
             if report is not None and cleaned.noise is not None:
-                with _writing(report):
+                with writing(report):
                     files.write_report(
                         report, cleaned.noise, cleaned.posterior, second=cleaned.second
                     )
@@ -226,7 +171,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
 ) -> None:
     """Demonstrate the method on handwritten digits with planted errors, in about a minute."""
-    with _input_errors():
+    with input_errors():
         from nbmodels.cli.files import REPORT, check_folder, check_output, write_report
 
         check_output(out, overwrite=overwrite)
@@ -240,19 +185,10 @@ def demo(
         console = Console()
         data = noisy_digits(seed)
         demonstration.introduce(console, data)
-        with _stages(Console(stderr=True)) as stage:
+        with stages(Console(stderr=True)) as stage:
             result = demonstration.demonstrate(data, seed, stage)
-            with _writing(out):
+            with writing(out):
                 write_report(out, result.noise, result.posterior, corrected=result.corrected)
         demonstration.show(console, data, result)
         files = ", ".join(("corrected.csv", *REPORT))
         console.print(f"Wrote [bold]{out}[/]: {files}", highlight=False)
-
-
-@contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """Report a full disk, or a directory that went away, without a traceback."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from error

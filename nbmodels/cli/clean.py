@@ -18,6 +18,7 @@ from nbmodels.cli.draws import Noise, collected, noise_draws
 from nbmodels.data.column_types import Choice, check_columns, read_features, read_text
 from nbmodels.data.labels import LabelColumn, as_text
 from nbmodels.diagnostics.confident_learning import SecondOpinion
+from nbmodels.diagnostics.noise_range import NoiseRange
 from nbmodels.errors import DataError
 
 #: Labels from which on there is a second opinion.
@@ -92,6 +93,9 @@ class Cleaned:
         p_wrong: ``(N,)`` probability that the given label is wrong, NaN where missing.
         expected_wrong: expected share of wrong labels among the given ones.
         noise: the noise matrix with intervals; None without draws.
+        ends: both ends of the noise that the labels allow; None without draws, or with few rows.
+        held: where the truth is known, whether the ends hold its share of wrong labels and each
+            class's share of right ones.
         posterior: ArviZ ``DataTree`` of the draws, or None.
         choice: how the columns were modelled.
         scores: comparison with the truth, where there is a column of it.
@@ -108,6 +112,8 @@ class Cleaned:
     p_wrong: np.ndarray
     expected_wrong: float
     noise: Noise | None
+    ends: NoiseRange | None
+    held: tuple[bool, np.ndarray] | None
     posterior: Any
     choice: Choice
     scores: Scores | None
@@ -202,13 +208,16 @@ def clean(
     begin("checking the result")
     second = _second_opinion(model, x, labels.text[use])
 
-    scores = None
+    scores = held = ends = None
+    if posterior is not None and model.fitted_.separable is not None:
+        ends = model.noise_range(posterior)
     if truth is not None:
         true = as_text(frame[truth])
         both = known & pd.notna(true)
         if not both.any():
             raise DataError(f"truth: no row has a label in both {label!r} and {truth!r}")
         scores = Scores.of(labels.text[both], suggested[both], p_wrong[both], true[both])
+        held = None if ends is None else ends.holds(labels.text[both], true[both])
     if probabilities is None:
         probabilities = len(labels.names) <= FEW_CLASSES
     added, columns = _added(frame, labels, resp, p_wrong, probabilities, notes)
@@ -223,6 +232,8 @@ def clean(
         p_wrong,
         float(p_wrong[known].mean()),
         noise_matrix,
+        ends,
+        held,
         posterior,
         choice,
         scores,

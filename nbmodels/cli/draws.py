@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from inference.arrays import on_device
 from nbmodels.errors import NbmodelsWarning
 
 #: Probability of the intervals.
@@ -109,7 +110,6 @@ def _why_unreliable(model: Any, posterior: Any, messages: list[str]) -> str:
 def _conditional_draws(model: Any, x: Any, codes: np.ndarray, options: dict[str, Any]) -> Any:
     """Draws of the noise matrix and the class shares given the features' fitted log-likelihood."""
     import jax
-    import jax.numpy as jnp
 
     from nbmodels.channels import ExternalEvidence
     from nbmodels.channels.transition import pack_labels
@@ -126,7 +126,7 @@ def _conditional_draws(model: Any, x: Any, codes: np.ndarray, options: dict[str,
         params={**{n: fitted.params[n] for n in (PRIOR, "labels")}, "scores": channel.prior},
     )
     labels = pack_labels(codes, len(model.classes_))
-    data = Data({PRIOR: None, "labels": labels, "scores": scores}, jnp.ones(len(scores)))
+    data = Data({PRIOR: None, "labels": labels, "scores": scores}, on_device(np.ones(len(scores))))
     return sample(
         held, data, jax.random.key(options["random_state"]), names=model.classes_, **sizes
     )

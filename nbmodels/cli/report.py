@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from nbmodels.audit import AuditResult
 from nbmodels.cli.clean import Cleaned, Scores
 from nbmodels.cli.draws import LEVEL, Noise
 from nbmodels.data.column_types import Choice
@@ -238,6 +239,40 @@ def scores_table(scores: Scores, title: str = "Against the truth") -> Table:
     return table
 
 
+def audit_table(result: AuditResult) -> Table:
+    """Shares that an audit estimates, with intervals."""
+    table = _titled(f"{len(result.checked)} checked rows, {result.level:.0%} intervals")
+    table.add_column("share of the labels", style="bold")
+    table.add_column("estimate", justify="right")
+    table.add_column("interval", style="dim")
+    for name, (value, low, high) in zip(
+        result.table().index, result.table().to_numpy(), strict=True
+    ):
+        table.add_row(str(name), _number(value), _interval(low, high))
+    return table
+
+
+def audited_classes(result: AuditResult) -> Table:
+    """How each true class is labelled, by the checked rows; classes without any are left out."""
+    table = _titled(f"How each true class is labelled, {result.level:.0%} intervals")
+    table.add_column("true class", style="bold", no_wrap=True)
+    table.add_column("checked", justify="right")
+    table.add_column("right", justify="right")
+    table.add_column("interval", style="dim", no_wrap=True)
+    table.add_column("mislabelled as (share, interval)")
+    for name, cells in result.noise[result.noise["checked"] > 0].groupby("true", sort=False):
+        rates = {c["given"]: c for c in cells.to_dict("records")}
+        own = rates.pop(name)
+        listed = ", ".join(
+            f"{_short(c['given'])} {_number(c['rate'])} [dim]{_interval(c['low'], c['high'])}[/]"
+            for c in sorted(rates.values(), key=lambda c: -c["rate"])
+            if c["seen"]
+        )
+        right = _number(own["rate"]), _interval(own["low"], own["high"])
+        table.add_row(_short(name), str(own["checked"]), *right, listed or "[dim]none seen[/]")
+    return table
+
+
 def show(console: Console, cleaned: Cleaned, first_row: int = 0) -> None:
     """All of a cleaned table.
 
@@ -246,6 +281,9 @@ def show(console: Console, cleaned: Cleaned, first_row: int = 0) -> None:
         cleaned: from :func:`nbmodels.cli.clean.clean`.
         first_row: number that is shown for the first row.
     """
+    if cleaned.ends is not None:
+        console.print(Text(f"{cleaned.ends.sentence}.", style="bold"))
+        console.print()
     console.print(choice_table(cleaned.choice))
     for note in cleaned.notes:
         console.print(f"  [dim]{escape(note)}[/]", highlight=False)
@@ -261,6 +299,15 @@ def show(console: Console, cleaned: Cleaned, first_row: int = 0) -> None:
     if cleaned.scores is not None:
         console.print(scores_table(cleaned.scores))
         console.print()
+    if cleaned.held is not None:
+        share, classes = cleaned.held
+        known = np.isfinite(classes)
+        console.print(
+            f"Both ends with their intervals {'hold' if share else 'do not hold'} the true share "
+            f"of wrong labels, and {int(classes[known].sum())} of {known.sum()} classes' shares of "
+            "right labels",
+            highlight=False,
+        )
     line = f"Expected share of wrong labels: [bold]{cleaned.expected_wrong:.1%}[/], {LOWER_BOUND}"
     console.print(line, highlight=False)
     if cleaned.second is not None:

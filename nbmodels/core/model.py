@@ -19,6 +19,7 @@ from jaxtyping import Float, Int, Key
 
 from inference import Coordinates, Total, add, negate, total
 from inference.driver import Step
+from inference.products import Sparse
 from nbmodels.core.component import Component, LogLikelihood
 from nbmodels.core.families import DrawKey, Rule, constrain, free
 from nbmodels.core.roles import ClassPrior, LabelChannel
@@ -66,6 +67,20 @@ class Data:
     parts: dict[str, Any]
     weights: Float[Array, " n"]
     powers: dict[str, Array] = field(default_factory=dict)
+
+
+def first_rows(data: Data, n_rows: int) -> Data:
+    """The first rows, where none that follows counts; layouts of sparse matrices stay whole.
+
+    Args:
+        data: encoded data, padded by rows of weight 0.
+        n_rows: number of rows to keep.
+    """
+    whole = len(data.weights)
+    matrices = jax.tree.leaves(data.parts, is_leaf=lambda part: isinstance(part, Sparse))
+    if n_rows >= whole or any(isinstance(part, Sparse) for part in matrices):
+        return data
+    return jax.tree.map(lambda x: x[:n_rows] if np.shape(x)[:1] == (whole,) else x, data)
 
 
 def check_data(model: Model, data: Data) -> None:

@@ -39,6 +39,12 @@ class Block:
         missing = None if self.missing is None else self.missing[:, where]
         return Block(self.x[:, where], missing, tuple(self.names[j] for j in where))
 
+    def rows(self, where: np.ndarray) -> Block:
+        """Some of the rows."""
+        return Block(
+            self.x[where], None if self.missing is None else self.missing[where], self.names
+        )
+
 
 def refuse(block: Block, bad: Any, expected: str) -> None:
     """Raise for the first bad cell.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,26 +13,34 @@ from scipy import sparse
 from nbmodels.data.validation import plain, positions, sorted_unique
 from nbmodels.errors import DataError
 
+#: Names of columns, each with other names where it is a mapping.
+Columns = Sequence[str] | Mapping[str, Sequence[str]]
 
-def read_long(name: str, table: Any, columns: Sequence[str]) -> list[np.ndarray]:
-    """The named columns of a long table, or its first ones where it bears no such names.
+
+def read_long(
+    name: str, table: Any, columns: Columns, *, by_name: bool = False
+) -> list[np.ndarray]:
+    """The wanted columns of a long table.
 
     Args:
         name: of the argument, for messages.
         table: data frame, mapping of columns, or array with as many columns.
-        columns: names of the columns, in the order wanted.
+        columns: names of the columns, in the order wanted; a mapping also gives other names for
+            each, which count in lower or upper case, in the plural and with ``_id``.
+        by_name: whether a table without these names is refused; otherwise a table of as many
+            columns is read in the order wanted.
 
     Raises:
-        DataError: no such table, no rows, or a null cell, with its row.
+        DataError: no such table, no rows, columns that cannot be told apart, or a null cell, with
+            its row.
     """
-    frame = table if isinstance(table, pd.DataFrame) else _as_frame(name, table, columns)
+    frame = table if isinstance(table, pd.DataFrame) else _as_frame(name, table, columns, by_name)
     if set(columns) <= set(frame.columns):
         frame = frame[list(columns)]
-    elif frame.shape[1] != len(columns):
-        there = ", ".join(map(str, frame.columns[:8]))
-        raise DataError(
-            f"{name}: expected columns {', '.join(columns)}; the table has {there or 'none'}"
-        )
+    elif isinstance(columns, Mapping):
+        frame = frame[_found(name, frame, columns)]
+    elif by_name or frame.shape[1] != len(columns):
+        raise DataError(f"{name}: expected columns {', '.join(columns)}; {_there(frame)}")
     if not len(frame):
         raise DataError(f"{name}: the table has no rows")
     out = []
@@ -44,14 +52,40 @@ def read_long(name: str, table: Any, columns: Sequence[str]) -> list[np.ndarray]
     return out
 
 
-def _as_frame(name: str, table: Any, columns: Sequence[str]) -> pd.DataFrame:
+def _there(frame: pd.DataFrame) -> str:
+    listed = ", ".join(map(repr, frame.columns[:8]))
+    return f"the table has {listed or 'none'}"
+
+
+def _found(name: str, frame: pd.DataFrame, columns: Mapping[str, Sequence[str]]) -> list[Any]:
+    """Names of the table's columns, in the order wanted."""
+    out = []
+    for wanted, others in columns.items():
+        if wanted in frame.columns:
+            out.append(wanted)
+            continue
+        known = {f"{one}{end}" for one in (wanted, *others) for end in ("", "s", "_id", "id")}
+        hits = [c for c in frame.columns if isinstance(c, str) and c.strip().lower() in known]
+        if len(hits) != 1:
+            what = f"{hits} could each be the {wanted}" if hits else f"no column is the {wanted}"
+            raise DataError(
+                f"{name}: expected columns {', '.join(columns)}; {what}, {_there(frame)}; columns "
+                f"are found by name: rename them, as in "
+                f"{name}.rename(columns={{'...': {wanted!r}}})"
+            )
+        out.append(hits[0])
+    return out
+
+
+def _as_frame(name: str, table: Any, columns: Columns, by_name: bool) -> pd.DataFrame:
     try:
         frame = pd.DataFrame(table)
     except (TypeError, ValueError) as error:
         raise DataError(
             f"{name}: expected a table with columns {', '.join(columns)}; {error}"
         ) from error
-    if frame.shape[1] == len(columns) and list(frame.columns) == list(range(len(columns))):
+    unnamed = list(frame.columns) == list(range(len(columns)))
+    if unnamed and not by_name:
         frame = frame.set_axis(list(columns), axis=1).infer_objects()
     return frame
 

@@ -15,9 +15,17 @@ from jaxtyping import Float, Int
 
 from nbmodels.errors import DataError
 
-#: Rows are padded to lengths with this many leading binary digits: few shapes, at most 1/8 more.
+#: Rows are padded to this many at least, where that costs next to nothing: one shape for all small
+#: tables. From there to the second number the next power of two is taken, beyond it a length with
+#: few leading binary digits, at most 1/8 more.
+_LEAST_ROWS, _DOUBLED_UP_TO = 2_048, 16_384
 _LEADING = 3
-_LEAST_ROWS = 32
+
+#: Cells up to which the least number of rows costs next to nothing.
+_LEAST_CELLS = 2_000_000
+
+#: Rows that folds are drawn for, at the least.
+_LEAST_DRAWN = 32
 
 #: Types whose numbers an int64 holds.
 _WHOLE = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)][:-1]
@@ -26,10 +34,26 @@ _WHOLE = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)][:
 _ROOMY = 4
 
 
-def padded_length(n: int) -> int:
-    """The row count that ``n`` rows are padded to, so that similar sizes compile once."""
-    if n <= _LEAST_ROWS:
-        return _LEAST_ROWS
+def padded_length(n: int, width: int = 1) -> int:
+    """The row count that ``n`` rows are padded to, so that similar sizes compile once.
+
+    Args:
+        n: number of rows.
+        width: number of columns.
+    """
+    least = max(min(_LEAST_ROWS, 1 << (_LEAST_CELLS // max(width, 1)).bit_length() - 1), 32)
+    if n <= least:
+        return least
+    return 1 << (n - 1).bit_length() if n <= _DOUBLED_UP_TO else drawn_length(n)
+
+
+def drawn_length(n: int) -> int:
+    """The row count for which folds and posteriors of ``n`` rows are drawn: few leading digits.
+
+    It must not change: other folds are other fits.
+    """
+    if n <= _LEAST_DRAWN:
+        return _LEAST_DRAWN
     unit = 1 << max(int(n - 1).bit_length() - 1 - _LEADING, 0)
     return -(-n // unit) * unit
 

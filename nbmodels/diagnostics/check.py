@@ -8,6 +8,7 @@ data, on the host and without another fit:
 - are the posteriors calibrated? The score test of a power of the likelihood, at the power 1;
 - are columns independent given the class, their tails normal, words not repeated?
 - do labels depend on the features beyond the true class?
+- are several annotators' votes independent given the class?
 - did classes dissolve, did random starts reach another solution?
 
 A finding is bad if it is significant and large enough to matter: with half a million rows every
@@ -21,29 +22,34 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import jax
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import logsumexp
 
 from nbmodels.core.component import Given
 from nbmodels.core.model import PRIOR, Data, with_role
 from nbmodels.core.residuals import Residuals
 from nbmodels.core.roles import Emission
 from nbmodels.diagnostics.checks import (
+    END_CHECKS,
     FEATURE_CHECKS,
     LABEL_CHECKS,
     OUTCOME_CHECKS,
+    VOTE_CHECKS,
     EmissionEvidence,
+    Ends,
     LabelEvidence,
     Outcome,
 )
 from nbmodels.diagnostics.checks.base import run
-from nbmodels.diagnostics.checks.labels import LEAST
+from nbmodels.diagnostics.checks.labels import without_own_label
 from nbmodels.diagnostics.checks.remedies import CROSS_FIT
 from nbmodels.diagnostics.findings import Finding, Verdict
 from nbmodels.diagnostics.reference_classifier import out_of_fold_predictions
 from nbmodels.diagnostics.score_tests import of_columns
 from nbmodels.fitting.em import Fit
+from nbmodels.fitting.separable import Separable
+from nbmodels.fitting.vote_dependence import VoteDependence
 
 #: Residuals that are held at once, and columns and rows that are looked at.
 _CELLS, _COLUMNS, _MOST_ROWS, _LEAST_ROWS = 4_000_000, 32, 20_000, 2_000
@@ -88,7 +94,7 @@ class CheckInput:
             plain = [one.plain for one in self.features.values()]
             reference = out_of_fold_predictions(plain, self.codes, len(self.transition))
         return LabelEvidence(
-            self._without_labels(self.codes, self.transition)[known],
+            without_own_label(self.resp, self.codes, self.transition)[known],
             self.resp[known],
             self.weights[known],
             self.codes[known],
@@ -96,15 +102,6 @@ class CheckInput:
             None if reference is None else reference[known],
             self.one_rate,
         )
-
-    def _without_labels(self, codes: np.ndarray, transition: np.ndarray) -> np.ndarray:
-        """``(n, K)`` log P(true class | everything but the item's own given label)."""
-        tiny = np.finfo(float).tiny
-        logs = np.maximum(np.log(np.maximum(self.resp, tiny)), LEAST)
-        rates = np.log(np.maximum(transition, tiny)).T
-        own = np.where((codes >= 0)[:, None], rates[np.maximum(codes, 0)], 0)
-        logs = logs - np.maximum(own, LEAST)
-        return logs - logsumexp(logs, 1, keepdims=True)
 
     def emissions(self) -> Iterator[tuple[str, EmissionEvidence]]:
         """What each emission leaves unexplained, by its name."""
@@ -122,6 +119,8 @@ def check_model(
     *,
     collapsed: bool = False,
     label_posterior: Float[np.ndarray, "n k"] | None = None,
+    separable: Separable | None = None,
+    vote_dependence: VoteDependence | None = None,
 ) -> Verdict:
     """All checks of a fit.
 
@@ -133,13 +132,21 @@ def check_model(
         collapsed: whether responsibilities are from collapsed updates on a graph, and not of one
             joint model; then only the outcome can be checked.
         label_posterior: P(true class) as it is reported, where that is not the fit's own.
+        separable: the model of the same labels whose classes are functions of the features.
+        vote_dependence: how far several annotators' votes depend on each other, where known.
     """
     reported = fit if label_posterior is None else replace(fit, resp=label_posterior)
-    findings = list(run(OUTCOME_CHECKS, _outcome(reported, data, names)))
+    ends = None if separable is None else two_ends(fit, reported.resp, separable)
+    outcome = replace(_outcome(reported, data, names), ends=ends)
+    findings = list(run(OUTCOME_CHECKS, outcome))
+    if ends is not None:
+        findings = [*run(END_CHECKS, ends), *findings]
     if not collapsed:
         found = check_input(fit, data, names, columns)
         if len(found.weights):
             findings = [*_of_labels(found), *_of_features(found), *findings]
+    if vote_dependence is not None:
+        findings = [*run(VOTE_CHECKS, vote_dependence), *findings]
     taken = {CROSS_FIT} if data.parts.get(PRIOR) is not None else set()
     return Verdict(tuple(_without(f, taken) for f in findings))
 
@@ -154,6 +161,32 @@ def check_features(
 ) -> Verdict:
     """The checks of the features' model alone; arguments as in :func:`check_model`."""
     return Verdict(tuple(_of_features(check_input(fit, data, names, columns))))
+
+
+def two_ends(fit: Fit, reported: Float[np.ndarray, "n k"], separable: Separable) -> Ends:
+    """A fit beside the model whose classes are functions of the features.
+
+    Args:
+        fit: the fit.
+        reported: ``(N, K)`` P(true class) as it is reported.
+        separable: the other model of the same labels.
+    """
+    transition = np.asarray(fit.transitions["labels"], float)
+    transition = transition / transition.sum(1, keepdims=True)
+    rows, codes = separable.rows, separable.codes
+    resp = np.asarray(fit.resp, float)[rows]
+    resp = resp / resp.sum(1, keepdims=True)
+    rates = np.exp(without_own_label(resp, codes, transition)) @ transition
+    seen = rates[np.arange(len(codes)), codes]
+    weights = separable.weights
+    right = reported[rows, codes] / reported[rows].sum(1)
+    return Ends(
+        float(1 - np.average(right, weights=weights)),
+        separable.share_wrong,
+        separable.without_own - np.log(np.maximum(seen, np.finfo(float).tiny)),
+        separable.without_own - separable.by_shares,
+        weights,
+    )
 
 
 def _of_labels(found: CheckInput) -> Iterator[Finding]:
@@ -210,14 +243,14 @@ def check_input(
     most = int(np.clip(_CELLS // (k * width), _LEAST_ROWS, _MOST_ROWS))
     if len(rows) > most:
         rows = np.sort(np.random.default_rng(len(rows)).permutation(rows)[:most])
-    point = fit.point
+    point = jax.tree.map(np.asarray, fit.point)
     codes = transition = None
     one_rate = False
     if "labels" in data.parts:
         channel: Any = fit.model["labels"]
         codes = np.asarray(data.parts["labels"])[rows]
         codes = np.where(codes < k, codes, -1)
-        transition = np.asarray(channel.transition(channel.values(point["labels"])), float)
+        transition = np.asarray(fit.transitions["labels"], float)
         one_rate = not isinstance(channel, Given) and _has_one_rate(transition)
         transition = transition / transition.sum(1, keepdims=True)
     parts = {name: data.parts[name] for name in columns if name in data.parts}

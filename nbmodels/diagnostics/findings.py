@@ -13,8 +13,15 @@ from nbmodels.errors import Caution, VerdictWarning
 #: and features alone do not distinguish them from classes that overlap.
 LOWER_BOUND = "a lower bound if errors depend on the features"
 
+#: What each end of the range of shares assumes.
+INDEPENDENT = "if errors do not depend on the features"
+SEPARABLE = "if classes do not overlap, so that near items are of one class"
+
 #: Name of the finding that gives the share of wrong labels.
 SHARE_WRONG = "share of wrong labels"
+
+#: Name of the check whether as many labels would be wrong if classes did not overlap.
+TWO_ENDS = "two ends"
 
 #: Name of the check whether labels depend on the features beyond the true class.
 LABELS_DEPEND = "noise depends on features"
@@ -80,9 +87,9 @@ class Verdict:
         """The verdict as a sentence."""
         if not self.findings:
             return "No check could be made of this fit."
+        share = [f"{f.sentence}." for f in self.findings if f.name == SHARE_WRONG]
         if self.ok:
             names = dict.fromkeys(f.name for f in self.findings if f.name != SHARE_WRONG)
-            share = [f"{f.sentence}." for f in self.findings if f.name == SHARE_WRONG]
             return " ".join([f"All checks of this fit passed ({', '.join(names)}).", *share])
         reasons = "; ".join(f.sentence for f in self.bad[:_SPELT_OUT])
         others = ", ".join(f.name for f in self.bad[_SPELT_OUT:])
@@ -90,7 +97,7 @@ class Verdict:
         remedies = ", or ".join(remedy for remedy, _ in counts.most_common(_SPELT_OUT))
         more = f"; further failed checks: {others}" if others else ""
         advice = f" Try {remedies}." if remedies else ""
-        return f"Do not use this fit as it is: {reasons}{more}.{advice}"
+        return " ".join([f"Do not use this fit as it is: {reasons}{more}.{advice}", *share])
 
     def table(self) -> pd.DataFrame:
         """One row per finding, with the attributes of :class:`Finding` as columns."""

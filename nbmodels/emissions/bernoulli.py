@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Key
 
+from inference.arrays import on_device
 from inference.products import matrix
 from nbmodels.core.component import LogLikelihood, product_log_likelihood
 from nbmodels.core.families import Dirichlet, DrawKey, beta
@@ -40,7 +41,7 @@ class Bernoulli(Emission):
     @classmethod
     def of(cls, n_features: int, n_classes: int, alpha: float = 1.0) -> Bernoulli:
         """Symmetric prior: ``alpha`` pseudo-items for each of the two values."""
-        pseudo = jnp.full((n_features, n_classes), 1.0 + alpha)
+        pseudo = np.full((n_features, n_classes), 1.0 + alpha)
         return cls(prior=beta(pseudo, pseudo))
 
     @staticmethod
@@ -69,7 +70,7 @@ class Bernoulli(Emission):
 
     def size(self, data: Cells) -> Float[Array, " n"]:
         """Number of ones."""
-        return data.x.times(jnp.ones((data.x.shape[1], 1)))[:, 0]
+        return on_device(np.asarray(data.x.to_host().sum(1)).ravel())
 
     def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return replace(q, concentration=q.concentration[:, :, order])

@@ -15,6 +15,7 @@ from jax import Array
 from jaxtyping import Float, Int, Key
 from scipy import sparse
 
+from inference.arrays import on_device
 from inference.products import Matrix, matrix
 from nbmodels.core.codes import checked_codes
 from nbmodels.core.component import LogLikelihood, product_log_likelihood
@@ -62,7 +63,7 @@ class Categorical(Emission):
         Args:
             sizes: number of categories of each attribute.
         """
-        concentration = jnp.full((sum(sizes), n_classes), 1.0 + alpha)
+        concentration = on_device(np.full((sum(sizes), n_classes), 1.0 + alpha))
         return cls(prior=Dirichlet(concentration, axis=0, sizes=tuple(int(s) for s in sizes)))
 
     @property
@@ -92,7 +93,7 @@ class Categorical(Emission):
         onehot = sparse.csr_array(
             (np.ones(len(rows)), (rows, entries)), shape=(len(codes), sum(self.sizes))
         )
-        return Codes(matrix(onehot), jnp.asarray(np.where(codes < 0, -1, codes), jnp.int32))
+        return Codes(matrix(onehot), on_device(np.where(codes < 0, -1, codes), jnp.int32))
 
     def log_likelihood(self, likelihood_params: Float[Array, "s k"], data: Codes) -> LogLikelihood:
         return product_log_likelihood(data.onehot, likelihood_params)

@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Key
 
+from inference.arrays import on_device
 from inference.products import Dense
 from nbmodels.core.component import LogLikelihood, centred
 from nbmodels.core.families import DiagonalGaussianParams, DrawKey, NormalInverseGamma
@@ -28,9 +29,8 @@ def pack_reals(x: Any, missing: Any = None) -> Cells:
         x: ``(N, d)`` real numbers, dense.
         missing: ``(N, d)`` booleans, or None; missing cells may hold anything.
     """
-    floating = jnp.zeros(()).dtype
-    hidden = None if missing is None else Dense(jnp.asarray(missing, floating))
-    return Cells(Dense(jnp.asarray(without(x, missing), floating)), hidden)
+    hidden = None if missing is None else Dense(on_device(missing, float))
+    return Cells(Dense(on_device(without(x, missing), float)), hidden)
 
 
 class Distances(NamedTuple):
@@ -93,8 +93,9 @@ class DiagonalGaussian(Emission):
             rate: of the same.
             fields: further attributes, such as ``dof`` of a t distribution.
         """
-        full = jnp.zeros((n_classes, n_features))
-        prior = NormalInverseGamma(full, full + kappa, full + shape, full + rate)
+        size = (n_classes, n_features)
+        parts = (on_device(np.full(size, float(value))) for value in (0, kappa, shape, rate))
+        prior = NormalInverseGamma(*parts)
         return cls(prior=prior, **fields)
 
     pack = staticmethod(pack_reals)

@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Key
 
+from inference.arrays import on_device
 from inference.products import Dense
 from inference.triangular import factor, log_diagonal
 from nbmodels.core.component import LogLikelihood
@@ -93,22 +94,21 @@ class FullGaussian(Emission):
         """
         share = 1 if tied else n_classes
         prior = NormalInverseWishart(
-            jnp.zeros((n_classes, n_features)),
-            jnp.full((n_classes,), kappa),
-            jnp.full((share,), n_features + 1.0 + extra_dof),
-            jnp.broadcast_to(scale * jnp.eye(n_features), (share, n_features, n_features)),
+            on_device(np.zeros((n_classes, n_features))),
+            on_device(np.full(n_classes, kappa, float)),
+            on_device(np.full(share, n_features + 1.0 + extra_dof)),
+            on_device(np.tile(scale * np.eye(n_features), (share, 1, 1))),
         )
         return cls(prior=prior, **fields)
 
     @staticmethod
     def pack(x: Any, missing: Any = None) -> Rows:
         """Args: x: ``(N, d)`` dense; missing: ``(N, d)`` booleans, or None."""
-        floating = jnp.zeros(()).dtype
-        clean = Dense(jnp.asarray(without(x, missing), floating))
+        clean = Dense(on_device(without(x, missing), float))
         if missing is None or not np.any(missing):
             return Rows(clean, None, None)
         rows = np.flatnonzero(np.any(missing, 1))
-        return Rows(clean, Dense(jnp.asarray(missing, floating)), jnp.asarray(rows, jnp.int32))
+        return Rows(clean, Dense(on_device(missing, float)), on_device(rows, jnp.int32))
 
     def distances(self, likelihood_params: FullGaussianParams, data: Rows) -> Distances:
         """Of the observed cells."""

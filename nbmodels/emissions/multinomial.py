@@ -13,6 +13,7 @@ from jax.scipy.special import gammaln
 from jaxtyping import Float, Int, Key
 from scipy import special
 
+from inference.arrays import on_device
 from inference.products import Matrix, matrix
 from nbmodels.core.component import LogLikelihood, product_log_likelihood
 from nbmodels.core.families import Dirichlet, DrawKey
@@ -61,7 +62,8 @@ class Multinomial(Emission):
     @classmethod
     def of(cls, n_features: int, n_classes: int, alpha: float = 1.0) -> Multinomial:
         """Symmetric prior: ``alpha`` pseudo-counts a word."""
-        return cls(prior=Dirichlet(jnp.full((n_features, n_classes), 1.0 + alpha), axis=0))
+        concentration = np.full((n_features, n_classes), 1.0 + alpha)
+        return cls(prior=Dirichlet(on_device(concentration), axis=0))
 
     @staticmethod
     def pack(x: Any, missing: Any = None) -> Counts:
@@ -77,8 +79,8 @@ class Multinomial(Emission):
         return Counts(
             matrix(clean),
             None if missing is None else matrix(missing),
-            jnp.asarray(length),
-            jnp.asarray(coefficient),
+            on_device(length),
+            on_device(coefficient),
         )
 
     def _known(self, likelihood_params: Float[Array, "d k"], data: Counts) -> Array:

@@ -13,6 +13,7 @@ from jax import Array
 from jaxtyping import Float, Int, Key
 from scipy import sparse
 
+from inference.arrays import on_device
 from inference.products import Matrix, matrix
 from nbmodels.core.codes import checked_table
 from nbmodels.core.component import LogLikelihood
@@ -48,7 +49,7 @@ class Users(Emission):
             alpha: one number, or an array that broadcasts to ``(users, K)``.
         """
         shape = (n_users, n_classes)
-        concentration = jnp.broadcast_to(jnp.asarray(alpha, jnp.zeros(()).dtype), shape)
+        concentration = on_device(np.broadcast_to(alpha, shape), float)
         return cls(prior=Dirichlet(concentration, axis=1))
 
     @staticmethod

@@ -13,6 +13,7 @@ from nbmodels.estimators.naive_bayes import (
     NoisyCategoricalNB,
     NoisyMultinomialNB,
 )
+from nbmodels.estimators.neighbours import NoisyNeighbours
 from nbmodels.estimators.options import CrossFit, Joint, JointGraph, Priors, Solver
 from nbmodels.estimators.partial import PartialLabelNB
 from nbmodels.estimators.two_class import ClassConditionalNB
@@ -34,6 +35,7 @@ __all__ = [
     "NoisyLogisticRegression",
     "NoisyMixedNB",
     "NoisyMultinomialNB",
+    "NoisyNeighbours",
     "PartialLabelNB",
     "PositiveUnlabelledNB",
     "Priors",

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from numpy.typing import ArrayLike
-from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from nbmodels.channels import Annotators, TrustedLabels
-from nbmodels.channels.transition import pack_labels
+from inference.arrays import on_device
+from nbmodels.channels import Annotators, CandidateSets
+from nbmodels.channels.candidates import pack_candidates
+from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.annotations import Votes
+from nbmodels.data.labelling_functions import VoteSource, read_outputs
 from nbmodels.data.labels import Classes, trusted_codes
 from nbmodels.data.long_format import distinct
 from nbmodels.data.noisy_labels import known_labels
@@ -26,23 +26,49 @@ from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, resolved_priors
 from nbmodels.estimators.sources import LearnedSource, Part
+from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
-from nbmodels.fitting.label_sources import annotators, class_prior
+from nbmodels.fitting.label_sources import annotators
 from nbmodels.fitting.scores import Candidate
+from nbmodels.fitting.subtypes import Subtypes
+from nbmodels.fitting.vote_dependence import (
+    VoteTable,
+    annotator_model,
+    described,
+    fitted_to,
+    held_out_score,
+    learned_dependence,
+    tempered_posterior,
+)
 
 _NAME = "votes"
+
+#: What ``pooling="auto"`` is: variational fits make too much of priors that are nearly certain.
+_AUTO_POOLING: Mapping[str, str] = {"map": "own", "vb": "none", "ml": "none"}
 
 
 class DawidSkene(LatentClassModel):
     """True classes of tasks, and how far each worker can be trusted (Dawid and Skene 1979).
 
-    Every worker has a noise matrix of their own. With ``pooling`` the matrices are drawn around one
-    that all workers share, and both it and how much workers differ are learned: a worker with few
-    votes is taken for an ordinary one.
+    Every worker has a noise matrix of their own, which ``pooling`` draws to a simpler one. The
+    model takes votes on a task for independent given its class. They seldom are, and its
+    probabilities are then far too sure: ``dependence`` tempers them, by what held-out votes show
+    and by an assumption about what votes cannot show (:mod:`nbmodels.fitting.vote_dependence`). The
+    likeliest class of a task stays the same. With ``solver="ml"`` the model is the paper's: nothing
+    is pooled or tempered.
 
     Parameters:
-        pooling: learn the prior of the workers' noise matrices; only for ``"map"`` and ``"vb"``.
-            The pseudo-votes of ``priors`` are then only where that begins.
+        pooling: what the workers' noise matrices are drawn to: ``"own"``, each to the matrix of the
+            worker's own accuracy, the same for all classes; ``"shared"``, to a matrix that all
+            workers share, where that predicts held-out votes no worse; ``"none"``, the pseudo-votes
+            of ``priors``. ``"auto"`` is ``"own"`` for ``"map"``, and ``"none"`` for others.
+        dependence: correlation of the votes on a task given its class, 0 to 1; 0 takes them for
+            independent; ``"auto"`` to learn it. Intervals of :meth:`posterior` are those of
+            independent votes.
+        subtypes: number of sub-types of each class, each with matrices of its own: workers may then
+            agree in what they mistake (EBCC; Li, Rubinstein and Cohn 2019).
+        abstain: where given, votes are a matrix of labelling functions' outputs, a row an item and
+            a column a function, and this is the value by which a function abstains.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
@@ -66,7 +92,10 @@ class DawidSkene(LatentClassModel):
     def __init__(
         self,
         *,
-        pooling: bool = False,
+        pooling: Literal["auto", "own", "shared", "none"] | bool = "auto",
+        dependence: float | Literal["auto"] = "auto",
+        subtypes: int = 1,
+        abstain: Any = None,
         class_prior: ArrayLike | None = None,
         priors: Priors | None = None,
         classes: ArrayLike | None = None,
@@ -74,19 +103,35 @@ class DawidSkene(LatentClassModel):
         random_state: RandomState = None,
     ) -> None:
         self.pooling = pooling
+        self.dependence = dependence
+        self.subtypes = subtypes
+        self.abstain = abstain
         self.class_prior = class_prior
         self.priors = priors
         self.classes = classes
         self.solver = solver
         self.random_state = random_state
 
+    @classmethod
+    def weak_supervision(cls, abstain: Any = -1, **parameters: Any) -> Self:
+        """For the outputs of labelling functions, of whom also the silence counts.
+
+        Time and memory grow with the number of votes.
+
+        Args:
+            abstain: value by which a function abstains.
+            parameters: others, by name.
+        """
+        return cls(abstain=abstain, **parameters)
+
     def fit(self, votes: Any, y: None = None, *, trusted: Any = None) -> Self:
         """Fit to a table of votes.
 
         Args:
-            votes: data frame with a row a vote and columns ``task``, ``worker``, ``label``, or any
-                table with these three columns in this order. Several votes of a worker on a task
-                all count.
+            votes: table with a row a vote and columns ``task``, ``worker`` and ``label``, found by
+                these names or usual others (``item``, ``annotator``, ``performer``, ``answer``).
+                Of several votes of a worker on a task the last one counts. With ``abstain``, a
+                matrix: data frame, array, or a sparse one, whose unstored cells are abstentions.
             y: not used.
             trusted: mapping or series from some tasks to their checked classes.
 
@@ -99,35 +144,79 @@ class DawidSkene(LatentClassModel):
             NotConvergedWarning: the iteration did not converge.
         """
         parameters = self._validate()
-        table = Votes.read(votes)
-        tasks, workers = distinct(_NAME, table.task, "task"), table.workers()
+        table, tasks, workers = self._read(votes)
+        table.check_labels(self.classes)
         checked = _checked(trusted, tasks)
         classes = Classes.infer(known_labels(table.label), self.classes)
         counts = table.counts(tasks, workers, classes)
         n, k = len(tasks), len(classes)
-        with jax.enable_x64(self._double(counts.nnz * k)):
-            channel = annotators(len(workers), k, parameters)
-            model = {PRIOR: class_prior(k, parameters), _NAME: channel}
+        types = Subtypes(k, self.subtypes)
+        known = np.full(n, -1)
+        with computing(self._double(counts.nnz * types.number)):
+            model: dict[str, Any] = {PRIOR: types.prior(parameters)}
             parts: dict[str, Any] = {PRIOR: None, _NAME: Annotators.pack(counts)}
             if checked is not None:
-                model["trusted"] = TrustedLabels.of(k)
-                parts["trusted"] = pack_labels(trusted_codes(checked, classes, n, None), k)
-            learned = (_NAME,) if self.pooling else ()
-            candidate = Candidate(model, Data(parts, jnp.ones(n)), learned)
-            fitted = joint(candidate, classes.names, n, self._options())
-        self.tasks_, self.workers_ = tasks, workers
-        by_class = _by_class(counts, k)
-        self._task_votes, self._majority = by_class.sum(1), by_class.argmax(1)
-        self._worker_votes = np.bincount(counts.indices // k, counts.data, len(workers))
-        return self._finish(fitted)
+                known = trusted_codes(checked, classes, n, None)
+                model["trusted"] = CandidateSets.of(types.number)
+                parts["trusted"] = pack_candidates(types.allowed(known), types.number)
+            data, coded = Data(parts, on_device(np.ones(n))), VoteTable.of(counts, k)
+
+            def fitted(pooling: str) -> FittedModel:
+                settings = {**parameters, "pooling": pooling, "n_votes": counts.nnz}
+                channel = annotators(len(workers), k, settings)
+                learned = () if pooling == "none" else (_NAME,)
+                candidate = Candidate({**model, _NAME: channel}, data, learned)
+                begin = types.start(candidate, self._rule, self._seed())
+                names = types.names(classes.names)
+                return joint(candidate, names, n, self._options(), start=begin)
+
+            found = fitted(parameters["pooling"])
+            if parameters["pooling"] == "shared":
+                found = _better_held_out(found, fitted("none"), coded)
+            self.tasks_, self.workers_ = tasks, workers
+            by_class = _by_class(counts, k)
+            self._task_votes, self._majority = by_class.sum(1), by_class.argmax(1)
+            self._votes = coded
+            self._finish(self._tempered(found, coded, known >= 0))
+        self.classes_ = classes.names
+        return self
+
+    def _read(self, votes: Any) -> VoteSource:
+        if self.abstain is not None:
+            return read_outputs(votes, self.abstain)
+        table = Votes.read(votes)
+        return VoteSource(table, distinct(_NAME, table.task, "task"), table.workers())
+
+    def _tempered(self, fitted: FittedModel, votes: VoteTable, known: np.ndarray) -> FittedModel:
+        """With the dependence of the votes, and responsibilities tempered by it."""
+        if fitted.interrupted or (self._rule == "ml" and self.dependence == "auto"):
+            return fitted
+        model = fitted_to(fitted.fit, votes)
+        learned = learned_dependence(model, votes)
+        given = self.dependence != "auto"
+        correlation = float(self.dependence) if given else learned.correlation
+        # from the votes alone: whether they may be guesses matters to the workers' matrices only
+        resp = tempered_posterior(model, votes, correlation)
+        resp[known] = fitted.fit.resp[known]
+        here = described(replace(model, resp=resp), votes, correlation)
+        here = replace(here, visible=learned.visible, gain=learned.gain)
+        return replace(fitted, fit=replace(fitted.fit, resp=resp), vote_dependence=here)
+
+    @property
+    def _pooling(self) -> str:
+        """``"own"``, ``"shared"`` or ``"none"``."""
+        if isinstance(self.pooling, str) and self.pooling != "auto":
+            return self.pooling
+        return {True: "shared", False: "none", "auto": _AUTO_POOLING[self._rule]}[self.pooling]
 
     def _validate(self) -> dict[str, Any]:
         parameters = super()._validate()
-        if self.pooling and self._rule == "ml":
+        if self._pooling != "none" and self._rule == "ml":
             raise DataError("pooling: method 'ml' has no prior to learn; take 'map' or 'vb'")
         if not isinstance(resolved_priors(self.priors).noise_diagonal, int | float):
             raise DataError("noise_diagonal: expected a number; votes have no labels to hold out")
-        return parameters
+        pooling = self._pooling if self.abstain is None else "functions"
+        return {**parameters, "pooling": pooling}
 
     # As one source among others -----------------------------------------------------------------
 
@@ -141,39 +230,83 @@ class DawidSkene(LatentClassModel):
     def _source_learn(
         self, values: Any, items: np.ndarray, classes: Classes, weights: np.ndarray
     ) -> LearnedSource:
-        """The annotators' channel with the votes on ``items``; see :class:`Source`."""
+        """The annotators' channel with the votes on ``items``; see :class:`Source`.
+
+        As one source of several, votes are pooled only if ``pooling`` says so, and never tempered.
+        """
         parameters = self._validate()
+        if self.abstain is not None or self.subtypes > 1:
+            raise DataError("abstain, subtypes: not for one source of several")
+        if isinstance(self.pooling, str) and self.pooling == "auto":
+            parameters["pooling"] = "none"
         table = Votes.read(values)
         self.workers_ = table.workers()
         channel = annotators(len(self.workers_), len(classes), parameters)
         counts = table.counts(items, self.workers_, classes)
-        part = Part(channel, Annotators.pack(counts), pooled=self.pooling)
+        pooled = parameters["pooling"] != "none"
+        part = Part(channel, Annotators.pack(counts), pooled=pooled)
         return LearnedSource({_NAME: part}, _VotesOf(self.workers_))
 
     # Read-outs ----------------------------------------------------------------------------------
 
     @property
+    def label_posterior_(self) -> Float[np.ndarray, "n k"]:
+        """``(N, K)`` P(true class | votes) of the tasks."""
+        return self._types.summed(super().label_posterior_)
+
+    @property
+    def class_prior_(self) -> Float[np.ndarray, " k"]:
+        """``(K,)`` shares of the true classes."""
+        return self._types.summed(super().class_prior_)
+
+    @property
+    def _types(self) -> Subtypes:
+        check_is_fitted(self)
+        return Subtypes(len(self.fitted_.names) // self.subtypes, self.subtypes)
+
+    @property
     def worker_noise_matrix_(self) -> Float[np.ndarray, "w observed k"]:
-        """``(W, K, K)`` ``[worker, observed, true]``, P(observed | true)."""
+        """``(W, K, K)`` ``[worker, observed, true]``, P(observed | true).
+
+        With ``abstain`` the last of ``K + 1`` observed labels is an abstention.
+        """
         matrix = np.exp(np.asarray(self.fit_.point[_NAME], float))
-        return matrix / matrix.sum(1, keepdims=True)
+        return self._types.averaged(matrix / matrix.sum(1, keepdims=True), super().class_prior_)
 
     @property
     def noise_matrix_(self) -> Float[np.ndarray, "observed k"]:
-        """``(K, K)`` ``[observed, true]`` of a worker of whom nothing is known: the prior's."""
+        """``(K, K)`` ``[observed, true]`` of an unknown worker: the mean of the workers' priors."""
+        return self._types.averaged(self._unknown_worker, super().class_prior_)
+
+    @property
+    def _unknown_worker(self) -> Float[np.ndarray, "observed c"]:
         channel: Any = self.fit_.model[_NAME]
-        one = np.asarray(channel.prior.concentration[0], float)
+        each = np.asarray(channel.prior.concentration, float)
         # under a mode the concentration is one more than the pseudo-votes
-        pseudo = one if self._rule == "vb" else np.maximum(one - 1, 1e-12)
-        return pseudo / pseudo.sum(0)
+        pseudo = each if self._rule == "vb" else np.maximum(each - 1, 1e-12)
+        return (pseudo / pseudo.sum(1, keepdims=True)).mean(0)
 
     @property
     def worker_accuracy_(self) -> pd.DataFrame:
         """Workers with the number of their votes and the expected share of right ones."""
-        matrix = self.worker_noise_matrix_
-        right = np.einsum("wkk,k->w", matrix, self.class_prior_)
-        votes = self._worker_votes.astype(int)
+        right = annotator_model(self.fit_).accuracy
+        votes = np.bincount(self._votes.worker, minlength=len(self.workers_))
         return pd.DataFrame({"worker": self.workers_, "votes": votes, "accuracy": right})
+
+    def worker_report(self, level: float = 0.9) -> pd.DataFrame:
+        """Workers with their accuracy and its interval, a spammer score, and whom they copy.
+
+        Args:
+            level: probability inside the intervals; they are those of votes that are independent
+                given the class, as those of :meth:`posterior`.
+
+        Returns:
+            see :func:`nbmodels.diagnostics.annotators.annotator_report`.
+        """
+        from nbmodels.diagnostics.annotators import annotator_report, untempered
+
+        model = annotator_model(self.fit_)
+        return annotator_report(untempered(model, self._votes), self._votes, self.workers_, level)
 
     def corrected_labels(self) -> pd.DataFrame:
         """The tasks with majority vote and suggested class, the most doubtful ranked first.
@@ -201,18 +334,19 @@ class DawidSkene(LatentClassModel):
         check_is_fitted(self)
         if votes is None:
             return self.label_posterior_
-        table = Votes.read(votes)
-        tasks, workers = distinct(_NAME, table.task, "task"), table.workers()
+        table, tasks, workers = self._read(votes)
         classes = Classes(self.classes_)
-        with jax.enable_x64(self.fitted_.double):
-            counts = table.counts(tasks, workers, classes)
-            known = pd.Index(self.workers_).get_indexer(pd.Index(workers))
-            learned = np.asarray(self.fit_.point[_NAME], float)
-            unknown = np.log(np.maximum(self.noise_matrix_, np.finfo(float).tiny))
-            params = np.where((known >= 0)[:, None, None], learned[known], unknown)
-            channel: Any = self.fit_.model[_NAME]
-            found = channel.log_likelihood(jnp.asarray(params), Annotators.pack(counts))
-            return softmax(np.asarray(found.table, float) + self.class_log_prior_, 1)
+        counts = table.counts(tasks, workers, classes)
+        known = pd.Index(self.workers_).get_indexer(pd.Index(workers))
+        model = annotator_model(self.fit_)
+        unknown = np.broadcast_to(self._unknown_worker, model.pseudo.shape[1:])
+        pseudo = np.where((known >= 0)[:, None, None], model.pseudo[known], unknown)
+        dependence = self.fitted_.vote_dependence
+        correlation = 0.0 if dependence is None else dependence.correlation
+        coded = VoteTable.of(counts, len(classes))
+        return self._types.summed(
+            tempered_posterior(replace(model, pseudo=pseudo), coded, correlation)
+        )
 
     def predict(self, votes: Any = None) -> np.ndarray:
         """``(N,)`` likeliest class of tasks, in the order of their sorted ids."""
@@ -229,6 +363,14 @@ class _VotesOf:
     def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
         counts = Votes.read(values).counts(items, self.workers, classes)
         return {_NAME: Annotators.pack(counts)}
+
+
+def _better_held_out(pooled: FittedModel, plain: FittedModel, votes: VoteTable) -> FittedModel:
+    """The pooled fit, unless the plain one predicts held-out votes better."""
+    if pooled.interrupted:
+        return pooled
+    scores = [held_out_score(fitted_to(one.fit, votes), votes) for one in (pooled, plain)]
+    return pooled if scores[0] >= scores[1] else plain
 
 
 def _checked(trusted: Any, tasks: np.ndarray) -> np.ndarray | None:

@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
-import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
@@ -21,6 +20,7 @@ from sklearn.utils.validation import (
 )
 from threadpoolctl import threadpool_limits
 
+from nbmodels.core.jax_settings import computing
 from nbmodels.data.validation import check_weights
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint
@@ -28,6 +28,8 @@ from nbmodels.estimators.discriminative import SCORED, fit_scored
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.discriminative import predict_scored
+from nbmodels.fitting.points import points
+from nbmodels.fitting.separable import with_separable
 
 #: A class that is less likely than this is left out of an item's weighted copies.
 _LEAST_SHARE = 0.01
@@ -92,12 +94,14 @@ class _CrossValidated:
         floor: least probability: what never happened in so many rows is not distinguished from
             what cannot happen.
         n_fits: trainings so far.
+        rounds: see :class:`nbmodels.fitting.discriminative.Learner`.
     """
 
     base: Any
     items: Any
     floor: float
     n_fits: int = 0
+    rounds: int = 1
 
     def learned(self, resp: np.ndarray, weights: np.ndarray) -> Any:
         """A clone fitted to the rows that have a weight."""
@@ -259,20 +263,20 @@ class NoisyLabelClassifier(TableClassifier):
         self._floor = 1 / max(float(weights.sum()), 2.0)
         learner = _CrossValidated(self._base(), items, self._floor)
         with _threads(items):
-            with jax.enable_x64(self._double(n_rows * len(labels.classes))):
+            with computing(self._double(n_rows * len(labels.classes))):
                 fitted = fit_scored(self, learner, parameters, labels, weights)
             assert fitted.learned_from is not None  # cross-fitted
             self.estimator_ = learner.learned(fitted.learned_from, weights)
         self.n_fits_ = learner.n_fits
         self._keep(X, labels)
-        return self._finish(fitted)
+        return self._finish(with_separable(fitted, points(items)))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """``(N, K)`` P(true class | features)."""
         check_is_fitted(self)
         (items,) = indexable(X)
         scores = _log_probs(self.estimator_, items, len(self.classes_), self._floor)
-        with jax.enable_x64(self.fitted_.double):
+        with computing(self.fitted_.double):
             return predict_scored(self.fitted_, scores)
 
     def __sklearn_tags__(self) -> Any:

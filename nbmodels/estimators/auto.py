@@ -48,6 +48,8 @@ _FEW_COLUMNS = 4
 #: What the kept estimator answers in this one's place.
 _ANSWERS = frozenset(
     {
+        "audit",
+        "audit_plan",
         "chosen_",
         "class_prior_",
         "class_log_prior_",
@@ -61,6 +63,8 @@ _ANSWERS = frozenset(
         "n_features_in_",
         "n_iter_",
         "noise_matrix_",
+        "noise_range",
+        "noise_range_",
         "objective_",
         "objective_trace_",
         "posterior",

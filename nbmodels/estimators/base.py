@@ -13,9 +13,13 @@ from jaxtyping import Float
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from inference.arrays import floating, on_device
 from nbmodels.core.families import Rule
+from nbmodels.core.jax_settings import computing
 from nbmodels.errors import Caution, DataError, Interrupted, issue
+from nbmodels.estimators.audits import audit, audit_plan
 from nbmodels.estimators.constraints import Constraint, check_parameters
+from nbmodels.estimators.noise_ends import noise_range
 from nbmodels.estimators.options import (
     CONFIGURED,
     CrossFit,
@@ -34,6 +38,7 @@ from nbmodels.fitting.progress import Progress
 
 if TYPE_CHECKING:
     from nbmodels.diagnostics.findings import Verdict
+    from nbmodels.diagnostics.noise_range import NoiseRange
 
 #: Up to so many cells (rows x columns x classes) ``precision="auto"`` computes in float64.
 _DOUBLE_UP_TO = 20_000_000
@@ -108,7 +113,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         """Whether a fit of so many cells computes in float64."""
         precision = resolved_solver(self.solver).precision
         if precision == "auto":
-            return jnp.zeros(()).dtype == jnp.float64 or cells <= _DOUBLE_UP_TO
+            return floating() == jnp.float64 or cells <= _DOUBLE_UP_TO
         return precision == "double"
 
     def _options(self) -> FitOptions:
@@ -142,6 +147,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         self.fitted_ = fitted
         self.classes_ = fitted.names
         self._verdict: Verdict | None = None
+        self._range: NoiseRange | None = None
         if fitted.interrupted and resolved_solver(self.solver).on_interrupt == "raise":
             raise Interrupted(self)
         failed = self.verdict().cautions() if check and not fitted.interrupted else ()
@@ -149,6 +155,10 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         return self
 
     # Read-outs ----------------------------------------------------------------------------------
+
+    audit_plan = audit_plan
+    audit = audit
+    noise_range = noise_range
 
     @property
     def fit_(self) -> Fit:
@@ -225,6 +235,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         self,
         method: Literal["gibbs", "vb", "svi", "nuts"] = "gibbs",
         *,
+        feedback: Literal["cut", "joint", "mixed"] | None = None,
         random_state: Any = None,
         **options: Any,
     ) -> Any:
@@ -237,6 +248,12 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         Args:
             method: ``"gibbs"`` on the fast core; ``"vb"``, draws of the CAVI posterior; ``"svi"``
                 or ``"nuts"`` on the NumPyro program (small data).
+            feedback: None for that of the fit, as ``training`` has it. ``"joint"``, with feedback
+                from labels to features; ``"cut"``, without; ``"mixed"``, both pooled by the
+                distance of their noise matrices against their spread, with a test of whether they
+                agree (:mod:`nbmodels.posterior.semi_modular`). For tables whose features have a
+                model. ``"mixed"`` draws twice. A fit that ``training`` did not make is made now,
+                and takes as long as it would have then.
             random_state: seed of the draws; the estimator's own by default.
             options: ``draws`` (500 a chain), ``warmup``, ``chains`` (4), ``thin``, ``keep``
                 (``"small"`` or ``"all"``), ``sandwich``, ``progress``, and those of a method; see
@@ -246,26 +263,50 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
             ArviZ ``DataTree``; see :func:`nbmodels.posterior.sampling.sample`.
 
         Raises:
-            DataError: an option out of its range.
+            DataError: an option out of its range; ``feedback`` of a model that has no such fit.
 
         Warns:
-            PosteriorWarning: a convergence or accuracy check of the draws failed.
+            PosteriorWarning: a convergence or accuracy check of the draws failed, or the joint
+                posterior disagrees with the cut one.
         """
+        from nbmodels.posterior.options import check_feedback
         from nbmodels.posterior.sampling import about_mode, sample
+        from nbmodels.posterior.semi_modular import mixed
 
         check_is_fitted(self)
-        with jax.enable_x64(self.fitted_.double):
-            fit, data = self.fitted_.posterior_target
+        check_feedback(feedback)
+        seed = self._seed(random_state)
+
+        def drawn(fitted: FittedModel) -> Any:
+            fit, data = fitted.posterior_target
             return sample(
                 about_mode(fit),
-                jax.tree.map(jnp.asarray, data),
-                jax.random.key(self._seed(random_state)),
+                jax.tree.map(on_device, data),
+                jax.random.key(seed),
                 method=method,
-                names=self.classes_,
+                names=self.fitted_.names,
                 features=dict(self.fitted_.columns),
                 units=dict(self.fitted_.units),
                 **options,
             )
+
+        with computing(self.fitted_.double):
+            if feedback is None:
+                return drawn(self.fitted_)
+            if feedback != "mixed":
+                out = drawn(self._by_feedback(feedback))
+                out.attrs["feedback"] = feedback
+                return out
+            cut, joint = (self._by_feedback(side) for side in ("cut", "joint"))
+            return mixed(drawn(cut), drawn(joint), np.random.default_rng(seed))
+
+    def _by_feedback(self, side: Literal["cut", "joint"]) -> FittedModel:
+        """The cut or the joint fit of the same data.
+
+        Raises:
+            DataError: the model has one form only.
+        """
+        raise DataError(f"feedback: {type(self).__name__} is fitted in one way; expected None")
 
     def verdict(self) -> Verdict:
         """Model checks of the fit, in words and as data; computed once.
@@ -278,7 +319,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         if self._verdict is None:
             from nbmodels.diagnostics.check import check_model
 
-            with jax.enable_x64(self.fitted_.double):
+            with computing(self.fitted_.double):
                 self._verdict = check_model(
                     self.fitted_.fit,
                     self.fitted_.data,
@@ -286,8 +327,26 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
                     self.fitted_.columns,
                     collapsed=self.fitted_.collapsed,
                     label_posterior=self.label_posterior_,
+                    separable=self.fitted_.separable,
+                    vote_dependence=self.fitted_.vote_dependence,
                 )
         return self._verdict
+
+    @property
+    def noise_range_(self) -> NoiseRange:
+        """Both ends of the noise that labels and features allow, with intervals; computed once.
+
+        Errors may depend on the features, and classes may overlap: labels and features alone do
+        not distinguish them. The intervals of the fit's own end are of 400 posterior draws.
+
+        Raises:
+            AttributeError: there is no noisy label an item, too few of them, no features, or the
+                noise is known.
+        """
+        check_is_fitted(self)
+        if self._range is None:
+            self._range = self.noise_range()
+        return self._range
 
     def _corrected(
         self,

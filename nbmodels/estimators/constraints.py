@@ -189,7 +189,10 @@ CONSTRAINTS: dict[str, Constraint] = {
     "binarize": Number(-np.inf, words=(None,)),
     "covariance": OneOf(("diag", "full", "tied", "auto")),
     "C": Number(positive=True),
-    "pooling": _FLAG,
+    "pooling": OneOf(("auto", "own", "shared", "none", True, False)),
+    "subtypes": Number(1, most=20, whole=True),
+    "abstain": Marker(),
+    "dependence": Number(most=1.0, words=("auto",)),
     "duplicates": OneOf(("count", "once", "refuse")),
 }
 

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float
@@ -16,6 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
 from inference import Result, Status, solve
+from inference.arrays import on_device
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
@@ -351,11 +351,11 @@ def learn_dof(
         tol: gain in nats per unit of row weight below which a fit has converged.
         max_iter: largest number of steps of each fit.
     """
-    slack = jnp.asarray(tol * float(np.sum(data.weights)))
+    slack = on_device(tol * float(np.sum(data.weights)))
     held, tried = [params], []
 
     def loss(log_dof: float) -> float:
-        dof = jnp.asarray(np.exp(log_dof), slack.dtype)
+        dof = on_device(np.exp(log_dof), slack.dtype)
         found = _fit_at(dof, model, name, data, held[0], rule, slack, max_iter)
         held[0] = found.params
         objective = float(found.objective) + float(found.remainder)

@@ -6,23 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from inference.arrays import on_device
+from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import Data
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import read_labels
-from nbmodels.data.user_item_graph import (
-    edges_to_known,
-    item_labels,
-    labelled_items,
-    read_graph,
-)
+from nbmodels.data.user_item_graph import edges_to_known, item_labels, labelled_items, read_graph
 from nbmodels.data.validation import as_floats, check_weights
 from nbmodels.emissions import Users
 from nbmodels.errors import DataError
@@ -56,6 +51,8 @@ from nbmodels.fitting.graph_training import (
     train_joint,
 )
 from nbmodels.fitting.label_sources import item_prior_source, label_sources
+from nbmodels.fitting.points import points
+from nbmodels.fitting.separable import with_separable
 from nbmodels.fitting.stacked_graph import train_stacked
 
 
@@ -233,7 +230,7 @@ class CollaborativeClassifier(LatentClassModel):
         if item_prior is not None:
             sources["beliefs"] = item_prior_source(item_prior, n_items, k)
         weights = check_weights(sample_weight, n_items)
-        with jax.enable_x64(self._double(graph.edges.nnz * k)):
+        with computing(self._double(graph.edges.nnz * k)):
             about = (graph.edges, sources, weights, read.classes.names, self._options())
             if self._is_averaged():
                 alpha = None if is_auto(self.alpha) else self._alpha(len(graph.users), k)
@@ -244,7 +241,7 @@ class CollaborativeClassifier(LatentClassModel):
                 fitted = train(settings, *about)
         self.items_, self.users_ = graph.items, graph.users
         self._labels = read
-        return self._finish(fitted)
+        return self._finish(with_separable(fitted, points(graph.edges)))
 
     def _is_averaged(self) -> bool:
         """Whether an average of models is fitted, and not one model of the graph."""
@@ -374,8 +371,8 @@ class CollaborativeClassifier(LatentClassModel):
         if isinstance(self.fitted_, FittedGraph):
             return self.fitted_.predict_new(edges)
         if self.fitted_.scored:
-            with jax.enable_x64(self.fitted_.double):
-                data = Data({USERS: Users.pack(edges)}, jnp.ones(edges.shape[0]))
+            with computing(self.fitted_.double):
+                data = Data({USERS: Users.pack(edges)}, on_device(np.ones(edges.shape[0])))
                 return self.fitted_.predict(data)
         logs = np.asarray(self.fit_.params[USERS].likelihood_params("vb"), float)
         table = self.class_log_prior_ + self.weight_ * (edges @ logs)

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from inference.arrays import on_device
 from nbmodels.core.component import Component
+from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.label_sets import read_sets, read_table
 from nbmodels.data.labels import Classes
@@ -152,8 +152,8 @@ class JointNB(LatentClassModel):
         n = len(ids)
         read, labels = self._all_labels(sources, X, y, trusted, possible, n)
         weights, k = check_weights(sample_weight, n), len(read.classes)
-        cells = sum(np.size(v) if not hasattr(v, "nnz") else v.nnz for v in X.values())
-        with jax.enable_x64(self._double(cells * k)):
+        cells = sum(map(_cells, X.values()))
+        with computing(self._double(cells * k)):
             model: dict[str, Component] = {PRIOR: class_prior(k, parameters)}
             parts: dict[str, Any] = {PRIOR: None}
             for name, source in labels.items():
@@ -162,7 +162,7 @@ class JointNB(LatentClassModel):
             found: dict[str, Part] = _by_part(learned, "parts")
             for name, part in found.items():
                 model[name], parts[name] = part.component, part.data
-            data = Data(parts, jnp.asarray(weights))
+            data = Data(parts, on_device(weights))
             edges = {name: p.edges for name, p in found.items() if p.edges is not None}
             if edges and self.class_prior is None:
                 model[PRIOR] = given_shares(model, data, parameters["class_alpha"])
@@ -251,12 +251,12 @@ class JointNB(LatentClassModel):
                 raise DataError(f"X: source {name!r} had no data in the fit")
         ids = _items(self.sources_, X, None, items)
         classes = Classes(self.classes_)
-        with jax.enable_x64(self.fitted_.double):
+        with computing(self.fitted_.double):
             parts: dict[str, Any] = {PRIOR: None}
             for name, values in X.items():
                 packed = _naming(name, self._learned[name].encode, values, ids, classes)
                 parts |= {_part(name, part, len(packed)): x for part, x in packed.items()}
-            return self.fitted_.predict(Data(parts, jnp.ones(len(ids))))
+            return self.fitted_.predict(Data(parts, on_device(np.ones(len(ids)))))
 
     def predict(self, X: Mapping[str, Any], items: Any = None) -> np.ndarray:
         """``(n,)`` likeliest true class of new items; arguments as :meth:`predict_proba`."""
@@ -317,6 +317,13 @@ def _selected(
     except KeyboardInterrupt:
         return {**{name: first for name, (first, *_) in open_.items()}, **chosen}, True
     return chosen, False
+
+
+def _cells(values: Any) -> int:
+    """Number of cells of a source's data, of both where they are features with labels."""
+    if isinstance(values, tuple):
+        return sum(map(_cells, values))
+    return int(values.nnz) if hasattr(values, "nnz") else int(np.size(values))
 
 
 def _items(sources: Mapping[str, Source], X: Mapping[str, Any], y: Any, items: Any) -> np.ndarray:

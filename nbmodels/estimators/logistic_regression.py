@@ -8,15 +8,16 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from inference.arrays import on_device
 from nbmodels.class_priors import Logistic
 from nbmodels.class_priors.logistic import Design
 from nbmodels.core import model as models
+from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import Data
 from nbmodels.data.features import Block, check_missing, numbers
 from nbmodels.data.validation import check_weights, pad_rows, padded_length
@@ -32,7 +33,9 @@ from nbmodels.estimators.options import (
 )
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.discriminative import predict_scored
+from nbmodels.fitting.points import points
 from nbmodels.fitting.scores import out_of_fold_log_likelihood
+from nbmodels.fitting.separable import with_separable
 
 #: The classifier's name in a model of its own.
 _FEATURES = "features"
@@ -40,6 +43,10 @@ _FEATURES = "features"
 #: Values of ``C`` that are compared, of standardised columns and of sparse ones, whose scale is
 #: theirs. Wrong labels ask for more regularisation than right ones.
 _GRID, _SPARSE_GRID = (0.1, 1.0, 0.01), (1.0, 0.1, 10.0)
+
+#: Self-training rounds where one pays, if there are more rows than so many, whose errors would
+#: otherwise be learned again and again, and no more cells (rows x columns x classes) than so many.
+_ROUNDS, _FEW, _LARGE = 4, 200, 20_000_000
 
 _start = jax.jit(models.start, static_argnames="rule")
 
@@ -75,10 +82,12 @@ class _Regression:
     Attributes:
         block: features.
         scale: by which they are standardised; None where they are not.
+        rounds: see :class:`nbmodels.fitting.discriminative.Learner`.
     """
 
     block: Block
     scale: _Scale | None
+    rounds: int = 1
 
     @cached_property
     def design(self) -> Design:
@@ -88,7 +97,7 @@ class _Regression:
         if self.scale is not None:
             x = (x - self.scale.location) / self.scale.scale
         # few shapes are compiled for; sparse rows are laid out by their number of entries
-        return Logistic.pack(pad_rows(x, padded_length(x.shape[0])))
+        return Logistic.pack(pad_rows(x, padded_length(*x.shape)))
 
     def component(self, n_classes: int, C: float) -> Logistic:
         # two classes have two mirrored vectors here, and a single one in scikit-learn
@@ -97,9 +106,9 @@ class _Regression:
 
     def _given(self, resp: np.ndarray, weights: np.ndarray, C: float) -> tuple[Any, Data, Any]:
         design = self.design
-        padded = jnp.asarray(pad_rows(weights, design.x.shape[0]))
+        padded = on_device(pad_rows(weights, design.x.shape[0]))
         data = Data({_FEATURES: design}, padded)
-        guess = jnp.asarray(pad_rows(resp, design.x.shape[0]), padded.dtype)
+        guess = on_device(pad_rows(resp, design.x.shape[0]), padded.dtype)
         return {_FEATURES: self.component(resp.shape[1], C)}, data, guess
 
     def out_of_fold(
@@ -110,7 +119,7 @@ class _Regression:
         settings: Mapping[str, Any],
     ) -> np.ndarray:
         model, data, guess = self._given(resp, weights, float(settings["C"]))
-        folds = jnp.asarray(pad_rows(fold, len(guess)))
+        folds = on_device(pad_rows(fold, len(guess)))
         n_folds = int(fold.max()) + 1
         found = out_of_fold_log_likelihood(model, data, guess, folds, n_folds=n_folds, rule="map")
         return np.asarray(found)[: len(resp)]
@@ -136,9 +145,10 @@ class NoisyLogisticRegression(TableClassifier):
             another is clearly better, since a weak penalty learns wrong labels by heart; sparse
             columns stay as they are, with 1, 0.1 and 10.
         rounds: how often the classifier is learned anew from the corrected labels (self-training);
-            at 0 it learns from the given ones alone; ``"auto"`` for a round where it makes held-out
-            labels likelier by half a standard error, which is tested where there are four folds or
-            more. What scores a fold never saw its labels, in no round.
+            at 0 it learns from the given ones alone; ``"auto"`` for four rounds (one with up to 200
+            rows, or beyond 20 million cells: rows x columns x classes) where the first makes
+            held-out labels likelier by half a standard error, which is tested where there are four
+            folds or more. What scores a fold never saw its labels, in no round.
         cv: number of folds, which are the same whatever ``random_state`` is; or a splitter of
             scikit-learn's, or a list of (train, test) rows, of which the tests hold each row once.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
@@ -232,17 +242,18 @@ class NoisyLogisticRegression(TableClassifier):
         labels = self._labels(y, n_rows, trusted, votes, index)
         weights = check_weights(sample_weight, n_rows)
         self._scale = _Scale.of(block, weights) if is_auto(self.C) else None
-        items = _Regression(block, self._scale)
+        cells = int(np.prod(block.x.shape)) * len(labels.classes)
+        rounds = _ROUNDS if n_rows > _FEW and cells <= _LARGE else 1
+        items = _Regression(block, self._scale, rounds)
         grid = _SPARSE_GRID if block.is_sparse else _GRID
         own = {"C": grid} if is_auto(self.C) else {}
-        cells = int(np.prod(block.x.shape)) * len(labels.classes)
-        with jax.enable_x64(self._double(cells)):
+        with computing(self._double(cells)):
             fitted = fit_scored(self, items, parameters, labels, weights, own)
             assert fitted.learned_from is not None  # cross-fitted
             C = float(fitted.settings["C"])
             self._regression = items.learned(fitted.learned_from, weights, C)
         self._keep(X, labels)
-        return self._finish(fitted)
+        return self._finish(with_separable(fitted, points(block.x)))
 
     def _read(self, X: Any, *, reset: bool) -> Block:
         block = numbers(self, X, reset=reset, accept_sparse=True)
@@ -253,8 +264,8 @@ class NoisyLogisticRegression(TableClassifier):
         """``(N, K)`` P(true class | features)."""
         check_is_fitted(self)
         items = _Regression(self._read(X, reset=False), self._scale)
-        with jax.enable_x64(self.fitted_.double):
-            component, q = jax.tree.map(jnp.asarray, self._regression)
+        with computing(self.fitted_.double):
+            component, q = jax.tree.map(on_device, self._regression)
             scores = np.asarray(_scores(component, q, items.design, "map"))
             return predict_scored(self.fitted_, scores[: items.block.x.shape[0]])
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
+from inference.arrays import on_device
 from nbmodels.core import model as models
 from nbmodels.core.registry import family
 from nbmodels.data.features import Block, numbers, table
@@ -157,7 +157,7 @@ class PartialLabelNB(TableClassifier):
         weights = build.settings({})["item_weights"]
         if weights is None:
             return joint(candidate, names, build.n_rows, options, log_jacobian=jacobian)
-        padded = jnp.asarray(pad_rows(weights, len(candidate.data.weights)))
+        padded = on_device(pad_rows(weights, len(candidate.data.weights)))
         params = _start(candidate.model, padded, candidate.data, rule=options.rule)
         fit = evaluate(candidate.model, params, candidate.data, rule=options.rule)
         return fitted_model(fit, candidate.data, names, build.n_rows, log_jacobian=jacobian)

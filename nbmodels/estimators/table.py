@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from inference.arrays import on_device
+from nbmodels.core.jax_settings import computing
 from nbmodels.data.features import Block, check_columns, check_missing, numbers, table
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import LabelData, missing_labels, read_given, read_labels
@@ -31,11 +32,14 @@ from nbmodels.estimators.options import (
 from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.estimators.table_training import train
 from nbmodels.fitting.builder import ColumnPlan, Columns, ModelBuilder, encode, size_powers
+from nbmodels.fitting.feedback import Side, with_feedback
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import LabelSource, label_sources
 from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.points import points
 from nbmodels.fitting.scores import Candidate
+from nbmodels.fitting.separable import with_separable
 
 if TYPE_CHECKING:
     from nbmodels.diagnostics.confident_learning import SecondOpinion
@@ -174,6 +178,7 @@ class TableClassifier(LatentClassModel):
         fitted = self._fitted(
             parameters, block, labels.classes, label_sources(labels), sample_weight
         )
+        fitted = with_separable(fitted, points(block.x, block.missing))
         self._keep(X, labels)
         return self._finish(fitted, check=True)
 
@@ -190,7 +195,7 @@ class TableClassifier(LatentClassModel):
         check_missing(block, self.missing_values is not None)
         check_columns(block)
         k = len(classes)
-        with jax.enable_x64(self._double(block.x.shape[0] * block.x.shape[1] * k)):
+        with computing(self._double(block.x.shape[0] * block.x.shape[1] * k)):
             build = self._builder(parameters, block, weights, labels, k)
             fitted = self._trained(build, classes.names, self._options())
             coded = build.columns(fitted.settings)
@@ -234,8 +239,8 @@ class TableClassifier(LatentClassModel):
         check_is_fitted(self)
         block = self._checked(X, reset=False)
         n_rows, fitted = block.x.shape[0], self.fitted_
-        with jax.enable_x64(fitted.double):
-            model = jax.tree.map(jnp.asarray, fitted.fit.model)
+        with computing(fitted.double):
+            model = jax.tree.map(on_device, fitted.fit.model)
             data = encode(model, fitted.coded, block, np.ones(n_rows), self._known(n_rows))
             powers = size_powers(model, data, fitted.mean_sizes, fitted.settings.get("size_power"))
             return fitted.predict(replace(data, powers=powers))[:n_rows]
@@ -250,6 +255,11 @@ class TableClassifier(LatentClassModel):
         return self.classes_[best]
 
     # Read-outs ----------------------------------------------------------------------------------
+
+    def _by_feedback(self, side: Side) -> FittedModel:
+        if "training" not in self._get_param_names():
+            return super()._by_feedback(side)
+        return with_feedback(self.fitted_, side, self._options())
 
     def corrected_labels(self) -> pd.DataFrame:
         """The training rows' labels, given and suggested, the most doubtful ranked first.

@@ -10,20 +10,20 @@ the classes apart. The fit then warns that its noise matrix is an average.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from inference.arrays import on_device
 from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR
 from nbmodels.diagnostics.findings import LABELS_DEPEND
 from nbmodels.errors import Caution, VerdictWarning
+from nbmodels.estimators.large_tables import SAMPLE, FitJoint, train_by_sample
 from nbmodels.estimators.options import CrossFit, Joint
 from nbmodels.fitting import init_spectral
 from nbmodels.fitting.builder import ModelBuilder
@@ -33,12 +33,9 @@ from nbmodels.fitting.holdout import Comparison, compare_scores, held_out_scores
 from nbmodels.fitting.joint import select_joint
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.plain import probability_of_noise
-from nbmodels.fitting.scores import Candidate, Settings
+from nbmodels.fitting.scores import Candidate, Settings, given_responsibilities
 from nbmodels.fitting.selection import INFORMATIVE, INTERRUPTED
 from nbmodels.fitting.trials import SIGNIFICANT
-
-#: Fits a candidate jointly, from a start, with attributes of the result.
-FitJoint = Callable[..., FittedModel]
 
 #: Up to so many cells (rows x columns x classes) a joint fit is tried whatever the features are;
 #: beyond, only where they pass their checks beforehand.
@@ -94,10 +91,40 @@ def train(
     if isinstance(training, Joint):
         return _joint(build, training, names, options, fit_joint)
     build.grid.pop("weight", None)
+    open_ = training is None or any(len(values) > 1 for values in build.grid.values())
+    if open_ and build.n_rows > 2 * SAMPLE:
+        return train_by_sample(
+            build,
+            names,
+            options,
+            fit_joint,
+            train=lambda sample: _trained(sample, training, names, options, fit_joint, warm=True),
+            passes=lambda fitted: _passes(fitted, _columns(build, fitted.settings)),
+        )
+    return _trained(build, training, names, options, fit_joint)
+
+
+def _trained(
+    build: ModelBuilder,
+    training: CrossFit | None,
+    names: np.ndarray,
+    options: FitOptions,
+    fit_joint: FitJoint,
+    *,
+    warm: bool = False,
+) -> FittedModel:
     rounds = CrossFit().n_rounds if training is None else training.n_rounds
     fitted = cross_fitted(
-        build, build.features, names, build.n_rows, options, grid=build.grid, rounds=rounds
+        build,
+        build.features,
+        names,
+        build.n_rows,
+        options,
+        grid=build.grid,
+        rounds=rounds,
+        warm=warm,
     )
+    fitted = replace(fitted, candidate=_kept(fitted, build))
     if training is not None or fitted.interrupted:
         return fitted
     return _joint_or(fitted, build, names, options, fit_joint)
@@ -141,16 +168,15 @@ def _joint_or(
     fit_joint: FitJoint,
 ) -> FittedModel:
     """The joint model under the settings of a cross-fitted one, where it is borne out."""
-    settings = {n: v for n, v in cut.chosen.items() if n != "rounds"}
+    settings = _settings(cut)
     candidate = build(settings)
-    columns = {c.name: [str(j) for j in c.where] for c in build.columns(settings)}
+    columns = _columns(build, settings)
     # an item's size counts less where its features repeat each other: that is no joint model
     comparable = set(candidate.model) - set(build.features) <= _COMPARED
     proper = all(c.encoder.proper for c in build.columns(settings))
     if not (comparable and proper and "labels" in candidate.model) or settings.get("size_power"):
         return cut
-    cells = build.n_rows * sum(map(len, columns.values())) * build.n_classes
-    if cells > _SMALL and not _features_pass(cut, candidate, columns):
+    if cut.candidate is None and not _features_pass(cut, candidate, columns):
         return cut
     found: _Beside | None = None
     try:
@@ -172,7 +198,7 @@ def _joint_or(
     taken = found.admitted and _passes(fitted, columns)
     choice = _with_training(cut.choice, settings, found.compared, taken)
     if not taken:
-        return replace(cut, choice=choice)
+        return replace(cut, choice=choice, counterpart=fitted, candidate=None)
     return replace(
         fitted,
         chosen={**settings, "training": "joint"},
@@ -180,8 +206,30 @@ def _joint_or(
         plain_scores=cut.plain_scores,
         noisy=found.noisy,
         choice=choice,
+        counterpart=replace(cut, candidate=None),
         cautions=(*fitted.cautions, *((_DEPENDENT,) if found.dependent else ())),
     )
+
+
+def _columns(build: ModelBuilder, settings: Settings) -> dict[str, list[str]]:
+    """Names of the columns of each emission."""
+    return {c.name: [str(j) for j in c.where] for c in build.columns(settings)}
+
+
+def _settings(cut: FittedModel) -> Settings:
+    """What was selected of a cross-fitted model's settings, but for the rounds."""
+    return {n: v for n, v in cut.chosen.items() if n != "rounds"}
+
+
+def _kept(cut: FittedModel, build: ModelBuilder) -> Candidate | None:
+    """Features and labels of a small table, for a joint fit if one is asked for."""
+    settings = _settings(cut)
+    columns = sum(len(c.where) for c in build.columns(settings))
+    if build.n_rows * columns * build.n_classes > _SMALL:
+        return None
+    candidate = build(settings)
+    kept: Any = jax.tree.map(np.asarray, (dict(candidate.model), candidate.data))
+    return Candidate(kept[0], kept[1], candidate.learned)
 
 
 class _Beside(NamedTuple):
@@ -210,7 +258,7 @@ def _compared(
     """The joint model beside the cross-fitted one, by held-out labels."""
     data = candidate.data
     n = len(fitted.fit.resp)
-    model = jax.tree.map(jnp.asarray, fitted.fit.model)
+    model = jax.tree.map(on_device, fitted.fit.model)
     codes = np.asarray(data.parts["labels"])[:n]
     k = len(fitted.names)
     weights = np.where(codes < k, np.asarray(data.weights)[:n], 0)
@@ -261,7 +309,7 @@ def _features_pass(cut: FittedModel, candidate: Candidate, columns: Any) -> bool
     emissions = {name: candidate.model[name] for name in columns}
     resp = np.zeros((len(candidate.data.weights), len(cut.names)))
     resp[: len(cut.label_posterior)] = cut.label_posterior
-    params = models.start(emissions, jnp.asarray(resp), candidate.data, cut.fit.rule)
+    params = models.start(emissions, on_device(resp), candidate.data, cut.fit.rule)
     to_host = jax.tree.map(np.asarray, {"model": emissions, "params": params})
     fit = replace(
         cut.fit,
@@ -295,5 +343,4 @@ def _with_training(
 
 
 def _has_labels(candidate: Candidate) -> bool:
-    guess = models.initial_responsibilities(candidate.model, candidate.data)
-    return guess is not None and bool(np.asarray(guess).any())
+    return given_responsibilities(candidate.model, candidate.data) is not None

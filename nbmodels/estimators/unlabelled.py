@@ -14,9 +14,11 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from inference.arrays import on_device
 from nbmodels.channels import Transition
 from nbmodels.core import model as models
 from nbmodels.core.families import Dirichlet, Rule
+from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR
 from nbmodels.data.labels import Classes
 from nbmodels.data.validation import plain
@@ -306,14 +308,14 @@ def _positive_channel(one: int, n_classes: int, settings: Mapping[str, Any]) -> 
     concentration = np.ones((2, 2))
     concentration[one] += [settings["noise_alpha"], settings["noise_alpha"]]
     concentration[1 - one, 1 - one] += settings["noise_diagonal"]
-    return Transition(prior=Dirichlet(jnp.asarray(concentration)))
+    return Transition(prior=Dirichlet(on_device(concentration)))
 
 
 def _by_share(fitted: FittedModel) -> FittedModel:
     """The classes renamed in the order of their shares, the most common first."""
     fit = fitted.fit
-    with jax.enable_x64(fitted.double):
+    with computing(fitted.double):
         order = np.argsort(-np.asarray(fit.point[PRIOR]), kind="stable")
-        params = models.relabel(fit.model, fit.params, jnp.asarray(order))
+        params = models.relabel(fit.model, fit.params, on_device(order))
     to_host = jax.tree.map(np.asarray, params)
     return replace(fitted, fit=replace(fit, params=to_host, resp=fit.resp[:, order]))

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
+from inference.arrays import on_device
 from nbmodels.core.component import Component
 from nbmodels.core.model import PRIOR, Data, Model, with_role
 from nbmodels.core.roles import Emission
@@ -71,6 +71,7 @@ class ModelBuilder:
         weights: ``(N,)`` row weights.
         labels: label sources, by channel.
         n_classes: K.
+        coded: fitted encoders under given settings; by default they are fitted to the block.
     """
 
     def __init__(
@@ -82,11 +83,13 @@ class ModelBuilder:
         weights: np.ndarray,
         labels: Mapping[str, LabelSource],
         n_classes: int,
+        coded: Callable[[Settings], list[Columns]] | None = None,
     ) -> None:
         self._fixed = {**settings, **cautious(grid)}
         self._block, self._plan, self._weights = block, plan, weights
         self._labels, self.n_classes = labels, n_classes
         self._made: dict[str, Any] = {}
+        self._encoders = coded or self._fitted
         self.grid = dict(grid)
         # without sizes there are no powers, and programs without them
         if not self.mean_sizes:
@@ -136,7 +139,24 @@ class ModelBuilder:
     def columns(self, chosen: Settings) -> list[Columns]:
         """Fitted encoders of the blocks of columns."""
         settings = self.settings(chosen)
-        return self._once("columns", self._coded(settings), lambda: self._fitted(settings))
+        return self._once("columns", self._coded(settings), lambda: self._encoders(settings))
+
+    def of_rows(self, rows: Int[np.ndarray, " m"]) -> ModelBuilder:
+        """The same for some rows, coded as all rows are."""
+        labels = {n: replace(one, values=one.values[rows]) for n, one in self._labels.items()}
+        block, weights = self._block.rows(rows), self._weights[rows]
+        about = (self._plan, weights, labels, self.n_classes, self.columns)
+        return ModelBuilder(self._fixed, self.grid, block, *about)
+
+    def drawn_rows(self, most: int, rng: np.random.Generator) -> Int[np.ndarray, " m"]:
+        """About ``most`` of the rows that have a weight, each given class in its share."""
+        rows = np.flatnonzero(self._weights > 0)
+        order = rng.permutation(len(rows))
+        if "labels" in self._labels:
+            codes = self._labels["labels"].values[rows]
+            order = order[np.argsort(codes[order], kind="stable")]
+        step = max(len(rows) / most, 1.0)
+        return np.sort(rows[order[np.arange(0, len(rows), step).astype(int)]])
 
     def weight(self, name: str, chosen: Settings) -> float:
         """Power of a block's likelihood; one that a mapping does not name has 1."""
@@ -236,13 +256,13 @@ def encode(
 ) -> Data:
     """Rows packed for a model, padded to a length that similar tables share."""
     n_rows = len(weights)
-    length = n_rows if block.is_sparse else padded_length(n_rows)
+    length = n_rows if block.is_sparse else padded_length(*block.x.shape)
     parts: dict[str, Any] = {PRIOR: None}
     for name, source in labels.items():
         parts[name] = source.padded(length)
     for c in columns:
         parts[c.name] = c.encoder.pack(model[c.name], block.columns(c.where), length)
-    return Data(parts, jnp.asarray(pad_rows(weights, length)))
+    return Data(parts, on_device(pad_rows(weights, length)))
 
 
 def size_powers(
@@ -253,5 +273,6 @@ def size_powers(
     for name, mean in mean_sizes.items():
         sizes = emissions[name].size(data.parts[name])
         assert sizes is not None  # it has a mean size
-        out[name] = jnp.maximum(sizes / mean, _LEAST_SIZE) ** -power
+        shares = np.maximum(np.asarray(sizes) / mean, _LEAST_SIZE)
+        out[name] = on_device(shares**-power)
     return out

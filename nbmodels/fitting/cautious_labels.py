@@ -13,13 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import xlog1py, xlogy
 
+from inference.arrays import on_device
 from nbmodels.channels import FixedTransition
-from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.options import FitOptions, finished
@@ -78,8 +77,7 @@ def noise_levels(
     Raises:
         KeyboardInterrupt: a fit was interrupted.
     """
-    values = models.values(fitted.model, fitted.point)
-    matrix = np.asarray(models.transitions(fitted.model, values)["labels"], float)
+    matrix = np.asarray(fitted.transitions["labels"], float)
     matrix = matrix / matrix.sum(1, keepdims=True)
     k = len(matrix)
     level = float(1 - np.diag(matrix).mean())
@@ -93,7 +91,7 @@ def noise_levels(
     for share in grid:
         rows = share * wrong
         rows = rows + np.diag(1 - rows.sum(1))
-        labels = {**model, "labels": FixedTransition(prior=jnp.asarray(rows))}
+        labels = {**model, "labels": FixedTransition(prior=on_device(rows))}
         held.append(Candidate(labels, data, learned))
     scored = [
         LabelledGraph(about.graph, one, about.resp, about.weights, about.shares).scored(held_out)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from inference.arrays import on_device
 from nbmodels.core.families import Dirichlet, Rule
 from nbmodels.core.model import Data
 from nbmodels.errors import Caution, ClippedWarning, DataError, IdentifiabilityWarning
@@ -75,9 +76,7 @@ def fit_from_closed_form(
         cautions = (Caution(ClippedWarning, message),)
     # an exact zero is admissible for the closed form, but no place for EM to begin
     least = 0.0 if estimator == "moments" else _LEAST
-    start = _closed_form_params(
-        model, data, found.probs, jnp.asarray(positive), least, options.rule
-    )
+    start = _closed_form_params(model, data, found.probs, on_device(positive), least, options.rule)
     return fit_from_start(build, names, options, start, estimator, cautions)
 
 

@@ -26,6 +26,7 @@ from jax import Array, lax
 from scipy import sparse
 
 from inference import Status
+from inference.arrays import on_device
 from nbmodels.class_priors import FixedProportions
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
@@ -70,12 +71,11 @@ class Edges:
         """
         rows = sparse.csr_array(edges)
         item = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-        floating = jnp.zeros(()).dtype
         return cls(
-            jnp.asarray(item, jnp.int32),
-            jnp.asarray(rows.indices, jnp.int32),
-            jnp.asarray(rows.data, floating),
-            jnp.asarray(np.broadcast_to(multiplicity, rows.shape[1])[rows.indices], floating),
+            on_device(item, jnp.int32),
+            on_device(rows.indices, jnp.int32),
+            on_device(rows.data, float),
+            on_device(np.broadcast_to(multiplicity, rows.shape[1])[rows.indices], float),
         )
 
 

@@ -15,10 +15,10 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from nbmodels.core import model as models
+from nbmodels.data.validation import drawn_length, pad_rows
 from nbmodels.fitting.fitted_model import FittedModel, fitted_model
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.scores import (
@@ -47,6 +47,9 @@ def cross_fitted(
     grid: Mapping[str, Sequence[Any]],
     rounds: int | None,
     n_folds: int = _N_FOLDS,
+    hold_out: bool = False,
+    start: Any = None,
+    warm: bool = False,
 ) -> FittedModel:
     """Fit emissions out of fold, and the noise given their scores.
 
@@ -59,6 +62,7 @@ def cross_fitted(
         grid: values of each open setting, the cautious one first.
         rounds: self-training rounds; None for as many as held-out labels reward.
         n_folds: number of folds.
+        hold_out, start, warm: see :func:`nbmodels.fitting.selection.select`.
 
     Returns:
         a fit whose class prior is a :class:`nbmodels.class_priors.Calibration` and whose data have
@@ -72,9 +76,11 @@ def cross_fitted(
     model, data, _ = build(begin)
     labels = {name: c for name, c in model.items() if name not in features}
     resp = label_responsibilities(labels, data)
-    fold = draw_folds(resp, n_folds)
-    source = EmissionScores(build, features, jnp.asarray(fold), options.rule)
-    found = select(source, resp, fold, options=options, grid=grid, rounds=rounds)
+    drawn = min(drawn_length(n_rows), len(resp))
+    fold = pad_rows(draw_folds(np.asarray(resp)[:drawn], n_folds), len(resp))
+    source = EmissionScores(build, features, fold, options.rule)
+    more: dict[str, Any] = {"rounds": rounds, "hold_out": hold_out, "start": start, "warm": warm}
+    found = select(source, resp, fold, options=options, grid=grid, **more)
     model, data, _ = build(found.settings)
     emissions = {name: model[name] for name in features}
     params = _learned(emissions, found.responsibilities, data, options.rule)

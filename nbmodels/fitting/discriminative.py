@@ -18,12 +18,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from jax import Array
 from jaxtyping import Float, Int
 
+from inference.arrays import on_device
 from nbmodels.channels.fixed import fixed_at
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows, padded_length
@@ -50,8 +50,8 @@ from nbmodels.fitting.two_starts import fit_from_two_starts
 #: the noisy labels: where 70 % are right, they become certainties at slopes of 6 to 18.
 LOG_SLOPE_SD = 2.0
 
-#: Self-training rounds where a round pays, and the standard errors by which it has to.
-_ROUNDS, _SIGNIFICANT = 1, 0.5
+#: Standard errors by which a self-training round has to pay.
+_SIGNIFICANT = 0.5
 
 #: Share of the folds whose labels test whether a round pays, and the fewest folds for the test.
 _TESTED, _FEWEST_FOLDS = 0.4, 4
@@ -59,6 +59,14 @@ _TESTED, _FEWEST_FOLDS = 0.4, 4
 
 class Learner(Protocol):
     """A classifier of the features."""
+
+    @property
+    def rounds(self) -> int:
+        """Self-training rounds that are taken where a round pays.
+
+        One takes back a part of the noise that the classifier's probabilities hold, several nearly
+        all of it, as EM does; each costs trainings by the square of the number of folds.
+        """
 
     def out_of_fold(
         self,
@@ -145,7 +153,7 @@ def train_scored(
         names: ``(K,)`` names of the classes.
         weights: ``(N,)`` row weights.
         options: of the fits.
-        rounds: self-training rounds; None for one where held-out labels reward it.
+        rounds: self-training rounds; None for the learner's where held-out labels reward one.
         cv: number of folds, splitter, or list of (train, test) rows.
         own: names of the settings that the classifier's scores depend on.
 
@@ -155,11 +163,11 @@ def train_scored(
     n_rows, k = len(weights), len(names)
     length = padded_length(n_rows)
     parts = {name: source.padded(length) for name, source in sources.items()}
-    data = Data(parts, jnp.asarray(pad_rows(weights, length)))
+    data = Data(parts, on_device(pad_rows(weights, length)))
     first = {**settings, **cautious(grid)}
     channels = {name: source.channel(k, first) for name, source in sources.items()}
     resp = label_responsibilities(channels, data)
-    fold = _folds(cv, resp[:n_rows])
+    fold = _folds(cv, np.asarray(resp)[:n_rows])
     source = _ClassifierScores(learner, first, sources, data, k, weights, fold, own)
     if rounds is None:
         found = _tested(source, resp, options, grid)
@@ -209,7 +217,7 @@ class _Test(NamedTuple):
 def _tested(
     source: _ClassifierScores, resp: Array, options: FitOptions, grid: Mapping[str, Any]
 ) -> Selection:
-    """Open settings selected, and a self-training round where held-out labels reward it."""
+    """Open settings selected, and self-training rounds where held-out labels reward one."""
     first = _selected(source, resp, options, grid, 0, hold_out=True)
     settings, table = first.settings, first.table
     # a caution says that the features are not heard: there is nothing to correct labels by
@@ -217,11 +225,11 @@ def _tested(
         return first
     try:
         test = _round_pays(source, settings, resp, options)
-        table = _with_test(table, test)
+        table = _with_test(table, test, source.learner.rounds)
         if not test.pays:
             return replace(first, table=table)
         taken = {name: (value,) for name, value in settings.items()}
-        found = _selected(source, resp, options, taken, _ROUNDS)
+        found = _selected(source, resp, options, taken, source.learner.rounds)
     except KeyboardInterrupt:
         return replace(first, interrupted=True, cautions=(INTERRUPTED,))
     kept = {n: getattr(first, n) for n in ("scores", "plain", "plain_scores", "noisy")}
@@ -245,13 +253,14 @@ def _round_pays(
     labels = source.labels(settings)
     rest, tested = (pad_rows(rows.astype(float), length) for rows in (~held, held))
     model, data, _ = with_score_prior(labels, plain, log_slope_sd=LOG_SLOPE_SD)
-    others = replace(data, weights=data.weights * rest)
+    own = np.asarray(data.weights)
+    others = replace(data, weights=on_device(own * rest))
     fitted = finished(fit_from_two_starts([model], [others], options)[0])
     corrected = np.asarray(fitted.resp)[:n_rows] * given.any(1, keepdims=True)
     again = source.scored(settings, corrected, held.astype(int))
     if "labels" in model:
-        model = {**model, "labels": fixed_at(model["labels"], fitted.point["labels"])}
-    weights = data.weights * tested
+        model = {**model, "labels": fixed_at(fitted.transitions["labels"])}
+    weights = on_device(own * tested)
     pair = [data, with_score_prior(labels, again, log_slope_sd=LOG_SLOPE_SD).data]
     fits = options.fit_all([model] * 2, [replace(one, weights=weights) for one in pair])
     scores = [np.asarray(finished(one).log_likelihood) for one in fits]
@@ -260,12 +269,12 @@ def _round_pays(
     return _Test(compared, compared.best == 1)
 
 
-def _with_test(table: pd.DataFrame | None, test: _Test) -> pd.DataFrame | None:
-    """The table of a selection with a row for a self-training round, its gain as tested."""
+def _with_test(table: pd.DataFrame | None, test: _Test, rounds: int) -> pd.DataFrame | None:
+    """The table of a selection with a row for self-training rounds, the gain of one as tested."""
     if table is None:
         return None
     chosen = table[table["chosen"]].assign(
-        rounds=_ROUNDS,
+        rounds=rounds,
         log_likelihood=lambda t: t["log_likelihood"] + test.compared.gain[1],
         gain=lambda t: t["gain"] + test.compared.gain[1],
         standard_error=test.compared.standard_error[1],
@@ -279,10 +288,11 @@ def predict_scored(
     fitted: FittedModel, scores: Float[np.ndarray, "n k"]
 ) -> Float[np.ndarray, "n k"]:
     """P(true class | features) of new items, from a classifier's scores."""
-    return fitted.predict(Data({PRIOR: jnp.asarray(scores)}, jnp.ones(len(scores))))
+    padded = on_device(pad_rows(np.asarray(scores), padded_length(len(scores))))
+    return fitted.predict(Data({PRIOR: padded}, on_device(np.ones(len(padded)))))[: len(scores)]
 
 
-def _folds(cv: Any, resp: Array) -> Int[np.ndarray, " n"]:
+def _folds(cv: Any, resp: Float[np.ndarray, "n k"]) -> Int[np.ndarray, " n"]:
     """Fold of each row; of a number of folds the same in every fit, as scikit-learn's are."""
     if isinstance(cv, int | np.integer):
         return draw_folds(resp, int(cv))

@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int
 from scipy import sparse
 
+from inference.arrays import floating, on_device
 from inference.products import block_of
 from nbmodels.core.families import Dirichlet
 from nbmodels.emissions import Users
@@ -39,7 +39,7 @@ class Grouped:
     def users(self, alpha: float, n_classes: int) -> Users:
         """The groups' component, for one concentration of all users."""
         one = Users.of(len(self.multiplicity), n_classes, alpha)
-        return replace(one, multiplicity=jnp.asarray(self.multiplicity, jnp.zeros(()).dtype))
+        return replace(one, multiplicity=on_device(self.multiplicity, floating()))
 
     def expanded(self, fitted: Fit, name: str) -> Fit:
         """The same fit with all users.

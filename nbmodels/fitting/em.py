@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -11,82 +11,28 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Int
 
 from inference import Result, Status, solve
+from inference.arrays import on_device
 from inference.compilation import host_jit
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
+from nbmodels.core.jax_settings import kept_programs
 from nbmodels.core.model import Data, Model
 from nbmodels.errors import (
-    Caution,
     DataError,
-    IdentifiabilityWarning,
     Interrupted,
-    NotConvergedWarning,
     issue,
 )
 from nbmodels.fitting.batched import fit_batch
+from nbmodels.fitting.fit import Fit, with_arrays
 from nbmodels.fitting.identifiability import diagnose
-
-#: Pairs of confused classes that a warning names.
-_SHOWN = 10
 
 #: Most random starts of a fit, each with its parameters, and accepted points, each with its trace.
 MOST_RESTARTS, MOST_STEPS = 1_000, 1_000_000
 
 #: Share of the labels' weight in a random start; the rest of it is chance.
 _RESTART_SHARE = 0.1
-
-# one program in the place of dozens of single operations, each compiled on its own
-_likelihood_params = jax.jit(models.likelihood_params, static_argnames="rule")
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A fitted model, in host memory.
-
-    Attributes:
-        model: the components.
-        params: conjugate posterior of each component.
-        rule: ``"ml"``, ``"map"`` or ``"vb"``.
-        resp: ``(N, K)`` responsibilities.
-        log_likelihood: ``(N,)`` log-density of each item, base measure included.
-        objective: log-likelihood, log-posterior density or evidence bound, all constants kept.
-        trace: objective at each accepted point.
-        n_iter: number of accepted points.
-        n_evaluations: passes over the data.
-        status: how the iteration ended.
-        restarts: objective that each start reached, the one from the labels first.
-        renamed: ``(K,)`` order by which classes were renamed, or None.
-        confused: pairs ``(k, j)`` of classes; ``k`` is labelled ``j`` at least as often as ``k``.
-        data: what it was fitted to, where that is something else than what was given.
-    """
-
-    model: Model
-    params: Any
-    rule: Rule
-    resp: Float[np.ndarray, "n k"]
-    log_likelihood: Float[np.ndarray, " n"]
-    objective: float
-    trace: Float[np.ndarray, " steps"]
-    n_iter: int
-    n_evaluations: int
-    status: Status
-    restarts: tuple[float, ...]
-    renamed: Int[np.ndarray, " k"] | None
-    confused: tuple[tuple[int, int], ...]
-    data: Data | None = None
-
-    @property
-    def point(self) -> dict[str, Any]:
-        """Point estimates, as likelihoods read them: modes, or posterior means under ``"vb"``."""
-        rule: Rule = "mean" if self.rule == "vb" else self.rule
-        return _likelihood_params(self.model, self.params, rule)
-
-    def cautions(self, names: Any = None) -> tuple[Caution, ...]:
-        """Warnings about this fit, by the names of the classes."""
-        return cautions_of(self.confused, self.status, names)
 
 
 def em(
@@ -138,7 +84,10 @@ def _from_labels(model: Model, data: Data, key: Array, rule: Rule) -> Any:
     return models.start(model, resp, data, rule)
 
 
-_start = host_jit(_from_labels, static_argnames="rule")
+@partial(host_jit, static_argnames=("n_starts", "rule"))
+def _start(model: Model, data: Data, key: Array, n_starts: int, rule: Rule) -> Any:
+    """The start from the labels, by the first of the starts' keys where there is none."""
+    return _from_labels(model, data, jax.random.split(key, n_starts)[0], rule)
 
 
 @partial(host_jit, static_argnames="rule")
@@ -196,35 +145,6 @@ def evaluate(model: Model, params: Any, data: Data, *, rule: Rule = "map") -> Fi
     )
 
 
-def cautions_of(
-    confused: tuple[tuple[int, int], ...], status: Status, names: Any = None
-) -> tuple[Caution, ...]:
-    """Warnings about classes that are not identified and about an iteration that did not converge.
-
-    Args:
-        confused: pairs ``(k, j)``; class ``k`` is labelled ``j`` at least as often as ``k``.
-        status: how the iteration ended.
-        names: ``(K,)`` names of the classes, or None for their numbers.
-    """
-    out = []
-    if confused:
-        of = str if names is None else lambda k: str(names[k])
-        pairs = ", ".join(f"{of(k)} as {of(j)}" for k, j in confused[:_SHOWN])
-        out.append(
-            Caution(
-                IdentifiabilityWarning,
-                "the noise matrix is not diagonally dominant and no renaming of the classes makes "
-                "it so; these classes are labelled as another at least as often as themselves: "
-                f"{pairs}{' and more' if len(confused) > _SHOWN else ''}. Do not read class names "
-                "literally there: add trusted labels, a stronger prior on the diagonal, or merge "
-                "the classes",
-            )
-        )
-    if not status.ok:
-        out.append(Caution(NotConvergedWarning, status.sentence))
-    return tuple(out)
-
-
 def _n_classes(model: Model) -> int:
     prior = model[models.PRIOR]
     return prior.log_likelihood(prior.likelihood_params(prior.prior, "vb"), None).table.shape[-1]
@@ -274,19 +194,20 @@ def fit(
         NotConvergedWarning: the iteration ended in another way than by converging.
     """
     models.check_data(model, data)
-    (fitted,) = fit_many(
-        [model],
-        [data],
-        rule=rule,
-        key=key,
-        n_restarts=n_restarts,
-        max_iter=max_iter,
-        tol=tol,
-        accelerate=accelerate,
-        stride=stride,
-        report=report,
-        starts=None if start is None else [start],
-    )
+    with kept_programs():
+        (fitted,) = fit_many(
+            [model],
+            [data],
+            rule=rule,
+            key=key,
+            n_restarts=n_restarts,
+            max_iter=max_iter,
+            tol=tol,
+            accelerate=accelerate,
+            stride=stride,
+            report=report,
+            starts=None if start is None else [start],
+        )
     if fitted.status == Status.INTERRUPTED and on_interrupt == "raise":
         raise Interrupted(fitted)
     issue(fitted.cautions(names))
@@ -321,8 +242,7 @@ def fit_many(
     """
     if not 0 <= n_restarts <= MOST_RESTARTS:
         raise DataError(f"n_restarts: expected 0 to {MOST_RESTARTS}; got {n_restarts!r}")
-    first, *others = jax.random.split(key, 1 + n_restarts)
-    slack = [tol * float(np.sum(one.weights)) for one in data]
+    slack = [tol * float(np.sum(np.asarray(one.weights))) for one in data]
     fit_from = partial(
         fit_batch,
         rule=rule,
@@ -331,18 +251,19 @@ def fit_many(
         stride=1 if accelerate else stride,
         report=report,
     )
-    pairs = list(zip(models_, data, strict=True))
+    pairs = list(zip(map(with_arrays, models_), data, strict=True))
     if starts is None:
-        starts = [_start(*pair, first, rule) for pair in pairs]
+        starts = [_start(*pair, key, 1 + n_restarts, rule) for pair in pairs]
     begun, contexts = list(starts), list(pairs)
-    for one in others:
+    for one in jax.random.split(key, 1 + n_restarts)[1:] if n_restarts else ():
         begun += [_random_start(*pair, one, rule) for pair in pairs]
         contexts += pairs
     results = fit_from(begun, contexts, slack * (1 + n_restarts))
-    return [
+    fits = [
         _checked(*pair, results[i :: len(pairs)], slack[i], rule, fit_from)
         for i, pair in enumerate(pairs)
     ]
+    return [replace(one, model=_to_host(m)) for one, m in zip(fits, models_, strict=True)]
 
 
 def _checked(
@@ -367,7 +288,7 @@ def _checked(
         diagnosis = diagnose(transition)
         confused += diagnosis.confused
         if diagnosis.renames and not interrupted:
-            relabelled = models.relabel(model, best.params, jnp.asarray(diagnosis.order))
+            relabelled = models.relabel(model, best.params, on_device(diagnosis.order))
             (again,) = fit_from([relabelled], [(model, data)], [slack])
             interrupted = int(again.status) == Status.INTERRUPTED
             after = _finish(model, again.params, data, rule)

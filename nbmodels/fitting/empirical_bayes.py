@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from inference import Status
+from inference.arrays import on_device
+from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.options import FitOptions
@@ -67,15 +69,22 @@ def fit_with_learned_priors(
     return fitted
 
 
+@partial(jax.jit, static_argnames="rule")
+def _pooled(component: Any, q: Any, rule: Rule) -> Any:
+    return component.pooled(q, rule)
+
+
 def _relearned(
     fitted: Fit, model: Model, names: Sequence[str], options: FitOptions
 ) -> tuple[Model, float, Any]:
     """The model with new priors, their largest relative change, and where to go on from."""
-    params = jax.tree.map(jnp.asarray, fitted.params)
+    params = jax.tree.map(on_device, fitted.params)
     new, change = dict(model), 0.0
     for name in names:
         component: Any = model[name]
-        new[name] = component.pooled(params[name], options.rule)
+        # a bare number stays one, or the next fit would be compiled anew
+        learned = _pooled(component, params[name], options.rule)
+        new[name] = replace(learned, weight=component.weight)
         before, after = (np.asarray(m[name].prior.concentration) for m in (model, new))
         change = max(change, float(np.max(np.abs(after / before - 1), initial=0)))
     return new, change, params

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import jax
 import numpy as np
 from jaxtyping import Float
 from scipy import sparse
 
+from nbmodels.core.jax_settings import computing
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.neighbours import Graph, NeighbourVotes
 from nbmodels.fitting.propagation import calibrated_logs, normalised
@@ -47,5 +47,5 @@ class FittedGraph(FittedModel):
             graph, shares = Graph(edges), self.class_shares
             heard = self.counts[graph.user]
             return NeighbourVotes(0.0).shares(graph, heard, self.counts, shares)
-        with jax.enable_x64(self.double):
+        with computing(self.double):
             return normalised(calibrated_logs(self.fit, self.neighbours.of_new(edges)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +14,20 @@ import pandas as pd
 from jaxtyping import Float
 
 from inference import Status
+from inference.arrays import floating, on_device
 from nbmodels.class_priors import Calibration
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
+from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.data.validation import drawn_length
 from nbmodels.errors import Caution
 from nbmodels.fitting.em import Fit
+from nbmodels.fitting.scores import Candidate
+from nbmodels.fitting.vote_dependence import VoteDependence
+
+if TYPE_CHECKING:
+    from nbmodels.fitting.separable import Separable
 
 
 @dataclass(frozen=True)
@@ -47,9 +55,18 @@ class FittedModel:
             plain classifier of the given labels; see :mod:`nbmodels.fitting.plain`.
         plain_scores: ``(N,)`` log-probability of each item's labels under the plain classifier, by
             a fit that did not see them, or None.
+        separable: the model of the same labels whose classes are functions of the features
+            (:mod:`nbmodels.fitting.separable`), or None.
         noisy: probability that the labels are noisy at all; by the rest, given labels are right.
+        counterpart: the joint fit beside a cross-fitted one, or the reverse, where both were made;
+            see :mod:`nbmodels.fitting.feedback`.
+        candidate: features and labels of a cross-fitted model that could be fitted jointly, where
+            that was not done and the table is small.
         collapsed: whether responsibilities are those of collapsed updates on a graph.
         coded: blocks of columns with their fitted encoders, for new items.
+        vote_dependence: how far votes on an item depend on each other given its class, by which
+            responsibilities are tempered; None without votes, or where they are one source of
+            several.
         interrupted: whether Ctrl-C ended the fit or the selection of its settings.
         cautions: warnings to be issued.
     """
@@ -70,9 +87,13 @@ class FittedModel:
     drawn: tuple[Fit, Data] | None = None
     plain: Float[np.ndarray, " k1"] | None = None
     plain_scores: Float[np.ndarray, " n"] | None = None
+    separable: Separable | None = None
     noisy: float = 1.0
+    counterpart: FittedModel | None = None
+    candidate: Candidate | None = None
     collapsed: bool = False
     coded: tuple[Any, ...] = ()
+    vote_dependence: VoteDependence | None = None
     interrupted: bool = False
     cautions: tuple[Caution, ...] = ()
 
@@ -107,8 +128,8 @@ class FittedModel:
         if self.data.parts.get(PRIOR) is not None:
             resp = self.label_posterior
             return np.average(resp, 0, self.data.weights[: len(resp)])
-        with jax.enable_x64(self.double):
-            probs = np.exp(np.asarray(self.fit.point[PRIOR], float))
+        with computing(self.double):
+            probs = np.exp(np.asarray(self.fit.point_of(PRIOR), float))
         return probs / probs.sum()
 
     @property
@@ -117,9 +138,8 @@ class FittedModel:
 
         For several annotators, that of one taken at random.
         """
-        with jax.enable_x64(self.double):
-            values = models.values(self.fit.model, self.fit.point)
-            found = models.transitions(self.fit.model, values)
+        with computing(self.double):
+            found = self.fit.transitions
         tables = {name: np.asarray(t, float) for name, t in found.items()}
         return {name: (t / t.sum(1, keepdims=True)).T for name, t in tables.items()}
 
@@ -131,10 +151,12 @@ class FittedModel:
 
     @property
     def posterior_target(self) -> tuple[Fit, Data]:
-        """Fit and data that posterior draws are of."""
-        if self.drawn is not None:
-            return self.drawn
-        return without(self.fit, self.scored), self.data
+        """Fit and data that posterior draws are of, with few of the padded rows.
+
+        A fit shares its program with others of its padded size; a draw would pay for every row.
+        """
+        fit, data = self.drawn or (without(self.fit, self.scored), self.data)
+        return fit, models.first_rows(data, drawn_length(len(self.fit.resp)))
 
     @property
     def calibration(self) -> Float[np.ndarray, " k1"]:
@@ -156,8 +178,8 @@ class FittedModel:
         Args:
             data: encoded data of the new items, padded rows included.
         """
-        with jax.enable_x64(self.double):
-            model = jax.tree.map(jnp.asarray, self.fit.model)
+        with computing(self.double):
+            model = jax.tree.map(on_device, self.fit.model)
             out = _posterior(model, self._predicting, data, self.scored, self.fit.rule)
             resp = np.asarray(out, float)
         return resp / resp.sum(1, keepdims=True)
@@ -170,7 +192,7 @@ def _posterior(model: Model, params: Any, data: Data, scored: tuple[str, ...], r
         emissions = {name: model[name] for name in scored}
         scores = models.log_likelihood(emissions, read, data).table
         others = {name: part for name, part in data.parts.items() if name not in scored}
-        data = Data({**others, PRIOR: Calibration.pack(scores)}, data.weights)
+        data = Data({**others, PRIOR: Calibration.centred(scores)}, data.weights)
     return models.posterior(model, read, data).resp
 
 
@@ -224,7 +246,7 @@ def fitted_model(
         plain,
         jax.tree.map(np.asarray, data),
         names,
-        jnp.zeros(()).dtype == jnp.float64,
+        floating() == jnp.float64,
         interrupted=interrupted or fit.status == Status.INTERRUPTED,
         cautions=(*cautions, *fit.cautions(names)),
         **more,

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from inference.arrays import on_device
 from nbmodels.channels.fixed import fixed_at
 from nbmodels.core.component import Component, Given
+from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.emissions import Users
 from nbmodels.errors import Caution
@@ -105,7 +106,7 @@ def train_joint(
     else:
         users = Users.of(n_users, k, settings.alpha)
     model[USERS] = replace(users, weight=settings.weight)
-    data = Data({**parts, USERS: Users.pack(edges)}, jnp.asarray(weights))
+    data = Data({**parts, USERS: Users.pack(edges)}, on_device(weights))
     if settings.labels["class_prior"] is None:
         model[PRIOR] = given_shares(model, data, settings.labels["class_alpha"])
     if settings.collapsed:
@@ -129,7 +130,7 @@ def train_joint(
     fit = fitted.fit if groups is None else groups.expanded(fitted.fit, USERS)
     drawn = noise
     if noise is None and groups is not None:  # each user has draws of their own
-        with jax.enable_x64(fitted.double):
+        with computing(fitted.double):
             whole = Data({**data.parts, USERS: Users.pack(graph)}, data.weights)
             drawn = (fit, jax.tree.map(np.asarray, whole))
     concentration = np.asarray(_users(fit.model).prior.concentration, float)
@@ -161,12 +162,12 @@ def train_cross_fitted(
     """Fit with the users' proportions learned out of fold; arguments as :func:`train_joint`."""
     n_users, k = graph.shape[1], len(names)
     model, parts = _labels(settings, sources, len(weights), k)
-    data = Data({**parts, USERS: Users.pack(graph)}, jnp.asarray(weights))
+    data = Data({**parts, USERS: Users.pack(graph)}, on_device(weights))
     grid = {"alpha": ALPHAS[::-1]} if settings.select_alpha else {}
     build = _GraphBuilder(model, data, n_users, k, settings.alpha)
     fitted = cross_fitted(build, (USERS,), names, len(weights), options, grid=grid, rounds=0)
     alpha = fitted.settings.get("alpha", settings.alpha)
-    slope = float(np.exp(np.asarray(fitted.fit.point[PRIOR])[0]))
+    slope = float(np.exp(np.asarray(fitted.fit.point_of(PRIOR))[0]))
     if slope < _UNHEARD:
         about = (graph, sources, weights, names, options, fitted.cautions)
         floor = unheard(settings.labels, *about, fitted.interrupted)
@@ -272,7 +273,7 @@ def _with_noise(
                     found.append(((not alone.confused, score), alone, about, tried))
                 # a candidate whose classes are not identified is passed over
                 _, alone, about, model = max(found, key=lambda one: one[0])
-                fixed = fixed_at(alone.model["labels"], alone.point["labels"])
+                fixed = fixed_at(alone.transitions["labels"])
                 model, noise = {**model, "labels": fixed}, (alone, jax.tree.map(np.asarray, about))
     except KeyboardInterrupt:
         return model, noise, True

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from inference.arrays import on_device
 from nbmodels.channels import ExternalEvidence
 from nbmodels.class_priors import FixedProportions
-from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data, Model, with_role
 from nbmodels.core.roles import LabelChannel
 from nbmodels.fitting.em import Fit
@@ -109,8 +109,8 @@ def compare_on_holdout(
     scores, identified = [], []
     with options.progress.bar(label, len(candidates)) as bar:
         fits = list(options.compared(candidates, rest, bar))
-    for model, fitted in zip(candidates, fits, strict=True):
-        score, named = _scored(model, fitted, codes, held)
+    for fitted in fits:
+        score, named = _scored(fitted, codes, held)
         scores.append(score)
         kept = np.asarray(fitted.resp)[seen < n_classes].sum(0)
         identified.append(named and not len(vanished(given, kept)))
@@ -151,7 +151,7 @@ def held_out_scores(model: Model, data: Data, options: FitOptions, n_folds: int)
     parts = [_without_labels(data, rows, n_classes) for rows in held]
     scores, kept, named = np.zeros(len(codes)), np.zeros(n_classes), True
     for rows, one in zip(held, options.fit_all([model] * n_folds, parts), strict=True):
-        scores[rows], own = _scored(model, finished(one), codes, rows)
+        scores[rows], own = _scored(finished(one), codes, rows)
         kept += np.asarray(one.resp)[rows].sum(0)
         named = named and own
     given = np.bincount(codes[labelled], minlength=n_classes)
@@ -213,7 +213,7 @@ def noise_given_posterior(
     }
     alone = {
         # the predictions hold the shares of the classes already
-        PRIOR: FixedProportions(prior=jnp.full(n_classes, 1 / n_classes)),
+        PRIOR: FixedProportions(prior=on_device(np.full(n_classes, 1 / n_classes))),
         _LABELS: model[_LABELS],
         "predicted": ExternalEvidence.of(n_classes),
     }
@@ -223,20 +223,20 @@ def noise_given_posterior(
 
 
 def _scored(
-    model: Model, fitted: Fit, codes: Int[np.ndarray, " n"], rows: Int[np.ndarray, " h"]
+    fitted: Fit, codes: Int[np.ndarray, " n"], rows: Int[np.ndarray, " h"]
 ) -> tuple[Float[np.ndarray, " h"], bool]:
     """Log-probabilities of some items' labels, and whether the noise matrix is dominant."""
-    values = models.values(model, fitted.point)
-    transition = np.asarray(models.transitions(model, values)[_LABELS])
+    transition = fitted.transitions[_LABELS]
     p = np.asarray(fitted.resp)[rows] @ (transition / transition.sum(1, keepdims=True))
     score = np.log(np.maximum(p[np.arange(len(rows)), codes[rows]], np.finfo(float).tiny))
     return score, not confused_classes(transition)
 
 
 def _codes(model: Model, data: Data) -> tuple[Int[np.ndarray, " n"], int]:
-    guess = with_role(model, LabelChannel)[_LABELS].initial_responsibilities(data.parts[_LABELS])
+    codes = data.parts[_LABELS]
+    guess = jax.eval_shape(with_role(model, LabelChannel)[_LABELS].initial_responsibilities, codes)
     assert guess is not None  # a channel of labels has one
-    return np.asarray(data.parts[_LABELS]), guess.shape[1]
+    return np.asarray(codes), guess.shape[1]
 
 
 def _drawn_rows(
@@ -250,4 +250,4 @@ def _drawn_rows(
 def _without_labels(data: Data, rows: np.ndarray, n_classes: int) -> Data:
     codes = np.array(data.parts[_LABELS])
     codes[rows] = n_classes
-    return replace(data, parts={**data.parts, _LABELS: jnp.asarray(codes)})
+    return replace(data, parts={**data.parts, _LABELS: on_device(codes)})

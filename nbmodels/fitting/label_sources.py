@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from scipy import sparse
 
+from inference.arrays import on_device
 from nbmodels.channels import (
     Annotators,
     CandidateSets,
     ExternalEvidence,
     FixedTransition,
+    LabellingFunctions,
+    OneCoinAnnotators,
     PooledAnnotators,
     PooledTransition,
     SymmetricTransition,
@@ -97,7 +99,7 @@ def class_prior(n_classes: int, settings: Settings) -> Component:
         raise DataError(
             f"class_prior: expected {n_classes} positive probabilities that sum to one, got {probs}"
         )
-    return FixedProportions(prior=jnp.asarray(probs))
+    return FixedProportions(prior=on_device(probs))
 
 
 def noise_channel(n_classes: int, settings: Settings) -> Component:
@@ -122,7 +124,7 @@ def noise_channel(n_classes: int, settings: Settings) -> Component:
             f"noise: expected a {k} x {k} matrix [observed, true] of probabilities whose columns "
             "sum to one"
         )
-    return FixedTransition(prior=jnp.asarray(rho.T))
+    return FixedTransition(prior=on_device(rho.T))
 
 
 def trusted_channel(n_classes: int, settings: Settings) -> Component:
@@ -130,11 +132,23 @@ def trusted_channel(n_classes: int, settings: Settings) -> Component:
     return TrustedLabels.of(n_classes)
 
 
+#: Channels of annotators by what their noise matrices are drawn to.
+_ANNOTATORS = {
+    "none": Annotators,
+    "own": OneCoinAnnotators,
+    "shared": PooledAnnotators,
+    "functions": LabellingFunctions,
+}
+
+
 def annotators(n_annotators: int, n_classes: int, settings: Settings) -> Component:
-    """The channel of several annotators' votes."""
+    """The channel of several annotators' votes; with ``subtypes``, several a class."""
     alpha, diagonal = settings["noise_alpha"], settings["noise_diagonal"]
-    kind = PooledAnnotators if settings.get("pooling") else Annotators
-    return kind.of(n_annotators, n_classes, None, alpha, diagonal)
+    kind = _ANNOTATORS[settings.get("pooling", "none")]
+    all_types = n_classes * int(settings.get("subtypes", 1))
+    channel: Any = kind.of(n_annotators, all_types, n_classes, alpha, diagonal)
+    learns = isinstance(channel, OneCoinAnnotators) and "n_votes" in settings
+    return replace(channel, n_votes=float(settings["n_votes"])) if learns else channel
 
 
 def _candidates_channel(n_classes: int, settings: Settings) -> Component:

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from inference.arrays import on_device
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
 from nbmodels.core.model import PRIOR, Data, Model
@@ -81,7 +82,7 @@ class LabelledGraph:
     def scored(self, scores: Float[np.ndarray, "n k"]) -> Candidate:
         """The labels' model with scores in the place of the class shares."""
         padded = pad_rows(scores, len(self.labels.data.weights))
-        return with_score_prior(self.labels, jnp.asarray(padded), log_slope_sd=LOG_SLOPE_SD)
+        return with_score_prior(self.labels, on_device(padded), log_slope_sd=LOG_SLOPE_SD)
 
     def calibrated(
         self, scores: Sequence[Float[np.ndarray, "n k"]], options: FitOptions
@@ -107,9 +108,8 @@ class LabelledGraph:
         resp = np.asarray(fitted.resp)[: len(self.weights)]
         known = self.weights * self.resp.any(1)
         gone = vanished(self.weights @ self.resp, known @ resp)
-        values = models.values(fitted.model, fitted.point)
-        matrices = models.transitions(fitted.model, values).values()
-        return not len(gone) and not any(confused_classes(np.asarray(t)) for t in matrices)
+        matrices = fitted.transitions.values()
+        return not len(gone) and not any(map(confused_classes, matrices))
 
 
 def propagated(
@@ -183,7 +183,7 @@ def normalised(logs: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
 
 def calibrated_logs(fitted: Fit, scores: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
     """``(N, K)`` log P(true class | scores) under a fit's calibration."""
-    at = np.asarray(fitted.point[PRIOR], float)
+    at = np.asarray(fitted.point_of(PRIOR), float)
     table = np.exp(at[0]) * (scores - scores.mean(1, keepdims=True)) + at[1:]
     table = table - table.max(1, keepdims=True)
     return table - np.log(np.exp(table).sum(1, keepdims=True))

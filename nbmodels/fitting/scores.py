@@ -23,7 +23,8 @@ from nbmodels.class_priors import Calibration, FixedProportions
 from nbmodels.core import model as models
 from nbmodels.core.component import Component
 from nbmodels.core.families import Rule
-from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.core.model import PRIOR, Data, Model, with_role
+from nbmodels.core.roles import LabelChannel
 from nbmodels.errors import DataError
 
 Settings = Mapping[str, Any]
@@ -106,7 +107,7 @@ class EmissionScores:
 
     build: Callable[[Settings], Candidate]
     features: Sequence[str]
-    fold: Array
+    fold: Int[np.ndarray, " n"]
     rule: Rule
     irrelevant: Sequence[str] = ("noise", "noise_diagonal")
     without_shares: ClassVar[bool] = True
@@ -126,7 +127,7 @@ class EmissionScores:
         if key not in self._kept:
             model, data, _ = self.build(settings)
             emissions = {name: model[name] for name in self.features}
-            n_folds = int(self.fold.max()) + 1
+            n_folds = int(np.max(self.fold)) + 1
             self._kept[key] = out_of_fold_log_likelihood(
                 emissions, data, resp, self.fold, n_folds=n_folds, rule=self.rule
             )
@@ -139,13 +140,24 @@ def label_responsibilities(model: Model, data: Data) -> Float[Array, "n k"]:
     Raises:
         DataError: there is no label.
     """
-    guess = models.initial_responsibilities(model, data)
-    if guess is None or not np.asarray(guess).any():
+    guess = given_responsibilities(model, data)
+    if guess is None:
         raise DataError("y: there is no label to learn the features from")
     return guess
 
 
-def draw_folds(resp: Float[Array, "n k"], n_folds: int) -> Int[np.ndarray, " n"]:
+def given_responsibilities(model: Model, data: Data) -> Float[Array, "n k"] | None:
+    """Responsibilities from the labels alone; None where there is none."""
+    channels = with_role(model, LabelChannel)
+    parts = {name: data.parts[name] for name in channels if name in data.parts}
+    guess = _initial(channels, Data(parts, data.weights))
+    return None if guess is None or not np.asarray(guess).any() else guess
+
+
+_initial = jax.jit(models.initial_responsibilities)
+
+
+def draw_folds(resp: Float[np.ndarray, "n k"] | Array, n_folds: int) -> Int[np.ndarray, " n"]:
     """Folds with labels spread evenly, the same in every fit to the same rows.
 
     Small tables are fitted differently with every other draw of the folds: as in scikit-learn, a
@@ -177,14 +189,14 @@ def stratified_folds(
     return fold
 
 
-@partial(jax.jit, static_argnames=("n_folds", "rule"))
+@partial(jax.jit, static_argnames="rule")
 def out_of_fold_log_likelihood(
     emissions: Mapping[str, Component],
     data: Data,
     resp: Float[Array, "n k"],
     fold: Int[Array, " n"],
     *,
-    n_folds: int,
+    n_folds: Any,
     rule: Rule = "map",
 ) -> Float[Array, "n k"]:
     """Weighted log-likelihood of each item under parameters from the other folds' items.

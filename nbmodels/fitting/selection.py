@@ -15,19 +15,19 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from jax import Array
 from jaxtyping import Float, Int
 
 from inference import Status
+from inference.arrays import on_device
 from nbmodels.channels.fixed import fixed_at
 from nbmodels.core.families import FullNormal
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.errors import Caution, IdentifiabilityWarning, NotConvergedWarning
-from nbmodels.fitting.em import Fit
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
+from nbmodels.fitting.fit import Fit, noise_at_prior
 from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.identifiability import vanished
 from nbmodels.fitting.options import FitOptions, finished
@@ -98,6 +98,8 @@ def select(
     hold_out: bool = False,
     second_start: bool = False,
     log_slope_sd: float = 1.0,
+    start: Any = None,
+    warm: bool = False,
 ) -> Selection:
     """Fit label channels and the calibration of the scores, with open settings selected.
 
@@ -118,6 +120,9 @@ def select(
             were learned from noisy labels contain the noise: begun at the labels, a fit may find
             none besides. It is taken where it is better by a nat or more.
         log_slope_sd: see :func:`nbmodels.fitting.scores.with_score_prior`.
+        start: parameters from which each fit begins, such as those of a part of the items; the
+            labels by default.
+        warm: begin each fit at the last one of all labels, as its neighbour.
     """
     open_ = any(len(values) > 1 for values in grid.values())
     choosing = hold_out or rounds is None or open_
@@ -126,7 +131,8 @@ def select(
         options.progress.iterations() as report,
         options.progress.bar("choosing settings", total) as bar,
     ):
-        run = _Run(source, resp, fold, options, choosing, second_start, log_slope_sd, report, bar)
+        about = (choosing, second_start, log_slope_sd, report, bar, start, warm)
+        run = _Run(source, resp, fold, options, *about)
         return run.select(grid, rounds)
 
 
@@ -144,10 +150,13 @@ class _Run:
         log_slope_sd: float,
         report: Report | None,
         bar: Any,
+        start: Any,
+        warm: bool,
     ) -> None:
         self.source, self.resp, self.fold, self.options = source, resp, fold, options
         self.choosing, self.second_start = choosing, second_start
         self.log_slope_sd, self.report, self.bar = log_slope_sd, report, bar
+        self.start, self.warm = None if start is None else jax.tree.map(on_device, start), warm
         self.given = np.asarray(resp)
         self.masks = [fold != k for k in range(int(fold.max()) + 1)]
         self.trials: list[Trial] = []
@@ -186,8 +195,8 @@ class _Run:
                 model, _, learned = self.candidate(settings)
                 nested = NestedRounds(self.source, settings, resp, self.fold, self.log_slope_sd)
                 while last.rounds < most and last.rounds - best.rounds < _PATIENCE:
-                    before = jnp.asarray(last.fit.resp)
-                    data = nested.next(self.fit_each, best.fit.model)
+                    before = on_device(last.fit.resp)
+                    data = nested.next(partial(self.fit_each, start=self.start), best.fit.model)
                     last = self.tried(settings, last.rounds + 1, Candidate(model, data, learned))
                     if rounds is not None or preferred([best, last], self.weights) is last:
                         best, resp = last, before
@@ -232,7 +241,9 @@ class _Run:
         return with_score_prior(labels, scores, log_slope_sd=self.log_slope_sd)
 
     def tried(self, settings: Settings, rounds: int, candidate: Candidate) -> Trial:
-        fits = self.fits(candidate, self.masks if self.choosing else [])
+        fits = self.fits(candidate, self.masks if self.choosing else [], self.start)
+        if self.warm:
+            self.start = jax.tree.map(on_device, fits[0].params)
         self.stopped = any(f.status == Status.INTERRUPTED for f in fits)
         if self.trials and self.stopped:
             raise KeyboardInterrupt
@@ -244,8 +255,10 @@ class _Run:
     def without_scores(self, settings: Settings) -> tuple[Model, Trial]:
         """Labels without the features, as a trial, and its model."""
         model, data, _ = self.candidate(settings)
-        data = replace(data, parts={**data.parts, PRIOR: jnp.zeros_like(data.parts[PRIOR])})
-        fits = [finished(f) for f in self.fits(Candidate(model, data), self.masks)]
+        data = replace(
+            data, parts={**data.parts, PRIOR: on_device(np.zeros_like(data.parts[PRIOR]))}
+        )
+        fits = [finished(f) for f in self.fits(Candidate(model, data), self.masks, None)]
         return model, self.trial(settings, 0, data, fits)
 
     def relearned(self, trial: Trial) -> Trial:
@@ -254,7 +267,7 @@ class _Run:
         if not learned or trial is self.trials[0]:
             return trial
         model = {**trial.fit.model, **{name: channels[name] for name in learned}}
-        start = jax.tree.map(jnp.asarray, trial.fit.params)
+        start = jax.tree.map(on_device, trial.fit.params)
         fit = fit_with_learned_priors(
             model, trial.data, learned, self.options, start=start, report=self.report
         )
@@ -274,7 +287,7 @@ class _Run:
         params = {**fit.params, **{n: c.prior for n, c in prior.items() if n == "labels"}}
         parts = dict(null.data.parts)
         if "labels" in parts:
-            parts["labels"] = jnp.full_like(parts["labels"], self.given.shape[1])
+            parts["labels"] = on_device(np.full_like(parts["labels"], self.given.shape[1]))
         blank = replace(null.data, parts=parts)
         host = partial(jax.tree.map, np.asarray)
         drawn = replace(fit, model=host(prior), params=host(params))
@@ -300,26 +313,34 @@ class _Run:
 
     # Fits ---------------------------------------------------------------------------------------
 
-    def fits(self, candidate: Candidate, masks: Sequence[np.ndarray]) -> list[Fit]:
+    def fits(self, candidate: Candidate, masks: Sequence[np.ndarray], start: Any) -> list[Fit]:
         """A fit of all labels, and one of those in each mask, by one program where possible."""
         model, data, learned = candidate
         first: list[Fit] = []
         if learned:
             first = [
-                fit_with_learned_priors(model, data, learned, self.options, report=self.report)
+                fit_with_learned_priors(
+                    model, data, learned, self.options, start=start, report=self.report
+                )
             ]
             if first[0].status == Status.INTERRUPTED:
                 return first
             model = first[0].model
             self.learned = {name: model[name] for name in learned}
-        parts = [replace(data, weights=data.weights * mask) for mask in masks]
-        return [*first, *self.fit_each(model, parts if learned else [data, *parts])]
+            if self.warm:
+                start = jax.tree.map(on_device, first[0].params)
+        weights = np.asarray(data.weights)
+        parts = [replace(data, weights=on_device(weights * mask)) for mask in masks]
+        return [*first, *self.fit_each(model, parts if learned else [data, *parts], start)]
 
-    def fit_each(self, model: Model, data: Sequence[Data]) -> list[Fit]:
+    def fit_each(self, model: Model, data: Sequence[Data], start: Any = None) -> list[Fit]:
         """Fits begun at the labels, and perhaps also where the scores' likeliest classes are."""
         if not data:
             return []
         same = [model] * len(data)
+        if start is not None:
+            starts = [start] * len(data)
+            return self.options.fit_all(same, data, starts=starts, report=self.report)
         if self.second_start:
             return fit_from_two_starts(same, data, self.options, report=self.report)
         return self.options.fit_all(same, data, report=self.report)
@@ -348,10 +369,10 @@ class _Run:
 def _noise_from_prior(model: Model) -> Model:
     prior: Any = model[PRIOR]
     # all classes alike: a rare class's labels are no less right than others
-    mean = jnp.zeros_like(prior.prior.mean).at[0].set(_NO_SLOPE)
-    none = FullNormal(mean, _FIXED_SD**-2.0 * jnp.eye(len(mean), dtype=mean.dtype))
+    mean = np.zeros(len(prior.prior.mean))
+    mean[0] = _NO_SLOPE
+    none = FullNormal(on_device(mean), on_device(_FIXED_SD**-2.0 * np.eye(len(mean))))
     out = {**model, PRIOR: replace(prior, prior=none)}
     if "labels" in model:
-        channel = model["labels"]
-        out["labels"] = fixed_at(channel, channel.likelihood_params(channel.prior, "map"))
+        out["labels"] = fixed_at(noise_at_prior(model["labels"], "map"))
     return out

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from inference import Status
+from inference.arrays import on_device
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.fitting.scores import ScoredLabels, Settings, with_score_prior
 
@@ -40,13 +40,13 @@ class NestedRounds:
         log_slope_sd: float,
     ) -> None:
         self._source, self._settings, self._sd = source, settings, log_slope_sd
-        self._fold = jnp.asarray(fold)
+        self._fold = np.asarray(fold)
         self._masks = [fold != k for k in range(int(fold.max()) + 1)]
         self._learn([resp] * len(self._masks))
 
     def _learn(self, resps: Sequence[Any]) -> None:
         self._data = [
-            self._scored(jnp.asarray(resp) * mask[:, None])
+            self._scored(on_device(np.asarray(resp) * mask[:, None]))
             for resp, mask in zip(resps, self._masks, strict=True)
         ]
 
@@ -66,11 +66,15 @@ class NestedRounds:
             KeyboardInterrupt: a fit was interrupted.
         """
         pairs = zip(self._data, self._masks, strict=True)
-        fits = fit_all(model, [replace(data, weights=data.weights * mask) for data, mask in pairs])
+        seen = [
+            replace(data, weights=on_device(np.asarray(data.weights) * mask))
+            for data, mask in pairs
+        ]
+        fits = fit_all(model, seen)
         if any(fitted.status == Status.INTERRUPTED for fitted in fits):
             raise KeyboardInterrupt
         self._learn([fitted.resp for fitted in fits])
-        scores = jnp.stack([data.parts[PRIOR] for data in self._data])
-        own = scores[self._fold, jnp.arange(len(self._fold))]
+        scores = np.stack([data.parts[PRIOR] for data in self._data])
+        own = on_device(scores[self._fold, np.arange(len(self._fold))])
         first = self._data[0]
         return replace(first, parts={**first.parts, PRIOR: own})

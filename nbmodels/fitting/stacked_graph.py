@@ -16,13 +16,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from scipy import sparse
 
-from nbmodels.core import model as models
+from inference.arrays import floating, on_device
 from nbmodels.core.component import Given
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows, padded_length
@@ -107,7 +106,7 @@ def train_stacked(
         for form in _forms(settings["noise"], sources, weights, len(names))
     }
     first = next(iter(abouts.values()))
-    fold = draw_folds(jnp.asarray(first.resp), _N_FOLDS)
+    fold = draw_folds(first.resp, _N_FOLDS)
     found: list[_Form] = []
     interrupted = False
     total = len(abouts) * (_MOST_ROUNDS + 1)
@@ -142,7 +141,7 @@ def train_stacked(
 def _padded(sources: Mapping[str, LabelSource], weights: np.ndarray) -> Data:
     length = padded_length(len(weights))
     parts = {name: source.padded(length) for name, source in sources.items()}
-    return Data(parts, jnp.asarray(pad_rows(weights, length)))
+    return Data(parts, on_device(pad_rows(weights, length)))
 
 
 def _kinds(alpha: Any) -> list[Evidence]:
@@ -216,7 +215,7 @@ def _credible(found: _Form) -> bool:
 
 def _matrix(fitted: Fit) -> Float[np.ndarray, "k k"]:
     """Noise matrix of a fit, ``[true, observed]``."""
-    found = models.transitions(fitted.model, models.values(fitted.model, fitted.point))["labels"]
+    found = fitted.transitions["labels"]
     return np.asarray(found, float)
 
 
@@ -252,7 +251,7 @@ def _heard(
     alphas = [one.kind.describe()["alpha"] for one in chosen.mixture.parts]
     concentration = float(np.nanmean(alphas)) if np.isfinite(alphas).any() else 1.0
     users = Users.of(counts.shape[0], len(names), concentration)
-    params = users.update(jnp.asarray(counts, jnp.zeros(()).dtype), fit.rule)
+    params = users.update(on_device(counts, floating()), fit.rule)
     whole_fit = replace(
         fit,
         # at the point, at which checks take the labels out again
@@ -269,7 +268,7 @@ def _heard(
         scored=("users",),
         settings={
             "alpha": concentration,
-            "weight": float(np.exp(np.asarray(fit.point[PRIOR])[0])),
+            "weight": float(np.exp(np.asarray(fit.point_of(PRIOR))[0])),
             "noise": chosen.noise,
         },
         chosen={"noise": chosen.noise, **best.kind.describe(), "rounds": best.rounds},
@@ -317,7 +316,7 @@ def as_unheard(
     fit = as_given(about.labels, about.shares, options)
     counts = about.graph.counts(about.resp * about.weights[:, None])
     users = Users.of(counts.shape[0], len(names))
-    params = users.update(jnp.asarray(counts, jnp.zeros(()).dtype), fit.rule)
+    params = users.update(on_device(counts, floating()), fit.rule)
     whole = replace(
         fit,
         model={**fit.model, "users": jax.tree.map(np.asarray, replace(users, weight=0.0))},

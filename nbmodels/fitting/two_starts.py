@@ -17,6 +17,7 @@ from jax import Array
 from jaxtyping import Float
 
 from inference import Status
+from inference.arrays import floating, on_device
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
 from nbmodels.core.model import PRIOR, Data, Model
@@ -52,7 +53,7 @@ def fit_from_two_starts(
     fits = options.fit_all(models_, data, report=report)
     if any(f.status == Status.INTERRUPTED for f in fits):
         return fits
-    shares = jnp.asarray(log_shares, jnp.zeros(()).dtype)
+    shares = on_device(log_shares, floating())
     pairs = zip(models_, data, strict=True)
     starts = [_likeliest(model, one, shares, options.rule) for model, one in pairs]
     again = options.fit_all(models_, data, starts=starts, report=report)

@@ -10,12 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from inference.arrays import on_device
 from nbmodels.channels.fixed import fixed_at
 from nbmodels.class_priors import FixedProportions
 from nbmodels.core.component import Given
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.errors import Caution, IdentifiabilityWarning
 from nbmodels.fitting.em import Fit, evaluate
+from nbmodels.fitting.fit import noise_at_prior
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.scores import Candidate
 
@@ -35,16 +37,16 @@ def as_given(labels: Candidate, shares: Float[np.ndarray, " k"], options: FitOpt
         options: of the fit.
     """
     model, data, _ = labels
-    even = FixedProportions(prior=jnp.full(len(shares), 1 / len(shares)))
+    even = FixedProportions(prior=on_device(np.full(len(shares), 1 / len(shares))))
     held: dict[str, Any] = {**model, PRIOR: even}
     channel: Any = model.get("labels")
     if channel is not None and not isinstance(channel, Given):
-        held["labels"] = fixed_at(channel, channel.likelihood_params(channel.prior, "mean"))
+        held["labels"] = fixed_at(noise_at_prior(channel, "mean"))
     own = Data({PRIOR: None, **data.parts}, data.weights)
     params = {name: component.prior for name, component in held.items()}
     # with the shares of the classes a frequent class would take the labels of a rare one
     resp = evaluate(held, params, own, rule=options.rule).resp
-    held = {**held, PRIOR: FixedProportions(prior=jnp.asarray(shares))}
+    held = {**held, PRIOR: FixedProportions(prior=on_device(shares))}
     params = {name: component.prior for name, component in held.items()}
     return replace(evaluate(held, params, own, rule=options.rule), resp=resp)
 
@@ -64,8 +66,8 @@ def noise_from_prior(
     if channel is None or isinstance(channel, Given):
         return None
     k = len(shares)
-    alone = {PRIOR: FixedProportions(prior=jnp.asarray(shares)), "labels": channel}
-    missing = jnp.full(np.shape(data.parts["labels"]), k, jnp.int32)
+    alone = {PRIOR: FixedProportions(prior=on_device(shares)), "labels": channel}
+    missing = on_device(np.full(np.shape(data.parts["labels"]), k), jnp.int32)
     about = Data({PRIOR: None, "labels": missing}, data.weights)
     params = {name: component.prior for name, component in alone.items()}
     prior = evaluate(alone, params, about, rule=fitted.rule)

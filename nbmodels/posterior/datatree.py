@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import arviz_base
@@ -65,6 +65,16 @@ def named_variables(
     return out, dims
 
 
+def _n_observed(
+    values: Mapping[str, Any], dims: Mapping[str, Sequence[str]], otherwise: int
+) -> int:
+    """Length of the axis of observed classes; another value where no variable has it."""
+    for name, axes in dims.items():
+        if "observed_class" in axes and name in values:
+            return int(np.shape(values[name])[axes.index("observed_class") - len(axes)])
+    return otherwise
+
+
 def _in_noise_matrix(channel: Component) -> frozenset[str]:
     """Parameters of a channel that have no dimension beside the noise matrix's: it shows them."""
     return frozenset(part for part, dims in channel.dims().items() if set(dims) <= _CLASSES)
@@ -125,7 +135,10 @@ def to_datatree(
     labels = np.arange(drawn.label_posterior.shape[-1]) if names is None else np.asarray(names)
     if labels.dtype.kind == "O":
         labels = labels.astype(str)
-    coords: dict[str, Any] = {"true_class": labels, "observed_class": labels}
+    # sub-types of classes are more than the labels that are observed
+    size = _n_observed(groups["posterior"], dims, len(labels))
+    seen = labels if size == len(labels) else np.arange(size)
+    coords: dict[str, Any] = {"true_class": labels, "observed_class": seen}
     for name, columns in (features or {}).items():
         coords[f"{name}_feature"] = coords[f"{name}_other_feature"] = np.asarray(columns, str)
     used = {d for label in dims.values() for d in label}

@@ -15,6 +15,7 @@ from nbmodels.posterior.draws import parameter_shapes, stored_quantities
 
 Method = Literal["gibbs", "vb", "svi", "nuts"]
 Keep = Literal["small", "all"]
+Feedback = Literal["cut", "joint", "mixed"]
 
 #: Numbers that all draws together may store: 8 GB in double precision.
 _MOST_NUMBERS = 1_000_000_000
@@ -61,6 +62,15 @@ def check_choices(*, method: Any, keep: Any, sandwich: Any, progress: Any) -> No
     _one_of("keep", keep, get_args(Keep))
     _one_of("sandwich", sandwich, (True, False))
     _one_of("progress", progress, (True, False, None))
+
+
+def check_feedback(feedback: Any) -> None:
+    """Check which posterior of a table's model is asked for.
+
+    Raises:
+        DataError: it is none of them, nor None.
+    """
+    _one_of("feedback", feedback, (*get_args(Feedback), None))
 
 
 def check_options(method: Method, options: Mapping[str, Any]) -> None:

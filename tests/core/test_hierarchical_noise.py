@@ -9,7 +9,8 @@ from numpyro import handlers
 from scipy import stats
 
 from nbmodels import NoisyBernoulliNB
-from nbmodels.channels import HierarchicalTransition, PooledTransition
+from nbmodels.channels import HierarchicalTransition, OneCoinAnnotators, PooledTransition
+from nbmodels.channels.one_coin_annotators import OneCoinVotes, likeliest_accuracy
 from nbmodels.channels.pooled_annotators import PooledVotes
 from nbmodels.core.families import Dirichlet
 from nbmodels.posterior.sampling import about_mode
@@ -126,6 +127,87 @@ def test_ranks_of_annotators_are_uniform(wrong_rate):
     where = (found < truth[:, None]).sum(1)
     p = [stats.chisquare(np.bincount(w // 2, minlength=10)).pvalue for w in where.T]
     assert (min(p) < 1e-4) if wrong_rate else (min(p) > 0.005)
+
+
+@pytest.mark.parametrize("wrong_prior", [False, True])
+def test_ranks_of_accuracies_are_uniform(wrong_prior):
+    """The same for annotators around matrices of their own accuracy."""
+    sets, kept, thin, n_annotators, k, strength = 200, 19, 10, 5, 3, 5.0
+    pseudo = np.array([2.0, 1.0])
+    rng = np.random.default_rng(3)
+    accuracy = rng.beta(*(pseudo[::-1] if wrong_prior else pseudo), (sets, n_annotators))
+    around = strength * np.where(
+        np.eye(k), accuracy[..., None, None], (1 - accuracy[..., None, None]) / (k - 1)
+    )
+    gammas = rng.gamma(np.maximum(around, 1e-4)) + 1e-300
+    rows = gammas / gammas.sum(2, keepdims=True)  # (sets, annotators, observed, true)
+    counts = np.stack(
+        [[np.stack([rng.multinomial(6, a[:, c]) for c in range(k)], 1) for a in s] for s in rows]
+    )
+
+    @jax.jit
+    @jax.vmap
+    def drawn(counts, key):
+        q = OneCoinVotes(
+            counts, jnp.zeros(n_annotators), jnp.asarray(strength), jnp.asarray(pseudo)
+        )
+
+        def sweep(logit, key):
+            here = q.posterior((counts, logit), "draw").likelihood_params("draw", key)
+            return here["logit"], jnp.append(jnp.exp(here["logs"][0, 0]), here["logit"][0])
+
+        return jax.lax.scan(sweep, q.logit, jax.random.split(key, thin * (kept + 5)))[1]
+
+    keys = jax.random.split(jax.random.key(0), sets)
+    found = np.asarray(drawn(jnp.asarray(counts, float), keys))[:, ::thin][:, -kept:]
+    logit = np.log(accuracy[:, 0]) - np.log1p(-accuracy[:, 0])
+    truth = np.stack([*rows[:, 0, 0].T, logit], 1)
+    where = (found < truth[:, None]).sum(1)
+    p = [stats.chisquare(np.bincount(w // 2, minlength=10)).pvalue for w in where.T]
+    assert (min(p) < 1e-4) if wrong_prior else (min(p) > 0.005)
+
+
+def test_the_accuracies_density_is_numpyros():
+    """Matrices integrated out, the density of the accuracies is that of the program's sites."""
+    rng = np.random.default_rng(0)
+    counts = jnp.asarray(rng.integers(0, 9, (2, K, K)), float)
+    fitted = OneCoinAnnotators.of(2, K)
+    channel, q = fitted.for_draws(Dirichlet(fitted.prior.concentration + counts, axis=1))
+
+    def program(accuracy):
+        rows = jnp.full((2, K, K), 1 / K)
+        sites = {"n_accuracy": accuracy, "n_transitions": rows}
+        found = handlers.trace(
+            handlers.substitute(handlers.seed(channel.sites, 0), sites)
+        ).get_trace("n")
+        at = jnp.swapaxes(found["n_transitions"]["fn"].base_dist.concentration, 1, 2)
+        marginal = jnp.sum(gammaln(counts + at) - gammaln(at)) - jnp.sum(
+            gammaln(counts.sum(1) + at.sum(1)) - gammaln(at.sum(1))
+        )
+        return (
+            found["n_accuracy"]["fn"].log_prob(accuracy)
+            + marginal
+            + jnp.sum(jnp.log(accuracy) + jnp.log1p(-accuracy))
+        )
+
+    given = jnp.asarray(rng.uniform(0.1, 0.9, (5, 2)))
+    theirs = [program(a) for a in given]
+    ours = [jnp.sum(q._log_density(jnp.log(a) - jnp.log1p(-a))) for a in given]
+    np.testing.assert_allclose(
+        np.subtract(ours, ours[0]), np.subtract(theirs, theirs[0]), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_the_likeliest_accuracies_have_no_slope():
+    rng = np.random.default_rng(0)
+    counts = jnp.asarray(rng.gamma(1.0, 4.0, (6, K, K)))
+    pseudo = jnp.asarray([2.0, 1.0])
+    found = likeliest_accuracy(counts, 5.0, pseudo)
+    logit = jnp.log(found) - jnp.log1p(-found)
+    q = OneCoinVotes(counts, logit, jnp.asarray(5.0), pseudo)
+    np.testing.assert_allclose(jax.grad(lambda x: jnp.sum(q._log_density(x)))(logit), 0, atol=1e-4)
+    for step in (-0.05, 0.05):
+        assert (q._log_density(logit + step) < q._log_density(logit)).all()
 
 
 def test_draws_begin_at_the_concentrations_learned():

@@ -9,7 +9,7 @@ from calibration import calibrated, ranks
 from simulation import data_sets, gibbs_of_all, nuts_of_all
 from zoo import K, pack
 
-from nbmodels.channels import Annotators, Transition
+from nbmodels.channels import Annotators, NeighbourVotes, Transition
 from nbmodels.class_priors import Calibration, Proportions
 from nbmodels.emissions import Bernoulli, DiagonalGaussian
 
@@ -50,6 +50,11 @@ MODELS = {
     "annotators": lambda: {
         "class_prior": Proportions.of(K, 4.0),
         "votes": Annotators.of(3, K, diagonal=20.0),
+    },
+    # triples that share no label: the likelihood is no composite one
+    "neighbours": lambda: {
+        "class_prior": Proportions.of(K, 4.0),
+        "near": NeighbourVotes.of(K, diagonal=20.0),
     },
     "calibration": lambda: {
         "class_prior": Calibration.of(K, log_slope_sd=0.5, bias_sd=1.0),

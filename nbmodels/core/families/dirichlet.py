@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from inference.arrays import on_device
 from inference.gamma import loggamma
 from inference.special import digamma, elementwise, gammaln
 from nbmodels.core.families.base import LEAST, DrawKey, Family, Rule, floor, no_nan_divide, static
@@ -115,6 +116,6 @@ class Dirichlet(Family):
         return replace(self, concentration=jnp.maximum(jnp.square(free), least) + (rule != "vb"))
 
 
-def beta(ones: Float[Array, "*shape"], zeros: Float[Array, "*shape"]) -> Dirichlet:
+def beta(ones: Float[np.ndarray, "*shape"], zeros: Float[np.ndarray, "*shape"]) -> Dirichlet:
     """Beta distributions as Dirichlet ones over the values (0, 1), stacked on a new first axis."""
-    return Dirichlet(jnp.stack(jnp.broadcast_arrays(zeros, ones)), axis=0)
+    return Dirichlet(on_device(np.stack(np.broadcast_arrays(zeros, ones))), axis=0)

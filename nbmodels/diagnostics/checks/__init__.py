@@ -1,17 +1,23 @@
-"""Tables of model checks, by what they look at: labels, an emission's columns, the outcome."""
+"""Tables of model checks, by what they look at: labels, votes, columns, the outcome."""
 
+from nbmodels.diagnostics.checks.ends import CHECKS as END_CHECKS
+from nbmodels.diagnostics.checks.ends import Ends
 from nbmodels.diagnostics.checks.features import CHECKS as FEATURE_CHECKS
 from nbmodels.diagnostics.checks.features import EmissionEvidence
 from nbmodels.diagnostics.checks.labels import CHECKS as LABEL_CHECKS
 from nbmodels.diagnostics.checks.labels import LabelEvidence
 from nbmodels.diagnostics.checks.outcome import CHECKS as OUTCOME_CHECKS
 from nbmodels.diagnostics.checks.outcome import Outcome
+from nbmodels.diagnostics.checks.votes import CHECKS as VOTE_CHECKS
 
 __all__ = [
+    "END_CHECKS",
     "FEATURE_CHECKS",
     "LABEL_CHECKS",
     "OUTCOME_CHECKS",
+    "VOTE_CHECKS",
     "EmissionEvidence",
+    "Ends",
     "LabelEvidence",
     "Outcome",
 ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.special import logsumexp
 
 from nbmodels.diagnostics.checks import remedies
 from nbmodels.diagnostics.checks.base import Check, Measurement, always, percent
@@ -18,6 +19,27 @@ _BINS = 5
 
 #: Digits of predicted probabilities.
 _DIGITS = 4
+
+
+def without_own_label(
+    resp: Float[np.ndarray, "n k"],
+    codes: Int[np.ndarray, " n"],
+    transition: Float[np.ndarray, "k k"],
+) -> Float[np.ndarray, "n k"]:
+    """``(n, K)`` log P(true class | everything but the item's own given label).
+
+    Args:
+        resp: ``(n, K)`` responsibilities.
+        codes: ``(n,)`` given labels, negative where missing.
+        transition: ``(K, K)`` P(observed | true).
+    """
+    tiny = np.finfo(float).tiny
+    logs = np.maximum(np.log(np.maximum(resp, tiny)), LEAST)
+    rates = np.log(np.maximum(transition, tiny)).T
+    own = np.where((codes >= 0)[:, None], rates[np.maximum(codes, 0)], 0)
+    # of a class that never has the label, nothing can be recovered
+    logs = np.where(own < LEAST, LEAST, logs - own)
+    return logs - logsumexp(logs, 1, keepdims=True)
 
 
 @dataclass(frozen=True)

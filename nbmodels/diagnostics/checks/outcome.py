@@ -10,7 +10,8 @@ from jaxtyping import Float, Int
 
 from nbmodels.diagnostics.checks import remedies
 from nbmodels.diagnostics.checks.base import Check, Measurement, always, percent
-from nbmodels.diagnostics.findings import LOWER_BOUND, SHARE_WRONG
+from nbmodels.diagnostics.checks.ends import Ends
+from nbmodels.diagnostics.findings import INDEPENDENT, LOWER_BOUND, SEPARABLE, SHARE_WRONG
 from nbmodels.fitting.identifiability import vanished
 
 #: Classes that a sentence names.
@@ -29,6 +30,7 @@ class Outcome:
         checked: whether some labels were checked by hand.
         restarts: objective that each start reached, that from the labels first.
         mass: sum of all row weights.
+        ends: the fit beside the model whose classes are functions of the features, or None.
     """
 
     resp: Float[np.ndarray, "n k"]
@@ -38,6 +40,7 @@ class Outcome:
     checked: bool
     restarts: tuple[float, ...]
     mass: float
+    ends: Ends | None = None
 
 
 def _drift(at: Outcome, threshold: float) -> Measurement | None:
@@ -65,6 +68,13 @@ def _share(at: Outcome, threshold: float) -> Measurement | None:
         return None
     right = at.resp[np.arange(len(at.codes)), at.codes]
     return Measurement(float(1 - np.average(right, weights=at.weights)), bad=False)
+
+
+def _share_sentence(at: Outcome, found: Measurement) -> str:
+    sentence = f"An estimated {100 * found.effect:.1f} % of the given labels are wrong"
+    if at.ends is None or not at.ends.differ:
+        return f"{sentence}: {LOWER_BOUND}"
+    return f"{sentence} {INDEPENDENT}, and {100 * at.ends.separable:.1f} % {SEPARABLE}"
 
 
 def _restarts(at: Outcome, threshold: float) -> Measurement | None:
@@ -102,9 +112,7 @@ CHECKS: tuple[Check[Outcome], ...] = (
         "How many of the given labels are wrong?",
         _share,
         np.inf,
-        lambda _, found: (
-            f"An estimated {100 * found.effect:.1f} % of the given labels are wrong: {LOWER_BOUND}"
-        ),
+        _share_sentence,
         always(),
     ),
 )

@@ -11,3 +11,8 @@ OTHER_EMISSION = "another emission"
 TRANSFORMED_COLUMN = "logarithms or ranks of that column"
 PRESENCE = "presence in the place of counts"
 SPLIT_CLASS = "a class split in two"
+AUDIT = "an audit of some rows (audit_plan), whose labels then serve as trusted="
+NEIGHBOURS = "NoisyNeighbours"
+DEPENDENCE = 'dependence="auto"'
+OWN_POOLING = 'pooling="own"'
+TRUSTED = "some verified labels (trusted=)"

@@ -1,0 +1,34 @@
+"""Arrays from the host to the device without a compiled program.
+
+``jnp.asarray``, ``jnp.full`` and their like are programs: each shape is compiled by itself, which
+takes longer than a small fit. On the host NumPy makes the arrays, and these functions hand them
+over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import DTypeLike
+
+
+def floating(dtype: DTypeLike | None = None) -> np.dtype:
+    """``dtype``, or float64, as the present precision has it."""
+    return np.dtype(jax.dtypes.canonicalize_dtype(float if dtype is None else dtype))
+
+
+def on_device(x: Any, dtype: DTypeLike | None = None) -> Array:
+    """As ``jnp.asarray``: values of the host are copied, those of a program stay in it.
+
+    Args:
+        x: array, number or nested lists of them.
+        dtype: of the result; by default that of ``x`` as the present precision has it.
+    """
+    if isinstance(x, jax.Array):
+        return x if dtype is None or x.dtype == floating(dtype) else jnp.asarray(x, dtype)
+    host = np.asarray(x, None if dtype is None else floating(dtype))
+    return jax.device_put(host, may_alias=False)

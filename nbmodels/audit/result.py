@@ -1,0 +1,208 @@
+"""Result of an audit: share of wrong labels, flip rates and accuracy of suggestions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from nbmodels.audit.intervals import Estimate, Sample, domain_rate, stratified_share
+from nbmodels.audit.plan import AuditPlan
+from nbmodels.data.labels import Classes
+from nbmodels.data.validation import as_column, check_length, plain
+from nbmodels.errors import DataError
+
+#: Up to so many classes every flip rate is listed; beyond, those that were seen.
+_FEW_CLASSES = 50
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """What the checked rows say about all rows of the plan, whatever model is right.
+
+    Attributes:
+        share_wrong: share of wrong labels.
+        suggestions: share of rows whose suggested label is the true class.
+        noise: frame of the flip rates: ``true``, ``given``, P(given | true) as ``rate`` with
+            ``low`` and ``high``, and the numbers of checked rows of this true class (``checked``)
+            and of this kind among them (``seen``). All pairs of up to 50 classes; of more, those
+            that were seen, and labels that are right.
+        checked: the checked rows of the plan, with ``true``.
+        trusted: ``(N,)`` true labels of the checked rows, None elsewhere: the ``trusted=`` of
+            ``fit``.
+        level: probability of the intervals.
+        model_share: share of wrong labels that the model expects.
+        population: rows that the answer is about.
+    """
+
+    share_wrong: Estimate
+    suggestions: Estimate
+    noise: pd.DataFrame
+    checked: pd.DataFrame
+    trusted: np.ndarray
+    level: float
+    model_share: float
+    population: int
+
+    @property
+    def labels(self) -> Estimate:
+        """Share of rows whose given label is the true class."""
+        return self.share_wrong.complement
+
+    @property
+    def noise_matrix(self) -> pd.DataFrame:
+        """``(K, K)`` frame ``[given, true]`` of P(given | true); NaN where nothing was seen."""
+        return self.noise.pivot(index="given", columns="true", values="rate")
+
+    @property
+    def sentence(self) -> str:
+        """The answer, as a sentence."""
+        inside = self.share_wrong.low <= self.model_share <= self.share_wrong.high
+        return (
+            f"{len(self.checked)} checked rows: {self.share_wrong} of {self.population} labels are "
+            f"wrong; the model's {self.model_share:.1%} is "
+            f"{'inside' if inside else 'outside'} this {self.level:.0%} interval. Suggested labels "
+            f"are right on {self.suggestions}, given ones on {self.labels}."
+        )
+
+    def table(self) -> pd.DataFrame:
+        """The shares, one a row, with columns ``share``, ``low`` and ``high``."""
+        parts = {
+            "wrong labels": self.share_wrong,
+            "given labels that are right": self.labels,
+            "suggested labels that are right": self.suggestions,
+        }
+        return pd.DataFrame(
+            {name: (e.value, e.low, e.high) for name, e in parts.items()},
+            index=["share", "low", "high"],
+        ).T
+
+
+def audit(
+    plan: AuditPlan, checked: Any, *, level: float = 0.9, partial: bool = False
+) -> AuditResult:
+    """Estimate shares and rates from the checked rows of a plan.
+
+    Intervals need no model to be right, only that the rows of the plan were drawn by it and that
+    checked labels are the truth; see :mod:`nbmodels.audit.intervals`.
+
+    Args:
+        plan: from ``model.audit_plan``.
+        checked: true labels: ``(n,)`` in the plan's order, null where unchecked, or a mapping or
+            series from the ids of rows (``plan.rows["row"]``) to labels.
+        level: probability of the intervals.
+        partial: take a plan whose last rows are not checked yet. Those before them must be: rows
+            that were skipped may be the hard ones.
+
+    Returns:
+        :class:`AuditResult`.
+
+    Raises:
+        DataError: a row that is not in the plan, that is not checked, or whose label is no class.
+    """
+    if not 0 < level < 1:
+        raise DataError(f"level: expected a probability between 0 and 1, got {level}")
+    classes = Classes(plan.classes)
+    rows, labels = _checked_rows(plan, checked, partial)
+    names = rows["row"].to_numpy()
+    no = np.zeros(len(rows), bool)
+    true = classes.encode("checked", labels, no, names)
+    given = classes.encode("given", rows["given"].to_numpy(), no, names)
+    suggested = classes.encode("suggested", rows["suggested"].to_numpy(), no, names)
+    sample, means = _sample(plan, rows)
+    rng = np.random.default_rng([plan.seed, 1])
+    weights = plan.strata["rows"].to_numpy(float)
+    wrong = stratified_share(
+        sample, given != true, rows["p_wrong"].to_numpy(float), means["p_wrong"], rng, level
+    )
+    right = stratified_share(
+        sample,
+        suggested == true,
+        rows["p_suggested"].to_numpy(float),
+        means["p_suggested"],
+        rng,
+        level,
+    )
+    trusted = np.full(plan.n_items, None, object)
+    trusted[rows["position"].to_numpy(int)] = plan.classes[true]
+    return AuditResult(
+        wrong,
+        right,
+        _flip_rates(sample, given, true, plan.classes, level),
+        rows.assign(true=plan.classes[true]),
+        trusted,
+        level,
+        float(np.average(plan.strata["p_wrong"], weights=weights)),
+        plan.population,
+    )
+
+
+def _checked_rows(plan: AuditPlan, checked: Any, partial: bool) -> tuple[pd.DataFrame, np.ndarray]:
+    """The rows that were checked, and their true labels.
+
+    Raises:
+        DataError: a row that is not in the plan, or that is not checked.
+    """
+    ids = plan.rows["row"]
+    if isinstance(checked, Mapping | pd.Series):
+        found = dict(checked.items())
+        known = set(ids)
+        strange = [row for row in found if row not in known]
+        if strange:
+            raise DataError(f"checked: row {plain(strange[0])!r} is not in the plan")
+        labels = np.asarray([None, *(found.get(row) for row in ids)], object)[1:]
+    else:
+        labels = as_column("checked", checked).astype(object)
+        check_length("checked", labels, len(plan))
+    missing = np.asarray(pd.isna(labels), bool)
+    n = len(plan)
+    if partial:
+        n = int(len(missing) - np.argmax(~missing[::-1])) if not missing.all() else 0
+    if not n:
+        raise DataError("checked: no row is checked")
+    if missing[:n].any():
+        at = int(np.argmax(missing))
+        skipped = plain(ids.iloc[at])
+        if partial:
+            reason = "rows after it are; check it, too, as skipped rows may be the hard ones"
+        else:
+            reason = "check it, or give partial=True if the last rows are still to be checked"
+        raise DataError(f"checked: row {skipped!r} of the plan is not checked; {reason}")
+    return plan.rows.iloc[:n].reset_index(drop=True), labels[:n]
+
+
+def _sample(plan: AuditPlan, rows: pd.DataFrame) -> tuple[Sample, dict[str, np.ndarray]]:
+    """The sample, strata without a checked row joined to the next one, and means of predictions."""
+    strata = plan.strata
+    reached = np.isin(np.arange(len(strata)), rows["stratum"])
+    # a stratum joins the next lower one that has checks, the first ones the first that has
+    joined = np.maximum(np.cumsum(reached) - 1, 0)
+    sizes = strata["rows"].to_numpy()
+    total = np.bincount(joined, sizes)
+    means = {
+        name: np.bincount(joined, sizes * strata[name].to_numpy(float)) / total
+        for name in ("p_wrong", "p_suggested")
+    }
+    return Sample(joined[rows["stratum"].to_numpy(int)], total.astype(int)), means
+
+
+def _flip_rates(
+    sample: Sample, given: np.ndarray, true: np.ndarray, names: np.ndarray, level: float
+) -> pd.DataFrame:
+    k = len(names)
+    if k <= _FEW_CLASSES:
+        pairs = [(t, g) for t in range(k) for g in range(k)]
+    else:
+        seen = set(zip(true.tolist(), given.tolist(), strict=True))
+        pairs = sorted(seen | {(t, t) for t, _ in seen})
+    out = []
+    for t, g in pairs:
+        domain = true == t
+        rate = domain_rate(sample, domain, given == g, level)
+        counts = int(domain.sum()), int((domain & (given == g)).sum())
+        out.append((names[t], names[g], rate.value, rate.low, rate.high, *counts))
+    columns = ["true", "given", "rate", "low", "high", "checked", "seen"]
+    return pd.DataFrame(out, columns=columns)

@@ -1,0 +1,340 @@
+"""Annotators whose noise matrices are drawn around matrices of one error rate, each their own.
+
+The "one-coin" matrix of an annotator has one accuracy for all classes. It is learned from the
+annotator's own votes, and each row of the full matrix has a Dirichlet prior centred at it. A class
+on which an annotator has hardly voted is read as their other classes are.
+
+Some items may be guessed: all votes on them are drawn from all labels alike, whatever the class.
+Without that, a rare class becomes the one of disputed items, since a row of even votes explains
+them better than any class does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.scipy.special import digamma, gammaln
+from jaxtyping import Float, Int, Key
+
+from inference.products import Matrix
+from nbmodels.channels.annotators import Annotators, right_labels
+from nbmodels.core.component import LogLikelihood, centred
+from nbmodels.core.families import Dirichlet, Family, Rule
+from nbmodels.core.lazy import dist, numpyro
+from nbmodels.core.roles import LabelChannel
+
+#: Pseudo-votes by which each row is drawn to the annotator's own one-coin matrix.
+STRENGTH = 5.0
+
+#: Probability that the votes on an item are guesses, where it is not learned or learning begins.
+GUESSED = 0.05
+
+#: Range of that probability, and pseudo-votes of its prior: guessed, and all.
+_LEAST_GUESSED, _MOST_GUESSED, _PSEUDO_GUESSED = 1e-3, 0.5, (1.0, 20.0)
+
+#: Least distance of an accuracy from 0 and from 1, and halvings of the interval that holds it.
+_MARGIN, _HALVINGS = 1e-4, 40
+
+#: Metropolis steps to each draw of the accuracies, and the range of their sizes in logits.
+_STEPS, _SIZES = 6, (0.05, 2.0)
+
+
+def one_coin(accuracy: Float[Array, " w"], right: np.ndarray) -> Float[Array, "w observed k"]:
+    """``(W, observed, K)`` matrices of one accuracy each; columns sum to one."""
+    at = accuracy[:, None, None]
+    return jnp.where(right, at, (1 - at) / max(len(right) - 1, 1))
+
+
+def _slope(accuracy: Array, counts: Array, strength: Any, pseudo: Array) -> Float[Array, " w"]:
+    """Derivative of the log-density of the accuracies, the matrices integrated out."""
+    right = right_labels(*counts.shape[1:])
+    each = max(counts.shape[1] - 1, 1)
+    at = strength * one_coin(accuracy, right)
+    by_cell = digamma(counts + at) - digamma(at)
+    gain = jnp.sum(jnp.where(right, by_cell, -by_cell / each), (1, 2))
+    return strength * gain + pseudo[0] / accuracy - pseudo[1] / (1 - accuracy)
+
+
+@jax.jit
+def likeliest_accuracy(
+    counts: Float[Array, "w observed k"], strength: Any, pseudo: Float[Array, " 2"]
+) -> Float[Array, " w"]:
+    """``(W,)`` accuracies at the maximum of the Dirichlet-multinomial likelihood and their prior.
+
+    Args:
+        counts: ``(W, observed, K)`` expected votes.
+        strength: pseudo-votes of each row.
+        pseudo: ``(2,)`` right and wrong pseudo-votes of an accuracy.
+    """
+
+    def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = ends
+        middle = (low + high) / 2
+        up = _slope(middle, counts, strength, pseudo) > 0
+        return jnp.where(up, middle, low), jnp.where(up, high, middle)
+
+    low = jnp.full(len(counts), _MARGIN, counts.dtype)
+    low, high = lax.fori_loop(0, _HALVINGS, halve, (low, 1 - low))
+    return (low + high) / 2
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class OneCoinAnnotators(Annotators):
+    """Annotators whose prior is centred at their own one-coin matrix (empirical Bayes).
+
+    ``accuracy[w] ~ Beta`` around the crowd's mean accuracy, and row ``k`` of annotator ``w``'s
+    matrix is Dirichlet with concentrations ``strength * accuracy[w]`` at the right label and the
+    rest of ``strength`` shared by the others. Fits take the accuracies at their maximum, the
+    matrices integrated out; draws sample them, given the crowd's mean, see
+    :class:`HierarchicalOneCoin`.
+
+    Attributes:
+        prior: Dirichlet of shape ``(annotators, observed, K)``, as learned so far.
+        strength: pseudo-votes of each row.
+        pseudo: ``(2,)`` right and wrong pseudo-votes of an accuracy.
+        guessed: probability that all votes on an item are guesses.
+        n_votes: number of all votes, to learn ``guessed`` from; 0 to leave it as it is.
+    """
+
+    strength: Any = field(default=STRENGTH)
+    pseudo: Any = field(default=(2.0, 1.0))
+    guessed: Any = field(default=GUESSED)
+    n_votes: Any = field(default=0.0)
+
+    def _odds(self, likelihood_params: Array, data: Matrix) -> tuple[Array, Array]:
+        """``(N, K)`` log-likelihood of votes that follow the class, and ``(N, 1)`` of guesses."""
+        plain = super().log_likelihood(likelihood_params, data)
+        sizes = data.times(jnp.ones((data.shape[1], 1), likelihood_params.dtype))
+        guesses = jnp.log(self.guessed) - sizes * np.log(likelihood_params.shape[1])
+        return jnp.log1p(-self.guessed) + plain.table + plain.offset[:, None], guesses
+
+    def log_likelihood(self, likelihood_params: Array, data: Matrix) -> LogLikelihood:
+        return centred(jnp.logaddexp(*self._odds(likelihood_params, data)))
+
+    def stats(
+        self,
+        likelihood_params: Any,
+        resp: Float[Array, "n k"],
+        data: Matrix,
+        key: Key[Array, ""] | None = None,
+    ) -> Array:
+        following, guesses = self._odds(likelihood_params, data)
+        follows = jax.nn.sigmoid(following - guesses)
+        if key is not None:
+            drawn = jax.random.uniform(key, follows.shape, follows.dtype)
+            follows = (drawn < follows).astype(resp.dtype)
+        return super().stats(None, resp * follows, data)
+
+    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Matrix) -> None:
+        n_annotators, n_observed, _ = self.prior.concentration.shape
+        votes = data.to_dense().reshape(-1, n_annotators, n_observed)
+        of_class = jnp.swapaxes(values["transitions"], 0, 1)[y]
+        logs = jnp.where(votes > 0, jnp.log(jnp.where(votes > 0, of_class, 1)), 0)
+        following = (votes * logs).sum((-2, -1))
+        guesses = -votes.sum((-2, -1)) * np.log(n_observed)
+        both = jnp.log1p(-self.guessed) + following, jnp.log(self.guessed) + guesses
+        numpyro.factor(name, jnp.logaddexp(*both))
+
+    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
+        """One vote of every annotator on every item, as counts."""
+        first, second, third = jax.random.split(key, 3)
+        votes = super().simulate(first, values, y)
+        chance = jax.random.bernoulli(second, self.guessed, y.shape)
+        labels = jax.random.randint(third, votes.shape[:2], 0, votes.shape[2])
+        guesses = jax.nn.one_hot(labels, votes.shape[2], dtype=votes.dtype)
+        return jnp.where(chance[:, None, None], guesses, votes)
+
+    @classmethod
+    def of(
+        cls,
+        n_annotators: int,
+        n_classes: int,
+        n_observed: int | None = None,
+        alpha: float = 1.0,
+        diagonal: float = 2.0,
+        strength: float = STRENGTH,
+    ) -> OneCoinAnnotators:
+        """Prior by pseudo-votes of each accuracy: ``alpha`` wrong and ``diagonal`` right."""
+        n_observed = n_classes if n_observed is None else n_observed
+        # a distribution of accuracies needs more than nothing of both kinds
+        pseudo = jnp.maximum(jnp.asarray([diagonal, alpha], float), _MARGIN)
+        empty = jnp.ones((n_annotators, n_observed, n_classes))
+        one = cls(prior=Dirichlet(empty, axis=1), strength=jnp.asarray(strength), pseudo=pseudo)
+        return one._centred_at(jnp.full(n_annotators, pseudo[0] / jnp.sum(pseudo)), 1.0)
+
+    def _centred_at(self, accuracy: Array, extra: float) -> OneCoinAnnotators:
+        """With the prior of given accuracies; ``extra`` is added to every concentration."""
+        shape = self.prior.concentration.shape
+        around = self.strength * one_coin(accuracy, right_labels(*shape[1:]))
+        return replace(self, prior=replace(self.prior, concentration=extra + around))
+
+    def pooled(self, q: Dirichlet, rule: Rule) -> OneCoinAnnotators:
+        """With accuracies learned from ``q``; under ``"map"`` the mode is the posterior mean."""
+        counts = jnp.maximum(q.concentration - self.prior.concentration, 0)
+        accuracy = likeliest_accuracy(counts, self.strength, self._around_the_crowd(counts))
+        centred_at = self._centred_at(accuracy, 1.0 if rule == "map" else 0.0)
+        return replace(centred_at, guessed=self._learned_guessed(jnp.sum(counts)))
+
+    def _learned_guessed(self, following: Array) -> Array:
+        """Share of guessed votes, from the expected number of those that follow the class."""
+        some, all_ = _PSEUDO_GUESSED
+        share = (some + self.n_votes - following) / (all_ + self.n_votes)
+        inside = jnp.clip(share, _LEAST_GUESSED, _MOST_GUESSED)
+        return jnp.where(jnp.asarray(self.n_votes) > 0, inside, self.guessed)
+
+    def _around_the_crowd(self, counts: Array) -> Float[Array, " 2"]:
+        """``(2,)`` pseudo-votes of an accuracy, as many as before, at the crowd's own accuracy."""
+        right = jnp.sum(jnp.where(right_labels(*counts.shape[1:]), counts, 0))
+        pseudo = jnp.asarray(self.pseudo)
+        mean = (pseudo[0] + right) / (jnp.sum(pseudo) + jnp.sum(counts))
+        return jnp.sum(pseudo) * jnp.stack([mean, 1 - mean])
+
+    def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
+        """The hierarchical channel, whose chains begin at the accuracies learned."""
+        counts = jnp.maximum(q.concentration - self.prior.concentration, 0)
+        pseudo = self._around_the_crowd(counts)
+        here = likeliest_accuracy(counts, self.strength, pseudo)
+        prior = OneCoinVotes(
+            jnp.zeros_like(counts),
+            jnp.log(here) - jnp.log1p(-here),
+            jnp.asarray(self.strength),
+            pseudo,
+        )
+        channel = HierarchicalOneCoin(prior=prior, guessed=self.guessed)
+        return channel, replace(prior, counts=counts)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class OneCoinVotes(Family):
+    """Noise matrices of annotators, each around a one-coin matrix of unknown accuracy.
+
+    A draw moves the accuracies by Metropolis steps given the counts, the matrices integrated out
+    (Dirichlet-multinomial), and then draws the matrices.
+
+    Args:
+        counts: ``(annotators, observed, K)`` votes.
+        logit: ``(annotators,)`` log-odds of the accuracies.
+        strength: pseudo-votes of each row.
+        pseudo: ``(2,)`` right and wrong pseudo-votes of an accuracy.
+    """
+
+    counts: Array
+    logit: Array
+    strength: Array
+    pseudo: Array
+
+    def posterior(self, stats: tuple[Array, Array], rule: Rule) -> OneCoinVotes:
+        return replace(self, counts=stats[0], logit=stats[1])
+
+    def likelihood_params(self, rule: Rule, key: Key[Array, ""] | None = None) -> dict[str, Array]:
+        at, how = self.logit, None
+        if rule == "draw":
+            assert key is not None
+            first, how = jax.random.split(key)
+            at = self._moved(first)
+        whole = Dirichlet(self._concentration(at) + self.counts, axis=1)
+        logs = whole.likelihood_params("draw" if rule == "draw" else "mean", how)
+        return {"logs": logs, "logit": at}
+
+    def _concentration(self, logit: Array) -> Array:
+        accuracy = jnp.clip(jax.nn.sigmoid(logit), _MARGIN, 1 - _MARGIN)
+        return self.strength * one_coin(accuracy, right_labels(*self.counts.shape[1:]))
+
+    def _log_density(self, logit: Array) -> Float[Array, " w"]:
+        """Of each annotator's log-odds given the counts."""
+        at = self._concentration(logit)
+        inside = jnp.sum(gammaln(self.counts + at) - gammaln(at), (1, 2))
+        prior = self.pseudo[0] * jax.nn.log_sigmoid(logit)
+        return inside + prior + self.pseudo[1] * jax.nn.log_sigmoid(-logit)
+
+    def _moved(self, key: Key[Array, ""]) -> Array:
+        dtype, n = self.logit.dtype, len(self.logit)
+        first, other = jax.random.split(key)
+        gammas = jax.random.loggamma(first, self.pseudo.astype(dtype)[:, None], (2, n))
+        # without votes an independent draw from the prior
+        empty = jnp.sum(self.counts, (1, 2)) == 0
+        begin = jnp.where(empty, gammas[0] - gammas[1], self.logit)
+
+        def step(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+            at, density = state
+            keys = jax.random.split(jax.random.fold_in(other, i), 3)
+            size = jnp.exp(jax.random.uniform(keys[0], (n,), dtype, *np.log(_SIZES)))
+            to = at + size * jax.random.normal(keys[1], (n,), dtype)
+            there = self._log_density(to)
+            accepted = jnp.log(jax.random.uniform(keys[2], (n,), dtype)) < there - density
+            return jnp.where(accepted, to, at), jnp.where(accepted, there, density)
+
+        return lax.fori_loop(0, _STEPS, step, (begin, self._log_density(begin)))[0]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class HierarchicalOneCoin(LabelChannel):
+    """Annotators around their own one-coin matrices, with the accuracies as parameters, for draws.
+
+    Attributes:
+        prior: the prior, its counts zero.
+        guessed: probability that all votes on an item are guesses.
+    """
+
+    prior: OneCoinVotes
+    guessed: Any = field(default=GUESSED)
+
+    pack = staticmethod(Annotators.pack)
+
+    @property
+    def _annotators(self) -> Annotators:
+        return OneCoinAnnotators(prior=Dirichlet(self.prior.counts, axis=1), guessed=self.guessed)
+
+    def log_likelihood(self, likelihood_params: dict[str, Array], data: Matrix) -> LogLikelihood:
+        return self._annotators.log_likelihood(likelihood_params["logs"], data)
+
+    def stats(
+        self,
+        likelihood_params: dict[str, Array],
+        resp: Float[Array, "n k"],
+        data: Matrix,
+        key: Key[Array, ""] | None = None,
+    ) -> tuple[Array, Array]:
+        # the accuracies are the chain's state, and no statistic that the weight multiplies
+        here = likelihood_params["logit"] / self.weight
+        return self._annotators.stats(likelihood_params["logs"], resp, data, key), here
+
+    def transition(self, values: dict[str, Any]) -> Float[Array, "k observed"]:
+        return self._annotators.transition(values)
+
+    def initial_responsibilities(self, data: Matrix) -> Float[Array, "n k"]:
+        return self._annotators.initial_responsibilities(data)
+
+    def relabel(self, q: OneCoinVotes, order: Int[Array, " k"]) -> OneCoinVotes:
+        return replace(q, counts=q.counts[..., order])
+
+    def values(self, likelihood_params: dict[str, Array]) -> dict[str, Array]:
+        own = self._annotators.values(likelihood_params["logs"])
+        return {**own, "accuracy": jax.nn.sigmoid(likelihood_params["logit"])}
+
+    def sites(self, name: str) -> dict[str, Any]:
+        annotators, observed, k = self.prior.counts.shape
+        right, wrong = self.prior.pseudo
+        each = dist.Beta(right, wrong).expand([annotators]).to_event(1)
+        accuracy = numpyro.sample(f"{name}_accuracy", each)
+        inside = jnp.clip(accuracy, _MARGIN, 1 - _MARGIN)
+        around = self.prior.strength * one_coin(inside, right_labels(observed, k))
+        rows = dist.Dirichlet(jnp.swapaxes(around, 1, 2)).to_event(2)
+        return {"transitions": numpyro.sample(f"{name}_transitions", rows), "accuracy": accuracy}
+
+    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Matrix) -> None:
+        self._annotators.likelihood(name, values, y, data)
+
+    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
+        return self._annotators.simulate(key, values, y)
+
+    def dims(self) -> dict[str, list[str]]:
+        return {**self._annotators.dims(), "accuracy": ["annotator"]}

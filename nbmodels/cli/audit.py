@@ -1,0 +1,233 @@
+"""``nbmodels audit plan`` and ``nbmodels audit read``: rows to check by hand, and what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nbmodels.cli.console import InputError, input_errors, stages, writing
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from nbmodels.audit import AuditPlan
+    from nbmodels.cli.clean import Cleaned
+    from nbmodels.cli.files import Table
+
+audit_app = typer.Typer(
+    help="Check some rows by hand, and learn from them how many labels are wrong.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+)
+
+#: Columns of the file to be filled in, beside those of the input.
+ROW, TRUE = "audit_row", "audit_true_label"
+#: Rows to check, where neither their number nor a margin is given.
+_ROWS = 100
+
+
+@audit_app.command()
+def plan(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Table: .csv, .tsv or .parquet.")],
+    label: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the given labels.")],
+    text: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of texts to learn from.")
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="Columns to learn from. [default: all usable ones]"),
+    ] = None,
+    truth: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of true labels, left out of everything."),
+    ] = None,
+    rows: Annotated[int | None, typer.Option(help="Rows to check. [default: 100]")] = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(help="As many rows as this margin needs: 0.02 for plus or minus 2 points."),
+    ] = None,
+    share: Annotated[
+        float | None,
+        typer.Option(help="Share of wrong labels that margins suppose. [default: the model's]"),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Rows to check, .csv or .tsv. [default: FILE-audit.csv, here]"
+        ),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace outputs.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
+) -> None:
+    """Draw rows to check, those whose label is likely to be wrong more often.
+
+    Fill in the column [bold]audit_true_label[/] of the written table, in any order and over days;
+    [bold]nbmodels audit read[/] then takes it. The plan itself is written beside it, as .json.
+    """
+    with input_errors():
+        from nbmodels.cli import files
+
+        target = out if out is not None else Path(f"{file.stem}-audit.csv")
+        if target.suffix.lower() not in (".csv", ".tsv"):
+            raise InputError(f"--out: {target} is neither .csv nor .tsv")
+        if rows is not None and margin is not None:
+            raise InputError("--margin: give either the number of rows or the margin")
+        table = files.read_table(file)
+        for name in (ROW, TRUE):
+            if name in table.frame.columns:
+                raise InputError(f"FILE: {file} has a column {name!r} already")
+        for path in (target, target.with_suffix(".json")):
+            files.check_output(path, overwrite=overwrite)
+        names = None if features is None else [n.strip() for n in features.split(",") if n.strip()]
+
+        from rich.console import Console
+
+        from nbmodels.cli.clean import clean
+
+        console = Console()
+        with stages(Console(stderr=True)) as stage:
+            cleaned = clean(
+                table.frame,
+                label,
+                text=text,
+                features=names,
+                truth=truth,
+                probabilities=False,
+                draws=0,
+                random_state=seed,
+                stage=stage,
+            )
+        chosen = rows if rows is not None or margin is not None else min(_ROWS, _known(cleaned))
+        drawn = _plan(cleaned, chosen, margin, share, seed)
+        with writing(target):
+            _write(table, drawn, truth, target)
+        console.print(drawn.sentence, highlight=False)
+        console.print(
+            f"Wrote [bold]{target}[/]: fill in its column {TRUE} from the top, then run "
+            f"nbmodels audit read {target}",
+            highlight=False,
+        )
+        console.print(f"Wrote [bold]{target.with_suffix('.json')}[/]: the plan", highlight=False)
+
+
+def _known(cleaned: Cleaned) -> int:
+    import pandas as pd
+
+    return int(pd.notna(cleaned.given).sum())
+
+
+def _plan(
+    cleaned: Cleaned, rows: int | None, margin: float | None, share: float | None, seed: int
+) -> AuditPlan:
+    import numpy as np
+    import pandas as pd
+
+    from nbmodels.audit.plan import draw_plan
+
+    corrected = pd.DataFrame(
+        {
+            "row": np.arange(1, len(cleaned.given) + 1),
+            "given": cleaned.given,
+            "suggested": cleaned.suggested,
+            "p_wrong": cleaned.p_wrong,
+            "p_suggested": cleaned.added[cleaned.columns["p_suggested"]].to_numpy(),
+        }
+    )
+    names = cleaned.model.classes_
+    return draw_plan(corrected, names, rows, margin=margin, share=share, seed=seed)
+
+
+def _write(table: Table, drawn: AuditPlan, truth: str | None, target: Path) -> None:
+    """Rows to check as they stand in the input, less the truth, and the plan beside them."""
+    import pandas as pd
+
+    from nbmodels.cli.files import replacing
+
+    raw = table.raw if isinstance(table.raw, pd.DataFrame) else table.frame
+    shown = raw.iloc[drawn.rows["position"]]
+    shown = shown.drop(columns=[] if truth is None else [truth])
+    shown.insert(0, ROW, drawn.rows["row"].to_numpy())
+    shown[TRUE] = ""
+    plan_path = target.with_suffix(".json")
+    with replacing(target) as temporary, replacing(plan_path) as beside:
+        shown.to_csv(temporary, index=False, sep="\t" if target.suffix.lower() == ".tsv" else ",")
+        drawn.to_json(beside)
+
+
+@audit_app.command()
+def read(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Table that nbmodels audit plan wrote, filled in")
+    ],
+    plan: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The plan. [default: FILE's name with .json]"),
+    ] = None,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="The last rows of the plan are not checked yet.")
+    ] = False,
+    level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the flip rates, as .csv.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace outputs.")] = False,
+) -> None:
+    """Share of wrong labels, flip rates and accuracy of the suggestions, from checked rows.
+
+    The intervals need no model to be right, only that all rows of the plan were checked.
+    """
+    with input_errors({"checked": "FILE", "plan": "--plan", "level": "--level"}):
+        from nbmodels.audit import AuditPlan
+        from nbmodels.audit.result import audit
+        from nbmodels.cli import files
+
+        if report is not None:
+            files.check_output(report, overwrite=overwrite, name="--report")
+        table = files.read_table(file)
+        drawn = AuditPlan.from_json(file.with_suffix(".json") if plan is None else plan)
+        result = audit(drawn, _filled_in(table, drawn.classes), level=level, partial=partial)
+
+        from rich.console import Console
+
+        from nbmodels.cli import report as reports
+
+        console = Console()
+        console.print(reports.audit_table(result))
+        console.print(reports.audited_classes(result))
+        console.print(result.sentence, highlight=False)
+        if report is not None:
+            with writing(report), files.replacing(report) as temporary:
+                result.noise.to_csv(temporary, index=False, float_format="%.6f")
+            console.print(f"Wrote [bold]{report}[/]", highlight=False)
+
+
+def _filled_in(table: Table, classes: np.ndarray) -> dict[int, Any]:
+    """True labels by row.
+
+    Raises:
+        InputError: a column that is gone, or a row that is no number or occurs twice.
+    """
+    import pandas as pd
+
+    from nbmodels.data.labels import as_text
+
+    for name in (ROW, TRUE):
+        if name not in table.frame.columns:
+            raise InputError(f"FILE: {table.path} has no column {name!r}; was it renamed?")
+    rows = table.frame[ROW]
+    bad = rows[pd.to_numeric(rows, errors="coerce").isna()]
+    if len(bad):
+        raise InputError(f"FILE: line {bad.index[0] + 2} has no row number in {ROW!r}")
+    if rows.duplicated().any():
+        raise InputError(f"FILE: row {rows[rows.duplicated()].iloc[0]} occurs twice in {ROW!r}")
+    cells = table.frame[TRUE]
+    as_read = as_text(cells)
+    # numbers lose leading zeros when a column is read, where not all classes are numbers
+    raw = table.raw[TRUE].str.strip() if isinstance(table.raw, pd.DataFrame) else as_read
+    known = set(classes.tolist())
+    return {
+        int(row): None if pd.isna(label) else (cell if cell in known else str(label).strip())
+        for row, label, cell in zip(rows, as_read, raw, strict=True)
+    }

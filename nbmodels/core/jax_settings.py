@@ -1,0 +1,141 @@
+"""JAX's settings while the library computes: precision, and compiled programs kept on disk.
+
+A first default fit compiles for seconds; a process that finds the programs of an earlier one on
+disk does not. JAX's persistent compilation cache is turned on inside :func:`computing` only, in the
+user's cache folder, and the user's settings are restored at its end. Where the user has named a
+folder for JAX's cache (``JAX_COMPILATION_CACHE_DIR``), or turned it off, nothing is changed.
+
+The environment variable ``NBMODELS_CACHE`` is the one switch: 0 turns it off, a path is another
+folder than the platform's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax.experimental.compilation_cache.compilation_cache import reset_cache
+
+#: The switch, and the values that turn the cache off.
+SWITCH, _OFF = "NBMODELS_CACHE", ("0", "off", "false", "no")
+
+#: Bytes of the folder beyond which the programs used longest ago are deleted.
+_MOST_BYTES = 100_000_000
+
+#: Seconds to wait for another process that has the folder locked.
+_PATIENCE = 10.0
+
+_DIR, _ENABLED = "jax_compilation_cache_dir", "jax_enable_compilation_cache"
+
+
+@contextlib.contextmanager
+def computing(double: bool) -> Iterator[None]:
+    """A scope in which the library computes.
+
+    Args:
+        double: whether in float64.
+    """
+    with jax.enable_x64(double), kept_programs():
+        yield
+
+
+@contextlib.contextmanager
+def kept_programs() -> Iterator[None]:
+    """A scope in which compiled programs are kept in the user's cache folder; may be nested.
+
+    Several processes may share the folder: reading and writing hold its lock. A folder that cannot
+    be written, or a disk without room, turns the cache off for this process.
+    """
+    _scopes.enter()
+    try:
+        yield
+    finally:
+        _scopes.leave()
+
+
+class _Scopes:
+    """Number of open scopes, of all threads; the settings to restore when the last one closes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open = 0
+        self._before: dict[str, Any] = {}
+
+    def enter(self) -> None:
+        with self._lock:
+            self._open += 1
+            if self._open > 1 or (folder := _folder()) is None:
+                return
+            settings = {
+                _DIR: str(folder),
+                "jax_compilation_cache_max_size": _MOST_BYTES,
+                # small programs, too: there are many of them
+                "jax_persistent_cache_min_compile_time_secs": 0.0,
+                # would put files into the folder that its limit does not count
+                "jax_persistent_cache_enable_xla_caches": "none",
+            }
+            self._before = {name: getattr(jax.config, name) for name in settings}
+            _update(settings)
+
+    def leave(self) -> None:
+        with self._lock:
+            self._open -= 1
+            if self._open or not self._before:
+                return
+            before, self._before = self._before, {}
+            _update(before)
+            # JAX opens a folder once; the user may name another one later
+            reset_cache()
+
+
+_scopes = _Scopes()
+
+
+def _update(settings: dict[str, Any]) -> None:
+    for name, value in settings.items():
+        jax.config.update(name, value)
+
+
+def _folder() -> Path | None:
+    """Where programs are kept; None where they are not, or where the user has seen to it."""
+    wanted = os.environ.get(SWITCH, "")
+    configured = getattr(jax.config, _DIR) is not None
+    disabled = not getattr(jax.config, _ENABLED) or wanted.lower() in _OFF
+    if configured or disabled:
+        return None
+    folder = Path(wanted).expanduser() if wanted else _platform_folder()
+    return folder if _usable(folder) else None
+
+
+@cache
+def _platform_folder() -> Path:
+    from platformdirs import user_cache_path
+
+    return user_cache_path("nbmodels", appauthor=False) / f"jax-{jax.__version__}"
+
+
+@cache
+def _usable(folder: Path) -> bool:
+    """Whether the folder can be locked and written; what a killed process left there is removed."""
+    import filelock
+
+    try:
+        # programs are run as they are read: nobody else may write them
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with filelock.FileLock(folder / ".lockfile", timeout=_PATIENCE):
+            for program in folder.glob("*-cache"):
+                stamp = program.with_name(f"{program.name.removesuffix('-cache')}-atime")
+                if not stamp.exists():  # written last
+                    program.unlink()
+        with tempfile.TemporaryFile(dir=folder):
+            return shutil.disk_usage(folder).free > _MOST_BYTES
+    except (OSError, NotImplementedError, filelock.Timeout):
+        return False

@@ -1,0 +1,62 @@
+"""Outputs of labelling functions, one row an item and one column a function, as votes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from nbmodels.data.annotations import Votes
+from nbmodels.errors import DataError
+
+
+class VoteSource(NamedTuple):
+    """Votes with the items and annotators that there are, also those without a vote."""
+
+    table: Votes
+    tasks: np.ndarray
+    workers: np.ndarray
+
+
+def read_outputs(outputs: Any, abstain: Any, name: str = "votes") -> VoteSource:
+    """Votes of labelling functions; items are rows, functions are columns.
+
+    Args:
+        outputs: ``(N, W)`` data frame, array or sparse matrix. In a sparse one, what is not stored
+            is an abstention.
+        abstain: value by which a function abstains; nulls are abstentions, too.
+        name: of the argument, for messages.
+
+    Raises:
+        DataError: no matrix, or no vote at all.
+    """
+    if sparse.issparse(outputs):
+        cells = sparse.coo_array(outputs)
+        task, worker, label = cells.row, cells.col, cells.data
+        tasks, workers = map(np.arange, outputs.shape)
+    else:
+        frame = outputs if isinstance(outputs, pd.DataFrame) else _frame(name, outputs)
+        tasks, workers = np.arange(len(frame)), frame.columns.to_numpy()
+        values = frame.to_numpy()
+        task, worker = np.nonzero(~pd.isna(values))
+        label = values[task, worker]
+    voted = np.flatnonzero(np.asarray(label != abstain))
+    if not len(voted):
+        raise DataError(f"{name}: every function abstains from every item")
+    label = pd.Series(label[voted]).infer_objects().to_numpy()
+    if label.dtype.kind == "f" and (label % 1 == 0).all():
+        label = label.astype(int)
+    task, worker = task[voted], worker[voted]
+    return VoteSource(Votes(tasks[task], workers[worker], label), tasks, workers)
+
+
+def _frame(name: str, outputs: Any) -> pd.DataFrame:
+    values = np.asarray(outputs)
+    if values.ndim != 2:
+        raise DataError(
+            f"{name}: expected a matrix with a row an item and a column a labelling function, got "
+            f"shape {values.shape}"
+        )
+    return pd.DataFrame(values)

@@ -1,0 +1,97 @@
+"""Two ends of what labels allow: is a fit's share of wrong labels that of near items' votes?
+
+Errors that depend on the features and classes that overlap have one likelihood, so that neither end
+can be rejected for its share of wrong labels alone. What can be tested is which end predicts an
+item's label better from everything else. Where classes that do not overlap surely do, better than
+the fit and than the shares of the neighbours' labels themselves, the class says all that there is
+to say of a label, and the fit takes errors for overlap, or overlap for errors. The shares stand for
+any overlap: a fit may predict labels badly for reasons of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from nbmodels.diagnostics.checks import remedies
+from nbmodels.diagnostics.checks.base import Check, Measurement, always
+from nbmodels.diagnostics.findings import SEPARABLE, TWO_ENDS
+
+#: Difference between the shares that matters, and standard errors that it must exceed.
+_LEAST, _ERRORS = 0.02, 2.0
+
+#: Ratio of the shares from which on a fit is rejected: overlap raises the other end's share, and
+#: where clusters are many, classes that do not overlap predict labels better anyway.
+_TIMES = 2.0
+
+
+@dataclass(frozen=True)
+class Ends:
+    """A fit beside the model whose classes are functions of the features.
+
+    Attributes:
+        independent: share of wrong labels by the fit.
+        separable: share of wrong labels by the votes of neighbours.
+        gain: ``(n,)`` by item, log-probability of its label given everything else, by distinct
+            classes less that by the fit.
+        over_shares: ``(n,)`` the same, less that by the shares of its neighbours' labels.
+        weights: ``(n,)`` row weights, above 0.
+    """
+
+    independent: float
+    separable: float
+    gain: Float[np.ndarray, " n"]
+    over_shares: Float[np.ndarray, " n"]
+    weights: Float[np.ndarray, " n"]
+
+    @property
+    def differ(self) -> bool:
+        """Whether the shares differ by more than chance, and enough to matter."""
+        shares = np.array([self.independent, self.separable])
+        spread = np.sqrt(np.sum(shares * (1 - shares)) / self.weights.sum())
+        return bool(abs(np.diff(shares)[0]) > max(_LEAST, _ERRORS * spread))
+
+    @property
+    def z(self) -> float:
+        """Mean gain in standard errors; over the shares of neighbours' labels, if that is less."""
+        return min(self._z(self.gain), self._z(self.over_shares))
+
+    def _z(self, gain: Float[np.ndarray, " n"]) -> float:
+        mean = np.average(gain, weights=self.weights)
+        spread = np.sqrt(np.sum(self.weights**2 * (gain - mean) ** 2)) / self.weights.sum()
+        return float(mean / max(spread, np.finfo(float).tiny))
+
+
+def _ends(at: Ends, threshold: float) -> Measurement:
+    effect = at.separable - at.independent
+    few, many = sorted([at.separable, at.independent])
+    bad = bool(at.differ and at.z > _ERRORS and abs(effect) > threshold and many > _TIMES * few)
+    return Measurement(effect, bad, at.differ, statistic=at.z)
+
+
+def _sentence(at: Ends, found: Measurement) -> str:
+    shares = (
+        f"{100 * at.independent:.1f} % of the given labels are wrong by this fit, and "
+        f"{100 * at.separable:.1f} % {SEPARABLE}"
+    )
+    if found.bad:
+        return (
+            f"{shares}, which predicts held-out labels surely better: the fit takes "
+            f"{'errors for overlap' if found.effect > 0 else 'overlap for errors'}"
+        )
+    return f"{shares}; labels and features cannot tell which"
+
+
+CHECKS: tuple[Check[Ends], ...] = (
+    Check(
+        TWO_ENDS,
+        "Would as many labels be wrong if classes were functions of the features?",
+        _ends,
+        0.05,
+        _sentence,
+        always(remedies.NEIGHBOURS, remedies.AUDIT),
+        "as many labels would be wrong if classes were functions of the features",
+    ),
+)

@@ -1,0 +1,61 @@
+"""Checks of several annotators' votes: are they independent given the class, and tied to it?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nbmodels.diagnostics.checks import remedies
+from nbmodels.diagnostics.checks.base import Check, Measurement, always, percent
+from nbmodels.fitting.vote_dependence import VoteDependence
+
+
+def _independence(at: VoteDependence, threshold: float) -> Measurement | None:
+    """Correlation that held-out votes show, beyond the one that is reckoned with."""
+    if np.isnan(at.visible):
+        return None
+    bad = at.visible - at.correlation > threshold
+    notable = bool(bad or at.visible > threshold)
+    return Measurement(at.visible, bool(bad), notable)
+
+
+def _independence_sentence(at: VoteDependence, found: Measurement) -> str:
+    shown = (
+        f"votes on a task are not independent given its class: held-out votes show a correlation "
+        f"of {at.visible:.2f}"
+    )
+    if found.bad:
+        return f"{shown}, and probabilities are far too sure"
+    return (
+        f"{shown}, and {at.correlation:.2f} is reckoned with: {at.votes:.1f} votes count as "
+        f"{at.effective:.1f}"
+    )
+
+
+def _unsupported(at: VoteDependence, threshold: float) -> Measurement:
+    bad = at.unsupported > threshold
+    return Measurement(at.unsupported, bad, at.unsupported > 0)
+
+
+CHECKS: tuple[Check[VoteDependence], ...] = (
+    Check(
+        "independent votes",
+        "Are votes on a task independent given its class?",
+        _independence,
+        0.1,
+        _independence_sentence,
+        always(remedies.DEPENDENCE),
+        "held-out votes do not show that votes on a task depend on each other given its class",
+    ),
+    Check(
+        "supported classes",
+        "Does somebody vote for the class that a task is given?",
+        _unsupported,
+        0.05,
+        lambda _, found: (
+            f"{percent(found.effect)} of the tasks are given a class for which nobody voted: a "
+            "class may have become the one of disputed tasks"
+        ),
+        always(remedies.OWN_POOLING, remedies.TRUSTED),
+        "every task is given a class for which somebody voted",
+    ),
+)

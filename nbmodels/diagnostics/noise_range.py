@@ -1,0 +1,200 @@
+"""Identification bounds of label noise: the share of wrong labels at both ends of what data allow.
+
+Errors that depend on the features and classes that overlap have one likelihood (Menon, van Rooyen
+and Natarajan 2018 call the former instance-dependent noise). One end takes errors to be independent
+of the features given the class; the other takes classes to be functions of the features, so that
+whatever the labels of near items disagree on is error (:mod:`nbmodels.fitting.separable`). What is
+true lies between them where both play a part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from nbmodels.diagnostics.findings import INDEPENDENT, SEPARABLE
+
+#: Probability of the intervals.
+LEVEL = 0.9
+
+
+@dataclass(frozen=True)
+class End:
+    """The noise under one assumption.
+
+    Attributes:
+        assumes: the assumption, in words.
+        share: of the given labels, that is wrong.
+        share_interval: its interval.
+        right: ``(K,)`` P(given label is right | true class).
+        right_intervals: ``(K, 2)`` their intervals.
+    """
+
+    assumes: str
+    share: float
+    share_interval: tuple[float, float]
+    right: Float[np.ndarray, " k"]
+    right_intervals: Float[np.ndarray, "k 2"]
+
+    @classmethod
+    def of(
+        cls,
+        assumes: str,
+        transition: Float[np.ndarray, "k k"],
+        share: float,
+        rates: Float[np.ndarray, "s k k"],
+        shares: Float[np.ndarray, " s"],
+        level: float = LEVEL,
+    ) -> End:
+        """An end from its point estimates and draws, equal-tailed intervals.
+
+        Args:
+            assumes: the assumption, in words.
+            transition: ``(K, K)`` P(observed | true).
+            share: of wrong labels.
+            rates: ``(S, K, K)`` draws of the transition.
+            shares: ``(S,)`` draws of the share of wrong labels.
+            level: probability of the intervals.
+        """
+        outside = [(1 - level) / 2, (1 + level) / 2]
+        low, high = np.quantile(shares, outside)
+        right = np.diagonal(np.asarray(transition, float))
+        drawn = np.quantile(np.diagonal(rates, axis1=1, axis2=2), outside, axis=0).T
+        # an estimate that is averaged over models may lie outside the draws of one of them
+        return cls(
+            assumes,
+            share,
+            (float(min(low, share)), float(max(high, share))),
+            right,
+            np.column_stack([np.minimum(drawn[:, 0], right), np.maximum(drawn[:, 1], right)]),
+        )
+
+
+@dataclass(frozen=True)
+class NoiseRange:
+    """Both ends of what labels and features allow.
+
+    Attributes:
+        names: ``(K,)`` names of the classes.
+        independent: errors do not depend on the features given the class; classes may overlap.
+        separable: classes do not overlap; errors may depend on the features.
+        n_neighbours: number of neighbours whose labels were votes.
+        z: mean gain in held-out log-probability of the labels at the separable end, in standard
+            errors; NaN where it could not be compared.
+        level: probability of the intervals.
+    """
+
+    names: np.ndarray
+    independent: End
+    separable: End
+    n_neighbours: int
+    z: float
+    level: float = LEVEL
+
+    @property
+    def share(self) -> tuple[float, float]:
+        """Smallest and largest share of wrong labels, intervals included."""
+        both = [*self.independent.share_interval, *self.separable.share_interval]
+        return min(both), max(both)
+
+    @property
+    def right(self) -> Float[np.ndarray, "k 2"]:
+        """``(K, 2)`` smallest and largest P(right | true class), intervals included."""
+        both = np.hstack([self.independent.right_intervals, self.separable.right_intervals])
+        return np.column_stack([both.min(1), both.max(1)])
+
+    @property
+    def overlap(self) -> bool:
+        """Whether the intervals of the two shares have a value in common."""
+        (a, b), (c, d) = self.independent.share_interval, self.separable.share_interval
+        return max(a, c) <= min(b, d)
+
+    @property
+    def sentence(self) -> str:
+        """Both shares, with what each assumes, and whether the data can tell."""
+        one, other = (
+            f"{100 * end.share:.1f} % ({100 * end.share_interval[0]:.1f} to "
+            f"{100 * end.share_interval[1]:.1f})"
+            for end in (self.independent, self.separable)
+        )
+        shares = (
+            f"{one} of the given labels are wrong {self.independent.assumes}, and {other} "
+            f"{self.separable.assumes}"
+        )
+        if self.overlap:
+            return f"{shares}; both agree"
+        if self.z > 2:
+            return f"{shares}. Held-out labels are surely likelier under the latter"
+        return f"{shares}. Labels and features cannot tell which: check some rows by hand"
+
+    def table(self) -> pd.DataFrame:
+        """A row for the share of wrong labels and one for each class's share of right ones.
+
+        Returns:
+            columns ``independent``, ``independent_low``, ``independent_high``, the same for
+            ``separable``, and ``low`` and ``high``, the range with both intervals.
+        """
+        out: dict[str, Any] = {}
+        for name, end in (("independent", self.independent), ("separable", self.separable)):
+            interval = np.vstack([end.share_interval, end.right_intervals])
+            out[name] = [end.share, *end.right]
+            out[f"{name}_low"], out[f"{name}_high"] = interval.T
+        out["low"], out["high"] = np.vstack([self.share, self.right]).T
+        index = ["share wrong", *(f"{name} right" for name in self.names)]
+        return pd.DataFrame(out, index=index)
+
+    def holds(self, given: Any, truth: Any) -> tuple[bool, np.ndarray]:
+        """Whether the range holds the noise of known true labels.
+
+        Args:
+            given: ``(n,)`` given labels.
+            truth: ``(n,)`` true labels.
+
+        Returns:
+            for the share of wrong labels, and ``(K,)`` for each class's share of right ones, NaN
+            for a class of which there is no true label.
+        """
+        given, truth = np.asarray(given).astype(str), np.asarray(truth).astype(str)
+        right = np.array(
+            [
+                np.mean(given[truth == name] == name) if (truth == name).any() else np.nan
+                for name in self.names.astype(str)
+            ]
+        )
+        low, high = self.right.T
+        inside = np.where(np.isnan(right), np.nan, (low <= right) & (right <= high))
+        share = float(np.mean(given != truth))
+        return self.share[0] <= share <= self.share[1], inside
+
+
+def noise_range(
+    names: np.ndarray,
+    transition: Float[np.ndarray, "k k"],
+    share: float,
+    rates: Float[np.ndarray, "s k k"],
+    shares: Float[np.ndarray, "s k"],
+    separable: Any,
+    z: float,
+    seed: int,
+) -> NoiseRange:
+    """Both ends from a fit with its draws, and from the votes of neighbours.
+
+    Args:
+        names: ``(K,)`` names of the classes.
+        transition: ``(K, K)`` P(observed | true) of the fit.
+        share: of wrong labels, by the fit.
+        rates: ``(S, K, K)`` draws of the transition.
+        shares: ``(S, K)`` draws of the shares of the classes.
+        separable: the other end, a :class:`nbmodels.fitting.separable.Separable`.
+        z: see :class:`NoiseRange`.
+        seed: of the draws of the other end.
+    """
+    wrong = 1 - np.einsum("skk,sk->s", rates, shares)
+    one = End.of(INDEPENDENT, transition, share, rates, wrong)
+    drawn, wrong = separable.draws(len(rates), seed)
+    other = End.of(SEPARABLE, separable.transition, separable.share_wrong, drawn, wrong)
+    return NoiseRange(names, one, other, separable.n_neighbours, z)

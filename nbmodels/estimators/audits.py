@@ -1,0 +1,92 @@
+"""Audits of a fitted model's labels, as methods of the base of all estimators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from nbmodels.audit import AuditPlan, AuditResult
+    from nbmodels.estimators.base import LatentClassModel
+
+
+def audit_plan(
+    self: LatentClassModel,
+    n_rows: int | None = None,
+    *,
+    margin: float | None = None,
+    share: float | None = None,
+    random_state: Any = None,
+) -> AuditPlan:
+    """Rows to check by hand, drawn by P(wrong), and how narrow the answer will be.
+
+    Rows whose label is likely to be wrong are drawn more often, never so much that a useless
+    P(wrong) would make the answer more than 5 % wider than that of a plain random sample.
+
+    Args:
+        n_rows: rows to check.
+        margin: in the place of ``n_rows``, the wanted half width of the 90 % interval of the
+            share of wrong labels: 0.02 asks for as many rows as plus or minus 2 points need.
+        share: share of wrong labels that margins suppose; by default what the model expects,
+            or what is expected if classes do not overlap, whichever is more.
+        random_state: seed of the draw; the estimator's own by default.
+
+    Returns:
+        see :class:`nbmodels.audit.AuditPlan`: ``.rows``, ``.sentence``, ``.margin``,
+        ``.to_json()``.
+
+    Raises:
+        DataError: an argument out of its range, or no label to check.
+    """
+    from nbmodels.audit.plan import draw_plan
+
+    corrected = self.corrected_labels()
+    n, k = self.label_posterior_.shape
+    codes = self.fitted_.data.parts.get("trusted")
+    other = self.fitted_.separable
+    if share is None and other is not None:
+        expected = float(corrected["p_wrong"].mean())
+        share = max(expected, other.share_wrong) or None
+    return draw_plan(
+        corrected,
+        self.classes_,
+        n_rows,
+        margin=margin,
+        share=share,
+        trusted=None if codes is None else np.asarray(codes)[:n] < k,
+        seed=self._seed(random_state),
+    )
+
+
+def audit(
+    self: LatentClassModel,
+    plan: AuditPlan,
+    checked: Any,
+    *,
+    level: float = 0.9,
+    partial: bool = False,
+) -> AuditResult:
+    """Share of wrong labels, flip rates and accuracy of the suggestions, from checked rows.
+
+    Intervals need no model to be right; see :func:`nbmodels.audit.result.audit`. The result's
+    ``trusted`` is the ``trusted=`` of a further :meth:`fit`.
+
+    Args:
+        plan: from :meth:`audit_plan`.
+        checked: true labels: ``(n,)`` in the order of ``plan.rows``, or a mapping or series
+            from the ids in ``plan.rows["row"]``.
+        level: probability of the intervals.
+        partial: take a plan whose last rows are not checked yet.
+
+    Returns:
+        see :class:`nbmodels.audit.AuditResult`: ``.sentence``, ``.share_wrong``, ``.noise``,
+        ``.suggestions``, ``.table()``.
+
+    Raises:
+        DataError: a row that is not in the plan, that is not checked, or whose label is no
+            class.
+    """
+    from nbmodels.audit.result import audit
+
+    return audit(plan, checked, level=level, partial=partial)

@@ -1,0 +1,262 @@
+"""Neighbours' labels as votes on an item: noise without a model of the features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+
+from inference.arrays import on_device
+from nbmodels.channels import NeighbourVotes
+from nbmodels.core.jax_settings import computing
+from nbmodels.core.model import PRIOR, Data
+from nbmodels.data.labels import Classes
+from nbmodels.data.noisy_labels import read_given
+from nbmodels.data.validation import check_weights
+from nbmodels.errors import DataError
+from nbmodels.estimators.constraints import Constraint, Number
+from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, is_auto
+from nbmodels.estimators.sources import LearnedSource, Part
+from nbmodels.estimators.table import TableClassifier
+from nbmodels.fitting.joint import joint
+from nbmodels.fitting.label_sources import class_prior, label_sources
+from nbmodels.fitting.nearest import labels_near, nearest_labels
+from nbmodels.fitting.points import Coding, point_coding
+from nbmodels.fitting.scores import Candidate
+from nbmodels.fitting.separable import NEAR, fit_separable
+
+
+@dataclass(frozen=True)
+class _Neighbourhood:
+    """Labelled items in the space of their features.
+
+    Attributes:
+        coding: from rows to points.
+        points: ``(n, d)`` of the labelled items.
+        codes: ``(n,)`` their labels.
+        n_classes: K.
+        size: number of neighbours.
+    """
+
+    coding: Coding
+    points: Any
+    codes: Int[np.ndarray, " n"]
+    n_classes: int
+    size: int
+
+    def counts(self, rows: Any) -> Float[np.ndarray, "m k"]:
+        """Labels of the neighbours of new rows."""
+        points = self.coding(rows)
+        return labels_near(points, self.points, self.codes, self.n_classes, self.size)
+
+
+class NoisyNeighbours(TableClassifier):
+    """True classes of items whose near items are of the same class (clusterability).
+
+    The label of an item and those of its nearest neighbours are votes on its class. Three votes or
+    more identify the noise matrix without any model of the features (HOC; Zhu, Song and Liu 2021):
+    errors may depend on the features as far as near items do not share them. The price: where
+    classes overlap, overlap counts as noise. Neighbours have a matrix of their own, since a
+    neighbour of another class is no wrong label.
+
+    Beside the other estimators this is the other end of what labels and features allow
+    (``noise_range_``). As a source of :class:`nbmodels.JointNB` its data are the features and the
+    labels, ``{"near": (X, y)}``.
+
+    Parameters:
+        n_neighbors: number of neighbours; ``"auto"`` selects ``2 K - 1`` or more by held-out
+            labels.
+        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        priors: pseudo-counts of the class shares and the noise, a
+            :class:`~nbmodels.estimators.options.Priors`.
+        classes: names of all classes, where some may not occur among the labels.
+        missing_label: value of y that means "no label"; None where every row has one.
+        solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
+            with the limits of the iteration.
+        random_state: seed of restarts.
+
+    Attributes:
+        n_neighbors_: number of neighbours.
+        classes_: ``(K,)`` names of the classes.
+        class_prior_: ``(K,)`` shares of the true classes.
+        noise_matrix_: ``(K, K)`` ``[observed, true]``, P(observed | true); columns sum to one.
+        label_posterior_: ``(N, K)`` P(true class | everything known) of the training items.
+        fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
+    """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "n_neighbors": Number(least=1, whole=True, words=("auto",)),
+        "noise_diagonal": Number(),
+    }
+
+    def __init__(
+        self,
+        *,
+        n_neighbors: int | str = "auto",
+        class_prior: ArrayLike | None = None,
+        priors: Priors | None = None,
+        classes: ArrayLike | None = None,
+        missing_label: Any = None,
+        solver: SolverName | Solver = "map",
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.class_prior = class_prior
+        self.priors = priors
+        self.classes = classes
+        self.missing_label = missing_label
+        self.solver = solver
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        trusted: Any = None,
+        votes: Any = None,
+    ) -> Self:
+        """Fit the noise to labels and to neighbours' labels.
+
+        Args:
+            X: ``(N, d)`` numbers or symbols, a data frame, a sparse matrix, or ``(N,)`` texts;
+                embeddings are numbers. NaN is missing.
+            y: ``(N,)`` given labels, of any type; ``missing_label`` where there is none.
+            sample_weight: ``(N,)`` row weights, 0 or more.
+            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping row -> label.
+            votes: labels of several annotators beside y, each with a noise matrix of their own: a
+                table with columns ``task`` (the row of X, or its index where X is a data frame),
+                ``worker`` and ``label``.
+
+        Raises:
+            DataError: bad input, naming the argument and the row; less than 30 labelled rows.
+            Interrupted: Ctrl-C, unless ``solver.on_interrupt`` is ``"keep"``.
+
+        Warns:
+            IdentifiabilityWarning: the noise matrix is not diagonally dominant.
+            NotConvergedWarning: the iteration did not converge.
+            VerdictWarning: a model check failed; see :meth:`verdict`.
+        """
+        parameters = self._validate()
+        validate_data(self, X, reset=True, skip_check_array=True)
+        n = _num_samples(X)
+        index = X.index if isinstance(X, pd.DataFrame | pd.Series) else None
+        labels = self._labels(y, n, trusted, votes, index)
+        weights, k = check_weights(sample_weight, n), len(labels.classes)
+        counts = self._learn(X, labels.codes, weights, k, labels.trusted)
+        with computing(self._double(n * k * k)):
+            model: dict[str, Any] = {PRIOR: class_prior(k, parameters)}
+            parts: dict[str, Any] = {PRIOR: None}
+            full = {**parameters, "noise": "full"}
+            for name, source in label_sources(labels).items():
+                model[name], parts[name] = source.channel(k, full), source.padded(n)
+            model[NEAR], parts[NEAR] = self._channel(k), NeighbourVotes.pack(counts)
+            candidate = Candidate(model, Data(parts, on_device(weights)))
+            fitted = joint(candidate, labels.classes.names, n, self._options())
+        self._keep(X, labels)
+        return self._finish(replace(fitted, settings={"n_neighbors": self.n_neighbors_}))
+
+    def _channel(self, n_classes: int) -> NeighbourVotes:
+        priors = self._parameters()
+        pseudo = {"alpha": priors["noise_alpha"], "diagonal": priors["noise_diagonal"]}
+        return NeighbourVotes.of(n_classes, **pseudo, uses=float(self.n_neighbors_))
+
+    def _learn(
+        self,
+        X: Any,
+        codes: Int[np.ndarray, " n"],
+        weights: Float[np.ndarray, " n"],
+        n_classes: int,
+        trusted: Int[np.ndarray, " n"] | None,
+    ) -> Float[np.ndarray, "n k"]:
+        """Learn the coding and the number of neighbours; ``(N, K)`` labels of each row's."""
+        coding = point_coding(X)
+        if coding is None:
+            raise DataError("X: expected a table, a sparse matrix or a list of texts")
+        points = coding(X)
+        used = np.where(weights > 0, codes, -1)
+        known = np.flatnonzero(used >= 0)
+        if is_auto(self.n_neighbors):
+            some = nearest_labels(points, used, n_classes)
+            size = None if some is None else fit_separable(some, n_classes, weights, trusted)
+            self.n_neighbors_ = 1 if size is None else size.n_neighbours
+        else:
+            self.n_neighbors_ = int(self.n_neighbors)
+        if self.n_neighbors_ >= len(known):
+            raise DataError(
+                f"n_neighbors: expected less than the {len(known)} labelled rows, got "
+                f"{self.n_neighbors_}"
+            )
+        found = nearest_labels(points, used, n_classes, (self.n_neighbors_,), len(codes))
+        if found is None:
+            raise DataError(f"y: expected 30 labelled rows or more, got {len(known)}")
+        self._near = _Neighbourhood(
+            coding, points[known], used[known], n_classes, self.n_neighbors_
+        )
+        counts = np.zeros((len(codes), n_classes))
+        counts[found.rows] = found.counts[self.n_neighbors_]
+        others = np.setdiff1d(np.arange(len(codes)), found.rows)
+        if len(others):
+            counts[others] = labels_near(
+                points[others], points[known], used[known], n_classes, self.n_neighbors_
+            )
+        return counts
+
+    def predict_proba(self, X: Any) -> Float[np.ndarray, "n k"]:
+        """``(N, K)`` P(true class | labels of the nearest training items)."""
+        check_is_fitted(self)
+        counts = self._near.counts(X)
+        with computing(self.fitted_.double):
+            parts = {PRIOR: None, NEAR: NeighbourVotes.pack(counts)}
+            return self.fitted_.predict(Data(parts, on_device(np.ones(len(counts)))))
+
+    # As one source among others -----------------------------------------------------------------
+
+    def _source_items(self, values: Any) -> int | None:
+        """Number of rows; new ones come without labels."""
+        return _num_samples(values[0] if isinstance(values, tuple) else values)
+
+    def _source_classes(self, values: Any) -> np.ndarray | None:
+        """Classes that were named."""
+        y = _pair(values)[1]
+        return y[~pd.isna(y)]
+
+    def _source_learn(
+        self, values: Any, items: np.ndarray, classes: Classes, weights: np.ndarray
+    ) -> LearnedSource:
+        """Votes of neighbours, without each item's own label; see :class:`Source`."""
+        self._validate()
+        X, y = _pair(values)
+        codes = classes.encode("y", y, np.asarray(pd.isna(y)))
+        counts = self._learn(X, codes, weights, len(classes), None)
+        part = Part(self._channel(len(classes)), NeighbourVotes.pack(counts))
+        return LearnedSource({"": part}, _Votes(self._near))
+
+
+@dataclass(frozen=True)
+class _Votes:
+    """Packs the labels of new rows' neighbours."""
+
+    near: _Neighbourhood
+
+    def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
+        rows = values[0] if isinstance(values, tuple) else values
+        return {"": NeighbourVotes.pack(self.near.counts(rows))}
+
+
+def _pair(values: Any) -> tuple[Any, np.ndarray]:
+    """Features and labels of a source.
+
+    Raises:
+        DataError: no pair.
+    """
+    if not isinstance(values, tuple) or len(values) != 2:
+        raise DataError("expected a pair (X, y), the features and the labels of all items")
+    X, y = values
+    return X, read_given(y, _num_samples(X), "NoisyNeighbours")

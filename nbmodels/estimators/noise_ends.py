@@ -1,0 +1,58 @@
+"""Both ends of the noise that labels allow, as a method of the base of all estimators."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from nbmodels.diagnostics.findings import TWO_ENDS
+from nbmodels.errors import PosteriorWarning
+
+if TYPE_CHECKING:
+    from nbmodels.diagnostics.noise_range import NoiseRange
+    from nbmodels.estimators.base import LatentClassModel
+
+
+def noise_range(self: LatentClassModel, draws: Any = None) -> NoiseRange:
+    """``noise_range_`` from posterior draws that there are already.
+
+    Args:
+        draws: of this fit, from :meth:`posterior`; None to draw them.
+
+    Raises:
+        AttributeError: there is no noisy label an item, too few of them, no features, or the
+            noise is known.
+    """
+    from nbmodels.diagnostics.noise_range import noise_range as both_ends
+
+    check_is_fitted(self)
+    fitted = self.fitted_
+    other = fitted.separable
+    if other is None:
+        raise AttributeError(
+            "noise_range_: expected a fit to one noisy label an item, with features and noise "
+            "that is to be learned, and 30 labels or more"
+        )
+    if draws is None:
+        with warnings.catch_warnings(action="ignore", category=PosteriorWarning):
+            draws = self.posterior(draws=200, chains=2)
+    found = draws["posterior"].dataset
+    rates = found["noise_matrix"].to_numpy().swapaxes(-1, -2)
+    shares = found["class_prior"].to_numpy() if "class_prior" in found else self.class_prior_
+    k = len(fitted.names)
+    rates = rates.reshape(-1, k, k)
+    right = self.label_posterior_[other.rows, other.codes]
+    z = [f.statistic for f in self.verdict().findings if f.name == TWO_ENDS]
+    return both_ends(
+        fitted.names,
+        self.noise_matrix_.T,
+        float(1 - np.average(right, weights=other.weights)),
+        rates,
+        np.broadcast_to(np.reshape(shares, (-1, k)), (len(rates), k)),
+        other,
+        z[0] if z else np.nan,
+        self._seed(),
+    )

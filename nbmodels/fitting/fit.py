@@ -1,0 +1,143 @@
+"""Result of one fit, in host memory, with the warnings about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+from jaxtyping import Float, Int
+
+from inference import Status
+from inference.arrays import on_device
+from nbmodels.core import model as models
+from nbmodels.core.families import Rule
+from nbmodels.core.model import Data, Model
+from nbmodels.core.roles import LabelChannel
+from nbmodels.errors import Caution, IdentifiabilityWarning, NotConvergedWarning
+
+#: Pairs of confused classes that a warning names.
+_SHOWN = 10
+
+# one program in the place of dozens of single operations, each compiled on its own
+_likelihood_params = jax.jit(models.likelihood_params, static_argnames="rule")
+
+
+def with_arrays(tree: Any) -> Any:
+    """Bare numbers as arrays: a program for the one does not serve the other."""
+    return jax.tree.map(lambda leaf: leaf if hasattr(leaf, "dtype") else on_device(leaf), tree)
+
+
+def noise_at_prior(channel: Any, rule: Rule) -> Float[np.ndarray, "k observed"]:
+    """P(observed | true) of a channel without any label."""
+    one: Any = {"labels": channel}
+    found = _noise_matrices(with_arrays(one), {"labels": channel.prior}, rule)
+    return np.asarray(found["labels"])
+
+
+@partial(jax.jit, static_argnames="rule")
+def _noise_matrices(channels: Model, params: Any, rule: Rule) -> dict[str, Array]:
+    """``(K, observed)`` P(observed | true) of each channel of noisy labels, by its name.
+
+    Args:
+        channels: label channels by name.
+        params: conjugate posterior of each.
+        rule: how they are read.
+    """
+    read = models.likelihood_params(channels, params, rule)
+    return models.transitions(channels, models.values(channels, read))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted model, in host memory.
+
+    Attributes:
+        model: the components.
+        params: conjugate posterior of each component.
+        rule: ``"ml"``, ``"map"`` or ``"vb"``.
+        resp: ``(N, K)`` responsibilities.
+        log_likelihood: ``(N,)`` log-density of each item, base measure included.
+        objective: log-likelihood, log-posterior density or evidence bound, all constants kept.
+        trace: objective at each accepted point.
+        n_iter: number of accepted points.
+        n_evaluations: passes over the data.
+        status: how the iteration ended.
+        restarts: objective that each start reached, the one from the labels first.
+        renamed: ``(K,)`` order by which classes were renamed, or None.
+        confused: pairs ``(k, j)`` of classes; ``k`` is labelled ``j`` at least as often as ``k``.
+        data: what it was fitted to, where that is something else than what was given.
+    """
+
+    model: Model
+    params: Any
+    rule: Rule
+    resp: Float[np.ndarray, "n k"]
+    log_likelihood: Float[np.ndarray, " n"]
+    objective: float
+    trace: Float[np.ndarray, " steps"]
+    n_iter: int
+    n_evaluations: int
+    status: Status
+    restarts: tuple[float, ...]
+    renamed: Int[np.ndarray, " k"] | None
+    confused: tuple[tuple[int, int], ...]
+    data: Data | None = None
+
+    @property
+    def point(self) -> dict[str, Any]:
+        """Point estimates, as likelihoods read them: modes, or posterior means under ``"vb"``."""
+        return _likelihood_params(with_arrays(self.model), self.params, self._read_as)
+
+    def point_of(self, name: str) -> Any:
+        """The point estimate of one component."""
+        one, q = {name: self.model[name]}, {name: self.params[name]}
+        return _likelihood_params(with_arrays(one), q, self._read_as)[name]
+
+    @property
+    def transitions(self) -> dict[str, Float[np.ndarray, "k observed"]]:
+        """P(observed | true) of each channel of noisy labels at the point estimate, by its name."""
+        channels = models.with_role(self.model, LabelChannel)
+        own = {name: self.params[name] for name in channels}
+        found = _noise_matrices(with_arrays(channels), own, self._read_as)
+        return {name: np.asarray(table) for name, table in found.items()}
+
+    @property
+    def _read_as(self) -> Rule:
+        return "mean" if self.rule == "vb" else self.rule
+
+    def cautions(self, names: Any = None) -> tuple[Caution, ...]:
+        """Warnings about this fit, by the names of the classes."""
+        return cautions_of(self.confused, self.status, names)
+
+
+def cautions_of(
+    confused: tuple[tuple[int, int], ...], status: Status, names: Any = None
+) -> tuple[Caution, ...]:
+    """Warnings about classes that are not identified and about an iteration that did not converge.
+
+    Args:
+        confused: pairs ``(k, j)``; class ``k`` is labelled ``j`` at least as often as ``k``.
+        status: how the iteration ended.
+        names: ``(K,)`` names of the classes, or None for their numbers.
+    """
+    out = []
+    if confused:
+        of = str if names is None else lambda k: str(names[k])
+        pairs = ", ".join(f"{of(k)} as {of(j)}" for k, j in confused[:_SHOWN])
+        out.append(
+            Caution(
+                IdentifiabilityWarning,
+                "the noise matrix is not diagonally dominant and no renaming of the classes makes "
+                "it so; these classes are labelled as another at least as often as themselves: "
+                f"{pairs}{' and more' if len(confused) > _SHOWN else ''}. Do not read class names "
+                "literally there: add trusted labels, a stronger prior on the diagonal, or merge "
+                "the classes",
+            )
+        )
+    if not status.ok:
+        out.append(Caution(NotConvergedWarning, status.sentence))
+    return tuple(out)

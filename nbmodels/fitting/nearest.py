@@ -1,0 +1,131 @@
+"""Nearest neighbours among the items: whose labels are taken for votes on an item."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy import sparse
+
+#: Labelled items among which neighbours are found, exactly; of more, a random sample.
+MOST_ITEMS = 50_000
+
+#: Items whose neighbours are found, a random sample of them.
+MOST_ASKED = 2_000
+
+#: Standard deviation of the noise by which ties are broken, beside columns of variance 1.
+_JITTER = 1e-6
+
+#: Share of a class's mean number of items that may be neighbours: more reach into other classes.
+_OF_CLASS = 0.5
+
+#: Least number of neighbours: with the item's own label three votes, which identify a noise matrix
+#: (HOC, Zhu et al. 2021), and least number of labelled items.
+_LEAST, _LEAST_ITEMS = 2, 30
+
+#: Numbers of neighbours that are compared, in multiples of ``2 K - 1``.
+_MULTIPLES = (1, 2, 4)
+MOST_SIZES = len(_MULTIPLES)
+
+
+@dataclass(frozen=True)
+class NearestLabels:
+    """Labels of some items, and of their neighbours.
+
+    Attributes:
+        rows: ``(n,)`` the items.
+        codes: ``(n,)`` their own labels.
+        counts: by number of neighbours, ``(n, K)`` how many of them have each label.
+    """
+
+    rows: Int[np.ndarray, " n"]
+    codes: Int[np.ndarray, " n"]
+    counts: dict[int, Float[np.ndarray, "n k"]]
+
+
+def numbers_of_neighbours(n_items: int, n_classes: int) -> tuple[int, ...]:
+    """Numbers of neighbours to compare, from ``2 K - 1`` up where classes have so many items."""
+    most = max(int(_OF_CLASS * n_items / n_classes), _LEAST)
+    return tuple(dict.fromkeys(min(f * (2 * n_classes - 1), most) for f in _MULTIPLES))
+
+
+def nearest_labels(
+    points: Any,
+    codes: Int[np.ndarray, " n"],
+    n_classes: int,
+    sizes: Sequence[int] | None = None,
+    most: int = MOST_ASKED,
+    seed: int = 0,
+) -> NearestLabels | None:
+    """Labels of items' nearest neighbours, the item itself left out.
+
+    Args:
+        points: ``(N, d)`` from :mod:`nbmodels.fitting.points`, dense or sparse.
+        codes: ``(N,)`` given labels, negative where missing; only labelled items are neighbours.
+        n_classes: K.
+        sizes: numbers of neighbours; None for :func:`numbers_of_neighbours`.
+        most: items whose neighbours are found; of more labelled ones, a random sample.
+        seed: of samples of large data, and of the order of ties.
+
+    Returns:
+        None where there are too few labels or no features.
+    """
+    if points is None or points.shape[1] == 0:
+        return None
+    rng = np.random.default_rng(seed)
+    # an item without words or users is near none
+    known = np.flatnonzero((codes >= 0) & _has_place(points))
+    known = rng.permutation(known)[:MOST_ITEMS]
+    if len(known) < _LEAST_ITEMS:
+        return None
+    if not sparse.issparse(points):
+        points = points + _JITTER * rng.standard_normal(points.shape)
+    sizes = numbers_of_neighbours(len(known), n_classes) if sizes is None else sizes
+    asked = np.arange(min(len(known), most))
+    upto = _labels_upto(points[known], points[known[asked]], codes[known], max(sizes), asked)
+    labels = np.eye(n_classes)[upto].cumsum(1)
+    return NearestLabels(known[asked], codes[known[asked]], {m: labels[:, m - 1] for m in sizes})
+
+
+def labels_near(
+    points: Any, among: Any, codes: Int[np.ndarray, " n"], n_classes: int, size: int
+) -> Float[np.ndarray, "m k"]:
+    """``(M, K)`` how many of new items' nearest neighbours have each label.
+
+    Args:
+        points: ``(M, d)`` the new items.
+        among: ``(N, d)`` labelled items.
+        codes: ``(N,)`` their labels.
+        n_classes: K.
+        size: number of neighbours.
+    """
+    return np.eye(n_classes)[_labels_upto(among, points, codes, size)].sum(1)
+
+
+def _labels_upto(
+    among: Any,
+    points: Any,
+    codes: Int[np.ndarray, " n"],
+    size: int,
+    own: Int[np.ndarray, " m"] | None = None,
+) -> Int[np.ndarray, "m size"]:
+    """Labels of the nearest neighbours, nearest first; without the items ``own`` of ``among``."""
+    from sklearn.neighbors import NearestNeighbors
+
+    extra = 0 if own is None else 1
+    near = NearestNeighbors(n_neighbors=min(size + extra, len(codes))).fit(among)
+    found = near.kneighbors(points, return_distance=False)
+    if own is not None:
+        # the item itself, or the farthest where ties have displaced it
+        same = found == own[:, None]
+        same[~same.any(1), -1] = True
+        found = found[~same].reshape(len(found), -1)
+    return codes[found]
+
+
+def _has_place(points: Any) -> np.ndarray:
+    """``(N,)`` booleans: whether a sparse row has a cell that is not 0; every dense row."""
+    return np.diff(points.indptr) > 0 if sparse.issparse(points) else np.ones(len(points), bool)

@@ -1,0 +1,173 @@
+"""Features as points of a metric space: a coding that is learned from training rows.
+
+Columns of numbers are standardised, symbols become one indicator each, and texts and other sparse
+rows are weighted words of length one, whose distances are those of their cosines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from scipy import sparse
+
+#: From rows of features, and booleans of missing cells or None, to ``(N, d)`` points.
+Coding = Callable[..., Any]
+
+
+def point_coding(x: Any, missing: Any = None) -> Coding | None:
+    """The coding of a table, a sparse matrix or a list of texts; None of anything else.
+
+    Args:
+        x: ``(N, d)`` numbers or symbols, a data frame, a sparse matrix, or ``(N,)`` texts.
+        missing: ``(N, d)`` booleans of cells that are missing, or None.
+    """
+    if sparse.issparse(x):
+        return _Words.of(x)
+    if isinstance(x, pd.DataFrame):
+        return _Columns.of(x, missing)
+    values = np.asarray(x)
+    if values.ndim == 1 and len(values) and all(isinstance(v, str) for v in values):
+        return _Texts.of(values)
+    if values.ndim != 2:
+        return None
+    if values.dtype.kind in "biuf":
+        return _Numbers.of(values, missing)
+    return _Columns.of(pd.DataFrame(values).infer_objects(), missing)
+
+
+def points(x: Any, missing: Any = None) -> Any:
+    """Rows as points in a coding of their own; None where there is none. See :func:`point_coding`.
+
+    Args:
+        x: rows of features.
+        missing: booleans of cells that are missing, or None.
+    """
+    coding = point_coding(x, missing)
+    return None if coding is None else coding(x, missing)
+
+
+@dataclass(frozen=True)
+class _Words:
+    """Rows of length one; words that many rows have count less (TF-IDF)."""
+
+    weight: Float[np.ndarray, " d"]
+
+    @classmethod
+    def of(cls, x: Any) -> _Words:
+        seen = np.bincount(sparse.csr_array(x).indices, minlength=x.shape[1])
+        return cls(np.log((1 + x.shape[0]) / (1 + seen)) + 1)
+
+    def __call__(self, x: Any, missing: Any = None) -> sparse.csr_array:
+        known = sparse.csr_array(x).astype(float)
+        known.data = np.nan_to_num(known.data, posinf=0.0, neginf=0.0)
+        weighted = sparse.csr_array(known.multiply(self.weight))
+        length = np.sqrt(np.asarray(weighted.multiply(weighted).sum(1)).ravel())
+        scale = 1 / np.where(length > 0, length, 1)
+        return sparse.csr_array(sparse.diags_array(scale) @ weighted)
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """Texts by the TF-IDF weights of their words."""
+
+    vectoriser: Any
+
+    @classmethod
+    def of(cls, x: np.ndarray) -> _Texts:
+        from nbmodels.data.text import text_features
+
+        return cls(text_features(list(x)).vectoriser)
+
+    def __call__(self, x: Any, missing: Any = None) -> sparse.csr_array:
+        return sparse.csr_array(self.vectoriser.transform(list(x)))
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """Columns of mean 0 and variance 1; missing cells at the mean."""
+
+    unit: Float[np.ndarray, " d"]
+    mean: Float[np.ndarray, " d"]
+    spread: Float[np.ndarray, " d"]
+
+    @classmethod
+    def of(cls, x: Any, missing: Any = None) -> _Numbers:
+        x = _with_gaps(x, missing)
+        some = ~np.isnan(x).all(0)
+        unit, mean, spread = (np.ones(x.shape[1]), np.zeros(x.shape[1]), np.ones(x.shape[1]))
+        # squares of large numbers would overflow
+        unit[some] = np.maximum(np.nanmax(np.abs(x[:, some]), 0), np.finfo(float).tiny)
+        x = x / unit
+        mean[some], spread[some] = np.nanmean(x[:, some], 0), np.nanstd(x[:, some], 0)
+        return cls(unit, mean, np.where(spread > 0, spread, 1))
+
+    def __call__(self, x: Any, missing: Any = None) -> Float[np.ndarray, "n d"]:
+        return np.nan_to_num((_with_gaps(x, missing) / self.unit - self.mean) / self.spread)
+
+
+def _with_gaps(x: Any, missing: Any) -> Float[np.ndarray, "n d"]:
+    """Numbers, NaN where a cell is missing or not finite."""
+    x = np.asarray(x, float)
+    gone = ~np.isfinite(x) if missing is None else np.asarray(missing) | ~np.isfinite(x)
+    return np.where(gone, np.nan, x)
+
+
+@dataclass(frozen=True)
+class _Symbols:
+    """One indicator a symbol: two that differ are as far apart as two numbers on average."""
+
+    known: np.ndarray
+
+    def __call__(self, column: pd.Series) -> Float[np.ndarray, "n d"]:
+        return (_names(column)[:, None] == self.known).astype(float)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Columns of numbers and of symbols, each in its own coding."""
+
+    codings: tuple[_Numbers | _Symbols, ...]
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, missing: Any = None) -> _Columns:
+        out: list[_Numbers | _Symbols] = []
+        for column in _columns(frame, missing):
+            number = pd.to_numeric(column, errors="coerce")
+            if number.notna().eq(column.notna()).all():
+                out.append(_Numbers.of(_cells(number)))
+            else:
+                out.append(_Symbols(np.unique(_names(column))))
+        return cls(tuple(out))
+
+    def __call__(self, x: Any, missing: Any = None) -> Float[np.ndarray, "n d"]:
+        frame = x if isinstance(x, pd.DataFrame) else pd.DataFrame(np.asarray(x, object))
+        pairs = zip(_columns(frame, missing), self.codings, strict=True)
+        parts = [
+            coding(_cells(pd.to_numeric(column, errors="coerce")))
+            if isinstance(coding, _Numbers)
+            else coding(column)
+            for column, coding in pairs
+        ]
+        return np.hstack(parts) if parts else np.zeros((len(frame), 0))
+
+
+def _columns(frame: pd.DataFrame, missing: Any) -> list[pd.Series]:
+    """Columns with nulls where cells are missing."""
+    if missing is None:
+        return [frame.iloc[:, j] for j in range(frame.shape[1])]
+    gone = np.asarray(missing)
+    return [frame.iloc[:, j].astype(object).mask(gone[:, j]) for j in range(frame.shape[1])]
+
+
+def _cells(column: pd.Series) -> Float[np.ndarray, "n 1"]:
+    return column.to_numpy(float, na_value=np.nan)[:, None]
+
+
+def _names(column: pd.Series) -> np.ndarray:
+    """Symbols as text, nulls among them."""
+    return np.array([str(value) for value in column.to_numpy(object)], object)

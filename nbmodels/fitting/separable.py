@@ -1,0 +1,243 @@
+"""The noise matrix where classes are functions of the features: neighbours' labels as votes.
+
+Labels and features cannot distinguish errors that depend on the features from classes that overlap:
+a noise matrix R with class probabilities p(x) and no noise with probabilities R p(x) have one
+likelihood. Most models here take errors to be independent of the features given the class, so that
+what features explain is overlap. This one is the other end: near items are of one class, and what
+an item's label and its neighbours' disagree on is noise (clusterability; Zhu, Song and Liu 2021).
+Neighbours have a matrix of their own, which holds their noise and the neighbours of other classes
+alike; the rates of an item's own label are then those of its noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+from jaxtyping import Float, Int
+
+from inference.arrays import on_device
+from inference.compilation import host_jit
+from nbmodels.channels import NeighbourVotes, Transition, TrustedLabels
+from nbmodels.channels.transition import pack_labels
+from nbmodels.class_priors import Proportions
+from nbmodels.core import model as models
+from nbmodels.core.component import Component, Given
+from nbmodels.core.jax_settings import computing
+from nbmodels.core.model import PRIOR, Data
+from nbmodels.data.validation import pad_rows, padded_length
+from nbmodels.fitting.em import em
+from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.nearest import MOST_SIZES, NearestLabels, nearest_labels
+
+#: Names of the channels: of an item's own label, and of its neighbours' labels.
+LABELS, NEAR = "labels", "near"
+
+#: Numbers of neighbours' worth of the class shares by which shares of labels are smoothed.
+_PSEUDO = (0.3, 1.0, 3.0, 10.0)
+
+#: Gain in nats a row below which a fit has converged.
+_TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True)
+class Separable:
+    """A model whose classes are functions of the features.
+
+    Attributes:
+        rows: ``(n,)`` the items whose neighbours were found.
+        codes: ``(n,)`` their given labels.
+        weights: ``(n,)`` their row weights.
+        resp: ``(n, K)`` their responsibilities.
+        transition: ``(K, observed)`` P(observed | true).
+        counts: ``(K, observed)`` labels of each true class, pseudo-labels among them.
+        n_neighbours: number of neighbours, selected.
+        without_own: ``(n,)`` log-probability of each item's label given everything else.
+        by_shares: ``(n,)`` the same by the smoothed shares of its neighbours' labels, which assume
+            neither that classes overlap nor that they do not.
+    """
+
+    rows: Int[np.ndarray, " n"]
+    codes: Int[np.ndarray, " n"]
+    weights: Float[np.ndarray, " n"]
+    resp: Float[np.ndarray, "n k"]
+    transition: Float[np.ndarray, "k observed"]
+    counts: Float[np.ndarray, "k observed"]
+    n_neighbours: int
+    without_own: Float[np.ndarray, " n"]
+    by_shares: Float[np.ndarray, " n"]
+
+    def draws(
+        self, n_draws: int, seed: int
+    ) -> tuple[Float[np.ndarray, "s k observed"], Float[np.ndarray, " s"]]:
+        """Draws of the noise matrix and of the share of wrong labels.
+
+        Conjugate draws given the responsibilities: so many votes leave few classes in doubt.
+
+        Args:
+            n_draws: S.
+            seed: of NumPy's generator.
+        """
+        rng = np.random.default_rng(seed)
+        rates = np.stack([rng.dirichlet(row, n_draws) for row in self.counts], 1)
+        shares = rng.dirichlet(1 + self.weights @ self.resp, n_draws)
+        return rates, 1 - np.einsum("skk,sk->s", rates, shares)
+
+    @property
+    def share_wrong(self) -> float:
+        """Share of the given labels that are wrong."""
+        right = self.resp[np.arange(len(self.codes)), self.codes]
+        return float(1 - np.average(right, weights=self.weights))
+
+
+def fit_separable(
+    near: NearestLabels,
+    n_classes: int,
+    weights: Float[np.ndarray, " n"],
+    trusted: Int[np.ndarray, " n"] | None = None,
+    alpha: float = 1.0,
+    diagonal: float = 2.0,
+) -> Separable:
+    """Fit the noise matrix to labels and to votes of neighbours, and select their number.
+
+    Args:
+        near: labels of items and of their neighbours.
+        n_classes: K.
+        weights: ``(N,)`` row weights of all items.
+        trusted: ``(N,)`` codes of checked labels, negative where unchecked; or None.
+        alpha: pseudo-labels of a class that are wrong.
+        diagonal: pseudo-labels of a class that are right.
+    """
+    n, here, sizes = len(near.rows), weights[near.rows], [*near.counts]
+    checked = None if trusted is None else trusted[near.rows]
+    about = (near.codes, here, checked, n_classes, alpha, diagonal)
+    candidates = [_candidate(near.counts[m], m, *about) for m in sizes]
+    # a number of candidates that is always the same is one compiled program
+    several = [*candidates, *[candidates[-1]] * (MOST_SIZES - len(sizes))]
+    found = _solved(*jax.tree.map(lambda *leaves: np.stack(leaves), *several))
+    resp, rest, logs, counts = (np.asarray(part, float) for part in found)
+    rates = np.exp(logs)
+    seen = np.einsum("snk,skn->sn", rest[:, :n], rates[:, :, near.codes])
+    without_own = np.log(np.maximum(seen, np.finfo(float).tiny))
+    best = int(np.argmax(without_own[: len(sizes)] @ here))
+    return Separable(
+        near.rows,
+        near.codes,
+        here,
+        resp[best, :n] / resp[best, :n].sum(1, keepdims=True),
+        rates[best] / rates[best].sum(1, keepdims=True),
+        counts[best],
+        sizes[best],
+        without_own[best],
+        _by_shares(near, n_classes, here),
+    )
+
+
+def _by_shares(
+    near: NearestLabels, n_classes: int, weights: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, " n"]:
+    """``(n,)`` log-probability of own labels by neighbours' shares, smoothed as fits best.
+
+    Args:
+        near: labels of items and of their neighbours.
+        n_classes: K.
+        weights: ``(n,)`` row weights.
+    """
+    overall = np.bincount(near.codes, weights, n_classes) / weights.sum()
+    expected = np.maximum(overall[near.codes], 1 / max(weights.sum(), 1))
+    rows = np.arange(len(near.codes))
+    tried = [
+        np.log((counts[rows, near.codes] + pseudo * expected) / (size + pseudo))
+        for size, counts in near.counts.items()
+        for pseudo in _PSEUDO
+    ]
+    return max(tried, key=lambda logs: float(weights @ logs))
+
+
+def _candidate(
+    counts: Float[np.ndarray, "n k"],
+    size: int,
+    codes: Int[np.ndarray, " n"],
+    weights: Float[np.ndarray, " n"],
+    checked: Int[np.ndarray, " n"] | None,
+    k: int,
+    alpha: float,
+    diagonal: float,
+) -> tuple[dict[str, Component], Data]:
+    """Model and data for one number of neighbours."""
+    length = padded_length(len(codes))
+    model: dict[str, Component] = {
+        PRIOR: Proportions.of(k),
+        LABELS: Transition.of(k, None, alpha, diagonal),
+        NEAR: NeighbourVotes.of(k, None, alpha, diagonal, uses=float(size)),
+    }
+    parts = {
+        PRIOR: None,
+        LABELS: pack_labels(pad_rows(codes, length, -1), k),
+        NEAR: NeighbourVotes.pack(pad_rows(counts, length)),
+    }
+    if checked is not None:
+        model["trusted"] = TrustedLabels.of(k)
+        parts["trusted"] = pack_labels(pad_rows(checked, length, -1), k)
+    return model, Data(parts, on_device(pad_rows(weights, length)))
+
+
+@host_jit
+def _solved(model: Any, data: Data) -> tuple[Array, Array, Array, Array]:
+    """Fits of several models, stacked along the first axis of every array.
+
+    Returns:
+        responsibilities, the same without the items' own labels, log-rates of the own labels, and
+        their counts by true class, the prior's pseudo-labels among them.
+    """
+
+    def one(model: Any, data: Data) -> tuple[Array, Array, Array, Array]:
+        params = em(model, data, tol=_TOLERANCE).params
+        read = models.likelihood_params(model, params, "map")
+        parts = {name: part for name, part in data.parts.items() if name != LABELS}
+        others = {name: c for name, c in model.items() if name != LABELS}
+        resp = models.posterior(model, read, data).resp
+        rest = models.posterior(others, read, Data(parts, data.weights)).resp
+        return resp, rest, read[LABELS], params[LABELS].centred.concentration
+
+    return jax.vmap(one)(model, data)
+
+
+def with_separable(fitted: FittedModel, points: Any) -> FittedModel:
+    """A fitted model with the other end of what its labels allow, where that exists.
+
+    Args:
+        fitted: a model of given labels; where their noise is known, or there is none, or the fit
+            was interrupted, nothing is added.
+        points: ``(N, d)`` items in the space of their features; None to compare out-of-fold scores.
+    """
+    parts, k = fitted.data.parts, len(fitted.names)
+    channel = fitted.fit.model.get("labels")
+    if fitted.interrupted or channel is None or isinstance(channel, Given) or k < 2:
+        return fitted
+    n = len(fitted.fit.resp)
+    weights = np.asarray(fitted.data.weights, float)[:n]
+    if points is None and parts.get(PRIOR) is not None:
+        points = _probabilities(np.asarray(parts[PRIOR], float)[:n])
+    codes = _codes(parts["labels"], n, k, weights)
+    near = nearest_labels(points, codes, k)
+    if near is None:
+        return fitted
+    trusted = _codes(parts["trusted"], n, k, weights) if "trusted" in parts else None
+    with computing(fitted.double):
+        return replace(fitted, separable=fit_separable(near, k, weights, trusted))
+
+
+def _codes(codes: Any, n: int, k: int, weights: np.ndarray) -> Int[np.ndarray, " n"]:
+    """Codes of the rows that count, -1 where there is none."""
+    here = np.asarray(codes)[:n]
+    return np.where((here < k) & (weights > 0), here, -1)
+
+
+def _probabilities(scores: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
+    """Roots of class probabilities, whose distances are Hellinger's."""
+    parts = np.exp((scores - scores.max(1, keepdims=True)) / 2)
+    return parts / np.sqrt((parts**2).sum(1, keepdims=True))

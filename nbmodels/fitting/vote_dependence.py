@@ -1,0 +1,271 @@
+"""Votes that are not independent given the class: an intraclass correlation, learned from votes.
+
+Dawid and Skene's model multiplies the evidence of all votes on an item. Items differ in difficulty,
+annotators follow the same misleading cue, and the product is then far too sure. With correlation
+``r`` among votes, ``n`` of them carry the information of ``n / (1 + (n - 1) r)`` independent ones
+(the design effect of cluster samples, Kish 1965, section 5.4), so that the posterior of an item is
+raised to the power ``1 / (1 + (n - 1) r)``: its likeliest class stays. ``n`` counts votes by
+information: ``(sum s)^2 / sum s^2`` with ``s^2`` the mutual information of an annotator's vote and
+the class, since a vote that says nothing shares no error with others.
+
+Held-out votes identify a part of ``r``: each vote is predicted from the others on its item, the
+item deleted from the annotators' matrices, and under too much certainty these predictions fail. The
+rest is hidden. A cue that misleads most annotators makes them agree on a wrong class, and from
+votes alone that class is the true one. ``HIDDEN`` is the part of ``r`` that is assumed instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy import sparse
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, logsumexp, softmax
+
+from nbmodels.channels import LabellingFunctions
+from nbmodels.core.model import PRIOR
+from nbmodels.fitting.em import Fit
+
+#: Correlation of votes that votes cannot show: an assumption, and no estimate.
+HIDDEN = 0.5
+
+#: Most votes that the correlation is learned from; whole items are drawn beyond that.
+_MOST_VOTES = 200_000
+
+_TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class VoteTable:
+    """Votes on items as codes, one row a vote.
+
+    Attributes:
+        row: ``(V,)`` item.
+        worker: ``(V,)`` annotator.
+        label: ``(V,)`` class named.
+        n_items: N.
+    """
+
+    row: Int[np.ndarray, " v"]
+    worker: Int[np.ndarray, " v"]
+    label: Int[np.ndarray, " v"]
+    n_items: int
+
+    @classmethod
+    def of(cls, counts: sparse.csr_array, n_observed: int) -> VoteTable:
+        """From ``(N, W * observed)`` counts."""
+        row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+        worker, label = np.divmod(counts.indices.astype(np.int64), n_observed)
+        return cls(row, worker, label, counts.shape[0])
+
+    def summed(self, values: Float[np.ndarray, "v k"]) -> Float[np.ndarray, "n k"]:
+        """``(N, K)`` sums of the votes' values by item."""
+        return np.stack([np.bincount(self.row, v, self.n_items) for v in values.T], 1)
+
+    def thinned(self, most: int) -> VoteTable:
+        """The votes on randomly drawn items, at most so many."""
+        if len(self.row) <= most:
+            return self
+        order = np.random.default_rng(len(self.row)).permutation(self.n_items)
+        size = np.cumsum(np.bincount(self.row, minlength=self.n_items)[order])
+        kept = np.zeros(self.n_items, bool)
+        kept[order[size <= most]] = True
+        here = kept[self.row]
+        return replace(self, row=self.row[here], worker=self.worker[here], label=self.label[here])
+
+
+@dataclass(frozen=True)
+class AnnotatorModel:
+    """What a fit has learned of annotators and classes.
+
+    Attributes:
+        pseudo: ``(W, observed, C)`` votes and pseudo-votes; normalised they are the matrices.
+        log_prior: ``(C,)`` logarithm of the classes' shares.
+        resp: ``(N, C)`` responsibilities of the items fitted, by which they taught the matrices.
+        silence: whether the last label is an abstention, of all who do not vote on an item.
+    """
+
+    pseudo: Float[np.ndarray, "w observed c"]
+    log_prior: Float[np.ndarray, " c"]
+    resp: Float[np.ndarray, "n c"]
+    silence: bool = False
+
+    @property
+    def matrices(self) -> Float[np.ndarray, "w observed c"]:
+        """``(W, observed, C)`` P(label | class)."""
+        return self.pseudo / self.pseudo.sum(1, keepdims=True)
+
+    def information(self) -> Float[np.ndarray, " w"]:
+        """``(W,)`` mutual information of an annotator's vote and the class, in nats."""
+        matrix, shares = self.matrices, np.exp(self.log_prior)
+        joint = matrix * shares
+        ratio = np.log(np.maximum(matrix, _TINY) / np.maximum(joint.sum(2, keepdims=True), _TINY))
+        return np.maximum((joint * ratio).sum((1, 2)), 0)
+
+    @property
+    def accuracy(self) -> Float[np.ndarray, " w"]:
+        """``(W,)`` P(a vote is right) of each annotator."""
+        n_observed, n_classes = self.of_votes.pseudo.shape[1:]
+        right = np.arange(n_classes) // (n_classes // n_observed)
+        matrix, shares = self.matrices, np.exp(self.log_prior)
+        voted = matrix[:, :n_observed].sum(1) @ shares
+        return (matrix[:, right, np.arange(n_classes)] @ shares) / voted
+
+    @property
+    def of_votes(self) -> AnnotatorModel:
+        """Of annotators given that they vote."""
+        return replace(self, pseudo=self.pseudo[:, :-1], silence=False) if self.silence else self
+
+    def evidence(self, votes: VoteTable) -> tuple[np.ndarray, np.ndarray]:
+        """``(V, C)`` log-likelihoods of the votes and ``(C,)`` that of no vote, with the prior."""
+        logs = np.log(np.maximum(self.matrices, _TINY))
+        voted = logs[votes.worker, votes.label]
+        if not self.silence:
+            return voted, self.log_prior
+        return voted - logs[votes.worker, -1], self.log_prior + logs[:, -1].sum(0)
+
+    def deleted(self, votes: VoteTable) -> Float[np.ndarray, "v c"]:
+        """``(V, C)`` log P(vote | class), by matrices from which the vote's own item is deleted."""
+        own = self.resp[votes.row]
+        above = self.pseudo[votes.worker, votes.label] - own
+        below = self.pseudo.sum(1)[votes.worker] - own
+        return np.log(np.maximum(above, 1e-9) / np.maximum(below, 1e-9))
+
+
+@dataclass(frozen=True)
+class VoteDependence:
+    """Intraclass correlation of votes.
+
+    Attributes:
+        correlation: by which posteriors are tempered.
+        visible: what held-out votes show of it.
+        gain: nats a vote by which held-out votes are likelier under ``visible`` than under
+            independence.
+        effective: mean number of independent votes that an item's votes are worth.
+        votes: mean number of votes of an item with votes.
+        unsupported: share of these items whose likeliest class none of their votes names.
+    """
+
+    correlation: float
+    visible: float
+    gain: float
+    effective: float
+    votes: float
+    unsupported: float
+
+
+def effective_number(weights: Float[np.ndarray, " v"], votes: VoteTable) -> np.ndarray:
+    """``(N,)`` number of votes on each item, counted by their information; 1 or more."""
+    sums = np.bincount(votes.row, weights, votes.n_items)
+    squares = np.bincount(votes.row, weights**2, votes.n_items)
+    return np.maximum(sums**2 / np.maximum(squares, _TINY), 1)
+
+
+def annotator_model(fit: Fit, name: str = "votes") -> AnnotatorModel:
+    """Of a fit with a channel of annotators."""
+    concentration = np.asarray(fit.params[name].concentration, float)
+    # under a mode the concentration is one more than votes and pseudo-votes
+    pseudo = concentration if fit.rule == "vb" else np.maximum(concentration - 1, 1e-12)
+    resp = np.asarray(fit.resp, float)
+    silence = isinstance(fit.model[name], LabellingFunctions)
+    return AnnotatorModel(pseudo, np.asarray(fit.point[PRIOR], float), resp, silence)
+
+
+def fitted_to(fit: Fit, votes: VoteTable, name: str = "votes") -> AnnotatorModel:
+    """:func:`annotator_model` with the weights by which items taught it: less where guessed."""
+    model, channel = annotator_model(fit, name), fit.model[name]
+    guessed = float(getattr(channel, "guessed", 0.0))
+    if model.silence or not guessed:
+        return model
+    logs, _ = model.evidence(votes)
+    sizes = np.bincount(votes.row, minlength=votes.n_items)[:, None]
+    odds = votes.summed(logs) + sizes * np.log(model.pseudo.shape[1]) + np.log(1 / guessed - 1)
+    return replace(model, resp=model.resp * expit(odds))
+
+
+def held_out_score(model: AnnotatorModel, votes: VoteTable, correlation: float = 0.0) -> float:
+    """Mean log-probability of each vote given the others on its item.
+
+    Votes on items with one vote are passed over; without any other the score is 0.
+    """
+    return _leave_one_out(model, votes.thinned(_MOST_VOTES))(correlation)
+
+
+def _leave_one_out(model: AnnotatorModel, votes: VoteTable) -> Callable[[float], float]:
+    """:func:`held_out_score` as a function of the correlation."""
+    several = np.bincount(votes.row, minlength=votes.n_items)[votes.row] > 1
+    own = model.of_votes.deleted(votes)
+    logs, before = model.evidence(votes) if model.silence else (own, model.log_prior)
+    size = np.sqrt(model.information())[votes.worker]
+    sums, squares = (np.bincount(votes.row, x, votes.n_items)[votes.row] for x in (size, size**2))
+    left = np.maximum(sums - size, 0) ** 2 / np.maximum(squares - size**2, _TINY)
+    left = np.maximum(left[several], 1)
+    others = before + votes.summed(logs)[votes.row][several] - logs[several]
+    own = own[several]
+
+    def score(correlation: float) -> float:
+        if not len(own):
+            return 0.0
+        power = 1 / (1 + (left - 1) * correlation)
+        rest = others * power[:, None]
+        found = logsumexp(rest + own, axis=1) - logsumexp(rest, axis=1)
+        return float(np.mean(found))
+
+    return score
+
+
+def learned_dependence(model: AnnotatorModel, votes: VoteTable) -> VoteDependence:
+    """The correlation that votes show, and with it the one to be assumed.
+
+    A share ``HIDDEN`` of the dependence is taken for granted; what votes show adds to it:
+    ``1 - (1 - HIDDEN) (1 - visible)``.
+    """
+    score = _leave_one_out(model, votes.thinned(_MOST_VOTES))
+    found = minimize_scalar(lambda r: -score(r), bounds=(0, 1), method="bounded")
+    best = max([0.0, float(found.x), 1.0], key=score)
+    whole = 1 - (1 - HIDDEN) * (1 - best)
+    return described(model, votes, whole, best, score(best) - score(0.0))
+
+
+def described(
+    model: AnnotatorModel,
+    votes: VoteTable,
+    correlation: float,
+    visible: float = np.nan,
+    gain: float = np.nan,
+) -> VoteDependence:
+    """A correlation with what it makes of the votes."""
+    size = np.sqrt(model.information())[votes.worker]
+    number = effective_number(size, votes)
+    having = np.bincount(votes.row, minlength=votes.n_items)
+    worth = (number / (1 + (number - 1) * correlation))[having > 0]
+    n_observed, n_classes = model.of_votes.pseudo.shape[1:]
+    best = model.resp.argmax(1) // (n_classes // n_observed)
+    named = np.bincount(votes.row, best[votes.row] == votes.label, votes.n_items)
+    return VoteDependence(
+        correlation,
+        visible,
+        gain,
+        float(worth.mean()),
+        float(having[having > 0].mean()),
+        float((named[having > 0] == 0).mean()),
+    )
+
+
+def tempered_posterior(
+    model: AnnotatorModel, votes: VoteTable, correlation: float
+) -> Float[np.ndarray, "n c"]:
+    """``(N, C)`` P(class | votes), each row raised to the power of its design effect.
+
+    Args:
+        model: annotators and classes; its ``resp`` is not used.
+        votes: on any items.
+        correlation: of votes on an item, 0 to 1; 0 is Dawid and Skene's model.
+    """
+    logs, before = model.evidence(votes)
+    whole = before + votes.summed(logs)
+    number = effective_number(np.sqrt(model.information())[votes.worker], votes)
+    return softmax(whole / (1 + (number - 1) * correlation)[:, None], 1)

@@ -1,0 +1,269 @@
+"""Accuracy, confusion matrix, F1 and AUC of any classifier, from noisy test labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from nbmodels.audit.intervals import Estimate
+from nbmodels.data.labels import Classes, trusted_codes
+from nbmodels.data.validation import as_column, as_floats, check_length
+from nbmodels.errors import DataError
+from nbmodels.metrics.correction import TestRows, drawn_figures, figures, grouped, linear_inverses
+from nbmodels.metrics.independence import Independence, check_independence
+from nbmodels.metrics.noise_draws import read_noise
+
+#: Scores of the whole test set, under the names that the table gives them.
+_OVERALL = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "macro_f1": "macro F1",
+    "macro_auc": "AUC",
+}
+_BY_CLASS = ("precision", "recall", "f1", "auc")
+
+
+@dataclass(frozen=True)
+class NoisyTestScores:
+    """Scores against the true classes, estimated from noisy labels.
+
+    Attributes:
+        accuracy: share of right predictions.
+        balanced_accuracy: mean recall of the classes.
+        macro_f1: mean F1 of the classes.
+        auc: area under the ROC curve, for more than two classes the mean of each class against
+            the rest; None without scores.
+        by_class: frame with a row a class: ``precision``, ``recall``, ``f1`` and ``auc``, each with
+            ``_low`` and ``_high``.
+        confusion: frame with a row a cell: ``true``, ``predicted``, ``share`` of all rows, with
+            ``low`` and ``high``.
+        given: the same scores where the given labels are taken for true, by name.
+        independence: test of the assumptions on the checked rows; None without any.
+        level: probability of the intervals.
+        n_rows: rows of the test set.
+    """
+
+    accuracy: Estimate
+    balanced_accuracy: Estimate
+    macro_f1: Estimate
+    auc: Estimate | None
+    by_class: pd.DataFrame
+    confusion: pd.DataFrame
+    given: dict[str, float]
+    independence: Independence | None
+    level: float
+    n_rows: int
+
+    @property
+    def confusion_matrix(self) -> pd.DataFrame:
+        """``(K, K)`` frame ``[true, predicted]`` of shares of all rows."""
+        names = list(self.by_class.index)
+        table = self.confusion.pivot(index="true", columns="predicted", values="share")
+        return table.loc[names, names]
+
+    @property
+    def sentence(self) -> str:
+        """Accuracy with its interval, what was assumed, and whether that was tested."""
+        tested = (
+            "No row was checked, so that it is not known whether test labels and predictions err "
+            "independently."
+            if self.independence is None
+            else self.independence.sentence
+        )
+        return (
+            f"Accuracy {self.accuracy} against the true classes, where it is "
+            f"{self.given['accuracy']:.1%} against the given labels of {self.n_rows} rows. {tested}"
+        )
+
+    def table(self) -> pd.DataFrame:
+        """The scores of the whole test set, one a row: ``score``, ``low``, ``high``, ``given``.
+
+        ``given`` is the score where the given labels are taken for true.
+        """
+        parts = {
+            "accuracy": self.accuracy,
+            "balanced_accuracy": self.balanced_accuracy,
+            "macro_f1": self.macro_f1,
+            **({} if self.auc is None else {"macro_auc": self.auc}),
+        }
+        return pd.DataFrame(
+            [(e.value, e.low, e.high, self.given[name]) for name, e in parts.items()],
+            index=[_OVERALL[name] for name in parts],
+            columns=["score", "low", "high", "given"],
+        )
+
+
+def noisy_test_scores(
+    y_given: Any,
+    y_pred: Any,
+    noise: Any,
+    *,
+    scores: Any = None,
+    trusted: Any = None,
+    classes: Any = None,
+    level: float = 0.9,
+    draws: int = 1000,
+    random_state: int = 0,
+) -> NoisyTestScores:
+    """Scores of a classifier on test data whose labels are noisy, with intervals.
+
+    **Assumes** that the given label of a test row is independent of the prediction given the true
+    class: labels and classifier do not err on the same rows for the same reasons. It holds where
+    test labels are wrong at random within a class. It fails where annotators and classifier find
+    the same rows hard, or where the classifier has learned the annotators' mistakes; scores are
+    then overrated. Checked rows (``trusted``) test it; see
+    :class:`nbmodels.metrics.independence.Independence`. Test labels must also be as noisy as the
+    noise matrix says, which is tested with them.
+
+    Intervals vary the noise matrix by its draws and the test rows by the Bayesian bootstrap; see
+    :mod:`nbmodels.metrics.correction` for the method and its sources.
+
+    Args:
+        y_given: ``(n,)`` given labels of the test rows.
+        y_pred: ``(n,)`` predicted classes, by any classifier.
+        noise: noise matrix ``[observed, true]``: ``(K, K)`` if known, ``(S, K, K)`` draws, or the
+            ``DataTree`` that ``model.posterior()`` returns.
+        scores: ``(n, K)`` scores or probabilities of the classes, for the AUC; with two classes
+            ``(n,)`` scores of the second will do.
+        trusted: ``(n,)`` true classes of checked rows, null elsewhere; or a mapping row -> class.
+            They count as they are, so that they must be chosen at random, not by how they look.
+        classes: ``(K,)`` class names in the order of the noise matrix; by default those of its
+            draws, or the sorted names that occur.
+        level: probability of the intervals.
+        draws: number of draws.
+        random_state: seed.
+
+    Raises:
+        DataError: bad input, naming the argument and the row.
+    """
+    if not 0 < level < 1:
+        raise DataError(f"level: expected a probability between 0 and 1, got {level}")
+    if draws < 2:
+        raise DataError(f"draws: expected 2 or more, got {draws}")
+    matrices, names = read_noise(noise)
+    rows, known = _read_rows(y_given, y_pred, scores, trusted, classes, names, matrices.shape[-1])
+    rng = np.random.default_rng([random_state, 0])
+    groups = grouped(rows)
+    point = _at(groups, matrices.mean(0))
+    naive = _at(replace(groups, true=np.full_like(groups.true, -1)), np.eye(len(known)))
+    drawn = drawn_figures(groups, matrices, draws, rng)
+    ends = {name: _interval(x, level) for name, x in drawn.items()}
+
+    def overall(name: str) -> Estimate:
+        low, high = ends[name]
+        return Estimate(float(np.clip(point[name][0], 0, 1)), float(low), float(high))
+
+    checked = rows.true >= 0
+    tested = None
+    if checked.any():
+        parts = (rows.given[checked], rows.predicted[checked], rows.true[checked])
+        tested = check_independence(*parts, matrices, np.random.default_rng([random_state, 1]))
+    return NoisyTestScores(
+        overall("accuracy"),
+        overall("balanced_accuracy"),
+        overall("macro_f1"),
+        overall("macro_auc") if "auc" in point else None,
+        _by_class(point, ends, known),
+        _cells(point, ends, known),
+        {name: float(naive[name][0]) for name in _OVERALL if name in naive},
+        tested,
+        level,
+        len(rows.given),
+    )
+
+
+def _interval(draws: np.ndarray, level: float) -> np.ndarray:
+    """``(2, ...)`` ends of equal-tailed intervals in [0, 1]; draws without a value are left out."""
+    quantile = np.nanquantile if np.isnan(draws).any() else np.quantile
+    return np.clip(quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0), 0, 1)
+
+
+def _at(rows: TestRows, noise: np.ndarray) -> dict[str, np.ndarray]:
+    """Scores of all rows alike, under one noise matrix."""
+    return figures(rows, rows.counts[None] / rows.counts.sum(), linear_inverses(noise[None]))
+
+
+def _read_rows(
+    y_given: Any, y_pred: Any, scores: Any, trusted: Any, classes: Any, names: Any, k: int
+) -> tuple[TestRows, np.ndarray]:
+    """Coded rows and names of the classes.
+
+    Raises:
+        DataError: another length, or a label in no class, with its row.
+    """
+    given, predicted = as_column("y_given", y_given), as_column("y_pred", y_pred)
+    check = {"y_given": given, "y_pred": predicted}
+    if len(given) != len(predicted):
+        raise DataError(f"y_pred: has {len(predicted)} rows where y_given has {len(given)}")
+    if not len(given):
+        raise DataError("y_given: there is no row")
+    for name, column in check.items():
+        nulls = np.flatnonzero(pd.isna(column))
+        if len(nulls):
+            raise DataError(f"{name}: row {nulls[0]} has no label")
+    if classes is None and names is not None:
+        # names of draws are text
+        classes = names
+        if names.dtype.kind in "US":
+            given, predicted = given.astype(str), predicted.astype(str)
+            trusted = _as_text(trusted)
+    known = Classes.infer(np.concatenate([given, predicted]), classes)
+    if len(known) != k:
+        raise DataError(
+            f"noise: is of {k} classes where the labels name {len(known)}; give classes"
+        )
+    nowhere = np.zeros(len(given), bool)
+    true = np.full(len(given), -1)
+    if trusted is not None:
+        true = trusted_codes(trusted, known, len(given), None)
+    table = None if scores is None else _read_scores(scores, len(given), k)
+    codes = known.encode("y_given", given, nowhere), known.encode("y_pred", predicted, nowhere)
+    return TestRows(*codes, true, np.ones(len(given), int), table), known.names
+
+
+def _as_text(trusted: Any) -> Any:
+    if trusted is None:
+        return None
+    if isinstance(trusted, dict):
+        return {row: str(label) for row, label in trusted.items()}
+    column = as_column("trusted", trusted).astype(object)
+    return np.asarray([None, *(None if pd.isna(v) else str(v) for v in column)], object)[1:]
+
+
+def _read_scores(scores: Any, n: int, k: int) -> np.ndarray:
+    table = as_floats("scores", scores)
+    if table.ndim == 1 and k == 2:
+        table = np.column_stack([-table, table])
+    check_length("scores", table, n)
+    if table.shape != (n, k):
+        raise DataError(f"scores: expected shape {(n, k)}, got {table.shape}")
+    bad = np.flatnonzero(np.isnan(table).any(1))
+    if len(bad):
+        raise DataError(f"scores: row {bad[0]} is not a number")
+    return table
+
+
+def _by_class(point: dict, ends: dict, names: np.ndarray) -> pd.DataFrame:
+    out = {}
+    for name in _BY_CLASS:
+        if name in point:
+            out[name] = point[name][0]
+            out[f"{name}_low"], out[f"{name}_high"] = ends[name]
+    return pd.DataFrame(out, index=pd.Index(names, name="class"))
+
+
+def _cells(point: dict, ends: dict, names: np.ndarray) -> pd.DataFrame:
+    k = len(names)
+    low, high = ends["joint"]
+    return pd.DataFrame(
+        {
+            "true": np.repeat(names, k),
+            "predicted": np.tile(names, k),
+            "share": np.clip(point["joint"][0], 0, 1).ravel(),
+            "low": low.ravel(),
+            "high": high.ravel(),
+        }
+    )

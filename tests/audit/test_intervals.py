@@ -1,0 +1,132 @@
+"""Intervals of audits hold as often as they say, and are no wider than a plain sample's."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from nbmodels.audit.allocation import INFLATION, inclusion, intensity, stratify
+from nbmodels.audit.intervals import Sample, domain_rate, jeffreys, stratified_share
+
+
+def calibrated(share, n, rng):
+    """P(wrong) with AUC 0.95, and the errors."""
+    shift = stats.norm.ppf(0.95) * np.sqrt(2)
+    wrong = rng.random(n) < share
+    logit = shift * (rng.normal(shift * wrong) - shift / 2) + np.log(share / (1 - share))
+    return 1 / (1 + np.exp(-logit)), wrong
+
+
+def audited(p, wrong, n, rng):
+    strata, checks = stratify(p, n, rng)
+    rows = np.concatenate(
+        [rng.choice(np.flatnonzero(strata == h), m, replace=False) for h, m in enumerate(checks)]
+    )
+    sizes = np.bincount(strata)
+    sample = Sample(strata[rows], sizes)
+    means = np.bincount(strata, p) / sizes
+    return stratified_share(sample, wrong[rows], p[rows], means, rng)
+
+
+def coverage_and_width(draw, repeats, n=100):
+    held, width, plain = [], [], []
+    for seed in range(repeats):
+        rng = np.random.default_rng([7, seed])
+        p, wrong = draw(rng)
+        found = audited(p, wrong, n, rng)
+        seen = wrong[rng.choice(len(wrong), n, replace=False)].mean()
+        low, high = jeffreys(seen, n / (1 - n / len(wrong)))
+        held.append(found.low <= wrong.mean() <= found.high)
+        width.append(found.width)
+        plain.append(high - low)
+    return np.mean(held), np.mean(width) / np.mean(plain)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.05, 0.2])
+@pytest.mark.parametrize("useful", [True, False])
+def test_intervals_hold_and_gain(share, useful):
+    def draw(rng):
+        p, wrong = calibrated(share, 2000, rng)
+        return (p if useful else rng.permutation(p)), wrong
+
+    held, ratio = coverage_and_width(draw, 200)
+    assert 0.84 < held < 0.96  # 200 repeats: two standard errors are 4 points
+    assert ratio < (0.72 if useful else 1.06)
+
+
+def test_everything_checked_is_a_point():
+    rng = np.random.default_rng(0)
+    p, wrong = calibrated(0.3, 57, rng)
+    found = audited(p, wrong, 57, rng)
+    assert found.low == found.high == found.value == pytest.approx(wrong.mean())
+
+
+def test_no_error_seen_gives_an_upper_end_only():
+    rng = np.random.default_rng(0)
+    found = audited(np.full(1000, 1e-9), np.zeros(1000, bool), 100, rng)
+    assert found.value == found.low == 0
+    # one-sided, a hundred rows without an error leave up to some 2 to 3 %
+    assert 0.01 < found.high < 0.03
+
+
+def test_ends_never_contradict_what_was_seen():
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 5, 40):
+        p, wrong = calibrated(0.5, 50, rng)
+        found = audited(p, wrong, n, rng)
+        assert 0 <= found.low <= found.value <= found.high <= 1
+
+
+@pytest.mark.parametrize("n_checks", [1, 7, 100, 1000, 1999, 2000])
+@pytest.mark.parametrize("kind", ["graded", "equal", "two values"])
+def test_strata_share_out_all_checks(n_checks, kind):
+    rng = np.random.default_rng(0)
+    p = {
+        "graded": calibrated(0.1, 2000, rng)[0],
+        "equal": np.full(2000, 0.2),
+        "two values": np.repeat([0.0, 1.0], [1990, 10]),
+    }[kind]
+    strata, checks = stratify(p, n_checks, rng)
+    sizes = np.bincount(strata, minlength=len(checks))
+    assert checks.sum() == n_checks
+    assert (checks <= sizes).all()
+    assert (checks > 0).all()
+    # strata are ordered by P(wrong)
+    ends = [(p[strata == h].min(), p[strata == h].max()) for h in range(len(checks))]
+    assert all(a[1] <= b[0] for a, b in itertools.pairwise(ends))
+
+
+def test_unequal_weights_are_bounded():
+    p, _ = calibrated(0.05, 5000, np.random.default_rng(0))
+    r = intensity(p)
+    assert r.max() > 1.5 * r.min()
+    assert r.mean() * (1 / r).mean() <= INFLATION + 1e-6
+    pi = inclusion(p, 4900)
+    assert pi.max() <= 1
+    assert pi.sum() == pytest.approx(4900)
+
+
+def test_predictions_are_used_where_they_explain_errors():
+    rng = np.random.default_rng(1)
+    wrong = rng.random(4000) < 0.3
+    p = np.clip(wrong + rng.normal(0, 0.1, 4000), 0, 1)
+    rows = rng.choice(4000, 200, replace=False)
+    sample = Sample(np.zeros(200, int), np.array([4000]))
+    own = stratified_share(sample, wrong[rows], p[rows], np.array([p.mean()]), rng)
+    none = stratified_share(sample, wrong[rows], np.zeros(200), np.array([0.0]), rng)
+    assert own.width < none.width / 2
+    assert own.low < wrong.mean() < own.high
+
+
+def test_rate_of_a_domain():
+    sample = Sample(np.repeat([0, 1], 50), np.array([500, 500]))
+    domain = np.tile([True, False], 50)
+    outcome = np.arange(100) % 10 == 0
+    found = domain_rate(sample, domain, outcome)
+    assert found.value == pytest.approx(0.2)
+    low, high = jeffreys(0.2, 50)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.02)
+    nothing = domain_rate(sample, np.zeros(100, bool), outcome)
+    assert (nothing.low, nothing.high) == (0, 1)

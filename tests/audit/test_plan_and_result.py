@@ -1,0 +1,164 @@
+"""Plans of audits and their results: what they hold, survive a file, and refuse."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbmodels.audit import AuditPlan
+from nbmodels.audit.plan import draw_plan
+from nbmodels.audit.result import audit
+from nbmodels.errors import DataError
+
+NAMES = np.array(["ant", "bee", "cat"])
+
+
+def labelled(n=300, seed=0, share=0.2):
+    rng = np.random.default_rng(seed)
+    true = rng.integers(0, 3, n)
+    wrong = rng.random(n) < share
+    given = np.where(wrong, (true + 1) % 3, true)
+    p = np.clip(np.where(wrong, 0.7, 0.1) + rng.normal(0, 0.1, n), 0.01, 0.99)
+    frame = pd.DataFrame(
+        {
+            "row": [f"r{i}" for i in range(n)],
+            "given": NAMES[given],
+            "suggested": NAMES[np.where(p > 0.5, true, given)],
+            "p_suggested": np.maximum(p, 1 - p),
+            "p_wrong": p,
+        }
+    )
+    return frame, NAMES[true]
+
+
+def test_shares_rates_and_trusted_labels():
+    frame, true = labelled()
+    plan = draw_plan(frame, NAMES, 80, seed=3)
+    result = audit(plan, true[plan.rows["position"]])
+    wrong = np.mean(frame["given"] != true)
+    assert result.share_wrong.low < wrong < result.share_wrong.high
+    assert result.labels.value == pytest.approx(1 - result.share_wrong.value)
+    assert result.suggestions.value > result.labels.value
+    rates = result.noise.set_index(["true", "given"])
+    assert rates.loc[("ant", "cat"), "seen"] == 0
+    assert rates.loc[("ant", "bee"), "low"] < 0.2 < rates.loc[("ant", "bee"), "high"]
+    np.testing.assert_allclose(result.noise_matrix.sum(), 1)
+    known = pd.notna(result.trusted)
+    assert known.sum() == 80
+    assert (result.trusted[known] == true[known]).all()
+
+
+def test_a_plan_survives_a_file(tmp_path):
+    frame, true = labelled()
+    plan = draw_plan(frame, NAMES, 40, seed=1)
+    plan.to_json(tmp_path / "plan.json")
+    again = AuditPlan.from_json(tmp_path / "plan.json")
+    assert again.sentence == plan.sentence
+    labels = dict(zip(plan.rows["row"], true[plan.rows["position"]], strict=True))
+    assert audit(again, labels).sentence == audit(plan, pd.Series(labels)).sentence
+
+
+def test_numbers_as_classes_survive_a_file():
+    frame, _ = labelled()
+    for name in ("given", "suggested"):
+        frame[name] = frame[name].map({"ant": 3, "bee": 5, "cat": 8})
+    plan = draw_plan(frame, np.array([3, 5, 8]), 40)
+    again = AuditPlan.from_json(plan.to_json())
+    assert audit(again, np.full(40, 5)).labels.value > 0
+
+
+def test_rows_without_a_label_and_trusted_rows_are_not_drawn():
+    frame, _ = labelled()
+    frame.loc[:99, "p_wrong"] = np.nan
+    trusted = np.arange(300) >= 250
+    plan = draw_plan(frame, NAMES, 150, trusted=trusted)
+    assert plan.population == 150
+    assert plan.rows["position"].between(100, 249).all()
+
+
+def test_margin_says_how_many_rows():
+    frame, _ = labelled(3000)
+    plan = draw_plan(frame, NAMES, margin=0.04, share=0.2)
+    fewer = draw_plan(frame, NAMES, len(plan) - 5, share=0.2)
+    assert plan.cautious_margin <= 0.04 < fewer.cautious_margin + 0.0005
+    assert plan.margin < plan.cautious_margin
+    # a plain sample needs (1.645 / 0.04)^2 * 0.16 = 271, less what the finite population saves
+    assert 230 < len(plan) < 300
+
+
+def test_expected_margin_is_the_one_that_comes():
+    # labels that are wrong as often as P(wrong) says
+    frame, _ = labelled(3000)
+    frame["given"] = frame["suggested"] = "ant"
+    wrong = np.random.default_rng(1).random(3000) < frame["p_wrong"]
+    plan = draw_plan(frame, NAMES, 200)
+    result = audit(plan, np.where(wrong, "bee", "ant")[plan.rows["position"]])
+    assert result.share_wrong.width / 2 == pytest.approx(plan.margin, rel=0.15)
+    assert plan.margin < 0.95 * plan.cautious_margin
+
+
+def test_checks_may_stop_early_but_not_skip():
+    frame, true = labelled()
+    plan = draw_plan(frame, NAMES, 60)
+    labels = true[plan.rows["position"]].astype(object)
+    labels[45:] = None
+    with pytest.raises(DataError, match="of the plan is not checked; check it, or give partial"):
+        audit(plan, labels)
+    part = audit(plan, labels, partial=True)
+    assert len(part.checked) == 45
+    assert abs(part.share_wrong.value - np.mean(frame["given"] != true)) < 0.08
+    labels[3] = None
+    name = plan.rows["row"].iloc[3]
+    with pytest.raises(DataError, match=f"row '{name}' of the plan is not checked; rows after"):
+        audit(plan, labels, partial=True)
+    one = audit(plan, [*labels[:1], *[None] * 59], partial=True)
+    assert one.share_wrong.width > 0.4
+
+
+REFUSED = {
+    "rows and margin": ({"n_rows": 5, "margin": 0.1}, "n_rows: give the number"),
+    "neither": ({}, "n_rows: give the number"),
+    "none": ({"n_rows": 0}, "n_rows: expected a whole number"),
+    "half": ({"n_rows": 2.5}, "n_rows: expected a whole number"),
+    "too many": ({"n_rows": 301}, "n_rows: 301 rows cannot be checked, only 300"),
+    "margin": ({"margin": 2}, "margin: expected"),
+    "share": ({"n_rows": 5, "share": 0}, "share: expected"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_plans(case):
+    options, words = REFUSED[case]
+    with pytest.raises(DataError, match=words):
+        draw_plan(labelled()[0], NAMES, **options)
+
+
+def test_refused_checks():
+    frame, true = labelled()
+    plan = draw_plan(frame, NAMES, 30)
+    labels = true[plan.rows["position"]]
+    with pytest.raises(DataError, match="checked: has 29 rows"):
+        audit(plan, labels[:29])
+    with pytest.raises(DataError, match="checked: row 'r999' is not in the plan"):
+        audit(plan, {"r999": "ant"})
+    name = plan.rows["row"].iloc[2]
+    with pytest.raises(DataError, match=f"checked: row {name} has the label 'dog'"):
+        audit(plan, ["ant", "bee", "dog", *labels[3:]])
+    with pytest.raises(DataError, match="no row is checked"):
+        audit(plan, {}, partial=True)
+    with pytest.raises(DataError, match="level"):
+        audit(plan, labels, level=1)
+    with pytest.raises(DataError, match="no audit plan"):
+        AuditPlan.from_json("{}")
+    with pytest.raises(DataError, match="cannot be read"):
+        AuditPlan.from_json(Path("gone.json"))
+
+
+def test_many_classes_list_what_was_seen():
+    frame, _ = labelled()
+    names = np.array([*NAMES, *(f"x{i}" for i in range(2000))])
+    plan = draw_plan(frame, names, 50)
+    result = audit(plan, plan.rows["suggested"].to_numpy())
+    assert len(result.noise) < 20
+    assert result.noise["checked"].min() > 0

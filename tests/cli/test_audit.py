@@ -1,0 +1,138 @@
+"""``nbmodels audit plan`` and ``audit read``: a file to fill in, and the answer."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli_tables import QUICK, SPECIES, animals, run
+
+from nbmodels.audit.plan import draw_plan
+
+FILLED, COLUMN = "animals-audit.csv", "audit_true_label"
+
+
+def planned(n=40):
+    """A plan of the table of animals and its file, as ``audit plan`` writes them, without a fit."""
+    frame = animals()
+    rng = np.random.default_rng(0)
+    corrected = pd.DataFrame(
+        {
+            "row": np.arange(1, len(frame) + 1),
+            "given": frame["label"],
+            "suggested": frame["truth"],
+            "p_wrong": np.where(frame["label"] != frame["truth"], 0.8, 0.1),
+            "p_suggested": rng.uniform(0.8, 1, len(frame)),
+        }
+    )
+    plan = draw_plan(corrected, SPECIES, n)
+    plan.to_json(Path("animals-audit.json"))
+    rows = frame.iloc[plan.rows["position"]].drop(columns="truth")
+    rows.insert(0, "audit_row", plan.rows["row"].to_numpy())
+    rows[COLUMN] = frame["truth"].iloc[plan.rows["position"]]
+    return rows
+
+
+@pytest.mark.slow
+def test_plan_fill_in_and_read(here):
+    done = run("audit", "plan", "animals.csv", *QUICK, "--truth", "truth", "--rows", 60)
+    assert done.exit_code == 0, done.output
+    assert "Check 60 of 240 labels" in " ".join(done.output.split())
+    rows = pd.read_csv(FILLED, dtype=str, keep_default_na=False)
+    assert list(rows) == ["audit_row", "code", "weight", "fur", "sound", "label", COLUMN]
+    assert (rows[COLUMN] == "").all()
+    whole = pd.read_csv("animals.csv", dtype=str)
+    source = whole.iloc[rows["audit_row"].astype(int) - 1].reset_index(drop=True)
+    pd.testing.assert_frame_equal(rows[["code", "label"]], source[["code", "label"]])
+    # checkers sort the file as they like
+    rows.assign(**{COLUMN: source["truth"]}).sort_values("code").to_csv(FILLED, index=False)
+    done = run("audit", "read", FILLED, "--report", "flips.csv")
+    assert done.exit_code == 0, done.output
+    words = " ".join(done.output.split())
+    assert "60 checked rows:" in words
+    assert "suggested labels that are right" in words
+    assert len(pd.read_csv("flips.csv")) == 9
+
+
+def test_read_prints_the_answer(here):
+    planned().to_csv(FILLED, index=False)
+    done = run("audit", "read", FILLED)
+    assert done.exit_code == 0, done.output
+    for words in ("40 checked rows", "wrong labels", "cat", "emu", "Suggested labels are right on"):
+        assert words in " ".join(done.output.split())
+
+
+def test_class_names_with_leading_zeros(here):
+    rows = planned()
+    names = dict(zip(SPECIES, ["01", "02", "x"], strict=True))
+    content = json.loads(Path("animals-audit.json").read_text())
+    content["classes"] = list(names.values())
+    for name in ("given", "suggested"):
+        content["rows"][name] = [names[v] for v in content["rows"][name]]
+    Path("animals-audit.json").write_text(json.dumps(content))
+    rows.assign(**{COLUMN: "01"}).to_csv(FILLED, index=False)
+    assert run("audit", "read", FILLED).exit_code == 0
+
+
+BAD = {
+    "another label": (lambda r: r.assign(**{COLUMN: ["cow", *r[COLUMN][1:]]}), "the label 'cow'"),
+    "an empty cell": (
+        lambda r: r.assign(**{COLUMN: ["", *r[COLUMN][1:]]}),
+        "of the plan is not checked",
+    ),
+    "a row that is gone": (lambda r: r[1:], "of the plan is not checked"),
+    "a row that is not in the plan": (
+        lambda r: r.assign(audit_row=[999, *r["audit_row"][1:]]),
+        "FILE: row 999 is not in the plan",
+    ),
+    "a row twice": (lambda r: pd.concat([r, r[:1]]), "occurs twice in 'audit_row'"),
+    "no row number": (
+        lambda r: r.assign(audit_row=["first", *r["audit_row"][1:]]),
+        "FILE: line 2 has no row number",
+    ),
+    "no column": (lambda r: r.drop(columns=COLUMN), "FILE: animals-audit.csv has no column"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_files_are_refused_in_one_line(here, case):
+    change, words = BAD[case]
+    change(planned()).to_csv(FILLED, index=False)
+    done = run("audit", "read", FILLED)
+    assert done.exit_code == 2, done.output
+    assert words in " ".join(done.stderr.split())
+    assert done.stderr.startswith("Error: ")
+    assert "Traceback" not in done.output
+
+
+def test_rows_that_are_still_to_be_checked(here):
+    rows = planned()
+    rows.loc[rows.index[30:], COLUMN] = ""
+    rows.to_csv(FILLED, index=False)
+    assert run("audit", "read", FILLED).exit_code == 2
+    done = run("audit", "read", FILLED, "--partial")
+    assert done.exit_code == 0, done.output
+    assert "30 checked rows" in done.output
+
+
+def test_no_plan_beside_the_file(here):
+    planned().to_csv("other.csv", index=False)
+    done = run("audit", "read", "other.csv")
+    assert done.exit_code == 2
+    assert "--plan: other.json cannot be read" in " ".join(done.stderr.split())
+    assert run("audit", "read", "other.csv", "--plan", "animals-audit.json").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--rows", 5, "--margin", 0.1], "--margin: give either"),
+        (["--out", "plan.parquet"], "--out: plan.parquet is neither"),
+        (["--out", "animals.csv"], "--out: animals.csv exists"),
+    ],
+)
+def test_refused_plans(here, more, words):
+    done = run("audit", "plan", "animals.csv", *QUICK, *more)
+    assert done.exit_code == 2
+    assert words in " ".join(done.stderr.split())

@@ -1,0 +1,190 @@
+"""Compiled programs are kept on disk while the library computes, and at no other time."""
+
+import os
+import threading
+import warnings
+
+import jax
+import numpy as np
+import pytest
+from jax.experimental.compilation_cache.compilation_cache import reset_cache
+
+from nbmodels import NoisyBernoulliNB
+from nbmodels.core import jax_settings
+from nbmodels.core.jax_settings import SWITCH, computing, kept_programs
+
+CACHE = [
+    "jax_compilation_cache_dir",
+    "jax_compilation_cache_max_size",
+    "jax_persistent_cache_min_compile_time_secs",
+    "jax_persistent_cache_enable_xla_caches",
+]
+
+
+def settings():
+    return {name: getattr(jax.config, name) for name in (*CACHE, "jax_enable_x64")}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of programs, as of a user who has not configured JAX's cache."""
+    before = settings()
+    jax.config.update("jax_compilation_cache_dir", None)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)
+    reset_cache()
+    monkeypatch.setenv(SWITCH, str(tmp_path / "programs"))
+    yield tmp_path / "programs"
+    for name, value in before.items():
+        jax.config.update(name, value)
+    reset_cache()
+
+
+def compile_one():
+    """A program that no other test compiles."""
+    number = float(np.random.default_rng().random())
+    jax.jit(lambda x: x * number + 1)(np.ones(3)).block_until_ready()
+
+
+def programs(folder):
+    return sorted(p.name for p in folder.glob("*-cache"))
+
+
+def test_programs_are_kept_inside_the_scope_only(folder):
+    with kept_programs():
+        compile_one()
+    assert len(programs(folder)) == 1
+    compile_one()
+    assert len(programs(folder)) == 1
+
+
+def test_settings_are_restored(folder):
+    before = settings()
+
+    def fail():
+        with computing(double=False), computing(double=True):
+            assert jax.config.jax_compilation_cache_dir == str(folder)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert settings() == before
+
+
+def test_the_folder_is_the_users_alone_and_limited_in_size(folder):
+    with kept_programs():
+        compile_one()
+        assert 0 < jax.config.jax_compilation_cache_max_size < 1e9
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_oldest_programs_go_first(folder, monkeypatch):
+    with kept_programs():
+        compile_one()
+    (first,) = programs(folder)
+    size = (folder / first).stat().st_size
+    monkeypatch.setattr(jax_settings, "_MOST_BYTES", int(1.5 * size))
+    with kept_programs():
+        compile_one()
+    assert len(programs(folder)) == 1
+    assert programs(folder) != [first]
+
+
+def test_a_folder_named_later_by_the_user_is_taken(folder, tmp_path):
+    with kept_programs():
+        compile_one()
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path / "own"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    compile_one()
+    assert len(programs(tmp_path / "own")) == 1
+
+
+def test_a_configured_cache_is_left_alone(folder, tmp_path):
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path / "own"))
+    before = settings()
+    with kept_programs():
+        assert settings() == before
+        compile_one()  # quick, and the user keeps what took a second
+    assert not folder.exists()
+    assert not programs(tmp_path / "own")
+
+
+def test_a_cache_turned_off_stays_off(folder, monkeypatch):
+    jax.config.update("jax_enable_compilation_cache", False)
+    try:
+        with kept_programs():
+            compile_one()
+    finally:
+        jax.config.update("jax_enable_compilation_cache", True)
+    monkeypatch.setenv(SWITCH, "0")
+    with kept_programs():
+        assert jax.config.jax_compilation_cache_dir is None
+        compile_one()
+    assert not folder.exists()
+
+
+def test_a_folder_that_cannot_be_made_is_no_error(folder, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(SWITCH, str(tmp_path / "file" / "programs"))
+    with kept_programs(), warnings.catch_warnings(action="error"):
+        compile_one()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_is_no_error(folder):
+    folder.mkdir(mode=0o500)
+    with kept_programs(), warnings.catch_warnings(action="error"):
+        compile_one()
+
+
+def test_a_full_disk_is_no_error(folder, monkeypatch):
+    monkeypatch.setattr(jax_settings.shutil, "disk_usage", lambda _: type("", (), {"free": 0}))
+    with kept_programs(), warnings.catch_warnings(action="error"):
+        compile_one()
+    assert not programs(folder)
+
+
+def test_what_a_killed_process_left_is_removed(folder):
+    folder.mkdir()
+    (folder / "half-cache").write_bytes(b"ha")
+    with kept_programs():
+        compile_one()
+    assert len(programs(folder)) == 1
+    assert "half-cache" not in programs(folder)
+
+
+def test_threads_share_the_scope(folder):
+    """The last one to leave restores the settings."""
+    before, inside, go = settings(), threading.Event(), threading.Event()
+
+    def other():
+        with kept_programs():
+            inside.set()
+            go.wait(10)
+
+    thread = threading.Thread(target=other)
+    with kept_programs():
+        thread.start()
+        assert inside.wait(10)
+    assert jax.config.jax_compilation_cache_dir == str(folder)
+    go.set()
+    thread.join()
+    assert settings() == before
+
+
+def test_a_second_process_compiles_nothing(folder, monkeypatch):
+    """A process that forgot its programs, as a new one has none."""
+    found = []
+    jax.monitoring.register_event_listener(lambda event, **_: found.append(event))
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 2, (40, 3)), rng.integers(0, 2, 40)
+    counts = []
+    for _ in range(2):
+        jax.clear_caches()
+        found.clear()
+        NoisyBernoulliNB.published().fit(x, y).predict_proba(x)
+        counts.append(
+            [found.count(f"/jax/compilation_cache/cache_{w}") for w in ("hits", "misses")]
+        )
+    assert counts[0][1] > 2
+    assert counts[1][0] > 2
+    assert counts[1][1] == 0

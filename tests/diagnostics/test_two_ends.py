@@ -1,0 +1,119 @@
+"""The share of wrong labels at both ends: errors that depend on features, classes that overlap."""
+
+import numpy as np
+import pytest
+from sklearn.neighbors import KNeighborsClassifier
+
+from nbmodels import NoisyGaussianNB, NoisyLabelClassifier
+from nbmodels.datasets import corrupt
+from nbmodels.diagnostics.checks.ends import CHECKS, Ends
+from nbmodels.diagnostics.findings import TWO_ENDS
+
+PAIR = np.array([[0.7, 0.0, 0.3], [0.3, 0.7, 0.0], [0.0, 0.3, 0.7]])
+
+
+def clouds(apart, n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    angle = 2 * np.pi * np.arange(3) / 3
+    means = apart / np.sqrt(3) * np.column_stack([np.cos(angle), np.sin(angle)])
+    x = means[y] + rng.normal(size=(n, 2))
+    logs = -0.5 * ((x[:, None] - means) ** 2).sum(2)
+    return x, y, logs, rng
+
+
+def wrong_near_borders(logs, rng):
+    """Labels drawn from flattened class probabilities: people err where classes look alike."""
+    probs = np.exp(0.35 * (logs - logs.max(1, keepdims=True)))
+    probs /= probs.sum(1, keepdims=True)
+    return (probs.cumsum(1) < rng.random(len(probs))[:, None]).sum(1)
+
+
+def finding(model):
+    (found,) = [f for f in model.verdict().findings if f.name == TWO_ENDS]
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_both_ends_agree_where_classes_are_clear():
+    x, y, _, rng = clouds(7.0)
+    given = corrupt(y, PAIR, rng)
+    model = NoisyGaussianNB(random_state=0).fit(x, given)
+    found = model.noise_range_
+    assert found.overlap
+    assert not finding(model).bad
+    inside, classes = found.holds(given, y)
+    assert inside
+    assert classes.all()
+
+
+def test_a_classifier_that_learned_the_errors_is_found_out():
+    x, y, _, rng = clouds(7.0)
+    given = corrupt(y, PAIR, rng)
+    model = NoisyLabelClassifier(KNeighborsClassifier(15), rounds=0, random_state=0).fit(x, given)
+    own = 1 - model.label_posterior_[np.arange(len(y)), given].mean()
+    assert own < 0.1
+    assert finding(model).bad
+    assert not model.verdict().ok
+    assert "NoisyNeighbours" in model.verdict().sentence
+    np.testing.assert_allclose(model.fitted_.separable.transition, PAIR.T, atol=0.08)
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_overlap_without_noise_is_within_the_range():
+    x, y, _, _ = clouds(2.2)
+    model = NoisyGaussianNB(random_state=0).fit(x, y)
+    low, high = model.noise_range_.share
+    assert low < 0.01
+    assert high > 0.1
+    assert not finding(model).bad
+    assert "cannot tell" in model.noise_range_.sentence
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_errors_that_depend_on_the_features_are_within_the_range():
+    x, y, logs, rng = clouds(3.5, seed=1)
+    given = wrong_near_borders(logs, rng)
+    model = NoisyGaussianNB(random_state=0).fit(x, given)
+    found = model.noise_range_
+    share = np.mean(given != y)
+    own = 1 - model.label_posterior_[np.arange(len(y)), given].mean()
+    assert own < share - 0.05
+    assert found.share[0] <= share <= found.share[1] + 0.03
+    assert f"{100 * found.separable.share:.1f} %" in model.verdict().sentence
+
+
+def test_the_table_holds_both_ends():
+    x, y, _, rng = clouds(7.0)
+    found = NoisyGaussianNB(random_state=0).fit(x, corrupt(y, PAIR, rng)).noise_range_
+    table = found.table()
+    assert list(table.index) == ["share wrong", "0 right", "1 right", "2 right"]
+    assert (table["low"] <= table[["independent", "separable"]].min(axis=1)).all()
+    assert (table["high"] >= table[["independent", "separable"]].max(axis=1)).all()
+
+
+def test_there_is_no_range_of_known_noise():
+    x, y, _, rng = clouds(7.0)
+    model = NoisyGaussianNB(noise=PAIR, random_state=0).fit(x, corrupt(y, PAIR, rng))
+    with pytest.raises(AttributeError, match="noise_range_: expected"):
+        _ = model.noise_range_
+
+
+def test_an_end_is_preferred_only_where_it_surely_predicts_labels():
+    (check,) = CHECKS
+    rng = np.random.default_rng(0)
+    gain = rng.normal(0, 1, 400)
+    gain -= gain.mean()
+    for mean, bad in ((0.3, True), (0.05, False), (-0.3, False)):
+        assert check.run(Ends(0.05, 0.30, gain + mean, gain + 1, np.ones(400))).bad == bad
+    # a fit that predicts labels badly says nothing of overlap
+    assert not check.run(Ends(0.05, 0.30, gain + 1, gain - 0.3, np.ones(400))).bad
+    alike = check.run(Ends(0.29, 0.30, gain + 0.3, gain + 0.3, np.ones(400)))
+    assert not alike.bad
+    assert "as many labels" in alike.sentence
+
+
+def test_known_noise_with_rates_of_zero_is_no_failed_check():
+    x, y, _, rng = clouds(7.0)
+    given = corrupt(y, PAIR, rng)
+    assert NoisyGaussianNB(noise=PAIR, random_state=0).fit(x, given).verdict().ok

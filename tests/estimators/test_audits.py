@@ -1,0 +1,70 @@
+"""Every estimator with corrected labels can be audited, and learns from the checked rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbmodels import DawidSkene, NoisyGaussianNB, Solver
+from nbmodels.datasets import corrupt, uniform_noise
+
+QUIET = Solver(progress=False)
+
+
+def rows(n=240, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    x = pd.DataFrame(rng.normal(2.0 * y[:, None], 1, (n, 2)), [f"i{i}" for i in range(n)])
+    return x, corrupt(y, uniform_noise(3, 0.2), rng), y
+
+
+def test_audit_of_a_table_and_a_fit_with_the_checked_rows():
+    x, given, true = rows()
+    model = NoisyGaussianNB.published(random_state=0).fit(x, given)
+    plan = model.audit_plan(60)
+    assert str(len(plan)) in plan.sentence
+    truth = pd.Series(true, x.index)
+    result = model.audit(plan, truth[plan.rows["row"]])
+    assert abs(result.share_wrong.value - np.mean(given != true)) < 0.06
+    again = NoisyGaussianNB.published(random_state=0)
+    again.fit(x, given, trusted=result.trusted)
+    known = plan.rows["position"].to_numpy()
+    assert (again.label_posterior_[known].argmax(1) == true[known]).all()
+    # what was checked is not drawn again
+    assert not set(again.audit_plan(100).rows["position"]) & set(known)
+    assert len(model.audit_plan(margin=0.05)) > len(model.audit_plan(margin=0.1))
+
+
+def test_seeds_make_plans():
+    x, given, _ = rows()
+    model = NoisyGaussianNB.published(random_state=0).fit(x, given)
+    first, same, other = (model.audit_plan(30, random_state=s).rows["row"] for s in (1, 1, 2))
+    assert list(first) == list(same) != list(other)
+
+
+def test_audit_of_annotators_by_task():
+    rng = np.random.default_rng(0)
+    true = rng.integers(0, 3, 100)
+    votes = pd.DataFrame(
+        {
+            "task": np.repeat([f"t{i}" for i in range(100)], 4),
+            "worker": np.tile(list("abcd"), 100),
+            "label": corrupt(np.repeat(true, 4), uniform_noise(3, 0.3), rng),
+        }
+    )
+    model = DawidSkene(solver=QUIET, random_state=0).fit(votes)
+    plan = model.audit_plan(40)
+    truth = dict(zip((f"t{i}" for i in range(100)), true, strict=True))
+    checked = pd.Series({task: truth[task] for task in plan.rows["row"]})
+    result = model.audit(plan, checked)
+    assert 0 < result.suggestions.low < 1
+    again = DawidSkene(solver=QUIET, random_state=0).fit(votes, trusted=checked)
+    at = pd.Index(again.tasks_).get_indexer(checked.index)
+    assert (again.label_posterior_[at].argmax(1) == checked).all()
+
+
+def test_nothing_left_to_check():
+    x, given, true = rows()
+    model = NoisyGaussianNB.published(random_state=0)
+    model.fit(x, given, trusted=true)
+    with pytest.raises(ValueError, match="no row has a label that was not checked"):
+        model.audit_plan(10)

@@ -1,0 +1,261 @@
+"""Votes that depend on each other, sub-types, labelling functions, and the report of workers."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+from numpyro import handlers
+from scipy import sparse
+
+from nbmodels import DataError, DawidSkene, Solver
+from nbmodels.channels import LabellingFunctions
+from nbmodels.class_priors import Proportions
+from nbmodels.core import model as m
+from nbmodels.core import numpyro_program as program
+from nbmodels.fitting.vote_dependence import HIDDEN
+
+
+def crowd(n=400, rates=(0.1, 0.2, 0.3, 0.3, 0.4), k=3, seed=0, hard=0.0, copied=None):
+    """Votes of all workers on all items; on hard items they follow one misleading class.
+
+    Args:
+        hard: share of items with a class that misleads each worker with probability 0.7.
+        copied: pair (first, second); the second copies the first's vote four times in five.
+    """
+    rng = np.random.default_rng(seed)
+    y, w = rng.integers(0, k, n), len(rates)
+    wrong = rng.random((n, w)) < np.asarray(rates)
+    votes = np.where(wrong, (y[:, None] + rng.integers(1, k, (n, w))) % k, y[:, None])
+    misled = (rng.random(n) < hard)[:, None] & (rng.random((n, w)) < 0.7)
+    votes = np.where(misled, ((y + 1) % k)[:, None], votes)
+    if copied is not None:
+        copies = rng.random(n) < 0.8
+        votes[copies, copied[1]] = votes[copies, copied[0]]
+    task, worker = np.divmod(np.arange(n * w), w)
+    return pd.DataFrame({"task": task, "worker": worker, "label": votes.ravel()}), y
+
+
+def loss(model, y):
+    return -np.log(np.maximum(model.label_posterior_[np.arange(len(y)), y], 1e-12)).mean()
+
+
+def test_dependent_votes_are_tempered_and_classes_stay():
+    table, y = crowd(hard=0.3, seed=1)
+    found, independent = DawidSkene().fit(table), DawidSkene(dependence=0.0).fit(table)
+    assert found.fitted_.vote_dependence.visible > 0.1
+    np.testing.assert_array_equal(found.predict(), independent.predict())
+    assert loss(found, y) < loss(independent, y)
+    assert "not independent" in str(found.verdict().table()["sentence"].tolist())
+    assert found.verdict().ok
+    assert not independent.verdict().ok
+    assert "independent votes" in independent.corrected_labels()["failed_checks"][0]
+
+
+def test_independent_votes_show_no_dependence():
+    table, _ = crowd(800, seed=2)
+    found = DawidSkene().fit(table).fitted_.vote_dependence
+    assert found.visible < 0.1  # from where on the verdict speaks
+    assert found.correlation == pytest.approx(1 - (1 - HIDDEN) * (1 - found.visible))
+    assert DawidSkene(dependence=0.0).fit(table).verdict().ok
+
+
+def test_one_vote_on_a_task_is_not_tempered():
+    table, _ = crowd(200)
+    new = pd.DataFrame({"task": ["new"], "worker": [0], "label": [1]})
+    models = [DawidSkene(dependence=d).fit(table) for d in (0.0, "auto")]
+    first, second = (model.predict_proba(new) for model in models)
+    np.testing.assert_allclose(first, second, atol=1e-12)
+    both = [model.predict_proba(table) for model in models]
+    assert both[1].max(1).mean() < both[0].max(1).mean()
+    np.testing.assert_allclose(both[1], models[1].label_posterior_, atol=1e-8)
+
+
+def test_trusted_tasks_are_not_tempered():
+    table, y = crowd(100)
+    model = DawidSkene().fit(table, trusted={0: int(y[0]), 1: int(y[1])})
+    np.testing.assert_allclose(model.label_posterior_[[0, 1], y[:2]], 1)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_class_does_not_become_the_disputed_tasks(seed):
+    """Workers guess on a fifth of the tasks, whose classes are as often one as another."""
+    rng = np.random.default_rng(seed)
+    n, w, k = 500, 6, 3
+    y = rng.choice(k, n, p=[0.55, 0.4, 0.05])
+    guessed = (rng.random(n) < 0.2)[:, None] | (rng.random((n, w)) < 0.1)
+    votes = np.where(guessed, rng.integers(0, k, (n, w)), y[:, None])
+    task, worker = np.divmod(np.arange(n * w), w)
+    table = pd.DataFrame({"task": task, "worker": worker, "label": votes.ravel()})
+    model = DawidSkene().fit(table)
+    given = model.corrected_labels()["given"]
+    assert (model.predict() == y).mean() >= (given == y).mean() - 0.01
+    assert model.fitted_.vote_dependence.unsupported < 0.01
+
+
+@pytest.mark.slow
+def test_a_shared_prior_predicts_held_out_votes_no_worse():
+    from nbmodels.fitting.vote_dependence import annotator_model, held_out_score
+
+    for seed, rates in enumerate([(0.25,) * 8, (0.05, 0.6, 0.05, 0.6), (0.1, 0.2, 0.3, 0.4)]):
+        table, _ = crowd(150, rates, seed=seed)
+        models = [DawidSkene(pooling=p, dependence=0.0).fit(table) for p in ("shared", "none")]
+        first, second = (held_out_score(annotator_model(e.fit_), e._votes) for e in models)
+        assert first >= second - 1e-9
+
+
+# The report ---------------------------------------------------------------------------------------
+
+
+def test_report_of_workers():
+    rates = (0.1, 0.15, 0.2, 0.2, 0.25, 0.3, 0.35, 0.667)
+    table, _ = crowd(400, rates, copied=(4, 5), seed=3)
+    found = DawidSkene().fit(table).worker_report().set_index("worker").sort_index()
+    assert found.columns.tolist() == [
+        "votes", "accuracy", "low", "high", "spammer_score", "copies",
+    ]  # fmt: skip
+    assert found["copies"].tolist() == [(), (), (), (), (5,), (4,), (), ()]
+    assert (found["low"] < found["accuracy"]).all()
+    assert (found["accuracy"] < found["high"]).all()
+    assert found["spammer_score"].idxmax() == 7
+    assert found["spammer_score"][7] > 0.9
+    assert found["spammer_score"][0] < 0.5
+
+
+def test_workers_who_do_not_copy_are_not_said_to():
+    for seed in range(3):
+        table, _ = crowd(300, rates=(0.2, 0.3, 0.3, 0.4, 0.4, 0.4), seed=seed, hard=0.2)
+        report = DawidSkene().fit(table).worker_report()
+        assert all(pair == () for pair in report["copies"])
+
+
+@pytest.mark.slow
+def test_intervals_of_accuracy_hold_the_truth():
+    inside, rates = [], np.array([0.1, 0.2, 0.25, 0.3, 0.4, 0.45])
+    for seed in range(20):
+        table, _ = crowd(250, rates, seed=100 + seed)
+        found = DawidSkene().fit(table).worker_report(0.9).set_index("worker").sort_index()
+        inside.append((found["low"] <= 1 - rates) & (1 - rates <= found["high"]))
+    assert 0.84 <= np.mean(inside) <= 0.97  # 120 intervals: two standard errors are 0.055
+
+
+# Sub-types ----------------------------------------------------------------------------------------
+
+
+def test_subtypes_of_classes():
+    """Class 0 has two kinds of items, of which workers mistake one together."""
+    rng = np.random.default_rng(0)
+    n, w = 600, 8
+    kind = rng.integers(0, 3, n)  # 0 and 1 are of class 0
+    right = np.array([0.95, 0.6, 0.9])[kind]
+    y = (kind == 2).astype(int)
+    votes = np.where(rng.random((n, w)) < right[:, None], y[:, None], 1 - y[:, None])
+    task, worker = np.divmod(np.arange(n * w), w)
+    table = pd.DataFrame(
+        {"task": task, "worker": worker, "label": np.array(["a", "b"])[votes.ravel()]}
+    )
+    model = DawidSkene(subtypes=2, random_state=0).fit(table, trusted={0: "ab"[y[0]]})
+    assert model.classes_.tolist() == ["a", "b"]
+    assert model.label_posterior_.shape == (n, 2)
+    np.testing.assert_allclose(model.label_posterior_.sum(1), 1)
+    np.testing.assert_allclose(model.noise_matrix_.sum(0), 1)
+    np.testing.assert_allclose(model.worker_noise_matrix_.sum(1), 1)
+    assert model.label_posterior_[0, y[0]] == pytest.approx(1)
+    assert (model.predict() == np.array(["a", "b"])[y]).mean() > 0.85
+    np.testing.assert_allclose(
+        model.predict_proba(table)[1:], model.label_posterior_[1:], atol=1e-6
+    )
+    one = DawidSkene(solver=Solver(method="ml")).fit(table)
+    two = DawidSkene(subtypes=2, solver=Solver(method="ml", n_restarts=3)).fit(table)
+    assert two.objective_ > one.objective_ + 10  # a mixture that the votes ask for
+
+
+# Labelling functions ------------------------------------------------------------------------------
+
+
+def functions(n=1500, w=30, seed=0):
+    """Outputs of functions that name one class each, -1 where they abstain."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < 0.3).astype(int)
+    named = np.arange(w) % 2
+    rate = np.where(y[:, None] == named, 0.15, 0.04)
+    return np.where(rng.random((n, w)) < rate, named, -1), y
+
+
+def test_silence_of_labelling_functions_counts():
+    outputs, y = functions()
+    model = DawidSkene.weak_supervision().fit(outputs)
+    # somebody who knows the rates: 0.15 on items of the class that is named, else 0.04
+    votes = np.stack([(outputs == c).sum(1) for c in (0, 1)], 1)
+    voted, silent = np.log(0.15 / 0.04), np.log(0.85 / 0.96)
+    odds = (votes[:, 1] - votes[:, 0]) * (voted - silent) + np.log(0.3 / 0.7)
+    assert (model.predict() == y).mean() > ((odds > 0) == y).mean() - 0.03
+    assert abs(model.class_prior_[1] - y.mean()) < 0.08
+    silent = (outputs < 0).all(1)
+    assert silent.any()
+    assert len(model.label_posterior_) == len(y)
+    assert model.worker_noise_matrix_.shape == (30, 3, 2)
+    report = model.worker_report().set_index("worker")
+    # a vote for the rare class is right with probability 0.62, one for the other with 0.90
+    right = report["accuracy"].groupby(report.index % 2).mean()
+    assert right[0] > right[1] + 0.1
+    assert (report["spammer_score"] < 1).all()
+
+
+def test_outputs_may_be_sparse_or_a_frame():
+    outputs, _ = functions(300)
+    expected = DawidSkene.weak_supervision().fit(outputs).label_posterior_
+    row, column = np.nonzero(outputs >= 0)
+    stored = sparse.coo_array((outputs[row, column], (row, column)), outputs.shape).tocsr()
+    frame = pd.DataFrame(outputs).astype(float).replace(-1, np.nan)
+    for same in (stored, frame):
+        found = DawidSkene.weak_supervision().fit(same).label_posterior_
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "words"),
+    [
+        (np.full((4, 3), -1), "every function abstains"),
+        (np.zeros(4), "a row an item and a column a labelling function"),
+    ],
+)
+def test_bad_outputs_are_refused(outputs, words):
+    with pytest.raises(DataError, match=words):
+        DawidSkene.weak_supervision().fit(outputs)
+
+
+def test_the_two_descriptions_of_labelling_functions_agree():
+    """Density of the NumPyro program and of the fast core, and the point where EM ends."""
+    functions_ = LabellingFunctions.of(4, 2)
+    model = {m.PRIOR: Proportions.of(2), "votes": functions_}
+    parts, _, _ = m.simulate(model, jax.random.key(0), 40)
+    data = m.Data(
+        {m.PRIOR: None, "votes": LabellingFunctions.pack(np.asarray(parts["votes"]))}, jnp.ones(40)
+    )
+    resp = m.initial_responsibilities(model, data)
+    q = m.start(model, resp, data, "map")
+    for _ in range(3):
+        q, _ = m.step("map")(q, (model, data))
+    read = m.likelihood_params(model, q, "map")
+    values = m.values(model, read)
+    ours = m.objective(model, q, data, "map")
+    np.testing.assert_allclose(program.log_density(model, data, values), ours, rtol=1e-8)
+    counts = functions_.stats(read["votes"], resp, data.parts["votes"])
+    np.testing.assert_allclose(counts.sum(1), np.tile(resp.sum(0), (4, 1)), rtol=1e-9)
+    with handlers.seed(rng_seed=0):
+        assert functions_.sites("votes")["transitions"].shape == (4, 2, 3)
+
+
+@pytest.mark.slow
+def test_many_labelling_functions_take_memory_by_their_votes():
+    """3,000 functions on 50,000 items: a dense table of outputs by class would take 2.4 GB."""
+    rng = np.random.default_rng(0)
+    n, w, votes = 50_000, 3_000, 400_000
+    y = rng.integers(0, 2, n)
+    row, column = rng.integers(0, n, votes), rng.integers(0, w, votes)
+    label = np.where(rng.random(votes) < 0.75, y[row], 1 - y[row])
+    _, first = np.unique(row * w + column, return_index=True)
+    outputs = sparse.coo_array((label[first], (row[first], column[first])), (n, w))
+    model = DawidSkene.weak_supervision(solver=Solver(max_iter=50)).fit(outputs)
+    assert (model.predict() == y).mean() > 0.9

@@ -1,0 +1,104 @@
+"""Large tables: what is open is selected on a sample of the rows, then fitted to all of them."""
+
+import numpy as np
+import pytest
+from marks import slow_among
+
+from nbmodels import NoisyBernoulliNB, Solver
+from nbmodels.estimators import large_tables, table_training
+from nbmodels.fitting import options
+
+pytestmark = pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
+
+N, D, K, SMALL = 3_000, 6, 3, 600
+
+
+def drawn(copies=1, informative=True):
+    """Binary features, each ``copies`` times, and labels of which a fifth is wrong."""
+    rng = np.random.default_rng(0)
+    true = rng.integers(0, K, N)
+    x = rng.random((N, D)) < rng.uniform(0.1, 0.9, (K, D))[true if informative else 0]
+    y = np.where(rng.random(N) < 0.2, rng.integers(0, K, N), true)
+    return np.repeat(x.astype(int), copies, 1), y
+
+
+def accuracy(e):
+    """Share of right labels among the likeliest ones, by the true classes of ``drawn``."""
+    true = np.random.default_rng(0).integers(0, K, N)
+    return np.mean(e.label_posterior_.argmax(1) == true)
+
+
+@pytest.fixture
+def sampled(monkeypatch):
+    """Tables of more than 1,200 rows are large; the number of rows of each fit as it comes."""
+    for module in (large_tables, table_training):
+        monkeypatch.setattr(module, "SAMPLE", SMALL)
+    rows, fit_many = [], options.fit_many
+
+    def counted(models, data, **more):
+        rows.extend(np.count_nonzero(one.weights) for one in data)
+        return fit_many(models, data, **more)
+
+    monkeypatch.setattr(options, "fit_many", counted)
+    return rows
+
+
+def without_sample(x, y):
+    return NoisyBernoulliNB(random_state=0).fit(x, y)
+
+
+@pytest.mark.parametrize("copies", slow_among([1, 4], {1}))
+def test_the_fit_is_as_good_as_one_selected_on_all_rows(copies, monkeypatch, sampled):
+    """Jointly where features are independent, cross-fitted where they are copies."""
+    x, y = drawn(copies)
+    e = NoisyBernoulliNB(random_state=0).fit(x, y)
+    most = sum(n > SMALL for n in sampled)
+    assert len(sampled) > 10
+    assert most < 10, "fits of all rows, one for each learned prior"
+    assert e.label_posterior_.shape == (N, K)
+    assert e.choice_.attrs["rows"] == pytest.approx(SMALL, abs=1)
+    monkeypatch.setattr(table_training, "SAMPLE", N)
+    whole = without_sample(x, y)
+    assert (e.chosen_.get("training") == "joint") == (whole.chosen_.get("training") == "joint")
+    assert accuracy(e) > accuracy(whole) - 0.02
+
+
+@pytest.mark.parametrize("copies", slow_among([1, 4], {1}))
+def test_a_changed_choice_costs_no_more_than_the_tolerance(copies, monkeypatch, sampled):
+    """What the sample selects is within its standard error of the best, by all held-out labels."""
+    x, y = drawn(copies)
+    chosen = NoisyBernoulliNB(random_state=0, training="cross_fit").fit(x, y).chosen_
+    monkeypatch.setattr(table_training, "SAMPLE", N)
+    table = NoisyBernoulliNB(random_state=0, training="cross_fit").fit(x, y).choice_
+    settings = [name for name in chosen if name != "rounds" and name in table]
+    same = np.all([table[name] == chosen[name] for name in settings], axis=0)
+    best = table["log_likelihood"].max()
+    if same.any():
+        spread = 1 / np.sqrt(SMALL)
+        assert best - table["log_likelihood"][same].max() <= spread
+
+
+@pytest.mark.slow
+def test_labels_stay_where_features_say_nothing(sampled):
+    x, y = drawn(informative=False)
+    e = NoisyBernoulliNB(random_state=0).fit(x, y)
+    np.testing.assert_array_equal(e.corrected_labels()["suggested"], y)
+    assert len(e.label_posterior_) == N
+
+
+def test_the_same_seed_draws_the_same_sample(sampled):
+    x, y = drawn()
+    one, other = (NoisyBernoulliNB(random_state=3).fit(x, y) for _ in range(2))
+    np.testing.assert_array_equal(one.label_posterior_, other.label_posterior_)
+
+
+@pytest.mark.slow
+def test_columns_are_coded_as_all_rows_are(sampled):
+    """A sample without some symbols and rows without labels or weight are no obstacle."""
+    x, y = drawn()
+    weights = np.ones(N)
+    weights[::5] = 0
+    y = y.astype(float)
+    y[::7] = np.nan
+    e = NoisyBernoulliNB(missing_label=np.nan, solver=Solver(method="vb")).fit(x, y, weights)
+    assert np.isfinite(e.label_posterior_).all()

@@ -1,0 +1,67 @@
+"""Neighbours' labels as votes, as an estimator and as a source of a joint model."""
+
+import numpy as np
+import pytest
+
+from nbmodels import DataError, JointNB, NoisyGaussianNB, NoisyNeighbours
+from nbmodels.datasets import corrupt
+
+NAMES = np.array(["apple", "berry", "cherry"], object)
+PAIR = np.array([[0.7, 0.0, 0.3], [0.3, 0.7, 0.0], [0.0, 0.3, 0.7]])
+MEANS = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]])
+
+
+@pytest.fixture(scope="module")
+def clouds():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 300)
+    x = MEANS[y] + rng.normal(size=(300, 2))
+    return x, y, corrupt(y, PAIR, rng)
+
+
+@pytest.fixture(scope="module")
+def fitted(clouds):
+    x, _, given = clouds
+    return NoisyNeighbours().fit(x, NAMES[given])
+
+
+def test_labels_and_noise_are_found(fitted, clouds):
+    _, y, given = clouds
+    assert np.mean(fitted.label_posterior_.argmax(1) == y) > np.mean(given == y) + 0.2
+    np.testing.assert_allclose(fitted.noise_matrix_, PAIR, atol=0.1)
+    assert fitted.n_neighbors_ >= 5
+    frame = fitted.corrected_labels()
+    assert set(frame["suggested"]) == set(NAMES)
+    assert fitted.verdict().ok
+
+
+def test_new_items_are_of_the_class_of_the_items_they_are_near(fitted):
+    assert list(fitted.predict(MEANS)) == list(NAMES)
+
+
+def test_items_without_a_label_are_predicted_too(clouds):
+    x, y, given = clouds
+    labels = NAMES[given].copy()
+    labels[:20] = "?"
+    one = NoisyNeighbours(missing_label="?", n_neighbors=8).fit(x, labels)
+    assert np.mean(one.label_posterior_.argmax(1)[:20] == y[:20]) > 0.9
+
+
+def test_neighbours_are_a_source_among_others(clouds):
+    x, y, given = clouds
+    model = JointNB({"near": NoisyNeighbours(n_neighbors=6), "size": NoisyGaussianNB()})
+    model.fit({"near": (x[:, :1], NAMES[given]), "size": x[:, 1:]}, NAMES[given])
+    assert np.mean(model.label_posterior_.argmax(1) == y) > np.mean(given == y) + 0.1
+    assert list(model.predict({"near": MEANS[1:2, :1]})) == ["berry"]
+
+
+def test_bad_input_is_named(clouds):
+    x, _, given = clouds
+    with pytest.raises(DataError, match=r"^y: expected 30 labelled rows"):
+        NoisyNeighbours().fit(x[:20], given[:20])
+    with pytest.raises(DataError, match=r"^n_neighbors: expected less than the 40"):
+        NoisyNeighbours(n_neighbors=40).fit(x[:40], given[:40])
+    with pytest.raises(DataError, match=r"^n_neighbors: "):
+        NoisyNeighbours(n_neighbors=0).fit(x, given)
+    with pytest.raises(DataError, match=r"pair \(X, y\)"):
+        JointNB({"near": NoisyNeighbours()}).fit({"near": x}, given)

@@ -1,0 +1,122 @@
+"""The other end of what labels allow: near items' labels as votes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from nbmodels.datasets import corrupt
+from nbmodels.fitting.nearest import labels_near, nearest_labels, numbers_of_neighbours
+from nbmodels.fitting.points import point_coding, points
+from nbmodels.fitting.separable import fit_separable
+
+PAIR = np.array([[0.7, 0.0, 0.3], [0.3, 0.7, 0.0], [0.0, 0.3, 0.7]])
+
+
+def clouds(n, apart, seed=0):
+    """Three normal classes on a circle, and their labels."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    angle = 2 * np.pi * np.arange(3) / 3
+    means = apart / np.sqrt(3) * np.column_stack([np.cos(angle), np.sin(angle)])
+    return means[y] + rng.normal(size=(n, 2)), y, rng
+
+
+def separable(x, given, **options):
+    near = nearest_labels(points(x), given, 3)
+    return fit_separable(near, 3, np.ones(len(x)), **options)
+
+
+def noise_of(y, given):
+    counts = np.zeros((3, 3))
+    np.add.at(counts, (y, given), 1)
+    return counts / counts.sum(1, keepdims=True)
+
+
+def test_the_noise_of_clear_classes_is_found_without_a_model_of_the_features():
+    x, y, rng = clouds(600, 6.0)
+    given = corrupt(y, PAIR, rng)
+    found = separable(x, given)
+    np.testing.assert_allclose(found.transition, noise_of(y, given), atol=0.05)
+    assert found.share_wrong == pytest.approx(np.mean(given != y), abs=0.02)
+    rates, shares = found.draws(2000, 0)
+    low, high = np.quantile(rates, [0.01, 0.99], axis=0)
+    assert ((low <= noise_of(y, given) + 0.01) & (noise_of(y, given) <= high + 0.01)).all()
+    assert np.mean(shares) == pytest.approx(found.share_wrong, abs=0.02)
+
+
+def test_overlap_counts_as_noise():
+    x, y, _ = clouds(600, 2.2)
+    assert separable(x, y).share_wrong > 0.1
+
+
+def test_an_own_label_is_no_vote_of_a_neighbour():
+    """A label that all neighbours contradict is not among their votes, duplicates or not."""
+    x = np.repeat([[0.0, 0.0], [9.0, 9.0]], 40, axis=0)
+    codes = np.repeat([0, 1], 40)
+    codes[3] = 2
+    near = nearest_labels(points(x), codes, 3, (4,))
+    own = near.counts[4][near.rows == 3][0]
+    np.testing.assert_array_equal(own, [4, 0, 0])
+    assert (near.counts[4].sum(1) == 4).all()
+
+
+def test_only_labelled_items_are_neighbours():
+    x, y, _ = clouds(80, 6.0)
+    codes = np.where(np.arange(80) % 2, y, -1)
+    near = nearest_labels(points(x), codes, 3, (2,))
+    assert set(near.rows) == set(np.flatnonzero(codes >= 0))
+    assert nearest_labels(points(x), np.where(np.arange(80) < 29, y, -1), 3) is None
+
+
+def test_checked_labels_move_the_end():
+    x, y, rng = clouds(300, 1.5)
+    given = corrupt(y, PAIR, rng)
+    checked = np.where(np.arange(300) < 250, y, -1)
+    free, held = separable(x, given), separable(x, given, trusted=checked)
+    truth = noise_of(y, given)
+    assert np.abs(held.transition - truth).max() < np.abs(free.transition - truth).max()
+
+
+def test_numbers_of_neighbours_stay_within_a_class():
+    assert numbers_of_neighbours(600, 3) == (5, 10, 20)
+    assert numbers_of_neighbours(60, 3) == (5, 10)
+    assert numbers_of_neighbours(100, 10) == (5,)
+    assert min(numbers_of_neighbours(30, 30)) == 2
+
+
+def test_symbols_are_as_far_apart_as_numbers():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"size": rng.normal(5, 3, 4000), "colour": rng.choice(["a", "b"], 4000)})
+    found = points(frame)
+    pairs = found[:2000] - found[2000:]
+    different = frame["colour"].to_numpy()[:2000] != frame["colour"].to_numpy()[2000:]
+    assert np.mean(pairs[:, 0] ** 2) == pytest.approx(2, rel=0.1)
+    np.testing.assert_allclose((pairs[different, 1:] ** 2).sum(1), 2)
+
+
+def test_missing_cells_lie_at_the_mean():
+    x = np.array([[1.0, 2.0], [3.0, np.nan], [5.0, 6.0]])
+    assert points(x)[1, 1] == 0
+    coding = point_coding(x)
+    np.testing.assert_allclose(coding(np.array([[3.0, 4.0]])), [[0.0, 0.0]])
+
+
+def test_words_have_length_one_and_an_empty_row_no_place():
+    x = sparse.csr_array(np.vstack([np.eye(40)[:, :8].repeat(2, 0)[:60], np.zeros((1, 8))]))
+    found = points(x)
+    lengths = np.sqrt(found.multiply(found).sum(1))
+    assert lengths[-1] == 0
+    full = np.diff(x.indptr) > 0
+    np.testing.assert_allclose(lengths[full], 1)
+    near = nearest_labels(found, np.zeros(61, int), 2, (2,))
+    assert near is None or 60 not in near.rows
+
+
+def test_texts_are_near_where_they_share_words():
+    texts = ["good red apple", "bad green pear"] * 20
+    found = points(texts)
+    codes = np.tile([0, 1], 20)
+    counts = labels_near(found[:2], found, codes, 2, 3)
+    np.testing.assert_array_equal(counts, [[3, 0], [0, 3]])
+    assert points([1, 2, 3]) is None

@@ -1,0 +1,180 @@
+"""Scores on noisy test labels: unbiased, intervals that hold, assumptions that are tested."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray
+from sklearn.metrics import balanced_accuracy_score, f1_score, roc_auc_score
+
+import nbmodels
+from nbmodels.datasets import corrupt
+from nbmodels.errors import DataError
+from nbmodels.metrics import noisy_test_scores
+from nbmodels.metrics.correction import auc
+
+NAMES = np.array(["ant", "bee", "cat"])
+NOISE = np.array([[0.7, 0.1, 0.05], [0.2, 0.8, 0.05], [0.1, 0.1, 0.9]])
+RIGHT = np.array([[0.85, 0.05, 0.1], [0.1, 0.9, 0.1], [0.05, 0.05, 0.8]])
+
+
+def labelled(n=1000, seed=0, copied=0.0):
+    """True classes, given labels and predictions that err independently, or copy errors."""
+    rng = np.random.default_rng(seed)
+    true = rng.integers(0, 3, n)
+    given, predicted = corrupt(true, NOISE, rng), corrupt(true, RIGHT, rng)
+    same = (given != true) & (rng.random(n) < copied)
+    return true, given, np.where(same, given, predicted)
+
+
+def test_scores_are_those_against_the_truth():
+    true, given, predicted = labelled(20_000)
+    found = noisy_test_scores(NAMES[given], NAMES[predicted], NOISE, draws=200)
+    truth = np.mean(true == predicted)
+    assert found.accuracy.value == pytest.approx(truth, abs=0.01)
+    assert found.accuracy.low < truth < found.accuracy.high
+    assert found.given["accuracy"] == pytest.approx(np.mean(given == predicted))
+    balanced, macro = (
+        balanced_accuracy_score(true, predicted),
+        f1_score(true, predicted, average="macro"),
+    )
+    assert found.balanced_accuracy.value == pytest.approx(balanced, abs=0.01)
+    assert found.macro_f1.value == pytest.approx(macro, abs=0.01)
+    actual = pd.crosstab(NAMES[true], NAMES[predicted]) / len(true)
+    np.testing.assert_allclose(found.confusion_matrix, actual, atol=0.01)
+    assert list(found.by_class.index) == list(NAMES)
+    assert list(found.table().columns) == ["score", "low", "high", "given"]
+    assert "No row was checked" in found.sentence
+
+
+@pytest.mark.slow
+def test_intervals_hold_with_a_known_matrix():
+    held = 0
+    for seed in range(200):
+        _, given, predicted = labelled(300, seed)
+        found = noisy_test_scores(given, predicted, NOISE, draws=200, random_state=seed)
+        held += found.accuracy.low <= 0.85 <= found.accuracy.high
+    assert 0.84 < held / 200 < 0.96  # two standard errors of 200 repeats are 4 points
+
+
+def test_draws_of_the_matrix_widen_intervals():
+    _, given, predicted = labelled(2000)
+    rng = np.random.default_rng(0)
+    draws = np.stack([rng.dirichlet(40 * column, 300) for column in NOISE.T], axis=2)
+    known = noisy_test_scores(given, predicted, NOISE)
+    unknown = noisy_test_scores(given, predicted, draws)
+    assert unknown.accuracy.width > 1.5 * known.accuracy.width
+
+
+def test_a_tree_of_draws_names_the_classes():
+    _, given, predicted = labelled(500)
+    tree = xarray.DataTree.from_dict(
+        {
+            "posterior": xarray.Dataset(
+                {
+                    "noise_matrix": (
+                        ("chain", "draw", "observed_class", "true_class"),
+                        NOISE[None, None],
+                    )
+                },
+                coords={"true_class": NAMES, "observed_class": NAMES},
+            )
+        }
+    )
+    ours = noisy_test_scores(NAMES[given], NAMES[predicted], tree)
+    assert ours.accuracy == noisy_test_scores(given, predicted, NOISE).accuracy
+
+
+def test_two_classes_have_the_closed_form_of_the_auc():
+    rng = np.random.default_rng(0)
+    true = rng.integers(0, 2, 3000)
+    score = true + rng.normal(0, 1, 3000)
+    noise = np.array([[0.8, 0.3], [0.2, 0.7]])
+    given = corrupt(true, noise, rng)
+    found = noisy_test_scores(given, (score > 0.5).astype(int), noise, scores=score, draws=100)
+    assert found.auc.low < roc_auc_score(true, score) < found.auc.high
+    # Menon et al. 2015: shares of wrong labels among the given ones, by the estimated class shares
+    share = np.linalg.solve(noise, np.bincount(given) / len(given))
+    joint = noise * share
+    a, b = joint[0, 1] / joint[0].sum(), joint[1, 0] / joint[1].sum()
+    closed = 0.5 + (roc_auc_score(given, score) - 0.5) / (1 - a - b)
+    assert found.auc.value == pytest.approx(closed, abs=0.002)
+
+
+def test_auc_with_unsigned_weights_is_scikit_learns():
+    rng = np.random.default_rng(0)
+    label, score = rng.integers(0, 2, 200), rng.integers(0, 20, 200).astype(float)
+    found = auc(score, label[None].astype(float), 1 - label[None].astype(float))
+    assert found[0] == pytest.approx(roc_auc_score(label, score))
+
+
+def test_auc_of_several_classes():
+    rng = np.random.default_rng(0)
+    true, given, _ = labelled(3000)
+    scores = np.eye(3)[true] + rng.normal(0, 0.7, (3000, 3))
+    found = noisy_test_scores(given, scores.argmax(1), NOISE, scores=scores, draws=100)
+    for k in range(3):
+        row = found.by_class.loc[k]
+        assert row["auc_low"] < roc_auc_score(true == k, scores[:, k]) < row["auc_high"]
+
+
+def test_checked_rows_count_as_they_are():
+    true, given, predicted = labelled(400)
+    found = noisy_test_scores(given, predicted, NOISE, trusted=true)
+    assert found.accuracy.value == pytest.approx(np.mean(true == predicted))
+    some = noisy_test_scores(given, predicted, NOISE, trusted=dict(enumerate(true[:300])))
+    none = noisy_test_scores(given, predicted, NOISE)
+    assert found.accuracy.width < some.accuracy.width < none.accuracy.width
+
+
+def rejected(repeats=40, **options):
+    verdicts = []
+    for seed in range(repeats):
+        true, given, predicted = labelled(400, seed, **options)
+        checked = {row: true[row] for row in range(150)}
+        found = noisy_test_scores(given, predicted, NOISE, trusted=checked, draws=2)
+        verdicts.append(not found.independence.ok)
+    return np.mean(verdicts)
+
+
+def test_shared_errors_are_found_on_checked_rows():
+    assert rejected(copied=0.0) < 0.15
+    assert rejected(copied=0.6) > 0.8
+
+
+def test_another_noise_matrix_is_found_on_checked_rows():
+    true, given, predicted = labelled(400)
+    clean = 0.97 * np.eye(3) + 0.01
+    found = noisy_test_scores(given, predicted, clean, trusted=true)
+    assert not found.independence.ok
+    assert "Do not use the corrected scores" in found.sentence
+    assert "where the noise matrix expects" in found.sentence
+
+
+def test_reached_from_the_library():
+    assert nbmodels.metrics.noisy_test_scores is noisy_test_scores
+
+
+REFUSED = {
+    "length": (([0, 1], [0], NOISE), {}, "y_pred: has 1 rows where y_given has 2"),
+    "empty": (([], [], NOISE), {}, "y_given: there is no row"),
+    "null": (([0, None], [0, 1], NOISE), {}, "y_given: row 1 has no label"),
+    "rows": (([0, 1], [0, 1], NOISE.T), {}, "noise: columns must be"),
+    "shape": (([0, 1], [0, 1], NOISE[:2]), {}, "noise: expected a"),
+    "classes": (([0, 1], [0, 1], NOISE), {}, "noise: is of 3 classes where the labels name 2"),
+    "singular": (([0, 1], [0, 1], np.full((2, 2), 0.5)), {}, "noise: the matrix is singular"),
+    "stranger": (
+        ([0, 5], [0, 1], NOISE),
+        {"classes": [0, 1, 2]},
+        "y_given: row 1 has the label 5",
+    ),
+    "scores": (([0, 1, 2], [0, 1, 2], NOISE), {"scores": [0, 1, 2]}, "scores: expected shape"),
+    "level": (([0, 1, 2], [0, 1, 2], NOISE), {"level": 1}, "level"),
+    "trusted": (([0, 1, 2], [0, 1, 2], NOISE), {"trusted": {7: 1}}, "trusted: row 7"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case):
+    args, options, words = REFUSED[case]
+    with pytest.raises(DataError, match=words):
+        noisy_test_scores(*args, **options)
