@@ -1,9 +1,9 @@
-"""Labelling functions: annotators of whom also the silence counts (weak supervision).
+"""Labelling functions: annotators whose abstentions count, too (weak supervision).
 
-A function that only ever names one class says something by naming it, and by keeping silent. Given
-that it votes its vote is certain, so that silence has to be an outcome of its own, "abstains"
-(Ratner et al. 2016, *Data programming*). Evidence and statistics of silence are those of all items
-less those of the votes: time and memory grow with the votes, not with items times functions.
+A function that only ever names one class says something by naming it, and by abstaining. Given that
+it votes its vote is certain, so that an abstention has to be an outcome of its own (Ratner et al.
+2016, *Data programming*). Evidence and statistics of abstentions are those of all items less those
+of the votes: time and memory grow with the votes, not with items times functions.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class LabellingFunctions(OneCoinAnnotators):
         return functions, outcomes - 1, classes
 
     def log_likelihood(self, likelihood_params: Array, data: Matrix) -> LogLikelihood:
-        voted, silent = likelihood_params[:, :-1], likelihood_params[:, -1:]
-        table = (voted - silent).reshape(-1, voted.shape[2])
-        return product_log_likelihood(data, table, jnp.sum(silent, (0, 1)))
+        voted, abstained = likelihood_params[:, :-1], likelihood_params[:, -1:]
+        table = (voted - abstained).reshape(-1, voted.shape[2])
+        return product_log_likelihood(data, table, jnp.sum(abstained, (0, 1)))
 
     def stats(
         self,
@@ -76,8 +76,8 @@ class LabellingFunctions(OneCoinAnnotators):
         key: Key[Array, ""] | None = None,
     ) -> Array:
         voted = data.transpose_times(resp).reshape(self._shape)
-        silent = jnp.sum(resp, 0) - jnp.sum(voted, 1, keepdims=True)
-        return jnp.concatenate([voted, jnp.maximum(silent, 0)], 1)
+        abstained = jnp.sum(resp, 0) - jnp.sum(voted, 1, keepdims=True)
+        return jnp.concatenate([voted, jnp.maximum(abstained, 0)], 1)
 
     def transition(self, values: dict[str, Any]) -> Float[Array, "k observed"]:
         """``(K, observed)`` of a vote of a function taken at random."""
@@ -96,9 +96,9 @@ class LabellingFunctions(OneCoinAnnotators):
         sizes = jnp.sum(voted, (1, 2)), jnp.sum(counts, (1, 2))
         odds = ((sizes[1] - sizes[0] + 0.5) / (sizes[0] + 0.5))[:, None, None]
         around = self.strength * one_coin(accuracy, right_labels(*voted.shape[1:]))
-        silent = jnp.broadcast_to(self.strength * odds, (len(voted), 1, voted.shape[2]))
+        abstained = jnp.broadcast_to(self.strength * odds, (len(voted), 1, voted.shape[2]))
         extra = 1.0 if rule == "map" else 0.0
-        both = extra + jnp.concatenate([around, silent], 1)
+        both = extra + jnp.concatenate([around, abstained], 1)
         return replace(self, prior=replace(self.prior, concentration=both))
 
     def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:

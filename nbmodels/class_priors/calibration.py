@@ -70,11 +70,12 @@ class Calibration(ClassPrior):
     @staticmethod
     def pack(scores: Any) -> Float[Array, "n k"]:
         """Args: scores: ``(N, K)``, finite, up to a constant a row; zeros are uninformative."""
-        return on_device(Calibration.centred(np.asarray(scores, floating())))
+        traced = isinstance(scores, jax.Array)  # as where data are simulated in a program
+        return on_device(Calibration.centred(scores if traced else np.asarray(scores, floating())))
 
     @staticmethod
     def centred(scores: Any) -> Any:
-        """Rows with a mean of zero: what a row has in common tells no class from another."""
+        """Rows with a mean of zero: a constant of a row changes no probability."""
         return scores - scores.mean(1, keepdims=True)
 
     def log_probs(

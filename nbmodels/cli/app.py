@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nbmodels.cli import options
 from nbmodels.cli.audit import audit_app
 from nbmodels.cli.console import InputError, input_errors, stages, writing
+
+if TYPE_CHECKING:
+    from nbmodels.cli.files import Table
 
 app = typer.Typer(
     help="Find and correct wrong labels, with probabilities and credible intervals.",
@@ -42,18 +46,20 @@ class Training(StrEnum):
 
 @app.command()
 def clean(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Table: .csv, .tsv or .parquet.")],
-    label: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the given labels.")],
-    text: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of texts to learn from.")
-    ] = None,
-    features: Annotated[
-        str | None,
-        typer.Option(metavar="A,B,...", help="Columns to learn from. [default: all usable ones]"),
-    ] = None,
+    file: options.TableFile,
+    label: options.Label,
+    text: options.Text = None,
+    features: options.Features = None,
     truth: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Column of true labels, only to compare with."),
+    ] = None,
+    checked: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Rows checked by hand, as nbmodels audit plan wrote them, filled in or in part.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -95,8 +101,8 @@ def clean(
             help="A column for each class. [default: up to 10 classes]",
         ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace outputs.")] = False,
-    seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
+    overwrite: options.Overwrite = False,
+    seed: options.Seed = 0,
 ) -> None:
     """Find and correct wrong labels in a table.
 
@@ -117,7 +123,6 @@ def clean(
         if report is not None:
             files.check_output(report, overwrite=overwrite, name="--report")
             files.check_folder(report, "--report")
-        names = None if features is None else [n.strip() for n in features.split(",") if n.strip()]
 
         from rich.console import Console
 
@@ -131,8 +136,9 @@ def clean(
                 table.frame,
                 label,
                 text=text,
-                features=names,
+                features=options.column_names(features),
                 truth=truth,
+                checked=None if checked is None else _true_classes(checked, table, label),
                 noise=None if noise is None else noise.value,
                 training=None if training is None else training.value,
                 weight=weight,
@@ -162,13 +168,26 @@ def clean(
             console.print(f"Wrote [bold]{report}[/]: {written}", highlight=False)
 
 
+def _true_classes(checked: Path, table: Table, label: str) -> dict[int, str]:
+    """True classes by row of the input, from 0, as text."""
+    import pandas as pd
+
+    from nbmodels.cli.checked import filled_in
+    from nbmodels.cli.files import read_table
+    from nbmodels.data.labels import as_text
+
+    given = as_text(table.frame[label]) if label in table.frame else ()
+    rows = filled_in(read_table(checked), {x for x in given if x is not None}, "--checked")
+    return {row - 1: name for row, name in rows.items() if not pd.isna(name)}
+
+
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the results go.")] = Path(
         "nbmodels-demo"
     ),
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the results.")] = False,
-    seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
+    overwrite: options.Overwrite = False,
+    seed: options.Seed = 0,
 ) -> None:
     """Demonstrate the method on handwritten digits with planted errors, in about a minute."""
     with input_errors():

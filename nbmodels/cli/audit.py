@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nbmodels.cli import options
+from nbmodels.cli.checked import ROW, TRUE, filled_in
 from nbmodels.cli.console import InputError, input_errors, stages, writing
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from nbmodels.audit import AuditPlan
     from nbmodels.cli.clean import Cleaned
     from nbmodels.cli.files import Table
@@ -22,23 +22,16 @@ audit_app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 
-#: Columns of the file to be filled in, beside those of the input.
-ROW, TRUE = "audit_row", "audit_true_label"
 #: Rows to check, where neither their number nor a margin is given.
 _ROWS = 100
 
 
 @audit_app.command()
 def plan(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Table: .csv, .tsv or .parquet.")],
-    label: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the given labels.")],
-    text: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of texts to learn from.")
-    ] = None,
-    features: Annotated[
-        str | None,
-        typer.Option(metavar="A,B,...", help="Columns to learn from. [default: all usable ones]"),
-    ] = None,
+    file: options.TableFile,
+    label: options.Label,
+    text: options.Text = None,
+    features: options.Features = None,
     truth: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Column of true labels, left out of everything."),
@@ -58,8 +51,8 @@ def plan(
             metavar="FILE", help="Rows to check, .csv or .tsv. [default: FILE-audit.csv, here]"
         ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace outputs.")] = False,
-    seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
+    overwrite: options.Overwrite = False,
+    seed: options.Seed = 0,
 ) -> None:
     """Draw rows to check, those whose label is likely to be wrong more often.
 
@@ -80,7 +73,6 @@ def plan(
                 raise InputError(f"FILE: {file} has a column {name!r} already")
         for path in (target, target.with_suffix(".json")):
             files.check_output(path, overwrite=overwrite)
-        names = None if features is None else [n.strip() for n in features.split(",") if n.strip()]
 
         from rich.console import Console
 
@@ -92,7 +84,7 @@ def plan(
                 table.frame,
                 label,
                 text=text,
-                features=names,
+                features=options.column_names(features),
                 truth=truth,
                 probabilities=False,
                 draws=0,
@@ -172,7 +164,7 @@ def read(
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the flip rates, as .csv.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace outputs.")] = False,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Share of wrong labels, flip rates and accuracy of the suggestions, from checked rows.
 
@@ -187,7 +179,9 @@ def read(
             files.check_output(report, overwrite=overwrite, name="--report")
         table = files.read_table(file)
         drawn = AuditPlan.from_json(file.with_suffix(".json") if plan is None else plan)
-        result = audit(drawn, _filled_in(table, drawn.classes), level=level, partial=partial)
+        result = audit(
+            drawn, filled_in(table, drawn.classes.tolist()), level=level, partial=partial
+        )
 
         from rich.console import Console
 
@@ -201,33 +195,3 @@ def read(
             with writing(report), files.replacing(report) as temporary:
                 result.noise.to_csv(temporary, index=False, float_format="%.6f")
             console.print(f"Wrote [bold]{report}[/]", highlight=False)
-
-
-def _filled_in(table: Table, classes: np.ndarray) -> dict[int, Any]:
-    """True labels by row.
-
-    Raises:
-        InputError: a column that is gone, or a row that is no number or occurs twice.
-    """
-    import pandas as pd
-
-    from nbmodels.data.labels import as_text
-
-    for name in (ROW, TRUE):
-        if name not in table.frame.columns:
-            raise InputError(f"FILE: {table.path} has no column {name!r}; was it renamed?")
-    rows = table.frame[ROW]
-    bad = rows[pd.to_numeric(rows, errors="coerce").isna()]
-    if len(bad):
-        raise InputError(f"FILE: line {bad.index[0] + 2} has no row number in {ROW!r}")
-    if rows.duplicated().any():
-        raise InputError(f"FILE: row {rows[rows.duplicated()].iloc[0]} occurs twice in {ROW!r}")
-    cells = table.frame[TRUE]
-    as_read = as_text(cells)
-    # numbers lose leading zeros when a column is read, where not all classes are numbers
-    raw = table.raw[TRUE].str.strip() if isinstance(table.raw, pd.DataFrame) else as_read
-    known = set(classes.tolist())
-    return {
-        int(row): None if pd.isna(label) else (cell if cell in known else str(label).strip())
-        for row, label, cell in zip(rows, as_read, raw, strict=True)
-    }

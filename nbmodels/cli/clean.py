@@ -6,7 +6,7 @@ estimator reports: :meth:`corrected_labels`, :meth:`verdict` and :meth:`second_o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -130,6 +130,7 @@ def clean(
     text: str | None = None,
     features: Sequence[str] | None = None,
     truth: str | None = None,
+    checked: Mapping[int, str] | None = None,
     noise: str | None = None,
     training: str | None = None,
     weight: float | None = None,
@@ -148,6 +149,8 @@ def clean(
         text: column of texts to learn from, instead of a table's columns.
         features: columns to learn from; all but ``label`` and ``truth`` by default.
         truth: column of true labels, only compared with.
+        checked: true classes, as text, by row from 0; these rows are known in the fit, and left out
+            where suggestions are compared with the truth.
         noise: ``"full"``, ``"symmetric"`` or ``"pooled"``, the default.
         training: ``"joint"`` for the papers' joint model, ``"cross_fit"`` for features that are
             fitted to the given labels alone; by default the joint model where it passes its checks,
@@ -169,6 +172,7 @@ def clean(
     _check_settings(noise, training, weight, alpha)
     labels = LabelColumn.of(frame[label], label)
     notes: list[str] = []
+    trusted = _trusted(checked or {}, labels)
     begin("reading the columns")
     if text is not None:
         choice, x = read_text(frame, text, label, truth)
@@ -193,18 +197,19 @@ def clean(
     with collected(cautions):
         model = _estimator(choice, given, labels.names, random_state)
         begin("fitting the model")
-        model.fit(x, labels.text[use])
+        here = trusted[use]
+        model.fit(x, labels.text[use], trusted=here if pd.notna(here).any() else None)
         choice = replace(choice, settings=_settings(model))
         if draws:
             begin("drawing from the posterior")
             options = {"draws": draws, "warmup": draws // 2, "chains": chains, "progress": False}
             options["random_state"] = random_state
-            posterior, note = noise_draws(model, x, labels.codes[use], options, cautions)
+            posterior, note = noise_draws(model, x, options, cautions)
             notes.extend(note)
     cautions.extend(
         f"{a.sentence}; compare {', or '.join(a.remedies)}" for a in model.verdict().advice
     )
-    resp, suggested, p_wrong = _suggestions(model, labels, use)
+    resp, suggested, p_wrong = _suggestions(model, labels, use, trusted)
     begin("checking the result")
     second = _second_opinion(model, x, labels.text[use])
 
@@ -213,9 +218,10 @@ def clean(
         ends = model.noise_range(posterior)
     if truth is not None:
         true = as_text(frame[truth])
-        both = known & pd.notna(true)
+        both = known & pd.notna(true) & pd.isna(trusted)
         if not both.any():
-            raise DataError(f"truth: no row has a label in both {label!r} and {truth!r}")
+            unchecked = " and is not checked" if checked else ""
+            raise DataError(f"truth: no row has a label in both {label!r} and {truth!r}{unchecked}")
         scores = Scores.of(labels.text[both], suggested[both], p_wrong[both], true[both])
         held = None if ends is None else ends.holds(labels.text[both], true[both])
     if probabilities is None:
@@ -244,6 +250,22 @@ def clean(
     )
 
 
+def _trusted(checked: Mapping[int, str], labels: LabelColumn) -> np.ndarray:
+    """``(N,)`` true classes of checked rows, None elsewhere.
+
+    Raises:
+        DataError: a row outside the table, or a class that is not among the labels.
+    """
+    out = np.full(len(labels.text), None, object)
+    for row, name in checked.items():
+        if not 0 <= row < len(out):
+            raise DataError(f"checked: there is no row {row + 1}; the table has {len(out)}")
+        if name not in labels.names:
+            raise DataError(f"checked: row {row + 1} is {name!r}, which no given label is")
+        out[row] = name
+    return out
+
+
 def _check_settings(noise: Any, training: Any, weight: Any, alpha: Any) -> None:
     """Raises: DataError: a setting that is unknown or out of range."""
     if noise not in (None, "full", "symmetric", "pooled"):
@@ -258,7 +280,7 @@ def _check_settings(noise: Any, training: Any, weight: Any, alpha: Any) -> None:
 
 
 def _suggestions(
-    model: Any, labels: LabelColumn, use: np.ndarray
+    model: Any, labels: LabelColumn, use: np.ndarray, trusted: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Class probabilities, suggested labels and P(given label is wrong) of every row.
 
@@ -266,6 +288,7 @@ def _suggestions(
         model: fitted to the rows that ``use`` marks; of the others only the label is used.
         labels: of all rows.
         use: ``(N,)`` rows of the fit.
+        trusted: ``(N,)`` true classes of checked rows, None elsewhere.
     """
     corrected = model.corrected_labels()
     resp = np.empty((len(use), len(labels.names)))
@@ -275,6 +298,8 @@ def _suggestions(
     if not use.all():
         codes = labels.codes[~use]
         resp[~use] = np.vstack([model.inverse_noise_matrix_.T, model.class_prior_])[codes]
+        for row in np.flatnonzero(~use & pd.notna(trusted)):
+            resp[row] = labels.names == trusted[row]
         suggested[~use] = labels.names[resp[~use].argmax(1)]
         right = resp[~use][np.arange(len(codes)), np.maximum(codes, 0)]
         p_wrong[~use] = np.where(codes >= 0, 1 - right, np.nan)

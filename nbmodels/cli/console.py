@@ -18,6 +18,7 @@ _OPTIONS = (
     "text",
     "features",
     "truth",
+    "checked",
     "noise",
     "training",
     "weight",

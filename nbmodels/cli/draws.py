@@ -56,7 +56,7 @@ class Noise:
 
 
 def noise_draws(
-    model: Any, x: Any, codes: np.ndarray, options: dict[str, Any], cautions: list[str]
+    model: Any, x: Any, options: dict[str, Any], cautions: list[str]
 ) -> tuple[Any, list[str]]:
     """Posterior draws of a fitted classifier, by its own ``posterior`` wherever that serves.
 
@@ -67,7 +67,6 @@ def noise_draws(
     Args:
         model: fitted.
         x: the features of the fit.
-        codes: ``(n,)`` given labels of the fit, -1 where missing.
         options: of ``posterior``.
         cautions: list to which reasons are added why results may be unreliable.
 
@@ -86,7 +85,7 @@ def noise_draws(
         if not reason:
             return posterior, []
         cautions.append(reason)
-    return _conditional_draws(model, x, codes, options), [_CONDITIONAL]
+    return _conditional_draws(model, x, options), [_CONDITIONAL]
 
 
 def _why_unreliable(model: Any, posterior: Any, messages: list[str]) -> str:
@@ -107,12 +106,11 @@ def _why_unreliable(model: Any, posterior: Any, messages: list[str]) -> str:
     return f"Draws of all parameters are unreliable{why}; {shown}" if messages else ""
 
 
-def _conditional_draws(model: Any, x: Any, codes: np.ndarray, options: dict[str, Any]) -> Any:
+def _conditional_draws(model: Any, x: Any, options: dict[str, Any]) -> Any:
     """Draws of the noise matrix and the class shares given the features' fitted log-likelihood."""
     import jax
 
     from nbmodels.channels import ExternalEvidence
-    from nbmodels.channels.transition import pack_labels
     from nbmodels.core.model import PRIOR, Data
     from nbmodels.posterior.sampling import about_mode, sample
 
@@ -120,13 +118,15 @@ def _conditional_draws(model: Any, x: Any, codes: np.ndarray, options: dict[str,
     scores = ExternalEvidence.pack(model.predict_log_proba(x) - model.class_log_prior_)
     channel = ExternalEvidence.of(len(model.classes_))
     fitted = about_mode(model.fit_)
+    given = [name for name in ("labels", "trusted") if name in fitted.model]
     held = replace(
         fitted,
-        model={**{n: fitted.model[n] for n in (PRIOR, "labels")}, "scores": channel},
-        params={**{n: fitted.params[n] for n in (PRIOR, "labels")}, "scores": channel.prior},
+        model={**{n: fitted.model[n] for n in (PRIOR, *given)}, "scores": channel},
+        params={**{n: fitted.params[n] for n in (PRIOR, *given)}, "scores": channel.prior},
     )
-    labels = pack_labels(codes, len(model.classes_))
-    data = Data({PRIOR: None, "labels": labels, "scores": scores}, on_device(np.ones(len(scores))))
+    # without the rows that the fit was padded with
+    known = {name: model.fitted_.data.parts[name][: len(scores)] for name in given}
+    data = Data({PRIOR: None, **known, "scores": scores}, on_device(np.ones(len(scores))))
     return sample(
         held, data, jax.random.key(options["random_state"]), names=model.classes_, **sizes
     )

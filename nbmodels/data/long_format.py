@@ -31,7 +31,7 @@ def read_long(
             columns is read in the order wanted.
 
     Raises:
-        DataError: no such table, no rows, columns that cannot be told apart, or a null cell, with
+        DataError: no such table, no rows, two columns for one role, or a null cell, with
             its row.
     """
     frame = table if isinstance(table, pd.DataFrame) else _as_frame(name, table, columns, by_name)

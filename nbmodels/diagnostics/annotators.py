@@ -70,7 +70,7 @@ def _accuracy(
     n_observed, n_classes = model.of_votes.pseudo.shape[1:]
     right = np.arange(n_classes) // (n_classes // n_observed)
     mean, shares = model.accuracy, np.exp(model.log_prior)
-    if model.silence:
+    if model.abstains:
         within = mean * (1 - mean) / (number + 1)
     else:
         rates, sizes = model.matrices[:, right, np.arange(n_classes)], model.pseudo.sum(1)

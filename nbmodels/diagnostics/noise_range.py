@@ -115,7 +115,7 @@ class NoiseRange:
 
     @property
     def sentence(self) -> str:
-        """Both shares, with what each assumes, and whether the data can tell."""
+        """Both shares, with what each assumes, and whether the data decide between them."""
         one, other = (
             f"{100 * end.share:.1f} % ({100 * end.share_interval[0]:.1f} to "
             f"{100 * end.share_interval[1]:.1f})"

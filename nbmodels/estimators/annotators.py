@@ -114,7 +114,7 @@ class DawidSkene(LatentClassModel):
 
     @classmethod
     def weak_supervision(cls, abstain: Any = -1, **parameters: Any) -> Self:
-        """For the outputs of labelling functions, of whom also the silence counts.
+        """For the outputs of labelling functions, whose abstentions count, too.
 
         Time and memory grow with the number of votes.
 

@@ -1,7 +1,7 @@
 """Training on a large table: everything is selected on a sample of its rows, then fitted to all.
 
 Selecting takes some hundred fits, of which each would pass over all rows. Settings that the sample
-cannot tell apart differ by about a standard error of its held-out labels, some 0.01 nats a label
+cannot distinguish differ by about a standard error of its held-out labels, some 0.01 nats a label
 (0.02 with hundreds of classes): all rows may prefer another one, by no more than so much. Columns
 are coded as all rows are, and the fit to all begins at that of the sample.
 """

@@ -70,7 +70,7 @@ class Subtypes:
         return self.summed(matrices * shares) / self.summed(shares)
 
     def start(self, candidate: Candidate, rule: Rule, seed: int) -> Any:
-        """Where a fit begins: None for the votes; sub-types are told apart by chance first."""
+        """Where a fit begins: None for the votes; sub-types begin at random."""
         if self.each == 1:
             return None
         shared = initial_responsibilities(candidate.model, candidate.data)

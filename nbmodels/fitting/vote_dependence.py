@@ -85,13 +85,13 @@ class AnnotatorModel:
         pseudo: ``(W, observed, C)`` votes and pseudo-votes; normalised they are the matrices.
         log_prior: ``(C,)`` logarithm of the classes' shares.
         resp: ``(N, C)`` responsibilities of the items fitted, by which they taught the matrices.
-        silence: whether the last label is an abstention, of all who do not vote on an item.
+        abstains: whether the last label is an abstention, of all who do not vote on an item.
     """
 
     pseudo: Float[np.ndarray, "w observed c"]
     log_prior: Float[np.ndarray, " c"]
     resp: Float[np.ndarray, "n c"]
-    silence: bool = False
+    abstains: bool = False
 
     @property
     def matrices(self) -> Float[np.ndarray, "w observed c"]:
@@ -117,13 +117,13 @@ class AnnotatorModel:
     @property
     def of_votes(self) -> AnnotatorModel:
         """Of annotators given that they vote."""
-        return replace(self, pseudo=self.pseudo[:, :-1], silence=False) if self.silence else self
+        return replace(self, pseudo=self.pseudo[:, :-1], abstains=False) if self.abstains else self
 
     def evidence(self, votes: VoteTable) -> tuple[np.ndarray, np.ndarray]:
         """``(V, C)`` log-likelihoods of the votes and ``(C,)`` that of no vote, with the prior."""
         logs = np.log(np.maximum(self.matrices, _TINY))
         voted = logs[votes.worker, votes.label]
-        if not self.silence:
+        if not self.abstains:
             return voted, self.log_prior
         return voted - logs[votes.worker, -1], self.log_prior + logs[:, -1].sum(0)
 
@@ -170,15 +170,15 @@ def annotator_model(fit: Fit, name: str = "votes") -> AnnotatorModel:
     # under a mode the concentration is one more than votes and pseudo-votes
     pseudo = concentration if fit.rule == "vb" else np.maximum(concentration - 1, 1e-12)
     resp = np.asarray(fit.resp, float)
-    silence = isinstance(fit.model[name], LabellingFunctions)
-    return AnnotatorModel(pseudo, np.asarray(fit.point[PRIOR], float), resp, silence)
+    abstains = isinstance(fit.model[name], LabellingFunctions)
+    return AnnotatorModel(pseudo, np.asarray(fit.point[PRIOR], float), resp, abstains)
 
 
 def fitted_to(fit: Fit, votes: VoteTable, name: str = "votes") -> AnnotatorModel:
     """:func:`annotator_model` with the weights by which items taught it: less where guessed."""
     model, channel = annotator_model(fit, name), fit.model[name]
     guessed = float(getattr(channel, "guessed", 0.0))
-    if model.silence or not guessed:
+    if model.abstains or not guessed:
         return model
     logs, _ = model.evidence(votes)
     sizes = np.bincount(votes.row, minlength=votes.n_items)[:, None]
@@ -198,7 +198,7 @@ def _leave_one_out(model: AnnotatorModel, votes: VoteTable) -> Callable[[float],
     """:func:`held_out_score` as a function of the correlation."""
     several = np.bincount(votes.row, minlength=votes.n_items)[votes.row] > 1
     own = model.of_votes.deleted(votes)
-    logs, before = model.evidence(votes) if model.silence else (own, model.log_prior)
+    logs, before = model.evidence(votes) if model.abstains else (own, model.log_prior)
     size = np.sqrt(model.information())[votes.worker]
     sums, squares = (np.bincount(votes.row, x, votes.n_items)[votes.row] for x in (size, size**2))
     left = np.maximum(sums - size, 0) ** 2 / np.maximum(squares - size**2, _TINY)

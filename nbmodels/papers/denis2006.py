@@ -34,7 +34,7 @@ Slips in the paper, and how they are read here:
   Each term is weighted by its ``C`` here.
 - Algorithm 1, step 3 says that one pair of roots is admissible; ``alpha > beta`` leaves two, and of
   exact tables the one wider apart always gives admissible probabilities. Where both do, eq. (10)
-  tells them apart: the sum of the ``C^2`` over the denominator of (18) is ``(alpha - beta)^2``.
+  separates them: the sum of the ``C^2`` over the denominator of (18) is ``(alpha - beta)^2``.
 - Eqs. (18) and (19) square ``D`` and ``E`` before they are summed, which biases them in samples.
   Summed first, eqs. (10) and (11) have one solution with ``alpha > beta``, in closed form. In
   simulations as in section 5.1, to 2000 items, its errors are about half as large: that is what

@@ -53,6 +53,26 @@ def test_plan_fill_in_and_read(here):
     assert "60 checked rows:" in words
     assert "suggested labels that are right" in words
     assert len(pd.read_csv("flips.csv")) == 9
+    done = run("clean", "animals.csv", *QUICK, "--truth", "truth", "--checked", FILLED)
+    assert done.exit_code == 0, done.output
+    assert "of 180" in done.output  # of the rows that are not checked
+    found = pd.read_csv("animals-corrected.csv", dtype=str).iloc[rows["audit_row"].astype(int) - 1]
+    assert (found["suggested_label"] == found["truth"]).all()
+
+
+@pytest.mark.parametrize(
+    ("row", "name", "words"),
+    [
+        (241, "cat", "--checked: there is no row 241; the table has 240"),
+        (3, "cow", "--checked: row 3 is 'cow', which no given label is"),
+    ],
+)
+def test_checked_rows_of_another_table_are_refused(here, row, name, words):
+    rows = planned().iloc[:1].assign(audit_row=row, audit_true_label=name)
+    rows.to_csv(FILLED, index=False)
+    done = run("clean", "animals.csv", *QUICK, "--checked", FILLED)
+    assert done.exit_code == 2
+    assert words in " ".join(done.output.split())
 
 
 def test_read_prints_the_answer(here):

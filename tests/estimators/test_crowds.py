@@ -182,7 +182,7 @@ def functions(n=1500, w=30, seed=0):
     return np.where(rng.random((n, w)) < rate, named, -1), y
 
 
-def test_silence_of_labelling_functions_counts():
+def test_abstentions_of_labelling_functions_count():
     outputs, y = functions()
     model = DawidSkene.weak_supervision().fit(outputs)
     # somebody who knows the rates: 0.15 on items of the class that is named, else 0.04

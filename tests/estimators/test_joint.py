@@ -114,7 +114,7 @@ def test_one_table_is_the_estimator_of_a_table(world):
 
 @pytest.mark.slow
 def test_votes_alone_are_dawid_skene(world):
-    alone = DawidSkene(solver="vb").fit(world["votes"])
+    alone = DawidSkene(solver="vb", dependence=0).fit(world["votes"])
     joint = JointNB({"crowd": DawidSkene()})
     joint.fit({"crowd": world["votes"]}, items=alone.tasks_)
     np.testing.assert_allclose(joint.label_posterior_, alone.label_posterior_, atol=1e-9)
@@ -294,7 +294,7 @@ def test_annotators_are_pooled_if_asked(world):
     votes = world["votes"]
     e = JointNB({"crowd": DawidSkene(pooling=True)}, classes=NAMES)
     e.fit({"crowd": votes}, items=np.unique(votes["task"]))
-    alone = DawidSkene(pooling=True, classes=NAMES, solver="vb").fit(votes)
+    alone = DawidSkene(pooling=True, dependence=0, classes=NAMES, solver="vb").fit(votes)
     np.testing.assert_allclose(e.label_posterior_, alone.label_posterior_, atol=1e-6)
     with pytest.raises(DataError, match="crowd: method 'ml' has no prior to learn"):
         e.set_params(solver="ml").fit({"crowd": votes}, items=np.unique(votes["task"]))

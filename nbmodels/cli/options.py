@@ -1,0 +1,23 @@
+"""Arguments that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+TableFile = Annotated[Path, typer.Argument(metavar="FILE", help="Table: .csv, .tsv or .parquet.")]
+Label = Annotated[str, typer.Option(metavar="COLUMN", help="Column of the given labels.")]
+Text = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of texts to learn from.")]
+Features = Annotated[
+    str | None,
+    typer.Option(metavar="A,B,...", help="Columns to learn from. [default: all usable ones]"),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run wrote.")]
+Seed = Annotated[int, typer.Option(help="Seed of all randomness.")]
+
+
+def column_names(features: str | None) -> list[str] | None:
+    """Names out of a list with commas."""
+    return None if features is None else [n.strip() for n in features.split(",") if n.strip()]
