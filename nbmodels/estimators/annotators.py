@@ -195,9 +195,10 @@ class DawidSkene(LatentClassModel):
         learned = learned_dependence(model, votes)
         given = self.dependence != "auto"
         correlation = float(self.dependence) if given else learned.correlation
-        # from the votes alone: whether they may be guesses matters to the workers' matrices only
-        resp = tempered_posterior(model, votes, correlation)
-        resp[known] = fitted.fit.resp[known]
+        resp = np.asarray(fitted.fit.resp)
+        if correlation > 0:
+            # from the votes alone: whether they may be guesses matters to the matrices only
+            resp = np.where(known[:, None], resp, tempered_posterior(model, votes, correlation))
         here = described(replace(model, resp=resp), votes, correlation)
         here = replace(here, visible=learned.visible, gain=learned.gain)
         return replace(fitted, fit=replace(fitted.fit, resp=resp), vote_dependence=here)
