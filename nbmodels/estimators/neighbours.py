@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -20,14 +20,14 @@ from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import read_given
 from nbmodels.data.validation import check_weights
 from nbmodels.errors import DataError
-from nbmodels.estimators.constraints import Constraint, Number
+from nbmodels.estimators.constraints import Constraint, Number, OneOf
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, is_auto
 from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import class_prior, label_sources
 from nbmodels.fitting.nearest import labels_near, nearest_labels
-from nbmodels.fitting.points import Coding, point_coding
+from nbmodels.fitting.points import Coding, Distances, point_coding
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.separable import NEAR, fit_separable
 
@@ -37,8 +37,9 @@ class _Neighbourhood:
     """Labelled items in the space of their features.
 
     Attributes:
-        coding: from rows to points.
-        points: ``(n, d)`` of the labelled items.
+        coding: from rows to points, or to distances.
+        points: ``(n, d)`` of the labelled items; None where distances are given.
+        known: ``(n,)`` the labelled items among those of the fit.
         codes: ``(n,)`` their labels.
         n_classes: K.
         size: number of neighbours.
@@ -46,14 +47,19 @@ class _Neighbourhood:
 
     coding: Coding
     points: Any
+    known: Int[np.ndarray, " n"]
     codes: Int[np.ndarray, " n"]
     n_classes: int
     size: int
 
     def counts(self, rows: Any) -> Float[np.ndarray, "m k"]:
         """Labels of the neighbours of new rows."""
-        points = self.coding(rows)
-        return labels_near(points, self.points, self.codes, self.n_classes, self.size)
+        return self.near(self.coding(rows))
+
+    def near(self, points: Any) -> Float[np.ndarray, "m k"]:
+        """:meth:`counts` of rows that are coded already."""
+        asked = points[:, self.known] if self.points is None else points
+        return labels_near(asked, self.points, self.codes, self.n_classes, self.size)
 
 
 class NoisyNeighbours(TableClassifier):
@@ -72,6 +78,11 @@ class NoisyNeighbours(TableClassifier):
     Parameters:
         n_neighbors: number of neighbours; ``"auto"`` selects ``2 K - 1`` or more by held-out
             labels.
+        metric: ``"features"``, the Euclidean distance of standardised numbers and symbols and the
+            cosine of texts and other sparse rows; ``"precomputed"``, X is a sparse ``(N, N)``
+            matrix of distances whose stored cells are the neighbours, such as
+            :func:`sklearn.neighbors.kneighbors_graph` gives with ``mode="distance"``, and new items
+            come with their distances to the N.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
@@ -92,6 +103,7 @@ class NoisyNeighbours(TableClassifier):
 
     constraints: ClassVar[Mapping[str, Constraint]] = {
         "n_neighbors": Number(least=1, whole=True, words=("auto",)),
+        "metric": OneOf(("features", "precomputed")),
         "noise_diagonal": Number(),
     }
 
@@ -99,6 +111,7 @@ class NoisyNeighbours(TableClassifier):
         self,
         *,
         n_neighbors: int | str = "auto",
+        metric: Literal["features", "precomputed"] = "features",
         class_prior: ArrayLike | None = None,
         priors: Priors | None = None,
         classes: ArrayLike | None = None,
@@ -107,6 +120,7 @@ class NoisyNeighbours(TableClassifier):
         random_state: RandomState = None,
     ) -> None:
         self.n_neighbors = n_neighbors
+        self.metric = metric
         self.class_prior = class_prior
         self.priors = priors
         self.classes = classes
@@ -126,7 +140,7 @@ class NoisyNeighbours(TableClassifier):
 
         Args:
             X: ``(N, d)`` numbers or symbols, a data frame, a sparse matrix, or ``(N,)`` texts;
-                embeddings are numbers. NaN is missing.
+                embeddings are numbers. NaN is missing. With ``metric="precomputed"`` distances.
             y: ``(N,)`` given labels, of any type; ``missing_label`` where there is none.
             sample_weight: ``(N,)`` row weights, 0 or more.
             trusted: ``(N,)`` checked labels, null where unchecked; or a mapping row -> label.
@@ -176,14 +190,15 @@ class NoisyNeighbours(TableClassifier):
         trusted: Int[np.ndarray, " n"] | None,
     ) -> Float[np.ndarray, "n k"]:
         """Learn the coding and the number of neighbours; ``(N, K)`` labels of each row's."""
-        coding = point_coding(X)
+        given = self.metric == "precomputed"
+        coding = Distances.of(X) if given else point_coding(X)
         if coding is None:
             raise DataError("X: expected a table, a sparse matrix or a list of texts")
         points = coding(X)
         used = np.where(weights > 0, codes, -1)
         known = np.flatnonzero(used >= 0)
         if is_auto(self.n_neighbors):
-            some = nearest_labels(points, used, n_classes)
+            some = nearest_labels(points, used, n_classes, given=given)
             size = None if some is None else fit_separable(some, n_classes, weights, trusted)
             self.n_neighbors_ = 1 if size is None else size.n_neighbours
         else:
@@ -193,19 +208,17 @@ class NoisyNeighbours(TableClassifier):
                 f"n_neighbors: expected less than the {len(known)} labelled rows, got "
                 f"{self.n_neighbors_}"
             )
-        found = nearest_labels(points, used, n_classes, (self.n_neighbors_,), len(codes))
+        sizes = (self.n_neighbors_,)
+        found = nearest_labels(points, used, n_classes, sizes, len(codes), given=given)
         if found is None:
             raise DataError(f"y: expected 30 labelled rows or more, got {len(known)}")
-        self._near = _Neighbourhood(
-            coding, points[known], used[known], n_classes, self.n_neighbors_
-        )
+        among = None if given else points[known]
+        self._near = _Neighbourhood(coding, among, known, used[known], n_classes, self.n_neighbors_)
         counts = np.zeros((len(codes), n_classes))
         counts[found.rows] = found.counts[self.n_neighbors_]
         others = np.setdiff1d(np.arange(len(codes)), found.rows)
         if len(others):
-            counts[others] = labels_near(
-                points[others], points[known], used[known], n_classes, self.n_neighbors_
-            )
+            counts[others] = self._near.near(points[others])
         return counts
 
     def predict_proba(self, X: Any) -> Float[np.ndarray, "n k"]:
@@ -215,6 +228,12 @@ class NoisyNeighbours(TableClassifier):
         with computing(self.fitted_.double):
             parts = {PRIOR: None, NEAR: NeighbourVotes.pack(counts)}
             return self.fitted_.predict(Data(parts, on_device(np.ones(len(counts)))))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.metric == "precomputed"
+        return tags
 
     # As one source among others -----------------------------------------------------------------
 

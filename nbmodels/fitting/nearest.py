@@ -59,16 +59,20 @@ def nearest_labels(
     sizes: Sequence[int] | None = None,
     most: int = MOST_ASKED,
     seed: int = 0,
+    given: bool = False,
 ) -> NearestLabels | None:
     """Labels of items' nearest neighbours, the item itself left out.
 
     Args:
-        points: ``(N, d)`` from :mod:`nbmodels.fitting.points`, dense or sparse.
+        points: ``(N, d)`` from :mod:`nbmodels.fitting.points`, dense or sparse; or, if ``given``,
+            a sparse ``(N, N)`` matrix of distances, whose stored cells are the neighbours.
         codes: ``(N,)`` given labels, negative where missing; only labelled items are neighbours.
         n_classes: K.
         sizes: numbers of neighbours; None for :func:`numbers_of_neighbours`.
         most: items whose neighbours are found; of more labelled ones, a random sample.
         seed: of samples of large data, and of the order of ties.
+        given: whether ``points`` are distances. Items then may have fewer neighbours than ``sizes``
+            ask for.
 
     Returns:
         None where there are too few labels or no features.
@@ -85,8 +89,12 @@ def nearest_labels(
         points = points + _JITTER * rng.standard_normal(points.shape)
     sizes = numbers_of_neighbours(len(known), n_classes) if sizes is None else sizes
     asked = np.arange(min(len(known), most))
-    upto = _labels_upto(points[known], points[known[asked]], codes[known], max(sizes), asked)
-    labels = np.eye(n_classes)[upto].cumsum(1)
+    rows = points[known[asked]]
+    if given:
+        found = _stored(rows[:, known], max(sizes) + 1)
+    else:
+        found = _nearest(points[known], rows, max(sizes) + 1)
+    labels = _indicators(_others(found, asked), codes[known], n_classes).cumsum(1)
     return NearestLabels(known[asked], codes[known[asked]], {m: labels[:, m - 1] for m in sizes})
 
 
@@ -96,34 +104,49 @@ def labels_near(
     """``(M, K)`` how many of new items' nearest neighbours have each label.
 
     Args:
-        points: ``(M, d)`` the new items.
-        among: ``(N, d)`` labelled items.
+        points: ``(M, d)`` the new items; or sparse ``(M, N)`` distances to the labelled ones.
+        among: ``(N, d)`` labelled items; None beside distances.
         codes: ``(N,)`` their labels.
         n_classes: K.
         size: number of neighbours.
     """
-    return np.eye(n_classes)[_labels_upto(among, points, codes, size)].sum(1)
+    found = _stored(points, size) if among is None else _nearest(among, points, size)
+    return _indicators(found, codes, n_classes).sum(1)
 
 
-def _labels_upto(
-    among: Any,
-    points: Any,
-    codes: Int[np.ndarray, " n"],
-    size: int,
-    own: Int[np.ndarray, " m"] | None = None,
-) -> Int[np.ndarray, "m size"]:
-    """Labels of the nearest neighbours, nearest first; without the items ``own`` of ``among``."""
+def _indicators(
+    found: Int[np.ndarray, "m size"], codes: Int[np.ndarray, " n"], n_classes: int
+) -> Float[np.ndarray, "m size k"]:
+    """One indicator of the label of each neighbour; zeros where there is no neighbour (-1)."""
+    return np.eye(n_classes + 1)[np.where(found < 0, n_classes, codes[found]), :n_classes]
+
+
+def _nearest(among: Any, points: Any, size: int) -> Int[np.ndarray, "m size"]:
+    """Positions of the nearest neighbours in Euclidean distance, nearest first."""
     from sklearn.neighbors import NearestNeighbors
 
-    extra = 0 if own is None else 1
-    near = NearestNeighbors(n_neighbors=min(size + extra, len(codes))).fit(among)
-    found = near.kneighbors(points, return_distance=False)
-    if own is not None:
-        # the item itself, or the farthest where ties have displaced it
-        same = found == own[:, None]
-        same[~same.any(1), -1] = True
-        found = found[~same].reshape(len(found), -1)
-    return codes[found]
+    near = NearestNeighbors(n_neighbors=min(size, among.shape[0])).fit(among)
+    return near.kneighbors(points, return_distance=False)
+
+
+def _stored(distances: sparse.csr_array, size: int) -> Int[np.ndarray, "m size"]:
+    """Positions of the nearest of the stored neighbours, nearest first, then -1."""
+    row = np.repeat(np.arange(distances.shape[0]), np.diff(distances.indptr))
+    order = np.lexsort((distances.data, row))
+    rank = np.arange(len(row)) - distances.indptr[row]
+    found = np.full((distances.shape[0], size), -1)
+    kept = rank < size
+    found[row[kept], rank[kept]] = distances.indices[order][kept]
+    return found
+
+
+def _others(
+    found: Int[np.ndarray, "m size"], own: Int[np.ndarray, " m"]
+) -> Int[np.ndarray, "m less"]:
+    """Neighbours without the item itself, or the farthest where ties have displaced it."""
+    same = found == own[:, None]
+    same[~same.any(1), -1] = True
+    return found[~same].reshape(len(found), -1)
 
 
 def _has_place(points: Any) -> np.ndarray:

@@ -15,6 +15,8 @@ import pandas as pd
 from jaxtyping import Float
 from scipy import sparse
 
+from nbmodels.errors import DataError
+
 #: From rows of features, and booleans of missing cells or None, to ``(N, d)`` points.
 Coding = Callable[..., Any]
 
@@ -69,6 +71,46 @@ class _Words:
         length = np.sqrt(np.asarray(weighted.multiply(weighted).sum(1)).ravel())
         scale = 1 / np.where(length > 0, length, 1)
         return sparse.csr_array(sparse.diags_array(scale) @ weighted)
+
+
+@dataclass(frozen=True)
+class Distances:
+    """Distances between items that are given, a sparse row of neighbours an item.
+
+    Attributes:
+        n_items: number of training items, to which distances are.
+    """
+
+    n_items: int
+
+    @classmethod
+    def of(cls, x: Any) -> Distances:
+        """Raises: DataError: no sparse square matrix."""
+        shape = np.shape(x)
+        if not sparse.issparse(x) or shape[0] != shape[1]:
+            raise DataError(
+                "X: expected a sparse (N, N) matrix of distances, as "
+                "sklearn.neighbors.kneighbors_graph(..., mode='distance') gives it"
+            )
+        return cls(shape[0])
+
+    def __call__(self, x: Any, missing: Any = None) -> sparse.csr_array:
+        """``(M, N)`` distances, checked.
+
+        Raises:
+            DataError: another number of columns, or a distance that is negative or not finite.
+        """
+        if not sparse.issparse(x) or x.shape[1] != self.n_items:
+            raise DataError(
+                f"X: expected a sparse matrix of distances to the {self.n_items} training items"
+            )
+        x = sparse.csr_array(x)
+        x.sum_duplicates()
+        bad = np.flatnonzero(~(np.isfinite(x.data) & (x.data >= 0)))
+        if len(bad):
+            row = int(np.searchsorted(x.indptr, bad[0], side="right")) - 1
+            raise DataError(f"X: row {row} has the distance {x.data[bad[0]]}")
+        return x
 
 
 @dataclass(frozen=True)

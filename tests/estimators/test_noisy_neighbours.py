@@ -2,6 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.metrics import pairwise_distances
+from sklearn.model_selection import cross_val_score
+from sklearn.neighbors import kneighbors_graph
 
 from nbmodels import DataError, JointNB, NoisyGaussianNB, NoisyNeighbours
 from nbmodels.datasets import corrupt
@@ -39,6 +43,28 @@ def test_new_items_are_of_the_class_of_the_items_they_are_near(fitted):
     assert list(fitted.predict(MEANS)) == list(NAMES)
 
 
+def test_a_graph_of_neighbours_may_be_given(clouds):
+    """Distances say the same as the features they are of, in cross-validation too."""
+    x, y, given = clouds
+    x = (x - x.mean(0)) / x.std(0)
+    graph = kneighbors_graph(x, 40, mode="distance", include_self=True)
+    by_graph = NoisyNeighbours(metric="precomputed").fit(graph, NAMES[given])
+    by_points = NoisyNeighbours().fit(x, NAMES[given])
+    assert by_graph.n_neighbors_ == by_points.n_neighbors_
+    np.testing.assert_allclose(by_graph.noise_matrix_, by_points.noise_matrix_, atol=0.01)
+    near = pairwise_distances(MEANS[:1] / MEANS.std(), x[:60])
+    some = NoisyNeighbours(metric="precomputed", n_neighbors=5)
+    some.fit(sparse.csr_array(pairwise_distances(x[:60])), NAMES[given[:60]])
+    assert some.predict(sparse.csr_array(near)).shape == (1,)
+    # items without neighbours keep what their own label says
+    alone = sparse.lil_array(graph)
+    alone[:5] = 0
+    few = NoisyNeighbours(metric="precomputed", n_neighbors=5).fit(alone, NAMES[given])
+    assert (few.label_posterior_[:5].argmax(1) == given[:5]).all()
+    split = cross_val_score(by_graph.set_params(n_neighbors=5), graph, NAMES[y], cv=3)
+    assert split.mean() > 0.9
+
+
 def test_items_without_a_label_are_predicted_too(clouds):
     x, y, given = clouds
     labels = NAMES[given].copy()
@@ -63,5 +89,12 @@ def test_bad_input_is_named(clouds):
         NoisyNeighbours(n_neighbors=40).fit(x[:40], given[:40])
     with pytest.raises(DataError, match=r"^n_neighbors: "):
         NoisyNeighbours(n_neighbors=0).fit(x, given)
+    with pytest.raises(DataError, match=r"^metric: expected one of"):
+        NoisyNeighbours(metric="cosine").fit(x, given)
+    graph = NoisyNeighbours(metric="precomputed")
+    with pytest.raises(DataError, match=r"^X: expected a sparse \(N, N\) matrix of distances"):
+        graph.fit(x, given)
+    with pytest.raises(DataError, match=r"^X: row 1 has the distance -1"):
+        graph.fit(sparse.csr_array(np.where(np.eye(len(given), k=-1), -1.0, 0.0)), given)
     with pytest.raises(DataError, match=r"pair \(X, y\)"):
         JointNB({"near": NoisyNeighbours()}).fit({"near": x}, given)
