@@ -1,0 +1,141 @@
+"""Notebooks: script and notebook hold the same cells, both run, and solutions print what they say.
+
+A notebook is a script in percent format and an executed ``.ipynb`` beside it; see
+``examples/render.py``.
+"""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from examples.render import FOLDER, read_script, scripts, solutions
+
+nbformat = pytest.importorskip("nbformat", reason="needs the extra 'test'")
+pytest.importorskip("jupytext", reason="needs the extra 'test'")
+
+#: Largest size of a notebook, bytes, and longest time of a script, seconds.
+LARGEST, LONGEST = 500_000, 90
+#: Notebooks whose short form runs in the default tests.
+QUICK = ("03_auditing", "07_noisy_test_labels", "08_your_own_component")
+
+#: Paths of a machine, times of day, and addresses in memory.
+_OF_ONE_MACHINE = re.compile(r"/(?:home|root|tmp|work|Users)/|ipykernel_\d|\d:\d\d:\d\d| at 0x")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+#: Runs a script, and then each solution on a copy of its variables; prints how long the script
+#: took, and what solutions print.
+_DRIVER = """
+import contextlib, io, json, runpy, sys, time
+script, codes = sys.argv[1], json.loads(sys.argv[2])
+start = time.perf_counter()
+with contextlib.redirect_stdout(io.StringIO()):
+    end = runpy.run_path(script, run_name="__main__")
+seconds, printed = time.perf_counter() - start, []
+for code in codes:
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(compile(code, "solution", "exec"), dict(end))
+    printed.append(out.getvalue())
+print(json.dumps([seconds, printed]))
+"""
+
+NAMES = [script.stem for script in scripts()]
+PATHS = dict(zip(NAMES, scripts(), strict=True))
+each = pytest.mark.parametrize("name", NAMES)
+
+
+def written(name):
+    return nbformat.read(PATHS[name].with_suffix(".ipynb"), as_version=4)
+
+
+def run(name, folder, *, fast):
+    """Seconds that the script took, and what its solutions print."""
+    codes = [solution.code for solution in solutions(read_script(PATHS[name]))]
+    environment = {
+        **os.environ,
+        "MPLBACKEND": "agg",
+        "NBMODELS_FAST": "1" if fast else "",
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", _DRIVER, str(PATHS[name]), json.dumps(codes)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_every_notebook_has_its_script():
+    assert len(NAMES) == len(set(NAMES)) >= 8
+    assert sorted(FOLDER.glob("*/*.ipynb")) == [path.with_suffix(".ipynb") for path in scripts()]
+
+
+@each
+def test_script_and_notebook_hold_the_same_cells(name):
+    script = [(cell.cell_type, cell.source) for cell in read_script(PATHS[name]).cells]
+    assert [(cell.cell_type, cell.source) for cell in written(name).cells] == script
+
+
+@each
+def test_the_notebook_is_executed_without_an_error(name):
+    notebook = written(name)
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    outputs = [output for cell in code for output in cell.outputs]
+    assert all(output.output_type != "error" for output in outputs)
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+
+
+@each
+def test_the_notebook_is_small_and_of_no_machine(name):
+    assert PATHS[name].with_suffix(".ipynb").stat().st_size < LARGEST
+    for cell in written(name).cells:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            texts = [output.get("text", ""), *(v for k, v in data.items() if k != "image/png")]
+            for text in texts:
+                assert not _OF_ONE_MACHINE.search(str(text)), text
+
+
+@each
+def test_exercises_have_solutions(name):
+    notebook = read_script(PATHS[name])
+    text = "".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    solved = solutions(notebook)
+    assert 2 <= len(solved) <= 4
+    assert text.count("<details>") == text.count("</details>") == len(solved)
+    for solution in solved:
+        ast.parse(solution.code)
+        assert solution.printed, "render the notebook to write down what the solution prints"
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_short_form_runs(name, tmp_path):
+    run(name, tmp_path, fast=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in QUICK])
+def test_the_short_form_of_others_runs(name, tmp_path):
+    run(name, tmp_path, fast=True)
+
+
+@pytest.mark.slow
+@each
+def test_the_full_form_runs_in_time_and_solutions_print_what_they_say(name, tmp_path):
+    seconds, printed = run(name, tmp_path, fast=False)
+    assert seconds < LONGEST
+    for solution, found in zip(solutions(read_script(PATHS[name])), printed, strict=True):
+        assert _NUMBER.sub("#", found) == _NUMBER.sub("#", solution.printed)
+        # another processor rounds otherwise
+        numbers = [[float(x) for x in _NUMBER.findall(text)] for text in (found, solution.printed)]
+        assert numbers[0] == pytest.approx(numbers[1], rel=0.05, abs=0.011)
