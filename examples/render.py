@@ -37,10 +37,8 @@ warnings.filterwarnings("ignore", message="IProgress not found")
 logging.disable(logging.WARNING)
 os.environ.pop("FORCE_COLOR", None)
 os.environ.pop("CLICOLOR_FORCE", None)
-import matplotlib_inline.backend_inline as inline
-import matplotlib.pyplot as plt
-inline.set_matplotlib_formats("png")
-plt.rcParams["figure.dpi"] = 100
+import matplotlib
+matplotlib.rcParams["figure.dpi"] = 100
 """
 
 

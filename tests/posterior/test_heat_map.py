@@ -77,3 +77,8 @@ def test_shapes_are_checked():
     mean, low, high = some_noise(3)
     with pytest.raises(ValueError, match="low"):
         noise_heat_map(mean, low[:2], high, list("abc"))
+
+
+def test_notebooks_show_it_although_pyplot_does_not_know_it():
+    figure, _ = noise_heat_map(*some_noise(3), list("abc"))
+    assert figure._repr_png_().startswith(b"\x89PNG")

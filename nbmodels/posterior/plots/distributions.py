@@ -13,6 +13,7 @@ from nbmodels.posterior.plots.shared import (
     LABELS,
     POSTERIOR,
     PRIOR,
+    PlotFigure,
     single_axes,
     stacked_draws,
 )
@@ -49,7 +50,7 @@ def prior_and_posterior(
     shown = parts[:_PANELS]
     columns = min(len(shown), 4)
     rows = -(-len(shown) // columns)
-    figure = Figure(figsize=(2.3 * columns + 0.8, 1.7 * rows + 1.1), layout="constrained")
+    figure = PlotFigure(figsize=(2.3 * columns + 0.8, 1.7 * rows + 1.1), layout="constrained")
     grid = figure.subplots(rows, columns, sharex=True, squeeze=False).ravel()
     for axes, part in zip(grid, shown, strict=False):
         axes.stairs(part["prior"], edges, color=PRIOR, fill=True, alpha=0.6, label="prior")

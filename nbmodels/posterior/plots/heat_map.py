@@ -9,6 +9,8 @@ import pandas as pd
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
+from nbmodels.posterior.plots.shared import PlotFigure
+
 #: Largest number of classes at which every cell holds its number and its interval.
 _EVERY_CELL = 6
 #: Largest number of classes before cells and numbers shrink.
@@ -48,7 +50,7 @@ def noise_heat_map(
     cell = 0.95 if k <= _EVERY_CELL else 0.78 if k <= _ROOMY else 0.6
     margin = 0.085 * min(max(map(len, names)), _LONGEST)
     side = max(k * cell, 2.6)
-    figure = Figure(figsize=(side + margin + 1.7, side + margin + 0.9), layout="constrained")
+    figure = PlotFigure(figsize=(side + margin + 1.7, side + margin + 0.9), layout="constrained")
     axes = figure.subplots()
     # wrong labels are rare: a root brings small shares out
     norm = PowerNorm(0.5, vmin=0, vmax=1)

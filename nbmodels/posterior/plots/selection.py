@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from nbmodels.posterior.plots.shared import PlotFigure
+
 
 def held_out_scores(
     choice: pd.DataFrame, *, title: str | None = None
@@ -31,7 +33,7 @@ def held_out_scores(
         high=choice["gain"] + 2 * choice["standard_error"],
     )
     rows = np.arange(len(frame))
-    figure = Figure(figsize=(7, 1.2 + 0.3 * len(frame)), layout="constrained")
+    figure = PlotFigure(figsize=(7, 1.2 + 0.3 * len(frame)), layout="constrained")
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
     axes.axvline(0, color="0.8", linewidth=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,15 @@ if TYPE_CHECKING:
 
 #: Colours of the prior, of the posterior, and of the given labels.
 PRIOR, POSTERIOR, LABELS = "0.6", "C0", "C1"
+
+
+class PlotFigure(Figure):
+    """A figure that a notebook shows, although pyplot does not know it."""
+
+    def _repr_png_(self) -> bytes:
+        out = io.BytesIO()
+        self.savefig(out, format="png")
+        return out.getvalue()
 
 
 def stacked_draws(tree: DataTree, name: str, group: str = "posterior") -> DataArray:
@@ -48,7 +58,7 @@ def matrix_cells(tree: DataTree, name: str, level: float) -> pd.DataFrame:
 
 def single_axes(rows: float, width: float = 6.4) -> tuple[Figure, Any]:
     """A figure with one panel that is high enough for some rows."""
-    figure = Figure(figsize=(width, 1.1 + 0.27 * max(rows, 4)), layout="constrained")
+    figure = PlotFigure(figsize=(width, 1.1 + 0.27 * max(rows, 4)), layout="constrained")
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
