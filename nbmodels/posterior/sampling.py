@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import jax
 import numpy as np
 from jax import Array
-from tqdm.auto import tqdm
 
 from inference.gibbs import Stopping
 from nbmodels.core.model import Data, Model, class_prior, with_role
 from nbmodels.core.roles import LabelChannel
 from nbmodels.errors import issue
 from nbmodels.fitting.em import Fit
+from nbmodels.fitting.progress import Progress
 from nbmodels.posterior.alignment import aligned
 from nbmodels.posterior.convergence import convergence_checks
 from nbmodels.posterior.datatree import to_datatree
@@ -231,14 +231,9 @@ def _draw(
         return nuts_draws(fit, data, key, warmup=steps, progress=bool(progress), **fixed)
     if method == "svi":
         return svi_draws(fit, data, key, progress=bool(progress), **fixed)
-    with tqdm(
-        desc="sampling",
-        unit="sweep",
-        total=size.sweeps if method == "gibbs" else size.chains * draws,
-        delay=0.0 if progress else 3.0,
-        disable=progress is False,
-        leave=False,
-    ) as bar:
+    total = size.sweeps if method == "gibbs" else size.chains * draws
+    label = "sampling, at most" if method == "gibbs" and size.draws is None else "sampling"
+    with Progress(progress).bar(label, total, "sweep") as bar:
         if method == "vb":
             return vb_draws(fit, data, key, keep=keep, report=bar.update, **fixed)
         return gibbs_draws(fit, data, key, keep=keep, report=bar.update, **size._asdict())
