@@ -228,7 +228,8 @@ def _draw(
     fixed: dict[str, Any] = {"draws": draws, "chains": size.chains, **options}
     if method == "nuts":
         steps = 500 if size.warmup is None else size.warmup
-        return nuts_draws(fit, data, key, warmup=steps, progress=bool(progress), **fixed)
+        with Progress(progress).bar("sampling", size.chains, "chain") as bar:
+            return nuts_draws(fit, data, key, warmup=steps, report=bar.update, **fixed)
     if method == "svi":
         return svi_draws(fit, data, key, progress=bool(progress), **fixed)
     total = size.sweeps if method == "gibbs" else size.chains * draws
