@@ -101,7 +101,11 @@ def posterior(quick):
     from nbmodels import NoisyBernoulliNB
 
     fitted = NoisyBernoulliNB().fit(*streaming())
-    return {"posterior()": seconds(lambda: fitted.posterior(progress=False))}
+    return {
+        "posterior(), first": seconds(lambda: fitted.posterior(progress=False)),
+        "posterior(), again": seconds(lambda: fitted.posterior(progress=False)),
+        "posterior(draws=500)": seconds(lambda: fitted.posterior(draws=500, progress=False)),
+    }
 
 
 def text(quick):

@@ -55,7 +55,7 @@ def joint(x, labels, weight, key, draws):
     fitted = fitting.fit(model, data, key=first)
     drawn = gibbs_draws(
         fitted, data, second,
-        draws=draws, warmup=100, chains=1, thin=1, keep_all=False, report=None,
+        draws=draws, warmup=100, chains=1, thin=1, keep="small", report=None,
     )  # fmt: skip
     return drawn.transitions["labels"][0], drawn.log_likelihood[0]
 

@@ -1,10 +1,10 @@
 """Gamma variates on the log scale by vectorised rejection sampling (Marsaglia and Tsang 2000).
 
 "A simple method for generating gamma variables": a cubed normal is accepted with probability 0.95
-or more. JAX uses the same method, but on a CPU it runs one loop for each number, at about a
-microsecond apiece; that is kept for small arrays, where it compiles to less. Here all numbers get
-one proposal in one vectorised pass. Rejected ones are gathered into a short array and proposed
-again until none is left, so that the draws are exact.
+or more. JAX uses the same method, but on a CPU it runs one loop for each number, at a microsecond
+or more apiece. Here all numbers get one proposal in one vectorised pass. Small arrays are proposed
+whole until all are accepted; of large ones the rejected are gathered into a short array first. The
+draws are exact.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Float, PRNGKeyArray
 
-#: Size from which numbers are drawn together.
+#: Size from which only what was rejected is proposed again.
 _MANY = 1_000
 
 #: The short array holds one number in so many, about twice the share that is rejected.
@@ -34,28 +34,33 @@ def loggamma(key: PRNGKeyArray, shape: Float[Array, "*shape"]) -> Float[Array, "
         key: JAX random key.
         shape: shape parameters, above 0; an array of any shape.
     """
-    if shape.size < _MANY:
-        return jax.random.loggamma(key, shape, shape.shape, shape.dtype)
     flat = shape.reshape(-1)
-    first, second, third = jax.random.split(key, 3)
+    first, second = jax.random.split(key)
     # below one, a draw of shape a + 1 times a uniform to the power 1 / a (section 6 there)
     boosted = jnp.where(flat < 1, flat + 1, flat)
-    out, accepted = _propose(first, boosted)
-    few = flat.size // _AGAIN
+    propose = _until_accepted if flat.size < _MANY else _by_gathering
+    out = propose(first, boosted)
+    uniform = jax.random.uniform(second, flat.shape, flat.dtype, jnp.finfo(flat.dtype).tiny)
+    out = jnp.where(flat < 1, out + jnp.log(uniform) / flat, out)
+    return out.reshape(shape.shape)
+
+
+def _by_gathering(key: Array, shape: Array) -> Array:
+    """Logarithms of draws, of which few are rejected at first."""
+    first, second = jax.random.split(key)
+    out, accepted = _propose(first, shape)
+    few = shape.size // _AGAIN
 
     def again(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         out, accepted, key = carry
         here, key = jax.random.split(key)
-        (where,) = jnp.nonzero(~accepted, size=few, fill_value=flat.size)
-        drawn = _until_accepted(here, boosted.at[where].get(mode="fill", fill_value=1.0))
+        (where,) = jnp.nonzero(~accepted, size=few, fill_value=shape.size)
+        drawn = _until_accepted(here, shape.at[where].get(mode="fill", fill_value=1.0))
         out = out.at[where].set(drawn, mode="drop")
         return out, accepted.at[where].set(True, mode="drop"), key
 
     # once, unless far more are rejected than is likely
-    out, _, _ = lax.while_loop(lambda c: ~jnp.all(c[1]), again, (out, accepted, second))
-    uniform = jax.random.uniform(third, flat.shape, flat.dtype, jnp.finfo(flat.dtype).tiny)
-    out = jnp.where(flat < 1, out + jnp.log(uniform) / flat, out)
-    return out.reshape(shape.shape)
+    return lax.while_loop(lambda c: ~jnp.all(c[1]), again, (out, accepted, second))[0]
 
 
 def _until_accepted(key: Array, shape: Array) -> Array:

@@ -2,45 +2,90 @@
 
 A sweep is ``sweep(state, data, key) -> (state, stored, summed)``: ``stored`` is returned draw by
 draw, ``summed`` only as a mean over draws (label posteriors would not fit in memory otherwise).
+:func:`sample` takes as many draws as it is asked for; chains of :func:`sample_until` stop by
+themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jaxtyping import Key, PRNGKeyArray, PyTree
+from jaxtyping import PRNGKeyArray, PyTree, UInt32
 
 from inference.compilation import host_jit
+from inference.convergence import convergence
 
 Sweep: TypeAlias = Callable[[PyTree, PyTree, PRNGKeyArray], tuple[PyTree, PyTree, PyTree]]
+Report: TypeAlias = Callable[[int], None]
 
+#: Draws of a chain to each call of the one compiled program.
 _CHUNK = 20
 
 
 class Draws(NamedTuple):
-    """Draws of several Markov chains, from :func:`sample`.
+    """Draws of several Markov chains.
 
     Attributes:
         stored: leaves of shape ``(chains, draws, ...)``.
         mean: mean of ``summed`` over the draws of each chain; leaves ``(chains, ...)``.
         interrupted: whether ``KeyboardInterrupt`` ended it before all draws were taken.
+        warmup: sweeps of each chain that were discarded.
+        stride: sweeps for each stored draw.
     """
 
     stored: PyTree
     mean: PyTree
     interrupted: bool
+    warmup: int = 0
+    stride: int = 1
+
+
+class Stopping(NamedTuple):
+    """When chains stop; numbers are draws of each chain.
+
+    A rule that looks at nothing but mixing, and not before there are 800 draws of four chains,
+    leaves next to no bias in what is estimated.
+
+    Attributes:
+        warmup: most draws that are discarded. Warm-up ends where R-hat of its second half is small.
+        least: fewest draws that are kept.
+        most: most draws that are taken.
+        stored: about as many are stored; of more draws every second one, or every fourth.
+        rhat: largest R-hat (Vehtari et al. 2021).
+        ess: fewest effective draws, bulk and tail, of all chains together.
+        warmup_rhat: largest R-hat at the end of the warm-up.
+    """
+
+    warmup: int = 500
+    least: int = 200
+    most: int = 2_000
+    stored: int = 500
+    rhat: float = 1.01
+    ess: float = 400
+    warmup_rhat: float = 1.1
+
+
+#: Draws between looks at the warm-up; looks at the draws come after a quarter more of them.
+_LOOK, _GROWTH = 100, 1.25
 
 
 @partial(host_jit, static_argnames=("sweep", "thin"))
 def _chunk(
-    sweep: Sweep, state: PyTree, data: PyTree, keys: Key[Array, " sweeps"], thin: int
+    sweep: Sweep,
+    state: PyTree,
+    data: PyTree,
+    key: PRNGKeyArray,
+    at: UInt32[Array, " two"],
+    thin: int,
 ) -> tuple[PyTree, PyTree, PyTree]:
+    """A few draws of one chain; ``at`` is the number of the chain and of the chunk."""
+
     def skip(state: PyTree, key: PRNGKeyArray) -> tuple[PyTree, None]:
         return sweep(state, data, key)[0], None
 
@@ -49,14 +94,106 @@ def _chunk(
     ) -> tuple[tuple[PyTree, PyTree], PyTree]:
         state, total = carry
         here = jax.random.split(key, thin)
-        state, _ = lax.scan(skip, state, here[1:])
+        if thin > 1:
+            state, _ = lax.scan(skip, state, here[1:])
         state, stored, summed = sweep(state, data, here[0])
         return (state, jax.tree.map(jnp.add, total, summed)), stored
 
+    keys = jax.random.split(jax.random.fold_in(jax.random.fold_in(key, at[0]), at[1]), _CHUNK)
     shapes = jax.eval_shape(lambda s, k: sweep(s, data, k)[2], state, keys[0])
     zeros = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
     (state, total), stored = lax.scan(body, (state, zeros), keys)
     return state, stored, total
+
+
+class _Chains:
+    """Chains that are advanced together, a chunk at a time."""
+
+    def __init__(
+        self,
+        sweep: Sweep,
+        states: Sequence[PyTree],
+        data: PyTree,
+        key: PRNGKeyArray,
+        thin: int,
+        report: Report | None,
+    ) -> None:
+        self._states, self._chunks = list(states), 0
+        self._run = partial(_chunk, sweep, thin=thin)
+        self._data, self._key = data, key
+        self._report, self._sweeps = report, _CHUNK * thin
+
+    def advance(self) -> list[tuple[PyTree, PyTree]]:
+        """What is stored of each chain, in host memory, and what is summed."""
+        done = []
+        for c, state in enumerate(self._states):
+            at = np.array([c, self._chunks], np.uint32)
+            self._states[c], part, summed = self._run(state, self._data, self._key, at)
+            done.append((jax.tree.map(np.asarray, part), summed))
+            if self._report is not None:
+                self._report(self._sweeps)
+        self._chunks += 1
+        return done
+
+
+class _Kept:
+    """Draws that are kept, in a number that does not grow without bound where it is limited."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.taken, self.stride = 0, 1
+        self._limit = limit
+        self._rounds: list[list[PyTree]] = []
+        self._total: list[PyTree] | None = None
+
+    def add(self, done: list[tuple[PyTree, PyTree]]) -> None:
+        sums = [summed for _, summed in done]
+        self._total = sums if self._total is None else jax.tree.map(jnp.add, self._total, sums)
+        self._rounds.append([self._every(part, self.stride) for part, _ in done])
+        self.taken += _CHUNK
+        if self._limit is not None and self.taken // self.stride > self._limit:
+            self.stride *= 2
+            self._rounds = [[self._every(chain, 2) for chain in self._chains()]]
+
+    @staticmethod
+    def _every(part: PyTree, stride: int) -> PyTree:
+        return jax.tree.map(lambda x: x[stride - 1 :: stride], part)
+
+    def _chains(self) -> list[PyTree]:
+        return [
+            jax.tree.map(lambda *x: np.concatenate(x), *one)
+            for one in zip(*self._rounds, strict=True)
+        ]
+
+    def stored(self, draws: int | None = None) -> PyTree:
+        """Leaves ``(chains, draws, ...)``, the first draws of all."""
+        return jax.tree.map(lambda *x: np.stack(x)[:, :draws], *self._chains())
+
+    def finished(self, draws: int | None, interrupted: bool, warmup: int, thin: int) -> Draws:
+        assert self._total is not None
+        mean = jax.tree.map(
+            lambda *x: np.stack([np.asarray(one) / self.taken for one in x]), *self._total
+        )
+        return Draws(self.stored(draws), mean, interrupted, warmup, self.stride * thin)
+
+
+class _Watched:
+    """What has to mix, of every draw."""
+
+    def __init__(self, watched: Callable[[PyTree], Sequence[np.ndarray]]) -> None:
+        self._watched = watched
+        self._rounds: list[Sequence[np.ndarray]] = []
+
+    def add(self, done: list[tuple[PyTree, PyTree]]) -> None:
+        stored = jax.tree.map(lambda *x: np.stack(x), *(part for part, _ in done))
+        self._rounds.append(self._watched(stored))
+
+    def mixed(self, first: int, rhat: float, ess: float) -> bool:
+        """Whether R-hat and effective draws of every array suffice, from a draw on."""
+        for draws in zip(*self._rounds, strict=True):
+            found = convergence(np.concatenate(draws, 1)[:, first:])
+            if found.rhat > rhat or min(found.bulk, found.tail) < ess:
+                return False
+        return True
 
 
 def sample(
@@ -68,7 +205,7 @@ def sample(
     draws: int = 500,
     warmup: int = 200,
     thin: int = 1,
-    report: Callable[[int], None] | None = None,
+    report: Report | None = None,
 ) -> Draws:
     """Run a Markov chain from each state, in turns of a few sweeps.
 
@@ -88,37 +225,82 @@ def sample(
     """
     # whole chunks only, so that one program serves warm-up and sampling
     discard, keep = -(-warmup // (_CHUNK * thin)), -(-draws // _CHUNK)
-    chains = list(states)
-    rounds: list[Any] = []
-    total: Any = None
-    chain_keys = [jax.random.split(k, discard + keep) for k in jax.random.split(key, len(chains))]
+    chains, kept = _Chains(sweep, states, data, key, thin, report), _Kept()
     interrupted = False
     try:
-        for i in range(discard + keep):
-            done = []
-            for c, state in enumerate(chains):
-                keys = jax.random.split(chain_keys[c][i], _CHUNK)
-                chains[c], part, summed = _chunk(sweep, state, data, keys, thin)
-                done.append((jax.tree.map(np.asarray, part), summed))
-                if report is not None:
-                    report(_CHUNK * thin)
-            if i < discard:
-                continue
-            # a round that was interrupted counts for no chain
-            sums = [summed for _, summed in done]
-            total = sums if total is None else jax.tree.map(jnp.add, total, sums)
-            rounds.append([part for part, _ in done])
+        for _ in range(discard):
+            chains.advance()
+        for _ in range(keep):
+            kept.add(chains.advance())  # a round that was interrupted counts for no chain
     except KeyboardInterrupt:
         interrupted = True
-        if not rounds:
+        if not kept.taken:
             raise
-    stored = [
-        jax.tree.map(lambda *x: np.concatenate(x)[:draws], *one)
-        for one in zip(*rounds, strict=True)
-    ]
-    taken = len(rounds) * _CHUNK
-    return Draws(
-        jax.tree.map(lambda *x: np.stack(x), *stored),
-        jax.tree.map(lambda *x: np.stack([np.asarray(one) / taken for one in x]), *total),
-        interrupted,
-    )
+    return kept.finished(draws, interrupted, discard * _CHUNK * thin, thin)
+
+
+def sample_until(
+    sweep: Sweep,
+    states: Sequence[PyTree],
+    data: PyTree,
+    key: PRNGKeyArray,
+    *,
+    watched: Callable[[PyTree], Sequence[np.ndarray]],
+    warmup: int | None = None,
+    thin: int = 1,
+    stopping: Stopping | None = None,
+    report: Report | None = None,
+) -> Draws:
+    """Run a Markov chain from each state until all have mixed, by the program of :func:`sample`.
+
+    Args:
+        sweep: must be the same object from call to call to be compiled once.
+        states: initial state of each chain; overdispersed, or R-hat cannot detect a lack of mixing.
+        data: passed through to ``sweep``.
+        key: JAX random key. The same key gives the same draws, and as many.
+        watched: from stored draws of a few sweeps, leaves ``(chains, draws, ...)``, to what has to
+            mix: arrays ``(chains, draws, ...)``, of the slowest first.
+        warmup: discarded sweeps of each chain; None for as many as it takes.
+        thin: sweeps for each draw.
+        stopping: when to stop; by default :class:`Stopping` as it is.
+        report: called with the number of sweeps since the last call.
+
+    Raises:
+        KeyboardInterrupt: as :func:`sample`.
+    """
+    rule = Stopping() if stopping is None else stopping
+    chains, kept = _Chains(sweep, states, data, key, thin, report), _Kept(rule.stored)
+    interrupted, discarded = False, 0
+    try:
+        discarded = _warm_up(chains, watched, rule, warmup if warmup is None else warmup // thin)
+        seen = _Watched(watched)
+        look: float = rule.least
+        while kept.taken < rule.most:
+            done = chains.advance()
+            kept.add(done)
+            seen.add(done)
+            if kept.taken >= look:
+                if seen.mixed(0, rule.rhat, rule.ess):
+                    break
+                look *= _GROWTH
+    except KeyboardInterrupt:
+        interrupted = True
+        if not kept.taken:
+            raise
+    return kept.finished(None, interrupted, discarded * thin, thin)
+
+
+def _warm_up(
+    chains: _Chains,
+    watched: Callable[[PyTree], Sequence[np.ndarray]],
+    rule: Stopping,
+    draws: int | None,
+) -> int:
+    """Advance the chains to the end of the warm-up; the number of draws that it took."""
+    seen, taken = _Watched(watched), 0
+    while taken < (rule.warmup if draws is None else draws):
+        seen.add(chains.advance())
+        taken += _CHUNK
+        if draws is None and taken % _LOOK == 0 and seen.mixed(taken // 2, rule.warmup_rhat, 0):
+            break
+    return taken

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
+import jax
 import numpy as np
+from jax import lax
 from jaxtyping import ArrayLike, PRNGKeyArray, Shaped
 
+from inference.compilation import host_jit
 from inference.sparse_dirichlet import SUFFIX, with_short_tails
 
 #: Sampler statistics, by their ArviZ names.
@@ -28,7 +32,7 @@ def nuts(
     chains: int = 4,
     start: Mapping[str, ArrayLike] | None = None,
     target_accept: float = 0.9,
-    progress: bool = False,
+    report: Callable[[int], None] | None = None,
 ) -> tuple[
     dict[str, Shaped[np.ndarray, "chains draws ..."]],
     dict[str, Shaped[np.ndarray, "chains draws ..."]],
@@ -45,32 +49,39 @@ def nuts(
         start: initial values of some sites. Sparse Dirichlet sites among them are sampled in
             coordinates with short tails (:mod:`inference.sparse_dirichlet`).
         target_accept: acceptance rate that the step size is adapted to.
-        progress: show NumPyro's progress bar.
+        report: called with the number of chains since the last call.
 
     Returns:
         samples by site and statistics by ArviZ's names, each ``(chains, draws, ...)``.
     """
-    from numpyro.infer import MCMC, NUTS, init_to_median, init_to_value
+    from numpyro.infer import NUTS, init_to_median, init_to_value
 
     strategy = init_to_median()
     if start is not None:
         program, values = with_short_tails(program, start, key)
         strategy = init_to_value(values=values)
-    mcmc = MCMC(
-        NUTS(program, init_strategy=strategy, target_accept_prob=target_accept),
-        num_warmup=warmup,
-        num_samples=draws,
-        num_chains=chains,
-        chain_method="sequential",
-        progress_bar=progress,
-    )
-    mcmc.run(key, extra_fields=tuple(_STATISTICS))
-    samples = {
-        site: np.asarray(x)
-        for site, x in mcmc.get_samples(group_by_chain=True).items()
-        if not site.endswith(SUFFIX)
-    }
-    fields = mcmc.get_extra_fields(group_by_chain=True)
-    statistics = {_STATISTICS[name]: np.asarray(v) for name, v in fields.items()}
+    kernel = NUTS(program, init_strategy=strategy, target_accept_prob=target_accept)
+
+    # one program of all: begun outside, NumPyro compiles some 400 small ones
+    @host_jit
+    def chain(key: PRNGKeyArray) -> tuple[Any, Any]:
+        state = kernel.init(key, warmup, None, (), {})
+        state = lax.fori_loop(0, warmup, lambda _, one: kernel.sample(one, (), {}), state)
+        constrain = kernel.postprocess_fn((), {})
+
+        def body(state: Any, _: None) -> tuple[Any, tuple[Any, Any]]:
+            state = kernel.sample(state, (), {})
+            return state, (constrain(state.z), {n: getattr(state, n) for n in _STATISTICS})
+
+        return lax.scan(body, state, None, length=draws)[1]
+
+    found = []
+    for one in jax.random.split(key, chains):
+        found.append(jax.tree.map(np.asarray, chain(one)))
+        if report is not None:
+            report(1)
+    sites, fields = jax.tree.map(lambda *x: np.stack(x), *found)
+    samples = {site: x for site, x in sites.items() if not site.endswith(SUFFIX)}
+    statistics = {_STATISTICS[name]: x for name, x in fields.items()}
     statistics["lp"] = -statistics["lp"]  # potential energy is minus the log-density
     return samples, statistics

@@ -83,17 +83,24 @@ def with_short_tails(
             # an underflow to zero would have no derivative of its logarithm
             return None, jnp.maximum(jax.nn.softmax(logs), jnp.finfo(logs.dtype).tiny)
 
-    # before anything is compiled, when concentrations have values
-    begun = handlers.substitute(handlers.seed(program, key), data=dict(start))
+    @jax.jit
+    def begun(key: PRNGKeyArray, start: dict[str, Any]) -> dict[str, tuple[Array, Array]]:
+        """Concentrations of Dirichlet sites with an initial value, and their coordinates there."""
+        held = handlers.substitute(handlers.seed(program, key), data=start)
+        out = {}
+        for name, site in handlers.trace(held).get_trace().items():
+            concentration = _concentration(site["fn"]) if site["type"] == "sample" else None
+            if name in start and concentration is not None:
+                # the sum at its expectation
+                gammas = start[name] * jnp.sum(concentration, -1, keepdims=True)
+                out[name] = concentration, coordinate(jnp.log(gammas), concentration)
+        return out
+
     config, values = {}, dict(start)
-    for name, site in handlers.trace(begun).get_trace().items():
-        concentration = _concentration(site["fn"]) if site["type"] == "sample" else None
-        if name not in start or concentration is None or not np.any(np.asarray(concentration) < 1):
-            continue
-        # the sum at its expectation
-        gammas = jnp.asarray(start[name], float) * jnp.sum(concentration, -1, keepdims=True)
-        config[name] = Stretched()
-        values[name + SUFFIX] = coordinate(jnp.log(gammas), concentration)
+    found = begun(key, {name: jnp.asarray(value, float) for name, value in start.items()})
+    for name, (concentration, at) in found.items():
+        if np.any(np.asarray(concentration) < 1):
+            config[name], values[name + SUFFIX] = Stretched(), at
     return handlers.reparam(program, config=config), values
 
 

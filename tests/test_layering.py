@@ -165,5 +165,21 @@ def test_importing_the_library_is_light_and_silent():
     assert done.stderr == ""
 
 
+def test_an_estimator_costs_little_more_than_jax_and_scikit_learn():
+    """Beside what those load by themselves, which depends on their versions."""
+    late = {*HEAVY, "h5netcdf", "optax", "rich", "scipy.stats", "tqdm", "typer", "xarray"}
+    code = (
+        "import sys, json, jax, sklearn.base\n"
+        "before = set(sys.modules)\n"
+        "import nbmodels\n"
+        "nbmodels.NoisyBernoulliNB, nbmodels.DawidSkene\n"
+        f"print(json.dumps(sorted({late!r} & set(sys.modules) - before)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT.parent
+    )
+    assert json.loads(done.stdout) == []
+
+
 def test_both_packages_are_ours():
     assert Path(inference.__file__).parent.parent == ROOT.parent

@@ -21,6 +21,7 @@ from jax import Array, lax
 from jax.scipy.special import digamma, gammaln
 from jaxtyping import Float, Int, Key
 
+from inference.gamma import loggamma
 from inference.products import Matrix
 from nbmodels.channels.annotators import Annotators, right_labels
 from nbmodels.core.component import LogLikelihood, centred
@@ -257,7 +258,7 @@ class OneCoinVotes(Family):
     def _moved(self, key: Key[Array, ""]) -> Array:
         dtype, n = self.logit.dtype, len(self.logit)
         first, other = jax.random.split(key)
-        gammas = jax.random.loggamma(first, self.pseudo.astype(dtype)[:, None], (2, n))
+        gammas = loggamma(first, jnp.broadcast_to(self.pseudo.astype(dtype)[:, None], (2, n)))
         # without votes an independent draw from the prior
         empty = jnp.sum(self.counts, (1, 2)) == 0
         begin = jnp.where(empty, gammas[0] - gammas[1], self.logit)

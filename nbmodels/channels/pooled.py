@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.scipy.special import gammaln
 from jaxtyping import Float, Int, Key
 
 from inference.arrays import on_device
 from inference.gamma import loggamma
+from inference.special import gammaln
 from nbmodels.channels.transition import (
     Transition,
     count_labels,
@@ -145,9 +145,12 @@ class PooledDirichlet(Family):
 
     def _log_density(self, log_pseudo: Array) -> Array:
         """Of the logarithms of the concentrations, given the counts."""
-        at = self._concentration(log_pseudo)
-        whole = jnp.sum(at, 1)
-        inside = jnp.sum(gammaln(self.counts + at) - gammaln(at))
+        n_classes, n_observed = self.counts.shape
+        pseudo, n_right = jnp.exp(log_pseudo), int(np.sum(_right(self.counts)))
+        times = jnp.asarray([n_right, n_classes * n_observed - n_right], log_pseudo.dtype)
+        whole = jnp.sum(self._concentration(log_pseudo), 1)
+        inside = jnp.sum(gammaln(self.counts + self._concentration(log_pseudo)))
+        inside = inside - jnp.sum(times * gammaln(pseudo))
         inside = inside - jnp.sum(gammaln(jnp.sum(self.counts, 1) + whole) - gammaln(whole))
         return inside + jnp.sum(self.shapes * log_pseudo - self._rates * jnp.exp(log_pseudo))
 
@@ -158,23 +161,28 @@ class PooledDirichlet(Family):
 
     def _moved(self, key: Key[Array, ""]) -> Array:
         dtype = self.log_pseudo.dtype
-        key, other = jax.random.split(key)
-        from_prior = loggamma(other, self.shapes.astype(dtype)) - np.log(self._rates)
+        keys = jax.random.split(key, 4)
+        from_prior = loggamma(keys[0], self.shapes.astype(dtype)) - np.log(self._rates)
         start = jnp.where(jnp.any(self.counts > 0), self.log_pseudo, from_prior)
-        directions = jnp.asarray([[1.0, 1.0], [0.0, 1.0]], dtype)
-        sizes = np.log(_SIZES)
+        # all random numbers at once: one by one they would be most of the time
+        size = jnp.exp(jax.random.uniform(keys[1], (_STEPS,), dtype, *np.log(_SIZES)))
+        directions = jnp.tile(jnp.asarray([[1.0, 1.0], [0.0, 1.0]], dtype), (_STEPS // 2, 1))
+        moves = (size * jax.random.normal(keys[2], (_STEPS,), dtype))[:, None] * directions
+        level = jnp.log(jax.random.uniform(keys[3], (_STEPS,), dtype))
+        # the first step stays, and is accepted: it evaluates the density at the start
+        moves = jnp.concatenate([jnp.zeros((1, 2), dtype), moves])
+        level = jnp.concatenate([jnp.full(1, -jnp.inf, dtype), level])
 
-        def step(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
-            at, density = state
-            k = jax.random.split(jax.random.fold_in(key, i), 3)
-            size = jnp.exp(jax.random.uniform(k[0], (), dtype, *sizes))
-            to = at + size * jax.random.normal(k[1], (), dtype) * directions[i % 2]
-            there = self._log_density(to)
-            accepted = jnp.log(jax.random.uniform(k[2], (), dtype)) < there - density
-            return jnp.where(accepted, to, at), jnp.where(accepted, there, density)
+        def step(
+            state: tuple[Array, Array], drawn: tuple[Array, Array]
+        ) -> tuple[tuple[Array, Array], None]:
+            (at, density), (move, limit) = state, drawn
+            there = self._log_density(at + move)
+            accepted = (limit < there - density) | (limit == -jnp.inf)
+            return (jnp.where(accepted, at + move, at), jnp.where(accepted, there, density)), None
 
-        begin = (start, self._log_density(start))
-        return lax.fori_loop(0, _STEPS, step, begin)[0]
+        begin = (start, jnp.zeros((), dtype))
+        return lax.scan(step, begin, (moves, level))[0][0]
 
 
 @jax.tree_util.register_dataclass

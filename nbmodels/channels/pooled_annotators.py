@@ -12,6 +12,7 @@ from jax import Array, lax
 from jax.scipy.special import gammaln
 from jaxtyping import Float, Int, Key
 
+from inference.gamma import loggamma
 from inference.products import Matrix
 from nbmodels.channels.annotators import Annotators
 from nbmodels.core.component import LogLikelihood
@@ -96,7 +97,7 @@ class PooledVotes(Family):
         observed, k = self.log_pseudo.shape
         dtype = self.log_pseudo.dtype
         first, other = jax.random.split(key)
-        gammas = jax.random.loggamma(first, jnp.asarray(_SHAPE, dtype), (observed, k))
+        gammas = loggamma(first, jnp.full((observed, k), _SHAPE, dtype))
         # without votes an independent draw from the prior
         begin = jnp.where(jnp.any(self.counts > 0), self.log_pseudo, gammas - np.log(_RATE))
 

@@ -141,6 +141,7 @@ class Calibration(ClassPrior):
         self,
         old: Float[Array, " p"],
         new: Float[Array, " p"],
+        proposal: FullNormal,
         resp: Float[Array, "n k"],
         data: Float[Array, "n k"],
         key: Key[Array, ""],
@@ -152,13 +153,13 @@ class Calibration(ClassPrior):
             likelihood = jnp.sum(resp * self.log_probs(at, data))
             return self.weight * likelihood - 0.5 * gap @ self.prior.precision @ gap
 
-        def proposed(at: Array, start: Array) -> Array:
-            counts = self.stats(start, resp, data)
-            q = self.update(jax.tree.map(lambda s: self.weight * s, counts), "draw")
+        def proposed(at: Array, q: FullNormal) -> Array:
             gap = at - q.mean
             return -0.5 * gap @ q.precision @ gap - q.constant("map")[0]
 
-        gain = target(new) + proposed(old, new) - target(old) - proposed(new, old)
+        counts = self.stats(new, resp, data)
+        back = self.update(jax.tree.map(lambda s: self.weight * s, counts), "draw")
+        gain = target(new) + proposed(old, back) - target(old) - proposed(new, proposal)
         return jnp.where(jnp.log(jax.random.uniform(key, (), gain.dtype)) < gain, new, old)
 
     def relabel(self, q: FullNormal, order: Int[Array, " k"]) -> FullNormal:

@@ -144,6 +144,7 @@ def clean(
                 weight=weight,
                 alpha=alpha,
                 probabilities=probabilities,
+                keep="parameters" if report is None else "small",
                 random_state=seed,
                 stage=stage,
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -137,6 +137,7 @@ def clean(
     alpha: float | None = None,
     probabilities: bool | None = None,
     draws: int = 200,
+    keep: Literal["parameters", "small"] = "parameters",
     chains: int = 2,
     random_state: int = 0,
     stage: Callable[[str], None] | None = None,
@@ -159,6 +160,7 @@ def clean(
         alpha: smoothing of words, categories and binary columns; chosen by default.
         probabilities: add a column for each class; by default with up to 10 classes.
         draws: posterior draws of each chain for the intervals; 0 for none.
+        keep: what is kept of them, see :func:`nbmodels.posterior.sampling.sample`.
         chains: number of chains.
         random_state: seed.
         stage: called with the name of every stage at its start.
@@ -202,7 +204,13 @@ def clean(
         choice = replace(choice, settings=_settings(model))
         if draws:
             begin("drawing from the posterior")
-            options = {"draws": draws, "warmup": draws // 2, "chains": chains, "progress": False}
+            options: dict[str, Any] = {
+                "draws": draws,
+                "warmup": draws // 2,
+                "chains": chains,
+                "progress": False,
+            }
+            options["keep"] = keep
             options["random_state"] = random_state
             posterior, note = noise_draws(model, x, options, cautions)
             notes.extend(note)

@@ -67,7 +67,7 @@ def demonstrate(data: NoisyDigits, seed: int, stage: Callable[[str], None]) -> D
     cautions: list[str] = []
     with collected(cautions):
         posterior = model.posterior(
-            "gibbs", draws=160, warmup=800, thin=10, chains=2, progress=False
+            "gibbs", draws=160, warmup=800, thin=10, chains=2, keep="parameters", progress=False
         )
     stage("cross-checking with NUTS on two digits")
     check = _cross_check(data, seed)
@@ -94,7 +94,7 @@ def _cross_check(data: NoisyDigits, seed: int) -> str:
         covariance="full", random_state=seed, solver=Solver(progress=False)
     )
     small.fit(x, data.names[data.given[rows]])
-    options: dict[str, Any] = {"chains": 2, "progress": False}
+    options: dict[str, Any] = {"chains": 2, "keep": "parameters", "progress": False}
     gibbs = Noise.of(small.posterior("gibbs", draws=500, warmup=100, **options))
     nuts = Noise.of(small.posterior("nuts", draws=200, warmup=200, **options))
     gap = np.abs(gibbs.mean - nuts.mean).max()

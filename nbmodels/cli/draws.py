@@ -75,7 +75,7 @@ def noise_draws(
     """
     if "rounds" in model.chosen_:  # cross-fitted: draws do not vary the features' parameters
         # a sweep costs little without the features, and the calibration mixes slowly
-        thin = int(np.clip(_SWEEP_CELLS / model.label_posterior_.size, 1, 10))
+        thin = int(np.clip(_SWEEP_CELLS / model.label_posterior_.size, 1, 5))
         return model.posterior("gibbs", thin=thin, **options), [_CONDITIONAL]
     if isinstance(x, pd.DataFrame):
         messages: list[str] = []

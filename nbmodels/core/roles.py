@@ -213,7 +213,13 @@ class ClassPrior(Component):
         return None
 
     def accept(
-        self, old: Any, new: Any, resp: Float[Array, "n k"], data: Any, key: Key[Array, ""]
+        self,
+        old: Any,
+        new: Any,
+        proposal: Any,
+        resp: Float[Array, "n k"],
+        data: Any,
+        key: Key[Array, ""],
     ) -> Any:
         """The next state of a Gibbs sweep: ``new``, where it is a draw of the exact conditional.
 
@@ -221,7 +227,8 @@ class ClassPrior(Component):
 
         Args:
             old: what the likelihood reads, before the sweep.
-            new: the same, proposed: drawn from ``update`` of ``stats`` at ``old``.
+            new: the same, proposed: drawn from ``proposal``.
+            proposal: ``update`` of ``stats`` at ``old``.
             resp: ``(N, K)`` drawn classes times row weights.
             data: from ``pack``.
             key: JAX random key.

@@ -255,8 +255,9 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
                 model. ``"mixed"`` draws twice. A fit that ``training`` did not make is made now,
                 and takes as long as it would have then.
             random_state: seed of the draws; the estimator's own by default.
-            options: ``draws`` (500 a chain), ``warmup``, ``chains`` (4), ``thin``, ``keep``
-                (``"small"`` or ``"all"``), ``sandwich``, ``progress``, and those of a method; see
+            options: ``draws`` (``"auto"``, as many as it takes), ``warmup``, ``chains`` (4),
+                ``thin``, ``keep`` (``"small"``, ``"all"`` or ``"parameters"``), ``sandwich``,
+                ``progress``, and those of a method; see
                 :func:`nbmodels.posterior.sampling.sample`.
 
         Returns:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.constraints import Constraint, Number
 from nbmodels.estimators.options import GRIDS, is_auto
+from nbmodels.fitting.batched import counted_fits
 from nbmodels.fitting.discriminative import Learner, train_scored
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.label_sources import label_sources
@@ -56,15 +57,17 @@ def fit_scored(
     own = own or {}
     noise = {n: GRIDS[n] for n in ("noise_diagonal",) if is_auto(parameters[n])}
     rounds = parameters["rounds"]
-    return train_scored(
-        learner,
-        parameters,
-        {**own, **noise},
-        label_sources(labels),
-        labels.classes.names,
-        weights,
-        estimator._options(),
-        rounds=None if is_auto(rounds) else int(rounds),
-        cv=parameters["cv"],
-        own=tuple(own),
-    )
+    with counted_fits() as count:
+        fitted = train_scored(
+            learner,
+            parameters,
+            {**own, **noise},
+            label_sources(labels),
+            labels.classes.names,
+            weights,
+            estimator._options(),
+            rounds=None if is_auto(rounds) else int(rounds),
+            cv=parameters["cv"],
+            own=tuple(own),
+        )
+    return replace(fitted, n_fits=count.n)

@@ -38,7 +38,7 @@ def noise_range(self: LatentClassModel, draws: Any = None) -> NoiseRange:
         )
     if draws is None:
         with warnings.catch_warnings(action="ignore", category=PosteriorWarning):
-            draws = self.posterior(draws=200, chains=2)
+            draws = self.posterior(draws=200, chains=2, keep="parameters")
     found = draws["posterior"].dataset
     rates = found["noise_matrix"].to_numpy().swapaxes(-1, -2)
     shares = found["class_prior"].to_numpy() if "class_prior" in found else self.class_prior_

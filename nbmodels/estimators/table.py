@@ -31,6 +31,7 @@ from nbmodels.estimators.options import (
 )
 from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.estimators.table_training import train
+from nbmodels.fitting.batched import counted_fits
 from nbmodels.fitting.builder import ColumnPlan, Columns, ModelBuilder, encode, size_powers
 from nbmodels.fitting.feedback import Side, with_feedback
 from nbmodels.fitting.fitted_model import FittedModel
@@ -195,7 +196,10 @@ class TableClassifier(LatentClassModel):
         check_missing(block, self.missing_values is not None)
         check_columns(block)
         k = len(classes)
-        with computing(self._double(block.x.shape[0] * block.x.shape[1] * k)):
+        with (
+            computing(self._double(block.x.shape[0] * block.x.shape[1] * k)),
+            counted_fits() as count,
+        ):
             build = self._builder(parameters, block, weights, labels, k)
             fitted = self._trained(build, classes.names, self._options())
             coded = build.columns(fitted.settings)
@@ -206,6 +210,7 @@ class TableClassifier(LatentClassModel):
                 units={c.name: c.encoder.units for c in coded},
                 mean_sizes=build.mean_sizes,
                 coded=tuple(coded),
+                n_fits=count.n,
             )
 
     def _trained(self, build: ModelBuilder, names: np.ndarray, options: FitOptions) -> FittedModel:

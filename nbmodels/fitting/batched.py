@@ -8,8 +8,10 @@ stacked.
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -23,6 +25,28 @@ from nbmodels.core.model import Data, Model
 
 #: Bytes that the points of the fits run together may take, a few of which each fit remembers.
 _ROOM = 250_000_000
+
+
+#: Counts of the calls under way.
+_counts: ContextVar[tuple[FitCount, ...]] = ContextVar("nbmodels_fit_counts", default=())
+
+
+class FitCount:
+    """Number of fits so far: candidates, folds and restarts count one each."""
+
+    def __init__(self) -> None:
+        self.n = 0
+
+
+@contextlib.contextmanager
+def counted_fits() -> Iterator[FitCount]:
+    """Count the fits that are made inside; may be nested."""
+    count = FitCount()
+    token = _counts.set((*_counts.get(), count))
+    try:
+        yield count
+    finally:
+        _counts.reset(token)
 
 
 def fit_batch(
@@ -55,6 +79,8 @@ def fit_batch(
         "coordinates": models.coordinates(rule),
         "report": report,
     }
+    for count in _counts.get():
+        count.n += len(starts)
     step = models.step(rule)
     out: dict[int, Result] = {}
     interrupted = False

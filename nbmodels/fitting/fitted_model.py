@@ -67,6 +67,8 @@ class FittedModel:
         vote_dependence: how far votes on an item depend on each other given its class, by which
             responsibilities are tempered; None without votes, or where they are one source of
             several.
+        n_fits: number of fits by EM or CAVI that were made for it: candidates, folds and restarts,
+            each of them once; 0 where they were not counted.
         interrupted: whether Ctrl-C ended the fit or the selection of its settings.
         cautions: warnings to be issued.
     """
@@ -94,6 +96,7 @@ class FittedModel:
     collapsed: bool = False
     coded: tuple[Any, ...] = ()
     vote_dependence: VoteDependence | None = None
+    n_fits: int = 0
     interrupted: bool = False
     cautions: tuple[Caution, ...] = ()
 

@@ -23,6 +23,7 @@ from nbmodels.core.roles import LabelChannel
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.identifiability import confused_classes, vanished
 from nbmodels.fitting.options import FitOptions, finished
+from nbmodels.fitting.progress import Task
 
 #: An improvement over the first candidate counts from so many standard errors on.
 _SIGNIFICANT = 2.0
@@ -159,7 +160,7 @@ def held_out_scores(model: Model, data: Data, options: FitOptions, n_folds: int)
 
 
 def cross_fitted_posterior(
-    model: Model, data: Data, options: FitOptions, n_folds: int, bar: Any
+    model: Model, data: Data, options: FitOptions, n_folds: int, bar: Task
 ) -> Float[np.ndarray, "n k"]:
     """P(true class | everything but the item's own label), by cross-fitting.
 

@@ -13,7 +13,7 @@ from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
 from nbmodels.fitting.collapsed_updates import Edges, fit_collapsed
 from nbmodels.fitting.em import Fit, fit_many
-from nbmodels.fitting.progress import Progress, Report
+from nbmodels.fitting.progress import Progress, Report, Task
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class FitOptions:
             return [self._with_graphs(*one, report=report) for one in triples]
         return fit_many(models, data, starts=starts, report=report, **self._plain())
 
-    def compared(self, models: Sequence[Model], data: Sequence[Data], bar: Any) -> Iterator[Fit]:
+    def compared(self, models: Sequence[Model], data: Sequence[Data], bar: Task) -> Iterator[Fit]:
         """Fits of several candidates, counted by a progress bar.
 
         Raises:
@@ -84,8 +84,7 @@ class FitOptions:
             return
 
         def report(n_iter: int, _: float) -> None:
-            bar.set_postfix_str(f"step {n_iter}", refresh=False)
-            bar.update(0)
+            bar.note = f"step {n_iter}"
 
         yield from map(finished, fit_many(models, data, report=report, **self._plain()))
         bar.update(len(models))

@@ -30,6 +30,7 @@ from nbmodels.fitting.em import Fit
 from nbmodels.fitting.identifiability import confused_classes, vanished
 from nbmodels.fitting.neighbours import Evidence, Graph, scores_without_own
 from nbmodels.fitting.options import FitOptions, finished
+from nbmodels.fitting.progress import Task
 from nbmodels.fitting.scores import Candidate, with_score_prior
 from nbmodels.fitting.two_starts import fit_from_two_starts
 
@@ -119,7 +120,7 @@ def propagated(
     options: FitOptions,
     most_rounds: int,
     found: list[Propagated],
-    bar: Any,
+    bar: Task,
 ) -> None:
     """Scores of each kind after each number of rounds.
 

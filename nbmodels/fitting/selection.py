@@ -32,7 +32,7 @@ from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.identifiability import vanished
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.plain import PlainClassifier, plain_classifier, probability_of_noise
-from nbmodels.fitting.progress import Report
+from nbmodels.fitting.progress import Report, Task
 from nbmodels.fitting.scores import (
     Candidate,
     ScoredLabels,
@@ -149,7 +149,7 @@ class _Run:
         second_start: bool,
         log_slope_sd: float,
         report: Report | None,
-        bar: Any,
+        bar: Task,
         start: Any,
         warm: bool,
     ) -> None:

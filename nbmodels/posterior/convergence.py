@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import arviz_stats
-import numpy as np
-
+from inference.convergence import convergence
 from nbmodels.errors import Caution, PosteriorWarning
 from nbmodels.fitting.identifiability import confused_classes
 
@@ -44,11 +42,8 @@ def _mixing(tree: DataTree) -> Sequence[str]:
     chains = draws.sizes["chain"]
     if chains == 1 or draws.sizes["draw"] <= 3 or not small:
         return ()
-    with np.errstate(invalid="ignore", divide="ignore"):  # single cells may be fixed
-        rhat = arviz_stats.rhat(tree, var_names=small)
-        ess = arviz_stats.ess(tree, var_names=small)
-    worst = max(float(np.nanmax(rhat[name].values)) for name in small)
-    least = min(float(np.nanmin(ess[name].values)) for name in small)
+    found = [convergence(draws[name].to_numpy()) for name in small]
+    worst, least = max(one.rhat for one in found), min(one.bulk for one in found)
     if worst > _RHAT:
         return (
             f"the chains have not mixed: R-hat of {' and '.join(small)} reaches {worst:.2f} "

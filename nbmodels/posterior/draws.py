@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +11,14 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from inference.compilation import host_jit
 from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.errors import Caution
+
+#: What is stored of draws: parameters and the items' log-likelihoods where they are small, all of
+#: them, or small parameters only.
+Keep = Literal["small", "all", "parameters"]
 
 #: Parameters with more numbers than this in one draw are left out unless ``keep="all"``.
 SMALL = 5_000
@@ -65,22 +70,23 @@ def parameter_shapes(model: Model) -> dict[str, dict[str, Any]]:
     )
 
 
-def stored_quantities(model: Model, data: Data, n_draws: int, keep_all: bool) -> Stored:
+def stored_quantities(model: Model, data: Data, n_draws: int, keep: Keep) -> Stored:
     """Class shares and small parameters, or all; log-likelihoods of items where few enough.
 
     Args:
         model: components by name.
         data: their data.
         n_draws: number of draws of all chains.
-        keep_all: leave nothing out.
+        keep: see :data:`Keep`.
     """
     parameters = tuple(
         (name, part)
         for name, here in parameter_shapes(model).items()
         for part, shape in here.items()
-        if keep_all or shape.size <= SMALL or name == PRIOR
+        if keep == "all" or shape.size <= SMALL or name == PRIOR
     )
-    return Stored(parameters, keep_all or len(data.weights) * n_draws <= MODERATE)
+    few = keep == "small" and len(data.weights) * n_draws <= MODERATE
+    return Stored(parameters, few or keep == "all")
 
 
 def evaluate_draw(
@@ -112,6 +118,22 @@ def evaluate_draw(
     if stored.items:
         out["log_likelihood"] = inside + offset
     return out, resp
+
+
+@host_jit
+def parameter_draws(model: Model, q: Any, keys: Array) -> Any:
+    """Independent draws of all parameters from ``q``, as the likelihoods read them.
+
+    Args:
+        model: components by name.
+        q: distributions of the parameters; the priors, or those of a fit.
+        keys: JAX random keys, one a draw. Few at a time, so that chains begin by the same program
+            as prior draws are taken.
+
+    Returns:
+        leaves with the draws along the first axis.
+    """
+    return jax.lax.map(lambda key: models.likelihood_params(model, q, "draw", key), keys)
 
 
 @jax.jit

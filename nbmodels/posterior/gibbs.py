@@ -11,17 +11,23 @@ import numpy as np
 from jax import Array
 
 from inference import gibbs as sampler
+from inference.categorical import categorical
 from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data, Model, class_prior
 from nbmodels.errors import Caution, DataError, PosteriorWarning
 from nbmodels.fitting.em import Fit
 from nbmodels.posterior.draws import (
+    Keep,
     PosteriorDraws,
     Stored,
     base_measure,
     evaluate_draw,
+    parameter_draws,
     stored_quantities,
 )
+
+#: Sweeps that are discarded where the number of draws is given.
+WARMUP = 200
 
 
 def follow(model: Model, likelihood_params: Any, data: Data, resp: Array, key: Array) -> Any:
@@ -37,22 +43,17 @@ def follow(model: Model, likelihood_params: Any, data: Data, resp: Array, key: A
         key: JAX random key.
     """
     first, second, third, fourth = jax.random.split(key, 4)
-    y = _pick(first, resp)
+    y = categorical(first, resp)
     drawn = jax.nn.one_hot(y, resp.shape[1], dtype=resp.dtype)
-    stats = models.stats(model, likelihood_params, drawn, data, second)
-    new = models.likelihood_params(model, models.update(model, stats, "draw"), "draw", third)
+    q = models.update(model, models.stats(model, likelihood_params, drawn, data, second), "draw")
+    new = models.likelihood_params(model, q, "draw", third)
     counted = drawn * data.weights[:, None]
     here = jax.random.fold_in(fourth, list(model).index(PRIOR))
     old, about = likelihood_params[PRIOR], data.parts[PRIOR]
-    return {**new, PRIOR: class_prior(model).accept(old, new[PRIOR], counted, about, here)}
-
-
-def _pick(key: Array, probs: Array) -> Array:
-    """``(N,)`` classes: the first whose cumulative probability exceeds one uniform number a row."""
-    upto = jnp.cumsum(probs, 1)
-    # times the last sum, which rounding keeps from being one
-    u = jax.random.uniform(key, (len(probs), 1), probs.dtype) * upto[:, -1:]
-    return jnp.sum(upto[:, :-1] <= u, 1)
+    return {
+        **new,
+        PRIOR: class_prior(model).accept(old, new[PRIOR], q[PRIOR], counted, about, here),
+    }
 
 
 @cache
@@ -69,9 +70,23 @@ def sweep(stored: Stored) -> sampler.Sweep:
     return of
 
 
-@jax.jit
-def _begin(model: Model, params: Any, key: Array) -> Any:
-    return models.likelihood_params(model, params, "draw", key)
+#: Cells of a noise matrix up to which all are watched; of more, the right labels' alone.
+_WATCHED = 1_000
+
+
+def watched(stored: Any) -> list[np.ndarray]:
+    """Draws by which chains stop: class shares and noise matrices, rates of right labels first.
+
+    Without any of them, the log-likelihood.
+
+    Args:
+        stored: of :func:`sweep`, leaves ``(chains, draws, ...)``.
+    """
+    matrices = list(stored["transitions"].values())
+    rates = [np.diagonal(t, axis1=-2, axis2=-1) for t in matrices]
+    shares = stored["values"][PRIOR].get("probs")
+    cells = [t for t in matrices if t[0, 0].size <= _WATCHED]
+    return [*rates, *([] if shares is None else [shares]), *cells] or [stored["lp"][..., None]]
 
 
 def gibbs_draws(
@@ -79,11 +94,11 @@ def gibbs_draws(
     data: Data,
     key: Array,
     *,
-    draws: int,
-    warmup: int,
+    draws: int | None,
+    warmup: int | None,
     chains: int,
     thin: int,
-    keep_all: bool,
+    keep: Keep,
     report: Any,
 ) -> PosteriorDraws:
     """Draws by Gibbs sampling, each chain started at a draw of its own around the fit.
@@ -92,11 +107,13 @@ def gibbs_draws(
         fit: a fit by any rule.
         data: what it was fitted to.
         key: JAX random key.
-        draws: of each chain.
-        warmup: sweeps of each chain that are discarded.
+        draws: of each chain; None for chains that stop by themselves
+            (:class:`inference.gibbs.Stopping`).
+        warmup: sweeps of each chain that are discarded; None for 200, or for as many as it takes
+            where chains stop by themselves.
         chains: number of chains.
         thin: sweeps to each draw.
-        keep_all: store all parameters and the log-likelihoods of all items.
+        keep: what is stored, see :data:`nbmodels.posterior.draws.Keep`.
         report: called with numbers of sweeps.
 
     Raises:
@@ -112,19 +129,21 @@ def gibbs_draws(
     model = jax.tree.map(jnp.asarray, fit.model)
     params = jax.tree.map(jnp.asarray, fit.params)
     first, second = jax.random.split(key)
-    states = [_begin(model, params, k) for k in jax.random.split(first, chains)]
-    stored = stored_quantities(model, data, chains * draws, keep_all)
-    out = sampler.sample(
-        sweep(stored),
-        states,
-        (model, data),
-        second,
-        draws=draws,
-        warmup=warmup,
-        thin=thin,
-        report=report,
-    )
-    return collected(out, model, data)
+    begun = parameter_draws(model, params, jax.random.split(first, chains))
+    states = [jax.tree.map(lambda x, c=c: x[c], begun) for c in range(chains)]
+    most = sampler.Stopping().stored if draws is None else draws
+    step = sweep(stored_quantities(model, data, chains * most, keep))
+    shared: dict[str, Any] = {"thin": thin, "report": report}
+    if draws is None:
+        out = sampler.sample_until(
+            step, states, (model, data), second, watched=watched, warmup=warmup, **shared
+        )
+    else:
+        discarded = WARMUP if warmup is None else warmup
+        out = sampler.sample(
+            step, states, (model, data), second, draws=draws, warmup=discarded, **shared
+        )
+    return collected(out, model, data, warmup=out.warmup, sweeps_per_draw=out.stride)
 
 
 def collected(out: sampler.Draws, model: Model, data: Data, **attrs: Any) -> PosteriorDraws:

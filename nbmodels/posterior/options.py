@@ -11,10 +11,9 @@ import numpy as np
 from nbmodels.core import model as models
 from nbmodels.core.model import Data, Model
 from nbmodels.errors import DataError
-from nbmodels.posterior.draws import parameter_shapes, stored_quantities
+from nbmodels.posterior.draws import Keep, parameter_shapes, stored_quantities
 
 Method = Literal["gibbs", "vb", "svi", "nuts"]
-Keep = Literal["small", "all"]
 Feedback = Literal["cut", "joint", "mixed"]
 
 #: Numbers that all draws together may store: 8 GB in double precision.
@@ -42,13 +41,15 @@ _SIZES = {
 
 
 def check_sizes(**sizes: Any) -> None:
-    """Check ``draws``, ``chains``, ``thin`` and ``warmup`` (which may be None).
+    """Check ``draws`` (which may be "auto"), ``chains``, ``thin`` and ``warmup`` (None).
 
     Raises:
         DataError: one is no whole number, or out of range; the message names it.
     """
     for name, value in sizes.items():
-        if not (name == "warmup" and value is None):
+        if isinstance(value, str) and name == "draws":
+            _one_of(name, value, ("auto",))
+        elif not (name == "warmup" and value is None):
             _whole(name, value, _SIZES[name])
 
 
@@ -88,7 +89,7 @@ def check_options(method: Method, options: Mapping[str, Any]) -> None:
 
 
 def check_memory(
-    model: Model, data: Data, *, method: Method, draws: int, chains: int, keep_all: bool
+    model: Model, data: Data, *, method: Method, draws: int, chains: int, keep: Keep
 ) -> None:
     """Refuse draws that would not fit into host memory.
 
@@ -98,12 +99,13 @@ def check_memory(
         method: of sampling; NUTS and SVI store everything.
         draws: of each chain.
         chains: number of chains.
-        keep_all: whether all parameters and log-likelihoods are stored.
+        keep: what is stored.
 
     Raises:
         DataError: more than a billion numbers; the message names ``draws``.
     """
-    stored = stored_quantities(model, data, draws * chains, keep_all or method in ("svi", "nuts"))
+    kept: Keep = "all" if method in ("svi", "nuts") else keep
+    stored = stored_quantities(model, data, draws * chains, kept)
     shapes = parameter_shapes(model)
     each = sum(shapes[name][part].size for name, part in stored.parameters)
     each += len(data.weights) if stored.items else 0

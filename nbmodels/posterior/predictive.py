@@ -11,15 +11,25 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from inference.categorical import categorical
+from inference.compilation import host_jit
 from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data, Model, class_prior
-from nbmodels.posterior.draws import MODERATE, SMALL, PosteriorDraws
+from nbmodels.posterior.draws import MODERATE, SMALL, PosteriorDraws, parameter_draws
 
 
-def prior_draws(model: Model, key: Array, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def prior_draws(
+    model: Model, key: Array, n: int, at_once: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """``n`` draws of parameters from the priors of small components, and of their noise matrices.
 
     Leaves are ``(1, n, ...)``: one chain.
+
+    Args:
+        model: components by name.
+        key: JAX random key.
+        n: number of draws.
+        at_once: as many as chains, so that their beginnings are drawn by the same program.
     """
     # drawing the probabilities of thousands of words takes long, and they are not stored
     model = {
@@ -27,20 +37,23 @@ def prior_draws(model: Model, key: Array, n: int) -> tuple[dict[str, Any], dict[
         for name, component in model.items()
         if sum(np.size(leaf) for leaf in jax.tree.leaves(component.prior)) <= 2 * SMALL
     }
-    values, transitions = _drawn_from_prior(model, jax.random.split(key, n))
+    priors = {name: component.prior for name, component in model.items()}
+    calls = -(-n // at_once)
+    keys = jax.random.split(key, (calls, at_once))
+    drawn = [parameter_draws(model, priors, keys[i]) for i in range(calls)]
+    read = jax.tree.map(lambda *x: np.concatenate(x)[:n], *drawn)
+    values, transitions = _values(model, read)
     lead = partial(jax.tree.map, lambda x: np.asarray(x)[None])
     return lead(values), lead(transitions)
 
 
-@jax.jit
-def _drawn_from_prior(model: Model, keys: Array) -> tuple[Any, Any]:
-    priors = {name: component.prior for name, component in model.items()}
-
-    def one(k: Array) -> tuple[Any, Any]:
-        values = models.values(model, models.likelihood_params(model, priors, "draw", k))
+@host_jit
+def _values(model: Model, read: Any) -> tuple[Any, Any]:
+    def one(here: Any) -> tuple[Any, Any]:
+        values = models.values(model, here)
         return values, models.transitions(model, values)
 
-    return jax.lax.map(one, keys)
+    return jax.lax.map(one, read)
 
 
 def comparable(model: Model, data: Data, values: Mapping[str, Any]) -> list[str]:
@@ -114,7 +127,7 @@ def replicated(
     return again, {name: seen[name] for name in again}
 
 
-@partial(jax.jit, static_argnames=("names", "n_items"))
+@partial(host_jit, static_argnames=("names", "n_items"))
 def _replicate(
     model: Model, covariates: Any, at: Any, keys: Array, *, names: tuple[str, ...], n_items: int
 ) -> dict[str, Array]:
@@ -124,7 +137,8 @@ def _replicate(
         here, k = pair
         first, *others = jax.random.split(k, 1 + len(names))
         shares = class_prior(model).log_class_probs(here[PRIOR], covariates)
-        y = jax.random.categorical(first, shares, shape=(n_items,))
+        probs = jnp.broadcast_to(jax.nn.softmax(shares), (n_items, shares.shape[-1]))
+        y = categorical(first, probs)
         return {
             name: model[name].simulate(other, here[name], y)
             for name, other in zip(names, others, strict=True)

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import jax
 import numpy as np
 from jax import Array
-from tqdm.auto import tqdm
 
+from inference.gibbs import Stopping
 from nbmodels.core.model import Data, Model, class_prior, with_role
 from nbmodels.core.roles import LabelChannel
 from nbmodels.errors import issue
 from nbmodels.fitting.em import Fit
+from nbmodels.fitting.progress import Progress
 from nbmodels.posterior.alignment import aligned
 from nbmodels.posterior.convergence import convergence_checks
 from nbmodels.posterior.datatree import to_datatree
-from nbmodels.posterior.draws import PosteriorDraws
-from nbmodels.posterior.gibbs import gibbs_draws
+from nbmodels.posterior.draws import Keep, PosteriorDraws
+from nbmodels.posterior.gibbs import WARMUP, gibbs_draws
 from nbmodels.posterior.numpyro import nuts_draws, svi_draws
 from nbmodels.posterior.options import (
-    Keep,
     Method,
     check_choices,
     check_memory,
@@ -36,6 +36,9 @@ from nbmodels.posterior.variational import vb_draws
 if TYPE_CHECKING:
     from xarray import DataTree
 
+#: Draws of a chain by methods whose chains do not stop by themselves.
+_DRAWS = 500
+
 #: Number of draws from the prior.
 _PRIOR_DRAWS = 1_000
 
@@ -46,7 +49,7 @@ def sample(
     key: Array,
     *,
     method: Method = "gibbs",
-    draws: int = 500,
+    draws: int | Literal["auto"] = "auto",
     warmup: int | None = None,
     chains: int = 4,
     thin: int = 1,
@@ -67,12 +70,19 @@ def sample(
         method: ``"gibbs"`` on the fast core; ``"vb"``, independent draws of the CAVI posterior;
             ``"svi"``, of a guide fitted to the NumPyro program; ``"nuts"`` on that program (both
             for small data).
-        draws: kept draws of each chain, 1 or more.
-        warmup: discarded sweeps or adaptation steps, 0 or more; None for 200 of Gibbs, 500 of NUTS.
+        draws: kept draws of each chain, 1 or more. ``"auto"``: Gibbs chains stop once class shares
+            and noise matrices have R-hat of 1.01 or less and 400 effective draws, bulk and tail;
+            after 200 draws of each at the least, and 2,000 at the most, of which 250 to 500 are
+            kept, evenly spaced (:class:`inference.gibbs.Stopping`). 500 by the other methods.
+        warmup: discarded sweeps or adaptation steps, 0 or more. None for 500 of NUTS; of Gibbs for
+            200, or, where ``draws="auto"``, for as many as it takes until the chains agree, 500 at
+            the most.
         chains: number of chains, 1 or more.
         thin: Gibbs sweeps to each kept draw, 1 or more.
         keep: ``"small"`` leaves out parameters of more than 5,000 numbers a draw, and the items'
             log-likelihoods where there are more than 20 million; ``"all"`` keeps them.
+            ``"parameters"`` is for intervals alone: no log-likelihoods, and no draws of the prior
+            and of replicated data. NUTS and SVI keep log-likelihoods all the same.
         sandwich: stretch class shares and noise matrices to the spread that repeated samples would
             have; see :func:`nbmodels.posterior.open_faced_sandwich`.
         names: ``(K,)`` names of the classes.
@@ -119,18 +129,25 @@ def sample(
     check_choices(method=method, keep=keep, sandwich=sandwich, progress=progress)
     check_sizes(draws=draws, chains=chains, thin=thin, warmup=warmup)
     check_options(method, options)
-    check_memory(fit.model, data, method=method, draws=draws, chains=chains, keep_all=keep == "all")
+    most = _DRAWS if isinstance(draws, str) else draws
+    check_memory(fit.model, data, method=method, draws=most, chains=chains, keep=keep)
     first, second, third = jax.random.split(key, 3)
-    size = {"draws": draws, "chains": chains}
-    drawn = _draw(fit, data, first, method, size, warmup, thin, keep == "all", progress, options)
+    n_draws = None if isinstance(draws, str) else int(draws)
+    size = _Size(n_draws, chains, warmup, thin)
+    drawn = _draw(fit, data, first, method, size, keep, progress, options)
     drawn = aligned(fit.model, drawn, names)
     items = np.asarray(data.weights) > 0
-    again, observed = replicated(fit.model, data, drawn, second)
+    before: Any = None
+    again: dict[str, Any] = {}
+    observed: dict[str, Any] = {}
+    if keep != "parameters":
+        again, observed = replicated(fit.model, data, drawn, second)
+        before = prior_draws(fit.model, third, _PRIOR_DRAWS, chains)
     out = to_datatree(
         fit.model,
         drawn,
         items=items,
-        prior=prior_draws(fit.model, third, _PRIOR_DRAWS),
+        prior=before,
         replicated=again,
         observed=observed,
         keep_all=keep == "all",
@@ -178,37 +195,46 @@ def _kind(model: Model, rows: str) -> str:
     return f"generalised {name}: {', '.join(powers)}" if powers else name
 
 
+class _Size(NamedTuple):
+    """Arguments of :func:`sample`; ``draws`` is None for chains that stop by themselves."""
+
+    draws: int | None
+    chains: int
+    warmup: int | None
+    thin: int
+
+    @property
+    def sweeps(self) -> int:
+        """Sweeps of all chains by Gibbs sampling, at the most."""
+        rule = Stopping()
+        draws = rule.most if self.draws is None else self.draws
+        discarded = rule.warmup * self.thin if self.draws is None else WARMUP
+        return self.chains * (
+            (discarded if self.warmup is None else self.warmup) + draws * self.thin
+        )
+
+
 def _draw(
     fit: Fit,
     data: Data,
     key: Array,
     method: Method,
-    size: dict[str, int],
-    warmup: int | None,
-    thin: int,
-    keep_all: bool,
+    size: _Size,
+    keep: Keep,
     progress: bool | None,
     options: dict[str, Any],
 ) -> PosteriorDraws:
+    draws = _DRAWS if size.draws is None else size.draws
+    fixed: dict[str, Any] = {"draws": draws, "chains": size.chains, **options}
     if method == "nuts":
-        steps = 500 if warmup is None else warmup
-        return nuts_draws(fit, data, key, warmup=steps, progress=bool(progress), **size, **options)
+        steps = 500 if size.warmup is None else size.warmup
+        with Progress(progress).bar("sampling", size.chains, "chain") as bar:
+            return nuts_draws(fit, data, key, warmup=steps, report=bar.update, **fixed)
     if method == "svi":
-        return svi_draws(fit, data, key, progress=bool(progress), **size, **options)
-    discarded = 200 if warmup is None else warmup
-    sweeps = {
-        "gibbs": size["chains"] * (discarded + size["draws"] * thin),
-        "vb": size["chains"] * size["draws"],
-    }
-    with tqdm(
-        desc="sampling",
-        unit="sweep",
-        total=sweeps[method],
-        delay=0.0 if progress else 3.0,
-        disable=progress is False,
-        leave=False,
-    ) as bar:
-        shared = {**size, "keep_all": keep_all, "report": bar.update, **options}
+        return svi_draws(fit, data, key, progress=bool(progress), **fixed)
+    total = size.sweeps if method == "gibbs" else size.chains * draws
+    label = "sampling, at most" if method == "gibbs" and size.draws is None else "sampling"
+    with Progress(progress).bar(label, total, "sweep") as bar:
         if method == "vb":
-            return vb_draws(fit, data, key, **shared)
-        return gibbs_draws(fit, data, key, warmup=discarded, thin=thin, **shared)
+            return vb_draws(fit, data, key, keep=keep, report=bar.update, **fixed)
+        return gibbs_draws(fit, data, key, keep=keep, report=bar.update, **size._asdict())

@@ -29,7 +29,7 @@ from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.core.numpyro_program import prior_log_density
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.em import fit as fit_model
-from nbmodels.posterior.draws import PosteriorDraws, Stored, evaluate_draw, stored_quantities
+from nbmodels.posterior.draws import Keep, PosteriorDraws, Stored, evaluate_draw, stored_quantities
 from nbmodels.posterior.gibbs import collected
 from nbmodels.posterior.pareto import pareto_cautions, pareto_k
 from nbmodels.posterior.sandwich import stretch
@@ -92,7 +92,7 @@ def vb_draws(
     *,
     draws: int,
     chains: int,
-    keep_all: bool,
+    keep: Keep,
     correct: bool | None = None,
     report: Any,
 ) -> PosteriorDraws:
@@ -104,7 +104,7 @@ def vb_draws(
         key: JAX random key.
         draws: of each chain; chains differ in nothing.
         chains: number of chains.
-        keep_all: store all parameters and the log-likelihoods of all items.
+        keep: what is stored, see :data:`nbmodels.posterior.draws.Keep`.
         correct: widen class shares and noise matrices by linear response; None where it is
             feasible (at most 500 such numbers, 5,000 parameters).
         report: called with numbers of draws.
@@ -113,7 +113,7 @@ def vb_draws(
     if fit.rule != "vb":
         fit = fit_model(fit.model, data, rule="vb", key=first, start=fit.params, tol=1e-8)
     model, q = (jax.tree.map(jnp.asarray, x) for x in (fit.model, fit.params))
-    stored = stored_quantities(model, data, chains * draws, keep_all)
+    stored = stored_quantities(model, data, chains * draws, keep)
     names = _responding(model, q)
     if correct is None:
         size = sum(np.size(q[name].concentration) for name in names)

@@ -75,7 +75,7 @@ def test_a_wrong_random_state_is_named(state):
 
 def test_warnings_are_issued_at_the_user_s_line_and_stored_in_the_tree(tmp_path):
     with warnings.catch_warnings(record=True, action="always") as caught:
-        tree = estimator().posterior(draws=20, chains=4, warmup=0, progress=False)
+        tree = estimator().posterior(draws=8, chains=4, warmup=0, progress=False)
     ours = [w for w in caught if issubclass(w.category, PosteriorWarning)]
     assert ours
     assert {w.filename for w in ours} == {__file__}

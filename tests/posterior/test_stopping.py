@@ -1,0 +1,156 @@
+"""Chains that stop by themselves: when they do, that they repeat, and that intervals agree."""
+
+import warnings
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from inference import gibbs as sampler
+from inference.convergence import convergence
+from nbmodels import NoisyGaussianNB
+from nbmodels.errors import DataError, PosteriorWarning
+from nbmodels.posterior.options import check_sizes
+
+
+def walk(persistence):
+    """A sweep that is an autoregression with unit variance."""
+
+    def of(state, data, key):
+        noise = jnp.sqrt(1 - persistence**2) * jax.random.normal(key, state.shape)
+        return persistence * state + noise, {"x": state}, state
+
+    return of
+
+
+QUICK, MIDDLING, SLOW = walk(0.0), walk(0.5), walk(0.97)
+STARTS = [jnp.full(3, at, float) for at in (-2.0, -0.5, 0.5, 2.0)]
+
+
+def run(sweep, seed=0, starts=STARTS, **options):
+    return sampler.sample_until(
+        sweep, starts, None, jax.random.key(seed), watched=lambda stored: [stored["x"]], **options
+    )
+
+
+def test_chains_stop_where_all_is_known():
+    swept = []
+    out = run(QUICK, report=swept.append)
+    rule = sampler.Stopping()
+    assert out.warmup == 100
+    assert rule.least <= out.stored["x"].shape[1] < rule.most
+    found = convergence(out.stored["x"])
+    assert found.rhat <= rule.rhat
+    assert min(found.bulk, found.tail) >= rule.ess
+    assert sum(swept) == 4 * (out.warmup + out.stored["x"].shape[1] * out.stride)
+    np.testing.assert_allclose(np.mean(out.mean), 0, atol=4 / np.sqrt(3 * found.bulk))
+
+
+def test_slow_chains_run_longer_and_store_few():
+    rule = sampler.Stopping()
+    out = run(SLOW)
+    taken = out.stored["x"].shape[1] * out.stride
+    assert out.warmup > 100
+    assert rule.least < taken <= rule.most
+    assert out.stride > 1
+    assert rule.stored / 2 <= out.stored["x"].shape[1] <= rule.stored
+
+
+def test_most_draws_are_the_end():
+    """Chains that stay where they begin never mix."""
+    stuck = run(walk(1.0), stopping=sampler.Stopping(warmup=100, most=400))
+    assert stuck.warmup == 100
+    assert stuck.stored["x"].shape[1] == 400
+
+
+def test_same_key_same_draws():
+    one, again, other = run(QUICK), run(QUICK), run(QUICK, seed=1)
+    np.testing.assert_array_equal(one.stored["x"], again.stored["x"])
+    assert not np.array_equal(one.stored["x"][:, :100], other.stored["x"][:, :100])
+
+
+def test_one_program_for_all_blocks():
+    before = sampler._chunk._cache_size()
+    once = walk(0.5)
+    run(once)
+    run(once, seed=3)
+    sampler.sample(once, STARTS, None, jax.random.key(0), draws=50)
+    assert sampler._chunk._cache_size() == before + 1
+
+
+def test_ctrl_c_keeps_what_all_chains_have():
+    calls = []
+
+    def report(n):
+        calls.append(n)
+        if len(calls) == 30:
+            raise KeyboardInterrupt
+
+    out = run(SLOW, warmup=20, report=report)
+    assert out.interrupted
+    assert out.stored["x"].shape == (4, 120, 3)
+
+
+def test_stopping_does_not_bias_intervals():
+    """Nominal 90% intervals of a known distribution, over many runs that stop by themselves."""
+    ends = []
+    for seed in range(25):
+        x = run(MIDDLING, seed).stored["x"]
+        ends.append(np.quantile(x, [0.05, 0.95], (0, 1)))
+    ends = np.array(ends)  # (runs, ends, 3)
+    se = ends.std((0, 2)) / np.sqrt(ends.shape[0] * ends.shape[2])
+    np.testing.assert_array_less(np.abs(ends.mean((0, 2)) - [-1.645, 1.645]), 4 * se)
+
+
+@cache
+def fitted():
+    rng = np.random.default_rng(0)
+    true = rng.integers(3, size=240)
+    x = 2.0 * np.eye(3)[true] + rng.normal(size=(240, 3))
+    given = np.where(rng.random(240) < 0.2, rng.integers(3, size=240), true)
+    return NoisyGaussianNB(random_state=0).fit(x, given)
+
+
+def noise(**options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PosteriorWarning)
+        tree = fitted().posterior(progress=False, **options)
+    return tree
+
+
+@pytest.mark.slow
+def test_intervals_by_auto_agree_with_long_chains():
+    auto, long = noise(), noise(draws=2000, warmup=500, keep="parameters", random_state=5)
+    again = noise()
+    assert auto.attrs["warnings"] == ""
+    assert auto.attrs["warmup"] >= 100
+    np.testing.assert_array_equal(
+        auto["posterior"]["noise_matrix"], again["posterior"]["noise_matrix"]
+    )
+    x, y = (tree["posterior"]["noise_matrix"].to_numpy() for tree in (auto, long))
+    assert convergence(x).bulk > 300  # some of the 400 lie between stored draws
+    sd, ess = y.std((0, 1)), convergence(x).bulk
+    assert (np.abs(x.mean((0, 1)) - y.mean((0, 1))) < 4 * sd / np.sqrt(ess)).all()
+    ends = [np.quantile(z, [0.05, 0.95], (0, 1)) for z in (x, y)]
+    # a 5 % quantile of a normal has 2.1 times the error of the mean; these are skewed
+    assert (np.abs(ends[0] - ends[1]) < 4 * 3 * sd / np.sqrt(ess)).all()
+
+
+@pytest.mark.slow
+def test_parameters_alone():
+    tree = noise(draws=40, warmup=20, chains=2, keep="parameters")
+    assert set(tree.children) == {"posterior", "sample_stats", "label_posterior"}
+    whole = noise(draws=40, warmup=20, chains=2)
+    np.testing.assert_array_equal(
+        tree["posterior"]["noise_matrix"], whole["posterior"]["noise_matrix"]
+    )
+
+
+def test_draws_is_a_number_or_auto():
+    check_sizes(draws="auto")
+    with pytest.raises(DataError, match="draws: expected one of 'auto'"):
+        check_sizes(draws="many")
+    with pytest.raises(DataError, match="chains: expected a whole number"):
+        check_sizes(chains="auto")
