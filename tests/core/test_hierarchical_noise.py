@@ -68,6 +68,7 @@ def chain(q, key, n):
     return jax.lax.scan(sweep, q.log_pseudo, jax.random.split(key, n))[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong_shape", [False, True])
 def test_ranks_of_the_truth_are_uniform(wrong_shape):
     """Simulation-based calibration, with known true classes; a wrong prior has other ranks."""
@@ -97,6 +98,7 @@ def test_ranks_of_the_truth_are_uniform(wrong_shape):
     assert (min(p) < 1e-4) if wrong_shape else (min(p) > 0.005)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong_rate", [False, True])
 def test_ranks_of_annotators_are_uniform(wrong_rate):
     """The same for a prior that annotators share."""
@@ -129,6 +131,7 @@ def test_ranks_of_annotators_are_uniform(wrong_rate):
     assert (min(p) < 1e-4) if wrong_rate else (min(p) > 0.005)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong_prior", [False, True])
 def test_ranks_of_accuracies_are_uniform(wrong_prior):
     """The same for annotators around matrices of their own accuracy."""

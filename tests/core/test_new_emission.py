@@ -179,6 +179,7 @@ def test_it_is_fitted(world, fitted):
     np.testing.assert_allclose(theirs, fit.objective, rtol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["gibbs", "nuts"])
 def test_it_is_sampled_plotted_and_saved(fitted, method, tmp_path):
     import xarray
@@ -236,6 +237,7 @@ def table(x, rng):
     return out
 
 
+@pytest.mark.slow
 def test_it_is_a_family_of_mixed_columns(world):
     x, y, labels = world
     X = table(x, np.random.default_rng(1))

@@ -53,6 +53,7 @@ def test_a_label_is_predicted_through_the_noise(world):
     np.testing.assert_allclose(scores["one"][fold == 1], expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_better_model_wins(world):
     x, _, given = world
     names = {

@@ -34,6 +34,7 @@ def finding(model):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_both_ends_agree_where_classes_are_clear():
     x, y, _, rng = clouds(7.0)

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from every import BINARY, LABELS, every_estimator, fitted, quick
+from marks import slow_among
 from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
@@ -44,11 +45,13 @@ CASES = {
     ),
 }
 every_case = pytest.mark.parametrize("name", CASES)
+#: For what fits an estimator several times.
+quick_case = pytest.mark.parametrize("name", slow_among(CASES, ("automatic",)))
 # thirty rows are too few for some checks
 pytestmark = pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
 
 
-@every_case
+@quick_case
 def test_cross_validation(name):
     estimator, x, _ = CASES[name]
     scoring = ["accuracy", "neg_log_loss", "roc_auc"]
@@ -63,7 +66,7 @@ def test_cross_validation(name):
     assert not hasattr(estimator, "classes_")
 
 
-@every_case
+@quick_case
 def test_grid_search_in_a_pipeline(name):
     estimator, x, grid = CASES[name]
     steps = make_pipeline("passthrough", clone(estimator))

@@ -122,6 +122,7 @@ def test_report_of_workers():
     assert found["spammer_score"][0] < 0.5
 
 
+@pytest.mark.slow
 def test_workers_who_do_not_copy_are_not_said_to():
     for seed in range(3):
         table, _ = crowd(300, rates=(0.2, 0.3, 0.3, 0.4, 0.4, 0.4), seed=seed, hard=0.2)
@@ -142,6 +143,7 @@ def test_intervals_of_accuracy_hold_the_truth():
 # Sub-types ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_subtypes_of_classes():
     """Class 0 has two kinds of items, of which workers mistake one together."""
     rng = np.random.default_rng(0)

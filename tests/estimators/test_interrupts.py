@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import zoo
+from marks import slow_among
 from scipy import sparse
 from sklearn.naive_bayes import GaussianNB
 
@@ -65,6 +66,9 @@ FITS = {
         EDGES, NOISY
     ),
 }
+
+#: Fits that take long.
+LONG = ("auto", "degrees of freedom", "graph", "selected", "pooled", "several sources")
 
 #: How often Ctrl-C is pressed, where fits take long.
 MOMENTS = {"auto": 5, "selected": 6}
@@ -123,7 +127,7 @@ def fitted(fit, on_interrupt):
     return out, raised, {w.category for w in caught}
 
 
-@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize("name", slow_among(FITS, LONG))
 def test_ctrl_c_is_never_swallowed(name):
     fit = FITS[name]
     with keyboard() as keys:
@@ -177,6 +181,7 @@ def test_a_plain_fit_raises_or_keeps():
     assert not isinstance(early.value, Interrupted)
 
 
+@pytest.mark.slow
 def test_one_of_several_starts_is_enough():
     """The start that had converged is no reason to go on."""
     case = zoo.build("bernoulli", "transition", n_items=40, seed=1)

@@ -88,6 +88,7 @@ def test_the_joint_model_is_taken_where_it_holds_only():
     assert cut.fitted_.scored == ("features",)
 
 
+@pytest.mark.slow
 def test_a_joint_model_that_misses_the_errors_is_not_taken():
     """Rings are not normal classes, which no single column shows."""
     rng = np.random.default_rng(11)

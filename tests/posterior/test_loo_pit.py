@@ -58,6 +58,7 @@ def test_one_data_variable_needs_nothing():
     assert stats.kstest(values.to_numpy(), "uniform").pvalue > 0.001
 
 
+@pytest.mark.slow
 def test_one_of_several_data_variables_is_selected():
     tree = draws("bernoulli", "transition")
     assert list(tree["log_likelihood"].data_vars) == ["items"]

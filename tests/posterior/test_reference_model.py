@@ -89,7 +89,7 @@ def quiet(draw, *args, **options):
     ("method", "options"),
     [
         pytest.param("nuts", {"warmup": 5}, marks=pytest.mark.slow),
-        ("svi", {"steps": 20, "guide": "mean field"}),
+        pytest.param("svi", {"steps": 20, "guide": "mean field"}, marks=pytest.mark.slow),
     ],
 )
 def test_sources_whose_names_begin_alike(method, options):

@@ -350,6 +350,7 @@ def test_the_sandwich_leaves_means_and_is_recorded():
         open_faced_sandwich(bare)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [slow("full"), "symmetric"])
 def test_draws_are_centred_at_the_fit(noise):
     """Where features tell the class for sure, draws are of a Dirichlet with the mode for a mean."""

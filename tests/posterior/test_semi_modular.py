@@ -110,6 +110,7 @@ def test_every_posterior_can_be_had_of_every_training(training):
     assert set(out["mixed"]["posterior"].data_vars) == {"noise_matrix"}
 
 
+@pytest.mark.slow
 def test_the_default_is_that_of_the_training():
     own = drawn(fitted("joint"), None)
     np.testing.assert_array_equal(
