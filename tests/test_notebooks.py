@@ -140,3 +140,48 @@ def test_the_full_form_runs_in_time_and_solutions_print_what_they_say(name, tmp_
         # another processor rounds otherwise
         numbers = [[float(x) for x in _NUMBER.findall(text)] for text in (found, solution.printed)]
         assert numbers[0] == pytest.approx(numbers[1], rel=0.05, abs=0.011)
+
+
+TOY = """# %% [markdown]
+# # A toy
+#
+# <details><summary>Solution</summary>
+#
+# ```python
+# print(x + 1)
+# ```
+#
+# ```text
+# out of date
+# ```
+# </details>
+
+# %%
+import sys
+import warnings
+
+x = 1
+warnings.warn("mind the gap", stacklevel=1)
+print("\\\\r 10 %", file=sys.stderr)
+x
+"""
+
+
+@pytest.mark.slow
+def test_rendering_writes_what_solutions_print_and_nothing_of_the_machine(tmp_path):
+    pytest.importorskip("nbclient", reason="needs the extra 'test'")
+    script = tmp_path / "toy.py"
+    script.write_text(TOY)
+    code = (
+        "import pathlib, sys; from examples import render; render.render(pathlib.Path(sys.argv[1]))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    subprocess.run([sys.executable, "-c", code, str(script)], env=environment, check=True)
+    (solution,) = solutions(read_script(script))
+    assert solution.printed == "2\n"
+    text, cell = nbformat.read(script.with_suffix(".ipynb"), as_version=4).cells
+    assert solution.fences in text.source
+    warned, result = cell.outputs
+    assert warned.text == "UserWarning: mind the gap\n"
+    assert (cell.execution_count, result.execution_count) == (1, 1)
+    assert result.data == {"text/plain": "1"}
