@@ -1,0 +1,100 @@
+"""Settings of the documentation: ``python -m sphinx -W docs build/site``, from the root.
+
+Nothing is fetched. With ``NBMODELS_DOCS_ONLINE=1`` the build reads inventories of other projects from
+the network and links their names. Notebooks are shown as they were executed in ``examples/``.
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+# what is documented is this checkout, whatever is installed
+sys.path.insert(0, str(ROOT))
+
+import nbmodels  # noqa: E402
+
+project = "nbmodels"
+author = "the authors of nbmodels"
+release = nbmodels.__version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "sphinxcontrib.bibtex",
+]
+exclude_patterns = ["templates"]
+templates_path = ["templates"]
+
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+nb_execution_mode = "off"
+bibtex_bibfiles = ["references.bib"]
+# prompts are not copied
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autosummary_ignore_module_all = False
+# attributes of a docstring may be properties, too, which are documented on their own
+napoleon_use_ivar = True
+napoleon_attr_annotations = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "nbmodels"
+html_show_sourcelink = False
+html_theme_options = {"show_toc_level": 2, "navigation_depth": 2, "footer_end": []}
+
+if os.environ.get("NBMODELS_DOCS_ONLINE"):
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "arviz": ("https://python.arviz.org/en/stable/", None),
+        "jax": ("https://docs.jax.dev/en/latest/", None),
+        "numpy": ("https://numpy.org/doc/stable/", None),
+        "numpyro": ("https://num.pyro.ai/en/stable/", None),
+        "pandas": ("https://pandas.pydata.org/docs/", None),
+        "sklearn": ("https://scikit-learn.org/stable/", None),
+    }
+
+#: Folders of notebooks, and what they are called on the site.
+PATHS = {"practitioner": "Path of the practitioner", "student": "Path of the student"}
+
+
+def gather_notebooks() -> None:
+    """Copy the executed notebooks below ``docs/generated``, with a page that lists them."""
+    generated = DOCS / "generated"
+    shutil.rmtree(generated / "notebooks", ignore_errors=True)
+    lines = ["# Notebooks", "", "Each has one question, one data set and exercises with solutions."]
+    for folder in sorted(p for p in (ROOT / "examples").iterdir() if p.is_dir()):
+        notebooks = sorted(folder.glob("*.ipynb"))
+        if not notebooks:
+            continue
+        to = generated / "notebooks" / folder.name
+        to.mkdir(parents=True)
+        for notebook in notebooks:
+            # with its time, by which Sphinx tells what is new
+            shutil.copy2(notebook, to)
+        title = PATHS.get(folder.name, folder.name.replace("_", " ").capitalize())
+        names = [f"notebooks/{folder.name}/{notebook.stem}" for notebook in notebooks]
+        lines += ["", f"## {title}", "", "```{toctree}", ":maxdepth: 1", "", *names, "```"]
+    generated.mkdir(exist_ok=True)
+    (generated / "notebooks.md").write_text("\n".join(lines) + "\n")
+
+
+def of_scikit_learn(_app: Any, _what: str, _name: str, member: Any, *_: Any) -> bool | None:
+    """Leave out methods that estimators inherit from scikit-learn, which documents them."""
+    return True if str(getattr(member, "__module__", "")).startswith("sklearn.") else None
+
+
+def setup(app: Any) -> None:
+    """Gather what is generated before pages are read."""
+    gather_notebooks()
+    app.connect("autodoc-skip-member", of_scikit_learn)
