@@ -1,7 +1,7 @@
 """Settings of the documentation: ``python -m sphinx -W docs build/site``, from the root.
 
-Nothing is fetched. With ``NBMODELS_DOCS_ONLINE=1`` the build reads inventories of other projects from
-the network and links their names. Notebooks are shown as they were executed in ``examples/``.
+Nothing is fetched. With ``NBMODELS_DOCS_ONLINE=1`` the build reads inventories of other projects
+from the network and links their names. Notebooks are shown as they were executed in ``examples/``.
 """
 
 import os
@@ -44,6 +44,8 @@ copybutton_prompt_is_regexp = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autosummary_ignore_module_all = False
+# names that end in an underscore are no links
+strip_signature_backslash = True
 # attributes of a docstring may be properties, too, which are documented on their own
 napoleon_use_ivar = True
 napoleon_attr_annotations = False
@@ -51,7 +53,9 @@ napoleon_attr_annotations = False
 html_theme = "pydata_sphinx_theme"
 html_title = "nbmodels"
 html_show_sourcelink = False
-html_theme_options = {"show_toc_level": 2, "navigation_depth": 2, "footer_end": []}
+html_theme_options = {"show_toc_level": 2, "navbar_center": [], "footer_end": []}
+html_sidebars = {"**": ["all_pages"]}
+toc_object_entries_show_parents = "hide"
 
 if os.environ.get("NBMODELS_DOCS_ONLINE"):
     extensions.append("sphinx.ext.intersphinx")

@@ -1,7 +1,7 @@
 """Draw the pictures of the documentation: ``python docs/pictures.py``, from the root.
 
-``noise_matrix.png`` is what the README's lines draw, from a fit. ``which_estimator.svg`` is drawn from
-the rows below.
+``noise_matrix.png`` is what the README's lines draw, from a fit. ``which_estimator.svg`` is drawn
+from the rows below.
 """
 
 from __future__ import annotations
