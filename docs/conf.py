@@ -68,29 +68,23 @@ if os.environ.get("NBMODELS_DOCS_ONLINE"):
         "sklearn": ("https://scikit-learn.org/stable/", None),
     }
 
-#: Folders of notebooks, and what they are called on the site.
-PATHS = {"practitioner": "Path of the practitioner", "student": "Path of the student"}
-
 
 def gather_notebooks() -> None:
-    """Copy the executed notebooks below ``docs/generated``, with a page that lists them."""
-    generated = DOCS / "generated"
-    shutil.rmtree(generated / "notebooks", ignore_errors=True)
-    lines = ["# Notebooks", "", "Each has one question, one data set and exercises with solutions."]
-    for folder in sorted(p for p in (ROOT / "examples").iterdir() if p.is_dir()):
-        notebooks = sorted(folder.glob("*.ipynb"))
-        if not notebooks:
-            continue
-        to = generated / "notebooks" / folder.name
-        to.mkdir(parents=True)
-        for notebook in notebooks:
+    """Copy the executed notebooks to ``docs/generated``, and write the page that lists them."""
+    examples, generated = ROOT / "examples", DOCS / "generated"
+    generated.mkdir(exist_ok=True)
+    names = []
+    for folder in sorted(p for p in examples.iterdir() if p.is_dir()):
+        shutil.rmtree(generated / folder.name, ignore_errors=True)
+        for notebook in sorted(folder.glob("*.ipynb")):
+            to = generated / folder.name / notebook.name
+            to.parent.mkdir(parents=True, exist_ok=True)
             # with its time, by which Sphinx tells what is new
             shutil.copy2(notebook, to)
-        title = PATHS.get(folder.name, folder.name.replace("_", " ").capitalize())
-        names = [f"notebooks/{folder.name}/{notebook.stem}" for notebook in notebooks]
-        lines += ["", f"## {title}", "", "```{toctree}", ":maxdepth: 1", "", *names, "```"]
-    generated.mkdir(exist_ok=True)
-    (generated / "notebooks.md").write_text("\n".join(lines) + "\n")
+            names.append(f"{folder.name}/{notebook.stem}")
+    text = (examples / "README.md").read_text().replace("# Examples", "# Notebooks", 1)
+    contents = ["", "## All notebooks", "", "```{toctree}", ":maxdepth: 1", "", *names, "```", ""]
+    (generated / "notebooks.md").write_text(text + "\n".join(contents))
 
 
 def of_scikit_learn(_app: Any, _what: str, _name: str, member: Any, *_: Any) -> bool | None:
