@@ -36,7 +36,7 @@ Slips in the paper, and how they are read here:
 - Theorem 3, 2: a document of S2 is of a class that is not given, drawn from the others. Its
   variance is the mean of theirs, so that ``(k - 1)^2`` should read ``k - 1``, plus the variance
   between their means, which the proof leaves out and which does not shrink as documents become
-  longer. So the variance is O(1 / |S|), not O(1 / (m |S|)); see :func:`variance_2`.
+  longer. So the variance is ``O(1 / |S|)``, not ``O(1 / (m |S|))``; see :func:`variance_2`.
 
 **References:**
 

@@ -1,0 +1,98 @@
+"""Settings of the documentation: ``python -m sphinx -W docs build/site``, from the root.
+
+Nothing is fetched. With ``NBMODELS_DOCS_ONLINE=1`` the build reads inventories of other projects
+from the network and links their names. Notebooks are shown as they were executed in ``examples/``.
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+# what is documented is this checkout, whatever is installed
+sys.path.insert(0, str(ROOT))
+
+import nbmodels  # noqa: E402
+
+project = "nbmodels"
+author = "the authors of nbmodels"
+release = nbmodels.__version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "sphinxcontrib.bibtex",
+]
+exclude_patterns = ["templates"]
+templates_path = ["templates"]
+
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+nb_execution_mode = "off"
+bibtex_bibfiles = ["references.bib"]
+# prompts are not copied
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autosummary_ignore_module_all = False
+# names that end in an underscore are no links
+strip_signature_backslash = True
+# attributes of a docstring may be properties, too, which are documented on their own
+napoleon_use_ivar = True
+napoleon_attr_annotations = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "nbmodels"
+html_show_sourcelink = False
+html_theme_options = {"show_toc_level": 2, "navbar_center": [], "footer_end": []}
+html_sidebars = {"**": ["all_pages"]}
+toc_object_entries_show_parents = "hide"
+
+if os.environ.get("NBMODELS_DOCS_ONLINE"):
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "arviz": ("https://python.arviz.org/en/stable/", None),
+        "jax": ("https://docs.jax.dev/en/latest/", None),
+        "numpy": ("https://numpy.org/doc/stable/", None),
+        "numpyro": ("https://num.pyro.ai/en/stable/", None),
+        "pandas": ("https://pandas.pydata.org/docs/", None),
+        "sklearn": ("https://scikit-learn.org/stable/", None),
+    }
+
+
+def gather_notebooks() -> None:
+    """Copy the executed notebooks to ``docs/generated``, and write the page that lists them."""
+    examples, generated = ROOT / "examples", DOCS / "generated"
+    generated.mkdir(exist_ok=True)
+    names = []
+    for folder in sorted(p for p in examples.iterdir() if p.is_dir()):
+        shutil.rmtree(generated / folder.name, ignore_errors=True)
+        for notebook in sorted(folder.glob("*.ipynb")):
+            to = generated / folder.name / notebook.name
+            to.parent.mkdir(parents=True, exist_ok=True)
+            # with its time, by which Sphinx tells what is new
+            shutil.copy2(notebook, to)
+            names.append(f"{folder.name}/{notebook.stem}")
+    text = (examples / "README.md").read_text().replace("# Examples", "# Notebooks", 1)
+    contents = ["", "## All notebooks", "", "```{toctree}", ":maxdepth: 1", "", *names, "```", ""]
+    (generated / "notebooks.md").write_text(text + "\n".join(contents))
+
+
+def of_scikit_learn(_app: Any, _what: str, _name: str, member: Any, *_: Any) -> bool | None:
+    """Leave out methods that estimators inherit from scikit-learn, which documents them."""
+    return True if str(getattr(member, "__module__", "")).startswith("sklearn.") else None
+
+
+def setup(app: Any) -> None:
+    """Gather what is generated before pages are read."""
+    gather_notebooks()
+    app.connect("autodoc-skip-member", of_scikit_learn)
