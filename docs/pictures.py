@@ -17,7 +17,8 @@ DOCS = Path(__file__).resolve().parent
 #: What one may have for each item, with the estimators for it; groups by their heading.
 KINDS = {
     "one noisy label, and features": [
-        ("numbers", "NoisyGaussianNB, RobustNDA, NoisyLogisticRegression"),
+        ("numbers", "NoisyGaussianNB, RobustNDA"),
+        ("... that depend on each other", "NoisyLogisticRegression"),
         ("words", "NoisyMultinomialNB, NoisyBernoulliNB"),
         ("symbols; mixed columns", "NoisyCategoricalNB; NoisyMixedNB"),
         ("any table: choose for me", "AutoNoisyClassifier"),
@@ -36,7 +37,7 @@ KINDS = {
 
 _INK, _GREY, _BLUE, _GREEN = "#1f2933", "#9aa5b1", "#2f6f9f", "#3b8f6b"
 _FONT = "DejaVu Sans, Verdana, Segoe UI, Helvetica, Arial, sans-serif"
-_WIDTH, _ROW, _GAP = 760, 34, 26
+_WIDTH, _ROW, _GAP = 568, 34, 26
 
 
 def which_estimator() -> str:
@@ -49,10 +50,10 @@ def which_estimator() -> str:
             middle = top + _ROW / 2 - 2
             shapes += [
                 f'<path d="M24 {middle} H38" stroke="{_GREY}" stroke-width="1.6"/>',
-                _box(38, top, 236, _BLUE, have),
-                f'<path d="M276 {middle} H300" fill="none" stroke="{_INK}" stroke-width="1.6" '
+                _box(38, top, 214, _BLUE, have),
+                f'<path d="M254 {middle} H272" fill="none" stroke="{_INK}" stroke-width="1.6" '
                 'marker-end="url(#arrow)"/>',
-                _box(306, top, _WIDTH - 306 - 16, _GREEN, names),
+                _box(278, top, _WIDTH - 278 - 16, _GREEN, names),
             ]
             top += _ROW
         shapes.append(
