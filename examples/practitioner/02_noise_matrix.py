@@ -153,7 +153,7 @@ inverse.rename_axis(index="true", columns="given").round(2)
 #
 # ```text
 # if the true classes were known: 0.082
-# by the model:                   0.081
+# by the model:                   0.082
 # ```
 #
 # They are nearly the same: the measurements tell these vines apart so well that the model knows
