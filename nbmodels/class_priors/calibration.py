@@ -70,7 +70,7 @@ class Calibration(ClassPrior):
     @staticmethod
     def pack(scores: Any) -> Float[Array, "n k"]:
         """Args: scores: ``(N, K)``, finite, up to a constant a row; zeros are uninformative."""
-        traced = isinstance(scores, jax.Array)  # as where data are simulated in a program
+        traced = isinstance(scores, jax.core.Tracer)  # as where data are simulated
         return on_device(Calibration.centred(scores if traced else np.asarray(scores, floating())))
 
     @staticmethod
