@@ -25,8 +25,9 @@ _DRAWS = 10_000
 _LOST = 2.0
 #: Pseudo-counts of either outcome over all strata, between Jeffreys' 1/2 and the 1/3 whose median
 #: is the observed share (Kerman 2011). Half of them go by the strata's sizes, half to where errors
-#: are expected.
-_PRIOR = 0.4
+#: are expected. Strata whose labels are almost surely wrong have as many of their own: where that
+#: is too sure, a few checks may see no right label among them.
+_PRIOR, _SURE = 0.4, 0.9
 #: Errors (or right labels) from which on predictions are tuned.
 _LEAST_SEEN = 3
 
@@ -128,8 +129,7 @@ def stratified_share(
 
     mixed = (seen > 0) & (seen < n)
     scale = np.where(mixed, np.maximum(n - _LOST, 0.5), n) / n
-    expected = sample.share * np.sqrt(np.clip(predicted_means * (1 - predicted_means), 1e-12, 1))
-    prior = _PRIOR / 2 * (sample.share + expected / expected.sum())
+    prior = _prior(sample.share, predicted_means)
     rate = rng.beta(scale * seen + prior, scale * (n - seen) + prior, (_DRAWS, len(n)))
     # the rows that were not checked are drawn, too: the share is that of these rows
     draws = (seen + rng.binomial(sample.sizes - n, rate)).sum(1) / total
@@ -139,6 +139,20 @@ def stratified_share(
     low = least if not seen.any() else max(low, least)
     high = most if not (n - seen).any() else min(high, most)
     return Estimate(float(np.clip(value, low, high)), float(low), float(high))
+
+
+def _prior(
+    share: Float[np.ndarray, " strata"], predicted_means: Float[np.ndarray, " strata"]
+) -> Float[np.ndarray, " strata"]:
+    """``(H,)`` pseudo-counts of either outcome in each stratum."""
+    expected = share * np.sqrt(np.clip(predicted_means * (1 - predicted_means), 1e-12, 1))
+    out = np.zeros(len(share))
+    sure = predicted_means > _SURE
+    for some in (~sure, sure):
+        if some.any():
+            by_size, by_errors = (x[some] / x[some].sum() for x in (share, expected))
+            out[some] = _PRIOR / 2 * (by_size + by_errors)
+    return out
 
 
 def _power(

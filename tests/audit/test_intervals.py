@@ -56,6 +56,20 @@ def test_intervals_hold_and_gain(share, useful):
     assert ratio < (0.72 if useful else 1.06)
 
 
+@pytest.mark.slow
+def test_intervals_hold_where_suspects_are_too_sure():
+    """P(wrong) 0.99 where a tenth of the suspects is right: 75 % coverage with one common prior."""
+
+    def draw(rng):
+        suspect = rng.random(1800) < 0.125
+        p = np.where(suspect, 1 - rng.beta(0.5, 80, 1800), rng.beta(0.3, 800, 1800))
+        return p, suspect & (rng.random(1800) < 0.905)
+
+    held, ratio = coverage_and_width(draw, 200)
+    assert held > 0.82
+    assert ratio < 0.5
+
+
 def test_everything_checked_is_a_point():
     rng = np.random.default_rng(0)
     p, wrong = calibrated(0.3, 57, rng)
