@@ -15,7 +15,7 @@ ROOT = DOCS.parent
 # what is documented is this checkout, whatever is installed
 sys.path.insert(0, str(ROOT))
 
-import nbmodels  # noqa: E402
+import nbmodels  # noqa: E402 - the path to this checkout has to be set first
 
 project = "nbmodels"
 author = "the authors of nbmodels"
