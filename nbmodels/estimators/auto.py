@@ -32,7 +32,7 @@ from nbmodels.estimators.options import (
     resolved_solver,
     seed_of,
 )
-from nbmodels.fitting.holdout import compare_scores
+from nbmodels.fitting.holdout import Comparison, compare_scores
 from nbmodels.fitting.selection import INTERRUPTED
 from nbmodels.fitting.trials import choice_table
 
@@ -163,6 +163,20 @@ def _finished(estimator: Any, *data: Any) -> bool:
     return not estimator.fitted_.interrupted
 
 
+def _compared(
+    scores: Sequence[np.ndarray], identified: Sequence[bool], weights: np.ndarray
+) -> Comparison:
+    """Estimators beside the first one, by the labels that all of them held out.
+
+    Large tables are compared on a sample, and a fit that was interrupted early held out none.
+    """
+    table = np.asarray(scores, float)
+    known = np.isfinite(table).all(0)
+    some = known.any()
+    table, weights = (table[:, known], weights[known]) if some else (np.nan_to_num(table), weights)
+    return compare_scores(list(table), identified, weights, significant=0.0)
+
+
 class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
     """Several models of the features with noisy labels; kept is that of the likeliest held-out y.
 
@@ -286,10 +300,7 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         if not found:
             raise KeyboardInterrupt
         self.n_fits_ = sum(getattr(one, "n_fits_", 0) for one, *_ in found)
-        known = np.any(scores, axis=0)
-        # a fit that was interrupted early has no scores
-        weights = check_weights(sample_weight, len(known)) * (known if known.any() else 1)
-        compared = compare_scores(scores, identified, weights, significant=0.0)
+        compared = _compared(scores, identified, check_weights(sample_weight, len(scores[0])))
         best = compared.best
         self.estimator_, self._coding, caught = found[best]
         self.emission_, self.classes_ = names[best], self.estimator_.classes_

@@ -122,6 +122,7 @@ def _trained(
         options,
         grid=build.grid,
         rounds=rounds,
+        hold_out=True,
         warm=warm,
     )
     fitted = replace(fitted, candidate=_kept(fitted, build))
