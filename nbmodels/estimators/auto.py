@@ -136,13 +136,14 @@ def suitable(X: Any) -> list[str]:
     is taken for words, of which trees are slow to learn.
     """
     if sparse.issparse(X):
-        counts = np.asarray(X.data)
+        counts, complete = np.asarray(X.data), True
     else:
         frame = pd.DataFrame(X)
         kinds = {column_kind(column).family for _, column in frame.items()}
         if not kinds <= {"bernoulli", "gaussian"}:
             return ["mixed", *_ANY]
         counts = frame.to_numpy(float, na_value=np.nan)
+        complete = bool(np.isfinite(counts).all())
         counts = counts[np.isfinite(counts)]
     whole = bool((counts == np.round(counts)).all())
     dense = [] if sparse.issparse(X) else ["gaussian"]
@@ -150,7 +151,8 @@ def suitable(X: Any) -> list[str]:
     if set(np.unique(counts).tolist()) <= {0.0, 1.0}:
         return ["bernoulli", *others]
     if (counts >= 0).all() and (whole or not dense):
-        return ["multinomial", "bernoulli", *(["tfidf"] if whole else []), *dense, *others]
+        weighted = ["tfidf"] if whole and complete else []  # no weights of documents with gaps
+        return ["multinomial", "bernoulli", *weighted, *dense, *others]
     return ["gaussian", "student", *others]
 
 

@@ -107,6 +107,15 @@ def test_the_joint_model_is_taken_where_it_holds_only():
     assert cut.fitted_.scored == ("features",)
 
 
+def test_a_joint_model_whose_labels_fail_their_checks_is_not_taken():
+    """Each column alone says nothing: a mixture of normals finds clusters that are no classes."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(600, 4))
+    y = ((x[:, 0] > 0) ^ (x[:, 1] > 0)).astype(int)
+    e = fitted(NoisyGaussianNB, x, y)
+    assert np.mean(e.corrected_labels()["suggested"] == y) > 0.97
+
+
 @pytest.mark.slow
 def test_a_joint_model_that_misses_the_errors_is_not_taken():
     """Rings are not normal classes, which no single column shows."""

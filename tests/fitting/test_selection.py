@@ -29,6 +29,7 @@ from nbmodels.errors import (
     NotConvergedWarning,
     VerdictWarning,
 )
+from nbmodels.estimators.auto import suitable
 from nbmodels.fitting import options
 from nbmodels.fitting.trials import Trial, preferred
 from nbmodels.papers import maystre2021
@@ -261,6 +262,16 @@ def test_dependent_features_ask_for_a_regression():
     assert np.mean(auto.label_posterior_.argmax(1) == y) > np.mean(noisy == y)
     with pytest.raises(DataError, match="emission"):
         AutoNoisyClassifier(emission="poisson").fit(x, noisy)
+
+
+def test_counts_with_missing_cells_have_no_weights_of_words():
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 2
+    x = rng.poisson(np.where(y, 6, 2)[:, None], (120, 4)).astype(float)
+    x[rng.random(x.shape) < 0.1] = np.nan
+    names = ["multinomial", "bernoulli", "gaussian", "logistic", "forest"]
+    assert suitable(x) == names
+    assert suitable(np.nan_to_num(x)) == [*names[:2], "tfidf", *names[2:]]
 
 
 def test_gaussian_classes_ask_for_no_forest():
