@@ -88,8 +88,11 @@ print(f"poisonous: {np.mean(y):.0%}, labelled poisonous: {np.mean(label):.0%}")
 # difference $P_+^i - P_-^i$ of a trait's probability between the true classes. Then
 #
 # - the *averages* of the two groups differ by $c_i = (\alpha - \beta)\, \delta_i$;
-# - the *covariance* of two traits in the group labelled 1 is all between the classes:
-#   $D_{ij} = \alpha (1 - \alpha)\, \delta_i \delta_j$ (law of total covariance);
+# - the *covariance* of two traits in the group labelled 1 is
+#   $D_{ij} = \alpha (1 - \alpha)\, \delta_i \delta_j$. Within a class it is zero, so all of it
+#   comes from the class itself: a coin with probability $\alpha$ and variance
+#   $\alpha (1 - \alpha)$, which moves the average of one trait by $\delta_i$ and of the other by
+#   $\delta_j$ (the law of total covariance);
 # - in the group labelled 0 it is $E_{ij} = \beta (1 - \beta)\, \delta_i \delta_j$.
 #
 # The unknown $\delta$ can be replaced by what is seen, $\delta_i = c_i / (\alpha - \beta)$. With
@@ -142,7 +145,8 @@ axes.spines[["top", "right"]].set_visible(False)
 # $$(a - b)\, d^2 = \alpha - \beta - (\alpha^2 - \beta^2) = d\, (1 - \alpha - \beta)
 # \quad\Rightarrow\quad \alpha + \beta = 1 - (a - b)\, d.$$
 #
-# Add them, with $\alpha^2 + \beta^2 = ((\alpha + \beta)^2 + d^2) / 2$, and put this in:
+# Add them. With $s = \alpha + \beta$, the squares are $\alpha^2 + \beta^2 = (s^2 + d^2) / 2$. So
+# twice the sum is $2s - s^2 - d^2 = 1 - (1 - s)^2 - d^2$, and $1 - s$ is known from above:
 #
 # $$2 (a + b)\, d^2 = 1 - (a - b)^2 d^2 - d^2 \quad\Rightarrow\quad
 # d^2 = \frac{1}{1 + 2 (a + b) + (a - b)^2}.$$
@@ -513,4 +517,7 @@ print(", ".join(f"{methods[k][0]} {results[-1, k, 1]:.1%}" for k in range(4)))
 # rates (0.3, 0.3): accuracy 80.8%
 # rates (0.2, 0.5): accuracy 72.3%
 # ```
+#
+# It still says 1 at times, since it is not the best classifier for these labels: within a label,
+# traits depend on each other.
 # </details>

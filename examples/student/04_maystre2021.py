@@ -88,7 +88,7 @@ print(f"wrong labels: {np.sum(v_hat != v)}")
 # $$p(u) \propto \prod_i \mathrm{Dir}(u_i \mid \alpha) \; \prod_j \sum_k \beta_{jk}
 # \prod_{i \in N_j} u_{ik}$$
 #
-# Below $\alpha = 1$, the paper's choice if nothing is known of the users.
+# From here on $\alpha = 1$, the paper's choice if nothing is known of the users.
 
 # %%
 alpha = 1.0

@@ -176,7 +176,7 @@ gap = np.abs(np.exp(library.feature_log_prob_) - found).max()
 print(f"EM: largest difference to the library {gap:.0e}")
 assert gap < 1e-5
 rest = z.any(1)
-print(f"S2: class right by L1's weights 33%, by EM {np.mean(r.argmax(1)[rest] == true[rest]):.0%}")
+print(f"class right in S2: by chance 33%, by EM {np.mean(r.argmax(1)[rest] == true[rest]):.0%}")
 
 # %% [markdown]
 # ## The picture to keep
