@@ -56,9 +56,25 @@ print(f"poisonous: {np.mean(y):.0%}, labelled poisonous: {np.mean(label):.0%}")
 # %% [markdown]
 # ## The story as a picture
 #
-# - $y$, hidden, is drawn with probability $p$.
-# - Each trait $x^i$ is drawn from $P_+^i$ if $y = 1$, and from $P_-^i$ if $y = 0$.
-# - The label is $y$, flipped with probability $\eta^y$. It does not look at the traits.
+# Round brackets are hidden, square ones are seen, arrows say what is drawn from what, and
+# everything in a box is repeated as often as its corner says.
+#
+# ```text
+#          ┌───────────────────────────── n mushrooms ┐
+#          │                                          │
+#   p ─────┼──────▶ ( y ) ──────▶ [ label ] ◀─────────┼──── eta0, eta1
+#          │          │                               │
+#   ┌──────┼──────────┼── m traits ┐                  │
+#   │      │          ▼            │                  │
+#   │ P ───┼──────▶ [ x ]          │                  │
+#   └──────┼───────────────────────┘                  │
+#          └──────────────────────────────────────────┘
+# ```
+#
+# - $y$ is 1 with probability $p$.
+# - Trait i is drawn from $P_+^i$ if $y = 1$, and from $P_-^i$ if $y = 0$.
+# - The label is $y$, flipped with probability $\eta^y$. It does not look at the traits: no arrow
+#   leads from x to the label.
 
 # %% [markdown]
 # ## Can it be known at all?

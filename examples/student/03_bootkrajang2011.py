@@ -68,9 +68,25 @@ print(f"wrong notes: {np.mean(y_hat != y):.0%} of {len(x)}")
 # %% [markdown]
 # ## The story as a picture
 #
-# - $y_n$, hidden: the species, drawn by its share.
-# - $x_n$, seen: normal with mean $\mu_y$ and covariance matrix $\Sigma_y$.
-# - $\hat y_n$, seen: the note, drawn from the column y of the noise matrix.
+# Round brackets are hidden, square ones are seen, arrows say what is drawn from what, and
+# everything in a box is repeated as often as its corner says. First as the story goes, and then as
+# the paper writes it: the arrow between species and note is turned.
+#
+# ```text
+#             ┌───────────────────────── n birds ┐
+#   pi ───────┼──▶ ( y ) ────▶ [ note ] ◀────────┼──── rho
+#             │      │                           │
+#             │      ▼                           │
+#             │    [ x ] ◀───────────────────────┼──── mu, Sigma
+#             └──────────────────────────────────┘
+#
+#             ┌───────────────────────── n birds ┐
+#   p_hat ────┼──▶ [ note ] ────▶ ( y ) ◀────────┼──── gamma
+#             │                     │            │
+#             │                     ▼            │
+#             │                   [ x ] ◀────────┼──── mu, Sigma
+#             └──────────────────────────────────┘
+# ```
 #
 # ## One table, two factorisations
 #

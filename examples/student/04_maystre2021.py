@@ -64,13 +64,25 @@ print(f"wrong labels: {np.sum(v_hat != v)}")
 # %% [markdown]
 # ## The story as a picture
 #
-# - For each user i: shares $u_i \sim \mathrm{Dirichlet}(\alpha)$, hidden.
-# - For each item j: a class $v_j$, hidden, and a label $\hat v_j$, seen.
-# - For each pair of a user and an item that are joined by an edge: a factor, large where the user
-#   likes the item's class.
+# Round brackets are hidden, square ones are seen, arrows say what is drawn from what, and
+# everything in a box is repeated as often as its corner says. The black square is a factor: it has
+# no arrow.
 #
-# The edges are seen. They have no arrow: the model weighs pairs of $u_i$ and $v_j$, and does not
-# say how a user comes to an item (exercise 4 shows what that costs).
+# ```text
+#             ┌── M users ┐                   ┌───────────── N items ┐
+#             │           │                   │                      │
+#   alpha ────┼──▶ ( u ) ─┼──────── ■ ────────┼─ ( v ) ────▶ [ v^ ] ◀┼──── delta
+#             │           │  for each edge    │                      │
+#             └───────────┘                   └──────────────────────┘
+# ```
+#
+# - Each user i has shares $u_i \sim \mathrm{Dirichlet}(\alpha)$.
+# - Each item j has a class $v_j$ and a label $\hat v_j$.
+# - Each edge between a user and an item is a factor $u_{i v_j}$: large where the user likes the
+#   item's class.
+#
+# The edges are given. The model weighs pairs of $u_i$ and $v_j$, and does not say how a user comes
+# to an item (exercise 4 shows what that costs).
 
 # %% [markdown]
 # ## The model, with the class summed out

@@ -73,8 +73,21 @@ for axes, at in zip(panels, [0, 5, 10, 15], strict=True):
 # %% [markdown]
 # ## The story as a picture
 #
-# - Each class has a share $P(C_i)$ and a centroid $\theta_i$.
-# - Each document has a class, hidden, and words $x$ drawn from that class's centroid.
+# Round brackets are hidden, square ones are seen, arrows say what is drawn from what, and
+# everything in a box is repeated as often as its corner says.
+#
+# ```text
+#                    ┌───────────────────────── n documents ┐
+#                    │                                      │
+#   P ───────────────┼──▶ ( C ) ────▶ [ possible classes ]  │
+#                    │      │                               │
+#   ┌─ k classes ─┐  │      ▼                               │
+#   │ ( theta ) ──┼──┼──▶ [ x ]                             │
+#   └─────────────┘  └──────────────────────────────────────┘
+# ```
+#
+# - Each document has a class C, drawn by the shares $P(C_i)$.
+# - Its words x are drawn from the centroid $\theta_i$ of that class.
 # - What is known of the class is a set of classes that are still possible: one in $S_1$, three in
 #   $S_2$, all four if nobody said anything.
 #
