@@ -40,6 +40,7 @@ def loss(model, y):
     return -np.log(np.maximum(model.label_posterior_[np.arange(len(y)), y], 1e-12)).mean()
 
 
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_dependent_votes_are_tempered_and_classes_stay():
     table, y = crowd(hard=0.3, seed=1)
     found, independent = DawidSkene().fit(table), DawidSkene(dependence=0.0).fit(table)
@@ -77,6 +78,7 @@ def test_trusted_tasks_are_not_tempered():
     np.testing.assert_allclose(model.label_posterior_[[0, 1], y[:2]], 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_class_does_not_become_the_disputed_tasks(seed):
     """Workers guess on a fifth of the tasks, whose classes are as often one as another."""
@@ -204,6 +206,7 @@ def test_abstentions_of_labelling_functions_count():
     assert (report["spammer_score"] < 1).all()
 
 
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_outputs_may_be_sparse_or_a_frame():
     outputs, _ = functions(300)
     expected = DawidSkene.weak_supervision().fit(outputs).label_posterior_
@@ -227,6 +230,7 @@ def test_bad_outputs_are_refused(outputs, words):
         DawidSkene.weak_supervision().fit(outputs)
 
 
+@pytest.mark.slow
 def test_the_two_descriptions_of_labelling_functions_agree():
     """Density of the NumPyro program and of the fast core, and the point where EM ends."""
     functions_ = LabellingFunctions.of(4, 2)
