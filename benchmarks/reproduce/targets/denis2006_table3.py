@@ -1,0 +1,163 @@
+"""Table 3 of Denis et al. 2006: six UCI sets, with and without noise."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold
+
+from benchmarks.reproduce.data import printed
+from benchmarks.reproduce.denis_fits import cross_validated
+from benchmarks.reproduce.denis_sets import Prepared, prepare
+from benchmarks.reproduce.figures import bars
+from benchmarks.reproduce.results import Cell, Claim, Result, Table, Target, beside, claim
+
+METHODS = ("MajCl", "NB", "NB-CCCN", "NB-CCCN-EM")
+#: The closed form that stands beside the printed NB-CCCN.
+OURS = {"NB-CCCN": "NB-CCCN'"}
+#: Reconstruction chosen by ``why-denis2006-table3``.
+CUT, MISSING, ALPHA = "documented", "left out", 1.0
+NAMES = (
+    "house_votes",
+    "tic_tac_toe",
+    "hepatitis",
+    "breast_cancer",
+    "breast_cancer_wisconsin",
+    "balance_scale",
+)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Noise draws, each with one 10-fold cross-validation; sets of the table."""
+
+    repeats: int
+    sets: int = 6
+
+
+def folds(found: Prepared, eta: np.ndarray, repeats: int) -> tuple[np.ndarray, np.ndarray]:
+    """``(10 repeats, N)`` training rows and given labels."""
+    weights, labels = [], []
+    for repeat in range(repeats):
+        rng = np.random.default_rng(repeat)
+        flipped = np.where(rng.random(len(found.y)) < eta[found.y], 1 - found.y, found.y)
+        split = StratifiedKFold(10, shuffle=True, random_state=repeat)
+        for train, _ in split.split(found.codes, found.y):
+            weights.append(np.isin(np.arange(len(found.y)), train))
+            labels.append(flipped)
+    return np.array(weights), np.array(labels)
+
+
+def run(scale: Scale) -> Result:
+    cells: list[Cell] = []
+    found: dict[tuple[str, str], Any] = {}
+    rows = printed("denis2006_table3")["rows"][: scale.sets]
+    for row in rows:
+        prepared = prepare(row, CUT, MISSING)
+        for noise, there in row["noise"].items():
+            weights, labels = folds(prepared, np.array(json.loads(noise)), scale.repeats)
+            result = cross_validated(prepared, weights, labels, ALPHA)
+            means = {
+                name: {k: v.reshape(scale.repeats, 10).mean(1) for k, v in figures.items()}
+                for name, figures in result.items()
+            }
+            found[row["name"], noise] = means
+            cells += set_cells(f"{row['name']}, eta {noise}", means, there)
+    return Result(tuple(cells), claims(found), (as_printed(found),), figure(found, rows))
+
+
+def set_cells(title: str, means: Any, there: Any) -> Iterator[Cell]:
+    """Accuracies within two points, log-likelihoods within a thousandth, flip rates as they are."""
+    for metric, rounding in (("acc", 5e-4), ("lk", 0.5)):
+        for name, figure in there[metric].items():
+            tolerance = 0.02 if metric == "acc" else abs(figure) / 1000
+            values = means[OURS.get(name, name)][metric]
+            yield beside(title, f"{metric} {name}", values, figure, rounding, tolerance)
+    for name, rates in there.get("eta", {}).items():
+        for i, figure in enumerate(rates):
+            values = means[OURS.get(name, name)][f"eta{i}"]
+            yield beside(title, f"eta{i} {name}", values, figure, 5e-3)
+
+
+def claims(found: Any) -> tuple[Claim, ...]:
+    """What section 5.2 says."""
+
+    def acc(name: str, noise: str, method: str) -> float:
+        return float(found[name, noise][OURS.get(method, method)]["acc"].mean())
+
+    clean, noisy = "[0, 0]", "[0.2, 0.5]"
+    names = {name for name, _ in found}
+    kept = names & {"House Votes", "Hepatitis", "Breast Cancer Wisconsin"}
+    near = names & {"Tic Tac Toe", "Breast Cancer"}
+    both = ("NB-CCCN", "NB-CCCN-EM")
+    erased = [acc(n, clean, m) - acc(n, noisy, m) <= 0.05 for n in sorted(kept) for m in both]
+    majority = [abs(acc(n, noisy, m) - acc(n, clean, "MajCl")) <= 0.1 for n in sorted(near) for m in both]
+    balance = names & {"Balance Scale"}
+    lower = [acc(n, clean, m) - acc(n, noisy, m) > 0.1 for n in balance for m in both]
+    better = [acc(n, noisy, m) - acc(n, noisy, "MajCl") > 0.1 for n in balance for m in both]
+    return tuple(
+        claim(text, cases)
+        for text, cases in (
+            ("House Votes, Hepatitis, Wisconsin: noise costs both methods 5 points at most", erased),
+            ("Tic Tac Toe, Breast Cancer: within 10 points of the majority class", majority),
+            ("Balance Scale: noise costs both methods more than 10 points", lower),
+            ("Balance Scale: still more than 10 points above the majority class", better),
+        )
+        if cases
+    )
+
+
+def as_printed(found: Any) -> Table:
+    """The closed form with the sums of eqs. (18) and (19)."""
+    rows = tuple(
+        (name, noise, *(float(means["NB-CCCN"][k].mean()) for k in ("acc", "lk", "eta0", "eta1")))
+        for (name, noise), means in found.items()
+    )
+    columns = ("set", "eta", "accuracy", "log-likelihood", "eta0", "eta1")
+    return Table("NB-CCCN with the sums of eqs. (18) and (19) as printed", columns, rows)
+
+
+def figure(found: Any, rows: Any) -> Any:
+    panels = {}
+    for noise in ("[0, 0]", "[0.2, 0.5]"):
+        panels[f"eta = {noise}"] = {
+            method: [
+                (
+                    float(found[row["name"], noise][OURS.get(method, method)]["acc"].mean()),
+                    row["noise"][noise]["acc"][method],
+                )
+                for row in rows
+            ]
+            for method in METHODS
+        }
+    return bars(panels, [row["name"] for row in rows], "accuracy", "Denis et al. 2006, Table 3")
+
+
+TARGET = Target(
+    name="denis2006-table3",
+    paper="Denis et al. 2006",
+    title="Table 3: six UCI sets",
+    about=f"""10-fold cross-validation, scored on labels without noise; a replicate is one draw of the
+noise with one cross-validation. Laplace smoothing (alpha = {ALPHA:g}), missing cells left out,
+Hepatitis cut at the values of its documentation: the reconstruction chosen by
+[the search below](#why-table-3-how-the-sets-were-prepared), by log-likelihoods of naive Bayes without
+noise alone. The printed figures of NB-CCCN stand beside the closed form whose sums are taken first:
+with the sums as printed flip rates come out near zero on three of the sets, where the paper reports
+0.2 and 0.6, so that it cannot have computed what it prints. Accuracies count within two points
+(House Votes is not the same to the row), log-likelihoods of the training rows within a thousandth.""",
+    run=run,
+    scales={"toy": Scale(1, 1), "quick": Scale(2), "full": Scale(10)},
+    needs=tuple(f"uci/{name}.csv" for name in NAMES),
+    why="""*House Votes*: 435 rows, one of them with nothing but missing cells, which is left out;
+the paper's log-likelihood of naive Bayes is met with 434 rows, so its 433 is a miscount or leaves out
+one more. *Log-likelihoods of NB-CCCN*: the paper's hardly differ between labels with and without noise,
+although the noise alone adds the entropy of a label to each row; they cannot be those of the rows with
+their given labels, and which they are is not said. *Tic Tac Toe, Breast Cancer and Balance Scale with
+noise*: naive Bayes is more accurate in the paper than in most of our draws. On these sets the features
+say little, and one draw of the noise moves the accuracy by 3 to 6 points; an average over ten draws would
+not. Its text does not say whether the ten experiments had a draw of their own.""",
+)
