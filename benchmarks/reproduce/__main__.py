@@ -96,11 +96,9 @@ def run_one(name: str, scale: str, folder: Path) -> str:
 
 def told(result: Result) -> str:
     reproduced = sum(cell.reproduced for cell in result.cells)
-    held = sum(claim.holds for claim in result.claims)
-    return (
-        f"{reproduced} of {len(result.cells)} cells reproduced, "
-        f"{held} of {len(result.claims)} claims held"
-    )
+    claims = [claim for claim in result.claims if not claim.ours]
+    held = sum(claim.holds for claim in claims)
+    return f"{reproduced} of {len(result.cells)} cells, {held} of {len(claims)} claims"
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def summary(records: Sequence[tuple[Target, dict[str, Any]]]) -> str:
     for paper in dict.fromkeys(target.paper for target, _ in records):
         mine = [record for target, record in records if target.paper == paper]
         cells = [cell for record in mine for cell in record["cells"]]
-        claims = [claim for record in mine for claim in record["claims"]]
+        claims = [claim for record in mine for claim in record["claims"] if not claim.ours]
         counts = [
             sum(cell.reproduced for cell in cells),
             len(cells),
@@ -125,6 +125,7 @@ def claims(found: Sequence[Any]) -> str:
         printed = "" if one.printed is None else f"{one.printed} of {one.cases}"
         wanted = "most" if one.most else "all"
         verdict = "held" if one.holds else "**not held**"
-        rows.append((one.text, wanted, f"{one.held} of {one.cases}", printed, verdict))
-    columns = ("claim of the text", "claimed of", "ours", "the paper's table", "verdict")
+        source = "ours" if one.ours else "paper"
+        rows.append((source, one.text, wanted, f"{one.held} of {one.cases}", printed, verdict))
+    columns = ("claim of", "text", "claimed of", "ours", "the paper's table", "verdict")
     return markdown_table(columns, rows)

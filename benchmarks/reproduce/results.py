@@ -43,7 +43,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of a paper: in how many of its cases it holds with us.
+    """A statement, of a paper as a rule: in how many of its cases it holds with us.
 
     Attributes:
         text: the claim.
@@ -51,6 +51,7 @@ class Claim:
         cases: number of cases.
         most: whether the paper claims it of most cases only.
         printed: cases in which the paper's own table bears it out, where it has one.
+        ours: whether it is a statement of ours about the cause of a difference, not the paper's.
     """
 
     text: str
@@ -58,6 +59,7 @@ class Claim:
     cases: int
     most: bool = False
     printed: int | None = None
+    ours: bool = False
 
     @property
     def holds(self) -> bool:
