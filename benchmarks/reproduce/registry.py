@@ -9,6 +9,7 @@ from benchmarks.reproduce.results import Target
 MODULES = (
     "zeng2022_table1",
     "zeng2022_table5",
+    "why_zeng2022_noise",
     "zeng2022_networks1",
     "zeng2022_networks5",
     "why_zeng2022_networks",
