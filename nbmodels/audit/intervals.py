@@ -25,9 +25,9 @@ _DRAWS = 10_000
 _LOST = 2.0
 #: Pseudo-counts of either outcome over all strata, between Jeffreys' 1/2 and the 1/3 whose median
 #: is the observed share (Kerman 2011). Half of them go by the strata's sizes, half to where errors
-#: are expected. Strata whose labels are almost surely wrong have as many of their own: where that
-#: is too sure, a few checks may see no right label among them.
-_PRIOR, _SURE = 0.4, 0.9
+#: are expected. Each stratum whose labels are almost surely wrong has Jeffreys' 1/2 at least: where
+#: that is too sure, a few checks may see no right label among them.
+_PRIOR, _SURE, _JEFFREYS = 0.4, 0.9, 0.5
 #: Errors (or right labels) from which on predictions are tuned.
 _LEAST_SEEN = 3
 
@@ -146,13 +146,8 @@ def _prior(
 ) -> Float[np.ndarray, " strata"]:
     """``(H,)`` pseudo-counts of either outcome in each stratum."""
     expected = share * np.sqrt(np.clip(predicted_means * (1 - predicted_means), 1e-12, 1))
-    out = np.zeros(len(share))
-    sure = predicted_means > _SURE
-    for some in (~sure, sure):
-        if some.any():
-            by_size, by_errors = (x[some] / x[some].sum() for x in (share, expected))
-            out[some] = _PRIOR / 2 * (by_size + by_errors)
-    return out
+    shared = _PRIOR / 2 * (share / share.sum() + expected / expected.sum())
+    return np.where(predicted_means > _SURE, np.maximum(shared, _JEFFREYS), shared)
 
 
 def _power(
@@ -160,8 +155,9 @@ def _power(
 ) -> tuple[float, float]:
     """Power of the predictions (PPI++, Angelopoulos et al. 2024) and the factor of the variance.
 
-    One power for all strata: with some ten rows each, a power of its own would cost more than it
-    gains. Zero, with factor 1, where few errors are seen or nothing is gained.
+    Powers are clipped to [0, 1], as in the paper. One power for all strata: with ten rows in each,
+    a power of its own would cost more than it gains. Zero, with factor 1, where few errors are seen
+    or nothing is gained.
     """
     few = min(y.sum(), len(y) - y.sum())
     if few < _LEAST_SEEN:
@@ -171,10 +167,13 @@ def _power(
     yy, ff, yf = (float(factor @ (a * b)) for a, b in ((dy, dy), (df, df), (dy, df)))
     if yy <= 0 or ff <= 0 or yf <= 0:
         return 0.0, 1.0
+    # predictions that hardly differ among the checked rows would be blown up beyond probabilities
+    power = min(yf / ff, 1.0)
+    unexplained = 1 - power * (2 * yf - power * ff) / yy
     # one power was fitted; what counts is the number of rows of the rarer outcome, of which one is
     # taken for badly predicted even where all seen are well predicted
-    left = max(1 - yf**2 / (yy * ff), 1 / few) * few / (few - 2)
-    return (yf / ff, left) if left < 1 else (0.0, 1.0)
+    left = max(unexplained, 1 / few) * few / (few - 2)
+    return (power, left) if left < 1 else (0.0, 1.0)
 
 
 def domain_rate(

@@ -75,6 +75,7 @@ def clean(
             "posterior.",
         ),
     ] = None,
+    estimator: options.Estimator = options.EstimatorName.naive_bayes,
     noise: Annotated[
         NoiseForm | None,
         typer.Option(help="Form of the noise matrix. [default: pooled]"),
@@ -139,6 +140,7 @@ def clean(
                 features=options.column_names(features),
                 truth=truth,
                 checked=None if checked is None else _true_classes(checked, table, label),
+                estimator=estimator.value,
                 noise=None if noise is None else noise.value,
                 training=None if training is None else training.value,
                 weight=weight,

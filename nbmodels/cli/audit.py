@@ -32,6 +32,7 @@ def plan(
     label: options.Label,
     text: options.Text = None,
     features: options.Features = None,
+    estimator: options.Estimator = options.EstimatorName.naive_bayes,
     truth: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Column of true labels, left out of everything."),
@@ -86,6 +87,7 @@ def plan(
                 text=text,
                 features=options.column_names(features),
                 truth=truth,
+                estimator=estimator.value,
                 probabilities=False,
                 draws=0,
                 random_state=seed,

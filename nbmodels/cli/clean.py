@@ -15,14 +15,16 @@ import pandas as pd
 
 from nbmodels import Joint
 from nbmodels.cli.draws import Noise, collected, noise_draws
+from nbmodels.cli.options import EstimatorName
 from nbmodels.data.column_types import Choice, check_columns, read_features, read_text
 from nbmodels.data.labels import LabelColumn, as_text
 from nbmodels.diagnostics.confident_learning import SecondOpinion
 from nbmodels.diagnostics.noise_range import NoiseRange
 from nbmodels.errors import DataError
+from nbmodels.fitting.holdout import compare_scores
 
-#: Labels from which on there is a second opinion.
-_LEAST_ROWS = 50
+#: Labels from which on there is a second opinion, and up to which a regression is quick.
+_LEAST_ROWS, _MOST_ROWS = 50, 20_000
 #: Up to so many classes the corrected table has a column of probabilities for each.
 FEW_CLASSES = 10
 
@@ -131,6 +133,7 @@ def clean(
     features: Sequence[str] | None = None,
     truth: str | None = None,
     checked: Mapping[int, str] | None = None,
+    estimator: str = EstimatorName.naive_bayes,
     noise: str | None = None,
     training: str | None = None,
     weight: float | None = None,
@@ -152,6 +155,9 @@ def clean(
         truth: column of true labels, only compared with.
         checked: true classes, as text, by row from 0; these rows are known in the fit, and left out
             where suggestions are compared with the truth.
+        estimator: ``"naive_bayes"`` for naive Bayes of the columns' kinds, or ``"auto"`` for
+            :class:`~nbmodels.AutoNoisyClassifier`, which takes no ``training``, ``weight`` or
+            ``alpha``.
         noise: ``"full"``, ``"symmetric"`` or ``"pooled"``, the default.
         training: ``"joint"`` for the papers' joint model, ``"cross_fit"`` for features that are
             fitted to the given labels alone; by default the joint model where it passes its checks,
@@ -172,6 +178,7 @@ def clean(
     frame = frame.reset_index(drop=True)
     check_columns(frame, label, text, features, truth)
     _check_settings(noise, training, weight, alpha)
+    _check_estimator(estimator, training=training, weight=weight, alpha=alpha)
     labels = LabelColumn.of(frame[label], label)
     notes: list[str] = []
     trusted = _trusted(checked or {}, labels)
@@ -180,6 +187,8 @@ def clean(
         choice, x = read_text(frame, text, label, truth)
     else:
         choice, x = read_features(frame, label, features, truth)
+    if estimator == EstimatorName.auto:
+        choice = replace(choice, estimator="AutoNoisyClassifier")
     given: dict[str, Any] = {"noise": noise, "training": training, "alpha": alpha}
     if weight is not None:
         given["training"] = Joint(weight=weight)
@@ -219,6 +228,8 @@ def clean(
     )
     resp, suggested, p_wrong = _suggestions(model, labels, use, trusted)
     begin("checking the result")
+    if estimator == EstimatorName.naive_bayes and text is None:
+        cautions.extend(_regression_beside(model, x, labels.text[use], labels.names))
     second = _second_opinion(model, x, labels.text[use])
 
     scores = held = ends = None
@@ -287,6 +298,15 @@ def _check_settings(noise: Any, training: Any, weight: Any, alpha: Any) -> None:
             raise DataError(f"{name}: expected a positive number, got {value}")
 
 
+def _check_estimator(estimator: str, **of_naive_bayes: Any) -> None:
+    """Raises: DataError: an unknown estimator, or settings that it has not."""
+    if estimator not in tuple(EstimatorName):
+        raise DataError(f"estimator: expected 'naive_bayes' or 'auto', got {estimator!r}")
+    for name, value in of_naive_bayes.items():
+        if estimator == EstimatorName.auto and value is not None:
+            raise DataError(f"{name}: estimator 'auto' chooses it; give only one of the two")
+
+
 def _suggestions(
     model: Any, labels: LabelColumn, use: np.ndarray, trusted: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -318,7 +338,8 @@ def _settings(model: Any) -> dict[str, Any]:
     """Every setting with the value that it had in the fit."""
     names = ("noise", "alpha", "size_power", "weight")
     settings = model.fitted_.settings
-    return {n: settings[n] for n in names if n in settings} | dict(model.chosen_)
+    chosen = {"emission": model.emission_} if hasattr(model, "emission_") else {}
+    return {n: settings[n] for n in names if n in settings} | dict(model.chosen_) | chosen
 
 
 def _estimator(choice: Choice, given: dict[str, Any], names: np.ndarray, random_state: int) -> Any:
@@ -335,6 +356,8 @@ def _estimator(choice: Choice, given: dict[str, Any], names: np.ndarray, random_
     if choice.estimator == "NoisyMultinomialNB":
         return nbmodels.NoisyMultinomialNB(**options)
     options["missing_values"] = np.nan
+    if choice.estimator == "AutoNoisyClassifier":
+        return nbmodels.AutoNoisyClassifier(**options)
     if choice.estimator == "NoisyBernoulliNB":
         return nbmodels.NoisyBernoulliNB(**options)
     families = {
@@ -342,6 +365,35 @@ def _estimator(choice: Choice, given: dict[str, Any], names: np.ndarray, random_
         for kind in dict.fromkeys(choice.families.values())
     }
     return nbmodels.NoisyMixedNB(families=families, **options)
+
+
+def _regression_beside(model: Any, x: Any, given: np.ndarray, names: np.ndarray) -> list[str]:
+    """A sentence where held-out labels are surely likelier under a regression of the columns.
+
+    Columns that tell the classes apart only together are lost on naive Bayes.
+    """
+    from nbmodels import NoisyLabelClassifier, Solver
+    from nbmodels.diagnostics.reference_classifier import reference_classifier
+
+    known = pd.notna(given)
+    own = model.fitted_.held_out_scores
+    if own is None or not _LEAST_ROWS <= known.sum() <= _MOST_ROWS:
+        return []
+    beside = NoisyLabelClassifier(
+        reference_classifier(x), rounds=0, classes=names, solver=Solver(progress=False)
+    )
+    with collected([]):
+        beside.fit(x[known], given[known])
+    other = beside.fitted_.held_out_scores
+    assert other is not None  # cross-fitted
+    found = compare_scores([own[known], other], [True, True], np.ones(known.sum()))
+    if not found.best:
+        return []
+    return [
+        f"a logistic regression of the same columns predicts held-out labels surely better than "
+        f"naive Bayes ({np.exp(found.gain[1]) - 1:.0%} likelier on average): compare "
+        "--estimator auto. It learns errors that depend on the columns, too; an audit decides"
+    ]
 
 
 def _second_opinion(model: Any, x: Any, given: np.ndarray) -> SecondOpinion | None:

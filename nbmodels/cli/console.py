@@ -21,6 +21,7 @@ _OPTIONS = (
     "checked",
     "noise",
     "training",
+    "estimator",
     "weight",
     "alpha",
     "margin",

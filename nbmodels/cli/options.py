@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,22 @@ Text = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of text
 Features = Annotated[
     str | None,
     typer.Option(metavar="A,B,...", help="Columns to learn from. [default: all usable ones]"),
+]
+
+
+class EstimatorName(StrEnum):
+    """Estimators of a table."""
+
+    naive_bayes = "naive_bayes"
+    auto = "auto"
+
+
+Estimator = Annotated[
+    EstimatorName,
+    typer.Option(
+        help="Naive Bayes of the columns' kinds, or the likeliest of it, a regression and a forest "
+        "of randomised trees, by held-out labels (auto)."
+    ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run wrote.")]
 Seed = Annotated[int, typer.Option(help="Seed of all randomness.")]

@@ -140,7 +140,9 @@ def choice_table(choice: Choice) -> Group:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    table.add_row("model", choice.estimator)
+    selected = choice.settings.get("emission")
+    of = "" if selected is None else f": {selected}, by the likelihood of held-out labels"
+    table.add_row("model", choice.estimator + of)
     kind = {
         "bernoulli": "yes or no",
         "categorical": "categories",
@@ -157,16 +159,20 @@ def choice_table(choice: Choice) -> Group:
     settings = choice.settings
     table.add_row("noise", form[settings["noise"]])
     if "rounds" in settings:
-        size = {0.5: "; divided by the root of an item's size", 1: "; divided by an item's size"}
+        size: dict[Any, str] = {
+            0.5: "; divided by the root of an item's size",
+            1: "; divided by an item's size",
+        }
         rounds = settings["rounds"]
         learned = (
             "feature weight learned from held-out labels; "
             f"{rounds} self-training round{'' if rounds == 1 else 's'}"
         )
-        table.add_row("features", learned + size.get(settings["size_power"], ""))
+        table.add_row("features", learned + size.get(settings.get("size_power"), ""))
     else:
         table.add_row("features", f"in a joint model, weight {settings['weight']:g}")
-    table.add_row("smoothing", f"alpha {settings['alpha']:g}")
+    if "alpha" in settings:
+        table.add_row("smoothing", f"alpha {settings['alpha']:g}")
     reasons: dict[str, list[str]] = {}
     for column, reason in choice.left_out.items():
         reasons.setdefault(reason, []).append(column)

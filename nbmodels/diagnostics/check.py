@@ -163,6 +163,11 @@ def check_features(
     return Verdict(tuple(_of_features(check_input(fit, data, names, columns))))
 
 
+def check_labels(fit: Fit, data: Data, names: Any, columns: Mapping[str, Sequence[str]]) -> Verdict:
+    """The checks of the labels given the features alone; arguments as in :func:`check_model`."""
+    return Verdict(tuple(_of_labels(check_input(fit, data, names, columns))))
+
+
 def two_ends(fit: Fit, reported: Float[np.ndarray, "n k"], separable: Separable) -> Ends:
     """A fit beside the model whose classes are functions of the features.
 

@@ -126,7 +126,7 @@ class NoiseRange:
             f"{self.separable.assumes}"
         )
         if self.overlap:
-            return f"{shares}; both agree"
+            return f"{shares}; these intervals overlap"
         if self.z > 2:
             return f"{shares}. Held-out labels are surely likelier under the latter"
         return f"{shares}. Labels and features cannot tell which: check some rows by hand"

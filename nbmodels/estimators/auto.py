@@ -32,7 +32,7 @@ from nbmodels.estimators.options import (
     resolved_solver,
     seed_of,
 )
-from nbmodels.fitting.holdout import compare_scores
+from nbmodels.fitting.holdout import Comparison, compare_scores
 from nbmodels.fitting.selection import INTERRUPTED
 from nbmodels.fitting.trials import choice_table
 
@@ -136,13 +136,14 @@ def suitable(X: Any) -> list[str]:
     is taken for words, of which trees are slow to learn.
     """
     if sparse.issparse(X):
-        counts = np.asarray(X.data)
+        counts, complete = np.asarray(X.data), True
     else:
         frame = pd.DataFrame(X)
         kinds = {column_kind(column).family for _, column in frame.items()}
         if not kinds <= {"bernoulli", "gaussian"}:
             return ["mixed", *_ANY]
         counts = frame.to_numpy(float, na_value=np.nan)
+        complete = bool(np.isfinite(counts).all())
         counts = counts[np.isfinite(counts)]
     whole = bool((counts == np.round(counts)).all())
     dense = [] if sparse.issparse(X) else ["gaussian"]
@@ -150,7 +151,8 @@ def suitable(X: Any) -> list[str]:
     if set(np.unique(counts).tolist()) <= {0.0, 1.0}:
         return ["bernoulli", *others]
     if (counts >= 0).all() and (whole or not dense):
-        return ["multinomial", "bernoulli", *(["tfidf"] if whole else []), *dense, *others]
+        weighted = ["tfidf"] if whole and complete else []  # no weights of documents with gaps
+        return ["multinomial", "bernoulli", *weighted, *dense, *others]
     return ["gaussian", "student", *others]
 
 
@@ -161,6 +163,20 @@ def _finished(estimator: Any, *data: Any) -> bool:
     except KeyboardInterrupt:
         return False
     return not estimator.fitted_.interrupted
+
+
+def _compared(
+    scores: Sequence[np.ndarray], identified: Sequence[bool], weights: np.ndarray
+) -> Comparison:
+    """Estimators beside the first one, by the labels that all of them held out.
+
+    Large tables are compared on a sample, and a fit that was interrupted early held out none.
+    """
+    table = np.asarray(scores, float)
+    known = np.isfinite(table).all(0)
+    some = known.any()
+    table, weights = (table[:, known], weights[known]) if some else (np.nan_to_num(table), weights)
+    return compare_scores(list(table), identified, weights, significant=0.0)
 
 
 class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
@@ -286,10 +302,7 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         if not found:
             raise KeyboardInterrupt
         self.n_fits_ = sum(getattr(one, "n_fits_", 0) for one, *_ in found)
-        known = np.any(scores, axis=0)
-        # a fit that was interrupted early has no scores
-        weights = check_weights(sample_weight, len(known)) * (known if known.any() else 1)
-        compared = compare_scores(scores, identified, weights, significant=0.0)
+        compared = _compared(scores, identified, check_weights(sample_weight, len(scores[0])))
         best = compared.best
         self.estimator_, self._coding, caught = found[best]
         self.emission_, self.classes_ = names[best], self.estimator_.classes_

@@ -52,7 +52,7 @@ def train_by_sample(
         passes: whether a joint fit passes its checks.
 
     Returns:
-        the fit of all rows. What was compared is of the sample's rows: held-out scores are zero
+        the fit of all rows. What was compared is of the sample's rows: held-out scores are NaN
         elsewhere.
     """
     most = min(SAMPLE, max(SAMPLE // 4, _CELLS // build.n_classes))
@@ -122,16 +122,16 @@ def _noisy(found: FittedModel, share: float) -> float:
     scores, plain = found.held_out_scores, found.plain_scores
     if found.noisy == 1 or scores is None or plain is None:
         return found.noisy
-    weights = np.asarray(found.data.weights, float)[: len(scores)] * (scores != 0)
+    weights = np.asarray(found.data.weights, float)[: len(scores)]
     return probability_of_noise(scores, plain, share * weights)
 
 
 def _of_all(
     values: Float[np.ndarray, " m"] | None, rows: Int[np.ndarray, " m"], n_rows: int
 ) -> Float[np.ndarray, " n"] | None:
-    """Values of some rows as one of each row, zero elsewhere."""
+    """Values of some rows as one of each row, NaN elsewhere."""
     if values is None:
         return None
-    out = np.zeros(n_rows)
+    out = np.full(n_rows, np.nan)
     out[rows] = values
     return out

@@ -122,6 +122,7 @@ def _trained(
         options,
         grid=build.grid,
         rounds=rounds,
+        hold_out=True,
         warm=warm,
     )
     fitted = replace(fitted, candidate=_kept(fitted, build))
@@ -295,11 +296,13 @@ def _right(fitted: FittedModel) -> float:
 
 
 def _passes(fitted: FittedModel, columns: Any) -> bool:
-    from nbmodels.diagnostics.check import check_features, check_outcome
+    from nbmodels.diagnostics.check import check_features, check_labels, check_outcome
 
     about = fitted.fit, fitted.data, fitted.names
     failed = {f.name for f in check_features(*about, columns).bad}
-    return check_outcome(*about).ok and not failed - {LABELS_DEPEND}
+    if failed - {LABELS_DEPEND} or not check_outcome(*about).ok:
+        return False
+    return check_labels(*about, columns).ok
 
 
 def _features_pass(cut: FittedModel, candidate: Candidate, columns: Any) -> bool:

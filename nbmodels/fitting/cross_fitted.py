@@ -30,7 +30,7 @@ from nbmodels.fitting.scores import (
     label_responsibilities,
 )
 from nbmodels.fitting.selection import select
-from nbmodels.fitting.trials import Selection
+from nbmodels.fitting.trials import Selection, anything_open
 
 _N_FOLDS = 5
 
@@ -81,6 +81,8 @@ def cross_fitted(
     source = EmissionScores(build, features, fold, options.rule)
     more: dict[str, Any] = {"rounds": rounds, "hold_out": hold_out, "start": start, "warm": warm}
     found = select(source, resp, fold, options=options, grid=grid, **more)
+    if not anything_open(grid, rounds):
+        found = replace(found, table=None)
     model, data, _ = build(found.settings)
     emissions = {name: model[name] for name in features}
     params = _learned(emissions, found.responsibilities, data, options.rule)

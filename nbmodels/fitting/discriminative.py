@@ -43,7 +43,7 @@ from nbmodels.fitting.scores import (
     with_score_prior,
 )
 from nbmodels.fitting.selection import INTERRUPTED, select
-from nbmodels.fitting.trials import Selection
+from nbmodels.fitting.trials import Selection, anything_open
 from nbmodels.fitting.two_starts import fit_from_two_starts
 
 #: Prior standard deviation of the logarithm of the slope. A classifier's probabilities are those of
@@ -172,7 +172,10 @@ def train_scored(
     if rounds is None:
         found = _tested(source, resp, options, grid)
     else:
-        found = _selected(source, resp, options, grid, rounds)
+        # held-out labels cost no training, and are what the floor goes by
+        found = _selected(source, resp, options, grid, rounds, hold_out=True)
+        if not anything_open(grid, rounds):
+            found = replace(found, table=None)
     fitted = selected(found, names, n_rows)
     return replace(fitted, settings={**first, **found.settings})
 

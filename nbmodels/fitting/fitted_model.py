@@ -48,7 +48,7 @@ class FittedModel:
         chosen: those that were selected, with the self-training rounds.
         choice: data frame of what was compared, or None.
         held_out_scores: ``(N,)`` log-probability of each item's labels by a fit that did not see
-            them, or None.
+            them, NaN where there was none; or None.
         learned_from: ``(N, K)`` responsibilities that the scores were learned from, or None.
         drawn: fit and data that posterior draws are of, where it is not this one.
         plain: ``(1 + K,)`` calibration by which new items are predicted, where it is that of the

@@ -45,6 +45,7 @@ from nbmodels.fitting.trials import (
     SIGNIFICANT,
     Selection,
     Trial,
+    anything_open,
     choice_table,
     compared,
     preferred,
@@ -124,8 +125,7 @@ def select(
             labels by default.
         warm: begin each fit at the last one of all labels, as its neighbour.
     """
-    open_ = any(len(values) > 1 for values in grid.values())
-    choosing = hold_out or rounds is None or open_
+    choosing = hold_out or anything_open(grid, rounds)
     total = 1 + sum(len(values) - 1 for values in grid.values())
     with (
         options.progress.iterations() as report,
@@ -349,7 +349,7 @@ class _Run:
 
     def trial(self, settings: Settings, rounds: int, data: Data, fits: Sequence[Fit]) -> Trial:
         whole, *parts = fits
-        scores, kept = np.zeros(len(self.fold)), np.array(self.given, float)
+        scores, kept = np.full(len(self.fold), np.nan), np.array(self.given, float)
         for k, fitted in enumerate(parts):
             held = self.fold == k
             scores[held], kept[held] = fitted.log_likelihood[held], fitted.resp[held]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,8 @@ class Trial(NamedTuple):
     Attributes:
         settings: value by setting.
         rounds: self-training rounds before it.
-        scores: ``(N,)`` log-probability of each item's labels, by a fit that did not see them.
+        scores: ``(N,)`` log-probability of each item's labels, by a fit that did not see them; NaN
+            where there was none.
         identified: whether every class kept its name and its items.
         fit: of all labels.
         data: what that fit is of.
@@ -52,8 +53,8 @@ class Selection:
         rounds: self-training rounds.
         responsibilities: ``(N, K)`` what the scores were learned from.
         table: data frame of the candidates; None where there was nothing to select.
-        scores: ``(N,)`` log-probability of each item's labels by a fit that did not see them; zeros
-            where there was nothing to select.
+        scores: ``(N,)`` log-probability of each item's labels by a fit that did not see them; NaN
+            where there was none.
         plain: ``(1 + K,)`` calibration by which new items are predicted, that of the plain
             classifier; None where it is the fit's own.
         plain_scores: ``(N,)`` log-probability of each item's label under the plain classifier, by a
@@ -78,6 +79,11 @@ class Selection:
     drawn: tuple[Fit, Data] | None
     interrupted: bool
     cautions: tuple[Caution, ...]
+
+
+def anything_open(grid: Mapping[str, Sequence[Any]], rounds: int | None) -> bool:
+    """Whether there is anything to select; held-out labels may still be scored for the floor."""
+    return rounds is None or any(len(values) > 1 for values in grid.values())
 
 
 def compared(trials: Sequence[Trial], weights: Float[np.ndarray, " n"]) -> Comparison:

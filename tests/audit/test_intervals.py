@@ -134,6 +134,20 @@ def test_predictions_are_used_where_they_explain_errors():
     assert own.low < wrong.mean() < own.high
 
 
+def test_predictions_that_hardly_differ_are_not_blown_up():
+    """Of twelve suspects at P(wrong) of nearly one, the right one has a little less by chance."""
+    p = np.r_[np.zeros(1800), np.full(150, 0.9999)]
+    p[1810:1815] = 0.35  # none of them is checked
+    checked = np.r_[np.arange(80), np.arange(1900, 1912)]
+    p[1911] = 0.9989
+    wrong = p[checked] > 0.999
+    sample = Sample((checked >= 1800).astype(int), np.array([1800, 150]))
+    means = np.array([p[:1800].mean(), p[1800:].mean()])
+    found = stratified_share(sample, wrong, p[checked], means, np.random.default_rng(0))
+    assert 0 <= found.low <= found.value <= found.high <= 0.2
+    assert found.value == pytest.approx(150 / 1950 * 11 / 12, abs=0.01)
+
+
 def test_rate_of_a_domain():
     sample = Sample(np.repeat([0, 1], 50), np.array([500, 500]))
     domain = np.tile([True, False], 50)

@@ -155,6 +155,26 @@ def test_chosen_features_and_settings(here):
     assert "sound" not in done.output
 
 
+def test_a_regression_beside_naive_bayes(here):
+    """The class is in a difference of columns, which each alone says nothing of."""
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 2
+    common = rng.normal(size=400)
+    other = common + 2 * y - 1 + rng.normal(0, 0.3, 400)
+    given = np.where(rng.random(400) < 0.2, 1 - y, y)
+    frame = pd.DataFrame({"a": 3 * common, "b": 3 * other, "label": given, "truth": y})
+    plain = clean(frame, "label", truth="truth", draws=0)
+    assert any("compare --estimator auto" in one for one in plain.warnings)
+    auto = clean(frame, "label", truth="truth", draws=0, estimator="auto")
+    assert not any("--estimator" in one for one in auto.warnings)
+    assert auto.choice.settings["emission"] != "mixed"
+    assert auto.scores.after > max(auto.scores.before + 0.1, plain.scores.after)
+    frame.to_csv("differences.csv", index=False)
+    done = run("clean", "differences.csv", "--label", "label", "--estimator", "auto")
+    assert done.exit_code == 0, done.output
+    assert "AutoNoisyClassifier" in done.output
+
+
 @pytest.mark.slow
 def test_overwrite(here):
     Path("animals-corrected.csv").write_text("old")

@@ -52,6 +52,10 @@ BAD = {
     "one class": (["clean", "one.csv", *QUICK], "--label: column 'label' needs two classes"),
     "infinite": (["clean", "infinite.csv", *QUICK], "column 'a' is infinite in row 1"),
     "weight": (["clean", "animals.csv", *QUICK, "--weight", "-1"], "--weight: expected"),
+    "estimator": (
+        ["clean", "animals.csv", *QUICK, "--estimator", "auto", "--alpha", "1"],
+        "--alpha: estimator 'auto' chooses it",
+    ),
     "alpha": (["clean", "animals.csv", *QUICK, "--alpha", "nan"], "--alpha: expected"),
     "noise": (["clean", "animals.csv", *QUICK, "--noise", "loud"], "--noise"),
     "output exists": (

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from nbmodels import NoisyBernoulliNB, NoisyGaussianNB, NoisyLogisticRegression
+from nbmodels import (
+    CrossFit,
+    NoisyBernoulliNB,
+    NoisyGaussianNB,
+    NoisyLabelClassifier,
+    NoisyLogisticRegression,
+)
 from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.errors import IdentifiabilityWarning
 from nbmodels.fitting.plain import plain_classifier, probability_of_noise
@@ -40,6 +46,19 @@ def test_features_that_say_nothing_change_no_label(maker):
     right = draws.reshape(-1, K, K)[:, 0, 0]
     assert np.quantile(right, 0.05) < 0.4
     assert np.quantile(right, 0.95) > 0.9
+
+
+def test_fixed_settings_have_the_same_floor():
+    """Nothing is open, and held-out labels still say that the features are not to be heard."""
+    x, _, noisy, *_ = table(60, 1000.0, 0.3)
+    for model in (
+        NoisyLabelClassifier(GaussianNB(), rounds=0),
+        NoisyGaussianNB(covariance="diag", training=CrossFit(rounds=0)),
+    ):
+        with pytest.warns(IdentifiabilityWarning, match="no label is corrected"):
+            model.fit(x, noisy)
+        np.testing.assert_array_equal(model.corrected_labels()["suggested"], noisy)
+        assert np.isfinite(model.fitted_.held_out_scores).all()
 
 
 def test_unheard_predictions_are_those_of_the_plain_classifier():
@@ -86,6 +105,15 @@ def test_the_joint_model_is_taken_where_it_holds_only():
     cut = fitted(NoisyBernoulliNB, copied, noisy)
     assert "training" not in cut.chosen_
     assert cut.fitted_.scored == ("features",)
+
+
+def test_a_joint_model_whose_labels_fail_their_checks_is_not_taken():
+    """Each column alone says nothing: a mixture of normals finds clusters that are no classes."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(600, 4))
+    y = ((x[:, 0] > 0) ^ (x[:, 1] > 0)).astype(int)
+    e = fitted(NoisyGaussianNB, x, y)
+    assert np.mean(e.corrected_labels()["suggested"] == y) > 0.97
 
 
 @pytest.mark.slow

@@ -29,6 +29,7 @@ from nbmodels.errors import (
     NotConvergedWarning,
     VerdictWarning,
 )
+from nbmodels.estimators.auto import suitable
 from nbmodels.fitting import options
 from nbmodels.fitting.trials import Trial, preferred
 from nbmodels.papers import maystre2021
@@ -251,7 +252,7 @@ def test_dependent_features_ask_for_a_regression():
     y = np.arange(800) % 2
     # the class is in a difference of binary columns, which each alone says little of
     shared = rng.random((800, 1)) < 0.5
-    flipped = shared ^ (rng.random((800, 12)) < np.where(y, 0.15, 0.35)[:, None])
+    flipped = shared ^ (rng.random((800, 12)) < np.where(y, 0.1, 0.4)[:, None])
     x = np.hstack([shared, flipped]).astype(int)
     noisy = np.where(rng.random(800) < 0.2, 1 - y, y)
     x = np.hstack([x, x[:, :1] * x[:, 1:]])
@@ -261,6 +262,28 @@ def test_dependent_features_ask_for_a_regression():
     assert np.mean(auto.label_posterior_.argmax(1) == y) > np.mean(noisy == y)
     with pytest.raises(DataError, match="emission"):
         AutoNoisyClassifier(emission="poisson").fit(x, noisy)
+
+
+def test_counts_with_missing_cells_have_no_weights_of_words():
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 2
+    x = rng.poisson(np.where(y, 6, 2)[:, None], (120, 4)).astype(float)
+    x[rng.random(x.shape) < 0.1] = np.nan
+    names = ["multinomial", "bernoulli", "gaussian", "logistic", "forest"]
+    assert suitable(x) == names
+    assert suitable(np.nan_to_num(x)) == [*names[:2], "tfidf", *names[2:]]
+
+
+def test_gaussian_classes_ask_for_no_forest():
+    """Every candidate is scored on labels that it has not seen, one without open settings, too."""
+    rng = np.random.default_rng(0)
+    y = np.arange(150) % 3
+    x = rng.normal(size=(3, 4))[y] * 1.5 + rng.normal(size=(150, 4))
+    noisy = corrupt(y, uniform_noise(3, 0.2), rng)
+    auto = AutoNoisyClassifier(emission=["gaussian", "forest"], **QUIET).fit(x, noisy)
+    by_chance = np.log(np.bincount(noisy) / 150) @ np.bincount(noisy) / 150
+    assert auto.choice_["log_likelihood"].between(by_chance, -0.5).all()
+    assert auto.emission_ == "gaussian"
 
 
 @pytest.mark.slow
