@@ -44,14 +44,15 @@ def gaussian(
         found = {"mu": values["x"]["mu"], "Sigma": values["x"]["covariance"]}
         return {**found, "gamma": jnp.eye(k)}
     start = models.start(model, models.initial_responsibilities(model, data), data, "map")
-    fit = solve(
-        models.step("map"),
-        start,
-        (model, data),
-        tol=1e-6 * len(x),
-        coordinates=models.coordinates("map"),
-    )
-    return page.parameters(model, fit.params)
+    return page.parameters(model, settled(model, start, data))
+
+
+@jax.jit
+def settled(model: Any, start: Any, data: Any) -> Any:
+    """Parameters at the end of EM; compiled once a shape."""
+    tol = 1e-6 * len(data.weights)
+    how = models.step("map"), models.coordinates("map")
+    return solve(how[0], start, (model, data), tol=tol, coordinates=how[1]).params
 
 
 def posterior(found: dict[str, Any], x: np.ndarray, given: np.ndarray, k: int) -> np.ndarray:

@@ -128,6 +128,10 @@ def one_data_set(key: Array, target: tuple[Array, Array], n: int) -> Any:
 
 @partial(jax.jit, static_argnames="n")
 def replicate(keys: Array, target: tuple[Array, Array], n: int) -> Any:
-    """Mean figures of one target over the data sets of ``keys``."""
+    """Means and variances of the figures of one target over the data sets of ``keys``."""
     found = lax.map(partial(one_data_set, target=target, n=n), keys)
-    return jax.tree.map(lambda v: jnp.mean(v, 0), found)
+    ddof = min(1, len(keys) - 1)
+    return {
+        "mean": jax.tree.map(lambda v: jnp.mean(v, 0), found),
+        "variance": jax.tree.map(lambda v: jnp.var(v, 0, ddof=ddof), found),
+    }

@@ -65,7 +65,7 @@ def summary(records: Sequence[tuple[Target, dict[str, Any]]]) -> str:
         sums = [a + b for a, b in zip(sums, counts, strict=True)]
         rows.append(summary_row(paper, counts))
     rows.append(summary_row("all", sums))
-    columns = ("paper", "cells reproduced", "claims held", "seconds on one core")
+    columns = ("paper", "cells reproduced", "claims held", "seconds of processor time")
     return "## Summary\n\n" + markdown_table(columns, rows)
 
 
@@ -81,7 +81,7 @@ def section(target: Target, record: dict[str, Any] | None) -> str:
         lacking = missing(target.needs)
         reason = f"{', '.join(lacking)} not at hand" if lacking else "not run"
         return "\n\n".join([*parts, f"*Skipped: {reason}.*"])
-    parts.append(f"Scale: {record['scale']}, {record['settings']}; {record['seconds']} s.")
+    parts.append(f"Scale: {record['scale']}, {record['settings']}; {record['seconds']} s of processor time.")
     if record["cells"]:
         reproduced = sum(cell.reproduced for cell in record["cells"])
         parts.append(f"**{reproduced} of {len(record['cells'])} cells reproduced.**")

@@ -19,6 +19,7 @@ MODULES = (
     "denis2006_table1",
     "denis2006_table3",
     "why_denis2006_table3",
+    "why_denis2006_noise",
     "bootkrajang2011",
     "why_bootkrajang2011",
     "maystre2021_figure2",

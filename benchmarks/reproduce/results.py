@@ -18,7 +18,7 @@ class Cell:
         row: setting.
         column: method and measure.
         ours: mean over our replicates.
-        low, high: range that holds a further replicate mean with 95 % probability.
+        low, high: range that holds a further figure, made as the paper's was, with 95 % probability.
         paper: the printed figure.
         rounding: half a unit of the last printed digit.
         tolerance: largest difference that counts as reproduced where the paper's data set is not
@@ -118,20 +118,61 @@ def beside(
     paper: float,
     rounding: float = 0.0,
     tolerance: float = 0.0,
+    *,
+    variance: float | None = None,
 ) -> Cell:
-    """A cell from our replicate means."""
-    ours, low, high = prediction_interval(replicates)
+    """A cell from our replicates.
+
+    Args:
+        row: setting.
+        column: method and measure.
+        replicates: our figures, whose mean is shown.
+        paper: the printed figure.
+        rounding: half a unit of its last digit.
+        tolerance: see :class:`Cell`.
+        variance: of a figure such as the paper's; that of one replicate by default.
+    """
+    ours, low, high = prediction_interval(replicates, variance)
     return Cell(row, column, ours, low, high, paper, rounding, tolerance)
 
 
-def prediction_interval(replicates: Sequence[float]) -> tuple[float, float, float]:
-    """Mean, and the range of a further replicate with 95 % probability (Student's t)."""
+def prediction_interval(
+    replicates: Sequence[float], variance: float | None = None
+) -> tuple[float, float, float]:
+    """Mean, and the range of a further figure with 95 % probability (Student's t).
+
+    Args:
+        replicates: independent figures.
+        variance: of the further figure; that of the replicates by default.
+    """
     values = np.asarray(replicates, float)
     mean, n = float(values.mean()), len(values)
     if n < 2:
         return mean, mean, mean
-    reach = float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) * np.sqrt(1 + 1 / n))
+    spread = float(values.var(ddof=1))
+    further = spread if variance is None else variance
+    reach = float(stats.t.ppf(0.975, n - 1) * np.sqrt(further + spread / n))
     return mean, mean - reach, mean + reach
+
+
+def variance_of_mean(replicates: Sequence[float], count: int) -> float:
+    """Variance of a mean over ``count`` replicates, from ours."""
+    return float(np.var(replicates, ddof=min(1, len(replicates) - 1)) / count)
+
+
+def variance_of_truth(
+    replicates: Sequence[float], within: Sequence[float], ours: int, theirs: int
+) -> float:
+    """Variance of the mean over ``theirs`` data sets from one random truth.
+
+    Args:
+        replicates: means over ``ours`` data sets, each of a truth of its own.
+        within: variances between the data sets of one truth.
+        ours: number of data sets of each truth here.
+        theirs: number in the paper.
+    """
+    between = np.var(replicates, ddof=min(1, len(replicates) - 1)) - np.mean(within) / ours
+    return float(max(between, 0) + np.mean(within) / theirs)
 
 
 def claim(text: str, cases: Sequence[bool], **details: Any) -> Claim:

@@ -50,8 +50,7 @@ def scores(network: Any, sim: Any) -> tuple[float, float]:
 
 def draw(seed: int, row: dict[str, Any], proportions: Any, data_set: int) -> Any:
     truth, rest = jax.random.split(jax.random.key(seed))
-    key = jax.random.fold_in(rest, data_set)
-    return simulate(key, row["n"], tuple(row["rho_kk"]), proportions, truth)
+    return simulate(jax.random.fold_in(rest, data_set), row, proportions, truth)
 
 
 def run(table: int, scale: Scale) -> Result:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,39 +20,91 @@ from nbmodels.papers import zeng2022
 
 #: How near the accuracy of the true parameters has to be to the paper's, in points.
 NEAR = 0.3
+#: Features and classes.
+D, K = 500, 5
 
 
-def sequential(key: Array, diagonal: Array) -> Array:
-    """``(K, K)`` rho with this diagonal, the rest of each column drawn one entry after the other.
+def sequential(key: Array, right: Array) -> Array:
+    """``(K, K)`` rho, its diagonal ``right``, the rest of each column drawn one entry after the other.
 
     Every entry is uniform between 0 and what the earlier ones leave; the last takes what is left.
     """
-    K = len(diagonal)
     draws = jax.random.uniform(key, (K - 1, K)).at[-1].set(1)
     left = jnp.concatenate([jnp.ones((1, K)), jnp.cumprod(1 - draws, 0)[:-1]])
-    parts = (1 - diagonal) * draws * left
+    parts = (1 - right) * draws * left
     rows = jnp.array([[r for r in range(K) if r != k] for k in range(K)])
-    return jnp.diag(diagonal).at[rows.T, jnp.arange(K)].set(parts)
+    return jnp.diag(right).at[rows.T, jnp.arange(K)].set(parts)
 
 
-def simulate(
-    key: Array, n: int, diagonal: Any, proportions: Any, truth_key: Array, off: str = "sequential"
-) -> zeng2022.Simulation:
-    """Section 4.1 with off-diagonal entries of rho ``"sequential"`` or ``"scaled"``.
+@dataclass(frozen=True)
+class Reading:
+    """How section 4.1 is read where it leaves room.
 
-    The paper samples them "from [0, 1) such that" a column sums to one. Scaled uniform numbers are
-    what :func:`zeng2022.simulate` has; ``why_zeng2022_noise`` compares the two readings.
+    Attributes:
+        off: entries of rho beside the diagonal, sampled "from [0, 1) such that" a column sums to
+            one: ``"sequential"``, each below what the earlier ones leave, or ``"scaled"`` uniform
+            numbers.
+        anew: whether each data set has a rho of its own.
+        p: mean and standard deviation of normal p; None for the sum that is printed.
+        shared: whether the uniform part of p is one number a feature, the same in all classes.
+        train: share of the rows for training; the rest is for testing.
     """
-    sim = zeng2022.simulate(
-        key, n, diagonal=diagonal, proportions=proportions, truth_key=truth_key
-    )
-    if off == "scaled":
-        return sim
-    # a number beyond those that splitting a key uses, whose streams would be the same
-    apart = 1000
-    rho = sequential(jax.random.fold_in(truth_key, apart), jnp.diag(sim.rho))
-    given = jax.random.categorical(jax.random.fold_in(key, apart), jnp.log(rho).T[sim.y_true])
-    return replace(sim, rho=rho, y_observed=given)
+
+    off: str = "sequential"
+    anew: bool = False
+    p: tuple[float, float] | None = None
+    shared: bool = False
+    train: float = 0.8
+
+
+AS_PRINTED = Reading()
+
+
+@partial(jax.jit, static_argnames="reading")
+def probabilities(key: Array, reading: Reading) -> Array:
+    """``(d, K)`` p of a reading."""
+    uniform_key, normal_key = jax.random.split(key)
+    if reading.p is not None:
+        center, spread = reading.p
+        p = center + spread * jax.random.normal(normal_key, (D, K))
+    else:
+        normal = 0.65 + 0.06 * jax.random.normal(normal_key, (D, K))
+        columns = 1 if reading.shared else K
+        p = normal + jax.random.uniform(uniform_key, (D, columns), maxval=0.1)
+    return jnp.clip(p, 1e-3, 1 - 1e-3)
+
+
+@partial(jax.jit, static_argnames="off")
+def mistakes(key: Array, diagonal: Array, off: str) -> Array:
+    """``(K, K)`` rho, its diagonal uniform in an interval."""
+    right_key, off_key = jax.random.split(key)
+    right = jax.random.uniform(right_key, (K,), minval=diagonal[0], maxval=diagonal[1])
+    if off == "sequential":
+        return sequential(off_key, right)
+    others = jax.random.uniform(off_key, (K, K)) * (1 - jnp.eye(K))
+    return jnp.diag(right) + (1 - right) * others / jnp.sum(others, 0)
+
+
+def sample(key: Array, rho: Array, p: Array, pi: Array, n: int, n_train: int) -> Any:
+    """One data set of known parameters."""
+    first, second, third = jax.random.split(key, 3)
+    y = jax.random.categorical(first, jnp.log(pi), shape=(n,))
+    given = jax.random.categorical(second, jnp.log(rho).T[y])
+    x = jax.random.bernoulli(third, p.T[y]).astype(p.dtype)
+    return zeng2022.Simulation(x, y, given, pi, p, rho, n_train)
+
+
+def shares(proportions: Any) -> Array:
+    size = jnp.asarray(proportions, float)
+    return size / jnp.sum(size)
+
+
+def simulate(key: Array, row: dict[str, Any], proportions: Any, truth_key: Array) -> Any:
+    """One data set of a row of the tables; ``truth_key`` draws p and rho."""
+    first, second = jax.random.split(truth_key)
+    rho = mistakes(second, jnp.asarray(row["rho_kk"], float), AS_PRINTED.off)
+    p, n = probabilities(first, AS_PRINTED), row["n"]
+    return sample(key, rho, p, shares(proportions), n, round(0.8 * n))
 
 
 def log_joint(pi: Array, p: Array, x: Array) -> Array:
@@ -76,16 +128,13 @@ def macro_auc(scores: Array, y: Array) -> Array:
 def naive_bayes(model: Any, y: Array, data: Any) -> tuple[Array, Array]:
     """``(pi, p)`` of naive Bayes on the labels ``y``."""
     plain = {name: c for name, c in model.items() if name != "labels"}
-    q = models.start(plain, jax.nn.one_hot(y, 5), data, "map")
+    q = models.start(plain, jax.nn.one_hot(y, K), data, "map")
     values = models.values(plain, models.likelihood_params(plain, q, "map"))
     return values["class_prior"]["probs"], values["x"]["probs"].T
 
 
-def one_data_set(
-    key: Array, truth_key: Array, diagonal: Any, n: int, proportions: Any, off: str
-) -> Any:
+def one_data_set(sim: Any) -> Any:
     """Figures of one data set, in percent or thousandths."""
-    sim = simulate(key, n, diagonal, proportions, truth_key, off)
     x, y = sim.X[sim.train], sim.y_observed[sim.train]
     d, n_classes = sim.p.shape
     model = zeng2022.to_model(n_classes, d)
@@ -114,37 +163,41 @@ def one_data_set(
         out["auc"][name] = 100 * macro_auc(scores, sim.y_true[sim.test])
         out["mse_e3"][name] = 1e3 * jnp.mean(jnp.square(p - sim.p))
     out["delta_acc"] = out["acc"]["NB"] - out["acc"]["clean"]
-    out["unsettled"] = fit.status != Status.CONVERGED
-    out["permuted"] = jnp.any(jnp.argmax(inb["rho"], 0) != jnp.arange(n_classes))
+    out["unsettled"] = jnp.asarray(fit.status != Status.CONVERGED, float)
+    moved = jnp.any(jnp.argmax(inb["rho"], 0) != jnp.arange(n_classes))
+    out["permuted"] = jnp.asarray(moved, float)
     return out
 
 
-@partial(jax.jit, static_argnames=("n", "proportions", "off"))
-def compiled(
-    keys: Array, truth_key: Array, diagonal: Any, n: int, proportions: Any, off: str
-) -> Any:
+@partial(jax.jit, static_argnames=("n", "n_train"))
+def compiled(keys: Array, rhos: Array, p: Array, pi: Array, n: int, n_train: int) -> Any:
+    """Means and variances of the figures over data sets of ``rhos``, by ``keys``."""
     batch = None if jax.default_backend() == "cpu" else len(keys)
 
-    def one(key: Array) -> Any:
-        return one_data_set(key, truth_key, diagonal, n, proportions, off)
+    def one(args: tuple[Array, Array]) -> Any:
+        return one_data_set(sample(*args, p, pi, n, n_train))
 
-    return jax.tree.map(lambda v: jnp.mean(v, 0), lax.map(one, keys, batch_size=batch))
+    each = lax.map(one, (keys, rhos), batch_size=batch)
+    ddof = min(1, len(keys) - 1)
+    return {
+        "mean": jax.tree.map(lambda v: jnp.mean(v, 0), each),
+        "variance": jax.tree.map(lambda v: jnp.var(v, 0, ddof=ddof), each),
+    }
 
 
-@partial(jax.jit, static_argnames="proportions")
-def own_accuracy(truth_key: Array, proportions: tuple[float, ...]) -> Array:
+@jax.jit
+def own_accuracy(p: Array, pi: Array) -> Array:
     """Accuracy, in percent, of the true parameters on 10,000 rows."""
-    sim = zeng2022.simulate(
-        jax.random.key(1), 10_000, diagonal=(1, 1), proportions=proportions, truth_key=truth_key
-    )
-    return 100 * jnp.mean(jnp.argmax(log_joint(sim.pi, sim.p, sim.X), 1) == sim.y_true)
+    sim = sample(jax.random.key(1), jnp.eye(K), p, pi, 10_000, 0)
+    return 100 * jnp.mean(jnp.argmax(log_joint(pi, p, sim.X), 1) == sim.y_true)
 
 
 def truths(goal: float, proportions: tuple[float, ...], count: int) -> list[Array]:
     """Keys of draws of p whose own accuracy is within ``NEAR`` of the paper's NB-T."""
     found: list[Array] = []
     for key in map(jax.random.key, range(20_000)):
-        if abs(float(own_accuracy(key, proportions)) - goal) <= NEAR:
+        p = probabilities(jax.random.split(key)[0], AS_PRINTED)
+        if abs(float(own_accuracy(p, shares(proportions))) - goal) <= NEAR:
             found.append(key)
         if len(found) == count:
             break
@@ -152,22 +205,30 @@ def truths(goal: float, proportions: tuple[float, ...], count: int) -> list[Arra
 
 
 def replicates(
-    setting: dict[str, Any],
+    row: dict[str, Any],
     proportions: tuple[float, ...],
     truth_keys: list[Array],
     n_data_sets: int,
-    off: str = "sequential",
+    reading: Reading = AS_PRINTED,
 ) -> list[Any]:
-    """Mean figures of each draw of p and rho over the data sets from it."""
-    keys = jax.random.split(jax.random.key(0), n_data_sets)
-    diagonal = tuple(setting["rho_kk"])
-    found = [compiled(keys, k, diagonal, setting["n"], proportions, off) for k in truth_keys]
+    """Means and variances of the figures over the data sets of each draw of p and rho."""
+    n, n_train = row["n"], round(row["n"] * reading.train)
+    diagonal = jnp.asarray(row["rho_kk"], float)
+    found = []
+    for truth_key in truth_keys:
+        first, second = jax.random.split(truth_key)
+        # data sets of one draw are independent of those of another
+        keys = jax.random.split(jax.random.fold_in(truth_key, 1), n_data_sets)
+        own = jax.random.split(second, n_data_sets) if reading.anew else [second] * n_data_sets
+        rhos = jnp.stack([mistakes(key, diagonal, reading.off) for key in own])
+        p = probabilities(first, reading)
+        found.append(compiled(keys, rhos, p, shares(proportions), n, n_train))
     return [jax.tree.map(float, jax.device_get(one)) for one in found]
 
 
 def mean(draws: list[Any]) -> Any:
     """Figures averaged over the draws."""
-    return jax.tree.map(lambda *v: float(np.mean(v)), *draws)
+    return jax.tree.map(lambda *v: float(np.mean(v)), *(draw["mean"] for draw in draws))
 
 
 def title(row: dict[str, Any]) -> str:

@@ -4,19 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
+from operator import getitem
 from typing import Any
+
+import jax
 
 from benchmarks.reproduce.data import printed
 from benchmarks.reproduce.figures import lines
-from benchmarks.reproduce.results import Cell, Claim, Result, Table, beside, claim
-from benchmarks.reproduce.zeng_simulation import NEAR, mean, replicates, title, truths
+from benchmarks.reproduce.results import (
+    Cell,
+    Claim,
+    Result,
+    Table,
+    beside,
+    claim,
+    variance_of_truth,
+)
+from benchmarks.reproduce.zeng_simulation import (
+    AS_PRINTED,
+    NEAR,
+    Reading,
+    mean,
+    replicates,
+    title,
+    truths,
+)
 
 METRICS = {"mse_e3": "MSE x 1e3", "acc": "ACC %", "auc": "AUC %"}
 SIGN = {"mse_e3": -1, "acc": 1, "auc": 1}
 METHODS = ("NB", "INB", "NB-T")
 #: Matched by the choice of the draws, so no result.
-MATCHED = ("acc", "NB-T")
+MATCHED = "ACC % NB-T"
+#: Data sets that a figure of the paper is a mean of.
+B = 100
 #: Half a unit of the last printed digit.
 HALF = 0.05
 
@@ -24,9 +46,10 @@ ABOUT = f"""NB is naive Bayes on the observed labels, INB the model of the paper
 with the true parameters. Fits are MAP with the default priors, started from the observed labels;
 the paper's EM has no prior and a random start. The paper drew p once for each n (its NB-T depends
 on n and not on rho). A replicate here is one draw of p and rho, the own accuracy of p within {NEAR}
-points of the printed NB-T (which therefore is no cell), and its figure the mean over several data sets
-from it. Entries of rho off the diagonal are drawn one after the
-other, each uniform between 0 and what is left of its column: see the experiment on that reading."""
+points of the printed NB-T (which therefore is no cell), and its figure the mean over several
+data sets from it; the range is that of a mean over {B} data sets from one draw. Entries of rho off
+the diagonal are drawn one after the other, each uniform between 0 and what is left of its column:
+see [the experiment on that reading](#why-tables-1-and-5-how-rho-and-p-were-drawn)."""
 
 
 @dataclass(frozen=True)
@@ -46,19 +69,10 @@ SCALES = {
 
 
 def run(table: int, scale: Scale) -> Result:
-    expected = printed(f"zeng2022_table{table}")
-    paper = [r for i, r in enumerate(expected["rows"]) if scale.rows is None or i in scale.rows]
-    proportions = tuple(expected["setting"]["proportions"])
-    cells: list[Cell] = []
-    ours, odd = [], []
-    # p was drawn once for each n, so that settings of one n share it
-    like = {
-        row["n"]: truths(row["acc"]["NB-T"], proportions, scale.draws)
-        for row in {r["n"]: r for r in paper}.values()
-    }
-    for row in paper:
-        draws = replicates(row, proportions, like[row["n"]], scale.data_sets)
-        cells += row_cells(row, draws)
+    paper, settings = chosen(table, scale)
+    cells, ours, odd = [], [], []
+    for row, draws in settings:
+        cells += [c for c in row_cells(row, draws, scale.data_sets) if c.column != MATCHED]
         average = mean(draws)
         ours.append({"rho_kk": row["rho_kk"], "n": row["n"], **average})
         odd.append((title(row), 100 * average["unsettled"], 100 * average["permuted"]))
@@ -67,16 +81,50 @@ def run(table: int, scale: Scale) -> Result:
     return Result(tuple(cells), claims(ours, paper), (checks,), figure(ours, paper, table))
 
 
-def row_cells(row: dict[str, Any], draws: list[Any]) -> Iterator[Cell]:
+def chosen(
+    table: int, scale: Scale, reading: Reading = AS_PRINTED, matched: bool = True
+) -> tuple[list[Any], Iterator[tuple[Any, list[Any]]]]:
+    """Rows of a table, and each of them with our draws.
+
+    Args:
+        table: 1 or 5.
+        scale: draws, data sets, rows.
+        reading: how the data are drawn.
+        matched: whether only p are taken whose own accuracy is near the printed NB-T.
+    """
+    expected = printed(f"zeng2022_table{table}")
+    paper = [r for i, r in enumerate(expected["rows"]) if scale.rows is None or i in scale.rows]
+    proportions = tuple(expected["setting"]["proportions"])
+
+    def keys(goal: float) -> list[Any]:
+        if matched:
+            return truths(goal, proportions, scale.draws)
+        return list(jax.random.split(jax.random.key(2), scale.draws))
+
+    def found() -> Iterator[tuple[Any, list[Any]]]:
+        # p was drawn once for each n, so that settings of one n share it
+        like = {r["n"]: keys(r["acc"]["NB-T"]) for r in {r["n"]: r for r in paper}.values()}
+        for row in paper:
+            yield row, replicates(row, proportions, like[row["n"]], scale.data_sets, reading)
+
+    return paper, found()
+
+
+def row_cells(row: dict[str, Any], draws: list[Any], n_data_sets: int) -> Iterator[Cell]:
     """Every figure that is both run here and printed there."""
+
+    def cell(column: str, paper: float, *path: str) -> Cell:
+        # equal accuracies may differ in their last bit once compiled
+        means = [round(reduce(getitem, path, draw["mean"]), 4) + 0.0 for draw in draws]
+        within = [reduce(getitem, path, draw["variance"]) for draw in draws]
+        variance = variance_of_truth(means, within, n_data_sets, B)
+        return beside(title(row), column, means, paper, HALF, variance=variance)
+
     for metric, name in METRICS.items():
         for method in METHODS:
-            if method in row[metric] and (metric, method) != MATCHED:
-                values = [draw[metric][method] for draw in draws]
-                yield beside(title(row), f"{name} {method}", values, row[metric][method], HALF)
-    # equal accuracies may differ in their last bit once compiled
-    effect = [round(draw["delta_acc"], 4) + 0.0 for draw in draws]
-    yield beside(title(row), "dACC", effect, row["delta_acc"], HALF)
+            if method in row[metric]:
+                yield cell(f"{name} {method}", row[metric][method], metric, method)
+    yield cell("dACC", row["delta_acc"], "delta_acc")
 
 
 def rounded(row: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,16 @@ import numpy as np
 from benchmarks.reproduce.data import printed
 from benchmarks.reproduce.denis_simulation import replicate
 from benchmarks.reproduce.figures import lines
-from benchmarks.reproduce.results import Claim, Result, Table, Target, beside, claim
+from benchmarks.reproduce.results import (
+    Cell,
+    Claim,
+    Result,
+    Table,
+    Target,
+    beside,
+    claim,
+    variance_of_truth,
+)
 from nbmodels.papers import denis2006
 
 METHODS = ("NB", "NB-CCCN", "NB-CCCN-EM", "NB-UNL")
@@ -21,6 +30,8 @@ OURS = ("NB-CCCN'", "NB-UNL'")
 SIZES = (100, 300, 500, 1000, 2000)
 #: How near a target's own accuracy and F have to be to the paper's.
 NEAR = 0.01
+#: Data sets that a figure of the paper is a mean of.
+DATA_SETS = 200
 
 
 @dataclass(frozen=True)
@@ -62,17 +73,13 @@ def run(scale: Scale) -> Result:
     rows = {row["n"]: row for row in printed("denis2006_table1")["rows"]}
     keys = jax.random.split(jax.random.key(1), scale.data_sets)
     targets = list(like_the_papers(scale.targets))
-    cells, means = [], {}
+    cells: list[Cell] = []
+    means: dict[int, Any] = {}
     for n in scale.sizes:
         draws = [jax.tree.map(float, jax.device_get(replicate(keys, t, n))) for t in targets]
-        means[n] = jax.tree.map(lambda *v: float(np.mean(v)), *draws)
+        means[n] = jax.tree.map(lambda *v: float(np.mean(v)), *(d["mean"] for d in draws))
         if n in rows:
-            for metric in ("acc", "F"):
-                for method in METHODS:
-                    values = [draw[method][metric] for draw in draws]
-                    cells.append(
-                        beside(f"n = {n}", f"{metric} {method}", values, rows[n][metric][method], 5e-4)
-                    )
+            cells += row_cells(n, rows[n], draws, scale.data_sets)
     columns = ("n", "method", "accuracy", "F", "KL", "error of P(y = 1)")
     mended = tuple(
         (n, m, *(means[n][m][k] for k in ("acc", "F", "kl", "delta_p")))
@@ -81,6 +88,17 @@ def run(scale: Scale) -> Result:
     )
     table = Table("The library's closed forms, whose sums do not cancel", columns, mended)
     return Result(tuple(cells), claims(means, rows), (table,), figure(means))
+
+
+def row_cells(n: int, row: Any, draws: list[Any], n_data_sets: int) -> Iterator[Cell]:
+    """Accuracy and F of each method."""
+    for metric in ("acc", "F"):
+        for method in METHODS:
+            values = [draw["mean"][method][metric] for draw in draws]
+            within = [draw["variance"][method][metric] for draw in draws]
+            variance = variance_of_truth(values, within, n_data_sets, DATA_SETS)
+            title, column, there = f"n = {n}", f"{metric} {method}", row[metric][method]
+            yield beside(title, column, values, there, 5e-4, variance=variance)
 
 
 def claims(means: Any, rows: Any) -> tuple[Claim, ...]:
@@ -126,7 +144,8 @@ TARGET = Target(
 maximum likelihood begun from it, NB-UNL the closed form without labels with the sums as printed, the
 better of its two models by the given labels. The paper drew one target, which it does not print. A replicate here is one
 random target (all parameters uniform) whose own accuracy and F are within {NEAR} of the paper's (whose
-rows therefore are no cells), and its figure the mean over the data sets from it. Figures 1 and 2 are curves without numbers.""",
+rows therefore are no cells), and its figure the mean over the data sets from it; the range is that
+of a mean over {DATA_SETS} data sets from one such target. Figures 1 and 2 are curves without numbers.""",
     run=run,
     scales={
         "toy": Scale(2, 2, (100,)),
