@@ -1,8 +1,8 @@
 """Every table and figure of the five papers, ours beside theirs.
 
 Results go to ``examples/reproduction`` and ``examples/REPRODUCTION.md``; those of ``--quick`` to
-``reproduction-quick``. The page is always written from all results that are stored there, so targets
-may be run one by one.
+``reproduction-quick``. The page is always written from all results that are stored there, so that
+targets may be run one by one.
 """
 
 from __future__ import annotations

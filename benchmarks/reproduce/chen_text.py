@@ -1,4 +1,4 @@
-"""Splits of Reuters and 20 Newsgroups with positive and negative labels, and accuracies by class."""
+"""Reuters and 20 Newsgroups with positive and negative labels, and accuracies by class."""
 
 from __future__ import annotations
 

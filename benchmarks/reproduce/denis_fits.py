@@ -90,10 +90,7 @@ def em(
     )
     values = denis2006.parameters(model, fit.params)
     probs = jnp.concatenate(
-        [
-            jnp.stack([values[f"P_minus_{i}"], values[f"P_plus_{i}"]], 1)
-            for i in range(len(sizes))
-        ]
+        [jnp.stack([values[f"P_minus_{i}"], values[f"P_plus_{i}"]], 1) for i in range(len(sizes))]
     )
     noise = jnp.stack(
         [

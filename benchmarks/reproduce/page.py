@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks.reproduce.data import missing
@@ -17,12 +18,12 @@ HEAD = """# The papers' tables and figures, ours beside theirs
 Written by `python -m benchmarks.reproduce`; do not edit. `--list` names the targets, `--quick` runs
 all of them at a small scale in minutes, `--all` at the scale of this page.
 
-A cell holds our mean, the range that holds a further replicate mean of ours with 95 % probability
-(Student's t over the replicates), and the paper's figure; `=` marks a figure that lies in the range,
-half a unit of its last digit allowed, or within the stated tolerance where the data set is not the
-same to the row. `x` marks one that does not. Nothing is tuned towards the papers.
-Where a paper prints a curve without numbers, its textual claims are checked instead and the curve is
-drawn.
+A cell holds our mean, the range that holds a further figure of ours, made as the paper's was, with
+95 % probability (Student's t over the replicates; what a replicate is, and of what the paper's
+figure is a mean, stands with each table), and the paper's figure; `=` marks a figure that lies in
+the range, half a unit of its last digit allowed, or within the stated tolerance where the data set
+is not the same to the row, `x` one that does not. Nothing is tuned towards the papers. Where a
+paper prints a curve without numbers, its textual claims are checked instead and the curve is drawn.
 """
 
 
@@ -51,10 +52,12 @@ def show(value: Any) -> str:
 def summary(records: Sequence[tuple[Target, dict[str, Any]]]) -> str:
     """Cells reproduced and claims held, by paper."""
     rows, sums = [], [0, 0, 0, 0, 0]
+    reaches: list[float] = []
     for paper in dict.fromkeys(target.paper for target, _ in records):
         mine = [record for target, record in records if target.paper == paper]
         cells = [cell for record in mine for cell in record["cells"]]
         claims = [claim for record in mine for claim in record["claims"] if not claim.ours]
+        reach = [(c.high - c.low) / 2 / max(abs(c.paper), c.rounding) for c in cells]
         counts = [
             sum(cell.reproduced for cell in cells),
             len(cells),
@@ -63,16 +66,24 @@ def summary(records: Sequence[tuple[Target, dict[str, Any]]]) -> str:
             sum(record["seconds"] for record in mine),
         ]
         sums = [a + b for a, b in zip(sums, counts, strict=True)]
-        rows.append(summary_row(paper, counts))
-    rows.append(summary_row("all", sums))
-    columns = ("paper", "cells reproduced", "claims held", "seconds of processor time")
+        rows.append(summary_row(paper, counts, reach))
+        reaches += reach
+    rows.append(summary_row("all", sums, reaches))
+    columns = (
+        "paper",
+        "cells reproduced",
+        "half a range in the middle of all, % of the paper's figure",
+        "claims held",
+        "seconds of processor time",
+    )
     return "## Summary\n\n" + markdown_table(columns, rows)
 
 
-def summary_row(name: str, counts: list[int]) -> tuple[str, ...]:
+def summary_row(name: str, counts: list[int], reach: Sequence[float]) -> tuple[str, ...]:
     reproduced, cells, held, claims, seconds = counts
     share = f" ({100 * reproduced / cells:.0f} %)" if cells else ""
-    return name, f"{reproduced} of {cells}{share}", f"{held} of {claims}", str(seconds)
+    middle = f"{100 * median(reach):.1f}" if reach else ""
+    return name, f"{reproduced} of {cells}{share}", middle, f"{held} of {claims}", str(seconds)
 
 
 def section(target: Target, record: dict[str, Any] | None) -> str:
@@ -81,15 +92,16 @@ def section(target: Target, record: dict[str, Any] | None) -> str:
         lacking = missing(target.needs)
         reason = f"{', '.join(lacking)} not at hand" if lacking else "not run"
         return "\n\n".join([*parts, f"*Skipped: {reason}.*"])
-    parts.append(f"Scale: {record['scale']}, {record['settings']}; {record['seconds']} s of processor time.")
+    parts.append(
+        f"Scale: {record['scale']}, {record['settings']}; {record['seconds']} s of processor time."
+    )
     if record["cells"]:
         reproduced = sum(cell.reproduced for cell in record["cells"])
         parts.append(f"**{reproduced} of {len(record['cells'])} cells reproduced.**")
         parts.append(pivot(record["cells"]))
     if record["claims"]:
         parts.append(claims(record["claims"]))
-    for table in record["tables"]:
-        parts.append(f"{table.title}:\n\n{markdown_table(table.columns, table.rows)}")
+    parts += [f"{t.title}:\n\n{markdown_table(t.columns, t.rows)}" for t in record["tables"]]
     if record["figure"]:
         parts.append(f"![{target.title}]({FOLDER}/{target.name}.png)")
     parts += record["notes"]

@@ -18,7 +18,8 @@ class Cell:
         row: setting.
         column: method and measure.
         ours: mean over our replicates.
-        low, high: range that holds a further figure, made as the paper's was, with 95 % probability.
+        low, high: range that holds, with 95 % probability, a further figure made as the paper's
+            was.
         paper: the printed figure.
         rounding: half a unit of the last printed digit.
         tolerance: largest difference that counts as reproduced where the paper's data set is not

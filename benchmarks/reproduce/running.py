@@ -18,9 +18,7 @@ from benchmarks.reproduce.registry import targets
 from benchmarks.reproduce.results import Result
 
 
-def run_all(
-    console: Console, names: Sequence[str], scale: str, folder: Path, jobs: int
-) -> None:
+def run_all(console: Console, names: Sequence[str], scale: str, folder: Path, jobs: int) -> None:
     """Run targets in processes of their own, so that none keeps another's memory."""
     known = targets()
     ready = []

@@ -12,19 +12,19 @@ from sklearn.metrics import roc_auc_score
 from benchmarks.baselines import NAL, NLNN
 from benchmarks.reproduce.data import printed
 from benchmarks.reproduce.figures import lines
-from benchmarks.reproduce.results import Result, beside, claim
+from benchmarks.reproduce.results import Result, beside, claim, variance_of_truth
 from benchmarks.reproduce.zeng_simulation import simulate, title
+from benchmarks.reproduce.zeng_table import HALF, B
 
 NETWORKS = {"NLNN": NLNN, "NAL": NAL}
-#: Half a unit of the last printed digit.
-HALF = 0.05
 
-ABOUT = """The paper names the code of NAL, https://github.com/udibr/noisy_labels, and says nothing
-of how either network was trained. Both are trained here as that code trains: two hidden layers of
-500 and 300 rectified units, dropout of one half, Adam, batches of 256, at most 40 passes, stopped
-when the loss of a tenth of the noisy labels has not fallen for five passes. NLNN has five rounds of
-EM around that. A replicate is one draw of p and rho, its figure the mean over the data sets from
-it (four of 500 rows, three of 1,000, else one)."""
+ABOUT = f"""The paper names the code of NAL, https://github.com/udibr/noisy_labels, and says
+nothing of how either network was trained. Both are trained here as that code trains: two hidden
+layers of 500 and 300 rectified units, dropout of one half, Adam, batches of 256, at most 40
+passes, stopped when the loss of a tenth of the noisy labels has not fallen for five passes. NLNN
+has five rounds of EM around that. A replicate is one draw of p and rho, its figure the mean over
+the data sets from it (four of 500 rows, three of 1,000, else one); the range is that of a mean
+over {B} data sets from one draw."""
 
 
 @dataclass(frozen=True)
@@ -60,20 +60,32 @@ def run(table: int, scale: Scale) -> Result:
     cells, means = [], []
     for row in rows:
         found: dict[str, list[np.ndarray]] = {name: [] for name in NETWORKS}
+        n_data_sets = N_DATA_SETS.get(row["n"], 1)
+        within: dict[str, list[np.ndarray]] = {name: [] for name in NETWORKS}
         for seed in range(scale.draws):
-            sims = [draw(seed, row, proportions, i) for i in range(N_DATA_SETS.get(row["n"], 1))]
+            sims = [draw(seed, row, proportions, i) for i in range(n_data_sets)]
             for name, network in NETWORKS.items():
                 each = [scores(network(random_state=seed), sim) for sim in sims]
                 found[name].append(np.mean(each, 0))
+                within[name].append(np.var(each, 0, ddof=min(1, n_data_sets - 1)))
         for i, (metric, label) in enumerate((("acc", "ACC %"), ("auc", "AUC %"))):
             for name, values in found.items():
-                paper = row[metric][name]
-                cells.append(beside(title(row), f"{label} {name}", np.array(values)[:, i], paper, HALF))
+                ours = [value[i] for value in values]
+                inside = [value[i] for value in within[name]]
+                variance = variance_of_truth(ours, inside, n_data_sets, B)
+                column, paper = f"{label} {name}", row[metric][name]
+                cells.append(beside(title(row), column, ours, paper, HALF, variance=variance))
         means.append({name: np.mean(values, 0)[0] for name, values in found.items()})
-    ours_wins = [m[name] < row["acc"]["INB"] for m, row in zip(means, rows, strict=True) for name in m]
+    ours_wins = [
+        m[name] < row["acc"]["INB"] for m, row in zip(means, rows, strict=True) for name in m
+    ]
     better = [m[n] >= r["acc"][n] - 0.5 for m, r in zip(means, rows, strict=True) for n in m]
     found_claims = (
-        claim("INB, as printed, is ahead of both networks (ACC), most of the time", ours_wins, most=True),
+        claim(
+            "INB, as printed, is ahead of both networks (ACC), most of the time",
+            ours_wins,
+            most=True,
+        ),
         claim("both are at least as accurate as the paper's, half a point", better, ours=True),
     )
     return Result(tuple(cells), found_claims, (), figure(rows, means, table))

@@ -9,7 +9,14 @@ from scipy import sparse
 from sklearn.naive_bayes import BernoulliNB
 
 from benchmarks.baselines import NAL, NLNN
-from benchmarks.reproduce.results import Result, Table, beside, claim
+from benchmarks.reproduce.results import (
+    Cell,
+    Result,
+    Table,
+    beside,
+    claim,
+    variance_of_mean,
+)
 from nbmodels import NoisyBernoulliNB
 
 #: Methods of the figures, in their order; the last is ours, on its defaults.
@@ -18,7 +25,13 @@ OURS = "NoisyBernoulliNB"
 
 
 def accuracies(
-    x: Any, given: np.ndarray, true: np.ndarray, test: Any, alpha: float, seed: int, only: Any = None
+    x: Any,
+    given: np.ndarray,
+    true: np.ndarray,
+    test: Any,
+    alpha: float,
+    seed: int,
+    only: Any = None,
 ) -> dict[str, float]:
     """Percent of right predictions by method.
 
@@ -50,16 +63,25 @@ def accuracies(
     return out
 
 
-def summary(each: list[dict[str, float]], effect: float, gain: float | None) -> Result:
-    """Cells, claims and figure from the accuracies of all splits; printed effect and gain."""
+def summary(each: list[dict[str, float]], splits: int, effect: float, gain: float | None) -> Result:
+    """Cells, claims and figure from the accuracies of all splits.
+
+    Args:
+        each: accuracies by method of each split.
+        splits: number of them that a figure of the paper is a mean of.
+        effect: printed mislabelling effect.
+        gain: printed gain of INB over naive Bayes, if any.
+    """
     found = {name: np.array([e[name] for e in each]) for name in each[0]}
-    cells = [
-        beside("mean over splits", "dACC", found["NB(wrong)"] - found["NB(correct)"], effect, 5e-3)
-    ]
+
+    def cell(column: str, name: str, other: str, paper: float, half: float) -> Cell:
+        values = found[name] - found[other]
+        variance = variance_of_mean(values, splits)
+        return beside("mean over splits", column, values, paper, half, variance=variance)
+
+    cells = [cell("dACC", "NB(wrong)", "NB(correct)", effect, 5e-3)]
     if gain is not None:
-        cells.append(
-            beside("mean over splits", "gain of INB", found["INB"] - found["NB(wrong)"], gain, 0.05)
-        )
+        cells.append(cell("gain of INB", "INB", "NB(wrong)", gain, 0.05))
     means = {name: float(values.mean()) for name, values in found.items()}
     rivals = [name for name in ("NB(wrong)", "NLNN", "NAL") if name in means]
     claims = (

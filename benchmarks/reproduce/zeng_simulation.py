@@ -17,7 +17,6 @@ from inference import Status, solve
 from nbmodels.core import model as models
 from nbmodels.papers import zeng2022
 
-
 #: How near the accuracy of the true parameters has to be to the paper's, in points.
 NEAR = 0.3
 #: Features and classes.
@@ -25,7 +24,7 @@ D, K = 500, 5
 
 
 def sequential(key: Array, right: Array) -> Array:
-    """``(K, K)`` rho, its diagonal ``right``, the rest of each column drawn one entry after the other.
+    """``(K, K)`` rho, its diagonal ``right``, other entries drawn one after the other.
 
     Every entry is uniform between 0 and what the earlier ones leave; the last takes what is left.
     """

@@ -42,14 +42,15 @@ B = 100
 #: Half a unit of the last printed digit.
 HALF = 0.05
 
-ABOUT = f"""NB is naive Bayes on the observed labels, INB the model of the paper, NB-T the classifier
-with the true parameters. Fits are MAP with the default priors, started from the observed labels;
-the paper's EM has no prior and a random start. The paper drew p once for each n (its NB-T depends
-on n and not on rho). A replicate here is one draw of p and rho, the own accuracy of p within {NEAR}
-points of the printed NB-T (which therefore is no cell), and its figure the mean over several
-data sets from it; the range is that of a mean over {B} data sets from one draw. Entries of rho off
-the diagonal are drawn one after the other, each uniform between 0 and what is left of its column:
-see [the experiment on that reading](#why-tables-1-and-5-how-rho-and-p-were-drawn)."""
+ABOUT = f"""NB is naive Bayes on the observed labels, INB the model of the paper, NB-T the
+classifier with the true parameters. Fits are MAP with the default priors, started from the
+observed labels; the paper's EM has no prior and a random start. The paper drew p once for each n
+(its NB-T depends on n and not on rho). A replicate here is one draw of p and rho, the own accuracy
+of p within {NEAR} points of the printed NB-T (which therefore is no cell), and its figure the mean
+over several data sets from it; the range is that of a mean over {B} data sets from one draw.
+Entries of rho off the diagonal are drawn one after the other, each uniform between 0 and what is
+left of its column: see [the experiment on that
+reading](#why-tables-1-and-5-how-rho-and-p-were-drawn)."""
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,8 @@ def figure(found: Any) -> Any:
     panels = {}
     for (name, number), methods in found.items():
         panels[f"{number}, {name}"] = {
-            m: (list(range(1, 1 + len(values))), list(values), None) for m, values in methods.items()
+            m: (list(range(1, 1 + len(values))), list(values), None)
+            for m, values in methods.items()
         }
     return lines(panels, "class", "accuracy, %", "Chen et al. 2019, Figures 1-4")
 
@@ -85,14 +86,14 @@ TARGET = Target(
     name="chen2019-figures",
     paper="Chen et al. 2019",
     title="Figures 1-4: Reuters and 20 Newsgroups",
-    about=f"""The paper prints curves by class without numbers; its sentences are checked. Reuters here
-are its eight largest single-label topics, the paper has ten. Documents are cut into lower-case words,
-rare and very common ones left out, which the paper does not describe. NB, L1, L2 and L* are the closed
-forms with t = 2; EM, which the paper does not have, sums over the classes that are not excluded. The
-paper smooths nothing, so words get {ALPHA:g} pseudo-counts; class shares have the same weights as the
-words.""",
+    about=f"""The paper prints curves by class without numbers; its sentences are checked. Reuters
+here are its eight largest single-label topics, the paper has ten. Documents are cut into
+lower-case words, rare and very common ones left out, which the paper does not describe. NB, L1, L2
+and L* are the closed forms with t = 2; EM, which the paper does not have, sums over the classes
+that are not excluded. The paper smooths nothing, so words get {ALPHA:g} pseudo-counts; class
+shares have the same weights as the words.""",
     run=run,
-    scales={"toy": Scale(1, 400), "quick": Scale(1, 4000), "full": Scale(5)},
+    scales={"toy": Scale(1, 400), "quick": Scale(1, 2000), "full": Scale(5)},
     needs=(REUTERS, NEWSGROUPS),
     why="See [the experiment on smoothing](#why-figure-1-l2-on-20-newsgroups).",
 )

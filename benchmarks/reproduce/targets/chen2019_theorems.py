@@ -65,7 +65,9 @@ def run(scale: Scale) -> Result:
     mean_2 = np.asarray(page.mean_2(theta, np.array(N_C), np.array(N_D), T))
     cases = {
         "Theorem 1: naive Bayes is unbiased": inside(nb[0] - theta, nb[2]),
-        "Theorem 1: its variance": inside(nb[1] / form_1 - 1, np.full(form_1.shape, variance_error)),
+        "Theorem 1: its variance": inside(
+            nb[1] / form_1 - 1, np.full(form_1.shape, variance_error)
+        ),
         "Theorem 2: bias of L1": inside(l1[0] - theta - bias, l1[2]),
         "Theorem 2: the variance of L1 is below naive Bayes's": [
             bool(ok) for ok in (l1[1] < nb[1]).ravel()
@@ -88,7 +90,11 @@ def run(scale: Scale) -> Result:
     )
     columns = ("estimator", "mean squared bias", "mean variance")
     tables = (
-        Table(f"k = {K}, v = {V}, m = {LENGTH}, 20 documents of each kind, t = 2", columns, tuple(squares)),
+        Table(
+            f"k = {K}, v = {V}, m = {LENGTH}, 20 documents of each kind, t = 2",
+            columns,
+            tuple(squares),
+        ),
         growth(theta, n),
     )
     return Result(claims=claims, tables=tables, figure=figure(theta))
@@ -111,7 +117,8 @@ def figure(theta: Any) -> Any:
     sizes = np.array([10, 20, 40, 80, 160])
     nb = [float(np.mean(page.variance_nb(theta, n, LENGTH))) for n in sizes]
     l2 = [
-        float(np.mean(page.variance_2(theta, np.full(K, n), np.full(K, n), LENGTH, T))) for n in sizes
+        float(np.mean(page.variance_2(theta, np.full(K, n), np.full(K, n), LENGTH, T)))
+        for n in sizes
     ]
     panels = {
         "bias of L2 by t": {"L2": (ts, bias, None)},
@@ -127,11 +134,11 @@ TARGET = Target(
     name="chen2019-theorems",
     paper="Chen et al. 2019",
     title="Theorems 1-3 by simulation",
-    about="""Moments of the estimators over simulated data sets beside the closed forms. A form holds
-where at least 96 % of its entries are within three standard errors.""",
+    about="""Moments of the estimators over simulated data sets beside the closed forms. A form
+holds where at least 96 % of its entries are within three standard errors.""",
     run=run,
     scales={"toy": Scale(50), "quick": Scale(1000), "full": Scale(10_000)},
     why="""Theorem 3 says that the bias of L2 is O(t). It grows with t and levels off: with large t
-every centroid is the words of all documents together. Its variance needs the variance between the classes
-that a document of S2 may be of, which the proof leaves out.""",
+every centroid is the words of all documents together. Its variance needs the variance between the
+classes that a document of S2 may be of, which the proof leaves out.""",
 )

@@ -141,11 +141,12 @@ TARGET = Target(
     paper="Denis et al. 2006",
     title="Table 1, Figures 1 and 2: artificial data",
     about=f"""NB is naive Bayes on the given labels, NB-CCCN the closed form as printed, NB-CCCN-EM
-maximum likelihood begun from it, NB-UNL the closed form without labels with the sums as printed, the
-better of its two models by the given labels. The paper drew one target, which it does not print. A replicate here is one
-random target (all parameters uniform) whose own accuracy and F are within {NEAR} of the paper's (whose
-rows therefore are no cells), and its figure the mean over the data sets from it; the range is that
-of a mean over {DATA_SETS} data sets from one such target. Figures 1 and 2 are curves without numbers.""",
+maximum likelihood begun from it, NB-UNL the closed form without labels with the sums as printed,
+the better of its two models by the given labels. The paper drew one target, which it does not
+print. A replicate here is one random target (all parameters uniform) whose own accuracy and F are
+within {NEAR} of the paper's (whose rows therefore are no cells), and its figure the mean over the
+data sets from it; the range is that of a mean over {DATA_SETS} data sets from one such target.
+Figures 1 and 2 are curves without numbers.""",
     run=run,
     scales={
         "toy": Scale(2, 2, (100,)),
@@ -153,6 +154,6 @@ of a mean over {DATA_SETS} data sets from one such target. Figures 1 and 2 are c
         "full": Scale(24, 60),
     },
     why="""Targets of equal accuracy differ in how well small samples identify them: some have two
-or three attributes that tell all, others ten that tell a little. The wide ranges of NB, NB-CCCN and
-NB-UNL at n = 100 are that spread, not noise of our means.""",
+or three attributes that tell all, others ten that tell a little. The wide ranges of NB, NB-CCCN
+and NB-UNL at n = 100 are that spread, not noise of our means.""",
 )

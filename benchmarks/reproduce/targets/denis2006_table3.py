@@ -145,14 +145,19 @@ def claims(found: Any) -> tuple[Claim, ...]:
     near = names & {"Tic Tac Toe", "Breast Cancer"}
     both = ("NB-CCCN", "NB-CCCN-EM")
     erased = [acc(n, clean, m) - acc(n, noisy, m) <= 0.05 for n in sorted(kept) for m in both]
-    majority = [abs(acc(n, noisy, m) - acc(n, clean, "MajCl")) <= 0.1 for n in sorted(near) for m in both]
+    majority = [
+        abs(acc(n, noisy, m) - acc(n, clean, "MajCl")) <= 0.1 for n in sorted(near) for m in both
+    ]
     balance = names & {"Balance Scale"}
     lower = [acc(n, clean, m) - acc(n, noisy, m) > 0.1 for n in balance for m in both]
     better = [acc(n, noisy, m) - acc(n, noisy, "MajCl") > 0.1 for n in balance for m in both]
     return tuple(
         claim(text, cases)
         for text, cases in (
-            ("House Votes, Hepatitis, Wisconsin: noise costs both methods 5 points at most", erased),
+            (
+                "House Votes, Hepatitis, Wisconsin: noise costs both methods 5 points at most",
+                erased,
+            ),
             ("Tic Tac Toe, Breast Cancer: within 10 points of the majority class", majority),
             ("Balance Scale: noise costs both methods more than 10 points", lower),
             ("Balance Scale: still more than 10 points above the majority class", better),
@@ -191,23 +196,24 @@ TARGET = Target(
     name="denis2006-table3",
     paper="Denis et al. 2006",
     title="Table 3: six UCI sets",
-    about=f"""10-fold cross-validation, scored on labels without noise; a replicate is one draw of the
-noise with one cross-validation. Laplace smoothing (alpha = {ALPHA:g}), missing cells left out,
-Hepatitis cut at the values of its documentation: the reconstruction chosen by
-[the search below](#why-table-3-how-the-sets-were-prepared), by log-likelihoods of naive Bayes without
-noise alone. The printed figures of NB-CCCN stand beside the closed form whose sums are taken first:
-with the sums as printed flip rates come out near zero on three of the sets, where the paper reports
-0.2 and 0.6, so that it cannot have computed what it prints. Accuracies count within two points
-(House Votes is not the same to the row), log-likelihoods of the training rows within a thousandth.""",
+    about=f"""10-fold cross-validation, scored on labels without noise; a replicate is one draw of
+the noise with one cross-validation. Laplace smoothing (alpha = {ALPHA:g}), missing cells left out,
+Hepatitis cut at the values of its documentation: the reconstruction chosen by [the search
+below](#why-table-3-how-the-sets-were-prepared), by log-likelihoods of naive Bayes without noise
+alone. The printed figures of NB-CCCN stand beside the closed form whose sums are taken first: with
+the sums as printed flip rates come out near zero on three of the sets, where the paper reports 0.2
+and 0.6, so that it cannot have computed what it prints. Accuracies count within two points (House
+Votes is not the same to the row), log-likelihoods of the training rows within a thousandth.""",
     run=run,
     scales={"toy": Scale(1, 1), "quick": Scale(2), "full": Scale(10)},
     needs=tuple(f"uci/{name}.csv" for name in NAMES),
     why="""*House Votes*: 435 rows, one of them with nothing but missing cells, which is left out;
-the paper's log-likelihood of naive Bayes is met with 434 rows, so its 433 is a miscount or leaves out
-one more. *Log-likelihoods of NB-CCCN*: the paper's hardly differ between labels with and without noise,
-although the noise alone adds the entropy of a label to each row; they cannot be those of the rows with
-their given labels, and which they are is not said. *Tic Tac Toe, Breast Cancer and Balance Scale with
-noise*: naive Bayes is more accurate in the paper than in most of our draws. On these sets the features
-say little, and one draw of the noise moves the accuracy by 3 to 6 points; an average over ten draws would
-not. Its text does not say whether the ten experiments had a draw of their own.""",
+the paper's log-likelihood of naive Bayes is met with 434 rows, so its 433 is a miscount or leaves
+out one more. *Log-likelihoods of NB-CCCN*: the paper's hardly differ between labels with and
+without noise, although the noise alone adds the entropy of a label to each row; they cannot be
+those of the rows with their given labels, and which they are is not said. *Tic Tac Toe, Breast
+Cancer and Balance Scale with noise*: naive Bayes is more accurate in the paper than in most of our
+draws. On these sets the features say little, and one draw of the noise moves the accuracy by 3 to
+6 points; an average over ten draws would not. Its text does not say whether the ten experiments
+had a draw of their own.""",
 )

@@ -127,12 +127,12 @@ TARGET = Target(
     paper="Maystre et al. 2021",
     title="Figure 2: perfect recovery and popular items",
     about=f"""N = 1,000, S = 5, K = 5, alpha = 0.5. CAVI is Algorithm 1 as printed, begun from the
-items' priors, ten passes; wvRN is Algorithm 2. The paper prints curves and names neither the deltas nor
-the numbers of users. They are taken from the code it names,
+items' priors, ten passes; wvRN is Algorithm 2. The paper prints curves and names neither the
+deltas nor the numbers of users. They are taken from the code it names,
 https://github.com/spotify-research/collabclass (`notebooks/synthetic-phasetrans.ipynb` and
-`synthetic-popularity.ipynb`): delta = 0.03, 0.1, 0.2; M = 2,500, 5,000, 10,000 for popular items. The
-items' priors there assume a noise of {ASSUMED_LEFT} (left) and {ASSUMED_RIGHT} (right), not the true
-one, which [decides the figure](#why-figure-2-which-reading-gives-it).""",
+`synthetic-popularity.ipynb`): delta = 0.03, 0.1, 0.2; M = 2,500, 5,000, 10,000 for popular items.
+The items' priors there assume a noise of {ASSUMED_LEFT} (left) and {ASSUMED_RIGHT} (right), not
+the true one, which [decides the figure](#why-figure-2-which-reading-gives-it).""",
     run=run,
     scales={
         "toy": Scale(1, 1, (100, 2311)),

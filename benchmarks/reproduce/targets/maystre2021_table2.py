@@ -136,13 +136,14 @@ TARGET = Target(
     name="maystre2021-table2",
     paper="Maystre et al. 2021",
     title="Table 2 and Figure 3a: graphs at hand",
-    about=f"""The paper's graphs are not at hand, so its figures stand beside other graphs and are no
-cells. Graphs are drawn with a hundredth (Amazon: a two-thousandth) of the users, items and edges of its
-Table 1, popular items as in section 5.1 and users' tastes of concentration {TASTE}, which the paper does
-not tell; the last is the graph of authors and threads in 20 Newsgroups. Columns are all items, those of at
-least median degree and the best-connected tenth. CAVI is Algorithm 1 with the assumptions of the
-published notebooks (noise {ASSUMED}, alpha {ALPHA:g}, {PASSES} passes); `defaults` is
-`CollaborativeClassifier`, which is told nothing. Figure 3b needs confidential data.""",
+    about=f"""The paper's graphs are not at hand, so its figures stand beside other graphs and are
+no cells. Graphs are drawn with a hundredth (Amazon: a two-thousandth) of the users, items and
+edges of its Table 1, popular items as in section 5.1 and users' tastes of concentration {TASTE},
+which the paper does not tell; the last is the graph of authors and threads in 20 Newsgroups.
+Columns are all items, those of at least median degree and the best-connected tenth. CAVI is
+Algorithm 1 with the assumptions of the published notebooks (noise {ASSUMED}, alpha {ALPHA:g},
+{PASSES} passes); `defaults` is `CollaborativeClassifier`, which is told nothing. Figure 3b needs
+confidential data.""",
     run=run,
     scales={
         "toy": Scale(1, (0.1,), 1, everything=False),
@@ -150,6 +151,6 @@ published notebooks (noise {ASSUMED}, alpha {ALPHA:g}, {PASSES} passes); `defaul
         "full": Scale(2),
     },
     needs=(NEWSGROUPS,),
-    why="""A drawn graph has the size and the popularity of the paper's and tastes of our choosing: how
-far errors can be mended depends on the tastes, so that levels do not compare, only orders.""",
+    why="""A drawn graph has the size and the popularity of the paper's and tastes of our choosing:
+how far errors can be mended depends on the tastes, so that levels do not compare, only orders.""",
 )

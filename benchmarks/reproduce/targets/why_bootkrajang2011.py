@@ -60,9 +60,10 @@ def run(scale: Scale) -> Result:
         splits = [make(seed) for seed in range(scale.repeats)]
         acc = {s: [accuracies(split, k, s) for split in splits] for s in STRENGTHS}
         score = {s: [held_out(split, k, s) for split in splits] for s in STRENGTHS}
-        means = {s: {m: float(np.mean([a[m] for a in acc[s]])) for m in acc[s][0]} for s in STRENGTHS}
-        for s in STRENGTHS:
-            rows.append((name, s, *means[s].values(), float(np.mean(score[s]))))
+        means = {
+            s: {m: float(np.mean([a[m] for a in acc[s]])) for m in acc[s][0]} for s in STRENGTHS
+        }
+        rows += [(name, s, *means[s].values(), float(np.mean(score[s]))) for s in STRENGTHS]
         picks = [max(STRENGTHS, key=lambda s, i=i: score[s][i]) for i in range(scale.repeats)]
         picked = float(np.mean([acc[s][i]["rNDA"] for i, s in enumerate(picks)]))
         rows.append((name, "chosen by noisy labels", "", picked, "", "", ""))
@@ -89,12 +90,13 @@ TARGET = Target(
     name="why-bootkrajang2011",
     paper="Bootkrajang and Kaban 2011",
     title="Why, Wine and small samples",
-    about="""The prior's strength varied, 30 % noise. The last column is the mean log-probability of noisy
-labels that were held out, by which a strength can be chosen without any true label.""",
+    about="""The prior's strength varied, 30 % noise. The last column is the mean log-probability
+of noisy labels that were held out, by which a strength can be chosen without any true label.""",
     run=run,
     scales={"toy": Scale(1, 1), "quick": Scale(1, 2), "full": Scale(10)},
-    why="""Wine leaves some 30 items a class for 13 dimensions, 100 items in 10 dimensions some 25. A
-covariance matrix from so few is near singular, and EM then takes a handful of items as a class of its own:
-without a prior rNDA is at or below depuration. One or two pseudo-items of identity covariance put it ahead
-of all, so that the paper's experiments must have had some regularisation of which it does not speak.""",
+    why="""Wine leaves some 30 items a class for 13 dimensions, 100 items in 10 dimensions some 25.
+A covariance matrix from so few is near singular, and EM then takes a handful of items as a class
+of its own: without a prior rNDA is at or below depuration. One or two pseudo-items of identity
+covariance put it ahead of all, so that the paper's experiments must have had some regularisation
+of which it does not speak.""",
 )

@@ -61,7 +61,11 @@ def run(scale: Scale) -> Result:
     panel = {name: (np.log10(ALPHAS), [mean[name, a] for a in ALPHAS], None) for name in names}
     return Result(
         claims=(
-            claim("L2 is ahead of NB without smoothing", [mean["L2", 1e-6] > mean["NB", 1e-6]], ours=True),
+            claim(
+                "L2 is ahead of NB without smoothing",
+                [mean["L2", 1e-6] > mean["NB", 1e-6]],
+                ours=True,
+            ),
             claim("no L2 reaches NB with its best smoothing", beaten, ours=True),
         ),
         tables=(table,),
@@ -81,8 +85,9 @@ common, so that words alone decide.""",
     scales={"toy": Scale(1, 400), "quick": Scale(1, 4000), "full": Scale(5)},
     needs=(NEWSGROUPS,),
     why="""Smoothing decides. Naive Bayes without any gives a word that a class has not shown a
-probability of zero, and one such word decides a document; L2 adds t times all documents to every class,
-so that no word is unseen. It is thereby ahead of unsmoothed naive Bayes, as the paper says, which smooths
-nothing, and behind naive Bayes that is smoothed as usual: what L2 gains is a smoothing, and a coarse
-one, since it draws all centroids to the words of all documents together.""",
+probability of zero, and one such word decides a document; L2 adds t times all documents to every
+class, so that no word is unseen. It is thereby ahead of unsmoothed naive Bayes, as the paper says,
+which smooths nothing, and behind naive Bayes that is smoothed as usual: what L2 gains is a
+smoothing, and a coarse one, since it draws all centroids to the words of all documents
+together.""",
 )

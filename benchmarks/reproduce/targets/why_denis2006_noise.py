@@ -32,10 +32,8 @@ class Scale:
 
 
 def indicators(found: Prepared) -> tuple[np.ndarray, np.ndarray]:
-    """``(N, S)`` indicators of the attributes' values, and ``(S, S)`` which are of one attribute."""
-    columns = [
-        found.codes[:, [j]] == np.arange(size) for j, size in enumerate(found.sizes)
-    ]
+    """``(N, S)`` indicators of values, and ``(S, S)`` which are of one attribute."""
+    columns = [found.codes[:, [j]] == np.arange(size) for j, size in enumerate(found.sizes)]
     member = np.repeat(np.eye(len(found.sizes)), found.sizes, axis=1)
     return np.concatenate(columns, 1).astype(float), member.T @ member
 
@@ -55,14 +53,14 @@ def naive_bayes(
     groups = weights[:, :, None] * np.eye(2)[labels]
     counts = np.einsum("fnk,ns->fks", groups, onehot) + table3.ALPHA
     share = groups.sum(1) / groups.sum((1, 2))[:, None]
-    joint = np.log(share)[:, None] + onehot @ np.swapaxes(np.log(counts / (counts @ together)), 1, 2)
+    joint = np.log(share)[:, None] + onehot @ np.swapaxes(
+        np.log(counts / (counts @ together)), 1, 2
+    )
     test = 1 - weights
     right = (joint.argmax(2) == found.y) * test
     majority = (share.argmax(1)[:, None] == found.y) * test
     seen = np.take_along_axis(joint, labels[:, :, None], 2)[..., 0] * weights
-    each = np.stack(
-        [right.sum(1) / test.sum(1), seen.sum(1), majority.sum(1) / test.sum(1)], 1
-    )
+    each = np.stack([right.sum(1) / test.sum(1), seen.sum(1), majority.sum(1) / test.sum(1)], 1)
     return each.reshape(repeats, 10, 3).mean(1)
 
 
@@ -123,9 +121,7 @@ def run(scale: Scale) -> Result:
     )
     return Result(
         claims=(
-            claim(
-                "the best noise gives at least as many of the other cells", nearer, ours=True
-            ),
+            claim("the best noise gives at least as many of the other cells", nearer, ours=True),
         ),
         tables=(Table("Noise by the three figures of naive Bayes", columns, tuple(rows)),),
     )
@@ -135,11 +131,12 @@ TARGET = Target(
     name="why-denis2006-noise",
     paper="Denis et al. 2006",
     title="Why, Table 3: how much noise there was",
-    about="""A search over 54 pairs of flip rates. For each set, the accuracy and the log-likelihood of
-naive Bayes and the accuracy of the majority class, all with noise, are compared with the mean over ten
-experiments, each with a draw of its own; distances are in standard deviations of that mean. The
-log-likelihood is taken relative to that without noise. The cells of NB-CCCN and NB-CCCN-EM are not
-looked at by the search; the last two columns say how many of them are in the range.""",
+    about="""A search over 54 pairs of flip rates. For each set, the accuracy and the
+log-likelihood of naive Bayes and the accuracy of the majority class, all with noise, are compared
+with the mean over ten experiments, each with a draw of its own; distances are in standard
+deviations of that mean. The log-likelihood is taken relative to that without noise. The cells of
+NB-CCCN and NB-CCCN-EM are not looked at by the search; the last two columns say how many of them
+are in the range.""",
     run=run,
     scales={"toy": Scale(2, 1, 1), "quick": Scale(5, 2, 3), "full": Scale(30, 10)},
     needs=table3.TARGET.needs,

@@ -70,17 +70,17 @@ TARGET = Target(
     name="why-denis2006-table3",
     paper="Denis et al. 2006",
     title="Why, Table 3: how the sets were prepared",
-    about="""Smoothing, handling of missing cells and cuts of numeric columns are not said. The paper
-does print the log-likelihood of naive Bayes without noise, which has no random part but the folds: one
-exact figure a set. All combinations of four smoothings, four ways with missing cells and five cuts of
-Hepatitis (the only set with numeric columns) are compared with these six figures, and with nothing
-else: no accuracy, nothing with noise.""",
+    about="""Smoothing, handling of missing cells and cuts of numeric columns are not said. The
+paper does print the log-likelihood of naive Bayes without noise, which has no random part but the
+folds: one exact figure a set. All combinations of four smoothings, four ways with missing cells
+and five cuts of Hepatitis (the only set with numeric columns) are compared with these six figures,
+and with nothing else: no accuracy, nothing with noise.""",
     run=run,
     scales={"toy": Scale(1, 1), "quick": Scale(), "full": Scale()},
     needs=tuple(f"uci/{name}.csv" for name in NAMES),
     why="""One reconstruction fits all six sets best: Laplace smoothing, missing cells left out,
 Hepatitis cut at the values that its documentation lists. Five sets are met within two nats in some
-thousand; Hepatitis stays 2 % off, so that its cuts were others still. Accuracies, which the search did not
-see, follow: without noise all of NB's and NB-CCCN-EM's are within two points, where without smoothing
-and with ten cuts of equal counts Hepatitis was not.""",
+thousand; Hepatitis stays 2 % off, so that its cuts were others still. Accuracies, which the search
+did not see, follow: without noise all of NB's and NB-CCCN-EM's are within two points, where
+without smoothing and with ten cuts of equal counts Hepatitis was not.""",
 )

@@ -65,10 +65,10 @@ vote left out of its users' counts (collapsed updates, the true noise).""",
         "quick": Scale(1, (11_155,)),
         "full": Scale(3, (4522, 11_155, 20_000)),
     },
-    why="""Figure 2 is given by Algorithm 1 exactly as printed, begun from the items' priors, **with
-priors that assume hardly more than chance**: a noise of 0.799 where 0.8 is chance for five classes, as
-in the published code. With the true noise as `beta`, which the text suggests, an item's own label comes
-back to it through each of its users, the more of them the louder, and no amount of users recovers
-all classes. Nearly flat priors take that echo away, as leaving the own vote out does, which needs fewer
-users still and lets the noise be the true one.""",
+    why="""Figure 2 is given by Algorithm 1 exactly as printed, begun from the items' priors,
+**with priors that assume hardly more than chance**: a noise of 0.799 where 0.8 is chance for five
+classes, as in the published code. With the true noise as `beta`, which the text suggests, an
+item's own label comes back to it through each of its users, the more of them the louder, and no
+amount of users recovers all classes. Nearly flat priors take that echo away, as leaving the own
+vote out does, which needs fewer users still and lets the noise be the true one.""",
 )

@@ -90,7 +90,11 @@ def run(scale: Scale) -> Result:
     candidates, at_least = chosen(scale)
     return Result(
         claims=(
-            claim("chosen by noisy labels, both are at least as accurate as the paper's", at_least, ours=True),
+            claim(
+                "chosen by noisy labels, both are at least as accurate as the paper's",
+                at_least,
+                ours=True,
+            ),
         ),
         tables=(length, candidates),
         figure=figure,
@@ -101,15 +105,16 @@ TARGET = Target(
     name="why-zeng2022-networks",
     paper="Zeng et al. 2022",
     title="Why, the networks differ",
-    about="""Above, labels without mistakes and the number of passes varied: noise and its channel play no
-part there. Below, five sizes and ways of training at the highest noise, with the one that has the smallest
-loss on held-out noisy labels; no true label and no figure of the paper is used.""",
+    about="""Above, labels without mistakes and the number of passes varied: noise and its channel
+play no part there. Below, five sizes and ways of training at the highest noise, with the one that
+has the smallest loss on held-out noisy labels; no true label and no figure of the paper is
+used.""",
     run=run,
     scales={"toy": Scale(1, (500,)), "quick": Scale(1, (500,)), "full": Scale(2)},
-    why="""In Table 1 the paper's networks are near chance where no label is wrong: NLNN has 22.1, 24.0
-and 31.2 % in five classes, NAL 40.0 and 64.5 % at n = 500 and 1,000, where naive Bayes has 88 to 95 %. So
-noise is not what defeats them. A few passes over the data bring the same accuracies here: they were
-hardly trained, NLNN least. Trained until noisy labels that were held out say stop, both are far better at
-small n, and NAL agrees with the paper where n is large. Fair baselines are therefore above the printed
-ones; INB stays ahead of them, as the paper says.""",
+    why="""In Table 1 the paper's networks are near chance where no label is wrong: NLNN has 22.1,
+24.0 and 31.2 % in five classes, NAL 40.0 and 64.5 % at n = 500 and 1,000, where naive Bayes has 88
+to 95 %. So noise is not what defeats them. A few passes over the data bring the same accuracies
+here: they were hardly trained, NLNN least. Trained until noisy labels that were held out say stop,
+both are far better at small n, and NAL agrees with the paper where n is large. Fair baselines are
+therefore above the printed ones; INB stays ahead of them, as the paper says.""",
 )

@@ -64,7 +64,9 @@ def without_mistakes(scale: Scale) -> Table:
                     for f in (mean(draws), {**row, "acc": row["acc"]})
                 )
                 line = (name, f"Table {table}, n = {row['n']}")
-                lines.append((*line, *(f"{a:.2f}, {b:g}" for a, b in zip(ours, there, strict=True))))
+                lines.append(
+                    (*line, *(f"{a:.2f}, {b:g}" for a, b in zip(ours, there, strict=True)))
+                )
                 gaps += np.abs(ours - there)
         rows += [*lines, (name, "sum of differences", *(f"{gap:.2f}" for gap in gaps))]
     columns = ("p", "no mistakes", "MSE x 1e3 of NB, paper's", "ACC of NB", "ACC of NB-T")
@@ -101,11 +103,11 @@ TARGET = Target(
     paper="Zeng et al. 2022",
     title="Why, Tables 1 and 5: how rho and p were drawn",
     about="""*rho.* Entries off the diagonal are "randomly sampled from [0, 1) such that" a column
-sums to one: uniform numbers scaled to their sum, or one after the other, each below what is left. The
-two are compared on the column of the mislabelling effect in five noisy rows of Table 1, and on nothing
-else. *p.* Readings are compared on the rows without mistakes, where rho plays no part; draws are not
-matched to the paper's NB-T there. Last, both whole tables with the reading that fits those rows, and with a
-rho for each data set, which the text leaves open.""",
+sums to one: uniform numbers scaled to their sum, or one after the other, each below what is left.
+The two are compared on the column of the mislabelling effect in five noisy rows of Table 1, and on
+nothing else. *p.* Readings are compared on the rows without mistakes, where rho plays no part;
+draws are not matched to the paper's NB-T there. Last, both whole tables with the reading that fits
+those rows, and with a rho for each data set, which the text leaves open.""",
     run=run,
     scales={
         "toy": Scale(2, 2, (0,), (12,), (0,)),

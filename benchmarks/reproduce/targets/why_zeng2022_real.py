@@ -53,8 +53,16 @@ def run(scale: Scale) -> Result:
     messages = [row for row in rows if row[0].startswith("live")]
     return Result(
         claims=(
-            claim("20 Newsgroups: the effect is smaller than 5 points", [r[-1] > -5 for r in news], ours=True),
-            claim("live streaming: it is 3 to 5 points", [-5 < r[-1] < -3 for r in messages], ours=True),
+            claim(
+                "20 Newsgroups: the effect is smaller than 5 points",
+                [r[-1] > -5 for r in news],
+                ours=True,
+            ),
+            claim(
+                "live streaming: it is 3 to 5 points",
+                [-5 < r[-1] < -3 for r in messages],
+                ours=True,
+            ),
         ),
         tables=(Table("Accuracy, %", ("setting", "smoothing", *METHODS, "dACC"), tuple(rows)),),
     )
@@ -69,11 +77,11 @@ TARGET = Target(
     name="why-zeng2022-real",
     paper="Zeng et al. 2022",
     title="Why, section 4.2: smoothing and words",
-    about="""NB on wrong and on correct labels and INB as printed, by smoothing, choice of words and rows that
-are scored.""",
+    about="""NB on wrong and on correct labels and INB as printed, by smoothing, choice of words
+and rows that are scored.""",
     run=run,
     scales={"toy": Scale(1, 400), "quick": Scale(1, 4000), "full": Scale(5)},
     needs=(NEWSGROUPS, STREAMS),
-    why="""No setting comes near the printed effects. How words are chosen and smoothed moves INB by ten
-points and more, the effect by two.""",
+    why="""No setting comes near the printed effects. How words are chosen and smoothed moves INB
+by ten points and more, the effect by two.""",
 )
