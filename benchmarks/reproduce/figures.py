@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 
 from matplotlib.figure import Figure
 
+#: Panels of one row.
+WIDE = 4
 #: Ours at x, and the paper's where it prints numbers, else None.
 Line = tuple[Sequence[float], Sequence[float], Sequence[float] | None]
 
@@ -16,23 +19,30 @@ def lines(
     y_label: str,
     title: str,
     *,
+    x_labels: Mapping[str, str] | None = None,
     errors: Mapping[str, Mapping[str, Sequence[float]]] | None = None,
     share_y: bool = True,
     log_y: bool = False,
 ) -> Figure:
-    """One panel beside the other; crosses are the paper's.
+    """Panels beside and below each other; crosses are the paper's.
 
     Args:
         panels: by title, by name of the line, ``(x, ours, the paper's or None)``.
-        x_label: below every panel.
-        y_label: left of the first.
+        x_label: below the panels.
+        y_label: left of every row.
         title: above all.
+        x_labels: by title, of panels that have another ``x_label``.
         errors: standard errors of ours, by panel and line.
         share_y: one scale for all panels.
         log_y: a logarithmic one.
     """
-    figure = Figure(figsize=(1.2 + 3.1 * len(panels), 3.4))
-    axes = figure.subplots(1, len(panels), sharey=share_y, squeeze=False)[0]
+    n_rows = ceil(len(panels) / WIDE)
+    n_columns = ceil(len(panels) / n_rows)
+    figure = Figure(figsize=(1.2 + 3.1 * n_columns, 0.4 + 3 * n_rows))
+    grid = figure.subplots(n_rows, n_columns, sharey=share_y, squeeze=False)
+    axes = grid.ravel()[: len(panels)]
+    for axis in grid.ravel()[len(panels) :]:
+        axis.remove()
     names = list(dict.fromkeys(name for panel in panels.values() for name in panel))
     for axis, (heading, panel) in zip(axes, panels.items(), strict=True):
         for name, (x, ours, paper) in panel.items():
@@ -41,11 +51,12 @@ def lines(
             axis.errorbar(x, ours, spread, color=colour, marker=".", label=name, capsize=2)
             if paper is not None:
                 axis.plot(x, paper, "x", color=colour)
-        axis.set(title=heading, xlabel=x_label)
+        axis.set(title=heading, xlabel=(x_labels or {}).get(heading, x_label))
         if log_y:
             axis.set_yscale("log")
         axis.grid(alpha=0.3)
-    axes[0].set_ylabel(y_label)
+    for axis in grid[:, 0]:
+        axis.set_ylabel(y_label)
     handles, labels = axes[0].get_legend_handles_labels()
     for axis in axes[1:]:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):

@@ -147,7 +147,8 @@ def figure(curves: Any) -> Any:
         panels[title] = {m: (x, found["means"][m], None) for m in METHODS}
         errors[title] = found["errors"]
     heading = "Bootkrajang and Kaban 2011, Figures 2-4"
-    return lines(panels, "noise, %", "accuracy, %", heading, errors=errors)
+    labels = {"4a, dimension": "features", "4b, items (log10)": "log10 items"}
+    return lines(panels, "noise, %", "accuracy, %", heading, errors=errors, x_labels=labels)
 
 
 TARGET = Target(

@@ -122,12 +122,13 @@ def figure(theta: Any) -> Any:
     ]
     panels = {
         "bias of L2 by t": {"L2": (ts, bias, None)},
-        "log10 variance by log10 documents": {
+        "log10 variance": {
             "NB": (np.log10(sizes), np.log10(nb), None),
             "L2": (np.log10(sizes), np.log10(l2), None),
         },
     }
-    return lines(panels, "", "", "Chen et al. 2019, Theorems 1-3", share_y=False)
+    heading, labels = "Chen et al. 2019, Theorems 1-3", {"bias of L2 by t": "t"}
+    return lines(panels, "log10 documents", "", heading, share_y=False, x_labels=labels)
 
 
 TARGET = Target(

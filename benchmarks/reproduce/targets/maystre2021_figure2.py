@@ -118,8 +118,8 @@ def figure(left: Any, right: Any, users: Any) -> Any:
     panels["popular items, error"] = {
         f"{name}, M = {u}": (DEGREES, right[u][name], None) for name in METHODS for u in right
     }
-    title = "Maystre et al. 2021, Figure 2"
-    return lines(panels, "users M; least degree", "", title, share_y=False)
+    title, labels = "Maystre et al. 2021, Figure 2", {"popular items, error": "least degree"}
+    return lines(panels, "users M", "", title, share_y=False, x_labels=labels)
 
 
 TARGET = Target(
