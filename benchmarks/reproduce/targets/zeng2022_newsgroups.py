@@ -36,8 +36,8 @@ TARGET = Target(
     name="zeng2022-newsgroups",
     paper="Zeng et al. 2022",
     title="Figure 2, 20 Newsgroups",
-    about="""18,846 documents, the 7,302 words of largest TF-IDF as binary features, 15,076 documents
-for training with 20 % uniform noise. Smoothing by a tenth of a pseudo-item. A replicate is one
+    about="""18,846 documents, the 7,302 words of largest TF-IDF as binary features, 15,076 of them
+for training, with 20 % uniform noise. Smoothing by a tenth of a pseudo-item. A replicate is one
 split, the range that of one split: the paper has one. The figure has no numbers; the text has the
 mislabelling effect. The networks, which take half an hour a split without a GPU, are left out.""",
     run=run,
