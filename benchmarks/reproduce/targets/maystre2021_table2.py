@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from scipy import sparse, stats
 
 from benchmarks.baselines import ranked_labels
 from benchmarks.reproduce.data import NEWSGROUPS, SHARED
@@ -15,14 +16,14 @@ from benchmarks.reproduce.figures import lines
 from benchmarks.reproduce.maystre_methods import cavi, defaults, flipped, wvrn
 from benchmarks.reproduce.results import Result, Table, Target, claim
 from benchmarks.threads import author_threads
-from nbmodels.papers import maystre2021
 
 METHODS = ("labels", "MF+LR", "wvRN", "CAVI", "defaults")
-#: Users, items, classes and edges of Table 1, divided by 100 (Amazon by 2,000).
+#: Users, items, classes, median and 90th percentile of the items' degrees, from Table 1; users and
+#: items are divided by 100 (Amazon by 2,000).
 LIKE = {
-    "like Stack Overflow / 100": (6444, 7050, 10, 25_544),
-    "like Yelp / 100": (19_624, 2080, 10, 79_903),
-    "like Amazon / 2000": (7108, 2425, 5, 21_533),
+    "like Stack Overflow / 100": (6444, 7050, 10, 3, 6),
+    "like Yelp / 100": (19_624, 2080, 10, 10, 81),
+    "like Amazon / 2000": (7108, 2425, 5, 2, 15),
 }
 #: Printed errors of all items, items of at least median degree, and the best-connected tenth.
 PRINTED = {
@@ -58,14 +59,32 @@ class Scale:
     everything: bool = True
 
 
+def platform(
+    rng: np.random.Generator, users: int, items: int, k: int, middle: float, high: float
+) -> tuple[Any, np.ndarray]:
+    """Edges and classes; degrees of the items have this median and 90th percentile.
+
+    Each of an item's edges leads to a user drawn by their taste for the item's class.
+    """
+    classes = rng.integers(0, k, items)
+    taste = rng.dirichlet(np.full(k, TASTE), users)
+    spread = np.log(high / middle) / stats.norm.ppf(0.9)
+    degree = np.maximum(1, np.rint(middle * np.exp(spread * rng.normal(size=items)))).astype(int)
+    item = np.repeat(np.arange(items), degree)
+    user = np.empty(len(item), int)
+    for c in range(k):
+        mine = classes[item] == c
+        user[mine] = rng.choice(users, mine.sum(), p=taste[:, c] / taste[:, c].sum())
+    edges = sparse.coo_array((np.ones(len(item)), (item, user)), shape=(items, users)).tocsr()
+    edges.data[:] = 1  # a user touches an item once
+    return edges, classes
+
+
 def graphs() -> Iterator[tuple[str, Any, np.ndarray, int]]:
     """Name, edges, classes and number of classes."""
-    for name, (users, items, k, edges) in LIKE.items():
+    for name, (users, items, k, middle, high) in LIKE.items():
         rng = np.random.default_rng(len(name))
-        drawn = maystre2021.simulate(
-            rng, M=users, N=items, K=k, S=round(edges / users), alpha=TASTE, popularity=2.0
-        )
-        yield name, drawn.edges, drawn.v, k
+        yield name, *platform(rng, users, items, k, middle, high), k
     found = author_threads(SHARED / NEWSGROUPS)
     yield "authors and threads, 20 Newsgroups", found.edges, found.classes, len(found.names)
 
@@ -137,13 +156,14 @@ TARGET = Target(
     paper="Maystre et al. 2021",
     title="Table 2 and Figure 3a: graphs at hand",
     about=f"""The paper's graphs are not at hand, so its figures stand beside other graphs and are
-no cells. Graphs are drawn with a hundredth (Amazon: a two-thousandth) of the users, items and
-edges of its Table 1, popular items as in section 5.1 and users' tastes of concentration {TASTE},
-which the paper does not tell; the last is the graph of authors and threads in 20 Newsgroups.
-Columns are all items, those of at least median degree and the best-connected tenth. CAVI is
-Algorithm 1 with the assumptions of the published notebooks (noise {ASSUMED}, alpha {ALPHA:g},
-{PASSES} passes); `defaults` is `CollaborativeClassifier`, which is told nothing. Figure 3b needs
-confidential data.""",
+no cells. Graphs are drawn with a hundredth (Amazon: a two-thousandth) of the users and items of
+its Table 1, its classes, and log-normal degrees of the items with its median and 90th percentile,
+from which the table's number of edges follows (within a fifth). Users' tastes have a concentration
+of {TASTE}, which the paper does not tell; the last graph is that of authors and threads in 20
+Newsgroups. Columns are all items, those of at least median degree and the best-connected tenth.
+CAVI is Algorithm 1 with the assumptions of the published notebooks (noise {ASSUMED}, alpha
+{ALPHA:g}, {PASSES} passes); `defaults` is `CollaborativeClassifier`, which is told nothing. Figure
+3b needs confidential data.""",
     run=run,
     scales={
         "toy": Scale(1, (0.1,), 1, everything=False),

@@ -96,7 +96,8 @@ of noisy labels that were held out, by which a strength can be chosen without an
     scales={"toy": Scale(1, 1), "quick": Scale(1, 2), "full": Scale(10)},
     why="""Wine leaves some 30 items a class for 13 dimensions, 100 items in 10 dimensions some 25.
 A covariance matrix from so few is near singular, and EM then takes a handful of items as a class
-of its own: without a prior rNDA is at or below depuration. One or two pseudo-items of identity
-covariance put it ahead of all, so that the paper's experiments must have had some regularisation
-of which it does not speak.""",
+of its own: with next to no prior rNDA is at or below depuration. One or two pseudo-items of
+identity covariance put it ahead of all, so that the paper's experiments must have had some
+regularisation of which it does not speak. Held-out noisy labels choose more still, up to 50, and
+rNDA then finds 19 of 20 classes of Wine at 30 % noise. With 500 items the prior hardly matters.""",
 )

@@ -140,5 +140,12 @@ are in the range.""",
     run=run,
     scales={"toy": Scale(2, 1, 1), "quick": Scale(5, 2, 3), "full": Scale(30, 10)},
     needs=table3.TARGET.needs,
-    why="",
+    why="""*Tic Tac Toe* and *Balance Scale*: the figures of naive Bayes are those of flip rates of
+0.1 and 0.4, and some 7 and 13 standard deviations from those of the stated 0.2 and 0.5. *Breast
+Cancer* fits 0.1 and 0.4, too; with the stated rates no draw has a majority of the other class,
+which the paper's 0.327 has in 7 % of the folds. *Wisconsin* fits 0.2 and 0.45. *Hepatitis* fits
+the stated rates, and so does *House Votes* but for the majority's share, which is that of one row
+less. So naive Bayes saw less noise than stated on four of the six sets. The cells of the two new
+methods do not follow: at the best noise no more of them are reproduced, so that theirs must have
+been other draws, or other computations.""",
 )
