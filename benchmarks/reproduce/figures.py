@@ -94,7 +94,7 @@ def bars(
             axis.plot(x, [paper for _, paper in pairs], "kx")
         axis.set(title=heading, ylabel=y_label)
         axis.grid(alpha=0.3, axis="y")
-    axes[-1].set_xticks(range(len(names)), names)
-    axes[0].legend(ncols=4, frameon=False, loc="lower right")
+    axes[-1].set_xticks(range(len(names)), [name.replace(" ", "\n") for name in names])
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", frameon=False)
     figure.suptitle(f"{title}; crosses: the paper's figures")
     return figure

@@ -88,6 +88,9 @@ def run(scale: Scale) -> Result:
     claims = tuple(
         claim(text, ok if "below" in text else [np.mean(ok) >= 0.96]) for text, ok in cases.items()
     )
+    larger = [(one[1] >= nb[1]) for one in (l1, l2)]
+    rarer = [bool(ok) for entries in larger for ok in (theta < others)[entries]]
+    cause = "words of larger variance than by naive Bayes are rarer in the class than in the others"
     columns = ("estimator", "mean squared bias", "mean variance")
     tables = (
         Table(
@@ -97,6 +100,7 @@ def run(scale: Scale) -> Result:
         ),
         growth(theta, n),
     )
+    claims = (*claims, claim(cause, rarer, ours=True))
     return Result(claims=claims, tables=tables, figure=figure(theta))
 
 
@@ -141,5 +145,8 @@ holds where at least 96 % of its entries are within three standard errors.""",
     scales={"toy": Scale(50), "quick": Scale(1000), "full": Scale(10_000)},
     why="""Theorem 3 says that the bias of L2 is O(t). It grows with t and levels off: with large t
 every centroid is the words of all documents together. Its variance needs the variance between the
-classes that a document of S2 may be of, which the proof leaves out.""",
+classes that a document of S2 may be of, which the proof leaves out. *Variances below naive
+Bayes's*: on average they are, by a half and by three quarters, and not word by word. A word that a
+class hardly uses has next to no variance by naive Bayes, and gets that of the other classes'
+documents by L1 and L2.""",
 )

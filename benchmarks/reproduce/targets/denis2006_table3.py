@@ -189,7 +189,12 @@ def figure(found: Any, rows: Any) -> Any:
             ]
             for method in METHODS
         }
-    return bars(panels, [row["name"] for row in rows], "accuracy", "Denis et al. 2006, Table 3")
+    return bars(
+        panels,
+        [row["name"].replace(" ", "\n", 1) for row in rows],
+        "accuracy",
+        "Denis et al. 2006, Table 3",
+    )
 
 
 TARGET = Target(

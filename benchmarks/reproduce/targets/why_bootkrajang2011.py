@@ -99,5 +99,6 @@ A covariance matrix from so few is near singular, and EM then takes a handful of
 of its own: with next to no prior rNDA is at or below depuration. One or two pseudo-items of
 identity covariance put it ahead of all, so that the paper's experiments must have had some
 regularisation of which it does not speak. Held-out noisy labels choose more still, up to 50, and
-rNDA then finds 19 of 20 classes of Wine at 30 % noise. With 500 items the prior hardly matters.""",
+rNDA then finds 19 of 20 classes of Wine at 30 % noise. With 500 items the prior hardly
+matters.""",
 )
