@@ -11,12 +11,13 @@ from benchmarks.reproduce import zeng_table
 from benchmarks.reproduce.results import Result, Table, Target
 from benchmarks.reproduce.zeng_simulation import AS_PRINTED, Reading, mean, title
 
+NORMAL = "normal, mean 0.75, deviation 0.06"
 #: Readings of how p was drawn, and how many rows served for training.
 READINGS = {
     "as printed": AS_PRINTED,
     "uniform part shared by classes": Reading(shared=True),
     "as printed, 90 % for training": Reading(train=0.9),
-    "normal, mean 0.75, deviation 0.06": Reading(p=(0.75, 0.06)),
+    NORMAL: Reading(p=(0.75, 0.06)),
 }
 #: Rows of either table without mistakes, and the noisier half of Table 1.
 CLEAN, NOISY = (12, 13), (0, 1, 3, 4)
@@ -26,15 +27,16 @@ SMALLEST = (0, 3, 6, 9, 12)
 
 @dataclass(frozen=True)
 class Scale:
-    """Draws of p and rho, data sets of each; rows of the three tables."""
+    """Draws of p and rho, data sets of each; rows of the three tables, and of the last reading."""
 
     draws: int
     data_sets: int
     noisy: tuple[int, ...] = NOISY
     clean: tuple[int, ...] = CLEAN
     rows: tuple[int, ...] = SMALLEST
+    last: tuple[int, ...] | None = None
 
-    def of(self, rows: tuple[int, ...]) -> zeng_table.Scale:
+    def of(self, rows: tuple[int, ...] | None) -> zeng_table.Scale:
         return zeng_table.Scale(self.draws, self.data_sets, rows)
 
 
@@ -76,16 +78,17 @@ def without_mistakes(scale: Scale) -> Table:
 
 
 def counts(scale: Scale) -> Table:
-    """Cells of both tables in the range, smallest n, by reading."""
+    """Cells of both tables in the range, by reading."""
     readings = {
-        "as printed, NB-T as in the paper": (AS_PRINTED, True),
-        "the same, each data set with a rho of its own": (Reading(anew=True), True),
-        "normal, mean 0.75, deviation 0.06": (READINGS["normal, mean 0.75, deviation 0.06"], False),
+        "as printed, NB-T as in the paper": (AS_PRINTED, True, scale.rows),
+        "the same, a rho for each data set": (Reading(anew=True), True, scale.rows),
+        NORMAL: (READINGS[NORMAL], False, scale.rows),
+        f"{NORMAL}, all n": (READINGS[NORMAL], False, scale.last),
     }
     rows = []
-    for name, (reading, matched) in readings.items():
+    for name, (reading, matched, chosen) in readings.items():
         for table in (1, 5):
-            _, each = zeng_table.chosen(table, scale.of(scale.rows), reading, matched)
+            _, each = zeng_table.chosen(table, scale.of(chosen), reading, matched)
             cells = [c for row, d in each for c in zeng_table.row_cells(row, d, scale.data_sets)]
             cells = [c for c in cells if not matched or c.column != zeng_table.MATCHED]
             errors = [c.reproduced for c in cells if c.column.startswith("MSE")]
@@ -93,7 +96,7 @@ def counts(scale: Scale) -> Table:
             tally = (f"{sum(kind)} of {len(kind)}" for kind in (errors, others))
             rows.append((name, f"Table {table}", *tally))
     columns = ("reading", "table", "MSE reproduced", "all other cells reproduced")
-    return Table("Cells in the range, smallest n, by reading", columns, tuple(rows))
+    return Table("Cells in the range, smallest n where none is named", columns, tuple(rows))
 
 
 def run(scale: Scale) -> Result:
@@ -112,9 +115,16 @@ draws are not matched to the paper's NB-T there. Last, both whole tables with th
 those rows, and with a rho for each data set, which the text leaves open.""",
     run=run,
     scales={
-        "toy": Scale(2, 2, (0,), (12,), (0,)),
-        "quick": Scale(3, 2, (0, 1), (12,), (0, 12)),
+        "toy": Scale(2, 2, (0,), (12,), (0,), (0,)),
+        "quick": Scale(3, 2, (0, 1), (12,), (0, 12), (0,)),
         "full": Scale(8, 5),
     },
-    why="",
+    why="""*rho*: drawn one after the other, mistakes gather in one or two classes, which costs
+naive Bayes more than scaled numbers do; the paper's effect is that of the former. *p*: where no
+label is wrong, the paper's errors of p are 8 to 13 % below p (1 - p) over the items of a class at
+the mean 0.70 that is printed, and its naive Bayes is a point or two less accurate. Normal p of
+mean 0.75 and deviation 0.06, as if 0.1 were added instead of a number from [0, 0.1), give the
+errors, the accuracies and, without being matched, NB-T; the other readings do not. So nearly all
+that is missed in Tables 1 and 5 is missed because p was not drawn as printed. The tables above
+stay as printed.""",
 )
