@@ -155,5 +155,6 @@ Figures 1 and 2 are curves without numbers.""",
     },
     why="""Targets of equal accuracy differ in how well small samples identify them: some have two
 or three attributes that tell all, others ten that tell a little. The wide ranges of NB, NB-CCCN
-and NB-UNL at n = 100 are that spread, not noise of our means.""",
+and NB-UNL are that spread, not noise of our means. *Within a point at n = 2,000*: NB-CCCN is 0.7
+points behind the paper's target, and a little more than a point behind ours on average.""",
 )
