@@ -113,7 +113,7 @@ def boxes(found: dict[str, np.ndarray]) -> Any:
     """Accuracies over the splits, a box a method, as in the paper."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.5, 3.4), layout="constrained")
+    figure = Figure(figsize=(8, 3.4), layout="constrained")
     axis = figure.subplots()
     axis.boxplot(list(found.values()), tick_labels=list(found))
     axis.set_ylabel("accuracy, %")
