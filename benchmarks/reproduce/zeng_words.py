@@ -38,10 +38,19 @@ def words(choice: str, documents: int | None = None) -> tuple[Any, np.ndarray]:
     return sparse.csr_array((table[:, best] > 0).astype(float)), y
 
 
-def split(y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Training rows, their labels with 20 % uniform noise, and test rows."""
+def split(
+    y: np.ndarray, seed: int, pairs: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Training rows, their labels with 20 % noise, and test rows.
+
+    Args:
+        y: ``(n,)`` classes.
+        seed: of the split and the noise.
+        pairs: whether a wrong label is that of the next class, rather than of any other.
+    """
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(y))
     train, test = np.split(order, [len(y) * N_TRAIN // 18_846])
     wrong = rng.random(len(train)) < 0.2
-    return train, np.where(wrong, (y[train] + rng.integers(1, K, len(train))) % K, y[train]), test
+    step = np.ones(len(train), int) if pairs else rng.integers(1, K, len(train))
+    return train, np.where(wrong, (y[train] + step) % K, y[train]), test
