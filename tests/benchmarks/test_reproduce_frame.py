@@ -10,6 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from benchmarks.reproduce import page, storage
+from benchmarks.reproduce.figures import lines
 from benchmarks.reproduce.registry import targets
 from benchmarks.reproduce.results import (
     Cell,
@@ -127,9 +128,9 @@ def test_a_stored_result_comes_back_and_the_page_counts_it(tmp_path):
     assert "0 of 1" in text  # the cause is no claim of the paper
     assert "![Table 1](reproduction/example.png)" in text
     assert (tmp_path / "reproduction" / "example.png").stat().st_size > 0
-    assert "first,ACC,66.04,60,72,65,True" in (
-        tmp_path / "reproduction" / "example.csv"
-    ).read_text()
+    assert (
+        "first,ACC,66.04,60,72,65,True" in (tmp_path / "reproduction" / "example.csv").read_text()
+    )
 
 
 def test_a_target_without_results_is_named_on_the_page(tmp_path):
@@ -163,3 +164,23 @@ def test_the_stored_results_of_the_examples_are_of_known_targets():
     for path in (ROOT / "examples" / storage.FOLDER).glob("*.json"):
         assert path.stem in targets()
         assert json.loads(path.read_text())["scale"] == "full"
+
+
+def test_accuracies_count_within_two_points_of_their_own_units():
+    def cell(column, ours, paper):
+        return Cell("row", column, ours, ours, ours, paper)
+
+    assert page.near(cell("ACC % NB", 80.0, 81.9))
+    assert not page.near(cell("ACC % NB", 80.0, 82.1))
+    assert page.near(cell("acc NB", 0.80, 0.819))
+    assert not page.near(cell("acc NB", 0.80, 0.821))
+    assert not page.near(cell("AUC % NB", 80.0, 80.1))
+    assert page.near(cell("AUC % NB", 80.0, 80.0))
+
+
+def test_panels_beyond_a_row_go_below():
+    panels = {str(i): {"line": ([0, 1], [i, 1], None)} for i in range(7)}
+    figure = lines(panels, "x", "y", "title", x_labels={"6": "other"})
+    places = [axis.get_subplotspec().rowspan.start for axis in figure.axes]
+    assert places == [0, 0, 0, 0, 1, 1, 1]
+    assert [axis.get_xlabel() for axis in figure.axes] == ["x"] * 6 + ["other"]
