@@ -84,8 +84,8 @@ kind of mistakes and rows that are scored.""",
     why="""*20 Newsgroups*: without any smoothing the effect is -6 to -7 points, and -9 to -10
 where all mistakes of a class are to one other; smoothed as usual it is -1 to -4, and INB then
 falls below naive Bayes: words that repeat each other count as so much further evidence, so that EM
-trusts the words and not the labels. So the paper's -12.85 is that of naive Bayes without smoothing
-and of mistakes that are not spread evenly, about as its simulations draw them; neither is said.
-*Live streaming*: the effect is between -3.5 and -4.2 points whatever is done, half of the printed
--7.32, and INB gains nothing.""",
+trusts the words and not the labels. The paper's -12.85 is met by none, and nearest by naive Bayes
+without smoothing and mistakes that are not spread evenly; what it had of either is not said. *Live
+streaming*: the effect is between -3.5 and -4.2 points whatever is done, half of the printed -7.32,
+and INB gains nothing.""",
 )
