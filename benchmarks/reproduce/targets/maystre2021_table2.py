@@ -180,5 +180,5 @@ confidential data.""",
 graphs like Stack Overflow and Yelp, and not on that like Amazon: two edges an item and tastes
 spread over five classes leave nothing to mend, so that Amazon's users must be of two kinds, with
 sharp tastes and with none. *MF+LR* learns vectors from edges alone; a hundredth of the edges is
-too few for it, which the paper's graphs have not to suffer.""",
+likely too few for it; that was not tried.""",
 )
