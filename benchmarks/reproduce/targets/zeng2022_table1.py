@@ -12,4 +12,5 @@ TARGET = Target(
     about=zeng_table.ABOUT,
     run=partial(zeng_table.run, 1),
     scales=zeng_table.SCALES,
+    why=zeng_table.WHY,
 )
