@@ -51,10 +51,10 @@ over several data sets from it; the range is that of a mean over {B} data sets f
 Entries of rho off the diagonal are drawn one after the other, each uniform between 0 and what is
 left of its column: see [the experiment on that
 reading](#why-tables-1-and-5-how-rho-and-p-were-drawn)."""
-WHY = """Misses are few kinds: errors of p too large by 8 to 13 % in nearly every row, accuracies
-and AUC too high at the smallest n. All of them come from how p was drawn, which cannot be as
-printed: [with another p](#why-tables-1-and-5-how-rho-and-p-were-drawn), chosen on the rows without
-mistakes, nearly all cells are in the range."""
+WHY = """Misses are of two kinds: errors of p too large by 8 to 13 % in nearly every row,
+accuracies and AUC too high at the smallest n. Nearly all come from how p was drawn, which can
+hardly be as printed: [with another p](#why-tables-1-and-5-how-rho-and-p-were-drawn), chosen on the
+rows without mistakes, nearly all cells are in the range."""
 
 
 @dataclass(frozen=True)
