@@ -13,6 +13,7 @@ MODULES = (
     "zeng2022_networks1",
     "zeng2022_networks5",
     "why_zeng2022_networks",
+    "why_zeng2022_passes",
     "zeng2022_newsgroups",
     "zeng2022_streams",
     "why_zeng2022_real",

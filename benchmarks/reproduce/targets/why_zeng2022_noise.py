@@ -124,8 +124,8 @@ naive Bayes more than scaled numbers do; the paper's effect is that of the forme
 label is wrong, the paper's errors of p are 8 to 13 % below p (1 - p) over the items of a class at
 the mean 0.70 that is printed, and its naive Bayes is a point or two less accurate. Normal p of
 mean 0.75 and deviation 0.06, as if 0.1 were added instead of a number from [0, 0.1), fit both best
-by far; 90 % of the rows for training fit the errors alone. With it nearly all cells of both tables
-are in the range, those with mistakes included, which the choice did not see (the ranges are also
-wider, since draws are not matched to NB-T). So nearly all that is missed in Tables 1 and 5 is
+by far; 90 % of the rows for training fit the errors alone. With that p nearly all cells of both
+tables are in the range, those with mistakes included, which the choice did not see (the ranges are
+also wider, since draws are not matched to NB-T). So nearly all that is missed in Tables 1 and 5 is
 missed because p was not drawn as printed. The tables above stay as printed.""",
 )
