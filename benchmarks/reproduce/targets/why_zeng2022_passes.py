@@ -65,11 +65,9 @@ def run(scale: Scale) -> Result:
             if scale.rows is None or i in scale.rows:
                 found = replicates(row, expected["setting"]["proportions"], makes, scale.draws)
                 for cell in row_cells(row, found):
-                    gap = abs(cell.ours - cell.paper)
-                    cells[cell.column.split()[-1]].append((cell.reproduced, gap))
+                    cells[cell.column.split()[-1]].append(abs(cell.ours - cell.paper))
         for name, each in cells.items():
-            inside = f"{sum(ok for ok, _ in each)} of {len(each)}"
-            counts.append((f"Table {table}", name, inside, sum(g for _, g in each) / len(each)))
+            counts.append((f"Table {table}", name, sum(each) / len(each)))
     return Result(
         tables=(
             Table(
@@ -79,7 +77,7 @@ def run(scale: Scale) -> Result:
             ),
             Table(
                 "All cells with the passes whose differences are smallest",
-                ("table", "network", "reproduced", "mean difference, points"),
+                ("table", "network", "mean difference of ACC and AUC, points"),
                 tuple(counts),
             ),
         )
@@ -91,12 +89,17 @@ TARGET = Target(
     paper="Zeng et al. 2022",
     title="Why, the networks differ: hardly trained",
     about="""The number of passes over the data, and of NLNN's rounds of EM, is chosen by the
-printed accuracies of two rows of Table 1 in which no label is wrong. With it, all rows of both
-tables are run, those with wrong labels among them, which the choice has not seen.""",
+printed accuracies of two rows of Table 1 in which no label is wrong. With it, all rows of the
+table are run, those with wrong labels among them, which the choice has not seen. Two draws make no
+range, so that differences are shown, not cells.""",
     run=run,
     scales={
         "toy": Scale(1, (1,), rows=(0,)),
         "quick": Scale(2, (1, 4), rows=(0, 12)),
         "full": Scale(2),
     },
+    why="""Three passes, and five for NAL, come near the two rows they were chosen on. Over the
+whole table they leave 6 to 8 points, which is the right order for a network that knows next to
+nothing, and is no reproduction: how the paper trained its networks is not said, and the number of
+passes alone does not tell it.""",
 )
