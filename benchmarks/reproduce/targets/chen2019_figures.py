@@ -24,13 +24,18 @@ class Scale:
     documents: int | None = None
 
 
+def over_splits(values: list[np.ndarray]) -> np.ndarray:
+    """``(k,)`` means over the splits in which a class has documents, NaN where none has."""
+    return np.asarray(np.ma.masked_invalid(values).mean(0).filled(np.nan))
+
+
 def run(scale: Scale) -> Result:
     found: dict[tuple[str, int], dict[str, np.ndarray]] = {}
     for name in SETS:
         x, true = read(name, scale.documents)
         for number in FIGURES:
             each = [accuracies(x, true, number, ALPHA, seed) for seed in range(scale.splits)]
-            found[name, number] = {m: np.nanmean([e[m] for e in each], 0) for m in each[0]}
+            found[name, number] = {m: mean([e[m] for e in each]) for m in each[0]}
     rows = tuple(
         (name, number, method, float(np.nanmean(values)))
         for (name, number), methods in found.items()
@@ -39,6 +44,11 @@ def run(scale: Scale) -> Result:
     columns = ("set", "figure", "method", "accuracy, mean over classes, %")
     table = Table("Accuracies", columns, rows)
     return Result(claims=claims(found), tables=(table,), figure=figure(found))
+
+
+def mean(accuracies: Any) -> np.ndarray:
+    """Means over the splits, NaN for a class without scored documents in any of them."""
+    return np.ma.masked_invalid(accuracies).mean(0).filled(np.nan)
 
 
 def claims(found: Any) -> tuple[Claim, ...]:
