@@ -87,6 +87,15 @@ def gather_notebooks() -> None:
     (generated / "notebooks.md").write_text(text + "\n".join(contents))
 
 
+def gather_reproduction() -> None:
+    """Copy the papers' tables beside ours, and their figures, to ``docs/generated``."""
+    examples, generated = ROOT / "examples", DOCS / "generated"
+    shutil.copy2(examples / "REPRODUCTION.md", generated)
+    (generated / "reproduction").mkdir(exist_ok=True)
+    for figure in sorted((examples / "reproduction").glob("*.png")):
+        shutil.copy2(figure, generated / "reproduction")
+
+
 def of_scikit_learn(_app: Any, _what: str, _name: str, member: Any, *_: Any) -> bool | None:
     """Leave out methods that estimators inherit from scikit-learn, which documents them."""
     return True if str(getattr(member, "__module__", "")).startswith("sklearn.") else None
@@ -95,4 +104,5 @@ def of_scikit_learn(_app: Any, _what: str, _name: str, member: Any, *_: Any) -> 
 def setup(app: Any) -> None:
     """Gather what is generated before pages are read."""
     gather_notebooks()
+    gather_reproduction()
     app.connect("autodoc-skip-member", of_scikit_learn)

@@ -1,0 +1,156 @@
+"""The generated page: all stored results as one Markdown file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.reproduce.data import missing
+from benchmarks.reproduce.results import Cell, Target
+from benchmarks.reproduce.storage import FOLDER, load
+
+PAGE = "REPRODUCTION.md"
+#: A point of accuracy in the units of a column, by how its name begins.
+POINTS = {"ACC %": 1.0, "dACC": 1.0, "gain": 1.0, "acc": 0.01, "F ": 0.01}
+
+HEAD = """# The papers' tables and figures, ours beside theirs
+
+Written by `python -m benchmarks.reproduce`; do not edit. `--list` names the targets, `--quick` runs
+all of them at a small scale in minutes, `--all` at the scale of this page.
+
+A cell holds our mean, the range that holds a further figure of ours, made as the paper's was, with
+95 % probability (Student's t over the replicates; what a replicate is, and of what the paper's
+figure is a mean, stands with each table), and the paper's figure; `=` marks a figure that lies in
+the range, half a unit of its last digit allowed, or within the stated tolerance where the data set
+is not the same to the row, `x` one that does not. Nothing is tuned towards the papers. Where a
+paper prints a curve without numbers, its textual claims are checked instead and the curve is drawn.
+"""
+
+
+def write(folder: Path, targets: Sequence[Target]) -> Path:
+    """Write the page from the results stored below ``folder``."""
+    records = [(target, load(folder, target.name)) for target in targets]
+    parts = [HEAD, summary([(t, r) for t, r in records if r])]
+    for paper in dict.fromkeys(target.paper for target in targets):
+        parts.append(f"## {paper}")
+        parts += [section(target, record) for target, record in records if target.paper == paper]
+    path = folder / PAGE
+    path.write_text("\n\n".join(part.strip("\n") for part in parts) + "\n")
+    return path
+
+
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A Markdown table; numbers to four significant digits."""
+    lines = [columns, ["---"] * len(columns), *([show(v) for v in row] for row in rows)]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def show(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def summary(records: Sequence[tuple[Target, dict[str, Any]]]) -> str:
+    """Cells reproduced and claims held, by paper."""
+    rows, sums = [], [0, 0, 0, 0, 0, 0]
+    reaches: list[float] = []
+    for paper in dict.fromkeys(target.paper for target, _ in records):
+        mine = [record for target, record in records if target.paper == paper]
+        cells = [cell for record in mine for cell in record["cells"]]
+        claims = [claim for record in mine for claim in record["claims"] if not claim.ours]
+        reach = [(c.high - c.low) / 2 / max(abs(c.paper), c.rounding) for c in cells]
+        counts = [
+            sum(cell.reproduced for cell in cells),
+            len(cells),
+            sum(near(cell) for cell in cells),
+            sum(claim.holds for claim in claims),
+            len(claims),
+            sum(record["seconds"] for record in mine),
+        ]
+        sums = [a + b for a, b in zip(sums, counts, strict=True)]
+        rows.append(summary_row(paper, counts, reach))
+        reaches += reach
+    rows.append(summary_row("all", sums, reaches))
+    columns = (
+        "paper",
+        "cells reproduced",
+        "or an accuracy within 2 points",
+        "half a range in the middle of all, % of the paper's figure",
+        "claims held",
+        "seconds of processor time",
+    )
+    return "## Summary\n\n" + markdown_table(columns, rows)
+
+
+def summary_row(name: str, counts: list[int], reach: Sequence[float]) -> tuple[str, ...]:
+    reproduced, cells, close, held, claims, seconds = counts
+    middle = f"{100 * median(reach):.1f}" if reach else ""
+    tallies = (
+        f"{count} of {cells}" + (f" ({100 * count / cells:.0f} %)" if cells else "")
+        for count in (reproduced, close)
+    )
+    return name, *tallies, middle, f"{held} of {claims}", str(seconds)
+
+
+def near(cell: Cell) -> bool:
+    """Whether a cell is reproduced, or an accuracy within two points of the paper's."""
+    points = [size for start, size in POINTS.items() if cell.column.startswith(start)]
+    return cell.reproduced or abs(cell.ours - cell.paper) <= 2 * sum(points) + 1e-9
+
+
+def section(target: Target, record: dict[str, Any] | None) -> str:
+    parts = [f"### {target.title}", f"`{target.name}`. {target.about.strip()}"]
+    if record is None:
+        lacking = missing(target.needs)
+        reason = f"{', '.join(lacking)} not at hand" if lacking else "not run"
+        return "\n\n".join([*parts, f"*Skipped: {reason}.*"])
+    parts.append(
+        f"Scale: {record['scale']}, {record['settings']}; {record['seconds']} s of processor time."
+    )
+    if record["cells"]:
+        reproduced = sum(cell.reproduced for cell in record["cells"])
+        parts.append(f"**{reproduced} of {len(record['cells'])} cells reproduced.**")
+        parts.append(pivot(record["cells"]))
+    if record["claims"]:
+        parts.append(claims(record["claims"]))
+    parts += [f"{t.title}:\n\n{markdown_table(t.columns, t.rows)}" for t in record["tables"]]
+    if record["figure"]:
+        parts.append(f"![{target.title}]({FOLDER}/{target.name}.png)")
+    parts += record["notes"]
+    if target.why:
+        parts.append(f"**Why.** {target.why.strip()}")
+    return "\n\n".join(parts)
+
+
+def pivot(cells: Sequence[Cell]) -> str:
+    """Cells by row and column."""
+    columns = list(dict.fromkeys(cell.column for cell in cells))
+    by_row: dict[str, dict[str, Cell]] = {}
+    for cell in cells:
+        by_row.setdefault(cell.row, {})[cell.column] = cell
+    rows = [
+        [row, *(text(found[column]) if column in found else "" for column in columns)]
+        for row, found in by_row.items()
+    ]
+    return markdown_table(["", *columns], rows)
+
+
+def text(cell: Cell) -> str:
+    digits = max(0, len(f"{cell.rounding:.6f}".rstrip("0").split(".")[1]) - 1)
+    ours, low, high, paper = (
+        f"{v:.{digits}f}" for v in (cell.ours, cell.low, cell.high, cell.paper)
+    )
+    return f"{ours} [{low}, {high}], {paper} {'=' if cell.reproduced else 'x'}"
+
+
+def claims(found: Sequence[Any]) -> str:
+    rows = []
+    for one in found:
+        printed = "" if one.printed is None else f"{one.printed} of {one.cases}"
+        wanted = "most" if one.most else "all"
+        verdict = "held" if one.holds else "**not held**"
+        source = "ours" if one.ours else "paper"
+        rows.append((source, one.text, wanted, f"{one.held} of {one.cases}", printed, verdict))
+    columns = ("claim of", "text", "claimed of", "ours", "the paper's table", "verdict")
+    return markdown_table(columns, rows)
