@@ -30,6 +30,7 @@ from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, resolved_priors
 from nbmodels.estimators.sources import LearnedSource, Part
+from nbmodels.fitting.copied_votes import Copies, find_copies, no_copies
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import annotators
@@ -152,7 +153,7 @@ class DawidSkene(LatentClassModel):
         table.check_labels(self.classes)
         checked = _checked(trusted, tasks)
         classes = Classes.infer(known_labels(table.label), self.classes)
-        counts = table.counts(tasks, workers, classes)
+        plain = counts = table.counts(tasks, workers, classes)
         n, k = len(tasks), len(classes)
         types = Subtypes(k, self.subtypes)
         known = np.full(n, -1)
@@ -163,11 +164,18 @@ class DawidSkene(LatentClassModel):
                 known = trusted_codes(checked, classes, n, None)
                 model["trusted"] = CandidateSets.of(types.number)
                 parts["trusted"] = pack_candidates(types.allowed(known), types.number)
-            data, coded = Data(parts, on_device(np.ones(n))), VoteTable.of(counts, k)
+            coded = VoteTable.of(counts, k)
+            copies, coded = self._without_copies(coded, len(workers), k)
+            if self.abstain is None:
+                counts = coded.counted(len(workers), k)
+                parts[_NAME] = Annotators.pack(counts)
+            data = Data(parts, on_device(np.ones(n)))
 
             def fitted(pooling: str) -> FittedModel:
-                settings = {**parameters, "pooling": pooling, "n_votes": counts.nnz}
+                settings = {**parameters, "pooling": pooling, "n_votes": coded.weight.sum()}
                 channel = annotators(len(workers), k, settings)
+                if pooling == "functions":
+                    channel = replace(channel, power=on_device(copies.powers()))
                 learned = () if pooling == "none" else (_NAME,)
                 candidate = Candidate({**model, _NAME: channel}, data, learned)
                 begin = types.start(candidate, self._rule, self._seed())
@@ -180,9 +188,9 @@ class DawidSkene(LatentClassModel):
             if parameters["pooling"] == "shared":
                 found = _better_held_out(found, fitted("none"), coded)
             self.tasks_, self.workers_ = tasks, workers
-            by_class = _by_class(counts, k)
+            by_class = _by_class(plain, k)
             self._task_votes, self._majority = by_class.sum(1), by_class.argmax(1)
-            self._votes = coded
+            self._votes, self._copies = coded, copies
             self._finish(self._tempered(found, coded, known >= 0))
         self.classes_ = classes.names
         return self
@@ -192,6 +200,20 @@ class DawidSkene(LatentClassModel):
             return read_outputs(votes, self.abstain)
         table = Votes.read(votes)
         return VoteSource(table, distinct(_NAME, table.task, "task"), table.workers())
+
+    def _without_copies(self, votes: VoteTable, w: int, k: int) -> tuple[Copies, VoteTable]:
+        """Who copies, and the votes with what they count for."""
+        if self._rule == "ml" or self.dependence == 0:
+            return no_copies(w), votes
+        copies = find_copies(votes, w, k, self.abstain is not None)
+        return copies, self._weighted(votes, copies)
+
+    def _weighted(self, votes: VoteTable, copies: Copies) -> VoteTable:
+        if not copies.found:
+            return votes
+        of_functions = self.abstain is not None
+        weights = copies.powers()[votes.worker] if of_functions else copies.weights(votes)
+        return replace(votes, weights=weights)
 
     def _tempered(self, fitted: FittedModel, votes: VoteTable, known: np.ndarray) -> FittedModel:
         """With the dependence of the votes, and responsibilities tempered by it."""
@@ -314,8 +336,13 @@ class DawidSkene(LatentClassModel):
         """
         from nbmodels.diagnostics.annotators import annotator_report, untempered
 
-        model = annotator_model(self.fit_)
-        return annotator_report(untempered(model, self._votes), self._votes, self.workers_, level)
+        votes, model = self._votes, annotator_model(self.fit_)
+        copies = self._copies
+        if not copies.found:  # they were not sought where votes are taken for independent
+            of_functions = self.abstain is not None
+            sizes = len(self.workers_), len(self.classes_)
+            copies = find_copies(replace(votes, weights=None), *sizes, of_functions)
+        return annotator_report(untempered(model, votes), votes, self.workers_, level, copies)
 
     def corrected_labels(self) -> pd.DataFrame:
         """The tasks with majority vote and suggested class, the most doubtful ranked first.
@@ -350,12 +377,12 @@ class DawidSkene(LatentClassModel):
         model = annotator_model(self.fit_)
         unknown = np.broadcast_to(self._unknown_worker, model.pseudo.shape[1:])
         pseudo = np.where((known >= 0)[:, None, None], model.pseudo[known], unknown)
+        power = None if model.power is None else np.where(known >= 0, model.power[known], 1.0)
         dependence = self.fitted_.vote_dependence
         correlation = 0.0 if dependence is None else dependence.correlation
-        coded = VoteTable.of(counts, len(classes))
-        return self._types.summed(
-            tempered_posterior(replace(model, pseudo=pseudo), coded, correlation)
-        )
+        coded = self._weighted(VoteTable.of(counts, len(classes)), self._copies.extended(known))
+        model = replace(model, pseudo=pseudo, power=power)
+        return self._types.summed(tempered_posterior(model, coded, correlation))
 
     def predict(self, votes: Any = None) -> np.ndarray:
         """``(N,)`` likeliest class of tasks, in the order of their sorted ids."""
