@@ -106,6 +106,7 @@ PACK = {
     Annotators: _counts,
     NeighbourVotes: _counts,
     OneCoinAnnotators: _counts,
+    LabellingFunctions: _counts,
     ExternalEvidence: _counts,
     Calibration: _counts,
     Logistic: _counts,

@@ -70,7 +70,8 @@ def audit(
     """Share of wrong labels, flip rates and accuracy of the suggestions, from checked rows.
 
     Intervals hold whether or not the model is right; see
-    :func:`nbmodels.audit.result.audit`. The result's ``trusted`` is the ``trusted=`` of a further :meth:`fit`.
+    :func:`nbmodels.audit.result.audit`. The result's ``trusted`` is the ``trusted=`` of a further
+    :meth:`fit`.
 
     Args:
         plan: from :meth:`audit_plan`.
