@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from inference.arrays import on_device
@@ -30,6 +32,8 @@ from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, resolved_priors
 from nbmodels.estimators.sources import LearnedSource, Part
+from nbmodels.estimators.votes_source import VOTES as _NAME
+from nbmodels.estimators.votes_source import VotesOf
 from nbmodels.fitting.copied_votes import Copies, find_copies, no_copies
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
@@ -46,7 +50,8 @@ from nbmodels.fitting.vote_dependence import (
     tempered_posterior,
 )
 
-_NAME = "votes"
+#: Likelihood ratio statistic from where one source of several tempers votes: 0.1 %.
+_SURELY = 10.8
 
 #: What ``pooling="auto"`` is: variational fits make too much of priors that are nearly certain.
 _AUTO_POOLING: Mapping[str, str] = {"map": "own", "vb": "none", "ml": "none"}
@@ -191,7 +196,7 @@ class DawidSkene(LatentClassModel):
             by_class = _by_class(plain, k)
             self._task_votes, self._majority = by_class.sum(1), by_class.argmax(1)
             self._votes, self._copies = coded, copies
-            self._finish(self._tempered(found, coded, known >= 0))
+            self._finish(self._tempered(found, coded, copies, known >= 0))
         self.classes_ = classes.names
         return self
 
@@ -215,7 +220,9 @@ class DawidSkene(LatentClassModel):
         weights = copies.powers()[votes.worker] if of_functions else copies.weights(votes)
         return replace(votes, weights=weights)
 
-    def _tempered(self, fitted: FittedModel, votes: VoteTable, known: np.ndarray) -> FittedModel:
+    def _tempered(
+        self, fitted: FittedModel, votes: VoteTable, copies: Copies, known: np.ndarray
+    ) -> FittedModel:
         """With the dependence of the votes, and responsibilities tempered by it."""
         if fitted.interrupted or (self._rule == "ml" and self.dependence == "auto"):
             return fitted
@@ -230,7 +237,8 @@ class DawidSkene(LatentClassModel):
         # by a single vote of a doubtful function, an item is rather of a more frequent class
         named = known if self.abstain is None else np.ones(len(known), bool)
         here = described(replace(model, resp=resp), votes, correlation, named)
-        here = replace(here, visible=learned.visible, gain=learned.gain)
+        copying = 1 - float((np.bincount(copies.cluster)[copies.cluster] == 1).mean())
+        here = replace(here, visible=learned.visible, gain=learned.gain, copying=copying)
         return replace(fitted, fit=replace(fitted.fit, resp=resp), vote_dependence=here)
 
     @property
@@ -263,7 +271,8 @@ class DawidSkene(LatentClassModel):
     ) -> LearnedSource:
         """The annotators' channel with the votes on ``items``; see :class:`Source`.
 
-        As one source of several, votes are pooled only if ``pooling`` says so, and never tempered.
+        As one source of several, votes are pooled only if ``pooling`` says so. They are tempered
+        by what a fit to the votes alone shows of their dependence, and by nothing that is assumed.
         """
         parameters = self._validate()
         if self.abstain is not None or self.subtypes > 1:
@@ -273,10 +282,28 @@ class DawidSkene(LatentClassModel):
         table = Votes.read(values)
         self.workers_ = table.workers()
         channel = annotators(len(self.workers_), len(classes), parameters)
-        counts = table.counts(items, self.workers_, classes)
+        votes = self._coding(values, classes)
         pooled = parameters["pooling"] != "none"
-        part = Part(channel, Annotators.pack(counts), pooled=pooled)
-        return LearnedSource({_NAME: part}, _VotesOf(self.workers_))
+        part = Part(channel, votes(values, items, classes)[_NAME], pooled=pooled)
+        powers = votes.powers if votes.correlation > 0 else None
+        return LearnedSource({_NAME: part}, votes, powers=powers)
+
+    def _coding(self, values: Any, classes: Classes) -> VotesOf:
+        """With the copies and the dependence that a fit to the votes alone shows."""
+        w = len(self.workers_)
+        if self.dependence == 0 or self._rule == "ml":
+            return VotesOf(self.workers_, no_copies(w), np.ones(w), 0.0)
+        alone = clone(self).set_params(classes=classes.names, solver=Solver(progress=False))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            alone.fit(values)
+        found, size = alone.fitted_.vote_dependence, annotator_model(alone.fit_).information()
+        if self.dependence != "auto":
+            correlation = float(self.dependence)
+        else:
+            ratio = 2 * found.gain * len(alone._votes.row)
+            correlation = found.visible if ratio > _SURELY else 0.0
+        return VotesOf(self.workers_, alone._copies, np.sqrt(size), correlation)
 
     # Read-outs ----------------------------------------------------------------------------------
 
@@ -388,17 +415,6 @@ class DawidSkene(LatentClassModel):
         """``(N,)`` likeliest class of tasks, in the order of their sorted ids."""
         best = self.predict_proba(votes).argmax(1)
         return self.classes_[best]
-
-
-@dataclass(frozen=True)
-class _VotesOf:
-    """Packs votes on new items by the workers of a fit."""
-
-    workers: np.ndarray
-
-    def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
-        counts = Votes.read(values).counts(items, self.workers, classes)
-        return {_NAME: Annotators.pack(counts)}
 
 
 def _better_held_out(pooled: FittedModel, plain: FittedModel, votes: VoteTable) -> FittedModel:

@@ -167,6 +167,7 @@ class VoteDependence:
         votes: mean number of votes of an item with votes.
         unsupported: share of these items whose likeliest class none of their votes names, of those
             whose class is not known otherwise; NaN without one.
+        copying: share of the annotators who copy from each other, as far as that was looked for.
     """
 
     correlation: float
@@ -175,6 +176,7 @@ class VoteDependence:
     effective: float
     votes: float
     unsupported: float
+    copying: float = 0.0
 
 
 def effective_number(weights: Float[np.ndarray, " v"], votes: VoteTable) -> np.ndarray:
