@@ -1,4 +1,4 @@
-"""Generated worlds of votes: ours, counting, and Dawid-Skene, ``python benchmarks/crowd_worlds.py``.
+"""Generated worlds of votes: ours beside counting, ``python benchmarks/crowd_worlds.py``.
 
 ``counting`` is the class of most votes, ties shared; its probabilities are smoothed shares of the
 votes. ``Dawid-Skene`` is the published model by EM (``solver="ml"``). ``warned`` is the share of
@@ -157,7 +157,7 @@ def spammers(rng, n=600, k=3, w=15):
 
 
 def spammers_one_class(rng, n=600, k=3, w=15):
-    """Eight of fifteen workers nearly always name one class, each their own; seven votes an item."""
+    """Eight of fifteen workers nearly always name one class each; seven votes an item."""
     y = rng.integers(0, k, n)
     matrices = matrix_of(np.full(w, 0.15), k, rng)
     for i in range(8):
@@ -250,7 +250,7 @@ def world_scores(world: Callable, functions: bool, seeds) -> dict:
     for seed in seeds:
         votes, y = world(np.random.default_rng([seed, len(world.__name__)]))
         k = max(int(votes.max()), int(y.max())) + 1
-        ours, loud, model = answered(votes, k, functions)
+        ours, loud, _ = answered(votes, k, functions)
         found["ours"].append((*measured(ours, y), loud))
         found["counting"].append((*measured(shares(votes, k), y), np.nan))
         plain, _, _ = answered(votes, k, False, solver=Solver(method="ml", progress=False))

@@ -58,8 +58,8 @@ CHECKS: tuple[Check[VoteDependence], ...] = (
         _copying,
         0.5,
         lambda _, found: (
-            f"{percent(found.effect)} of the annotators copy from each other, and their votes count "
-            "for less; worker_report() names them"
+            f"{percent(found.effect)} of the annotators copy from each other, and their votes "
+            "count for less; worker_report() names them"
         ),
         always(remedies.TRUSTED),
         "no annotators were found who copy from each other",
