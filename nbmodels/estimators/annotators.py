@@ -28,7 +28,7 @@ from nbmodels.data.labelling_functions import VoteSource, read_outputs
 from nbmodels.data.labels import Classes, trusted_codes
 from nbmodels.data.long_format import distinct
 from nbmodels.data.noisy_labels import known_labels
-from nbmodels.errors import DataError
+from nbmodels.errors import DataError, NbmodelsWarning
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, resolved_priors
 from nbmodels.estimators.sources import LearnedSource, Part
@@ -294,8 +294,7 @@ class DawidSkene(LatentClassModel):
         if self.dependence == 0 or self._rule == "ml":
             return VotesOf(self.workers_, no_copies(w), np.ones(w), 0.0)
         alone = clone(self).set_params(classes=classes.names, solver=Solver(progress=False))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
             alone.fit(values)
         found, size = alone.fitted_.vote_dependence, annotator_model(alone.fit_).information()
         if self.dependence != "auto":

@@ -216,31 +216,26 @@ def _tested(
 def _counted(
     votes: VoteTable, weights: np.ndarray, n_workers: int, k: int, begin: tuple[int, float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """``(V, K)`` evidence of the votes, and ``(W, labels, K)`` matrices, by one accuracy each.
+    """``(V, K)`` evidence of the votes, and ``(W, labels, K)`` matrices, each drawn to one accuracy.
 
     Labels beyond the classes are abstentions, which are no evidence.
     """
     (steps, power), cast = begin, votes.label < k
-    named = np.where(cast, votes.label, 0)
-    right = np.arange(k) == named[:, None]
-    n_labels = max(k, int(votes.label.max()) + 1)
-    logs = np.where(right, np.log(2.0), 0.0)
+    named, n_labels = np.where(cast, votes.label, 0), max(k, int(votes.label.max()) + 1)
+    cell, voted = votes.worker * n_labels + votes.label, np.bincount(votes.worker, cast, n_workers)
+    eye, part = np.eye(n_labels, k, dtype=bool), (weights * cast)[:, None]
+    logs = np.where(np.arange(k) == named[:, None], np.log(2.0), 0.0) * part
     for _ in range(steps):
-        resp = softmax(power * votes.summed(logs * (weights * cast)[:, None]), 1)[votes.row]
-        hits = np.bincount(votes.worker, cast * resp[np.arange(len(cast)), named], n_workers)
-        voted = np.bincount(votes.worker, cast, n_workers)
-        accuracy = (hits + _PSEUDO[0]) / (voted + sum(_PSEUDO))
-        at = accuracy[votes.worker, None]
-        logs = np.log(np.where(right, at, (1 - at) / max(k - 1, 1)))
-    logs = power * logs * (weights * cast)[:, None]
-    resp = softmax(votes.summed(logs), 1)[votes.row]
-    cell = votes.worker * n_labels + votes.label
-    counts = np.stack([np.bincount(cell, r, n_workers * n_labels) for r in resp.T], 1)
-    counts = counts.reshape(n_workers, n_labels, k)
-    eye = np.eye(n_labels, k, dtype=bool)
-    one = np.where(eye, accuracy[:, None, None], ((1 - accuracy) / max(k - 1, 1))[:, None, None])
+        resp = softmax(power * votes.summed(logs), 1)[votes.row]
+        counts = np.stack([np.bincount(cell, r, n_workers * n_labels) for r in resp.T], 1)
+        counts = counts.reshape(n_workers, n_labels, k)
+        hits = (counts * eye).sum((1, 2))
+        right = ((hits + _PSEUDO[0]) / (voted + sum(_PSEUDO)))[:, None, None]
+        one = np.where(eye, right, (1 - right) / max(k - 1, 1))
+        of_votes = _normalised(counts[:, :k] + _STRENGTH * one[:, :k])
+        logs = np.log(of_votes[votes.worker, named]) * part
     one[:, k:] = 0.5
-    return logs, _normalised(counts + _STRENGTH * _normalised(one))
+    return power * logs, _normalised(counts + _STRENGTH * _normalised(one))
 
 
 def _normalised(matrices: np.ndarray) -> np.ndarray:
