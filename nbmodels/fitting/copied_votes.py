@@ -216,7 +216,7 @@ def _tested(
 def _counted(
     votes: VoteTable, weights: np.ndarray, n_workers: int, k: int, begin: tuple[int, float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """``(V, K)`` evidence of the votes, and ``(W, labels, K)`` matrices, each drawn to one accuracy.
+    """``(V, K)`` evidence of votes, and ``(W, labels, K)`` matrices, each drawn to one accuracy.
 
     Labels beyond the classes are abstentions, which are no evidence.
     """
