@@ -178,7 +178,7 @@ class DawidSkene(LatentClassModel):
 
             def fitted(pooling: str) -> FittedModel:
                 settings = {**parameters, "pooling": pooling, "n_votes": coded.weight.sum()}
-                channel = annotators(len(workers), k, settings)
+                channel: Any = annotators(len(workers), k, settings)
                 if pooling == "functions":
                     channel = replace(channel, power=on_device(copies.powers()))
                 learned = () if pooling == "none" else (_NAME,)

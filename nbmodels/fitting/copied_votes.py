@@ -203,7 +203,7 @@ def _tested(
     for name in ("agreement", "expected"):
         found[name] /= found["shared"]
     left = np.maximum(1 - found["expected"], 1e-6)
-    copied = (found["agreement"] - found["expected"]) / left
+    copied: pd.Series = (found["agreement"] - found["expected"]) / left
     usual = max(float(copied.median()), 0.0) if len(found) else 0.0
     found["copied"] = np.clip(copied - usual, 0, 1)
     among = found["expected"] + usual * left
