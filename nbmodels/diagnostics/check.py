@@ -20,22 +20,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Float, Int
 
+from inference.arrays import on_device
+from nbmodels.core import model as models
 from nbmodels.core.component import Given
-from nbmodels.core.model import PRIOR, Data, with_role
+from nbmodels.core.families import Rule
+from nbmodels.core.model import PRIOR, Data, Model, with_role
 from nbmodels.core.residuals import Residuals
 from nbmodels.core.roles import Emission
 from nbmodels.diagnostics.checks import (
+    CHECKED_CHECKS,
     END_CHECKS,
     FEATURE_CHECKS,
     LABEL_CHECKS,
     OUTCOME_CHECKS,
     VOTE_CHECKS,
+    CheckedLabels,
     EmissionEvidence,
     Ends,
     LabelEvidence,
@@ -152,6 +158,9 @@ def check_model(
         found = check_input(fit, data, names, columns, reference)
         if len(found.weights):
             findings = [*_of_labels(found), *_of_features(found), *findings]
+    checked = checked_labels(fit, data)
+    if checked is not None:
+        findings = [*run(CHECKED_CHECKS, checked), *findings]
     if vote_dependence is not None:
         findings = [*run(VOTE_CHECKS, vote_dependence), *findings]
     taken = {CROSS_FIT} if data.parts.get(PRIOR) is not None else set()
@@ -173,6 +182,37 @@ def check_features(
 def check_labels(fit: Fit, data: Data, names: Any, columns: Mapping[str, Sequence[str]]) -> Verdict:
     """The checks of the labels given the features alone; arguments as in :func:`check_model`."""
     return Verdict(tuple(_of_labels(check_input(fit, data, names, columns))))
+
+
+def checked_labels(fit: Fit, data: Data) -> CheckedLabels | None:
+    """The given labels that were checked by hand, beside what the fit makes of them otherwise.
+
+    Args:
+        fit: the fit.
+        data: what it was fitted to, on the host.
+
+    Returns:
+        None where no given label was checked.
+    """
+    if "trusted" not in data.parts or "labels" not in data.parts:
+        return None
+    n, k = fit.resp.shape
+    given, true = (np.asarray(data.parts[name])[:n] for name in ("labels", "trusted"))
+    rows = np.flatnonzero((given < k) & (true < k) & (np.asarray(data.weights)[:n] > 0))
+    if not len(rows):
+        return None
+    model = {name: jax.tree.map(on_device, c) for name, c in fit.model.items() if name != "trusted"}
+    parts = {name: part for name, part in data.parts.items() if name != "trusted"}
+    resp = np.asarray(_posterior(model, fit.params, replace(data, parts=parts), fit.rule), float)
+    right = resp[rows, given[rows]] / resp[rows].sum(1)
+    return CheckedLabels(given[rows] != true[rows], 1 - right)
+
+
+@partial(jax.jit, static_argnames="rule")
+def _posterior(model: Model, params: Any, data: Data, rule: Rule) -> Any:
+    of_model = {name: params[name] for name in model}
+    here = {name: c for name, c in model.items() if name in data.parts}
+    return models.posterior(here, models.likelihood_params(here, of_model, rule), data).resp
 
 
 def two_ends(fit: Fit, reported: Float[np.ndarray, "n k"], separable: Separable) -> Ends:

@@ -87,6 +87,7 @@ def test_statistics_are_additive(name, missing):
     close(s.stats(s.data, s.resp), jax.tree.map(jnp.add, first, second))
 
 
+@pytest.mark.slow
 @learned
 @missing
 def test_rows_of_weight_zero_are_inert(name, missing):
@@ -247,6 +248,7 @@ def test_axes_are_named(name):
     assert sizes.get("true_class", K) == K
 
 
+@pytest.mark.slow
 def test_the_example_in_the_docstring_is_a_component():
     block = re.search(r"::\n\n(.*?)\n\n    For the est", roles.Emission.__doc__, re.DOTALL)
     names = {

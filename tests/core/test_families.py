@@ -201,6 +201,7 @@ def test_penalties_differ_by_the_prior(name, rule):
     assert (gap == 0) == (rule == "ml")
 
 
+@pytest.mark.slow
 @each
 def test_the_mode_is_a_mode(name):
     prior, stats = FAMILIES[name]

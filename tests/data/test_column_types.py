@@ -107,6 +107,7 @@ def test_symbols_of_any_type(frame):
     assert [list(c) for c in model.categories_] == [[False, True], list("uvw")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", DATES)
 def test_dates_are_refused_by_name(frame, kind):
     for columns in (["when"], ["size", "when"], ["size", "flag", "when", "kind"]):

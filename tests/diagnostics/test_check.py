@@ -312,3 +312,18 @@ def test_wrong_models_are_blamed(worlds, world):
     found = [worlds.run(world, 5, share, 1500, SEEDS) for share in (0.1, 0.4)]
     bad = [bool(names) for part in found for names, *_ in part]
     assert np.mean(bad) >= 0.95
+
+
+def test_checked_labels_that_contradict_the_fit_are_named():
+    """Labels of both classes are exchanged: consistent, but for what was checked."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=600)
+    x = (rng.random((600, 6)) < np.where(y == 1, 0.8, 0.25)[:, None]).astype(int)
+    given = np.where(rng.random(600) < 0.15, 1 - y, y)
+    trusted = {row: int(y[row]) for row in range(25)}
+    fits = NoisyBernoulliNB(random_state=0).fit(x, given, trusted=trusted)
+    (found,) = [f for f in fits.verdict().findings if f.name == "checked labels"]
+    assert not found.bad
+    with pytest.warns(VerdictWarning, match="of 25 checked labels 2[0-9] are wrong"):
+        exchanged = NoisyBernoulliNB(random_state=0).fit(x, 1 - given, trusted=trusted)
+    assert exchanged.verdict().findings[0].name == "checked labels"

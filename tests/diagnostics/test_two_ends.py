@@ -74,6 +74,7 @@ def test_overlap_without_noise_is_within_the_range():
     assert "cannot tell" in model.noise_range_.sentence
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_errors_that_depend_on_the_features_are_within_the_range():
     x, y, logs, rng = clouds(3.5, seed=1)

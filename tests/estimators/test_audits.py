@@ -42,6 +42,7 @@ def test_seeds_make_plans():
     assert list(first) == list(same) != list(other)
 
 
+@pytest.mark.slow
 def test_audit_of_annotators_by_task():
     rng = np.random.default_rng(0)
     true = rng.integers(0, 3, 100)

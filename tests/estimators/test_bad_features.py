@@ -253,6 +253,7 @@ def test_other_columns_at_predict(kind):
             estimator.predict(x[x.columns[::-1]])
 
 
+@pytest.mark.slow
 @every_kind
 def test_bad_cells_at_predict(kind):
     x = features(kind)

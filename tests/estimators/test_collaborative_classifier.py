@@ -85,6 +85,7 @@ def test_draws_are_of_all_users():
     assert np.abs(draws.values[:, :, first] - draws.values[:, :, second]).max() > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_a_user_of_one_item_is_uninformative():
     """The published updates believe such a user; with proportions integrated out, it is mute."""
@@ -154,6 +155,7 @@ def pairs(platform):
     return pd.DataFrame({"user": [f"u{i}" for i in user], "item": [f"i{j:02d}" for j in item]})
 
 
+@pytest.mark.slow
 def test_a_class_without_labels_stays_possible(platform):
     e = quick(alpha=0.3, class_alpha=0.0, classes=range(K + 1), noise="symmetric")
     e.fit(platform.edges.T, platform.v_hat)

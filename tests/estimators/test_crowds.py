@@ -41,6 +41,7 @@ def loss(model, y):
     return -np.log(np.maximum(model.label_posterior_[np.arange(len(y)), y], 1e-12)).mean()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_dependent_votes_are_tempered_and_classes_stay():
     table, y = crowd(hard=0.3, seed=1)

@@ -233,6 +233,7 @@ def counted(x, y, **more):
     return e
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cv", [3, 5, slow(8)])
 def test_few_trainings_without_self_training(cv):
     """Where a class is two clouds, corrected labels teach naive Bayes to overlook the smaller."""

@@ -45,6 +45,7 @@ def test_columns_of_very_different_size(kind):
     sound(make(kind).fit(wide, labels()), wide)
 
 
+@pytest.mark.slow
 @single_families
 def test_rows_that_are_all_the_same(kind):
     x = features(kind)

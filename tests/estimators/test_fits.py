@@ -49,6 +49,7 @@ def test_shapes_and_sums(kind):
     np.testing.assert_array_equal(e.predict(x), NAMES[e.predict_proba(x).argmax(1)])
 
 
+@pytest.mark.slow
 @every_kind
 def test_noise_reads_observed_then_true(kind):
     """Bayes' rule by the definitions, class by class, and item by item."""

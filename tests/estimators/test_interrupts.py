@@ -162,6 +162,7 @@ def test_ctrl_c_is_never_swallowed(name):
 # Fits without an estimator ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_plain_fit_raises_or_keeps():
     case = zoo.build("bernoulli", "transition", n_items=40, seed=1)
     given = {"key": jax.random.key(0), "tol": 0.0, "n_restarts": 2}

@@ -124,6 +124,7 @@ def test_the_objective_is_the_log_posterior_density_in_the_units_of_the_data(kin
     np.testing.assert_allclose(e.objective_, expected, 1e-9)
 
 
+@pytest.mark.slow
 @every_kind
 def test_predictions_follow_from_the_reported_parameters(kind):
     e = fitted(kind)

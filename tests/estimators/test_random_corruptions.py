@@ -141,6 +141,7 @@ def test_a_random_corruption_is_refused(corrupt, kind, data):
         estimator.fit(x, y, **options)
 
 
+@pytest.mark.slow
 @every_kind
 @settings(max_examples=40)
 @given(data=st.data())

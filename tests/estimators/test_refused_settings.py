@@ -30,6 +30,7 @@ def test_every_estimator_is_here():
 # Fits ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @every_estimator
 @pytest.mark.parametrize("value", ["x", -1, 1.5, [0]], ids=repr)
 def test_random_state(name, value):

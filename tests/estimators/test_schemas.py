@@ -67,6 +67,7 @@ def test_rows_are_those_of_the_frame():
 # Arrays -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @every_estimator
 def test_predictions_are_arrays(name):
     e = fitted(name)

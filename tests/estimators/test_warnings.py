@@ -76,6 +76,7 @@ def here(found, line=None):
     return {w.filename for w in found} == {__file__} and (line is None or lines == {line})
 
 
+@pytest.mark.slow
 @every_case
 def test_once_at_the_line_of_the_fit(name):
     category, make, x = CASES[name]

@@ -47,6 +47,7 @@ def order(request, monkeypatch):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["ml", "map", "vb"])
 @pytest.mark.parametrize("accelerate", [False, True])
 @pytest.mark.usefixtures("order")

@@ -107,6 +107,7 @@ FITS = {
 FEW = ("Gaussian", "Bernoulli", "multinomial, sparse")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_among(FITS, set(FITS) - set(FEW)))
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
 def test_a_fit_of_the_same_shapes_compiles_nothing(name, compiled):

@@ -46,6 +46,7 @@ def found(e, y, noisy):
     return np.mean(resp.argmax(1) == y), auc, np.abs(np.diag(e.noise_matrix_) - truth).mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, slow(1), slow(2)])
 def test_it_holds_where_a_joint_fit_follows_clusters(seed):
     x, y, noisy = clusters(seed)

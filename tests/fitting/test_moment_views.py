@@ -47,6 +47,7 @@ def test_means_are_read_back(name, missing):
     np.testing.assert_allclose(np.where(away, mine, 0), np.where(away, probs, 0), rtol=0.05)
 
 
+@pytest.mark.slow
 def test_names_of_emissions_do_not_matter():
     """Emissions named against the alphabet were given each other's means."""
     rng = np.random.default_rng(0)

@@ -131,6 +131,7 @@ def test_ranks_of_the_right_sampler_are_uniform():
     assert p_value(MODEL) > 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["labels", "x"])
 def test_a_prior_counted_twice_is_caught(name):
     """That of the class shares moves so few items' worth that it would take more data sets."""

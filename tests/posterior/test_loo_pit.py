@@ -73,6 +73,7 @@ def test_one_of_several_data_variables_is_selected():
         for_loo_pit(bare)
 
 
+@pytest.mark.slow
 def test_items_without_a_label_are_left_out():
     tree = draws("transition", missing=True)
     given = int((tree["observed_data"]["labels"] >= 0).sum())

@@ -1,5 +1,7 @@
 """Tables of model checks, by what they look at: labels, votes, columns, the outcome."""
 
+from nbmodels.diagnostics.checks.checked import CHECKS as CHECKED_CHECKS
+from nbmodels.diagnostics.checks.checked import CheckedLabels
 from nbmodels.diagnostics.checks.ends import CHECKS as END_CHECKS
 from nbmodels.diagnostics.checks.ends import Ends
 from nbmodels.diagnostics.checks.features import CHECKS as FEATURE_CHECKS
@@ -11,11 +13,13 @@ from nbmodels.diagnostics.checks.outcome import Outcome
 from nbmodels.diagnostics.checks.votes import CHECKS as VOTE_CHECKS
 
 __all__ = [
+    "CHECKED_CHECKS",
     "END_CHECKS",
     "FEATURE_CHECKS",
     "LABEL_CHECKS",
     "OUTCOME_CHECKS",
     "VOTE_CHECKS",
+    "CheckedLabels",
     "EmissionEvidence",
     "Ends",
     "LabelEvidence",
