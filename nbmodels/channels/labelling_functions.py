@@ -14,7 +14,7 @@ names all, whatever the shares of the classes are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -95,7 +95,11 @@ class LabellingFunctions(OneCoinAnnotators):
     Attributes:
         prior: Dirichlet of shape ``(functions, observed + 1, K)``, abstention last.
         strength: pseudo-votes of each row.
+        power: of each function's likelihood, ``(functions,)``, or one of all; below 1 for functions
+            that copy from each other.
     """
+
+    power: Any = field(default=1.0)
 
     @classmethod
     def of(
@@ -121,8 +125,13 @@ class LabellingFunctions(OneCoinAnnotators):
         functions, outcomes, classes = self.prior.concentration.shape
         return functions, outcomes - 1, classes
 
+    @property
+    def _powers(self) -> Float[Array, "w 1 1"]:
+        return jnp.broadcast_to(jnp.asarray(self.power), self._shape[:1])[:, None, None]
+
     def log_likelihood(self, likelihood_params: Array, data: Matrix) -> LogLikelihood:
-        voted, abstained = likelihood_params[:, :-1], likelihood_params[:, -1:]
+        powered = likelihood_params * self._powers
+        voted, abstained = powered[:, :-1], powered[:, -1:]
         table = (voted - abstained).reshape(-1, voted.shape[2])
         return product_log_likelihood(data, table, jnp.sum(abstained, (0, 1)))
 
@@ -135,7 +144,7 @@ class LabellingFunctions(OneCoinAnnotators):
     ) -> Array:
         voted = data.transpose_times(resp).reshape(self._shape)
         abstained = jnp.sum(resp, 0) - jnp.sum(voted, 1, keepdims=True)
-        return jnp.concatenate([voted, jnp.maximum(abstained, 0)], 1)
+        return self._powers * jnp.concatenate([voted, jnp.maximum(abstained, 0)], 1)
 
     def transition(self, values: dict[str, Any]) -> Float[Array, "k observed"]:
         """``(K, observed)`` of a vote of a function taken at random."""
@@ -149,7 +158,9 @@ class LabellingFunctions(OneCoinAnnotators):
     def pooled(self, q: Dirichlet, rule: Rule) -> LabellingFunctions:
         """With weights of evidence learned from ``q``."""
         counts = jnp.maximum(q.concentration - self.prior.concentration, 0)
-        return self._centred_at_rates(evidence_rates(counts), 1.0 if rule == "map" else 0.0)
+        return self._centred_at_rates(
+            evidence_rates(counts / self._powers), 1.0 if rule == "map" else 0.0
+        )
 
     def _centred_at_rates(
         self, rates: Float[Array, "w outcomes k"], extra: float
@@ -183,7 +194,7 @@ class LabellingFunctions(OneCoinAnnotators):
 
         def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             i, now, _ = state
-            rates = evidence_rates(self.stats(None, now, data))
+            rates = evidence_rates(self.stats(None, now, data) / self._powers)
             shares = (jnp.sum(now, 0) + _ITEMS) / (n + k * _ITEMS)
             shares = shares if class_prior is None else class_prior
             table = self.log_likelihood(jnp.log(rates), data).table + jnp.log(shares)
@@ -195,7 +206,7 @@ class LabellingFunctions(OneCoinAnnotators):
 
         begin = (jnp.zeros((), int), resp, jnp.ones((), resp.dtype))
         found = lax.while_loop(going, step, begin)[1]
-        rates = evidence_rates(self.stats(None, found, data))
+        rates = evidence_rates(self.stats(None, found, data) / self._powers)
         return self._centred_at_rates(rates, 1.0 if rule == "map" else 0.0), found
 
     def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
@@ -208,7 +219,7 @@ class LabellingFunctions(OneCoinAnnotators):
         votes = jnp.concatenate([votes, 1 - jnp.sum(votes, 2, keepdims=True)], 2)
         of_class = jnp.swapaxes(values["transitions"], 0, 1)[y]
         logs = jnp.where(votes > 0, jnp.log(jnp.where(votes > 0, of_class, 1)), 0)
-        numpyro.factor(name, (votes * logs).sum((-2, -1)))
+        numpyro.factor(name, (votes * logs * self._powers[:, 0]).sum((-2, -1)))
 
     def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
         """Votes of all functions on all items, as counts; none where one abstains."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from inference.arrays import on_device
@@ -26,10 +28,13 @@ from nbmodels.data.labelling_functions import VoteSource, read_outputs
 from nbmodels.data.labels import Classes, trusted_codes
 from nbmodels.data.long_format import distinct
 from nbmodels.data.noisy_labels import known_labels
-from nbmodels.errors import DataError
+from nbmodels.errors import DataError, NbmodelsWarning
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, resolved_priors
 from nbmodels.estimators.sources import LearnedSource, Part
+from nbmodels.estimators.votes_source import VOTES as _NAME
+from nbmodels.estimators.votes_source import VotesOf
+from nbmodels.fitting.copied_votes import Copies, find_copies, no_copies
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import annotators
@@ -45,7 +50,8 @@ from nbmodels.fitting.vote_dependence import (
     tempered_posterior,
 )
 
-_NAME = "votes"
+#: Likelihood ratio statistic from where one source of several tempers votes: 0.1 %.
+_SURELY = 10.8
 
 #: What ``pooling="auto"`` is: variational fits make too much of priors that are nearly certain.
 _AUTO_POOLING: Mapping[str, str] = {"map": "own", "vb": "none", "ml": "none"}
@@ -152,7 +158,7 @@ class DawidSkene(LatentClassModel):
         table.check_labels(self.classes)
         checked = _checked(trusted, tasks)
         classes = Classes.infer(known_labels(table.label), self.classes)
-        counts = table.counts(tasks, workers, classes)
+        plain = counts = table.counts(tasks, workers, classes)
         n, k = len(tasks), len(classes)
         types = Subtypes(k, self.subtypes)
         known = np.full(n, -1)
@@ -163,11 +169,18 @@ class DawidSkene(LatentClassModel):
                 known = trusted_codes(checked, classes, n, None)
                 model["trusted"] = CandidateSets.of(types.number)
                 parts["trusted"] = pack_candidates(types.allowed(known), types.number)
-            data, coded = Data(parts, on_device(np.ones(n))), VoteTable.of(counts, k)
+            coded = VoteTable.of(counts, k)
+            copies, coded = self._without_copies(coded, len(workers), k)
+            if self.abstain is None:
+                counts = coded.counted(len(workers), k)
+                parts[_NAME] = Annotators.pack(counts)
+            data = Data(parts, on_device(np.ones(n)))
 
             def fitted(pooling: str) -> FittedModel:
-                settings = {**parameters, "pooling": pooling, "n_votes": counts.nnz}
-                channel = annotators(len(workers), k, settings)
+                settings = {**parameters, "pooling": pooling, "n_votes": coded.weight.sum()}
+                channel: Any = annotators(len(workers), k, settings)
+                if pooling == "functions":
+                    channel = replace(channel, power=on_device(copies.powers()))
                 learned = () if pooling == "none" else (_NAME,)
                 candidate = Candidate({**model, _NAME: channel}, data, learned)
                 begin = types.start(candidate, self._rule, self._seed())
@@ -180,10 +193,10 @@ class DawidSkene(LatentClassModel):
             if parameters["pooling"] == "shared":
                 found = _better_held_out(found, fitted("none"), coded)
             self.tasks_, self.workers_ = tasks, workers
-            by_class = _by_class(counts, k)
+            by_class = _by_class(plain, k)
             self._task_votes, self._majority = by_class.sum(1), by_class.argmax(1)
-            self._votes = coded
-            self._finish(self._tempered(found, coded, known >= 0))
+            self._votes, self._copies = coded, copies
+            self._finish(self._tempered(found, coded, copies, known >= 0))
         self.classes_ = classes.names
         return self
 
@@ -193,7 +206,23 @@ class DawidSkene(LatentClassModel):
         table = Votes.read(votes)
         return VoteSource(table, distinct(_NAME, table.task, "task"), table.workers())
 
-    def _tempered(self, fitted: FittedModel, votes: VoteTable, known: np.ndarray) -> FittedModel:
+    def _without_copies(self, votes: VoteTable, w: int, k: int) -> tuple[Copies, VoteTable]:
+        """Who copies, and the votes with what they count for."""
+        if self._rule == "ml" or self.dependence == 0:
+            return no_copies(w), votes
+        copies = find_copies(votes, w, k, self.abstain is not None)
+        return copies, self._weighted(votes, copies)
+
+    def _weighted(self, votes: VoteTable, copies: Copies) -> VoteTable:
+        if not copies.found:
+            return votes
+        of_functions = self.abstain is not None
+        weights = copies.powers()[votes.worker] if of_functions else copies.weights(votes)
+        return replace(votes, weights=weights)
+
+    def _tempered(
+        self, fitted: FittedModel, votes: VoteTable, copies: Copies, known: np.ndarray
+    ) -> FittedModel:
         """With the dependence of the votes, and responsibilities tempered by it."""
         if fitted.interrupted or (self._rule == "ml" and self.dependence == "auto"):
             return fitted
@@ -208,7 +237,8 @@ class DawidSkene(LatentClassModel):
         # by a single vote of a doubtful function, an item is rather of a more frequent class
         named = known if self.abstain is None else np.ones(len(known), bool)
         here = described(replace(model, resp=resp), votes, correlation, named)
-        here = replace(here, visible=learned.visible, gain=learned.gain)
+        copying = 1 - float((np.bincount(copies.cluster)[copies.cluster] == 1).mean())
+        here = replace(here, visible=learned.visible, gain=learned.gain, copying=copying)
         return replace(fitted, fit=replace(fitted.fit, resp=resp), vote_dependence=here)
 
     @property
@@ -241,7 +271,8 @@ class DawidSkene(LatentClassModel):
     ) -> LearnedSource:
         """The annotators' channel with the votes on ``items``; see :class:`Source`.
 
-        As one source of several, votes are pooled only if ``pooling`` says so, and never tempered.
+        As one source of several, votes are pooled only if ``pooling`` says so. They are tempered
+        by what a fit to the votes alone shows of their dependence, and by nothing that is assumed.
         """
         parameters = self._validate()
         if self.abstain is not None or self.subtypes > 1:
@@ -251,10 +282,27 @@ class DawidSkene(LatentClassModel):
         table = Votes.read(values)
         self.workers_ = table.workers()
         channel = annotators(len(self.workers_), len(classes), parameters)
-        counts = table.counts(items, self.workers_, classes)
+        votes = self._coding(values, classes)
         pooled = parameters["pooling"] != "none"
-        part = Part(channel, Annotators.pack(counts), pooled=pooled)
-        return LearnedSource({_NAME: part}, _VotesOf(self.workers_))
+        part = Part(channel, votes(values, items, classes)[_NAME], pooled=pooled)
+        powers = votes.powers if votes.correlation > 0 else None
+        return LearnedSource({_NAME: part}, votes, powers=powers)
+
+    def _coding(self, values: Any, classes: Classes) -> VotesOf:
+        """With the copies and the dependence that a fit to the votes alone shows."""
+        w = len(self.workers_)
+        if self.dependence == 0 or self._rule == "ml":
+            return VotesOf(self.workers_, no_copies(w), np.ones(w), 0.0)
+        alone = clone(self).set_params(classes=classes.names, solver=Solver(progress=False))
+        with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
+            alone.fit(values)
+        found, size = alone.fitted_.vote_dependence, annotator_model(alone.fit_).information()
+        if self.dependence != "auto":
+            correlation = float(self.dependence)
+        else:
+            ratio = 2 * found.gain * len(alone._votes.row)
+            correlation = found.visible if ratio > _SURELY else 0.0
+        return VotesOf(self.workers_, alone._copies, np.sqrt(size), correlation)
 
     # Read-outs ----------------------------------------------------------------------------------
 
@@ -314,8 +362,13 @@ class DawidSkene(LatentClassModel):
         """
         from nbmodels.diagnostics.annotators import annotator_report, untempered
 
-        model = annotator_model(self.fit_)
-        return annotator_report(untempered(model, self._votes), self._votes, self.workers_, level)
+        votes, model = self._votes, annotator_model(self.fit_)
+        copies = self._copies
+        if not copies.found:  # they were not sought where votes are taken for independent
+            of_functions = self.abstain is not None
+            sizes = len(self.workers_), len(self.classes_)
+            copies = find_copies(replace(votes, weights=None), *sizes, of_functions)
+        return annotator_report(untempered(model, votes), votes, self.workers_, level, copies)
 
     def corrected_labels(self) -> pd.DataFrame:
         """The tasks with majority vote and suggested class, the most doubtful ranked first.
@@ -350,28 +403,17 @@ class DawidSkene(LatentClassModel):
         model = annotator_model(self.fit_)
         unknown = np.broadcast_to(self._unknown_worker, model.pseudo.shape[1:])
         pseudo = np.where((known >= 0)[:, None, None], model.pseudo[known], unknown)
+        power = None if model.power is None else np.where(known >= 0, model.power[known], 1.0)
         dependence = self.fitted_.vote_dependence
         correlation = 0.0 if dependence is None else dependence.correlation
-        coded = VoteTable.of(counts, len(classes))
-        return self._types.summed(
-            tempered_posterior(replace(model, pseudo=pseudo), coded, correlation)
-        )
+        coded = self._weighted(VoteTable.of(counts, len(classes)), self._copies.extended(known))
+        model = replace(model, pseudo=pseudo, power=power)
+        return self._types.summed(tempered_posterior(model, coded, correlation))
 
     def predict(self, votes: Any = None) -> np.ndarray:
         """``(N,)`` likeliest class of tasks, in the order of their sorted ids."""
         best = self.predict_proba(votes).argmax(1)
         return self.classes_[best]
-
-
-@dataclass(frozen=True)
-class _VotesOf:
-    """Packs votes on new items by the workers of a fit."""
-
-    workers: np.ndarray
-
-    def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
-        counts = Votes.read(values).counts(items, self.workers, classes)
-        return {_NAME: Annotators.pack(counts)}
 
 
 def _better_held_out(pooled: FittedModel, plain: FittedModel, votes: VoteTable) -> FittedModel:

@@ -162,7 +162,7 @@ class JointNB(LatentClassModel):
             found: dict[str, Part] = _by_part(learned, "parts")
             for name, part in found.items():
                 model[name], parts[name] = part.component, part.data
-            data = Data(parts, on_device(weights))
+            data = Data(parts, on_device(weights), _item_powers(learned, X, ids, read.classes))
             edges = {name: p.edges for name, p in found.items() if p.edges is not None}
             if edges and self.class_prior is None:
                 model[PRIOR] = given_shares(model, data, parameters["class_alpha"])
@@ -256,7 +256,8 @@ class JointNB(LatentClassModel):
             for name, values in X.items():
                 packed = _naming(name, self._learned[name].encode, values, ids, classes)
                 parts |= {_part(name, part, len(packed)): x for part, x in packed.items()}
-            return self.fitted_.predict(Data(parts, on_device(np.ones(len(ids)))))
+            powers = _item_powers(self._learned, X, ids, classes)
+            return self.fitted_.predict(Data(parts, on_device(np.ones(len(ids))), powers))
 
     def predict(self, X: Mapping[str, Any], items: Any = None) -> np.ndarray:
         """``(n,)`` likeliest true class of new items; arguments as :meth:`predict_proba`."""
@@ -365,6 +366,12 @@ def _learned(
         name: _naming(name, sources[name]._source_learn, values, ids, classes, weights)
         for name, values in X.items()
     }
+
+
+def _item_powers(learned: Mapping[str, LearnedSource], X: Mapping[str, Any], *about: Any) -> Any:
+    """``(N,)`` powers of the items' likelihoods, by the name of the component."""
+    of = {name: one.powers for name, one in learned.items() if one.powers and name in X}
+    return {name: on_device(x) for name, f in of.items() for x in f(X[name], *about).values()}
 
 
 def _part(name: str, part: str, n_parts: int) -> str:

@@ -44,12 +44,15 @@ class LearnedSource:
         encode: from new values, ids of items and classes to packed data, by part.
         columns: names of the columns of each part, of tables only.
         units: by part, a function from its parameters to the units of the data.
+        powers: from the arguments of ``encode`` to ``(N,)`` powers of each item's likelihood, by
+            part; None where all are 1.
     """
 
     parts: Mapping[str, Part]
     encode: Callable[[Any, np.ndarray, Classes], dict[str, Any]]
     columns: Mapping[str, list[str]] = field(default_factory=dict)
     units: Mapping[str, Any] = field(default_factory=dict)
+    powers: Callable[[Any, np.ndarray, Classes], dict[str, np.ndarray]] | None = None
 
 
 class Source(Protocol):

@@ -47,12 +47,14 @@ class VoteTable:
         worker: ``(V,)`` annotator.
         label: ``(V,)`` class named.
         n_items: N.
+        weights: ``(V,)`` what each vote counts for, less where votes are copies; None for 1.
     """
 
     row: Int[np.ndarray, " v"]
     worker: Int[np.ndarray, " v"]
     label: Int[np.ndarray, " v"]
     n_items: int
+    weights: Float[np.ndarray, " v"] | None = None
 
     @classmethod
     def of(cls, counts: sparse.csr_array, n_observed: int) -> VoteTable:
@@ -60,6 +62,17 @@ class VoteTable:
         row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
         worker, label = np.divmod(counts.indices.astype(np.int64), n_observed)
         return cls(row, worker, label, counts.shape[0])
+
+    def counted(self, n_workers: int, n_observed: int) -> sparse.csr_array:
+        """``(N, W * observed)`` sums of what the votes count for."""
+        cells = self.row, self.worker * n_observed + self.label
+        shape = self.n_items, n_workers * n_observed
+        return sparse.coo_array((self.weight, cells), shape).tocsr()
+
+    @property
+    def weight(self) -> Float[np.ndarray, " v"]:
+        """``(V,)`` what each vote counts for."""
+        return np.ones(len(self.row)) if self.weights is None else self.weights
 
     def summed(self, values: Float[np.ndarray, "v k"]) -> Float[np.ndarray, "n k"]:
         """``(N, K)`` sums of the votes' values by item."""
@@ -74,7 +87,9 @@ class VoteTable:
         kept = np.zeros(self.n_items, bool)
         kept[order[size <= most]] = True
         here = kept[self.row]
-        return replace(self, row=self.row[here], worker=self.worker[here], label=self.label[here])
+        weights = None if self.weights is None else self.weights[here]
+        row, worker, label = self.row[here], self.worker[here], self.label[here]
+        return replace(self, row=row, worker=worker, label=label, weights=weights)
 
 
 @dataclass(frozen=True)
@@ -86,12 +101,14 @@ class AnnotatorModel:
         log_prior: ``(C,)`` logarithm of the classes' shares.
         resp: ``(N, C)`` responsibilities of the items fitted, by which they taught the matrices.
         abstains: whether the last label is an abstention, of all who do not vote on an item.
+        power: ``(W,)`` what abstentions of each function count for; None for 1.
     """
 
     pseudo: Float[np.ndarray, "w observed c"]
     log_prior: Float[np.ndarray, " c"]
     resp: Float[np.ndarray, "n c"]
     abstains: bool = False
+    power: Float[np.ndarray, " w"] | None = None
 
     @property
     def matrices(self) -> Float[np.ndarray, "w observed c"]:
@@ -122,14 +139,16 @@ class AnnotatorModel:
     def evidence(self, votes: VoteTable) -> tuple[np.ndarray, np.ndarray]:
         """``(V, C)`` log-likelihoods of the votes and ``(C,)`` that of no vote, with the prior."""
         logs = np.log(np.maximum(self.matrices, _TINY))
-        voted = logs[votes.worker, votes.label]
+        voted, weight = logs[votes.worker, votes.label], votes.weight[:, None]
         if not self.abstains:
-            return voted, self.log_prior
-        return voted - logs[votes.worker, -1], self.log_prior + logs[:, -1].sum(0)
+            return voted * weight, self.log_prior
+        power = np.ones(len(logs)) if self.power is None else self.power
+        silent = logs[:, -1]
+        return (voted - silent[votes.worker]) * weight, self.log_prior + power @ silent
 
     def deleted(self, votes: VoteTable) -> Float[np.ndarray, "v c"]:
         """``(V, C)`` log P(vote | class), by matrices from which the vote's own item is deleted."""
-        own = self.resp[votes.row]
+        own = self.resp[votes.row] * votes.weight[:, None]
         above = self.pseudo[votes.worker, votes.label] - own
         below = self.pseudo.sum(1)[votes.worker] - own
         return np.log(np.maximum(above, 1e-9) / np.maximum(below, 1e-9))
@@ -148,6 +167,7 @@ class VoteDependence:
         votes: mean number of votes of an item with votes.
         unsupported: share of these items whose likeliest class none of their votes names, of those
             whose class is not known otherwise; NaN without one.
+        copying: share of the annotators who copy from each other, as far as that was looked for.
     """
 
     correlation: float
@@ -156,12 +176,13 @@ class VoteDependence:
     effective: float
     votes: float
     unsupported: float
+    copying: float = 0.0
 
 
 def effective_number(weights: Float[np.ndarray, " v"], votes: VoteTable) -> np.ndarray:
     """``(N,)`` number of votes on each item, counted by their information; 1 or more."""
-    sums = np.bincount(votes.row, weights, votes.n_items)
-    squares = np.bincount(votes.row, weights**2, votes.n_items)
+    sums = np.bincount(votes.row, votes.weight * weights, votes.n_items)
+    squares = np.bincount(votes.row, votes.weight * weights**2, votes.n_items)
     return np.maximum(sums**2 / np.maximum(squares, _TINY), 1)
 
 
@@ -171,8 +192,12 @@ def annotator_model(fit: Fit, name: str = "votes") -> AnnotatorModel:
     # under a mode the concentration is one more than votes and pseudo-votes
     pseudo = concentration if fit.rule == "vb" else np.maximum(concentration - 1, 1e-12)
     resp = np.asarray(fit.resp, float)
-    abstains = isinstance(fit.model[name], LabellingFunctions)
-    return AnnotatorModel(pseudo, np.asarray(fit.point[PRIOR], float), resp, abstains)
+    channel = fit.model[name]
+    shares = np.asarray(fit.point[PRIOR], float)
+    if isinstance(channel, LabellingFunctions):
+        power = np.broadcast_to(np.asarray(channel.power, float), len(pseudo))
+        return AnnotatorModel(pseudo, shares, resp, True, power)
+    return AnnotatorModel(pseudo, shares, resp)
 
 
 def fitted_to(fit: Fit, votes: VoteTable, name: str = "votes") -> AnnotatorModel:
@@ -182,7 +207,7 @@ def fitted_to(fit: Fit, votes: VoteTable, name: str = "votes") -> AnnotatorModel
     if model.abstains or not guessed:
         return model
     logs, _ = model.evidence(votes)
-    sizes = np.bincount(votes.row, minlength=votes.n_items)[:, None]
+    sizes = np.bincount(votes.row, votes.weight, votes.n_items)[:, None]
     odds = votes.summed(logs) + sizes * np.log(model.pseudo.shape[1]) + np.log(1 / guessed - 1)
     return replace(model, resp=model.resp * expit(odds))
 
@@ -199,10 +224,13 @@ def _leave_one_out(model: AnnotatorModel, votes: VoteTable) -> Callable[[float],
     """:func:`held_out_score` as a function of the correlation."""
     several = np.bincount(votes.row, minlength=votes.n_items)[votes.row] > 1
     own = model.of_votes.deleted(votes)
-    logs, before = model.evidence(votes) if model.abstains else (own, model.log_prior)
+    weight = votes.weight
+    counted = own * weight[:, None], model.log_prior
+    logs, before = model.evidence(votes) if model.abstains else counted
     size = np.sqrt(model.information())[votes.worker]
-    sums, squares = (np.bincount(votes.row, x, votes.n_items)[votes.row] for x in (size, size**2))
-    left = np.maximum(sums - size, 0) ** 2 / np.maximum(squares - size**2, _TINY)
+    each = weight * size, weight * size**2
+    sums, squares = (np.bincount(votes.row, x, votes.n_items)[votes.row] - x for x in each)
+    left = np.maximum(sums, 0) ** 2 / np.maximum(squares, _TINY)
     left = np.maximum(left[several], 1)
     others = before + votes.summed(logs)[votes.row][several] - logs[several]
     own = own[several]

@@ -38,6 +38,10 @@ def _unsupported(at: VoteDependence, threshold: float) -> Measurement | None:
     return Measurement(at.unsupported, bad, at.unsupported > 0)
 
 
+def _copying(at: VoteDependence, threshold: float) -> Measurement | None:
+    return Measurement(at.copying, at.copying >= threshold, at.copying > 0)
+
+
 CHECKS: tuple[Check[VoteDependence], ...] = (
     Check(
         "independent votes",
@@ -47,6 +51,18 @@ CHECKS: tuple[Check[VoteDependence], ...] = (
         _independence_sentence,
         always(remedies.DEPENDENCE),
         "held-out votes do not show that votes on a task depend on each other given its class",
+    ),
+    Check(
+        "own votes",
+        "Do the annotators vote for themselves?",
+        _copying,
+        0.5,
+        lambda _, found: (
+            f"{percent(found.effect)} of the annotators copy from each other, and their votes "
+            "count for less; worker_report() names them"
+        ),
+        always(remedies.TRUSTED),
+        "no annotators were found who copy from each other",
     ),
     Check(
         "supported classes",

@@ -1,0 +1,125 @@
+"""Annotators and functions that copy from each other: found, named, and counted for less."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbmodels import DawidSkene, JointNB, NoisyGaussianNB, VerdictWarning
+from nbmodels.channels import LabellingFunctions
+from nbmodels.class_priors import Proportions
+from nbmodels.core import model as m
+from nbmodels.core import numpyro_program as program
+from nbmodels.fitting.copied_votes import find_copies
+from nbmodels.fitting.vote_dependence import VoteTable
+
+
+def world(rates, copies=(), part=0.9, n=400, k=3, seed=0):
+    """``(N, W)`` votes of workers with these error rates, of whom ``copies`` repeat the first."""
+    rng = np.random.default_rng(seed)
+    y, w = rng.integers(0, k, n), len(rates)
+    wrong = rng.random((n, w)) < np.asarray(rates)
+    votes = np.where(wrong, (y[:, None] + rng.integers(1, k, (n, w))) % k, y[:, None])
+    for copy in copies[1:]:
+        same = rng.random(n) < part
+        votes[same, copy] = votes[same, copies[0]]
+    return votes, y
+
+
+def coded(votes):
+    row, worker = np.nonzero(votes >= 0)
+    return VoteTable(row, worker, votes[row, worker], len(votes))
+
+
+def frame(votes):
+    row, worker = np.nonzero(votes >= 0)
+    return pd.DataFrame({"task": row, "worker": worker, "label": votes[row, worker]})
+
+
+def majority(votes, y, k=3):
+    counts = np.stack([(votes == c).sum(1) for c in range(k)], 1)
+    best = counts == counts.max(1, keepdims=True)
+    return (best[np.arange(len(y)), y] / best.sum(1)).mean()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_copies_are_found(seed):
+    votes, _ = world((0.15, 0.2, 0.2, 0.25, 0.4, 0.4, 0.4), (4, 5, 6), seed=seed)
+    found = find_copies(coded(votes), 7, 3, abstains=False)
+    assert found.partners(4).tolist() == [5, 6]
+    assert [len(found.partners(w)) for w in range(4)] == [0, 0, 0, 0]
+    assert 0.5 < found.copied[4] < 1
+    np.testing.assert_allclose(found.powers()[:4], 1)
+    assert found.weights(coded(votes)).sum() < 0.75 * votes.size
+
+
+@pytest.mark.parametrize("rates", [(0.3,) * 6, (0.1,) * 6, (2 / 3,) * 6 + (0.15,) * 4])
+def test_independent_annotators_are_not_said_to_copy(rates):
+    for seed in range(5):
+        votes, _ = world(rates, seed=seed)
+        assert not find_copies(coded(votes), len(rates), 3, abstains=False).found
+
+
+def test_copies_do_not_become_the_truth():
+    ours, counted = [], []
+    for seed in range(3):
+        votes, y = world((0.15, 0.2, 0.2, 0.35, 0.35), (3, 4), n=300, seed=seed)
+        model = DawidSkene().fit(frame(votes))
+        ours.append((model.predict() == y).mean())
+        counted.append(majority(votes, y))
+        report = model.worker_report().set_index("worker")["copies"]
+        assert report[3] == (4,)
+        assert "copy from each other" in " ".join(model.verdict().table()["sentence"])
+        np.testing.assert_allclose(
+            model.predict_proba(frame(votes)), model.label_posterior_, atol=1e-8
+        )
+    assert np.mean(ours) > np.mean(counted)
+
+
+def test_copied_functions():
+    votes, y = world((0.2, 0.3, 0.3, 0.45, 0.4, 0.4), n=600)
+    rng = np.random.default_rng(1)
+    votes = np.where(rng.random(votes.shape) < 0.5, -1, votes)
+    votes[:, 4:] = votes[:, [3]]
+    with pytest.warns(VerdictWarning, match="50 % of the annotators copy"):
+        model = DawidSkene.weak_supervision().fit(votes)
+    assert (model.predict() == y).mean() > majority(votes, y) + 0.02
+    np.testing.assert_allclose(model.predict_proba(votes), model.label_posterior_, atol=1e-8)
+    # three functions that are one count as one: without two of them the answer is the same
+    one = DawidSkene.weak_supervision().fit(votes[:, :4])
+    assert (model.predict() == one.predict()).mean() > 0.95
+
+
+def test_powers_of_functions_are_those_of_the_program():
+    functions = LabellingFunctions.of(4, 2)
+    model = {m.PRIOR: Proportions.of(2), "votes": functions}
+    parts, _, _ = m.simulate(model, jax.random.key(0), 30)
+    packed = LabellingFunctions.pack(np.asarray(parts["votes"]))
+    data = m.Data({m.PRIOR: None, "votes": packed}, jnp.ones(30))
+    power = jnp.asarray([1.0, 0.3, 0.5, 0.5])
+    powered = {**model, "votes": LabellingFunctions(prior=functions.prior, power=power)}
+    q = m.start(powered, m.initial_responsibilities(powered, data), data, "map")
+    values = m.values(powered, m.likelihood_params(powered, q, "map"))
+    ours = m.objective(powered, q, data, "map")
+    np.testing.assert_allclose(program.log_density(powered, data, values), ours, rtol=1e-8)
+    assert abs(float(m.objective(model, q, data, "map") - ours)) > 1
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_votes_beside_features_are_tempered_by_what_they_show():
+    rng = np.random.default_rng(0)
+    votes, y = world((0.2,) * 8, n=500)
+    lured = (rng.random(500) < 0.35)[:, None] & (rng.random(votes.shape) < 0.6)
+    votes = np.where(lured, ((y + 1) % 3)[:, None], votes)
+    X = {"crowd": frame(votes), "size": np.eye(3)[y] * 1.5 + rng.normal(size=(500, 3))}
+    excess, loss = [], []
+    for dependence in (0, "auto"):
+        sources = {"crowd": DawidSkene(dependence=dependence), "size": NoisyGaussianNB()}
+        model = JointNB(sources, random_state=0).fit(X)
+        p = model.label_posterior_
+        excess.append(p.max(1).mean() - (p.argmax(1) == y).mean())
+        loss.append(-np.log(np.maximum(p[np.arange(500), y], 1e-12)).mean())
+        np.testing.assert_allclose(model.predict_proba(X), p, atol=1e-4)
+    assert excess[1] < excess[0]
+    assert loss[1] < loss[0]
