@@ -165,6 +165,7 @@ def test_importing_the_library_is_light_and_silent():
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_an_estimator_costs_little_more_than_jax_and_scikit_learn():
     """Beside what those load by themselves, which depends on their versions."""
     late = {*HEAVY, "h5netcdf", "optax", "rich", "scipy.stats", "tqdm", "typer", "xarray"}

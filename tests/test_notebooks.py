@@ -116,6 +116,7 @@ def test_exercises_have_solutions(name):
         assert solution.printed, "render the notebook to write down what the solution prints"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_the_short_form_runs(name, tmp_path):
     run(name, tmp_path, fast=True)

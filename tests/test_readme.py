@@ -128,6 +128,7 @@ def test_both_ends_and_an_audit():
     assert low <= after["both"].independent.share <= high
 
 
+@pytest.mark.slow
 def test_several_sources():
     joint = run("which_estimator.md", only="JointNB(")["joint"]
     assert set(joint.noise_matrices()) == {"labels", "crowd"}
@@ -147,6 +148,7 @@ def test_code_beside_that_of_other_libraries():
     assert accuracy(after["own"].predict(after["X"]), after) > 0.6
 
 
+@pytest.mark.slow
 def test_a_model_of_ones_own():
     import numpyro  # it takes a second to load
 

@@ -13,6 +13,7 @@ from nbmodels.channels import (
     CandidateSets,
     ExternalEvidence,
     FixedTransition,
+    LabellingFunctions,
     NeighbourVotes,
     OneCoinAnnotators,
     SymmetricTransition,
@@ -56,6 +57,7 @@ CHANNELS = {
     "annotators": lambda: Annotators.of(4, K),
     "neighbours": lambda: NeighbourVotes.of(K),
     "one_coin": lambda: OneCoinAnnotators.of(4, K),
+    "functions": lambda: LabellingFunctions.of(4, K),
     "beliefs": lambda: ExternalEvidence.of(K),
     "candidates": lambda: CandidateSets.of(K),
 }
@@ -104,6 +106,7 @@ PACK = {
     Annotators: _counts,
     NeighbourVotes: _counts,
     OneCoinAnnotators: _counts,
+    LabellingFunctions: _counts,
     ExternalEvidence: _counts,
     Calibration: _counts,
     Logistic: _counts,

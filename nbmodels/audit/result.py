@@ -86,8 +86,8 @@ def audit(
 ) -> AuditResult:
     """Estimate shares and rates from the checked rows of a plan.
 
-    Intervals need no model to be right, only that the rows of the plan were drawn by it and that
-    checked labels are the truth; see :mod:`nbmodels.audit.intervals`.
+    Intervals hold whether or not the model is right, provided that the rows of the plan were drawn
+    by it and that checked labels are the truth; see :mod:`nbmodels.audit.intervals`.
 
     Args:
         plan: from ``model.audit_plan``.

@@ -4,6 +4,12 @@ A function that only ever names one class says something by naming it, and by ab
 it votes its vote is certain, so that an abstention has to be an outcome of its own (Ratner et al.
 2016, *Data programming*). Evidence and statistics of abstentions are those of all items less those
 of the votes: time and memory grow with the votes, not with items times functions.
+
+Functions that vote seldom hardly identify two rates for each label, and a fit that is free to
+choose them makes a class of the items that are often voted on. So the rates have a prior centred at
+one weight of evidence a function (Good 1950): by so much a vote for any label is likelier on items
+of that class than on others. It says the same of a function that names one class and of one that
+names all, whatever the shares of the classes are.
 """
 
 from __future__ import annotations
@@ -13,16 +19,69 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array
-from jaxtyping import Float, Int, Key
+import numpy as np
+from jax import Array, lax
+from jaxtyping import Bool, Float, Int, Key
 
 from inference.products import Matrix
 from nbmodels.channels.annotators import Annotators, right_labels
-from nbmodels.channels.one_coin_annotators import OneCoinAnnotators, likeliest_accuracy, one_coin
+from nbmodels.channels.one_coin_annotators import OneCoinAnnotators
 from nbmodels.core.component import LogLikelihood, product_log_likelihood
 from nbmodels.core.families import Dirichlet, Rule
 from nbmodels.core.lazy import numpyro
 from nbmodels.core.roles import LabelChannel
+
+#: Prior of a weight of evidence, normal: mean, as if three votes in four were right of two classes
+#: alike and more than that of others, and standard deviation; its range, and halvings of that.
+_MEAN, _SD, _RANGE, _HALVINGS = np.log(4.0), 1.0, (-4.0, 8.0), 40
+
+#: Pseudo-votes by which the rates of a function are drawn to those of its weight of evidence.
+STRENGTH = 20.0
+
+#: Most that the rates of a function's votes sum to, and the least rate.
+_MOST, _LEAST = 0.98, 1e-6
+
+#: Pseudo-items of each class, most steps of the first estimate, and the change that ends it.
+_ITEMS, _STEPS, _TOL = 4.0, 500, 1e-4
+
+
+def evidence_rates(
+    counts: Float[Array, "w outcomes k"],
+) -> Float[Array, "w outcomes k"]:
+    """P(outcome | class) by one weight of evidence a function, at its posterior mode.
+
+    With the share ``t`` of items on which a function votes for label ``v``, the share ``pi`` of
+    class ``v`` and the function's weight ``log(l)``, a vote for ``v`` has the rate
+    ``l t / (l pi + 1 - pi)`` on items of class ``v``, and ``t / (l pi + 1 - pi)`` on others: ``t``
+    on average.
+
+    Args:
+        counts: ``(W, K + 1, K)`` expected number of items by outcome and class, abstentions last.
+    """
+    voted = counts[:, :-1]
+    n_labels, k = voted.shape[1:]
+    right = jnp.asarray(right_labels(n_labels, k))
+    by_class = jnp.sum(counts, (0, 1)) / len(counts)
+    share = (right @ by_class) / jnp.sum(by_class)
+    by_label = jnp.sum(voted, 2)
+    hits = jnp.sum(voted * right, 2)
+
+    def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = ends
+        middle = (low + high) / 2
+        odds = jnp.exp(middle)[:, None] * share
+        slope = jnp.sum(hits - by_label * odds / (odds + 1 - share), 1)
+        up = slope > (middle - _MEAN) / _SD**2
+        return jnp.where(up, middle, low), jnp.where(up, high, middle)
+
+    ends = tuple(jnp.full(len(counts), end, counts.dtype) for end in _RANGE)
+    low, high = lax.fori_loop(0, _HALVINGS, halve, ends)
+    ratio = jnp.exp((low + high) / 2)[:, None]
+    missed = (by_label / jnp.sum(by_class) + _LEAST) / (ratio * share + 1 - share)
+    rates = jnp.where(right, (ratio * missed)[:, :, None], missed[:, :, None])
+    total = jnp.sum(rates, 1, keepdims=True)
+    rates = rates * jnp.minimum(1, _MOST / total)
+    return jnp.concatenate([rates, 1 - jnp.sum(rates, 1, keepdims=True)], 1)
 
 
 @jax.tree_util.register_dataclass
@@ -30,13 +89,12 @@ from nbmodels.core.roles import LabelChannel
 class LabellingFunctions(OneCoinAnnotators):
     """Annotators with "abstains" as their last label.
 
-    Each row of a function's matrix has a prior centred at one accuracy, the same for all classes,
-    and one share of abstentions, as strong as ``strength`` votes of the function.
+    Each row of a function's matrix has a prior centred at the rates of one weight of evidence, as
+    strong as ``strength`` votes of the function (:func:`evidence_rates`).
 
     Attributes:
         prior: Dirichlet of shape ``(functions, observed + 1, K)``, abstention last.
         strength: pseudo-votes of each row.
-        pseudo: ``(2,)`` right and wrong pseudo-votes of an accuracy.
     """
 
     @classmethod
@@ -47,7 +105,7 @@ class LabellingFunctions(OneCoinAnnotators):
         n_observed: int | None = None,
         alpha: float = 1.0,
         diagonal: float = 2.0,
-        strength: float = 5.0,
+        strength: float = STRENGTH,
     ) -> LabellingFunctions:
         """Prior by pseudo-votes of each accuracy, half of the outcomes abstentions."""
         observed = n_classes if n_observed is None else n_observed
@@ -89,17 +147,56 @@ class LabellingFunctions(OneCoinAnnotators):
         return plain.initial_responsibilities(data)
 
     def pooled(self, q: Dirichlet, rule: Rule) -> LabellingFunctions:
-        """With accuracies and shares of abstentions learned from ``q``."""
+        """With weights of evidence learned from ``q``."""
         counts = jnp.maximum(q.concentration - self.prior.concentration, 0)
-        voted = counts[:, :-1]
-        accuracy = likeliest_accuracy(voted, self.strength, self._around_the_crowd(voted))
-        sizes = jnp.sum(voted, (1, 2)), jnp.sum(counts, (1, 2))
-        odds = ((sizes[1] - sizes[0] + 0.5) / (sizes[0] + 0.5))[:, None, None]
-        around = self.strength * one_coin(accuracy, right_labels(*voted.shape[1:]))
-        abstained = jnp.broadcast_to(self.strength * odds, (len(voted), 1, voted.shape[2]))
-        extra = 1.0 if rule == "map" else 0.0
-        both = extra + jnp.concatenate([around, abstained], 1)
-        return replace(self, prior=replace(self.prior, concentration=both))
+        return self._centred_at_rates(evidence_rates(counts), 1.0 if rule == "map" else 0.0)
+
+    def _centred_at_rates(
+        self, rates: Float[Array, "w outcomes k"], extra: float
+    ) -> LabellingFunctions:
+        """With the prior of given rates; ``extra`` is added to every concentration."""
+        voted = jnp.mean(1 - rates[:, -1:], 2, keepdims=True)
+        around = self.strength / jnp.maximum(voted, _LEAST) * rates
+        return replace(self, prior=replace(self.prior, concentration=extra + around))
+
+    def first_estimate(
+        self,
+        resp: Float[Array, "n k"],
+        held: Bool[Array, " n"],
+        data: Matrix,
+        class_prior: Float[Array, " k"] | None,
+        rule: Rule,
+    ) -> tuple[LabellingFunctions, Float[Array, "n k"]]:
+        """Weights of evidence and classes by EM, from which a fit of all rates begins.
+
+        Args:
+            resp: ``(N, K)`` responsibilities to begin from.
+            held: ``(N,)`` whether an item's class is known, and stays.
+            data: the votes.
+            class_prior: ``(K,)`` known shares of the classes; None to learn them.
+            rule: of the fit.
+
+        Returns:
+            the channel with the prior of these weights, and ``(N, K)`` responsibilities.
+        """
+        n, k = resp.shape
+
+        def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            i, now, _ = state
+            rates = evidence_rates(self.stats(None, now, data))
+            shares = (jnp.sum(now, 0) + _ITEMS) / (n + k * _ITEMS)
+            shares = shares if class_prior is None else class_prior
+            table = self.log_likelihood(jnp.log(rates), data).table + jnp.log(shares)
+            new = jnp.where(held[:, None], resp, jax.nn.softmax(table, 1))
+            return i + 1, new, jnp.max(jnp.abs(new - now))
+
+        def going(state: tuple[Array, Array, Array]) -> Array:
+            return (state[0] < _STEPS) & (state[2] > _TOL)
+
+        begin = (jnp.zeros((), int), resp, jnp.ones((), resp.dtype))
+        found = lax.while_loop(going, step, begin)[1]
+        rates = evidence_rates(self.stats(None, found, data))
+        return self._centred_at_rates(rates, 1.0 if rule == "map" else 0.0), found
 
     def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
         """With the prior learned, as known."""

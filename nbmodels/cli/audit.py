@@ -170,7 +170,7 @@ def read(
 ) -> None:
     """Share of wrong labels, flip rates and accuracy of the suggestions, from checked rows.
 
-    The intervals need no model to be right, only that all rows of the plan were checked.
+    The intervals hold whether or not the model is right, if all rows of the plan were checked.
     """
     with input_errors({"checked": "FILE", "plan": "--plan", "level": "--level"}):
         from nbmodels.audit import AuditPlan

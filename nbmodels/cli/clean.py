@@ -18,13 +18,15 @@ from nbmodels.cli.draws import Noise, collected, noise_draws
 from nbmodels.cli.options import EstimatorName
 from nbmodels.data.column_types import Choice, check_columns, read_features, read_text
 from nbmodels.data.labels import LabelColumn, as_text
+from nbmodels.diagnostics.checks.remedies import AUTO
 from nbmodels.diagnostics.confident_learning import SecondOpinion
 from nbmodels.diagnostics.noise_range import NoiseRange
 from nbmodels.errors import DataError
-from nbmodels.fitting.holdout import compare_scores
 
-#: Labels from which on there is a second opinion, and up to which a regression is quick.
-_LEAST_ROWS, _MOST_ROWS = 50, 20_000
+#: Labels from which on there is a second opinion.
+_LEAST_ROWS = 50
+#: How a remedy is asked for on the command line.
+_REMEDIES = {AUTO: "--estimator auto"}
 #: Up to so many classes the corrected table has a column of probabilities for each.
 FEW_CLASSES = 10
 
@@ -224,12 +226,11 @@ def clean(
             posterior, note = noise_draws(model, x, options, cautions)
             notes.extend(note)
     cautions.extend(
-        f"{a.sentence}; compare {', or '.join(a.remedies)}" for a in model.verdict().advice
+        f"{a.sentence}; compare {', or '.join(_REMEDIES.get(r, r) for r in a.remedies)}"
+        for a in model.verdict().advice
     )
     resp, suggested, p_wrong = _suggestions(model, labels, use, trusted)
     begin("checking the result")
-    if estimator == EstimatorName.naive_bayes and text is None:
-        cautions.extend(_regression_beside(model, x, labels.text[use], labels.names))
     second = _second_opinion(model, x, labels.text[use])
 
     scores = held = ends = None
@@ -365,35 +366,6 @@ def _estimator(choice: Choice, given: dict[str, Any], names: np.ndarray, random_
         for kind in dict.fromkeys(choice.families.values())
     }
     return nbmodels.NoisyMixedNB(families=families, **options)
-
-
-def _regression_beside(model: Any, x: Any, given: np.ndarray, names: np.ndarray) -> list[str]:
-    """A sentence where held-out labels are surely likelier under a regression of the columns.
-
-    Columns that tell the classes apart only together are lost on naive Bayes.
-    """
-    from nbmodels import NoisyLabelClassifier, Solver
-    from nbmodels.diagnostics.reference_classifier import reference_classifier
-
-    known = pd.notna(given)
-    own = model.fitted_.held_out_scores
-    if own is None or not _LEAST_ROWS <= known.sum() <= _MOST_ROWS:
-        return []
-    beside = NoisyLabelClassifier(
-        reference_classifier(x), rounds=0, classes=names, solver=Solver(progress=False)
-    )
-    with collected([]):
-        beside.fit(x[known], given[known])
-    other = beside.fitted_.held_out_scores
-    assert other is not None  # cross-fitted
-    found = compare_scores([own[known], other], [True, True], np.ones(known.sum()))
-    if not found.best:
-        return []
-    return [
-        f"a logistic regression of the same columns predicts held-out labels surely better than "
-        f"naive Bayes ({np.exp(found.gain[1]) - 1:.0%} likelier on average): compare "
-        "--estimator auto. It learns errors that depend on the columns, too; an audit decides"
-    ]
 
 
 def _second_opinion(model: Any, x: Any, given: np.ndarray) -> SecondOpinion | None:

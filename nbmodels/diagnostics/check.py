@@ -45,9 +45,9 @@ from nbmodels.diagnostics.checks.base import run
 from nbmodels.diagnostics.checks.labels import without_own_label
 from nbmodels.diagnostics.checks.remedies import CROSS_FIT
 from nbmodels.diagnostics.findings import Finding, Verdict
-from nbmodels.diagnostics.reference_classifier import out_of_fold_predictions
 from nbmodels.diagnostics.score_tests import of_columns
 from nbmodels.fitting.em import Fit
+from nbmodels.fitting.reference import out_of_fold_predictions
 from nbmodels.fitting.separable import Separable
 from nbmodels.fitting.vote_dependence import VoteDependence
 
@@ -69,8 +69,10 @@ class CheckInput:
         features: what each emission leaves unexplained, by its name.
         columns: names of the columns of each emission.
         discounted: emissions whose log-likelihood does not count in full.
-        reference: ``(n,)`` class that the features point to, learned out of fold; None where it
-            is still to be learned.
+        reference: ``(n,)`` class that the features point to, learned out of fold, -1 where it was
+            not; None where it is still to be learned.
+        nonlinear: ``(n,)`` the same by a nonlinear classifier, where ``reference`` is the model's
+            own, or None.
     """
 
     resp: Float[np.ndarray, "n k"]
@@ -83,6 +85,7 @@ class CheckInput:
     columns: Mapping[str, Sequence[str]]
     discounted: frozenset[str]
     reference: Int[np.ndarray, " n"] | None = None
+    nonlinear: Int[np.ndarray, " n"] | None = None
 
     def labels(self) -> LabelEvidence | None:
         """The items with a given label; None with less than two of them."""
@@ -101,6 +104,7 @@ class CheckInput:
             self.transition,
             None if reference is None else reference[known],
             self.one_rate,
+            None if self.nonlinear is None else self.nonlinear[known],
         )
 
     def emissions(self) -> Iterator[tuple[str, EmissionEvidence]]:
@@ -121,6 +125,7 @@ def check_model(
     label_posterior: Float[np.ndarray, "n k"] | None = None,
     separable: Separable | None = None,
     vote_dependence: VoteDependence | None = None,
+    reference: Int[np.ndarray, " n"] | None = None,
 ) -> Verdict:
     """All checks of a fit.
 
@@ -134,6 +139,8 @@ def check_model(
         label_posterior: P(true class) as it is reported, where that is not the fit's own.
         separable: the model of the same labels whose classes are functions of the features.
         vote_dependence: how far several annotators' votes depend on each other, where known.
+        reference: ``(N,)`` class that the features point to, learned from other items' labels, -1
+            where it was not; None where there is none yet.
     """
     reported = fit if label_posterior is None else replace(fit, resp=label_posterior)
     ends = None if separable is None else two_ends(fit, reported.resp, separable)
@@ -142,7 +149,7 @@ def check_model(
     if ends is not None:
         findings = [*run(END_CHECKS, ends), *findings]
     if not collapsed:
-        found = check_input(fit, data, names, columns)
+        found = check_input(fit, data, names, columns, reference)
         if len(found.weights):
             findings = [*_of_labels(found), *_of_features(found), *findings]
     if vote_dependence is not None:
@@ -231,7 +238,11 @@ def _outcome(fit: Fit, data: Data, names: Any) -> Outcome:
 
 
 def check_input(
-    fit: Fit, data: Data, names: Any, columns: Mapping[str, Sequence[str]]
+    fit: Fit,
+    data: Data,
+    names: Any,
+    columns: Mapping[str, Sequence[str]],
+    reference: Int[np.ndarray, " n"] | None = None,
 ) -> CheckInput:
     """The rows and columns that are checked; the same ones each time.
 
@@ -240,6 +251,7 @@ def check_input(
         data: likewise.
         names: likewise.
         columns: likewise.
+        reference: likewise.
     """
     n, k = fit.resp.shape
     weights = np.asarray(data.weights, float)[:n]
@@ -248,7 +260,6 @@ def check_input(
     most = int(np.clip(_CELLS // (k * width), _LEAST_ROWS, _MOST_ROWS))
     if len(rows) > most:
         rows = np.sort(np.random.default_rng(len(rows)).permutation(rows)[:most])
-    point = jax.tree.map(np.asarray, fit.point)
     codes = transition = None
     one_rate = False
     if "labels" in data.parts:
@@ -259,6 +270,8 @@ def check_input(
         one_rate = not isinstance(channel, Given) and _has_one_rate(transition)
         transition = transition / transition.sum(1, keepdims=True)
     parts = {name: data.parts[name] for name in columns if name in data.parts}
+    # compiled, and needed for features only
+    point = jax.tree.map(np.asarray, fit.point) if parts else {}
     emissions = with_role(fit.model, Emission)
     features = {
         name: one
@@ -269,6 +282,10 @@ def check_input(
         name for name in features if not np.all(np.asarray(fit.model[name].weight) == 1)
     )
     scores = data.parts.get(PRIOR)
+    nonlinear = None
+    reference = None if reference is None else reference[rows]
+    if scores is not None:  # a calibrated class prior holds out-of-fold scores already
+        nonlinear, reference = reference, np.argmax(np.asarray(scores)[rows], 1)
     resp = np.asarray(fit.resp, float)[rows]
     return CheckInput(
         resp / resp.sum(1, keepdims=True),
@@ -280,8 +297,8 @@ def check_input(
         features,
         columns,
         discounted,
-        # a calibrated class prior holds out-of-fold scores already
-        None if scores is None else np.argmax(np.asarray(scores)[rows], 1),
+        reference,
+        nonlinear,
     )
 
 

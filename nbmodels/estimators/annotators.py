@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, Self
 
+import jax
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
@@ -15,6 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from inference.arrays import on_device
 from nbmodels.channels import Annotators, CandidateSets
 from nbmodels.channels.candidates import pack_candidates
+from nbmodels.core import model as models
+from nbmodels.core.families import Rule
 from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.annotations import Votes
@@ -167,6 +171,8 @@ class DawidSkene(LatentClassModel):
                 learned = () if pooling == "none" else (_NAME,)
                 candidate = Candidate({**model, _NAME: channel}, data, learned)
                 begin = types.start(candidate, self._rule, self._seed())
+                if pooling == "functions" and types.each == 1:
+                    candidate, begin = _first_estimate(candidate, known, self._rule, parameters)
                 names = types.names(classes.names)
                 return joint(candidate, names, n, self._options(), start=begin)
 
@@ -199,7 +205,9 @@ class DawidSkene(LatentClassModel):
         if correlation > 0:
             # from the votes alone: whether they may be guesses matters to the matrices only
             resp = np.where(known[:, None], resp, tempered_posterior(model, votes, correlation))
-        here = described(replace(model, resp=resp), votes, correlation)
+        # by a single vote of a doubtful function, an item is rather of a more frequent class
+        named = known if self.abstain is None else np.ones(len(known), bool)
+        here = described(replace(model, resp=resp), votes, correlation, named)
         here = replace(here, visible=learned.visible, gain=learned.gain)
         return replace(fitted, fit=replace(fitted.fit, resp=resp), vote_dependence=here)
 
@@ -372,6 +380,28 @@ def _better_held_out(pooled: FittedModel, plain: FittedModel, votes: VoteTable) 
         return pooled
     scores = [held_out_score(fitted_to(one.fit, votes), votes) for one in (pooled, plain)]
     return pooled if scores[0] >= scores[1] else plain
+
+
+def _first_estimate(
+    candidate: Candidate, known: np.ndarray, rule: Rule, settings: Mapping[str, Any]
+) -> tuple[Candidate, Any]:
+    """Labelling functions with a first estimate of their prior, and parameters to begin from."""
+    model, data, learned = candidate
+    resp = models.initial_responsibilities(model, data)
+    assert resp is not None  # of votes
+    given = settings["class_prior"]
+    shares = None if given is None else on_device(np.asarray(given, float))
+    about = model[_NAME], resp, on_device(known >= 0), data.parts[_NAME], shares
+    channel, resp = _functions_begin(*about, rule)
+    model = {**model, _NAME: channel}
+    return Candidate(model, data, learned), models.start(model, resp, data, rule)
+
+
+@partial(jax.jit, static_argnames="rule")
+def _functions_begin(
+    channel: Any, resp: Any, held: Any, votes: Any, shares: Any, rule: Rule
+) -> tuple[Any, Any]:
+    return channel.first_estimate(resp, held, votes, shares, rule)
 
 
 def _checked(trusted: Any, tasks: np.ndarray) -> np.ndarray | None:

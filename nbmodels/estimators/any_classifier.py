@@ -29,6 +29,7 @@ from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, 
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.discriminative import predict_scored
 from nbmodels.fitting.points import points
+from nbmodels.fitting.reference import with_reference
 from nbmodels.fitting.separable import with_separable
 
 #: A class that is less likely than this is left out of an item's weighted copies.
@@ -269,7 +270,8 @@ class NoisyLabelClassifier(TableClassifier):
             self.estimator_ = learner.learned(fitted.learned_from, weights)
         self.n_fits_ = learner.n_fits
         self._keep(X, labels)
-        return self._finish(with_separable(fitted, points(items)))
+        where = points(items)
+        return self._finish(with_reference(with_separable(fitted, where), where))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """``(N, K)`` P(true class | features)."""

@@ -69,8 +69,9 @@ def audit(
 ) -> AuditResult:
     """Share of wrong labels, flip rates and accuracy of the suggestions, from checked rows.
 
-    Intervals need no model to be right; see :func:`nbmodels.audit.result.audit`. The result's
-    ``trusted`` is the ``trusted=`` of a further :meth:`fit`.
+    Intervals hold whether or not the model is right; see
+    :func:`nbmodels.audit.result.audit`. The result's ``trusted`` is the ``trusted=`` of a further
+    :meth:`fit`.
 
     Args:
         plan: from :meth:`audit_plan`.

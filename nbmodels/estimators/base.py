@@ -132,7 +132,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         )
 
     def _finish(
-        self, fitted: FittedModel, cautions: tuple[Caution, ...] = (), *, check: bool = False
+        self, fitted: FittedModel, cautions: tuple[Caution, ...] = (), *, check: bool = True
     ) -> Self:
         """Hold a fitted model and issue its warnings.
 
@@ -330,6 +330,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
                     label_posterior=self.label_posterior_,
                     separable=self.fitted_.separable,
                     vote_dependence=self.fitted_.vote_dependence,
+                    reference=self.fitted_.reference,
                 )
         return self._verdict
 

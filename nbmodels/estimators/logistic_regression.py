@@ -34,6 +34,7 @@ from nbmodels.estimators.options import (
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.discriminative import predict_scored
 from nbmodels.fitting.points import points
+from nbmodels.fitting.reference import with_reference
 from nbmodels.fitting.scores import out_of_fold_log_likelihood
 from nbmodels.fitting.separable import with_separable
 
@@ -253,7 +254,8 @@ class NoisyLogisticRegression(TableClassifier):
             C = float(fitted.settings["C"])
             self._regression = items.learned(fitted.learned_from, weights, C)
         self._keep(X, labels)
-        return self._finish(with_separable(fitted, points(block.x)))
+        where = points(block.x)
+        return self._finish(with_reference(with_separable(fitted, where), where))
 
     def _read(self, X: Any, *, reset: bool) -> Block:
         block = numbers(self, X, reset=reset, accept_sparse=True)

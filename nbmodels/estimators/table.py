@@ -39,6 +39,7 @@ from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import LabelSource, label_sources
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.points import points
+from nbmodels.fitting.reference import with_reference
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.separable import with_separable
 
@@ -179,9 +180,10 @@ class TableClassifier(LatentClassModel):
         fitted = self._fitted(
             parameters, block, labels.classes, label_sources(labels), sample_weight
         )
-        fitted = with_separable(fitted, points(block.x, block.missing))
+        where = points(block.x, block.missing)
+        fitted = with_reference(with_separable(fitted, where), where)
         self._keep(X, labels)
-        return self._finish(fitted, check=True)
+        return self._finish(fitted)
 
     def _fitted(
         self,

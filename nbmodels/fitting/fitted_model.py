@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from inference import Status
 from inference.arrays import floating, on_device
@@ -57,6 +57,8 @@ class FittedModel:
             a fit that did not see them, or None.
         separable: the model of the same labels whose classes are functions of the features
             (:mod:`nbmodels.fitting.separable`), or None.
+        reference: ``(N,)`` class that the features point to by a plain classifier of other items'
+            labels (:mod:`nbmodels.fitting.reference`), -1 where there is none; or None.
         noisy: probability that the labels are noisy at all; by the rest, given labels are right.
         counterpart: the joint fit beside a cross-fitted one, or the reverse, where both were made;
             see :mod:`nbmodels.fitting.feedback`.
@@ -90,6 +92,7 @@ class FittedModel:
     plain: Float[np.ndarray, " k1"] | None = None
     plain_scores: Float[np.ndarray, " n"] | None = None
     separable: Separable | None = None
+    reference: Int[np.ndarray, " n"] | None = None
     noisy: float = 1.0
     counterpart: FittedModel | None = None
     candidate: Candidate | None = None

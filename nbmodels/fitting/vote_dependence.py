@@ -146,7 +146,8 @@ class VoteDependence:
             independence.
         effective: mean number of independent votes that an item's votes are worth.
         votes: mean number of votes of an item with votes.
-        unsupported: share of these items whose likeliest class none of their votes names.
+        unsupported: share of these items whose likeliest class none of their votes names, of those
+            whose class is not known otherwise; NaN without one.
     """
 
     correlation: float
@@ -227,17 +228,18 @@ def learned_dependence(model: AnnotatorModel, votes: VoteTable) -> VoteDependenc
     found = minimize_scalar(lambda r: -score(r), bounds=(0, 1), method="bounded")
     best = max([0.0, float(found.x), 1.0], key=score)
     whole = 1 - (1 - HIDDEN) * (1 - best)
-    return described(model, votes, whole, best, score(best) - score(0.0))
+    return described(model, votes, whole, None, best, score(best) - score(0.0))
 
 
 def described(
     model: AnnotatorModel,
     votes: VoteTable,
     correlation: float,
+    known: np.ndarray | None = None,
     visible: float = np.nan,
     gain: float = np.nan,
 ) -> VoteDependence:
-    """A correlation with what it makes of the votes."""
+    """A correlation with what it makes of the votes; ``known`` are items of a known class."""
     size = np.sqrt(model.information())[votes.worker]
     number = effective_number(size, votes)
     having = np.bincount(votes.row, minlength=votes.n_items)
@@ -245,13 +247,14 @@ def described(
     n_observed, n_classes = model.of_votes.pseudo.shape[1:]
     best = model.resp.argmax(1) // (n_classes // n_observed)
     named = np.bincount(votes.row, best[votes.row] == votes.label, votes.n_items)
+    inferred = having > 0 if known is None else (having > 0) & ~known
     return VoteDependence(
         correlation,
         visible,
         gain,
         float(worth.mean()),
         float(having[having > 0].mean()),
-        float((named[having > 0] == 0).mean()),
+        float((named[inferred] == 0).mean()) if inferred.any() else np.nan,
     )
 
 

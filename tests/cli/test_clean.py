@@ -41,6 +41,7 @@ def test_clean_keeps_rows_and_columns_and_scores(here):
     assert sorted(os.listdir()) == ["animals-corrected.csv", "animals.csv"]
 
 
+@pytest.mark.slow
 def test_truth_is_never_a_feature(here):
     frame = animals()
     with_truth = clean(frame, "label", truth="truth", draws=0)
@@ -155,7 +156,8 @@ def test_chosen_features_and_settings(here):
     assert "sound" not in done.output
 
 
-def test_a_regression_beside_naive_bayes(here):
+@pytest.mark.slow
+def test_a_nonlinear_classifier_beside_naive_bayes(here):
     """The class is in a difference of columns, which each alone says nothing of."""
     rng = np.random.default_rng(0)
     y = np.arange(400) % 2

@@ -57,6 +57,7 @@ def fit(model, q, data, rule, **settings):
 compiled = jax.jit(fit, static_argnames=("rule", "max_steps", "tol", "accelerate"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "rule"),
     [

@@ -86,6 +86,7 @@ def joint(case, values):
     return np.array([sum(table[i][k] for i, k in enumerate(y)) for y in LABELLINGS])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [False, True], ids=["whole", "missing"])
 @pytest.mark.parametrize("names", MODELS, ids="+".join)
 def test_the_likelihood_is_a_sum_over_labellings(names, missing, key):
@@ -218,6 +219,7 @@ def bounds(case, *labels):
         yield objective
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_among(COLLAPSIBLE, ("bernoulli", "full", "tied")))
 def test_the_bound_is_the_marginal_likelihood_or_below(name):
     case = build(name, n_items=N)

@@ -156,6 +156,7 @@ def _each(x, f):
     return jnp.broadcast_to(x, (len(f.mean), *x.shape[1:]))
 
 
+@pytest.mark.slow
 @each
 def test_vb_penalty_is_the_divergence(name):
     prior, stats = FAMILIES[name]
@@ -181,6 +182,7 @@ def test_vb_penalty_is_numpyros_divergence(name):
     close(penalty(q, prior, "vb"), theirs)
 
 
+@pytest.mark.slow
 @each
 def test_map_penalty_is_numpyros_density(name):
     prior, stats = FAMILIES[name]
@@ -227,6 +229,7 @@ def test_the_mode_is_a_mode(name):
     assert density(jax.tree.map(jnp.add, at, moved)) < best
 
 
+@pytest.mark.slow
 @each
 @pytest.mark.parametrize("rule", ["ml", "map"])
 def test_point_estimates_read_the_mode(name, rule):
@@ -246,6 +249,7 @@ def test_point_estimates_read_the_mode(name, rule):
     close(readings(q, rule) - d / 2 * jnp.log(2 * jnp.pi), theirs)
 
 
+@pytest.mark.slow
 @each
 def test_expectations_are_those_of_draws(name, key):
     prior, stats = FAMILIES[name]

@@ -171,6 +171,7 @@ def test_threads_share_the_scope(folder):
     assert settings() == before
 
 
+@pytest.mark.slow
 def test_a_second_process_compiles_nothing(folder, monkeypatch):
     """A process that forgot its programs, as a new one has none."""
     found = []

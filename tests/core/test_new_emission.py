@@ -167,6 +167,7 @@ def test_it_is_registered():
         family("poisson")
 
 
+@pytest.mark.slow
 def test_it_is_fitted(world, fitted):
     fit, data = fitted
     assert fit.status.ok

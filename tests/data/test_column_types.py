@@ -63,6 +63,7 @@ def test_the_family_of_a_column(values, family):
     assert bool(kind.reason) == (family is None)
 
 
+@pytest.mark.slow
 def test_numbers_flags_and_categories_together(frame):
     families = {"size": "gaussian", "flag": "bernoulli", "kind": "categorical"}
     model = NoisyMixedNB.published(random_state=0).fit(frame, Y)

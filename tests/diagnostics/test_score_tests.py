@@ -11,8 +11,8 @@ from scipy import sparse
 
 from inference.products import matrix
 from nbmodels.core.residuals import of_indicators, of_reals
-from nbmodels.diagnostics.reference_classifier import out_of_fold_predictions
 from nbmodels.diagnostics.score_tests import LEVEL, Scores, largest, of_columns, pooled, summed
+from nbmodels.fitting.reference import out_of_fold_predictions
 
 K, N = 3, 1000
 NAMES = np.array(["apple", "berry", "cherry"], object)
@@ -47,6 +47,7 @@ def at_the_truth(name):
     return case, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", slow_among([n for n in zoo.EMISSIONS if n != "users"], ["bernoulli"])
 )

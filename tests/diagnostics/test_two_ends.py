@@ -48,6 +48,8 @@ def test_both_ends_agree_where_classes_are_clear():
     assert classes.all()
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")
 def test_a_classifier_that_learned_the_errors_is_found_out():
     x, y, _, rng = clouds(7.0)
     given = corrupt(y, PAIR, rng)
@@ -60,6 +62,7 @@ def test_a_classifier_that_learned_the_errors_is_found_out():
     np.testing.assert_allclose(model.fitted_.separable.transition, PAIR.T, atol=0.08)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_overlap_without_noise_is_within_the_range():
     x, y, _, _ = clouds(2.2)

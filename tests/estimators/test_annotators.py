@@ -99,6 +99,7 @@ def test_pooling_tells_workers_apart_where_they_differ():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_trusted_tasks():
     table, y = crowd(200, rates=(0.5, 0.55, 0.6))
     trusted = {i: y[i] for i in range(0, 200, 2)}
@@ -187,6 +188,7 @@ def test_real_crowds_are_read_no_worse_than_by_crowd_kit():
     assert (default > majority).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dogs", "sentiment_amt"])
 def test_probabilities_of_real_crowds_beat_shares_of_votes(name):
     """Log-loss of the defaults against smoothed shares, and confidence against accuracy."""
@@ -279,6 +281,7 @@ def test_bad_trusted_tasks():
         DawidSkene().fit(table, trusted={0: "q"})
 
 
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_workers_who_exchange_classes_are_reported():
     table, y = crowd(300, rates=(0.1, 0.1, 0.1))
     swapped = table.assign(label=table["label"].map({"x": "y", "y": "x", "z": "z"}))

@@ -51,6 +51,7 @@ quick_case = pytest.mark.parametrize("name", slow_among(CASES, ("automatic",)))
 pytestmark = pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
 
 
+@pytest.mark.slow
 @quick_case
 def test_cross_validation(name):
     estimator, x, _ = CASES[name]
@@ -133,6 +134,7 @@ def test_copies(name):
     assert set(e.corrected_labels()["given"]) == {"a", "b"}
 
 
+@pytest.mark.slow
 @every_case
 def test_inside_other_estimators(name):
     estimator, x, _ = CASES[name]
@@ -142,6 +144,7 @@ def test_inside_other_estimators(name):
     assert vote.fit(x, NAMES).score(x, NAMES) > 0.7
 
 
+@pytest.mark.slow
 @every_estimator
 def test_repr_and_html(name):
     plain, e = quick(name), fitted(name)

@@ -17,6 +17,7 @@ def rows(n=240, seed=0):
     return x, corrupt(y, uniform_noise(3, 0.2), rng), y
 
 
+@pytest.mark.slow
 def test_audit_of_a_table_and_a_fit_with_the_checked_rows():
     x, given, true = rows()
     model = NoisyGaussianNB.published(random_state=0).fit(x, given)

@@ -237,6 +237,7 @@ def test_not_fitted(kind):
             getattr(estimator, method)()
 
 
+@pytest.mark.slow
 @every_kind
 def test_other_columns_at_predict(kind):
     x = features(kind)

@@ -53,8 +53,10 @@ def test_exchangeable_users_are_one():
     assert found.edges.shape[1] == distinct < edges.shape[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("collapsed", [True, False])
 @pytest.mark.parametrize("method", ["vb", "map"])
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_a_fit_is_that_of_all_users(method, collapsed):
     edges = with_lone_users()
     v_hat = np.random.default_rng(0).integers(0, K, 12)
@@ -69,6 +71,7 @@ def test_a_fit_is_that_of_all_users(method, collapsed):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_draws_are_of_all_users():
     edges = with_lone_users()
     v_hat = np.random.default_rng(0).integers(0, K, 12)
@@ -82,6 +85,7 @@ def test_draws_are_of_all_users():
     assert np.abs(draws.values[:, :, first] - draws.values[:, :, second]).max() > 0.1
 
 
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_a_user_of_one_item_is_uninformative():
     """The published updates believe such a user; with proportions integrated out, it is mute."""
     rng = np.random.default_rng(0)
@@ -119,6 +123,7 @@ def test_labels_are_corrected_and_the_noise_is_found():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("alpha", [3.0, 30.0])
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_weak_edges_do_no_harm(alpha):
     drawn = page.simulate(np.random.default_rng(6), M=800, N=800, K=4, alpha=alpha, delta=0.1)
     before = (drawn.v_hat != drawn.v).mean()
@@ -157,6 +162,7 @@ def test_a_class_without_labels_stays_possible(platform):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_pairs_of_ids_are_the_matrix(platform):
     names = np.array(["a", "b", "c", "d"])
     labels = {f"i{j:02d}": names[k] for j, k in enumerate(platform.v_hat) if j % 5}
@@ -194,6 +200,7 @@ def test_duplicate_edges(platform):
         quick(duplicates="refuse").fit(twice, labels)
 
 
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_informative_priors(platform):
     alpha = np.full((40, K), 0.3)
     alpha[:, 1] = 50.0

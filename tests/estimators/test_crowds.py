@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpyro import handlers
-from scipy import sparse
+from scipy import optimize, sparse
 
 from nbmodels import DataError, DawidSkene, Solver
 from nbmodels.channels import LabellingFunctions
+from nbmodels.channels.labelling_functions import evidence_rates
 from nbmodels.class_priors import Proportions
 from nbmodels.core import model as m
 from nbmodels.core import numpyro_program as program
@@ -40,6 +41,7 @@ def loss(model, y):
     return -np.log(np.maximum(model.label_posterior_[np.arange(len(y)), y], 1e-12)).mean()
 
 
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_dependent_votes_are_tempered_and_classes_stay():
     table, y = crowd(hard=0.3, seed=1)
     found, independent = DawidSkene().fit(table), DawidSkene(dependence=0.0).fit(table)
@@ -77,6 +79,7 @@ def test_trusted_tasks_are_not_tempered():
     np.testing.assert_allclose(model.label_posterior_[[0, 1], y[:2]], 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_class_does_not_become_the_disputed_tasks(seed):
     """Workers guess on a fifth of the tasks, whose classes are as often one as another."""
@@ -204,6 +207,60 @@ def test_abstentions_of_labelling_functions_count():
     assert (report["spammer_score"] < 1).all()
 
 
+def one_sided(n_functions, k, seed, n=1000):
+    """Functions that name one class each, on 10 to 30 % of the items, right in 70 to 90 %."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(k, size=n)
+    outputs = np.full((n, n_functions), -1)
+    for j in range(n_functions):
+        share, right = rng.uniform(0.1, 0.3), rng.uniform(0.7, 0.9)
+        rate = np.where(y == j % k, k * share * right, share * (1 - right) * k / (k - 1))
+        outputs[rng.random(n) < rate, j] = j % k
+    return outputs, y
+
+
+def counted(outputs, k):
+    """The class that most functions name, and a random one of several."""
+    votes = np.stack([(outputs == c).sum(1) for c in range(k)], 1)
+    return np.argmax(votes + 0.1 * np.random.default_rng(0).random(votes.shape), 1)
+
+
+@pytest.mark.parametrize(("n_functions", "k"), [(6, 2), (6, 3), (10, 4)])
+def test_few_functions_that_name_one_class_are_no_worse_than_counting(n_functions, k):
+    """Free rates would make a class of the items that are often voted on."""
+    outputs, y = one_sided(n_functions, k, seed=n_functions * k)
+    voted = (outputs >= 0).any(1)
+    model = DawidSkene.weak_supervision().fit(outputs)
+    right = (model.predict() == y)[voted].mean()
+    assert right > (counted(outputs, k) == y)[voted].mean() - 0.01
+    assert abs(model.label_posterior_.max(1)[voted].mean() - right) < 0.05
+
+
+def test_rates_of_one_weight_of_evidence():
+    """Their likelihood is largest, each label is voted for as often as it is, one ratio for all."""
+    rng = np.random.default_rng(0)
+    items = np.array([500.0, 300.0, 200.0])
+    rates = rng.dirichlet([2, 2, 2, 8], size=(2, 3)).swapaxes(1, 2)
+    counts = rates * items
+    found = np.asarray(evidence_rates(jnp.asarray(counts)))
+    np.testing.assert_allclose(found.sum(1), 1)
+    np.testing.assert_allclose(found[:, :3] @ items, counts[:, :3].sum(2), atol=0.01)
+    ratios = found[:, range(3), range(3)] / found[:, range(3), [1, 2, 0]]
+    np.testing.assert_allclose(ratios, ratios[:, :1] * np.ones(3))
+    shares, by_label = items / items.sum(), counts[:, :3].sum(2)
+    hits = counts[:, range(3), range(3)]
+
+    def loss(weight, w):
+        odds = np.exp(weight) * shares
+        right = odds / (odds + 1 - shares)
+        fit = hits[w] @ np.log(right) + (by_label[w] - hits[w]) @ np.log(1 - right)
+        return (weight - np.log(4)) ** 2 / 2 - fit
+
+    best = [optimize.minimize_scalar(loss, bounds=(-4, 8), args=(w,)).x for w in range(2)]
+    np.testing.assert_allclose(np.log(ratios[:, 0]), best, atol=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_outputs_may_be_sparse_or_a_frame():
     outputs, _ = functions(300)
     expected = DawidSkene.weak_supervision().fit(outputs).label_posterior_
@@ -227,6 +284,7 @@ def test_bad_outputs_are_refused(outputs, words):
         DawidSkene.weak_supervision().fit(outputs)
 
 
+@pytest.mark.slow
 def test_the_two_descriptions_of_labelling_functions_agree():
     """Density of the NumPyro program and of the fast core, and the point where EM ends."""
     functions_ = LabellingFunctions.of(4, 2)

@@ -98,6 +98,7 @@ def test_new_items_are_predicted_better_than_from_the_labels_as_they_are(seed):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [0, slow(2)])
 def test_an_item_s_own_label_does_not_reach_its_evidence(items, rounds):
     """Nor by way of others' responsibilities, which later rounds learn from."""
@@ -113,6 +114,7 @@ def test_an_item_s_own_label_does_not_reach_its_evidence(items, rounds):
     assert np.abs(scores[0] - scores[1])[others].max() > 1e-3
 
 
+@pytest.mark.slow
 def test_rows_without_a_label_are_predicted_and_teach_nothing(items):
     x, y, noisy = items
     some = np.where(np.arange(N) % 4 == 0, -1, noisy)
@@ -162,6 +164,7 @@ def test_items_of_any_kind():
     assert list(table.feature_names_in_) == list(frame.columns)
 
 
+@pytest.mark.slow
 def test_a_classifier_without_weights_learns_the_likeliest_classes(items):
     x, y, noisy = items
     base = KNeighborsClassifier(15)
@@ -292,6 +295,7 @@ def test_the_regression_finds_the_noise(items, regressed):
     assert regressed.converged_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("C", [0.5, "auto"])
 def test_coefficients_are_those_of_the_probabilities(items, C):
     """In the units of X, where columns were standardised too."""
@@ -329,6 +333,7 @@ def test_sparse_features_are_dense_ones(items, regressed):
     )
 
 
+@pytest.mark.slow
 def test_units_of_columns_do_not_matter_where_C_is_selected(items):
     x, y, noisy = items
     scale = np.geomspace(1e-3, 1e3, D)

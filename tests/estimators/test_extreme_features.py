@@ -19,6 +19,7 @@ from nbmodels import (
 pytestmark = pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
 
 
+@pytest.mark.slow
 @every_kind
 def test_a_constant_column(kind):
     x = features(kind)

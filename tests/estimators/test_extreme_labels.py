@@ -65,6 +65,7 @@ def test_a_class_never_observed_by_other_methods(method):
 
 
 # of which two rows tell so little that given labels are likelier than the fit says
+@pytest.mark.slow
 def test_two_hundred_classes():
     k = 200
     rng = np.random.default_rng(0)

@@ -33,6 +33,7 @@ from sklearn.preprocessing import FunctionTransformer
 import nbmodels
 
 
+@pytest.mark.slow
 @every_kind
 def test_shapes_and_sums(kind):
     e, x = fitted(kind), features(kind)

@@ -127,6 +127,7 @@ def fitted(fit, on_interrupt):
     return out, raised, {w.category for w in caught}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_among(FITS, LONG))
 def test_ctrl_c_is_never_swallowed(name):
     fit = FITS[name]

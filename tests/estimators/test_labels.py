@@ -28,6 +28,7 @@ from nbmodels import (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "names",
     [
@@ -149,6 +150,7 @@ def with_trusted():
     return make("bernoulli").fit(features("bernoulli"), given_labels(), trusted=checked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["mapping", "list", "series", "nan"])
 def test_trusted_labels_by_any_layout(layout):
     rows = trusted_rows()

@@ -47,6 +47,7 @@ def without_sample(x, y):
     return NoisyBernoulliNB(random_state=0).fit(x, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copies", slow_among([1, 4], {1}))
 def test_the_fit_is_as_good_as_one_selected_on_all_rows(copies, monkeypatch, sampled):
     """Jointly where features are independent, cross-fitted where they are copies."""
@@ -63,6 +64,7 @@ def test_the_fit_is_as_good_as_one_selected_on_all_rows(copies, monkeypatch, sam
     assert accuracy(e) > accuracy(whole) - 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copies", slow_among([1, 4], {1}))
 def test_a_changed_choice_costs_no_more_than_the_tolerance(copies, monkeypatch, sampled):
     """What the sample selects is within its standard error of the best, by all held-out labels."""
@@ -86,6 +88,7 @@ def test_labels_stay_where_features_say_nothing(sampled):
     assert len(e.label_posterior_) == N
 
 
+@pytest.mark.slow
 def test_the_same_seed_draws_the_same_sample(sampled):
     x, y = drawn()
     one, other = (NoisyBernoulliNB(random_state=3).fit(x, y) for _ in range(2))

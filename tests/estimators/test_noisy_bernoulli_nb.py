@@ -23,6 +23,7 @@ def test_data_frames_keep_names_and_index():
     assert list(e.corrected_labels()["row"]) == list(index)
 
 
+@pytest.mark.slow
 def test_restarts():
     x, y = features("bernoulli"), given_labels()
 

@@ -38,6 +38,7 @@ def test_mixed_columns_find_their_family():
     same_fit(make("mixed", families=by_position).fit(features("mixed"), given_labels()), e)
 
 
+@pytest.mark.slow
 def test_mixed_rows_without_a_frame():
     """Lists and object arrays keep the types of their cells."""
     x = features("mixed").astype(object)

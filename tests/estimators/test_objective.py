@@ -113,6 +113,7 @@ def feature_terms(kind, e):
     return matrix_terms(x, e.theta_, e.covariance_)
 
 
+@pytest.mark.slow
 @every_kind
 def test_the_objective_is_the_log_posterior_density_in_the_units_of_the_data(kind):
     e = fitted(kind)
@@ -131,6 +132,7 @@ def test_predictions_follow_from_the_reported_parameters(kind):
     np.testing.assert_allclose(e.predict_proba(features(kind)), expected, 1e-7, 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["ml", "map", "vb"])
 def test_methods_are_what_they_are_called(method):
     """Counts alone, the mode of counts plus prior, or their mean."""

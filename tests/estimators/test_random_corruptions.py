@@ -128,6 +128,7 @@ CORRUPTIONS = [
 ]
 
 
+@pytest.mark.slow
 @every_kind
 @pytest.mark.parametrize("corrupt", CORRUPTIONS, ids=lambda f: f.__name__)
 @settings(max_examples=25)

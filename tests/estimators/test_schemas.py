@@ -31,6 +31,7 @@ def test_every_estimator_is_here():
 # Tables -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @every_estimator
 def test_corrected_labels(name):
     e = fitted(name)

@@ -17,6 +17,7 @@ def labels(case):
     return 0.9 * jax.nn.one_hot(case.y, K) + 0.1 / K
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EMISSIONS)
 def test_it_is_that_of_a_fit_to_the_other_folds(name):
     case = build(name, n_items=N, row_weights=True)

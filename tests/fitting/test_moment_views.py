@@ -18,6 +18,7 @@ K, N = 3, 2000
 DISCRETE = {"bernoulli", "multinomial", "categorical"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("name", zoo.EMISSIONS)
 def test_means_are_read_back(name, missing):

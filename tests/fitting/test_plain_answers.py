@@ -34,6 +34,7 @@ def fitted(maker, *args):
         return maker(random_state=0).fit(*args)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("maker", [NoisyGaussianNB, NoisyLogisticRegression])
 def test_features_that_say_nothing_change_no_label(maker):
     x, _, noisy, x_new, _ = table(60, 1000.0, 0.3)
@@ -69,6 +70,7 @@ def test_unheard_predictions_are_those_of_the_plain_classifier():
     assert np.mean(e.predict(x_new) == plain.predict(x_new)) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("maker", [NoisyGaussianNB, NoisyLogisticRegression])
 def test_clean_labels_of_overlapping_classes_mostly_stay(maker):
     changed = []

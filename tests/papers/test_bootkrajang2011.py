@@ -125,6 +125,7 @@ def test_covariances_have_their_shapes(covariance, dof):
     np.testing.assert_allclose(m.noise_matrix_.sum(0), 1)
 
 
+@pytest.mark.slow
 def test_normal_classes_are_the_noisy_gaussian():
     sim = simulate()
     one, two = RobustNDA(), NoisyGaussianNB.published(covariance="full")

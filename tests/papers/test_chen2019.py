@@ -252,6 +252,7 @@ def test_all_forms_of_the_same_evidence_agree():
     np.testing.assert_allclose(on_csr.label_posterior_, fits[0].label_posterior_, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", ["bernoulli", "categorical", "gaussian"])
 @pytest.mark.parametrize("estimator", ["em", "L1"])
 def test_other_features(features, estimator):

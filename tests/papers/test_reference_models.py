@@ -266,6 +266,7 @@ MODELS = {
 TOLERANCES = {"bootkrajang2011 normal": 5e-5, "bootkrajang2011 student": 5e-5}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_the_reference_model_is_the_components(name):
     assert_agreement(MODELS[name](), TOLERANCES.get(name, 2e-5))

@@ -73,6 +73,7 @@ def test_a_wrong_random_state_is_named(state):
         estimator().posterior(random_state=state)
 
 
+@pytest.mark.slow
 def test_warnings_are_issued_at_the_user_s_line_and_stored_in_the_tree(tmp_path):
     with warnings.catch_warnings(record=True, action="always") as caught:
         tree = estimator().posterior(draws=8, chains=4, warmup=0, progress=False)

@@ -126,6 +126,7 @@ def prior_times(name, factor):
     return {**MODEL, name: replace(MODEL[name], prior=wrong)}
 
 
+@pytest.mark.slow
 def test_ranks_of_the_right_sampler_are_uniform():
     assert p_value(MODEL) > 0.01
 

@@ -46,6 +46,7 @@ def plotted(tree):
     return values
 
 
+@pytest.mark.slow
 def test_one_data_variable_needs_nothing():
     tree = draws("transition")
     groups = ("observed_data", "posterior_predictive", "log_likelihood")

@@ -133,6 +133,7 @@ def separated(n_items=40, gap=500.0):
     return model, Data(parts, jnp.ones(n_items))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", ["calibration", "logistic"])
 def test_densities_have_gradients_where_class_probabilities_underflow(prior):
     if prior == "calibration":

@@ -149,6 +149,7 @@ SAMPLED = [n for n in zoo.COMPONENTS if n not in zoo.GIVEN]
 MATRICES = ("full", "tied", "student_full", "student_tied")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_among(SAMPLED, MATRICES))
 def test_log_density_is_that_of_the_program(name):
     one = zoo.COMPONENTS[name]()

@@ -119,6 +119,7 @@ def test_the_default_is_that_of_the_training():
     )
 
 
+@pytest.mark.slow
 def test_fits_made_later_are_those_that_training_makes():
     made = fitted("cross_fit")
     later = made._by_feedback("joint")

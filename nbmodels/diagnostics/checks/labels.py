@@ -7,15 +7,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import logsumexp
+from scipy.stats import norm
 
 from nbmodels.diagnostics.checks import remedies
 from nbmodels.diagnostics.checks.base import Check, Measurement, always, percent
 from nbmodels.diagnostics.score_tests import Scores, largest, summed
+from nbmodels.fitting.reference import sides_of
 
 #: Logarithm of the least probability that is distinguished from zero.
 LEAST = -60.0
 
 _BINS = 5
+
+#: Standard errors by which a classifier must side with labels that would be changed.
+_SIDES = 2.0
 
 #: Digits of predicted probabilities.
 _DIGITS = 4
@@ -52,9 +57,11 @@ class LabelEvidence:
         weights: ``(n,)`` row weights, above 0.
         codes: ``(n,)`` given labels.
         transition: ``(K, K)`` P(observed | true).
-        reference: ``(n,)`` class predicted from the features, learned from other items' labels;
-            None where nothing could be learned.
+        reference: ``(n,)`` class predicted from the features, learned from other items' labels, -1
+            where it was not; None where nothing could be learned.
         one_rate: whether the transition was fitted with one error rate for all pairs of classes.
+        nonlinear: ``(n,)`` the same as ``reference`` by a nonlinear classifier, where ``reference``
+            is the model's own, or None.
     """
 
     logs: Float[np.ndarray, "n k"]
@@ -64,6 +71,7 @@ class LabelEvidence:
     transition: Float[np.ndarray, "k k"]
     reference: Int[np.ndarray, " n"] | None
     one_rate: bool
+    nonlinear: Int[np.ndarray, " n"] | None = None
 
     @property
     def rates(self) -> Float[np.ndarray, "n k"]:
@@ -73,18 +81,19 @@ class LabelEvidence:
 
 
 def _agreement(at: LabelEvidence, threshold: float) -> Measurement | None:
-    if at.reference is None:
+    if at.reference is None or not np.any(at.reference >= 0):
         return None
-    rates = at.rates
-    expected = rates[np.arange(len(at.reference)), at.reference]
-    agrees = at.reference == at.codes
-    test = largest(summed(agrees - expected, at.weights))
+    here = at.reference >= 0
+    rates, reference, weights = at.rates[here], at.reference[here], at.weights[here]
+    expected = rates[np.arange(len(reference)), reference]
+    agrees = reference == at.codes[here]
+    test = largest(summed(agrees - expected, weights))
     found = Measurement.of_test(
         test,
         threshold,
-        seen=np.average(agrees, weights=at.weights),
-        expected=np.average(expected, weights=at.weights),
-        follows=np.average(at.reference == rates.argmax(1), weights=at.weights),
+        seen=np.average(agrees, weights=weights),
+        expected=np.average(expected, weights=weights),
+        follows=np.average(reference == rates.argmax(1), weights=weights),
     )
     return replace(found, notable=True)
 
@@ -139,13 +148,43 @@ def _one_rate(at: LabelEvidence, threshold: float) -> Measurement | None:
     Errors with a direction (one class mistaken for another) are learned as part of the features'
     distributions where the noise has one rate: then hardly a label is taken for wrong.
     """
-    if at.reference is None or not at.one_rate:
+    if at.reference is None or not at.one_rate or not np.any(at.reference >= 0):
         return None
     wrong = 1 - np.average(at.resp[np.arange(len(at.codes)), at.codes], weights=at.weights)
-    contradicted = np.average(at.reference != at.codes, weights=at.weights)
+    here = at.reference >= 0
+    contradicted = np.average(at.reference[here] != at.codes[here], weights=at.weights[here])
     effect = float(contradicted / 3 - wrong)
     bad = effect > threshold
     return Measurement(effect, bad, bad, facts={"wrong": wrong, "contradicted": contradicted})
+
+
+def _sides(at: LabelEvidence, threshold: float) -> Measurement | None:
+    """Whether a nonlinear classifier sides with the given labels that the fit would change."""
+    if at.nonlinear is None:
+        return None
+    found = sides_of(at.nonlinear, at.codes, at.resp.argmax(1))
+    if not found.changed:
+        return None
+    effect = (found.given - found.suggested) / len(at.codes)
+    bad = found.z > _SIDES and effect > threshold
+    return Measurement(effect, bad, bad, found.z, float(norm.sf(found.z)), found._asdict())
+
+
+def _nonlinear(at: LabelEvidence, threshold: float) -> Measurement | None:
+    """Whether a nonlinear classifier predicts more of the given labels than the model's scores."""
+    if at.nonlinear is None or at.reference is None or not np.any(at.nonlinear >= 0):
+        return None
+    here = at.nonlinear >= 0
+    codes, weights = at.codes[here], at.weights[here]
+    plain, own = at.nonlinear[here] == codes, at.reference[here] == codes
+    test = largest(summed(plain.astype(float) - own, weights), side=1)
+    found = Measurement.of_test(
+        test,
+        threshold,
+        seen=np.average(plain, weights=weights),
+        own=np.average(own, weights=weights),
+    )
+    return replace(found, bad=found.bad and found.effect > 0, notable=True)
 
 
 CHECKS: tuple[Check[LabelEvidence], ...] = (
@@ -193,6 +232,33 @@ CHECKS: tuple[Check[LabelEvidence], ...] = (
         ),
         always(remedies.FULL_NOISE),
         "the share of wrong labels fits one error rate",
+        advisory=True,
+    ),
+    Check(
+        "changed labels",
+        "Are labels that would be changed predicted as suggested, rather than as given?",
+        _sides,
+        0.01,
+        lambda _, found: (
+            f"of {found.facts['changed']} labels that would be changed, a nonlinear classifier of "
+            f"the features predicts {found.facts['given']} as given and "
+            f"{found.facts['suggested']} as suggested, from other items' labels: the features' "
+            "model is wrong, labels are changed where that is likely to help only, and the noise "
+            "matrix holds the model's own errors"
+        ),
+        always(remedies.AUTO),
+        "a nonlinear classifier does not side with given labels that would be changed",
+    ),
+    Check(
+        "nonlinear classifier",
+        "Does a nonlinear classifier predict more of the given labels?",
+        _nonlinear,
+        0.05,
+        lambda _, found: (
+            f"a nonlinear classifier of the features predicts {percent(found.facts['seen'])} of "
+            f"the given labels out of fold, and this model {percent(found.facts['own'])}"
+        ),
+        always(remedies.AUTO),
         advisory=True,
     ),
 )

@@ -16,3 +16,4 @@ NEIGHBOURS = "NoisyNeighbours"
 DEPENDENCE = 'dependence="auto"'
 OWN_POOLING = 'pooling="own"'
 TRUSTED = "some verified labels (trusted=)"
+AUTO = "AutoNoisyClassifier"

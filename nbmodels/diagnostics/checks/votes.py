@@ -31,7 +31,9 @@ def _independence_sentence(at: VoteDependence, found: Measurement) -> str:
     )
 
 
-def _unsupported(at: VoteDependence, threshold: float) -> Measurement:
+def _unsupported(at: VoteDependence, threshold: float) -> Measurement | None:
+    if np.isnan(at.unsupported):
+        return None
     bad = at.unsupported > threshold
     return Measurement(at.unsupported, bad, at.unsupported > 0)
 

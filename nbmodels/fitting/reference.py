@@ -1,0 +1,251 @@
+"""Reference predictions: plain classifiers in closed form, cross-validated, to compare a fit with.
+
+They run in every fit or check, so each is fitted once for all folds, from sums less those of the
+fold: least squares with a ridge (a linear discriminant), on many columns of which none is negative
+multinomial naive Bayes, and ridge regression on random Fourier features of the columns' normal
+scores (Rahimi and Recht 2007), which shares no assumption with the models here: ranks know no
+outliers, and the features bend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy import sparse
+from scipy.special import betainc, ndtri
+from scipy.stats import rankdata
+
+from nbmodels.core.component import Given
+from nbmodels.core.model import PRIOR
+from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.scores import stratified_folds
+
+#: Columns up to which a matrix over pairs of columns is small, and rows that are looked at.
+_NARROW, _ROWS = 300, 10_000
+
+#: Folds of the linear classifiers, and where a fold's classifier is to be as good as can be.
+_FOLDS, _MORE_FOLDS = 3, 5
+
+#: Labels below which nothing is learned.
+_LABELS = 30
+
+#: Pseudo-items behind a coefficient, and pseudo-counts of a word.
+_RIDGE, _PSEUDO = 1.0, 1.0
+
+#: Random features, their length scales in units of the mean distance, and weight of the columns
+#: beside them.
+_RANDOM, _LENGTHS, _LINEAR = 200, (0.5, 1.0, 2.0), 0.3
+
+
+def out_of_fold_predictions(
+    blocks: Sequence[Any], codes: Int[np.ndarray, " n"], n_classes: int
+) -> Int[np.ndarray, " n"] | None:
+    """The class that each item's features point to, learned from other items' labels.
+
+    Least squares on up to some hundred columns of any kind, naive Bayes on more columns of which
+    none is negative.
+
+    Args:
+        blocks: features, ``(n, d)`` each, dense or sparse.
+        codes: ``(n,)`` given labels, negative where missing.
+        n_classes: K.
+
+    Returns:
+        ``(n,)`` classes, -1 where there is no label; None where there are too few labels, or no
+        features.
+    """
+    rows = np.flatnonzero(codes >= 0)
+    y = codes[rows]
+    if not blocks or _too_few(y):
+        return None
+    rng = np.random.default_rng(len(rows))
+    fold = stratified_folds(y, _FOLDS, rng)
+    target = np.eye(n_classes)[y]
+    wide = [b for b in blocks if b.shape[1] > _NARROW and b.min() >= 0]
+    if wide:
+        x = sparse.hstack([sparse.csr_array(b) for b in wide]).tocsr()[rows]
+        scores = _naive_bayes(x, target, fold)
+    else:
+        scores = _least_squares(_dense(blocks, rows, rng), target, fold)
+    out = np.full(len(codes), -1)
+    out[rows] = _likeliest(scores, target, fold)
+    return out
+
+
+def nonlinear_predictions(
+    points: Float[np.ndarray, "n d"], codes: Int[np.ndarray, " n"], n_classes: int
+) -> Int[np.ndarray, " n"] | None:
+    """The class that each item's features point to, learned from other items' labels.
+
+    The best of least squares on the columns, on their normal scores, and on random Fourier
+    features of these with three length scales, by the squared error of held-out labels.
+
+    Args:
+        points: ``(n, d)`` items, columns on one scale.
+        codes: ``(n,)`` given labels, negative where missing.
+        n_classes: K.
+
+    Returns:
+        ``(n,)`` classes, -1 where there is no label or the row is not among those looked at; None
+        where there are too few labels, or no features.
+    """
+    rows = np.flatnonzero(codes >= 0)
+    rng = np.random.default_rng(len(rows))
+    if len(rows) > _ROWS:
+        rows = np.sort(rng.permutation(rows)[:_ROWS])
+    y = codes[rows]
+    if not points.shape[1] or _too_few(y):
+        return None
+    fold = stratified_folds(y, _MORE_FOLDS, rng)
+    target = np.eye(n_classes)[y]
+    some = np.sort(rng.permutation(points.shape[1])[:_NARROW])
+    x = np.asarray(points, float)[np.ix_(rows, some)]
+    ranks = ndtri((rankdata(x, axis=0) - 0.5) / len(x))
+    ranks = _standardised(ranks)
+    one = np.ones((len(x), 1))
+    ways = [np.hstack([_standardised(x), one]), np.hstack([ranks, one])]
+    bent = rng.normal(size=(ranks.shape[1], _RANDOM)) / np.sqrt(ranks.shape[1])
+    turn = rng.uniform(0, 2 * np.pi, _RANDOM)
+    waves = (np.cos(ranks @ bent / length + turn) for length in _LENGTHS)
+    scale = np.sqrt(2 / _RANDOM)
+    ways += [np.hstack([_LINEAR * ranks, scale * wave, one]) for wave in waves]
+    scores = [_least_squares(way, target, fold) for way in ways]
+    best = min(scores, key=lambda one: float(np.square(one - target).sum()))
+    out = np.full(len(codes), -1)
+    out[rows] = _likeliest(best, target, fold)
+    return out
+
+
+def with_reference(fitted: FittedModel, points: Any) -> FittedModel:
+    """A fitted model with reference predictions of its labels, and held to them where it is cut.
+
+    A cross-fitted model that takes labels for wrong because its features' model is bad (outliers,
+    say) contradicts labels that a better classifier predicts. So among the labels that would be
+    changed, those are counted that the reference predicts as given, and as suggested. The posterior
+    probability that the latter are more frequent (Jeffreys' prior) is one more factor of the
+    probability that labels are noisy. A joint model is not held to it: its features pass their own
+    checks, and may show the classes apart where errors follow the features and any classifier of
+    the given labels learns them.
+
+    Args:
+        fitted: a model of given labels; where their noise is known, or there is none, or the fit
+            was interrupted, nothing is added.
+        points: ``(N, d)`` items in the space of their features; nothing is added where they are
+            sparse or None.
+    """
+    k = len(fitted.names)
+    channel = fitted.fit.model.get("labels")
+    if fitted.interrupted or channel is None or isinstance(channel, Given) or k < 2:
+        return fitted
+    if points is None or sparse.issparse(points):
+        return fitted
+    n = len(fitted.fit.resp)
+    codes = np.asarray(fitted.data.parts["labels"])[:n]
+    codes = np.where((codes < k) & (np.asarray(fitted.data.weights)[:n] > 0), codes, -1)
+    reference = nonlinear_predictions(points, codes, k)
+    if reference is None:
+        return fitted
+    fitted = replace(fitted, reference=reference)
+    others = set(fitted.fit.model) - {PRIOR, "labels", *fitted.scored}
+    if fitted.data.parts.get(PRIOR) is None or others:
+        return fitted
+    sides = sides_of(reference, codes, fitted.label_posterior.argmax(1))
+    return replace(fitted, noisy=fitted.noisy * sides.probability)
+
+
+class Sides(NamedTuple):
+    """What reference predictions are of labels that would be changed.
+
+    Attributes:
+        changed: number of labels that would be changed.
+        given: number of them that are predicted as given.
+        suggested: number of them that are predicted as suggested.
+    """
+
+    changed: int
+    given: int
+    suggested: int
+
+    @property
+    def probability(self) -> float:
+        """Posterior probability that suggestions are predicted more often (Jeffreys' prior)."""
+        if not self.given:
+            return 1.0
+        return float(betainc(self.given + 0.5, self.suggested + 0.5, 0.5))
+
+    @property
+    def z(self) -> float:
+        """Predictions as given beyond those as suggested, in standard errors (sign test)."""
+        return (self.given - self.suggested) / max(np.sqrt(self.given + self.suggested), 1.0)
+
+
+def sides_of(
+    reference: Int[np.ndarray, " n"],
+    codes: Int[np.ndarray, " n"],
+    suggested: Int[np.ndarray, " n"],
+) -> Sides:
+    """Whether reference predictions side with given labels or with others.
+
+    Args:
+        reference: ``(n,)`` predicted classes, -1 where there is none.
+        codes: ``(n,)`` given labels, -1 where there is none.
+        suggested: ``(n,)`` likeliest classes.
+    """
+    changed = (reference >= 0) & (suggested != codes)
+    given = int(np.count_nonzero(reference[changed] == codes[changed]))
+    other = int(np.count_nonzero(reference[changed] == suggested[changed]))
+    return Sides(int(np.count_nonzero(changed)), given, other)
+
+
+def _too_few(codes: Int[np.ndarray, " n"]) -> bool:
+    return len(codes) < _LABELS or len(np.unique(codes)) < 2
+
+
+def _likeliest(
+    scores: Float[np.ndarray, "n k"],
+    target: Float[np.ndarray, "n k"],
+    fold: Int[np.ndarray, " n"],
+) -> Int[np.ndarray, " n"]:
+    """The classes; one that training never saw is not predicted."""
+    learned = np.stack([target[fold != f].any(0) for f in range(fold.max() + 1)])
+    return np.argmax(np.where(learned[fold], scores, -np.inf), 1)
+
+
+def _dense(blocks: Sequence[Any], rows: np.ndarray, rng: Any) -> np.ndarray:
+    """Standardised columns and one of ones; a random sample of the columns of a wide block."""
+    some = [b[:, np.sort(rng.permutation(b.shape[1])[:_NARROW])][rows] for b in blocks]
+    x = np.hstack([b.toarray() if sparse.issparse(b) else np.asarray(b, float) for b in some])
+    return np.hstack([_standardised(x), np.ones((len(x), 1))])
+
+
+def _standardised(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+    scale = x.std(0)
+    return (x - x.mean(0)) / np.where(scale > 0, scale, 1)
+
+
+def _least_squares(x: np.ndarray, target: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    parts = [(x[fold == f], target[fold == f]) for f in range(fold.max() + 1)]
+    squares = np.stack([a.T @ a for a, _ in parts])
+    products = np.stack([a.T @ b for a, b in parts])
+    ridge = _RIDGE * np.eye(x.shape[1])
+    table = np.linalg.solve(squares.sum(0) - squares + ridge, products.sum(0) - products)
+    out = np.empty(target.shape)
+    for f, (a, _) in enumerate(parts):
+        out[fold == f] = a @ table[f]
+    return out
+
+
+def _naive_bayes(x: Any, target: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    out = np.empty(target.shape)
+    folds = range(fold.max() + 1)
+    counts = np.stack([x[fold == f].T @ target[fold == f] for f in folds])
+    items = np.stack([target[fold == f].sum(0) for f in folds])
+    for f in folds:
+        left = counts.sum(0) - counts[f] + _PSEUDO
+        shares = items.sum(0) - items[f] + _PSEUDO
+        out[fold == f] = x[fold == f] @ np.log(left / left.sum(0)) + np.log(shares / shares.sum())
+    return out

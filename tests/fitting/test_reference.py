@@ -1,0 +1,81 @@
+"""Reference predictions: as good as a forest, blind to outliers, and a floor under cut models."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from nbmodels import NoisyGaussianNB, VerdictWarning
+from nbmodels.datasets import corrupt, uniform_noise
+from nbmodels.fitting.reference import nonlinear_predictions, with_reference
+
+K = 3
+
+
+def classes(rng, n=400, d=5):
+    """Normal classes that a linear rule tells apart in nine of ten cases."""
+    true = rng.integers(K, size=n)
+    return rng.normal(size=(n, d)) + rng.normal(size=(K, d))[true] * 1.5, true
+
+
+def with_outliers(rng, **size):
+    x, true = classes(rng, **size)
+    far = rng.random(x.shape) < 0.02
+    return np.where(far, 100 * rng.normal(size=x.shape), x), true
+
+
+def rings(rng, n=400):
+    true = rng.integers(2, size=n)
+    angle, radius = rng.uniform(0, 2 * np.pi, n), 1 + true + 0.2 * rng.normal(size=n)
+    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)]), true
+
+
+@pytest.mark.parametrize(("world", "right"), [(classes, 0.85), (with_outliers, 0.8), (rings, 0.95)])
+def test_held_out_labels_are_predicted(world, right):
+    x, true = world(np.random.default_rng(0))
+    k = true.max() + 1
+    given = corrupt(true, uniform_noise(k, 0.1), np.random.default_rng(1))
+    assert np.mean(nonlinear_predictions(x, given, k) == true) > right
+
+
+def test_random_labels_are_predicted_by_chance():
+    rng = np.random.default_rng(2)
+    x, _ = classes(rng, n=2000)
+    labels = rng.integers(K, size=2000)
+    assert np.mean(nonlinear_predictions(x, labels, K) == labels) == pytest.approx(1 / K, abs=0.05)
+
+
+def test_rows_without_a_label_are_not_predicted():
+    x, true = classes(np.random.default_rng(3))
+    codes = np.where(np.arange(len(true)) < 100, -1, true)
+    found = nonlinear_predictions(x, codes, K)
+    assert np.all(found[:100] == -1)
+    assert np.all(found[100:] >= 0)
+    assert nonlinear_predictions(x[:20], true[:20], K) is None
+    assert nonlinear_predictions(x, np.zeros(len(x), int), K) is None
+    assert nonlinear_predictions(x[:, :0], true, K) is None
+
+
+def test_outliers_do_not_cost_right_labels():
+    """One cell in fifty lies far out: normal classes are a bad model, labels are all right."""
+    x, true = with_outliers(np.random.default_rng(8))
+    with pytest.warns(VerdictWarning, match="a nonlinear classifier of the features predicts"):
+        model = NoisyGaussianNB(random_state=0).fit(x, true)
+    assert np.array_equal(model.corrected_labels()["suggested"], true)
+    assert not model.verdict().ok
+
+
+def test_a_good_model_corrects_as_before():
+    x, true = classes(np.random.default_rng(5))
+    given = corrupt(true, uniform_noise(K, 0.2), np.random.default_rng(6))
+    model = NoisyGaussianNB(random_state=0, training="cross_fit").fit(x, given)
+    assert np.mean(model.fitted_.reference == true) > 0.8
+    assert model.fitted_.noisy > 0.9
+    assert np.mean(model.corrected_labels()["suggested"] == true) > np.mean(given == true) + 0.08
+
+
+def test_sparse_features_have_no_reference():
+    x, true = classes(np.random.default_rng(7))
+    fitted = NoisyGaussianNB(random_state=0).fit(x, true).fitted_
+    assert with_reference(replace(fitted, reference=None), sparse.csr_array(x)).reference is None
