@@ -21,7 +21,7 @@ pytest.importorskip("jupytext", reason="needs the extra 'test'")
 #: Largest size of a notebook, bytes.
 LARGEST = 500_000
 #: Notebooks whose short form runs in the default tests.
-QUICK = ("05_annotators", "07_noisy_test_labels")
+QUICK = ("05_annotators", "07_noisy_test_labels", "07_the_cut")
 
 #: Paths of a machine, times of day, and addresses in memory.
 _OF_ONE_MACHINE = re.compile(r"/(?:home|root|tmp|work|Users)/|ipykernel_\d|\d:\d\d:\d\d| at 0x")
@@ -72,7 +72,7 @@ def run(name, folder, *, fast):
 
 
 def test_every_notebook_has_its_script():
-    assert len(NAMES) == len(set(NAMES)) >= 8
+    assert len(NAMES) == len(set(NAMES)) >= 15
     assert sorted(FOLDER.glob("*/*.ipynb")) == [path.with_suffix(".ipynb") for path in scripts()]
 
 
