@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,3 +95,26 @@ def _repeated(counts: sparse.csr_array, n_classes: int) -> bool:
     row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
     same = (np.diff(row) == 0) & (np.diff(counts.indices // n_classes) == 0)
     return bool(same.any() or (counts.data > 1).any())
+
+
+def trusted_tasks(trusted: Any, tasks: np.ndarray) -> np.ndarray | None:
+    """``(N,)`` one checked class a task, None where unchecked.
+
+    Args:
+        trusted: mapping or series from some tasks to their classes, or None.
+        tasks: ``(N,)`` ids.
+
+    Raises:
+        DataError: something else, or a task that has no vote.
+    """
+    if trusted is None:
+        return None
+    if not isinstance(trusted, Mapping | pd.Series):
+        raise DataError("trusted: expected a mapping or series from tasks to classes")
+    index = {task: i for i, task in enumerate(tasks.tolist())}
+    out = np.full(len(tasks), None, object)
+    for task, label in trusted.items():
+        if task not in index:
+            raise DataError(f"trusted: there is no vote on task {task!r}")
+        out[index[task]] = label
+    return out

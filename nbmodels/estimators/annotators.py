@@ -5,10 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal, Self
 
-import jax
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
@@ -19,11 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from inference.arrays import on_device
 from nbmodels.channels import Annotators, CandidateSets
 from nbmodels.channels.candidates import pack_candidates
-from nbmodels.core import model as models
-from nbmodels.core.families import Rule
 from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data
-from nbmodels.data.annotations import Votes
+from nbmodels.data.annotations import Votes, trusted_tasks
 from nbmodels.data.labelling_functions import VoteSource, read_outputs
 from nbmodels.data.labels import Classes, trusted_codes
 from nbmodels.data.long_format import distinct
@@ -34,6 +30,7 @@ from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName,
 from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.estimators.votes_source import VOTES as _NAME
 from nbmodels.estimators.votes_source import VotesOf
+from nbmodels.fitting.annotator_fits import better_held_out, first_estimate, tempered
 from nbmodels.fitting.copied_votes import Copies, find_copies, no_copies
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
@@ -43,10 +40,6 @@ from nbmodels.fitting.subtypes import Subtypes
 from nbmodels.fitting.vote_dependence import (
     VoteTable,
     annotator_model,
-    described,
-    fitted_to,
-    held_out_score,
-    learned_dependence,
     tempered_posterior,
 )
 
@@ -156,7 +149,7 @@ class DawidSkene(LatentClassModel):
         parameters = self._validate()
         table, tasks, workers = self._read(votes)
         table.check_labels(self.classes)
-        checked = _checked(trusted, tasks)
+        checked = trusted_tasks(trusted, tasks)
         classes = Classes.infer(known_labels(table.label), self.classes)
         plain = counts = table.counts(tasks, workers, classes)
         n, k = len(tasks), len(classes)
@@ -185,18 +178,24 @@ class DawidSkene(LatentClassModel):
                 candidate = Candidate({**model, _NAME: channel}, data, learned)
                 begin = types.start(candidate, self._rule, self._seed())
                 if pooling == "functions" and types.each == 1:
-                    candidate, begin = _first_estimate(candidate, known, self._rule, parameters)
+                    candidate, begin = first_estimate(
+                        candidate, _NAME, known, self._rule, parameters
+                    )
                 names = types.names(classes.names)
                 return joint(candidate, names, n, self._options(), start=begin)
 
             found = fitted(parameters["pooling"])
             if parameters["pooling"] == "shared":
-                found = _better_held_out(found, fitted("none"), coded)
+                found = better_held_out(found, fitted("none"), coded)
             self.tasks_, self.workers_ = tasks, workers
             by_class = _by_class(plain, k)
             self._task_votes, self._majority = by_class.sum(1), by_class.argmax(1)
             self._votes, self._copies = coded, copies
-            self._finish(self._tempered(found, coded, copies, known >= 0))
+            if not found.interrupted and not (self._rule == "ml" and self.dependence == "auto"):
+                # by one vote of a doubtful function, an item is rather of a more frequent class
+                fixed = known >= 0, self.abstain is None
+                found = tempered(found, coded, copies.share, self.dependence, *fixed)
+            self._finish(found)
         self.classes_ = classes.names
         return self
 
@@ -219,27 +218,6 @@ class DawidSkene(LatentClassModel):
         of_functions = self.abstain is not None
         weights = copies.powers()[votes.worker] if of_functions else copies.weights(votes)
         return replace(votes, weights=weights)
-
-    def _tempered(
-        self, fitted: FittedModel, votes: VoteTable, copies: Copies, known: np.ndarray
-    ) -> FittedModel:
-        """With the dependence of the votes, and responsibilities tempered by it."""
-        if fitted.interrupted or (self._rule == "ml" and self.dependence == "auto"):
-            return fitted
-        model = fitted_to(fitted.fit, votes)
-        learned = learned_dependence(model, votes)
-        given = self.dependence != "auto"
-        correlation = float(self.dependence) if given else learned.correlation
-        resp = np.asarray(fitted.fit.resp)
-        if correlation > 0:
-            # from the votes alone: whether they may be guesses matters to the matrices only
-            resp = np.where(known[:, None], resp, tempered_posterior(model, votes, correlation))
-        # by a single vote of a doubtful function, an item is rather of a more frequent class
-        named = known if self.abstain is None else np.ones(len(known), bool)
-        here = described(replace(model, resp=resp), votes, correlation, named)
-        copying = 1 - float((np.bincount(copies.cluster)[copies.cluster] == 1).mean())
-        here = replace(here, visible=learned.visible, gain=learned.gain, copying=copying)
-        return replace(fitted, fit=replace(fitted.fit, resp=resp), vote_dependence=here)
 
     @property
     def _pooling(self) -> str:
@@ -412,53 +390,7 @@ class DawidSkene(LatentClassModel):
 
     def predict(self, votes: Any = None) -> np.ndarray:
         """``(N,)`` likeliest class of tasks, in the order of their sorted ids."""
-        best = self.predict_proba(votes).argmax(1)
-        return self.classes_[best]
-
-
-def _better_held_out(pooled: FittedModel, plain: FittedModel, votes: VoteTable) -> FittedModel:
-    """The pooled fit, unless the plain one predicts held-out votes better."""
-    if pooled.interrupted:
-        return pooled
-    scores = [held_out_score(fitted_to(one.fit, votes), votes) for one in (pooled, plain)]
-    return pooled if scores[0] >= scores[1] else plain
-
-
-def _first_estimate(
-    candidate: Candidate, known: np.ndarray, rule: Rule, settings: Mapping[str, Any]
-) -> tuple[Candidate, Any]:
-    """Labelling functions with a first estimate of their prior, and parameters to begin from."""
-    model, data, learned = candidate
-    resp = models.initial_responsibilities(model, data)
-    assert resp is not None  # of votes
-    given = settings["class_prior"]
-    shares = None if given is None else on_device(np.asarray(given, float))
-    about = model[_NAME], resp, on_device(known >= 0), data.parts[_NAME], shares
-    channel, resp = _functions_begin(*about, rule)
-    model = {**model, _NAME: channel}
-    return Candidate(model, data, learned), models.start(model, resp, data, rule)
-
-
-@partial(jax.jit, static_argnames="rule")
-def _functions_begin(
-    channel: Any, resp: Any, held: Any, votes: Any, shares: Any, rule: Rule
-) -> tuple[Any, Any]:
-    return channel.first_estimate(resp, held, votes, shares, rule)
-
-
-def _checked(trusted: Any, tasks: np.ndarray) -> np.ndarray | None:
-    """One checked class a task, None where unchecked."""
-    if trusted is None:
-        return None
-    if not isinstance(trusted, Mapping | pd.Series):
-        raise DataError("trusted: expected a mapping or series from tasks to classes")
-    index = {task: i for i, task in enumerate(tasks.tolist())}
-    out = np.full(len(tasks), None, object)
-    for task, label in trusted.items():
-        if task not in index:
-            raise DataError(f"trusted: there is no vote on task {task!r}")
-        out[index[task]] = label
-    return out
+        return self.classes_[self.predict_proba(votes).argmax(1)]
 
 
 def _by_class(counts: Any, k: int) -> np.ndarray:

@@ -261,8 +261,7 @@ class JointNB(LatentClassModel):
 
     def predict(self, X: Mapping[str, Any], items: Any = None) -> np.ndarray:
         """``(n,)`` likeliest true class of new items; arguments as :meth:`predict_proba`."""
-        best = self.predict_proba(X, items).argmax(1)
-        return self.classes_[best]
+        return self.classes_[self.predict_proba(X, items).argmax(1)]
 
     # Read-outs ----------------------------------------------------------------------------------
 
@@ -390,14 +389,12 @@ def _by_part(learned: Mapping[str, LearnedSource], what: str) -> dict[str, Any]:
 
 def _possible(possible: Any, n: int, classes: Classes) -> LabelSource:
     """Candidate sets as a channel; an item without a set may be of any class."""
-    table = read_table("possible", possible, n)
-    if table is not None:
+    if (table := read_table("possible", possible, n)) is not None:
         allowed = table[0]
         if allowed.shape[1] != len(classes):
             raise DataError(f"possible: has {allowed.shape[1]} columns for {len(classes)} classes")
     else:
-        sets = read_sets("possible", possible, n)
-        allowed = sets.table("possible", classes)
+        allowed = (sets := read_sets("possible", possible, n)).table("possible", classes)
         allowed[~sets.given] = True
     check_length("possible", allowed, n)
     return candidate_sets(allowed)

@@ -67,6 +67,11 @@ class Copies:
         """Whether there are any."""
         return len(self.pairs) > 0
 
+    @property
+    def share(self) -> float:
+        """Share of the annotators who copy."""
+        return 1 - float((np.bincount(self.cluster)[self.cluster] == 1).mean())
+
     def partners(self, worker: int) -> Int[np.ndarray, " m"]:
         """Codes of the others in a cluster."""
         same = self.cluster == self.cluster[worker]

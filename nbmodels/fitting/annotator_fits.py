@@ -1,0 +1,95 @@
+"""Fits of several annotators' votes: where they begin, which is kept, and how far votes count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
+
+import jax
+import numpy as np
+from jaxtyping import Bool
+
+from inference.arrays import on_device
+from nbmodels.core import model as models
+from nbmodels.core.families import Rule
+from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.scores import Candidate
+from nbmodels.fitting.vote_dependence import (
+    VoteTable,
+    described,
+    fitted_to,
+    held_out_score,
+    learned_dependence,
+    tempered_posterior,
+)
+
+
+def better_held_out(pooled: FittedModel, plain: FittedModel, votes: VoteTable) -> FittedModel:
+    """The pooled fit, unless the plain one predicts held-out votes better."""
+    if pooled.interrupted:
+        return pooled
+    scores = [held_out_score(fitted_to(one.fit, votes), votes) for one in (pooled, plain)]
+    return pooled if scores[0] >= scores[1] else plain
+
+
+def first_estimate(
+    candidate: Candidate, name: str, known: np.ndarray, rule: Rule, settings: Mapping[str, Any]
+) -> tuple[Candidate, Any]:
+    """Labelling functions with a first estimate of their prior, and parameters to begin from.
+
+    Args:
+        candidate: labels by functions, the prior of which is learned.
+        name: of their channel.
+        known: ``(N,)`` codes of known classes, negative where unknown.
+        rule: of the fit.
+        settings: those of the class prior among them.
+    """
+    model, data, learned = candidate
+    resp = models.initial_responsibilities(model, data)
+    assert resp is not None  # of votes
+    given = settings["class_prior"]
+    shares = None if given is None else on_device(np.asarray(given, float))
+    about = model[name], resp, on_device(known >= 0), data.parts[name], shares
+    channel, resp = _functions_begin(*about, rule)
+    model = {**model, name: channel}
+    return Candidate(model, data, learned), models.start(model, resp, data, rule)
+
+
+def tempered(
+    fitted: FittedModel,
+    votes: VoteTable,
+    copying: float,
+    dependence: float | Literal["auto"],
+    known: Bool[np.ndarray, " n"],
+    supported: bool,
+) -> FittedModel:
+    """With the dependence of the votes, and responsibilities tempered by it.
+
+    Args:
+        fitted: model of annotators.
+        votes: that it was fitted to.
+        copying: share of the annotators who copy.
+        dependence: correlation of the votes; ``"auto"`` to learn it.
+        known: ``(N,)`` items of a known class.
+        supported: whether each other item is expected to be of a class that one of its votes names.
+    """
+    model = fitted_to(fitted.fit, votes)
+    learned = learned_dependence(model, votes)
+    correlation = learned.correlation if dependence == "auto" else float(dependence)
+    resp = np.asarray(fitted.fit.resp)
+    if correlation > 0:
+        # from the votes alone: whether they may be guesses matters to the matrices only
+        resp = np.where(known[:, None], resp, tempered_posterior(model, votes, correlation))
+    passed = known if supported else np.ones(len(known), bool)
+    here = described(replace(model, resp=resp), votes, correlation, passed)
+    here = replace(here, visible=learned.visible, gain=learned.gain, copying=copying)
+    return replace(fitted, fit=replace(fitted.fit, resp=resp), vote_dependence=here)
+
+
+@partial(jax.jit, static_argnames="rule")
+def _functions_begin(
+    channel: Any, resp: Any, held: Any, votes: Any, shares: Any, rule: Rule
+) -> tuple[Any, Any]:
+    return channel.first_estimate(resp, held, votes, shares, rule)
