@@ -27,7 +27,6 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from inference.arrays import on_device
 from nbmodels.core import model as models
 from nbmodels.core.component import Given
 from nbmodels.core.families import Rule
@@ -201,7 +200,7 @@ def checked_labels(fit: Fit, data: Data) -> CheckedLabels | None:
     rows = np.flatnonzero((given < k) & (true < k) & (np.asarray(data.weights)[:n] > 0))
     if not len(rows):
         return None
-    model = {name: jax.tree.map(on_device, c) for name, c in fit.model.items() if name != "trusted"}
+    model = {name: c for name, c in fit.model.items() if name != "trusted"}
     parts = {name: part for name, part in data.parts.items() if name != "trusted"}
     resp = np.asarray(_posterior(model, fit.params, replace(data, parts=parts), fit.rule), float)
     right = resp[rows, given[rows]] / resp[rows].sum(1)

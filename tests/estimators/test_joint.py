@@ -122,6 +122,7 @@ def test_votes_alone_are_dawid_skene(world):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_votes_beside_features_help(world):
     n, y = world["n"], NAMES[world["y"]]
     x, votes = world["numbers"][:n], world["votes"][world["votes"]["task"] < n]
@@ -268,6 +269,7 @@ def test_settings_of_a_graph_are_chosen_by_held_out_labels(world):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_the_own_vote_is_left_out_beside_other_sources(world):
     """Users of a single item say nothing, in a joint model too."""
     n = 2 * world["n"]
