@@ -181,8 +181,7 @@ class DawidSkene(LatentClassModel):
                     candidate, begin = first_estimate(
                         candidate, _NAME, known, self._rule, parameters
                     )
-                names = types.names(classes.names)
-                return joint(candidate, names, n, self._options(), start=begin)
+                return joint(candidate, types.names(classes.names), n, self._options(), start=begin)
 
             found = fitted(parameters["pooling"])
             if parameters["pooling"] == "shared":
@@ -390,7 +389,8 @@ class DawidSkene(LatentClassModel):
 
     def predict(self, votes: Any = None) -> np.ndarray:
         """``(N,)`` likeliest class of tasks, in the order of their sorted ids."""
-        return self.classes_[self.predict_proba(votes).argmax(1)]
+        best = self.predict_proba(votes).argmax(1)
+        return self.classes_[best]
 
 
 def _by_class(counts: Any, k: int) -> np.ndarray:

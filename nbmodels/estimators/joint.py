@@ -249,8 +249,7 @@ class JointNB(LatentClassModel):
         for name in X:
             if name not in self.sources_:
                 raise DataError(f"X: source {name!r} had no data in the fit")
-        ids = _items(self.sources_, X, None, items)
-        classes = Classes(self.classes_)
+        ids, classes = _items(self.sources_, X, None, items), Classes(self.classes_)
         with computing(self.fitted_.double):
             parts: dict[str, Any] = {PRIOR: None}
             for name, values in X.items():
@@ -261,7 +260,8 @@ class JointNB(LatentClassModel):
 
     def predict(self, X: Mapping[str, Any], items: Any = None) -> np.ndarray:
         """``(n,)`` likeliest true class of new items; arguments as :meth:`predict_proba`."""
-        return self.classes_[self.predict_proba(X, items).argmax(1)]
+        best = self.predict_proba(X, items).argmax(1)
+        return self.classes_[best]
 
     # Read-outs ----------------------------------------------------------------------------------
 
