@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy import special
 
 #: Draws of the posterior: an interval's ends vary by 2 % of the posterior's spread.
@@ -109,6 +109,8 @@ def stratified_share(
     predicted_means: Float[np.ndarray, " strata"],
     rng: np.random.Generator,
     level: float = 0.9,
+    *,
+    suspected: Float[np.ndarray, " strata"] | None = None,
 ) -> Estimate:
     """Share of all rows that have a property, from the checked ones.
 
@@ -119,6 +121,7 @@ def stratified_share(
         predicted_means: ``(H,)`` mean prediction over all rows of each stratum.
         rng: of the posterior draws.
         level: probability of the interval.
+        suspected: ``(H,)`` mean P(wrong label) of each stratum; None where it is what is predicted.
     """
     y = np.asarray(outcome, float)
     n, total, seen = sample.checks, int(sample.sizes.sum()), sample.totals(y)
@@ -129,7 +132,8 @@ def stratified_share(
 
     mixed = (seen > 0) & (seen < n)
     scale = np.where(mixed, np.maximum(n - _LOST, 0.5), n) / n
-    prior = _prior(sample.share, predicted_means)
+    suspects = (predicted_means if suspected is None else suspected) > _SURE
+    prior = _prior(sample.share, predicted_means, suspects)
     rate = rng.beta(scale * seen + prior, scale * (n - seen) + prior, (_DRAWS, len(n)))
     # the rows that were not checked are drawn, too: the share is that of these rows
     draws = (seen + rng.binomial(sample.sizes - n, rate)).sum(1) / total
@@ -142,12 +146,14 @@ def stratified_share(
 
 
 def _prior(
-    share: Float[np.ndarray, " strata"], predicted_means: Float[np.ndarray, " strata"]
+    share: Float[np.ndarray, " strata"],
+    predicted_means: Float[np.ndarray, " strata"],
+    suspects: Bool[np.ndarray, " strata"],
 ) -> Float[np.ndarray, " strata"]:
     """``(H,)`` pseudo-counts of either outcome in each stratum."""
     expected = share * np.sqrt(np.clip(predicted_means * (1 - predicted_means), 1e-12, 1))
     shared = _PRIOR / 2 * (share / share.sum() + expected / expected.sum())
-    return np.where(predicted_means > _SURE, np.maximum(shared, _JEFFREYS), shared)
+    return np.where(suspects, np.maximum(shared, _JEFFREYS), shared)
 
 
 def _power(

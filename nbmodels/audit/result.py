@@ -125,6 +125,7 @@ def audit(
         means["p_suggested"],
         rng,
         level,
+        suspected=means["p_wrong"],
     )
     trusted = np.full(plan.n_items, None, object)
     trusted[rows["position"].to_numpy(int)] = plan.classes[true]

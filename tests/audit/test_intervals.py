@@ -134,6 +134,19 @@ def test_predictions_are_used_where_they_explain_errors():
     assert own.low < wrong.mean() < own.high
 
 
+def test_sure_predictions_of_right_labels_are_no_suspects():
+    """Nearly all suggestions are right in all strata: no half error is added to each of these."""
+    stratum = np.repeat(np.arange(8), 12)
+    right = np.ones(96, bool)
+    right[[0, 30, 60]] = False
+    sample = Sample(stratum, np.full(8, 200))
+    about = right, np.full(96, 0.97), np.full(8, 0.97)
+    found = stratified_share(sample, *about, np.random.default_rng(0), suspected=np.full(8, 0.03))
+    assert found.low + 0.01 < found.value < found.high - 0.01
+    biased = stratified_share(sample, *about, np.random.default_rng(0))
+    assert biased.high < found.high - 0.005  # so that the test can tell
+
+
 def test_predictions_that_hardly_differ_are_not_blown_up():
     """Of twelve suspects at P(wrong) of nearly one, the right one has a little less by chance."""
     p = np.r_[np.zeros(1800), np.full(150, 0.9999)]

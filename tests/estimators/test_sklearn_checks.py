@@ -44,6 +44,7 @@ def test_checks(estimator, check):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.ClippedWarning")
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.IdentifiabilityWarning")
+@pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
 @parametrize_with_checks([ClassConditionalNB()])
 def test_two_classes(estimator, check):
     check(estimator)
@@ -52,6 +53,7 @@ def test_two_classes(estimator, check):
 # and of evidence from other folds, labels of chance leave nothing; fewer folds, which are squared
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.IdentifiabilityWarning")
+@pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
 @parametrize_with_checks([NoisyLabelClassifier(cv=3), NoisyLogisticRegression(cv=3)])
 def test_cross_fitted(estimator, check):
     check(estimator)
