@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, Self
@@ -11,7 +10,6 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from inference.arrays import on_device
@@ -24,12 +22,12 @@ from nbmodels.data.labelling_functions import VoteSource, read_outputs
 from nbmodels.data.labels import Classes, trusted_codes
 from nbmodels.data.long_format import distinct
 from nbmodels.data.noisy_labels import known_labels
-from nbmodels.errors import DataError, NbmodelsWarning
+from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, resolved_priors
 from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.estimators.votes_source import VOTES as _NAME
-from nbmodels.estimators.votes_source import VotesOf
+from nbmodels.estimators.votes_source import votes_of
 from nbmodels.fitting.annotator_fits import better_held_out, first_estimate, tempered
 from nbmodels.fitting.copied_votes import Copies, find_copies, no_copies
 from nbmodels.fitting.fitted_model import FittedModel
@@ -42,9 +40,6 @@ from nbmodels.fitting.vote_dependence import (
     annotator_model,
     tempered_posterior,
 )
-
-#: Likelihood ratio statistic from where one source of several tempers votes: 0.1 %.
-_SURELY = 10.8
 
 #: What ``pooling="auto"`` is: variational fits make too much of priors that are nearly certain.
 _AUTO_POOLING: Mapping[str, str] = {"map": "own", "vb": "none", "ml": "none"}
@@ -248,8 +243,8 @@ class DawidSkene(LatentClassModel):
     ) -> LearnedSource:
         """The annotators' channel with the votes on ``items``; see :class:`Source`.
 
-        As one source of several, votes are pooled only if ``pooling`` says so. They are tempered
-        by what a fit to the votes alone shows of their dependence, and by nothing that is assumed.
+        As one source of several, votes are pooled only if ``pooling`` says so, and tempered by
+        what a fit to the votes alone shows of their dependence.
         """
         parameters = self._validate()
         if self.abstain is not None or self.subtypes > 1:
@@ -259,27 +254,11 @@ class DawidSkene(LatentClassModel):
         table = Votes.read(values)
         self.workers_ = table.workers()
         channel = annotators(len(self.workers_), len(classes), parameters)
-        votes = self._coding(values, classes)
+        votes = votes_of(self, values, self.workers_, classes)
         pooled = parameters["pooling"] != "none"
         part = Part(channel, votes(values, items, classes)[_NAME], pooled=pooled)
         powers = votes.powers if votes.correlation > 0 else None
         return LearnedSource({_NAME: part}, votes, powers=powers)
-
-    def _coding(self, values: Any, classes: Classes) -> VotesOf:
-        """With the copies and the dependence that a fit to the votes alone shows."""
-        w = len(self.workers_)
-        if self.dependence == 0 or self._rule == "ml":
-            return VotesOf(self.workers_, no_copies(w), np.ones(w), 0.0)
-        alone = clone(self).set_params(classes=classes.names, solver=Solver(progress=False))
-        with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
-            alone.fit(values)
-        found, size = alone.fitted_.vote_dependence, annotator_model(alone.fit_).information()
-        if self.dependence != "auto":
-            correlation = float(self.dependence)
-        else:
-            ratio = 2 * found.gain * len(alone._votes.row)
-            correlation = found.visible if ratio > _SURELY else 0.0
-        return VotesOf(self.workers_, alone._copies, np.sqrt(size), correlation)
 
     # Read-outs ----------------------------------------------------------------------------------
 

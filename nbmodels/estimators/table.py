@@ -16,11 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from inference.arrays import on_device
 from nbmodels.core.jax_settings import computing
+from nbmodels.data.annotations import Votes
 from nbmodels.data.features import Block, check_columns, check_missing, numbers, table
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import LabelData, missing_labels, read_given, read_labels
 from nbmodels.data.validation import check_weights
 from nbmodels.errors import DataError
+from nbmodels.estimators.annotators import DawidSkene
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import (
     GRIDS,
@@ -31,6 +33,7 @@ from nbmodels.estimators.options import (
 )
 from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.estimators.table_training import train
+from nbmodels.estimators.votes_source import votes_of
 from nbmodels.fitting.batched import counted_fits
 from nbmodels.fitting.builder import ColumnPlan, Columns, ModelBuilder, encode, size_powers
 from nbmodels.fitting.feedback import Side, with_feedback
@@ -115,7 +118,7 @@ class TableClassifier(LatentClassModel):
     def _labels(
         self, y: Any, n_rows: int, trusted: Any = None, votes: Any = None, items: Any = None
     ) -> LabelData:
-        return read_labels(
+        read = read_labels(
             y,
             n_rows,
             reader=type(self).__name__,
@@ -125,6 +128,15 @@ class TableClassifier(LatentClassModel):
             votes=votes,
             items=items,
         )
+        return read if votes is None else self._tempered(read, votes, items)
+
+    def _tempered(self, read: LabelData, votes: Any, items: Any) -> LabelData:
+        """Votes by what they count for beside features; as they are under maximum likelihood."""
+        if self._rule == "ml":
+            return read
+        ids = np.arange(len(read.codes)) if items is None else np.asarray(items)
+        found = votes_of(DawidSkene(), votes, Votes.read(votes).workers(), read.classes)
+        return replace(read, votes=found.tempered(votes, ids, read.classes))
 
     def _builder(
         self,
@@ -160,7 +172,8 @@ class TableClassifier(LatentClassModel):
             trusted: ``(N,)`` checked labels, null where unchecked; or a mapping row -> label.
             votes: labels of several annotators, each with a noise matrix of their own: a table with
                 columns ``task`` (the row of X, or its index where X is a data frame), ``worker``
-                and ``label``.
+                and ``label``. Votes that are copies or depend on each other count for less, as
+                in :class:`nbmodels.JointNB`.
 
         Raises:
             DataError: bad input, naming the argument and the row.

@@ -1,21 +1,37 @@
-"""Votes as one source of a joint model: packed by the workers of a fit, copies and all."""
+"""Votes as one source of several: what they count for, and packed by the workers of a fit.
+
+Votes that depend on each other given the class are too much evidence. Beside other sources they are
+tempered by what a fit to the votes alone shows of that (:mod:`nbmodels.fitting.vote_dependence`,
+:mod:`nbmodels.fitting.copied_votes`), and by nothing that is assumed.
+"""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
+from scipy import sparse
+from sklearn.base import clone
 
 from nbmodels.channels import Annotators
 from nbmodels.data.annotations import Votes
 from nbmodels.data.labels import Classes
-from nbmodels.fitting.copied_votes import Copies
-from nbmodels.fitting.vote_dependence import VoteTable, effective_number
+from nbmodels.errors import NbmodelsWarning
+from nbmodels.estimators.options import Solver
+from nbmodels.fitting.copied_votes import Copies, no_copies
+from nbmodels.fitting.vote_dependence import VoteTable, annotator_model, effective_number
+
+if TYPE_CHECKING:
+    from nbmodels.estimators.annotators import DawidSkene
 
 #: Name of the component.
 VOTES = "votes"
+
+#: Likelihood ratio statistic from where one source of several tempers votes: 0.1 %.
+_SURELY = 10.8
 
 
 @dataclass(frozen=True)
@@ -39,12 +55,47 @@ class VotesOf:
         votes = VoteTable.of(counts, len(classes))
         return replace(votes, weights=self.copies.weights(votes)) if self.copies.found else votes
 
+    def tempered(self, values: Any, items: np.ndarray, classes: Classes) -> sparse.csr_array:
+        """``(N, W * K)`` counts of votes by what they count for, each item's to its power."""
+        votes = self._table(values, items, classes)
+        power = self._power(votes)[votes.row]
+        votes = replace(votes, weights=votes.weight * power)
+        return votes.counted(len(self.workers), len(classes))
+
+    def _power(self, votes: VoteTable) -> Float[np.ndarray, " n"]:
+        """``(N,)`` power of each item's votes, by the design effect of their correlation."""
+        number = effective_number(self.size[votes.worker], votes)
+        return 1 / (1 + (number - 1) * self.correlation)
+
     def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
         counts = self._table(values, items, classes).counted(len(self.workers), len(classes))
         return {VOTES: Annotators.pack(counts)}
 
     def powers(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, np.ndarray]:
-        """``(N,)`` power of each item's votes, by the design effect of their correlation."""
-        votes = self._table(values, items, classes)
-        number = effective_number(self.size[votes.worker], votes)
-        return {VOTES: 1 / (1 + (number - 1) * self.correlation)}
+        """``(N,)`` power of each item's votes, by the name of the component."""
+        return {VOTES: self._power(self._table(values, items, classes))}
+
+
+def votes_of(crowd: DawidSkene, values: Any, workers: np.ndarray, classes: Classes) -> VotesOf:
+    """With the copies and the dependence that a fit to the votes alone shows.
+
+    Args:
+        crowd: how votes are fitted; it is left as it is.
+        values: table of votes.
+        workers: ``(W,)`` ids of those who cast them.
+        classes: names of all classes.
+    """
+    w = len(workers)
+    if crowd.dependence == 0 or crowd._rule == "ml":
+        return VotesOf(workers, no_copies(w), np.ones(w), 0.0)
+    alone = clone(crowd).set_params(classes=classes.names, solver=Solver(progress=False))
+    with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
+        alone.fit(values)
+    found, size = alone.fitted_.vote_dependence, annotator_model(alone.fit_).information()
+    if crowd.dependence != "auto":
+        correlation = float(crowd.dependence)
+    else:
+        assert found is not None  # of votes alone
+        ratio = 2 * found.gain * len(alone._votes.row)
+        correlation = found.visible if ratio > _SURELY else 0.0
+    return VotesOf(workers, alone._copies, np.sqrt(size), correlation)

@@ -123,3 +123,29 @@ def test_votes_beside_features_are_tempered_by_what_they_show():
         np.testing.assert_allclose(model.predict_proba(X), p, atol=1e-4)
     assert excess[1] < excess[0]
     assert loss[1] < loss[0]
+
+
+def test_copies_do_not_lead_a_table_astray():
+    rng = np.random.default_rng(1)
+    votes, y = world((0.25, 0.25, 0.25, 0.5, 0.5, 0.5), (3, 4, 5), n=300)
+    x = np.eye(3)[y] * 2 + rng.normal(size=(300, 3))
+    model = NoisyGaussianNB(random_state=0).fit(x, votes=frame(votes))
+    right = (model.label_posterior_.argmax(1) == y).mean()
+    assert right > majority(votes, y) + 0.1
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_votes_on_rows_of_a_table_count_as_in_a_joint_model():
+    rng = np.random.default_rng(2)
+    votes, y = world((0.2, 0.3, 0.4, 0.4, 0.4), (2, 3, 4), n=300)
+    lured = (rng.random(300) < 0.35)[:, None] & (rng.random(votes.shape) < 0.5)
+    votes = np.where(lured, ((y + 1) % 3)[:, None], votes)
+    x = np.eye(3)[y] * 2 + rng.normal(size=(300, 3))
+    table = NoisyGaussianNB(training="joint", random_state=0).fit(x, votes=frame(votes))
+    sources = {"crowd": DawidSkene(), "x": NoisyGaussianNB()}
+    both = JointNB(sources, solver="map", random_state=0).fit({"crowd": frame(votes), "x": x})
+    np.testing.assert_allclose(table.label_posterior_, both.label_posterior_, atol=1e-3)
+    plain = JointNB(
+        {**sources, "crowd": DawidSkene(dependence=0)}, solver="map", random_state=0
+    ).fit({"crowd": frame(votes), "x": x})
+    assert np.abs(plain.label_posterior_ - both.label_posterior_).max() > 0.1
