@@ -131,7 +131,8 @@ class PositiveUnlabelledNB(TableClassifier):
         }
         fitted = self._fitted(parameters, block, labels.classes, sources, sample_weight)
         self._keep(X, replace(labels, codes=codes))
-        return self._finish(fitted)
+        # two samples of different class shares, which checks would take for one
+        return self._finish(fitted, check=False)
 
     def _marked(self, classes: Classes, codes: np.ndarray) -> tuple[int, np.ndarray]:
         """Code of the positive class, and codes in which all else is the other one."""
@@ -275,8 +276,7 @@ class UnlabelledNB(TableClassifier):
         classes = Classes.infer(np.zeros(0), names)
         fitted = self._fitted(parameters, block, classes, {}, sample_weight)
         self._keep(X, None)
-        # two samples of different class shares, which checks would take for one
-        return self._finish(_by_share(fitted), check=False)
+        return self._finish(_by_share(fitted))
 
     @property
     def _rule(self) -> Rule:

@@ -135,6 +135,7 @@ def test_inadmissible_estimates_warn_and_em_goes_on():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.ClippedWarning")
+@pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
 def test_rates_that_sum_to_more_than_one_are_reported():
     _, x, _, y = simulated(300)
     wrong = np.array([[0.1, 0.2], [0.9, 0.8]])
