@@ -118,6 +118,8 @@ def test_settings_of_training_and_solver():
     run("using.md", only="Solver(")
 
 
+# the checked labels of the stand-ins are the given ones
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 @pytest.mark.slow
 def test_both_ends_and_an_audit():
     given = stand_ins()
@@ -140,6 +142,7 @@ def test_annotators():
     assert set(crowd.workers_) == {"ann", "bob"}
 
 
+@pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")
 @pytest.mark.slow
 def test_code_beside_that_of_other_libraries():
     after = run("coming_from.md")

@@ -199,7 +199,8 @@ def test_a_joint_model_is_judged_by_source(worlds):
         {"size": NoisyGaussianNB.published(), "text": NoisyMultinomialNB.published()},
         random_state=0,
     )
-    joint.fit({"size": x, "text": bursts}, given)
+    with pytest.warns(VerdictWarning, match="words repeat"):
+        joint.fit({"size": x, "text": bursts}, given)
     found = joint.verdict()
     assert {f.name for f in found.bad} >= {"repeated words"}
     assert not any(f.bad for f in found.findings if f.name in ("tails", "skew"))

@@ -85,6 +85,8 @@ def quiet(draw, *args, **options):
         return draw(*args, progress=False, **options)
 
 
+# so few rows are not what the checks are for
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 @pytest.mark.parametrize(
     ("method", "options"),
     [
