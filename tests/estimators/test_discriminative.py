@@ -16,7 +16,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from nbmodels import NoisyLabelClassifier, NoisyLogisticRegression
+from nbmodels import (
+    IdentifiabilityWarning,
+    NoisyLabelClassifier,
+    NoisyLogisticRegression,
+    VerdictWarning,
+)
 from nbmodels.errors import DataError
 
 N, K, D = 600, 3, 8
@@ -62,16 +67,27 @@ def quality(e, y, noisy):
 
 @doubtful
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("base", "rounds"),
-    [(None, "auto"), (DecisionTreeClassifier(max_depth=4, random_state=0), 2)],
-)
-def test_labels_are_corrected_and_the_noise_is_found(items, base, rounds):
-    """The tree's probabilities hold the noise themselves: begun at the labels, none is found."""
+def test_labels_are_corrected_and_the_noise_is_found(items):
     x, y, noisy = items
-    right, auc, gap = quality(fitted(x, noisy, base, rounds=rounds), y, noisy)
+    right, auc, gap = quality(fitted(x, noisy), y, noisy)
     assert right > np.mean(noisy == y) + 0.12
     assert auc > 0.9
+    assert gap < 0.12
+
+
+@pytest.mark.slow
+def test_where_probabilities_hold_the_noise_labels_stay_and_the_fit_says_so(items):
+    """A small tree says 70 and 30 %: held-out labels are as likely without any noise."""
+    x, y, noisy = items
+    tree = DecisionTreeClassifier(max_depth=4, random_state=0)
+    with (
+        pytest.warns(IdentifiabilityWarning, match="no given label is changed"),
+        pytest.warns(VerdictWarning, match="takes errors for overlap"),
+    ):
+        e = fitted(x, noisy, tree, rounds=2)
+    right, auc, gap = quality(e, y, noisy)
+    assert right == np.mean(noisy == y)
+    assert auc > 0.9  # which to check first
     assert gap < 0.12
 
 
