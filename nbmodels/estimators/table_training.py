@@ -44,6 +44,9 @@ _SMALL = 20_000_000
 #: Folds by which the joint model's labels are held out.
 _FOLDS = 5
 
+#: Rows from which on each fit begins at its neighbour's solution.
+_MANY = 4096
+
 #: Components beside the features under which held-out labels are compared.
 _COMPARED = {PRIOR, "labels", "trusted"}
 
@@ -123,7 +126,7 @@ def _trained(
         grid=build.grid,
         rounds=rounds,
         hold_out=True,
-        warm=warm,
+        warm=warm or build.n_rows >= _MANY,
     )
     fitted = replace(fitted, candidate=_kept(fitted, build))
     if training is not None or fitted.interrupted:

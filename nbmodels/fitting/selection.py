@@ -58,6 +58,10 @@ _MOST_ROUNDS = 10
 #: Rounds tried beyond the best so far: the first may gain little and a later one more.
 _PATIENCE = 2
 
+#: Standard errors of labels less likely than under the best, from which on no later round makes up
+#: for it; and nats a label that a round beyond the first must change for another to be tried.
+_HOPELESS, _WORTH = 4.0, 1e-3
+
 #: Standard errors by which labels must be likelier than without the features.
 INFORMATIVE = 1.0
 
@@ -200,6 +204,8 @@ class _Run:
                     last = self.tried(settings, last.rounds + 1, Candidate(model, data, learned))
                     if rounds is not None or preferred([best, last], self.weights) is last:
                         best, resp = last, before
+                    if rounds is None and self.enough(best, last):
+                        break
             channels = set(best.fit.model) - {PRIOR, "trusted"}
             if self.choosing and drawn is None and channels == {"labels"}:
                 floor = self.plain(best.settings)
@@ -306,6 +312,14 @@ class _Run:
             return True
         kept = np.sum(np.asarray(trial.fit.resp) * self.given, 1)
         return bool(self.weights @ kept >= 0.5 * self.weights.sum())
+
+    def enough(self, best: Trial, last: Trial) -> bool:
+        """Whether no self-training round beyond the last is worth its fits."""
+        if self.better(last.scores, best.scores, _HOPELESS):
+            return True
+        before = self.trials[-2]
+        change = float(self.weights @ (last.scores - before.scores) / self.weights.sum())
+        return last.rounds > 1 and abs(change) < _WORTH
 
     def better(self, first: np.ndarray, second: np.ndarray, errors: float) -> bool:
         """Whether labels are likelier under the second, by so many standard errors."""

@@ -30,7 +30,7 @@ from nbmodels.errors import (
     VerdictWarning,
 )
 from nbmodels.estimators.auto import suitable
-from nbmodels.fitting import options
+from nbmodels.fitting import options, selection
 from nbmodels.fitting.trials import Trial, preferred
 from nbmodels.papers import maystre2021
 from nbmodels.posterior.plots import held_out_scores
@@ -169,6 +169,21 @@ def test_the_covariance_is_chosen():
     assert e.chosen_["covariance"] == "tied"
     assert e.covariance_.shape == (4, 4)
     assert e.predict_proba(x[:5]).shape == (5, 3)
+
+
+@pytest.mark.slow
+def test_rounds_end_where_labels_are_less_likely_or_nothing_changes(monkeypatch):
+    x, _, noisy = documents(flip_noise(K, {(k, (k + 1) % K): 0.3 for k in range(K)}), seed=2)
+    settings = {**QUIET, "training": CrossFit(size_power=0.0, weight=1.0)}
+    with warnings.catch_warnings(action="ignore", category=VerdictWarning):
+        few = NoisyMultinomialNB(**settings).fit(x, noisy)
+        monkeypatch.setattr(selection, "_HOPELESS", 1e9)
+        monkeypatch.setattr(selection, "_WORTH", 0.0)
+        all_ = NoisyMultinomialNB(**settings).fit(x, noisy)
+    rounds = [int(e.choice_["rounds"].max()) for e in (few, all_)]
+    assert 1 <= rounds[0] < rounds[1]
+    likely = [e.choice_.loc[e.choice_["chosen"], "log_likelihood"].item() for e in (few, all_)]
+    assert likely[0] > likely[1] - 2e-3
 
 
 def trial(scores, identified=True):
