@@ -89,6 +89,16 @@ def run_batched(
 
     Raises:
         KeyboardInterrupt: interrupted before the first points were evaluated.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> from inference import run_batched, total
+        >>> def step(x, b):
+        ...     return x + 0.3 * (b - 2 * x), total(b * x - x**2)
+        >>> points, targets = jnp.zeros((3, 1)), jnp.array([[2.0], [4.0], [6.0]])
+        >>> results = run_batched(step, points, targets, tols=[1e-6] * 3, in_axes=0)
+        >>> [round(float(result.params[0]), 2) for result in results]
+        [1.0, 2.0, 3.0]
     """
     n, steps = len(tols), driver.n_evaluated(max_steps, stride)
     state = driver.start(points, max_steps=steps, accelerate=accelerate, shape=(n,))

@@ -204,6 +204,15 @@ def solve(
         tol: gain of a plain step, in units of the objective, below which it has converged.
         accelerate: try monotone SQUAREM extrapolations.
         coordinates: unconstrained coordinates for them.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> from inference import Status, solve, total
+        >>> def step(x, b):  # towards the maximum of b x - x^2, objective at x
+        ...     return x + 0.3 * (b - 2 * x), total(b * x - x**2)
+        >>> result = solve(step, jnp.zeros(2), jnp.array([2.0, 6.0]))
+        >>> print(result.params.round(2), Status(int(result.status)).name)
+        [1. 3.] CONVERGED
     """
     state = start(point, max_steps=max_steps, accelerate=accelerate)
     state = advance(step, state, data, until=2 * max_steps, tol=tol, coordinates=coordinates)
@@ -231,6 +240,19 @@ def run(
     """:func:`solve` from the host, interruptible: the same compiled loop in chunks.
 
     Arguments as for :func:`run_sequential`, of one iteration.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> from inference import run, total
+        >>> def step(x, b):
+        ...     return x + 0.01 * (b - 2 * x), total(b * x - x**2)
+        >>> start, b = jnp.zeros(2), jnp.array([2.0, 6.0])
+        >>> result = run(step, start, b)
+        >>> print(result.params.round(1))
+        [1. 3.]
+        >>> plain = run(step, start, b, accelerate=False)  # this slow map then takes many steps
+        >>> bool(plain.n_evaluations > 5 * result.n_evaluations)
+        True
     """
     (found,) = run_sequential(
         step,
@@ -281,6 +303,16 @@ def run_sequential(
 
     Raises:
         KeyboardInterrupt: interrupted before each had evaluated its first point.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> from inference import run_sequential, total
+        >>> def step(x, b):
+        ...     return x + 0.3 * (b - 2 * x), total(b * x - x**2)
+        >>> points, targets = [jnp.zeros(1), jnp.ones(1)], [jnp.array([2.0]), jnp.array([6.0])]
+        >>> results = run_sequential(step, points, targets, tols=[1e-6, 1e-6])
+        >>> [round(float(result.params[0]), 2) for result in results]
+        [1.0, 3.0]
     """
     steps = n_evaluated(max_steps, stride)
     states = [start(point, max_steps=steps, accelerate=accelerate) for point in points]

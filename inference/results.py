@@ -13,6 +13,18 @@ class Status(enum.IntEnum):
     """How a fixed-point iteration ended.
 
     Compiled code carries the integer; ``Status(code).sentence`` is for messages to the user.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> from inference import Status, solve, total
+        >>> def step(x, b):
+        ...     return x + 0.01 * (b - 2 * x), total(b * x - x**2)
+        >>> result = solve(step, jnp.zeros(1), jnp.array([6.0]), max_steps=3)
+        >>> status = Status(int(result.status))
+        >>> status.ok, status.name
+        (False, 'LIMIT_REACHED')
+        >>> print(status.sentence)
+        The iteration limit was reached before the objective settled.
     """
 
     RUNNING = 0
@@ -57,6 +69,18 @@ class Result(NamedTuple):
         n_iter: number of accepted points, the starting point included.
         n_evaluations: number of calls of the step, rejected extrapolations included.
         status: a :class:`Status` code.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> from inference import solve, total
+        >>> def step(x, b):
+        ...     return x + 0.3 * (b - 2 * x), total(b * x - x**2)
+        >>> result = solve(step, jnp.zeros(1), jnp.array([6.0]), max_steps=100)
+        >>> round(float(result.objective), 3), result.trace.shape
+        (9.0, (100,))
+        >>> gains = jnp.diff(result.trace[: int(result.n_iter)])
+        >>> bool((gains > 0).all())
+        True
     """
 
     params: PyTree

@@ -15,7 +15,16 @@ _LIBRARIES = ("nbmodels", "inference", "sklearn", "joblib")
 
 
 class DataError(ValueError):
-    """Input that cannot be used; the message names the argument, the row and what was expected."""
+    """Input that cannot be used; the message names the argument, the row and what was expected.
+
+    Examples:
+        >>> from nbmodels import DataError, NoisyBernoulliNB
+        >>> try:
+        ...     model = NoisyBernoulliNB().fit([[0, 1], [1, 0], [1, 1]], ["ant", "bee"])
+        ... except DataError as error:
+        ...     print(error)
+        y: has 2 rows where X has 3
+    """
 
 
 class CellTypeError(DataError, TypeError):
@@ -27,6 +36,22 @@ class Interrupted(KeyboardInterrupt):
 
     Args:
         result: what was reached: a fit, or the estimator that holds one.
+
+    Examples:
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels import Interrupted, fit
+        >>> from nbmodels.papers import zeng2022
+        >>> rng = np.random.default_rng(0)
+        >>> model = zeng2022.to_model(K=3, d=5)
+        >>> data = zeng2022.to_data(model, rng.integers(0, 3, 60), rng.integers(0, 2, (60, 5)))
+        >>> def press_ctrl_c(steps, objective):
+        ...     raise KeyboardInterrupt
+        >>> try:
+        ...     fitted = fit(model, data, key=jax.random.key(0), tol=0.0, report=press_ctrl_c)
+        ... except Interrupted as stopped:
+        ...     print(stopped.result.status.name, stopped.result.resp.shape)
+        INTERRUPTED (60, 3)
     """
 
     def __init__(self, result: object) -> None:
@@ -35,19 +60,72 @@ class Interrupted(KeyboardInterrupt):
 
 
 class NbmodelsWarning(UserWarning):
-    """Base of the library's warnings."""
+    """Base of the library's warnings.
+
+    Examples:
+        >>> import warnings
+        >>> import numpy as np
+        >>> from nbmodels import NbmodelsWarning, NoisyBernoulliNB, Solver
+        >>> y = np.repeat(["ant", "bee"], 50)
+        >>> x = np.random.default_rng(0).random((100, 3)) < np.where(y == "ant", 0.2, 0.8)[:, None]
+        >>> with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
+        ...     model = NoisyBernoulliNB.published(solver=Solver(max_iter=2)).fit(x, y)  # too few
+        >>> model.converged_
+        False
+    """
 
 
 class IdentifiabilityWarning(NbmodelsWarning):
-    """The noise matrix is not diagonally dominant: classes may have traded names."""
+    """The noise matrix is not diagonally dominant: classes may have traded names.
+
+    Examples:
+        >>> import warnings
+        >>> import numpy as np
+        >>> from nbmodels import IdentifiabilityWarning, NoisyBernoulliNB
+        >>> y = np.repeat(["ant", "bee"], 50)
+        >>> x = np.random.default_rng(0).random((100, 3)) < np.where(y == "ant", 0.2, 0.8)[:, None]
+        >>> crossed = [[0.1, 0.8], [0.9, 0.2]]  # most ants would be labelled as bees
+        >>> with warnings.catch_warnings(record=True, action="always") as caught:
+        ...     model = NoisyBernoulliNB.published(noise=crossed).fit(x, y)
+        >>> print(next(w.message for w in caught if w.category is IdentifiabilityWarning))
+        the noise matrix is not diagonally dominant and no renaming of the classes makes it so;
+        these classes are labelled as another at least as often as themselves: ant as bee, bee
+        as ant. Do not read class names literally there: add trusted labels, a stronger prior on
+        the diagonal, or merge the classes
+    """
 
 
 class NotConvergedWarning(NbmodelsWarning):
-    """The iteration did not converge; the message states how it ended."""
+    """The iteration did not converge; the message states how it ended.
+
+    Examples:
+        >>> import warnings
+        >>> import numpy as np
+        >>> from nbmodels import NoisyBernoulliNB, NotConvergedWarning, Solver
+        >>> y = np.repeat(["ant", "bee"], 50)
+        >>> x = np.random.default_rng(0).random((100, 3)) < np.where(y == "ant", 0.2, 0.8)[:, None]
+        >>> with warnings.catch_warnings(record=True, action="always") as caught:
+        ...     model = NoisyBernoulliNB.published(solver=Solver(max_iter=2)).fit(x, y)
+        >>> print(next(w.message for w in caught if w.category is NotConvergedWarning))
+        The iteration limit was reached before the objective settled.
+    """
 
 
 class ClippedWarning(NbmodelsWarning):
-    """A closed-form estimate was inadmissible and was moved to the nearest admissible value."""
+    """A closed-form estimate was inadmissible and was moved to the nearest admissible value.
+
+    Examples:
+        >>> import warnings
+        >>> import numpy as np
+        >>> from nbmodels import ClassConditionalNB, ClippedWarning
+        >>> rng = np.random.default_rng(2)
+        >>> x, y = rng.integers(0, 2, (120, 3)), np.tile(["ant", "bee"], 60)  # of chance
+        >>> with warnings.catch_warnings(record=True, action="always") as caught:
+        ...     model = ClassConditionalNB(estimator="moments").fit(x, y)
+        >>> print(next(w.message for w in caught if w.category is ClippedWarning))
+        the closed form gave inadmissible flip rates and probabilities of the attributes'
+        values, which were moved to the nearest admissible ones
+    """
 
 
 class PosteriorWarning(NbmodelsWarning):
@@ -55,7 +133,22 @@ class PosteriorWarning(NbmodelsWarning):
 
 
 class VerdictWarning(NbmodelsWarning):
-    """A model check failed; the message states which, and what may help."""
+    """A model check failed; the message states which, and what may help.
+
+    Examples:
+        >>> import warnings
+        >>> import numpy as np
+        >>> from nbmodels import NoisyBernoulliNB, VerdictWarning
+        >>> y = np.repeat(["ant", "bee"], 60)
+        >>> x = np.random.default_rng(0).random((120, 2)) < np.where(y == "ant", 0.2, 0.8)[:, None]
+        >>> copies = np.repeat(x, 4, axis=1)  # each column four times, as if they were independent
+        >>> with warnings.catch_warnings(record=True, action="always") as caught:
+        ...     model = NoisyBernoulliNB.published().fit(copies, y)
+        >>> message = next(str(w.message) for w in caught if w.category is VerdictWarning)
+        >>> print(message[: message.index(". Try")])
+        Do not use this fit as it is: columns ... are correlated within ... beyond the model
+        (correlation +1.00)
+    """
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,22 @@ class AuditPlan:
         n_items: rows of the fit, those without a label or with a trusted one included.
         share: share of wrong labels that the margins suppose.
         seed: of the draw and of the intervals.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import AuditPlan, NoisyGaussianNB
+        >>> from nbmodels.datasets import corrupt, uniform_noise
+        >>> rng = np.random.default_rng(0)
+        >>> truth, names = rng.integers(0, 2, 200), np.array(["ant", "bee"])
+        >>> X = rng.normal(8 * truth[:, None], size=(200, 2))
+        >>> y = names[corrupt(truth, uniform_noise(2, 0.2), rng)]
+        >>> plan = NoisyGaussianNB(training="joint").fit(X, y).audit_plan(40, random_state=0)
+        >>> print(plan.sentence)
+        Check 40 of 200 labels. If 21.5% of the labels are wrong, the share of wrong labels will
+        be known to about ±1.6 points (90 % interval) if P(wrong) is right, and to ±9.4 points
+        if it says nothing.
+        >>> len(AuditPlan.from_json(plan.to_json()))  # as text, for a file
+        40
     """
 
     rows: pd.DataFrame

@@ -36,6 +36,23 @@ class AuditResult:
         level: probability of the intervals.
         model_share: share of wrong labels that the model expects.
         population: rows that the answer is about.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import NoisyGaussianNB
+        >>> rng = np.random.default_rng(0)
+        >>> truth, names = rng.integers(0, 2, 200), np.array(["ant", "bee"])
+        >>> X = rng.normal(8 * truth[:, None], size=(200, 2))
+        >>> y = names[np.where(rng.random(200) < 0.2, 1 - truth, truth)]  # a fifth is wrong
+        >>> model = NoisyGaussianNB(training="joint", random_state=0).fit(X, y)
+        >>> plan = model.audit_plan(40)
+        >>> result = model.audit(plan, names[truth[plan.rows["row"]]])  # checked by hand
+        >>> print(result.share_wrong)
+        21.0% (17.5% to 23.5%)
+        >>> print((y != names[truth]).mean())
+        0.21
+        >>> sum(label is not None for label in result.trusted)  # for a further fit
+        40
     """
 
     share_wrong: Estimate

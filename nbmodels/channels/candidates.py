@@ -51,6 +51,26 @@ class CandidateSets(Given, LabelChannel):
 
     Attributes:
         prior: ``(K,)`` zeros; there is nothing to learn, only K to know.
+
+    Examples:
+        What is excluded has no probability left, and the candidates keep their shares:
+
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels import Data, fit
+        >>> from nbmodels.channels import CandidateSets
+        >>> from nbmodels.class_priors import FixedProportions
+        >>> model = {
+        ...     "class_prior": FixedProportions(prior=np.array([0.5, 0.3, 0.2])),  # ant, bee, cow
+        ...     "candidates": CandidateSets.of(3),
+        ... }
+        >>> possible = [[True, False, False], [False, True, True], [True, True, True]]
+        >>> candidates = CandidateSets.pack(possible, 3)
+        >>> data = Data({"class_prior": None, "candidates": candidates}, np.ones(3))
+        >>> print(fit(model, data, key=jax.random.key(0)).resp.round(2))
+        [[1.  0.  0. ]
+         [0.  0.6 0.4]
+         [0.5 0.3 0.2]]
     """
 
     @classmethod

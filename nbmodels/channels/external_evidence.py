@@ -28,6 +28,27 @@ class ExternalEvidence(Given, LabelChannel):
 
     Attributes:
         prior: ``(K,)`` zeros; there is nothing to learn, only K to know.
+
+    Examples:
+        Three items are labelled "bee", and another model has seen their pictures:
+
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels import Data, fit
+        >>> from nbmodels.channels import ExternalEvidence, FixedTransition
+        >>> from nbmodels.class_priors import FixedProportions
+        >>> model = {
+        ...     "class_prior": FixedProportions(prior=np.array([0.5, 0.5])),
+        ...     "labels": FixedTransition(prior=np.array([[0.8, 0.2], [0.2, 0.8]])),
+        ...     "pictures": ExternalEvidence.of(2),
+        ... }
+        >>> pictures = ExternalEvidence.pack(np.log([[0.5, 0.5], [0.8, 0.2], [0.99, 0.01]]))
+        >>> labels = FixedTransition.pack(np.ones(3, int), 2)
+        >>> data = Data({"class_prior": None, "labels": labels, "pictures": pictures}, np.ones(3))
+        >>> print(fit(model, data, key=jax.random.key(0)).resp.round(2))  # of ant and bee
+        [[0.2  0.8 ]
+         [0.5  0.5 ]
+         [0.96 0.04]]
     """
 
     @classmethod

@@ -23,6 +23,25 @@ class FixedTransition(Given, LabelChannel):
 
     Attributes:
         prior: ``(K, observed)`` probabilities ``[true, observed]``, rows summing to one.
+
+    Examples:
+        Three bees in ten are labelled "ant", and no ant is labelled "bee":
+
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels import Data, fit
+        >>> from nbmodels.channels import FixedTransition
+        >>> from nbmodels.class_priors import FixedProportions
+        >>> model = {
+        ...     "class_prior": FixedProportions(prior=np.array([0.5, 0.5])),
+        ...     "labels": FixedTransition(prior=np.array([[1.0, 0.0], [0.3, 0.7]])),
+        ... }
+        >>> labels = FixedTransition.pack(np.array([0, 1, -1]), 2)  # ant, bee, none
+        >>> data = Data({"class_prior": None, "labels": labels}, np.ones(3))
+        >>> print(fit(model, data, key=jax.random.key(0)).resp.round(2))
+        [[0.77 0.23]
+         [0.   1.  ]
+         [0.5  0.5 ]]
     """
 
     pack = staticmethod(pack_labels)

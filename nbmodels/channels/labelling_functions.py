@@ -97,6 +97,27 @@ class LabellingFunctions(OneCoinAnnotators):
         strength: pseudo-votes of each row.
         power: of each function's likelihood, ``(functions,)``, or one of all; below 1 for functions
             that copy from each other.
+
+    Examples:
+        The first function knows ants only, the second bees only, the third votes on all and errs on
+        one item in five. Columns are votes for "ant" and "bee"; who abstains has a row of zeros:
+
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels import Data, fit
+        >>> from nbmodels.channels import LabellingFunctions
+        >>> from nbmodels.class_priors import Proportions
+        >>> y = np.repeat([0, 1], 50)
+        >>> votes = np.zeros((100, 3, 2))
+        >>> votes[:40, 0, 0] = votes[60:, 1, 1] = 1
+        >>> votes[np.arange(100), 2, np.where(np.arange(100) % 5 == 0, 1 - y, y)] = 1
+        >>> model = {"class_prior": Proportions.of(2), "votes": LabellingFunctions.of(3, 2)}
+        >>> parts = {"class_prior": None, "votes": LabellingFunctions.pack(votes)}
+        >>> found = fit(model, Data(parts, np.ones(100)), key=jax.random.key(0))
+        >>> print(np.asarray(found.params["votes"].mode)[:2, 2].argmin(1))  # abstains least on
+        [0 1]
+        >>> print((votes[:, 2].argmax(1) == y).sum(), (found.resp.argmax(1) == y).sum())
+        80 96
     """
 
     power: Any = field(default=1.0)

@@ -42,6 +42,27 @@ class NeighbourVotes(Transition):
         prior: Dirichlet of shape ``(K, observed)``.
         uses: number of items that each label votes on.
         composite: whether statistics are those of all votes; else each item counts as one label.
+
+    Examples:
+        Twenty groups of five near items, in each of which one label is wrong. An item's votes are
+        the labels of its group, so that each label is used five times:
+
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels import Data, fit
+        >>> from nbmodels.channels import NeighbourVotes
+        >>> from nbmodels.class_priors import Proportions
+        >>> y = np.repeat([0, 1], 50)
+        >>> labels = np.where(np.arange(100) % 5 == 0, 1 - y, y)
+        >>> counts = np.eye(2)[labels].reshape(20, 5, 2).sum(1).repeat(5, axis=0)
+        >>> model = {"class_prior": Proportions.of(2), "votes": NeighbourVotes.of(2, uses=5)}
+        >>> data = Data({"class_prior": None, "votes": NeighbourVotes.pack(counts)}, np.ones(100))
+        >>> found = fit(model, data, key=jax.random.key(0))
+        >>> print(np.asarray(found.params["votes"].mode).round(1))  # [true, observed]
+        [[0.8 0.2]
+         [0.2 0.8]]
+        >>> print((labels == y).sum(), (found.resp.argmax(1) == y).sum())
+        80 100
     """
 
     uses: Any = field(default=1.0)

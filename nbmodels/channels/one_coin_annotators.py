@@ -101,6 +101,21 @@ class OneCoinAnnotators(Annotators):
         pseudo: ``(2,)`` right and wrong pseudo-votes of an accuracy.
         guessed: probability that all votes on an item are guesses.
         n_votes: number of all votes, to learn ``guessed`` from; 0 to leave it as it is.
+
+    Examples:
+        Two annotators have voted on ants only: one is right in nine votes of ten, one in six. Their
+        rows of bees are drawn to the same accuracies:
+
+        >>> import numpy as np
+        >>> from nbmodels.channels import OneCoinAnnotators
+        >>> ants = np.array([[90.0, 10.0], [60.0, 40.0]])  # votes for ant and for bee
+        >>> counts = np.stack([ants, 0 * ants], 2)  # (annotators, observed, true)
+        >>> channel = OneCoinAnnotators.of(2, 2, strength=50.0)
+        >>> learned = channel.pooled(channel.update(counts, "map"), "map")
+        >>> matrices = np.asarray(learned.update(counts, "map").mode)
+        >>> print(np.diagonal(matrices, axis1=1, axis2=2).round(1))  # right on ants, and on bees
+        [[0.9 0.9]
+         [0.6 0.6]]
     """
 
     strength: Any = field(default=STRENGTH)
@@ -283,6 +298,25 @@ class HierarchicalOneCoin(LabelChannel):
     Attributes:
         prior: the prior, its counts zero.
         guessed: probability that all votes on an item are guesses.
+
+    Examples:
+        Draws of the accuracies of two annotators, one right in nine votes of ten and one in six:
+
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels.channels import OneCoinAnnotators
+        >>> right = np.array([90.0, 60.0])[:, None, None]
+        >>> counts = np.where(np.eye(2), right, 100 - right)  # (annotators, observed, true)
+        >>> plain = OneCoinAnnotators.of(2, 2, strength=50.0)
+        >>> channel, q = plain.for_draws(plain.update(counts, "map"))
+        >>> print(type(channel).__name__)
+        HierarchicalOneCoin
+        >>> draw = jax.jit(jax.vmap(lambda key: channel.values(q.likelihood_params("draw", key))))
+        >>> drawn = draw(jax.random.split(jax.random.key(0), 200))
+        >>> print(drawn["transitions"].shape, drawn["accuracy"].shape)
+        (200, 2, 2, 2) (200, 2)
+        >>> print(np.asarray(drawn["accuracy"]).mean(0).round(1))
+        [0.9 0.6]
     """
 
     prior: OneCoinVotes

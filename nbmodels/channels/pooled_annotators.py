@@ -34,6 +34,22 @@ class PooledAnnotators(Annotators):
     """Annotators whose prior is learned from their own matrices (empirical Bayes).
 
     Fits take the prior at its maximum; draws sample it, see :class:`HierarchicalAnnotators`.
+
+    Examples:
+        Three annotators are right on nine items in ten, and a fourth has voted twice. The learned
+        prior reads the fourth as the others:
+
+        >>> import numpy as np
+        >>> from nbmodels.channels import PooledAnnotators
+        >>> often, twice = np.array([[45.0, 5], [5, 45]]), np.array([[1.0, 1], [0, 0]])
+        >>> counts = np.stack([often, often, often, twice])  # (annotators, observed, true)
+        >>> channel = PooledAnnotators.of(4, 2)
+        >>> plain = channel.update(counts, "map")
+        >>> learned = channel.pooled(plain, "map")
+        >>> for q in (plain, learned.update(counts, "map")):
+        ...     print(np.diagonal(np.asarray(q.mode)[3]).round(2))  # right on ants, and on bees
+        [0.75 0.5 ]
+        [0.9  0.89]
     """
 
     def pooled(self, q: Dirichlet, rule: Rule) -> PooledAnnotators:
@@ -123,6 +139,25 @@ class HierarchicalAnnotators(LabelChannel):
 
     Attributes:
         prior: the prior, its counts zero.
+
+    Examples:
+        Draws of the matrices of three annotators, and of the prior that they share:
+
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels.channels import PooledAnnotators
+        >>> counts = np.tile([[45.0, 5.0], [5.0, 45.0]], (3, 1, 1))  # (annotators, observed, true)
+        >>> pooled = PooledAnnotators.of(3, 2)
+        >>> channel, q = pooled.for_draws(pooled.update(counts, "map"))
+        >>> print(type(channel).__name__)
+        HierarchicalAnnotators
+        >>> draw = jax.jit(jax.vmap(lambda key: channel.values(q.likelihood_params("draw", key))))
+        >>> drawn = draw(jax.random.split(jax.random.key(0), 200))
+        >>> print(drawn["transitions"].shape, drawn["pseudo_votes"].shape)
+        (200, 3, 2, 2) (200, 2, 2)
+        >>> print(np.asarray(drawn["transitions"]).mean((0, 1)).round(1))  # [true, observed]
+        [[0.9 0.1]
+         [0.1 0.9]]
     """
 
     prior: PooledVotes

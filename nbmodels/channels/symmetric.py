@@ -32,6 +32,24 @@ class SymmetricTransition(LabelChannel):
     Attributes:
         prior: Beta over (right, wrong), a Dirichlet of shape ``(2,)``.
         n_classes: K, true and observed alike.
+
+    Examples:
+        A quarter of 60 verified labels was wrong, and what labels of other items say by that:
+
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels.channels import SymmetricTransition
+        >>> channel, y = SymmetricTransition.of(3), np.tile([0, 1, 2], 20)  # ant, bee, cow
+        >>> labels = SymmetricTransition.pack(np.where(np.arange(60) % 4 == 0, (y + 1) % 3, y), 3)
+        >>> counts = channel.stats(None, jax.nn.one_hot(y, 3), labels)
+        >>> print(counts)  # right, wrong
+        [45. 15.]
+        >>> found = channel.update(counts, "map")
+        >>> new = SymmetricTransition.pack([0, 2], 3)
+        >>> read = channel.likelihood_params(found, "map")
+        >>> print(np.exp(channel.log_likelihood(read, new).table).round(2))
+        [[0.75 0.13 0.13]
+         [0.13 0.13 0.75]]
     """
 
     prior: Dirichlet

@@ -80,6 +80,26 @@ class Transition(LabelChannel):
 
     Attributes:
         prior: Dirichlet of shape ``(K, observed)``.
+
+    Examples:
+        Labels of 20 verified ants and 20 verified bees, and what labels of other items say by that:
+
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels.channels import Transition
+        >>> channel = Transition.of(2)
+        >>> verified = jax.nn.one_hot(np.repeat([0, 1], 20), 2)
+        >>> labels = Transition.pack(np.repeat([0, 1, 0, 1], [18, 2, 8, 12]), 2)
+        >>> found = channel.update(channel.stats(None, verified, labels), "map")
+        >>> print(np.asarray(found.mode).round(1))  # [true, observed]
+        [[0.9 0.1]
+         [0.4 0.6]]
+        >>> new = Transition.pack([0, 1, -1], 2)  # ant, bee, no label
+        >>> read = channel.likelihood_params(found, "map")
+        >>> print(np.exp(channel.log_likelihood(read, new).table).round(1))
+        [[0.9 0.4]
+         [0.1 0.6]
+         [1.  1. ]]
     """
 
     prior: Dirichlet

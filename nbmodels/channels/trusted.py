@@ -21,6 +21,25 @@ class TrustedLabels(CandidateSets):
 
     Attributes:
         prior: ``(K,)`` zeros; there is nothing to learn, only K to know.
+
+    Examples:
+        Verified items show that half of the bees are labelled "ant":
+
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels import Data, fit
+        >>> from nbmodels.channels import Transition, TrustedLabels
+        >>> from nbmodels.class_priors import Proportions
+        >>> labels = np.repeat([0, 0, 1, 0, 0, 1], 20)
+        >>> verified = np.repeat([0, 1, 1, -1, -1, -1], 20)  # half of the items were not checked
+        >>> model = {"class_prior": Proportions.of(2), "labels": Transition.of(2)}
+        >>> model["verified"] = TrustedLabels.of(2)
+        >>> parts = {"class_prior": None, "labels": Transition.pack(labels, 2)}
+        >>> parts["verified"] = TrustedLabels.pack(verified, 2)
+        >>> found = fit(model, Data(parts, np.ones(120)), key=jax.random.key(0))
+        >>> print(np.asarray(found.params["labels"].mode).round(1))  # [true, observed]
+        [[1.  0. ]
+         [0.5 0.5]]
     """
 
     pack = staticmethod(pack_labels)

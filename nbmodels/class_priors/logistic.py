@@ -59,6 +59,28 @@ class Logistic(ClassPrior):
 
     Attributes:
         prior: normals of the intercepts, then of the coefficients; shape ``(1 + d, K)``.
+
+    Examples:
+        The boundary between ants and bees, from lengths and labels of which one in five is wrong:
+
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels import Data, fit
+        >>> from nbmodels.channels import Transition
+        >>> from nbmodels.class_priors import Logistic
+        >>> length = np.linspace(-3, 3, 100)[:, None]
+        >>> labels = np.where(np.arange(100) % 5 == 2, length[:, 0] < 0, length[:, 0] > 0)
+        >>> model = {"class_prior": Logistic.of(1, 2), "labels": Transition.of(2)}
+        >>> packed = {"class_prior": Logistic.pack(length), "labels": Transition.pack(labels, 2)}
+        >>> found = fit(model, Data(packed, np.ones(100)), key=jax.random.key(0))
+        >>> print(np.asarray(found.params["labels"].mode).round(1))  # [true, observed]
+        [[0.8 0.2]
+         [0.2 0.8]]
+        >>> at, new = found.params["class_prior"].mean, Logistic.pack(np.c_[-2.0, 0.0, 2.0].T)
+        >>> print(np.exp(model["class_prior"].log_probs(at, new)).round(1))
+        [[1.  0. ]
+         [0.5 0.5]
+         [0.  1. ]]
     """
 
     prior: DiagonalNormal

@@ -25,6 +25,22 @@ class Proportions(ClassPrior):
 
     Attributes:
         prior: Dirichlet of shape ``(K,)``.
+
+    Examples:
+        Shares of the true classes, from 66 labels "ant" and 34 "bee" of a known noise:
+
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels import Data, fit
+        >>> from nbmodels.channels import FixedTransition
+        >>> from nbmodels.class_priors import Proportions
+        >>> noise = np.array([[0.9, 0.1], [0.3, 0.7]])  # 3 bees in 10 are labelled "ant"
+        >>> model = {"class_prior": Proportions.of(2), "labels": FixedTransition(prior=noise)}
+        >>> labels = FixedTransition.pack(np.repeat([0, 1], [66, 34]), 2)
+        >>> data = Data({"class_prior": None, "labels": labels}, np.ones(100))
+        >>> found = fit(model, data, rule="ml", key=jax.random.key(0))
+        >>> print(np.asarray(found.params["class_prior"].mode).round(2))
+        [0.6 0.4]
     """
 
     prior: Dirichlet
@@ -62,6 +78,27 @@ class FixedProportions(Given, ClassPrior):
 
     Attributes:
         prior: ``(K,)`` probabilities, positive, summing to one.
+
+    Examples:
+        Nine items in ten are ants. A fifth of the labels are wrong, so that most items labelled
+        "bee" are ants all the same:
+
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels import Data, fit
+        >>> from nbmodels.channels import FixedTransition
+        >>> from nbmodels.class_priors import FixedProportions
+        >>> shares, noise = np.array([0.9, 0.1]), np.array([[0.8, 0.2], [0.2, 0.8]])
+        >>> model = {
+        ...     "class_prior": FixedProportions(prior=shares),
+        ...     "labels": FixedTransition(prior=noise),
+        ... }
+        >>> labels = FixedTransition.pack(np.array([0, 1, -1]), 2)  # ant, bee, none
+        >>> data = Data({"class_prior": None, "labels": labels}, np.ones(3))
+        >>> print(fit(model, data, key=jax.random.key(0)).resp.round(2))
+        [[0.97 0.03]
+         [0.69 0.31]
+         [0.9  0.1 ]]
     """
 
     def log_likelihood(self, likelihood_params: Float[Array, " k"], data: Any) -> LogLikelihood:

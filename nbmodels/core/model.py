@@ -62,6 +62,23 @@ class Data:
         weights: ``(N,)`` row weights; an item of weight 0 does not exist.
         powers: ``(N,)`` by component, power of its likelihood of each item, on top of the
             component's own ``weight``, such as below 1 for long documents; 1 where absent.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import numpy as np
+        >>> from nbmodels import Data, fit
+        >>> from nbmodels.channels import Transition
+        >>> from nbmodels.emissions import Bernoulli
+        >>> from nbmodels.papers import zeng2022
+        >>> model = zeng2022.to_model(K=2, d=3)  # components "class_prior", "labels" and "x"
+        >>> truth = np.repeat([0, 1], 20)
+        >>> given = np.where(np.arange(40) < 3, 1, truth)  # three labels are wrong
+        >>> x = np.stack([truth, truth, truth], 1)
+        >>> parts = {"labels": Transition.pack(given, 2), "x": Bernoulli.pack(x)}
+        >>> data = Data({"class_prior": None, **parts}, weights=jnp.ones(40))
+        >>> np.flatnonzero(fit(model, data, key=jax.random.key(0)).resp.argmax(1) != given)
+        array([0, 1, 2])
     """
 
     parts: dict[str, Any]

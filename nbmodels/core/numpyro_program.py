@@ -33,6 +33,26 @@ def program(model: Model, data: Data) -> Callable[[], None]:
     Args:
         model: components by name; the class prior is called ``"class_prior"``.
         data: encoded data; densified here, so keep it small.
+
+    Examples:
+        >>> import jax
+        >>> import numpy as np
+        >>> from numpyro.handlers import seed, trace
+        >>> import nbmodels
+        >>> from nbmodels.papers import zeng2022
+        >>> model = zeng2022.to_model(K=2, d=3)
+        >>> data = zeng2022.to_data(model, np.array([0, 0, 1, 1]), np.eye(4, 3))
+        >>> program = nbmodels.program(model, data)
+        >>> sites = trace(seed(program, jax.random.key(0))).get_trace().values()
+        >>> for site in sites:
+        ...     if site["type"] == "sample":
+        ...         print(site["name"], site["value"].shape, site["is_observed"])
+        class_prior_probs (2,) False
+        labels_transition (2, 2) False
+        x_probs (2, 3) False
+        y (4,) False
+        labels (4,) True
+        x (4, 3) True
     """
     weights = np.asarray(data.weights)
     whole = np.isin(weights, (0, 1)).all() and np.all(np.asarray(model[PRIOR].weight) == 1)

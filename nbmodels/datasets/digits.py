@@ -28,6 +28,17 @@ class NoisyDigits:
         y_test: ``(M,)`` true digits of the test images.
         matrix: ``(10, 10)`` ``[observed, true]`` noise that the labels were drawn from.
         names: ``(10,)`` names of the classes.
+
+    Examples:
+        >>> from nbmodels.datasets import noisy_digits
+        >>> digits = noisy_digits()
+        >>> digits.x.shape, digits.x_test.shape
+        ((1300, 64), (497, 64))
+        >>> eights_from_threes = (digits.truth == 3) & (digits.given == 8)
+        >>> int(eights_from_threes.sum()), int((digits.truth == 3).sum())
+        (29, 127)
+        >>> float(digits.matrix[8, 3].round(2))  # planted: observed as 8, truly 3
+        0.2
     """
 
     x: np.ndarray
@@ -48,6 +59,16 @@ def noisy_digits(
         random_state: seed of the split and of the noise.
         test_size: number of clean test images.
         uniform: share of uniform noise under :data:`FLIPS`.
+
+    Examples:
+        >>> from nbmodels.datasets import noisy_digits
+        >>> digits = noisy_digits(random_state=1, uniform=0.1)
+        >>> float((digits.given != digits.truth).mean().round(2))  # share of wrong labels
+        0.18
+        >>> # digits that are never mislabelled without uniform noise
+        >>> noisy_digits(uniform=0.0).matrix.diagonal().round(2) == 1
+        array([ True, False,  True, False, False, False,  True, False,  True,
+               False])
     """
     from sklearn.datasets import load_digits
 

@@ -23,6 +23,13 @@ def uniform_noise(n_classes: int, rate: float) -> Float[np.ndarray, "k k"]:
 
     Raises:
         DataError: no probability, or less than two classes.
+
+    Examples:
+        >>> from nbmodels.datasets import uniform_noise
+        >>> uniform_noise(3, 0.2)
+        array([[0.8, 0.1, 0.1],
+               [0.1, 0.8, 0.1],
+               [0.1, 0.1, 0.8]])
     """
     _check_rate("rate", rate)
     if n_classes < 2:
@@ -48,6 +55,17 @@ def flip_noise(
 
     Raises:
         DataError: no pair of different classes, no probability, or a sum above one.
+
+    Examples:
+        >>> from nbmodels.datasets import flip_noise
+        >>> flip_noise(3, {(0, 1): 0.3})  # 30 % of class 0 are observed as class 1
+        array([[0.7, 0. , 0. ],
+               [0.3, 1. , 0. ],
+               [0. , 0. , 1. ]])
+        >>> flip_noise(3, {(0, 1): 0.3}, rate=0.1).round(3)
+        array([[0.63 , 0.05 , 0.05 ],
+               [0.335, 0.9  , 0.05 ],
+               [0.035, 0.05 , 0.9  ]])
     """
     flipped = np.zeros((n_classes, n_classes))
     for (true, observed), share in flips.items():
@@ -75,6 +93,16 @@ def corrupt(y: Any, matrix: Any, rng: np.random.Generator) -> Int[np.ndarray, " 
 
     Raises:
         DataError: not such a matrix, or classes outside it.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels.datasets import corrupt, flip_noise
+        >>> names = np.array(["ant", "bee", "cow"])
+        >>> truth = np.repeat([0, 1, 2], 100)
+        >>> noise = flip_noise(3, {(0, 1): 0.3})  # 30 % of the ants are labelled as bees
+        >>> given = corrupt(truth, noise, np.random.default_rng(0))
+        >>> np.unique(names[given], return_counts=True)
+        (array(['ant', 'bee', 'cow'], dtype='<U3'), array([ 63, 137, 100]))
     """
     true, noise = np.asarray(y), np.asarray(matrix, float)
     if noise.ndim != 2 or noise.shape[0] != noise.shape[1]:

@@ -34,6 +34,24 @@ class Bernoulli(Emission):
 
     Attributes:
         prior: Beta distributions, a Dirichlet of shape ``(2, d, K)`` over the values (0, 1).
+
+    Examples:
+        Words of two documents about ants and two about bees, and a fifth document, whose third word
+        could not be read:
+
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels.emissions import Bernoulli
+        >>> emission, classes = Bernoulli.of(3, n_classes=2), jax.nn.one_hot(np.r_[0, 0, 1, 1], 2)
+        >>> words = Bernoulli.pack(np.array([[1, 1, 0], [1, 0, 0], [0, 1, 1], [0, 0, 1]]))
+        >>> found = emission.update(emission.stats(None, classes, words), "map")
+        >>> print(np.asarray(found.mode)[1].T.round(2))  # P(word | class)
+        [[0.75 0.5  0.25]
+         [0.25 0.5  0.75]]
+        >>> new = Bernoulli.pack(np.array([[1, 0, 0]]), missing=np.array([[False, False, True]]))
+        >>> table = emission.log_likelihood(emission.likelihood_params(found, "map"), new).table
+        >>> print(np.asarray(jax.nn.softmax(table)).round(2))  # of ant and bee, alike without words
+        [[0.75 0.25]]
     """
 
     prior: Dirichlet
@@ -131,6 +149,26 @@ class BernoulliColumns(FeatureColumns):
         n_features: number of columns.
         alpha: pseudo-items of each value in each class.
         binarize: values above it become one; None where data must be binary already.
+
+    Examples:
+        Lengths above 5 are ones; without a threshold they are refused:
+
+        >>> import numpy as np
+        >>> from nbmodels import DataError
+        >>> from nbmodels.data.features import Block
+        >>> from nbmodels.emissions import BernoulliColumns
+        >>> block = Block(np.array([[2.0, 7.0], [9.0, 1.0]]), None, ("head", "wing"))
+        >>> coding = BernoulliColumns.fit(block, np.ones(2), binarize=5.0)
+        >>> emission = coding.component(n_classes=2)
+        >>> print(np.asarray(coding.pack(emission, block, 2).x.to_dense()))
+        [[0. 1.]
+         [1. 0.]]
+        >>> try:
+        ...     BernoulliColumns.fit(block, np.ones(2)).pack(emission, block, 2)
+        ... except DataError as error:
+        ...     print(error)
+        X: row 0, column 'head' is 2.0; expected 0 or 1
+        (set binarize to a threshold for other values)
     """
 
     settings: ClassVar[tuple[str, ...]] = ("alpha", "binarize")

@@ -52,6 +52,23 @@ class Categorical(Emission):
 
     Attributes:
         prior: Dirichlet of shape ``(sum of sizes, K)``, several simplices along axis 0.
+
+    Examples:
+        Colour (black, yellow) and wings (no, yes) of three ants and three bees, and of two other
+        items. The wings of the first of these were not seen:
+
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels.emissions import Categorical
+        >>> emission = Categorical.of((2, 2), n_classes=2)
+        >>> known = emission.pack([[0, 0], [0, 0], [1, 0], [1, 1], [1, 1], [0, 1]])
+        >>> classes = jax.nn.one_hot(np.array([0, 0, 0, 1, 1, 1]), 2)
+        >>> found = emission.update(emission.stats(None, classes, known), "map")
+        >>> new = emission.pack([[1, -1], [1, 0]])
+        >>> table = emission.log_likelihood(emission.likelihood_params(found, "map"), new).table
+        >>> print(np.asarray(jax.nn.softmax(table)).round(2))  # of ant and bee, alike without looks
+        [[0.4  0.6 ]
+         [0.73 0.27]]
     """
 
     prior: Dirichlet
@@ -163,6 +180,23 @@ class CategoricalColumns(FeatureColumns):
     Attributes:
         categories: of each column, sorted.
         alpha: pseudo-items of each category in each class.
+
+    Examples:
+        Categories are coded by their rank, and one that training never saw is left out:
+
+        >>> import numpy as np
+        >>> from nbmodels.data.features import Block
+        >>> from nbmodels.emissions import CategoricalColumns
+        >>> names = ("colour", "wings")
+        >>> training = Block(np.array([["red", "no"], ["black", "yes"]], object), None, names)
+        >>> coding = CategoricalColumns.fit(training, np.ones(2))
+        >>> print([list(known) for known in coding.categories])
+        [['black', 'red'], ['no', 'yes']]
+        >>> emission = coding.component(n_classes=2)
+        >>> new = Block(np.array([["red", "yes"], ["green", "no"]], object), None, names)
+        >>> print(np.asarray(coding.pack(emission, new, 2).codes))
+        [[ 1  1]
+         [-1  0]]
     """
 
     settings: ClassVar[tuple[str, ...]] = ("alpha",)

@@ -69,6 +69,26 @@ class DiagonalGaussian(Emission):
 
     Attributes:
         prior: normal-inverse-gamma, each parameter of shape ``(K, d)``.
+
+    Examples:
+        Two groups of items, of which each fifth has the other label:
+
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels import Data, fit
+        >>> from nbmodels.channels import Transition
+        >>> from nbmodels.class_priors import Proportions
+        >>> from nbmodels.emissions import DiagonalGaussian
+        >>> y = np.repeat([0, 1], 50)  # ant, bee
+        >>> x = np.where(y, 3.0, -3.0)[:, None] + np.random.default_rng(0).normal(size=(100, 2))
+        >>> labels = np.where(np.arange(100) % 5 == 0, 1 - y, y)
+        >>> model = {"class_prior": Proportions.of(2), "labels": Transition.of(2)}
+        >>> model["sizes"] = DiagonalGaussian.of(2, 2)
+        >>> parts = {"labels": Transition.pack(labels, 2), "sizes": DiagonalGaussian.pack(x)}
+        >>> data = Data({"class_prior": None, **parts}, np.ones(100))
+        >>> found = fit(model, data, key=jax.random.key(0))
+        >>> print((labels == y).sum(), (found.resp.argmax(1) == y).sum())
+        80 100
     """
 
     prior: NormalInverseGamma

@@ -66,6 +66,25 @@ class FullGaussian(Emission):
     Attributes:
         prior: normal-inverse-Wishart; ``scale`` of shape ``(K, d, d)``, or ``(1, d, d)`` where the
             classes share one covariance matrix.
+
+    Examples:
+        Length and width rise together among ants, and one falls as the other rises among bees. Only
+        the covariances tell the classes apart:
+
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels.emissions import FullGaussian
+        >>> emission, length = FullGaussian.of(2, n_classes=2), np.linspace(-2, 2, 20)
+        >>> noise = 0.3 * np.cos(9 * length)
+        >>> ants, bees = (np.stack([length, sign * length + noise], 1) for sign in (1, -1))
+        >>> classes = jax.nn.one_hot(np.repeat([0, 1], 20), 2)
+        >>> stats = emission.stats(None, classes, FullGaussian.pack(np.concatenate([ants, bees])))
+        >>> found = emission.update(stats, "map")
+        >>> new = FullGaussian.pack(np.array([[1.0, 1.0], [1.0, -1.0]]))
+        >>> table = emission.log_likelihood(emission.likelihood_params(found, "map"), new).table
+        >>> print(np.asarray(jax.nn.softmax(table)).round(2))  # of ant and bee, alike without sizes
+        [[1. 0.]
+         [0. 1.]]
     """
 
     prior: NormalInverseWishart

@@ -55,6 +55,24 @@ class Multinomial(Emission):
 
     Attributes:
         prior: Dirichlet of shape ``(d, K)``, normalised along axis 0.
+
+    Examples:
+        Counts of "nest", "garden" and "honey" in four documents about ants and bees, and in a
+        fifth, whose class is asked for:
+
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels.emissions import Multinomial
+        >>> emission, classes = Multinomial.of(3, n_classes=2), jax.nn.one_hot(np.r_[0, 0, 1, 1], 2)
+        >>> counts = Multinomial.pack(np.array([[5, 3, 0], [4, 2, 1], [1, 3, 6], [0, 2, 4]]))
+        >>> found = emission.update(emission.stats(None, classes, counts), "map")
+        >>> print(np.asarray(found.mode).T.round(1))  # P(word | class)
+        [[0.6 0.3 0.1]
+         [0.1 0.3 0.6]]
+        >>> new = Multinomial.pack(np.array([[0, 1, 1]]))
+        >>> table = emission.log_likelihood(emission.likelihood_params(found, "map"), new).table
+        >>> print(np.asarray(jax.nn.softmax(table)).round(2))  # of ant and bee, alike without words
+        [[0.17 0.83]]
     """
 
     prior: Dirichlet
@@ -175,6 +193,25 @@ class MultinomialColumns(FeatureColumns):
         n_features: number of columns.
         alpha: pseudo-counts of each column in each class.
         proper: whether all cells are whole numbers.
+
+    Examples:
+        Weights of words are told from their counts, and numbers below zero are neither:
+
+        >>> import numpy as np
+        >>> from nbmodels import DataError
+        >>> from nbmodels.data.features import Block
+        >>> from nbmodels.emissions import MultinomialColumns
+        >>> for x in ([[3.0, 0], [1, 2]], [[0.4, 0], [0.1, 0.7]], [[3.0, 0], [-1, 2]]):
+        ...     block = Block(np.array(x), None, ("nest", "honey"))
+        ...     coding = MultinomialColumns.fit(block, np.ones(2))
+        ...     try:
+        ...         print(coding.proper, coding.pack(coding.component(2), block, 2).length.round(1))
+        ...     except DataError as error:
+        ...         print(error)
+        True [3. 3.]
+        False [0.4 0.8]
+        X: row 1, column 'nest' is -1.0; expected a count, 0 or more
+        (Negative values in data)
     """
 
     settings: ClassVar[tuple[str, ...]] = ("alpha",)

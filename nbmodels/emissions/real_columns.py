@@ -29,6 +29,27 @@ class RealColumns(FeatureColumns):
         scale: ``(d,)`` weighted standard deviations, 1 for constant columns.
         covariance: ``"diag"``, ``"full"`` or ``"tied"``.
         dof: degrees of freedom of a t distribution, None for a normal one.
+
+    Examples:
+        Lengths in metres and weights in grams, standardised for the emission; means that it finds
+        are put back into these units:
+
+        >>> import numpy as np
+        >>> from nbmodels.data.features import Block
+        >>> from nbmodels.emissions import RealColumns
+        >>> x = np.array([[0.001, 10.0], [0.003, 10.0], [0.005, 40.0], [0.007, 60.0]])
+        >>> block = Block(x, None, ("length", "weight"))
+        >>> coding = RealColumns.fit(block, np.ones(4), covariance="full")
+        >>> emission = coding.component(n_classes=2)
+        >>> print(type(emission).__name__)
+        FullGaussian
+        >>> print(np.asarray(coding.pack(emission, block, 4).x.to_dense()).round(1))
+        [[-1.3 -0.9]
+         [-0.4 -0.9]
+         [ 0.4  0.5]
+         [ 1.3  1.4]]
+        >>> print(coding.units({"mu": np.array([0.0, 1.0])})["mu"].round(3).tolist())
+        [0.004, 51.213]
     """
 
     settings: ClassVar[tuple[str, ...]] = ("covariance", "dof")

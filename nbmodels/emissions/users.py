@@ -36,6 +36,25 @@ class Users(Emission):
         prior: Dirichlet of shape ``(users, K)``, normalised along axis 1.
         multiplicity: ``(users,)`` how many exchangeable users each stands for, in EM and CAVI; see
             :mod:`nbmodels.fitting.duplicate_users`.
+
+    Examples:
+        Pages and their users. The first page is about ants and the second about bees; the classes
+        of the other two are told from their users:
+
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels import Data, fit
+        >>> from nbmodels.channels import TrustedLabels
+        >>> from nbmodels.class_priors import Proportions
+        >>> from nbmodels.emissions import Users
+        >>> visits = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [2, 1, 0, 0], [0, 0, 1, 2]])  # of users
+        >>> model = {"class_prior": Proportions.of(2), "labels": TrustedLabels.of(2)}
+        >>> model["users"] = Users.of(4, 2, alpha=1.5)
+        >>> labels = TrustedLabels.pack(np.array([0, 1, -1, -1]), 2)
+        >>> parts = {"class_prior": None, "labels": labels, "users": Users.pack(visits)}
+        >>> found = fit(model, Data(parts, np.ones(4)), key=jax.random.key(0))
+        >>> print(np.array(["ant", "bee"])[found.resp.argmax(1)])
+        ['ant' 'bee' 'ant' 'bee']
     """
 
     prior: Dirichlet

@@ -85,6 +85,25 @@ class DawidSkene(LatentClassModel):
         worker_noise_matrix_: ``(W, K, K)`` ``[worker, observed, true]``, columns sum to one.
         noise_matrix_: ``(K, K)`` that of a worker of whom nothing is known.
         worker_accuracy_: data frame: worker, votes, expected share of right votes.
+
+    Examples:
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from nbmodels import DawidSkene
+        >>> rng = np.random.default_rng(0)
+        >>> truth, names = rng.integers(0, 2, 60), np.array(["ant", "bee"])
+        >>> task, right = np.repeat(np.arange(60), 4), [0.95, 0.9, 0.85, 0.5]
+        >>> given = np.where(rng.random(240) < np.tile(right, 60), truth[task], 1 - truth[task])
+        >>> votes = pd.DataFrame({"task": task, "worker": list("abcd") * 60, "label": names[given]})
+        >>> model = DawidSkene().fit(votes)
+        >>> model.worker_accuracy_.round(1)  # the last one guesses
+          worker  votes  accuracy
+        0      a     60       0.9
+        1      b     60       0.8
+        2      c     60       0.8
+        3      d     60       0.5
+        >>> print((model.corrected_labels()["suggested"] == names[truth]).sum())  # of 60
+        59
     """
 
     def __init__(

@@ -176,6 +176,23 @@ class NoisyLabelClassifier(TableClassifier):
         estimator_: the classifier that new items meet. Its classes are numbers, places in
             ``classes_``.
         n_fits_: number of trainings of the classifier.
+
+    Examples:
+        >>> from sklearn.feature_extraction.text import CountVectorizer
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from nbmodels import NoisyLabelClassifier
+        >>> X = ["ants dig", "an ant eats leaves", "bees make honey", "a bee visits flowers"] * 15
+        >>> y = ["ant", "ant", "bee", "bee"] * 15
+        >>> y[0], y[7], y[20], y[31] = "bee", "ant", "bee", "ant"  # four mistakes
+        >>> pipeline = make_pipeline(CountVectorizer(), LogisticRegression())
+        >>> labels = NoisyLabelClassifier(pipeline, rounds=0).fit(X, y).corrected_labels()
+        >>> labels.loc[labels["suggested"] != labels["given"], ["row", "given", "suggested"]]
+            row given suggested
+        0     0   bee       ant
+        7     7   ant       bee
+        20   20   bee       ant
+        31   31   ant       bee
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = SCORED

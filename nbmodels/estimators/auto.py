@@ -209,6 +209,22 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         choice_: data frame of what was compared.
         classes_: ``(K,)`` names of the classes.
         n_fits_: number of trainings of scikit-learn's classifiers.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import AutoNoisyClassifier
+        >>> from nbmodels.datasets import corrupt, uniform_noise
+        >>> rng = np.random.default_rng(0)
+        >>> truth, names = rng.integers(0, 2, 200), np.array(["ant", "bee"])
+        >>> X = rng.normal(size=(200, 2)) * np.where(truth, 5.0, 1.0)[:, None]  # bees vary more
+        >>> y = names[corrupt(truth, uniform_noise(2, 0.1), rng)]
+        >>> model = AutoNoisyClassifier(emission=["gaussian", "logistic"], random_state=0).fit(X, y)
+        >>> model.emission_  # no line separates the classes
+        'gaussian'
+        >>> model.choice_[["emission", "chosen"]]
+           emission  chosen
+        0  gaussian    True
+        1  logistic   False
     """
 
     def __init__(

@@ -83,6 +83,22 @@ class NoisyGaussianNB(TableClassifier):
         theta_: ``(K, d)`` means.
         var_: ``(K, d)`` variances, where the covariance is diagonal.
         covariance_: ``(K, d, d)``, or ``(d, d)`` where tied; where it is not diagonal.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import NoisyGaussianNB
+        >>> from nbmodels.datasets import corrupt, flip_noise
+        >>> rng = np.random.default_rng(0)
+        >>> truth, names = rng.integers(0, 2, 200), np.array(["ant", "bee"])
+        >>> X = rng.normal(np.array([[2.0, 5.0], [12.0, 8.0]])[truth])
+        >>> y = names[corrupt(truth, flip_noise(2, {(0, 1): 0.3}), rng)]  # ants called bees
+        >>> model = NoisyGaussianNB(training="joint").fit(X, y)
+        >>> model.noise_matrix_.round(1)  # [given, true]
+        array([[0.7, 0. ],
+               [0.3, 1. ]])
+        >>> suggested = model.corrected_labels()["suggested"]
+        >>> print((y != names[truth]).sum(), (suggested != names[truth]).sum())  # wrong labels
+        27 0
     """
 
     columns = RealColumns
@@ -175,6 +191,21 @@ class RobustNDA(TableClassifier):
             the scale matrices, which are ``(dof - 2) / dof`` of the covariances.
         gamma_: ``(K, K)`` ``[observed, true]``, P(true | observed); rows sum to one.
         dof_: degrees of freedom, None for normal classes.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import RobustNDA
+        >>> from nbmodels.datasets import corrupt, uniform_noise
+        >>> rng = np.random.default_rng(1)
+        >>> truth, names = rng.integers(0, 2, 200), np.array(["ant", "bee"])
+        >>> X = rng.normal(size=(200, 2)) @ [[2.0, 1.8], [0.0, 0.6]] + 3 * np.outer(truth, [1, -1])
+        >>> y = names[corrupt(truth, uniform_noise(2, 0.2), rng)]
+        >>> model = RobustNDA(covariance="tied").fit(X, y)
+        >>> print((y == names[truth]).sum(), (model.predict(X) == names[truth]).sum())  # of 200
+        152 200
+        >>> model.gamma_.round(1)  # P(true | given)
+        array([[0.8, 0.2],
+               [0.3, 0.7]])
     """
 
     columns = RealColumns

@@ -110,6 +110,20 @@ class CollaborativeClassifier(LatentClassModel):
         noise_fit_: the fit of the noise alone, where it was cross-fitted, or None.
         choice_: data frame of the settings compared, or None.
         objective_trace_: the evidence bound at every fifth step of plain joint updates.
+
+    Examples:
+        >>> import numpy as np
+        >>> from scipy import sparse
+        >>> from nbmodels import CollaborativeClassifier
+        >>> from nbmodels.datasets import corrupt, uniform_noise
+        >>> rng = np.random.default_rng(0)
+        >>> truth, likes = rng.integers(0, 2, 150), rng.integers(0, 2, 30)  # of items, of users
+        >>> visits = sparse.csr_array(rng.poisson(np.where(likes[:, None] == truth, 0.6, 0.1)))
+        >>> names = np.array(["ant", "bee"])
+        >>> y = names[corrupt(truth, uniform_noise(2, 0.2), rng)]
+        >>> model = CollaborativeClassifier(random_state=0).fit(visits, y)
+        >>> print((y == names[truth]).sum(), (model.predict() == names[truth]).sum())  # of 150
+        126 150
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {

@@ -84,6 +84,22 @@ class JointNB(LatentClassModel):
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         sources_: the sources' estimators, with the codings they learned.
         items_: ``(N,)`` ids of the items.
+
+    Examples:
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from nbmodels import DawidSkene, JointNB, NoisyGaussianNB
+        >>> rng = np.random.default_rng(0)
+        >>> truth, names = rng.integers(0, 2, 100), np.array(["ant", "bee"])
+        >>> task = np.repeat(np.arange(100), 2)  # two votes each
+        >>> given = np.where(rng.random(200) < 0.8, truth[task], 1 - truth[task])
+        >>> votes = pd.DataFrame({"task": task, "worker": ["a", "b"] * 100, "label": names[given]})
+        >>> model = JointNB({"size": NoisyGaussianNB(), "crowd": DawidSkene()})
+        >>> model = model.fit({"size": rng.normal(5 + 3 * truth)[:, None], "crowd": votes})
+        >>> print((model.corrected_labels()["suggested"] == names[truth]).sum())  # of 100
+        95
+        >>> model.predict({"size": [[5.0], [8.0]]}).tolist()  # new items: their size alone
+        ['ant', 'bee']
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {

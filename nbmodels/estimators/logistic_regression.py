@@ -176,6 +176,20 @@ class NoisyLogisticRegression(TableClassifier):
         coef_: ``(K, d)`` coefficients, calibrated; ``(1, d)`` of the second class where there are
             two.
         intercept_: ``(K,)`` or ``(1,)``.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import NoisyLogisticRegression
+        >>> from nbmodels.datasets import corrupt, uniform_noise
+        >>> rng = np.random.default_rng(0)
+        >>> X, names = rng.normal(size=(200, 2)), np.array(["ant", "bee"])
+        >>> truth = (X @ [2.0, -2.0] > 0).astype(int)
+        >>> y = names[corrupt(truth, uniform_noise(2, 0.2), rng)]
+        >>> model = NoisyLogisticRegression(C=1.0, rounds=1).fit(X, y)
+        >>> np.sign(model.coef_)
+        array([[ 1., -1.]])
+        >>> print((y == names[truth]).sum(), (model.predict(X) == names[truth]).sum())  # of 200
+        172 196
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {

@@ -74,6 +74,21 @@ class NoisyBernoulliNB(TableClassifier):
         choice_: data frame of all that was compared, or None.
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         feature_log_prob_: ``(K, d)`` log-probabilities of a one.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import NoisyBernoulliNB
+        >>> from nbmodels.datasets import corrupt, uniform_noise
+        >>> rng = np.random.default_rng(0)
+        >>> truth, names = rng.integers(0, 2, 200), np.array(["ant", "bee"])
+        >>> X = rng.random((200, 12)) < np.where(truth, 0.9, 0.1)[:, None]
+        >>> y = names[corrupt(truth, uniform_noise(2, 0.2), rng)]
+        >>> model = NoisyBernoulliNB(random_state=0).fit(X, y)
+        >>> model.noise_matrix_.round(1)  # [given, true]
+        array([[0.8, 0.2],
+               [0.2, 0.8]])
+        >>> print((y == names[truth]).sum(), (model.predict(X) == names[truth]).sum())  # of 200
+        165 200
     """
 
     columns = BernoulliColumns
@@ -145,6 +160,21 @@ class NoisyMultinomialNB(TableClassifier):
         choice_: data frame of all that was compared, or None.
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         feature_log_prob_: ``(K, d)`` log-probabilities of the features.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import NoisyMultinomialNB
+        >>> from nbmodels.datasets import corrupt, uniform_noise
+        >>> rng = np.random.default_rng(0)
+        >>> truth, names = rng.integers(0, 2, 200), np.array(["ant", "bee"])
+        >>> X = rng.multinomial(20, np.array([[0.6, 0.3, 0.1], [0.1, 0.3, 0.6]])[truth])
+        >>> y = names[corrupt(truth, uniform_noise(2, 0.2), rng)]
+        >>> model = NoisyMultinomialNB(alpha=1.0, training="joint").fit(X, y)
+        >>> np.exp(model.feature_log_prob_).round(1)
+        array([[0.6, 0.3, 0.1],
+               [0.1, 0.3, 0.6]])
+        >>> print((y == names[truth]).sum(), (model.predict(X) == names[truth]).sum())  # of 200
+        159 200
     """
 
     columns = MultinomialColumns
@@ -225,6 +255,20 @@ class NoisyCategoricalNB(TableClassifier):
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         categories_: values of each column, in the order of their parameters.
         feature_log_prob_: by column, ``(K, categories)`` log-probabilities.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import NoisyCategoricalNB
+        >>> from nbmodels.datasets import corrupt, uniform_noise
+        >>> rng = np.random.default_rng(0)
+        >>> truth, names = rng.integers(0, 2, 200), np.array(["ant", "bee"])
+        >>> X = np.where(rng.random((200, 6)) < np.where(truth, 0.9, 0.1)[:, None], "gold", "black")
+        >>> y = names[corrupt(truth, uniform_noise(2, 0.2), rng)]
+        >>> model = NoisyCategoricalNB(alpha=1.0, training="joint").fit(X, y)
+        >>> model.predict([["black"] * 6, ["gold", "green"] * 3]).tolist()  # green is new
+        ['ant', 'bee']
+        >>> print((y == names[truth]).sum(), (model.predict(X) == names[truth]).sum())  # of 200
+        158 198
     """
 
     columns = CategoricalColumns

@@ -99,6 +99,21 @@ class NoisyNeighbours(TableClassifier):
         noise_matrix_: ``(K, K)`` ``[observed, true]``, P(observed | true); columns sum to one.
         label_posterior_: ``(N, K)`` P(true class | everything known) of the training items.
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import NoisyNeighbours
+        >>> from nbmodels.datasets import corrupt, flip_noise
+        >>> rng = np.random.default_rng(0)
+        >>> truth, angle = rng.integers(0, 2, 200), rng.uniform(0, 2 * np.pi, 200)
+        >>> X = np.where(truth, 3, 1)[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1)
+        >>> y = np.array(["ant", "bee"])[corrupt(truth, flip_noise(2, {(0, 1): 0.3}), rng)]
+        >>> model = NoisyNeighbours(n_neighbors=5).fit(X, y)
+        >>> model.noise_matrix_.round(1)  # [given, true]
+        array([[0.7, 0. ],
+               [0.3, 1. ]])
+        >>> model.predict([[1.0, 0.0], [0.0, 3.0]]).tolist()
+        ['ant', 'bee']
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {

@@ -41,6 +41,20 @@ class Solver(_Parameters):
         progress: show a bar; None to show one once a fit takes over three seconds.
         on_interrupt: after Ctrl-C, ``"raise"`` :class:`nbmodels.errors.Interrupted` once the
             estimator holds the best fit so far, or ``"keep"`` that fit and go on.
+
+    Examples:
+        >>> import warnings
+        >>> import numpy as np
+        >>> from nbmodels import NoisyGaussianNB, Solver
+        >>> X = np.random.default_rng(0).normal(np.repeat([[0.0], [2.0]], 50, axis=0))
+        >>> y = np.where(np.arange(100) % 10, np.repeat(["ant", "bee"], 50), "bee")
+        >>> model = NoisyGaussianNB(training="joint", solver=Solver(max_iter=2))
+        >>> with warnings.catch_warnings(action="always", record=True) as caught:
+        ...     model = model.fit(X, y)
+        >>> print(caught[0].message)
+        The iteration limit was reached before the objective settled.
+        >>> model.set_params(solver__max_iter=100).fit(X, y).converged_
+        True
     """
 
     method: Literal["map", "ml", "vb"] = "map"
@@ -62,6 +76,20 @@ class Priors(_Parameters):
         noise_alpha: pseudo-labels that are wrong, for each true class, shared out evenly.
         noise_diagonal: pseudo-labels that are right, for each true class; ``"auto"``, where
             held-out labels can select how strongly the noise is drawn to the diagonal.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import NoisyGaussianNB, Priors
+        >>> X = np.concatenate([np.linspace(0, 1, 20), np.linspace(8, 9, 20)])[:, None]
+        >>> y = ["bee"] * 5 + ["ant"] * 15 + ["bee"] * 20  # a quarter of the ants are called bees
+        >>> model = NoisyGaussianNB(noise="full", training="joint")
+        >>> model.fit(X, y).noise_matrix_.round(2)  # [given, true]
+        array([[0.74, 0.04],
+               [0.26, 0.96]])
+        >>> trusting = Priors(noise_diagonal=100)  # as if 100 right labels of each class were known
+        >>> model.set_params(priors=trusting).fit(X, y).noise_matrix_.round(2)
+        array([[0.95, 0.01],
+               [0.05, 0.99]])
     """
 
     class_alpha: float = 1.0
@@ -82,6 +110,23 @@ class Joint(_Parameters):
             repeat themselves; or ``"auto"``. Only counts and binary features have a size.
         init: where the fit begins: at the ``"labels"``, or at third-order ``"moments"`` of discrete
             features and the labels, which need no class to be labelled right most often.
+
+    Examples:
+        >>> import warnings
+        >>> import numpy as np
+        >>> from nbmodels import Joint, NoisyBernoulliNB, VerdictWarning
+        >>> rng = np.random.default_rng(0)
+        >>> truth = rng.integers(0, 2, 200)
+        >>> X = rng.random((200, 4)) < np.where(truth, 0.8, 0.2)[:, None]
+        >>> X = np.repeat(X, 5, axis=1)  # copies: a weight of 1 counts the evidence five times
+        >>> y = np.array(["ant", "bee"])[np.where(rng.random(200) < 0.2, 1 - truth, truth)]
+        >>> for weight in (1.0, 0.2):
+        ...     model = NoisyBernoulliNB(alpha=1.0, training=Joint(weight=weight, size_power=0))
+        ...     with warnings.catch_warnings(action="ignore", category=VerdictWarning):
+        ...         sure = model.fit(X, y).predict_proba(X).max(axis=1) > 0.99
+        ...     print(weight, sure.sum())  # of 200 rows
+        1.0 188
+        0.2 83
     """
 
     weight: Any = 1.0
@@ -101,6 +146,20 @@ class CrossFit(_Parameters):
             ``"auto"`` for as many as held-out labels reward.
         weight: as in :class:`Joint`; only the ratios of several blocks matter.
         size_power: as in :class:`Joint`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import CrossFit, NoisyGaussianNB
+        >>> from nbmodels.datasets import corrupt, uniform_noise
+        >>> rng = np.random.default_rng(0)
+        >>> truth, names = rng.integers(0, 2, 200), np.array(["ant", "bee"])
+        >>> X = rng.normal(3 * truth[:, None], size=(200, 4))
+        >>> y = names[corrupt(truth, uniform_noise(2, 0.2), rng)]
+        >>> model = NoisyGaussianNB(training=CrossFit(rounds=2), random_state=0).fit(X, y)
+        >>> model.chosen_
+        {'rounds': 2}
+        >>> print((y == names[truth]).sum(), (model.predict(X) == names[truth]).sum())  # of 200
+        154 200
     """
 
     rounds: int | Literal["auto"] = "auto"
@@ -122,6 +181,22 @@ class JointGraph(_Parameters):
         noise_folds: number of folds by which the noise is learned from what the graph says of items
             whose label it has not seen; 0 to learn it within the fit, where labels confirm
             themselves.
+
+    Examples:
+        >>> import numpy as np
+        >>> from scipy import sparse
+        >>> from nbmodels import CollaborativeClassifier, JointGraph
+        >>> rng = np.random.default_rng(0)
+        >>> truth, likes = rng.integers(0, 2, 150), rng.integers(0, 2, 30)  # of items, of users
+        >>> visits = sparse.csr_array(rng.poisson(np.where(likes[:, None] == truth, 0.6, 0.1)))
+        >>> names = np.array(["ant", "bee"])
+        >>> y = names[np.where(rng.random(150) < 0.2, 1 - truth, truth)]  # a fifth is wrong
+        >>> graph = JointGraph(noise_folds=0)
+        >>> model = CollaborativeClassifier(alpha=1.0, weight=1.0, training=graph).fit(visits, y)
+        >>> print((y == names[truth]).sum(), (model.predict() == names[truth]).sum())  # of 150
+        122 150
+        >>> print((model.user_proportions_.argmax(axis=1) == likes).sum())  # of 30
+        30
     """
 
     collapsed: bool = True

@@ -75,6 +75,22 @@ class PartialLabelNB(TableClassifier):
         label_posterior_: ``(N, K)`` P(true class | everything known) of the training rows.
         feature_parameters_: parameters of the features by name, in the units of X.
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import PartialLabelNB
+        >>> rng = np.random.default_rng(0)
+        >>> truth, names = rng.integers(0, 3, 150), np.array(["ant", "bee", "fly"])
+        >>> X = rng.multinomial(20, np.array([[8, 1, 1], [1, 8, 1], [1, 1, 8]])[truth] / 10)
+        >>> other = (truth + rng.integers(1, 3, 150)) % 3
+        >>> y = [set(pair) for pair in zip(names[truth], names[other], strict=True)]
+        >>> model = PartialLabelNB().fit(X, y)  # two candidates each
+        >>> print((model.predict(X) == names[truth]).sum())  # of 150
+        150
+        >>> np.exp(model.feature_log_prob_).round(1)
+        array([[0.8, 0.1, 0.1],
+               [0.1, 0.8, 0.1],
+               [0.1, 0.1, 0.8]])
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {

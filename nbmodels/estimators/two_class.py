@@ -74,6 +74,20 @@ class ClassConditionalNB(TableClassifier):
         feature_log_prob_: by column, ``(K, categories)`` log-probabilities.
         flip_rates_: ``(eta0, eta1)``, P(label is ``classes_[1]`` | true class is ``classes_[0]``)
             and the reverse.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import ClassConditionalNB
+        >>> from nbmodels.datasets import corrupt, flip_noise
+        >>> rng = np.random.default_rng(0)
+        >>> truth, names = rng.integers(0, 2, 200), np.array(["ant", "bee"])
+        >>> X = np.where(rng.random((200, 6)) < np.where(truth, 0.8, 0.2)[:, None], "gold", "black")
+        >>> y = names[corrupt(truth, flip_noise(2, {(0, 1): 0.6, (1, 0): 0.1}), rng)]
+        >>> model = ClassConditionalNB(solver="ml").fit(X, y)  # most ants are called bees
+        >>> model.flip_rates_.round(1)
+        array([0.6, 0.1])
+        >>> print((y == names[truth]).sum(), (model.predict(X) == names[truth]).sum())  # of 200
+        138 189
     """
 
     columns = CategoricalColumns

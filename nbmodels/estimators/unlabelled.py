@@ -70,6 +70,19 @@ class PositiveUnlabelledNB(TableClassifier):
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         categories_: values of each column, in the order of their parameters.
         feature_log_prob_: by column, ``(K, categories)`` log-probabilities.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import PositiveUnlabelledNB
+        >>> rng = np.random.default_rng(0)
+        >>> bee = rng.random(200) < 0.5
+        >>> X = np.where(rng.random((200, 6)) < np.where(bee, 0.9, 0.1)[:, None], "gold", "black")
+        >>> y = np.where(bee & (rng.random(200) < 0.3), "bee", "unknown")
+        >>> model = PositiveUnlabelledNB(positive="bee").fit(X, y)
+        >>> print((y == "bee").sum(), (model.predict(X) == "bee").sum(), bee.sum())  # bees
+        23 85 88
+        >>> print(((model.predict(X) == "bee") == bee).sum())  # of 200
+        197
     """
 
     columns = CategoricalColumns
@@ -223,6 +236,18 @@ class UnlabelledNB(TableClassifier):
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         categories_: values of each column, in the order of their parameters.
         feature_log_prob_: by column, ``(K, categories)`` log-probabilities.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import UnlabelledNB
+        >>> rng = np.random.default_rng(0)
+        >>> bee = rng.random(200) < 0.3
+        >>> X = np.where(rng.random((200, 6)) < np.where(bee, 0.9, 0.1)[:, None], "gold", "black")
+        >>> model = UnlabelledNB(classes=["common", "rare"]).fit(X)
+        >>> model.class_prior_.round(1)
+        array([0.7, 0.3])
+        >>> print(((model.predict(X) == "rare") == bee).sum())  # of 200
+        200
     """
 
     columns = CategoricalColumns

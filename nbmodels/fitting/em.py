@@ -60,6 +60,29 @@ def em(
     Raises:
         DataError: parts that are missing, unknown to the model, or of another number of rows than
             the weights; no labels to start from.
+
+    Examples:
+        >>> from dataclasses import replace
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels import em
+        >>> from nbmodels.papers import zeng2022
+        >>> truth = np.repeat([0, 1], 20)
+        >>> given = np.where(np.arange(40) < 4, 1, truth)  # a fifth of class 0 are labelled 1
+        >>> model = zeng2022.to_model(K=2, d=3)
+        >>> data = zeng2022.to_data(model, given, np.stack([truth, truth, truth], 1))
+        >>> # 50 bootstrap fits in one program
+        >>> weights = jax.random.poisson(jax.random.key(0), 1.0, (50, 40)).astype(float)
+        >>> @jax.jit
+        ... @jax.vmap
+        ... def estimate(w):
+        ...     return zeng2022.parameters(model, em(model, replace(data, weights=w)).params)["rho"]
+        >>> rho = estimate(weights)
+        >>> print(rho.shape)
+        (50, 2, 2)
+        >>> print(rho.mean(0).round(1))
+        [[0.8 0. ]
+         [0.2 1. ]]
     """
     models.check_data(model, data)
     resp = models.initial_responsibilities(model, data)
@@ -192,6 +215,26 @@ def fit(
     Warns:
         IdentifiabilityWarning: the noise matrix is not diagonally dominant.
         NotConvergedWarning: the iteration ended in another way than by converging.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import numpy as np
+        >>> from nbmodels import Data, fit
+        >>> from nbmodels.channels import Transition
+        >>> from nbmodels.class_priors import Proportions
+        >>> from nbmodels.emissions import Bernoulli
+        >>> names = np.array(["ant", "bee"])
+        >>> truth = np.repeat([0, 1], 20)
+        >>> given = np.where(np.arange(40) < 3, 1, truth)  # three ants are labelled as bees
+        >>> wings = np.stack([truth, truth, truth], 1)
+        >>> model = {"class_prior": Proportions.of(2), "labels": Transition.of(2)}
+        >>> model["wings"] = Bernoulli.of(3, 2)
+        >>> parts = {"labels": Transition.pack(given, 2), "wings": Bernoulli.pack(wings)}
+        >>> data = Data({"class_prior": None, **parts}, weights=jnp.ones(40))
+        >>> fitted = fit(model, data, key=jax.random.key(0), names=names)
+        >>> print(names[fitted.resp[:4].argmax(1)], "labelled as", names[given[:4]])
+        ['ant' 'ant' 'ant' 'ant'] labelled as ['bee' 'bee' 'bee' 'ant']
     """
     models.check_data(model, data)
     with kept_programs():

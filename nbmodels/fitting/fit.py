@@ -70,6 +70,22 @@ class Fit:
         renamed: ``(K,)`` order by which classes were renamed, or None.
         confused: pairs ``(k, j)`` of classes; ``k`` is labelled ``j`` at least as often as ``k``.
         data: what it was fitted to, where that is something else than what was given.
+
+    Examples:
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels import fit
+        >>> from nbmodels.papers import zeng2022
+        >>> truth = np.repeat([0, 1], 20)
+        >>> given = np.where(np.arange(40) < 4, 1, truth)  # a fifth of class 0 are labelled 1
+        >>> model = zeng2022.to_model(K=2, d=3)
+        >>> data = zeng2022.to_data(model, given, np.stack([truth, truth, truth], 1))
+        >>> fitted = fit(model, data, key=jax.random.key(0))
+        >>> fitted.status.name, fitted.resp.shape
+        ('CONVERGED', (40, 2))
+        >>> print(fitted.transitions["labels"].round(1))
+        [[0.8 0.2]
+         [0.  1. ]]
     """
 
     model: Model

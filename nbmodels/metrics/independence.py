@@ -29,6 +29,22 @@ class Independence:
         expected_wrong: that share by the noise matrix.
         noise_p_value: of the noise matrix's share of wrong labels, by simulation of labels from its
             draws; two-sided.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels.datasets import corrupt, uniform_noise
+        >>> from nbmodels.metrics import noisy_test_scores
+        >>> rng = np.random.default_rng(0)
+        >>> noise = uniform_noise(2, 0.2)
+        >>> truth = rng.integers(0, 2, 200)
+        >>> given = corrupt(truth, noise, rng)
+        >>> checked = {row: truth[row] for row in range(60)}
+        >>> # one classifier errs by itself, the other repeats the errors of the labels
+        >>> for predicted in (corrupt(truth, noise, rng), given):
+        ...     tested = noisy_test_scores(given, predicted, noise, trusted=checked).independence
+        ...     print(tested.n_checked, tested.ok)
+        60 True
+        60 False
     """
 
     n_checked: int

@@ -44,6 +44,24 @@ class NoisyTestScores:
         independence: test of the assumptions on the checked rows; None without any.
         level: probability of the intervals.
         n_rows: rows of the test set.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels.datasets import corrupt, uniform_noise
+        >>> from nbmodels.metrics import noisy_test_scores
+        >>> rng = np.random.default_rng(0)
+        >>> names, noise = np.array(["ant", "bee"]), uniform_noise(2, 0.2)
+        >>> truth = rng.integers(0, 2, 200)
+        >>> given = corrupt(truth, noise, rng)
+        >>> predicted = corrupt(truth, uniform_noise(2, 0.05), rng)
+        >>> found = noisy_test_scores(names[given], names[predicted], noise)
+        >>> round(found.accuracy.value, 2), round(found.given["accuracy"], 2)
+        (0.95, 0.77)
+        >>> print(found.confusion_matrix.round(2))
+        predicted   ant   bee
+        true
+        ant        0.43  0.02
+        bee        0.03  0.52
     """
 
     accuracy: Estimate
@@ -138,6 +156,20 @@ def noisy_test_scores(
 
     Raises:
         DataError: bad input, naming the argument and the row.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels.datasets import corrupt, uniform_noise
+        >>> from nbmodels.metrics import noisy_test_scores
+        >>> rng = np.random.default_rng(0)
+        >>> names, noise = np.array(["ant", "bee"]), uniform_noise(2, 0.2)
+        >>> truth = rng.integers(0, 2, 200)
+        >>> given = corrupt(truth, noise, rng)  # 20 % of the test labels are wrong
+        >>> predicted = corrupt(truth, uniform_noise(2, 0.05), rng)  # 5 % of these are wrong
+        >>> found = noisy_test_scores(names[given], names[predicted], noise)
+        >>> print(found.table().loc[["accuracy"], ["given", "score"]].round(2))
+                  given  score
+        accuracy   0.77   0.95
     """
     if not 0 < level < 1:
         raise DataError(f"level: expected a probability between 0 and 1, got {level}")

@@ -40,6 +40,24 @@ means and covariances is 0.98 and 0.14, of standardised features 0.78 and 0.63.
     1. Bootkrajang, J., and Kaban, A. (2011). "Multi-class Classification in the Presence of
        Labelling Errors." ESANN.
     2. Dasgupta, S. (1999). "Learning mixtures of Gaussians." FOCS. (class separation)
+
+Examples:
+    >>> import jax
+    >>> import numpy as np
+    >>> from nbmodels import fit
+    >>> from nbmodels.papers import bootkrajang2011
+    >>> y = np.repeat([0, 1, 2], 50)
+    >>> x = np.random.default_rng(0).normal(size=(150, 2)) + 10 * np.eye(3, 2)[y]
+    >>> y_hat = np.where(np.arange(150) % 5 == 0, (y + 1) % 3, y)  # every fifth label is wrong
+    >>> model = bootkrajang2011.to_model(K=3, d=2)
+    >>> fitted = fit(model, bootkrajang2011.to_data(x, y_hat, K=3), key=jax.random.key(0))
+    >>> int((y_hat != y).sum()), int((fitted.resp.argmax(1) != y).sum())
+    (30, 0)
+    >>> found = bootkrajang2011.parameters(model, fitted.params)
+    >>> print(found["gamma"].round(1))  # a row an observed label
+    [[0.8 0.  0.2]
+     [0.2 0.8 0. ]
+     [0.  0.2 0.8]]
 """
 
 from __future__ import annotations

@@ -42,6 +42,18 @@ Slips in the paper, and how they are read here:
 
     1. Chen, J., Dai, Z., Duan, J., Hu, Q., Li, R., Matzinger, H., Popescu, I., and Zhai, H. (2019).
        "A cost-reducing partial labeling estimator in text classification problem."
+
+Examples:
+    >>> import numpy as np
+    >>> from nbmodels.papers import chen2019
+    >>> x = np.array([[8, 1, 1], [1, 8, 1], [1, 1, 8], [7, 2, 1]])  # counts of three words
+    >>> y = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]])  # positive labels
+    >>> z = np.array([[0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 1, 0]])  # not of class 1
+    >>> print(chen2019.weights_1(y, z)[3])
+    [0.5 0.  0.5]
+    >>> theta = chen2019.centroids(chen2019.weights_1(y, z), x)
+    >>> print(chen2019.label(x, np.full(3, 1 / 3), theta))
+    [0 1 2 0]
 """
 
 from __future__ import annotations

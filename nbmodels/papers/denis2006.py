@@ -51,6 +51,21 @@ Slips in the paper, and how they are read here:
        (Efficient learning of naive Bayes classifiers under class-conditional classification noise).
     2. Geiger, D., Heckerman, D., King, H., and Meek, C. (2001). "Stratified exponential families:
        graphical models and model selection." Annals of Statistics 29, 505-529.
+
+Examples:
+    >>> import jax
+    >>> import numpy as np
+    >>> from nbmodels import fit
+    >>> from nbmodels.papers import denis2006
+    >>> y_true = np.repeat([0, 1], [80, 120])
+    >>> rng = np.random.default_rng(0)
+    >>> x = (rng.random((200, 8)) < 0.1 + 0.8 * y_true[:, None]).astype(int)
+    >>> y = np.where(np.arange(200) % 5 == 0, 1 - y_true, y_true)  # every fifth label is wrong
+    >>> model = denis2006.to_model(sizes=(2,) * 8)
+    >>> fitted = fit(model, denis2006.to_data(model, x, y), key=jax.random.key(0))
+    >>> found = denis2006.parameters(model, fitted.params)
+    >>> {name: round(float(found[name]), 1) for name in ("p", "eta0", "eta1")}
+    {'p': 0.6, 'eta0': 0.2, 'eta1': 0.2}
 """
 
 from __future__ import annotations

@@ -29,6 +29,19 @@ is named as future work in section 6, and is what :class:`nbmodels.Collaborative
 
     1. Maystre, L., Kumarappan, N., Bütepage, J., and Lalmas, M. (2021). "Collaborative
        Classification from Noisy Labels." AISTATS.
+
+Examples:
+    >>> import jax
+    >>> import numpy as np
+    >>> from nbmodels import fit
+    >>> from nbmodels.papers import maystre2021 as paper
+    >>> rng = np.random.default_rng(0)
+    >>> drawn = paper.simulate(rng, M=200, N=100, K=3, S=10, alpha=0.1, delta=0.2)
+    >>> model, data = paper.to_model(drawn.edges, drawn.v_hat, K=3, alpha=0.1, delta=0.2)
+    >>> fitted = fit(model, data, rule="vb", key=jax.random.key(0))
+    >>> # wrong labels as they are given, and after the fit
+    >>> int((drawn.v_hat != drawn.v).sum()), int((fitted.resp.argmax(1) != drawn.v).sum())
+    (22, 0)
 """
 
 from __future__ import annotations

@@ -44,6 +44,20 @@ Slips in the paper, and how they are read here:
 
     1. Zeng, Q., Zhu, Y., Zhu, X., Wang, F., Zhao, W., Sun, S., Su, M., and Wang, H. (2022).
        "Improved Naive Bayes with Mislabeled Data."
+
+Examples:
+    >>> import jax
+    >>> import numpy as np
+    >>> from nbmodels import fit
+    >>> from nbmodels.papers import zeng2022
+    >>> truth = np.repeat([0, 1], 100)
+    >>> X = (np.random.default_rng(0).random((200, 8)) < 0.1 + 0.8 * truth[:, None]).astype(int)
+    >>> Y = np.where(np.arange(200) < 20, 1, truth)  # a fifth of class 0 are labelled 1
+    >>> model = zeng2022.to_model(K=2, d=8)
+    >>> fitted = fit(model, zeng2022.to_data(model, Y, X), key=jax.random.key(0))
+    >>> print(zeng2022.parameters(model, fitted.params)["rho"].round(1))
+    [[0.8 0. ]
+     [0.2 1. ]]
 """
 
 from __future__ import annotations

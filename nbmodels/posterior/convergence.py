@@ -26,6 +26,21 @@ def convergence_checks(tree: DataTree) -> list[Caution]:
 
     Args:
         tree: posterior draws.
+
+    Examples:
+        >>> import arviz_base
+        >>> import numpy as np
+        >>> from nbmodels.posterior import convergence_checks
+        >>> def tree(shares):
+        ...     dims = {"class_prior": ["true_class"]}
+        ...     return arviz_base.from_dict({"posterior": {"class_prior": shares}}, dims=dims)
+        >>> shares = np.random.default_rng(0).dirichlet([30, 20], (4, 200))  # 4 chains
+        >>> convergence_checks(tree(shares))
+        []
+        >>> shares[3] = shares[3, :, ::-1]  # a chain that exchanged the two classes
+        >>> print(convergence_checks(tree(shares))[0].message)
+        the chains have not mixed: R-hat of class_prior reaches 1.49 (at most 1.05 is usual);
+        take more draws and warm-up
     """
     messages = [*_mixing(tree), *_divergences(tree), *_confused(tree)]
     return [Caution(PosteriorWarning, message) for message in messages]

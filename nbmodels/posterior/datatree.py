@@ -176,6 +176,20 @@ def for_loo_pit(tree: DataTree, name: str = "labels") -> DataTree:
 
     Raises:
         DataError: the variable is not there, or has several values an item.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import NoisyBernoulliNB
+        >>> from nbmodels.posterior import for_loo_pit
+        >>> y = np.repeat(["ant", "bee"], 50)
+        >>> x = np.random.default_rng(0).random((100, 6)) < np.where(y == "ant", 0.1, 0.9)[:, None]
+        >>> y[:10] = "bee"  # a fifth of the ants are labelled as bees
+        >>> tree = NoisyBernoulliNB.published().fit(x, y).posterior("vb", draws=200, chains=2)
+        >>> list(tree["observed_data"].data_vars), list(tree["log_likelihood"].data_vars)
+        (['features', 'labels'], ['items'])
+        >>> one = for_loo_pit(tree, "labels")
+        >>> list(one["observed_data"].data_vars), list(one["log_likelihood"].data_vars)
+        (['labels'], ['labels'])
     """
     for group in ("observed_data", "posterior_predictive", "log_likelihood"):
         if group not in tree.children:

@@ -125,6 +125,24 @@ def sample(
         PosteriorWarning: R-hat above 1.05, few effective draws, divergences, a Pareto k above 0.7,
             several modes by exchanged classes, a noise matrix whose diagonal does not dominate, or
             an interruption (Ctrl-C), after which there are fewer draws than requested.
+
+    Examples:
+        >>> import jax
+        >>> import numpy as np
+        >>> from nbmodels import fit
+        >>> from nbmodels.papers import zeng2022
+        >>> from nbmodels.posterior import sample
+        >>> truth = np.repeat([0, 1], 100)
+        >>> x = (np.random.default_rng(0).random((200, 8)) < 0.1 + 0.8 * truth[:, None]).astype(int)
+        >>> given = np.where(np.arange(200) < 20, 1, truth)  # a fifth of class 0 are labelled 1
+        >>> model = zeng2022.to_model(K=2, d=8)
+        >>> data = zeng2022.to_data(model, given, x)
+        >>> fitted = fit(model, data, key=jax.random.key(0))
+        >>> drawn = {"draws": 300, "chains": 2, "names": ["ant", "bee"]}
+        >>> tree = sample(fitted, data, jax.random.key(1), **drawn)
+        >>> flips = tree["posterior"]["noise_matrix"].sel(true_class="ant", observed_class="bee")
+        >>> flips.shape, round(float(flips.mean()), 1), tree.attrs["warnings"]
+        ((2, 300), 0.2, '')
     """
     check_choices(method=method, keep=keep, sandwich=sandwich, progress=progress)
     check_sizes(draws=draws, chains=chains, thin=thin, warmup=warmup)

@@ -33,6 +33,22 @@ def prior_and_posterior(
     Returns:
         The figure, and a frame with columns ``true``, ``left`` (of the bin), ``prior`` and
         ``posterior`` (densities). At most 12 classes are shown; the frame has all.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import NoisyBernoulliNB
+        >>> from nbmodels.posterior import plots
+        >>> y = np.repeat(["ant", "bee"], 50)
+        >>> x = np.random.default_rng(0).random((100, 6)) < np.where(y == "ant", 0.1, 0.9)[:, None]
+        >>> y[:10] = "bee"  # a fifth of the ants are labelled as bees
+        >>> tree = NoisyBernoulliNB.published().fit(x, y).posterior("vb", draws=200, chains=2)
+        >>> figure, densities = plots.prior_and_posterior(tree, bins=2)
+        >>> # shares of correctly labelled ants below and above one half
+        >>> ants = densities[densities["true"] == "ant"]
+        >>> print(ants[["left", "prior", "posterior"]].round(1).to_string(index=False))
+         left  prior  posterior
+          0.0    0.5        0.0
+          0.5    1.5        2.0
     """
     edges = np.linspace(0, 1, bins + 1)
     both = {g: stacked_draws(tree, name, g) for g in ("prior", "posterior")}
@@ -77,6 +93,20 @@ def item(tree: DataTree, index: int, *, labels: str = "labels") -> tuple[Figure,
 
     Raises:
         DataError: there is no such item.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import NoisyBernoulliNB
+        >>> from nbmodels.posterior import plots
+        >>> y = np.repeat(["ant", "bee"], 50)
+        >>> x = np.random.default_rng(0).random((100, 6)) < np.where(y == "ant", 0.1, 0.9)[:, None]
+        >>> y[:10] = "bee"  # a fifth of the ants are labelled as bees
+        >>> tree = NoisyBernoulliNB.published().fit(x, y).posterior("vb", draws=200, chains=2)
+        >>> figure, classes = plots.item(tree, 0)  # an ant that is labelled as a bee
+        >>> print(classes.round(1).to_string(index=False))
+        class  probability  given
+          ant          1.0  False
+          bee          0.0   True
     """
     p = tree["label_posterior"]["p"]
     if not -p.sizes["item"] <= index < p.sizes["item"]:
@@ -118,6 +148,21 @@ def chains(
 
     Returns:
         The figure, and the draws: a row a draw, columns ``chain``, ``draw`` and one a number shown.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import NoisyBernoulliNB
+        >>> from nbmodels.posterior import plots
+        >>> y = np.repeat(["ant", "bee"], 50)
+        >>> x = np.random.default_rng(0).random((100, 6)) < np.where(y == "ant", 0.1, 0.9)[:, None]
+        >>> y[:10] = "bee"  # a fifth of the ants are labelled as bees
+        >>> tree = NoisyBernoulliNB.published().fit(x, y).posterior("vb", draws=200, chains=2)
+        >>> figure, draws = plots.chains(tree, name="noise_matrix")
+        >>> len(draws), draws["chain"].nunique()
+        (400, 2)
+        >>> # shares of right labels, by class
+        >>> draws[["noise_matrix[0]", "noise_matrix[1]"]].mean().round(1).tolist()
+        [0.8, 1.0]
     """
     import arviz_plots
     import matplotlib.pyplot as plt

@@ -40,6 +40,18 @@ def noise_heat_map(
     Returns:
         The figure, and a frame with one row a cell: ``true``, ``observed``, ``mean``, ``low``,
         ``high``.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels.posterior import plots
+        >>> mean = np.array([[0.8, 0.1], [0.2, 0.9]])  # [observed, true]
+        >>> figure, cells = plots.noise_heat_map(mean, mean - 0.05, mean + 0.05, ["ant", "bee"])
+        >>> print(cells.round(2).to_string(index=False))
+        true observed  mean  low  high
+         ant      ant   0.8 0.75  0.85
+         bee      ant   0.1 0.05  0.15
+         ant      bee   0.2 0.15  0.25
+         bee      bee   0.9 0.85  0.95
     """
     mean, low, high = (np.asarray(a, float) for a in (mean, low, high))
     names = [str(name) for name in names]

@@ -37,6 +37,19 @@ def noise_matrix(
         tree: posterior draws.
         name: of the noise matrix.
         level: probability of the intervals.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import NoisyBernoulliNB
+        >>> from nbmodels.posterior import plots
+        >>> y = np.repeat(["ant", "bee"], 50)
+        >>> x = np.random.default_rng(0).random((100, 6)) < np.where(y == "ant", 0.1, 0.9)[:, None]
+        >>> y[:10] = "bee"  # a fifth of the ants are labelled as bees
+        >>> tree = NoisyBernoulliNB.published().fit(x, y).posterior("vb", draws=200, chains=2)
+        >>> figure, cells = plots.noise_matrix(tree)
+        >>> print(cells.pivot(index="observed", columns="true", values="mean").round(1).to_numpy())
+        [[0.8 0. ]
+         [0.2 1. ]]
     """
     cells = matrix_cells(tree, name, level)
     k = round(len(cells) ** 0.5)
@@ -54,6 +67,20 @@ def flip_rates(
         name: of the noise matrix.
         level: probability of the thin lines; the thick ones are the central half.
         most: rates shown; the table has all.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import NoisyBernoulliNB
+        >>> from nbmodels.posterior import plots
+        >>> y = np.repeat(["ant", "bee"], 50)
+        >>> x = np.random.default_rng(0).random((100, 6)) < np.where(y == "ant", 0.1, 0.9)[:, None]
+        >>> y[:10] = "bee"  # a fifth of the ants are labelled as bees
+        >>> tree = NoisyBernoulliNB.published().fit(x, y).posterior("vb", draws=200, chains=2)
+        >>> figure, rates = plots.flip_rates(tree)
+        >>> print(rates[["true", "observed", "mean"]].round(1).to_string(index=False))
+        true observed  mean
+         ant      bee   0.2
+         bee      ant   0.0
     """
     cells = matrix_cells(tree, name, level)
     frame = cells[cells["true"] != cells["observed"]]
@@ -82,6 +109,20 @@ def class_shares(
         tree: posterior draws with observed labels.
         labels: name of the channel.
         level: probability of the thin lines.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import NoisyBernoulliNB
+        >>> from nbmodels.posterior import plots
+        >>> y = np.repeat(["ant", "bee"], 50)
+        >>> x = np.random.default_rng(0).random((100, 6)) < np.where(y == "ant", 0.1, 0.9)[:, None]
+        >>> y[:10] = "bee"  # a fifth of the ants are labelled as bees
+        >>> tree = NoisyBernoulliNB.published().fit(x, y).posterior("vb", draws=200, chains=2)
+        >>> figure, shares = plots.class_shares(tree)
+        >>> print(shares[["class", "given", "mean"]].round(1).to_string(index=False))
+        class  given  mean
+          ant    0.4   0.5
+          bee    0.6   0.5
     """
     draws = stacked_draws(tree, "class_prior").transpose("true_class", "sample")
     classes = draws["true_class"].to_numpy().astype(str)
@@ -120,6 +161,23 @@ def agreement(
 
     Raises:
         DataError: no tree among them.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import NoisyBernoulliNB
+        >>> from nbmodels.posterior import plots
+        >>> y = np.repeat(["ant", "bee"], 50)
+        >>> x = np.random.default_rng(0).random((100, 6)) < np.where(y == "ant", 0.1, 0.9)[:, None]
+        >>> y[:10] = "bee"  # a fifth of the ants are labelled as bees
+        >>> tree = NoisyBernoulliNB.published().fit(x, y).posterior("vb", draws=200, chains=2)
+        >>> figure, cells = plots.agreement({"planted": [[0.8, 0.0], [0.2, 1.0]], "draws": tree})
+        >>> ants = cells[cells["true"] == "ant"]
+        >>> print(ants[["method", "observed", "mean"]].round(1).to_string(index=False))
+         method observed  mean
+        planted      ant   0.8
+        planted      bee   0.2
+          draws      ant   0.8
+          draws      bee   0.2
     """
     trees = {m: matrix_cells(t, name, level) for m, t in methods.items() if hasattr(t, "children")}
     if not trees:

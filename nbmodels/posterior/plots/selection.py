@@ -20,6 +20,22 @@ def held_out_scores(
 
     Returns:
         The figure, and its data: the frame with ``low`` and ``high``.
+
+    Examples:
+        >>> import numpy as np
+        >>> from nbmodels import NoisyBernoulliNB
+        >>> from nbmodels.posterior import plots
+        >>> y = np.repeat(["ant", "bee"], 50)
+        >>> x = np.random.default_rng(0).random((100, 6)) < np.where(y == "ant", 0.1, 0.9)[:, None]
+        >>> y[:10] = "bee"
+        >>> model = NoisyBernoulliNB(training="cross_fit").fit(x, y)
+        >>> figure, candidates = plots.held_out_scores(model.choice_, title="Settings")
+        >>> found = candidates[candidates["alpha"] == 1]
+        >>> print(found[["size_power", "gain", "chosen"]].round(2).to_string(index=False))
+         size_power  gain  chosen
+                0.0  0.00    True
+                0.5 -0.01   False
+                1.0 -0.13   False
     """
     results = ["log_likelihood", "gain", "standard_error", "identified", "chosen"]
     settings = choice.drop(columns=results)
