@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jaxtyping import Float, Int, Key
 
 from inference.arrays import on_device
@@ -45,6 +45,16 @@ class Distances(NamedTuple):
     square: Float[Array, "n k"]
     log_det: Float[Array, "n_or_1 k"]
     size: Float[Array, " n_or_1"]
+
+
+def _add_column(square: Array, column: tuple[Array, ...]) -> tuple[Array, None]:
+    """``(K, N)`` squared distances and one more column's, whose items are next to each other.
+
+    A sum over the columns of a ``(K, N, d)`` table takes five times as long.
+    """
+    x, mean, precision, *seen = column
+    more = precision[:, None] * jnp.square(x - mean[:, None])
+    return square + (more * seen[0] if seen else more), None
 
 
 def normal_log_likelihood(at: Distances) -> LogLikelihood:
@@ -122,24 +132,18 @@ class DiagonalGaussian(Emission):
 
     def distances(self, likelihood_params: DiagonalGaussianParams, data: Cells) -> Distances:
         """Of the observed cells."""
-        x = data.x.to_dense()
+        n, x = likelihood_params, data.x.to_dense()
+        shape = (len(n.mean), len(x))
+        by_column = (x.T, n.mean.T, n.precision.T)
         if data.missing is None:
-
-            def square(n: DiagonalGaussianParams) -> Array:
-                return jnp.sum(n.precision * jnp.square(x - n.mean) + n.spread, 1)
-
-            log_det = jnp.sum(likelihood_params.log_precision, 1)[None, :]
-            return Distances(
-                jax.vmap(square)(likelihood_params).T, log_det, jnp.full((1,), x.shape[1])
-            )
+            start = jnp.broadcast_to(jnp.sum(n.spread, 1)[:, None], shape).astype(x.dtype)
+            square, _ = lax.scan(_add_column, start, by_column)
+            log_det = jnp.sum(n.log_precision, 1)[None, :]
+            return Distances(square.T, log_det, jnp.full((1,), x.shape[1]))
         seen = 1 - data.missing.to_dense()
-
-        def of_class(n: DiagonalGaussianParams) -> tuple[Array, Array]:
-            square = n.precision * jnp.square(x - n.mean) + n.spread
-            return jnp.sum(square * seen, 1), seen @ n.log_precision
-
-        squares, log_det = jax.vmap(of_class)(likelihood_params)
-        return Distances(squares.T, log_det.T, jnp.sum(seen, 1))
+        start = (n.spread @ seen.T).astype(x.dtype)
+        square, _ = lax.scan(_add_column, start, (*by_column, seen.T))
+        return Distances(square.T, seen @ n.log_precision.T, jnp.sum(seen, 1))
 
     def log_likelihood(
         self, likelihood_params: DiagonalGaussianParams, data: Cells
