@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Interrupted,
         NbmodelsWarning,
         NotConvergedWarning,
+        PosteriorWarning,
         VerdictWarning,
     )
     from nbmodels.estimators import (
@@ -80,6 +81,7 @@ __all__ = [
     "NotConvergedWarning",
     "PartialLabelNB",
     "PositiveUnlabelledNB",
+    "PosteriorWarning",
     "Priors",
     "RobustNDA",
     "Solver",
@@ -105,6 +107,7 @@ _ELSEWHERE = {
     "Interrupted": "nbmodels.errors",
     "NbmodelsWarning": "nbmodels.errors",
     "NotConvergedWarning": "nbmodels.errors",
+    "PosteriorWarning": "nbmodels.errors",
     "VerdictWarning": "nbmodels.errors",
     "compare": "nbmodels.diagnostics.comparison",
     "compare_posteriors": "nbmodels.diagnostics.comparison",

@@ -129,7 +129,20 @@ class ClippedWarning(NbmodelsWarning):
 
 
 class PosteriorWarning(NbmodelsWarning):
-    """Posterior draws fail a convergence or accuracy check; the message states which."""
+    """Posterior draws fail a convergence or accuracy check; the message states which.
+
+    Examples:
+        >>> import warnings
+        >>> import numpy as np
+        >>> from nbmodels import NoisyBernoulliNB, PosteriorWarning
+        >>> y = np.repeat(["ant", "bee"], 50)
+        >>> x = np.random.default_rng(0).random((100, 3)) < np.where(y == "ant", 0.2, 0.8)[:, None]
+        >>> model = NoisyBernoulliNB.published().fit(x, y)
+        >>> with warnings.catch_warnings(record=True, action="always") as caught:
+        ...     tree = model.posterior(draws=10, chains=2, warmup=20)
+        >>> "R-hat" in "".join(str(w.message) for w in caught)
+        True
+    """
 
 
 class VerdictWarning(NbmodelsWarning):

@@ -175,7 +175,7 @@ def of_columns(
             size.append(Scores(mass @ gap, square @ gap**2, count))
             sign.append(Scores(mass @ np.sign(z), square @ np.sign(z) ** 2, count))
         if codes is not None and transition is not None:
-            labels.append(_labels(z, codes, transition[k], k, mass, square))
+            labels.append(_labels(z, seen, codes, transition[k], k, mass, square))
         if found.excess is not None:
             excess = found.excess(k)
             repeated.append(resp[:, k] * np.stack([excess.seen, excess.unit]))
@@ -217,6 +217,7 @@ def _products(
 
 def _labels(
     z: np.ndarray,
+    seen: np.ndarray,
     codes: np.ndarray,
     rates: np.ndarray,
     k: int,
@@ -225,8 +226,11 @@ def _labels(
 ) -> Scores:
     """Of (label is j, less its rate) times the residual: a label that depends on the features.
 
-    The first rows are those of wrong labels, the last one is that of the right one.
+    The first rows are those of wrong labels, the last one is that of the right one. Residuals are
+    centred: a prior leaves their mean off zero, and a label that no item has would tell only that.
     """
+    count = mass @ seen
+    z = np.where(seen, z - np.divide(mass @ z, count, out=np.zeros(len(count)), where=count > 0), 0)
     given = np.eye(len(rates))[np.maximum(codes, 0)] - rates
     given = np.concatenate([given, given[:, [k]]], 1)
     given[:, k] = 0

@@ -25,8 +25,10 @@ from jaxtyping import Float
 
 from inference import gibbs as sampler
 from nbmodels.core import model as models
+from nbmodels.core.families import Family
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.core.numpyro_program import prior_log_density
+from nbmodels.errors import DataError
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.em import fit as fit_model
 from nbmodels.posterior.draws import Keep, PosteriorDraws, Stored, evaluate_draw, stored_quantities
@@ -108,8 +110,18 @@ def vb_draws(
         correct: widen class shares and noise matrices by linear response; None where it is
             feasible (at most 500 such numbers, 5,000 parameters).
         report: called with numbers of draws.
+
+    Raises:
+        DataError: a component whose family has no variational posterior, such as a noise matrix
+            that draws its prior, too.
     """
     first, second = jax.random.split(key)
+    for name, q in fit.params.items():
+        if isinstance(q, Family) and type(q).divergence is Family.divergence:
+            raise DataError(
+                f"method: 'vb' cannot draw {name!r} together with its prior; take 'gibbs', 'nuts' "
+                "or 'svi', or fit with solver='vb', whose draws take the learned prior as known"
+            )
     if fit.rule != "vb":
         fit = fit_model(fit.model, data, rule="vb", key=first, start=fit.params, tol=1e-8)
     model, q = (jax.tree.map(jnp.asarray, x) for x in (fit.model, fit.params))

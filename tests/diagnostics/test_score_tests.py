@@ -36,6 +36,18 @@ def test_a_layout_is_read_back(n, d, share, binary):
     np.testing.assert_array_equal(matrix(x.toarray()).to_host(), x.toarray())
 
 
+def test_a_label_that_no_item_has_is_correlated_with_nothing():
+    """A prior leaves the mean of residuals off zero, by the same in every item of a class."""
+    resp, codes = np.eye(2)[np.repeat([0, 1], 100)], np.where(np.arange(200) < 70, 0, 1)
+    transition = np.array([[0.7, 0.3], [0.005, 0.995]])
+    x = np.where(np.arange(200) < 100, np.arange(200) % 2, 0.0)[:, None]
+    rates = np.array([[0.5], [0.01]])
+    found = of_columns(
+        of_indicators(x, rates, None, np.zeros(1, int), 10), resp, np.ones(200), codes, transition
+    )
+    assert not largest(found.labels).beyond(0.15)
+
+
 @cache
 def at_the_truth(name):
     """An emission's parameters, many items of known classes, and what it leaves over of them."""

@@ -87,6 +87,15 @@ def test_warnings_are_issued_at_the_user_s_line_and_stored_in_the_tree(tmp_path)
     back.close()
 
 
+def test_variational_draws_do_not_draw_a_prior():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["ant", "bee"], 30)
+    x = rng.normal(np.where(y == "ant", 0, 6)[:, None], size=(60, 2))
+    fitted = NoisyGaussianNB(training="joint").fit(x, y)
+    with pytest.raises(DataError, match="method: 'vb' cannot draw 'labels'.*solver='vb'"):
+        fitted.posterior("vb", draws=5)
+
+
 def test_an_interruption_is_a_caution():
     fitted, data = case()
     stored = {"values": {}, "transitions": {}, "lp": np.zeros((1, 20))}
