@@ -92,7 +92,7 @@ def test_variational_draws_do_not_draw_a_prior():
     y = np.repeat(["ant", "bee"], 30)
     x = rng.normal(np.where(y == "ant", 0, 6)[:, None], size=(60, 2))
     fitted = NoisyGaussianNB(training="joint").fit(x, y)
-    with pytest.raises(DataError, match="method: 'vb' cannot draw 'labels'.*solver='vb'"):
+    with pytest.raises(DataError, match=r"method: 'vb' cannot draw 'labels'.*solver='vb'"):
         fitted.posterior("vb", draws=5)
 
 
