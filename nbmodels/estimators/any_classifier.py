@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -38,6 +38,9 @@ _LEAST_SHARE = 0.01
 #: Cells of a table up to which linear algebra runs on one thread. Alone on a machine that costs and
 #: gains nothing; beside other work, threads wait for each other longer than they compute.
 _ONE_THREAD = 1_000_000
+
+#: Trainings whose scores are kept.
+_MOST_KEPT = 64
 
 
 def _weight_name(estimator: Any) -> str | None:
@@ -96,6 +99,7 @@ class _CrossValidated:
             what cannot happen.
         n_fits: trainings so far.
         rounds: see :class:`nbmodels.fitting.discriminative.Learner`.
+        kept: log-probabilities of items, by what the classifier learned from.
     """
 
     base: Any
@@ -103,6 +107,7 @@ class _CrossValidated:
     floor: float
     n_fits: int = 0
     rounds: int = 1
+    kept: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
 
     def learned(self, resp: np.ndarray, weights: np.ndarray) -> Any:
         """A clone fitted to the rows that have a weight."""
@@ -115,18 +120,36 @@ class _CrossValidated:
         weights: np.ndarray,
         fold: np.ndarray,
         settings: Mapping[str, Any],
+        folds: Sequence[int] | None = None,
     ) -> np.ndarray:
         out = np.zeros_like(resp, float)
-        for k in np.unique(fold):
+        for k in np.unique(fold) if folds is None else folds:
             held = fold == k
-            others = weights * ~held
+            others = weights * (~held & resp.any(1))
             # where nothing is left to learn from, no class is preferred
-            if not others[resp.any(1)].any():
-                continue
-            learned = self.learned(resp, others)
-            rows = np.flatnonzero(held)
+            if others.any():
+                out[held] = self._of_unseen(resp, others, fold)[held]
+        return out
+
+    def _of_unseen(self, resp: np.ndarray, weights: np.ndarray, fold: np.ndarray) -> np.ndarray:
+        """``(N, K)`` log-probabilities of the items of folds without a weight, 0 of the others.
+
+        Without the labels of two folds the classifier of either is the same, and so are those of
+        the first round and of its test: what was learned from the same rows is kept.
+        """
+        used = weights > 0
+        seen = np.bincount(fold, used) > 0
+        rows = np.flatnonzero(~seen[fold])
+        key = hash(tuple(a.tobytes() for a in (rows, used, resp[used], weights[used])))
+        if key not in self.kept:
+            learned = self.learned(resp, weights)
             some = _safe_indexing(self.items, rows)
-            out[rows] = _log_probs(learned, some, resp.shape[1], self.floor)
+            found = _log_probs(learned, some, resp.shape[1], self.floor)
+            if len(self.kept) == _MOST_KEPT:
+                del self.kept[next(iter(self.kept))]
+            self.kept[key] = found
+        out = np.zeros_like(resp, float)
+        out[rows] = self.kept[key]
         return out
 
 
@@ -148,7 +171,7 @@ class NoisyLabelClassifier(TableClassifier):
             at 0 it learns from the given ones alone: ``cv + 1`` trainings. ``"auto"`` for a round
             where it makes held-out labels likelier by half a standard error, which is tested where
             there are four folds or more: ``2 cv + 1`` trainings at most where there is none. Where
-            there are ``r``, they cost ``(r + 1) cv^2`` trainings besides: what scores a fold never
+            there is one, it costs ``cv (cv + 1) / 2`` trainings besides: what scores a fold never
             saw its labels, in no round.
         cv: number of folds, which are the same whatever ``random_state`` is; or a splitter of
             scikit-learn's, or a list of (train, test) rows, of which the tests hold each row once.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -118,11 +118,13 @@ class _Regression:
         weights: np.ndarray,
         fold: np.ndarray,
         settings: Mapping[str, Any],
+        folds: Sequence[int] | None = None,
     ) -> np.ndarray:
+        """Of all folds at once, by one program."""
         model, data, guess = self._given(resp, weights, float(settings["C"]))
-        folds = on_device(pad_rows(fold, len(guess)))
+        padded = on_device(pad_rows(fold, len(guess)))
         n_folds = int(fold.max()) + 1
-        found = out_of_fold_log_likelihood(model, data, guess, folds, n_folds=n_folds, rule="map")
+        found = out_of_fold_log_likelihood(model, data, guess, padded, n_folds=n_folds, rule="map")
         return np.asarray(found)[: len(resp)]
 
     def learned(self, resp: np.ndarray, weights: np.ndarray, C: float) -> tuple[Logistic, Any]:

@@ -7,14 +7,14 @@ self-training rounds the classifier learns anew, from the probabilities of the c
 
 Whether a round pays is tested on two fifths of the items: the other folds correct their labels
 among themselves, a classifier learns from those, and both classifiers score items whose labels
-neither has seen. That costs as many trainings as there are folds; rounds nested by fold cost their
-square, and are run only where the test is passed. A round that is not nested is no test: labels
-reach the scores of their own items by way of other items, and it always seems to pay.
+neither has seen. That costs as many trainings as there are folds; rounds nested by fold cost about
+half their square, and are run only where the test is passed. A round that is not nested is no test:
+labels reach the scores of their own items by way of other items, and it always seems to pay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -65,7 +65,8 @@ class Learner(Protocol):
         """Self-training rounds that are taken where a round pays.
 
         One takes back a part of the noise that the classifier's probabilities hold, several nearly
-        all of it, as EM does; each costs trainings by the square of the number of folds.
+        all of it, as EM does; each but the last costs trainings by the square of the number of
+        folds.
         """
 
     def out_of_fold(
@@ -74,6 +75,7 @@ class Learner(Protocol):
         weights: Float[np.ndarray, " n"],
         fold: Int[np.ndarray, " n"],
         settings: Settings,
+        folds: Sequence[int] | None = None,
     ) -> Float[np.ndarray, "n k"]:
         """Scores of each item by a classifier of the other folds' items.
 
@@ -82,6 +84,7 @@ class Learner(Protocol):
             weights: row weights.
             fold: fold of each item.
             settings: those of the classifier among them.
+            folds: those whose items' scores are needed, where others can be saved; None for all.
         """
 
 
@@ -114,19 +117,25 @@ class _ClassifierScores:
         learned = ("labels",) if is_pooled(own) and "labels" in channels else ()
         return Candidate({PRIOR: class_prior(k, own), **channels}, self.data, learned)
 
-    def scores(self, settings: Settings, resp: Array) -> Array:
+    def scores(self, settings: Settings, resp: Array, folds: Sequence[int] | None = None) -> Array:
         if resp is not self._of:
             self._of, self._kept = resp, {}
-        key = tuple(settings.get(name) for name in self.own)
+        key = (*(settings.get(name) for name in self.own), None if folds is None else (*folds,))
         if key not in self._kept:
             known = np.asarray(resp)[: len(self.weights)]
-            self._kept[key] = self.scored(settings, known, self.fold)
+            self._kept[key] = self.scored(settings, known, self.fold, folds)
         return self._kept[key]
 
-    def scored(self, settings: Settings, resp: np.ndarray, fold: np.ndarray) -> Any:
+    def scored(
+        self,
+        settings: Settings,
+        resp: np.ndarray,
+        fold: np.ndarray,
+        folds: Sequence[int] | None = None,
+    ) -> Any:
         """Padded scores of a classifier of the other folds' items, folds as given."""
         own = {**self.settings, **settings}
-        found = self.learner.out_of_fold(resp, self.weights, fold, own)
+        found = self.learner.out_of_fold(resp, self.weights, fold, own, folds)
         return pad_rows(found, len(self.data.weights))
 
 
@@ -260,7 +269,7 @@ def _round_pays(
     others = replace(data, weights=on_device(own * rest))
     fitted = finished(fit_from_two_starts([model], [others], options)[0])
     corrected = np.asarray(fitted.resp)[:n_rows] * given.any(1, keepdims=True)
-    again = source.scored(settings, corrected, held.astype(int))
+    again = source.scored(settings, corrected, held.astype(int), folds=[1])
     if "labels" in model:
         model = {**model, "labels": fixed_at(fitted.transitions["labels"])}
     weights = on_device(own * tested)

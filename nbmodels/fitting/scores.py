@@ -67,8 +67,14 @@ class ScoredLabels(Protocol):
     def labels(self, settings: Settings) -> Candidate:
         """Class prior and label channels, without the features."""
 
-    def scores(self, settings: Settings, resp: Array) -> Array:
-        """``(N, K)`` scores of each item, learned from the responsibilities of other folds."""
+    def scores(self, settings: Settings, resp: Array, folds: Sequence[int] | None = None) -> Array:
+        """``(N, K)`` scores of each item, learned from the responsibilities of other folds.
+
+        Args:
+            settings: value by setting.
+            resp: ``(N, K)`` responsibilities, by which scores may be kept: the same object.
+            folds: those whose items' scores are needed, where others can be saved; None for all.
+        """
 
 
 def with_score_prior(labels: Candidate, scores: Any, *, log_slope_sd: float = 1.0) -> Candidate:
@@ -120,7 +126,7 @@ class EmissionScores:
         parts = {name: data.parts[name] for name in kept if name != PRIOR}
         return Candidate(kept, Data(parts, data.weights), learned)
 
-    def scores(self, settings: Settings, resp: Array) -> Array:
+    def scores(self, settings: Settings, resp: Array, folds: Sequence[int] | None = None) -> Array:
         if resp is not self._of:
             self._kept, self._of = {}, resp
         key = repr({n: v for n, v in settings.items() if n not in self.irrelevant})

@@ -200,7 +200,11 @@ class _Run:
                 nested = NestedRounds(self.source, settings, resp, self.fold, self.log_slope_sd)
                 while last.rounds < most and last.rounds - best.rounds < _PATIENCE:
                     before = on_device(last.fit.resp)
-                    data = nested.next(partial(self.fit_each, start=self.start), best.fit.model)
+                    data = nested.next(
+                        partial(self.fit_each, start=self.start),
+                        best.fit.model,
+                        last=last.rounds + 1 == most,
+                    )
                     last = self.tried(settings, last.rounds + 1, Candidate(model, data, learned))
                     if rounds is not None or preferred([best, last], self.weights) is last:
                         best, resp = last, before

@@ -42,25 +42,28 @@ class NestedRounds:
         self._source, self._settings, self._sd = source, settings, log_slope_sd
         self._fold = np.asarray(fold)
         self._masks = [fold != k for k in range(int(fold.max()) + 1)]
-        self._learn([resp] * len(self._masks))
+        every = range(len(self._masks))
+        self._learn([resp] * len(self._masks), [[j for j in every if j != k] for k in every])
 
-    def _learn(self, resps: Sequence[Any]) -> None:
+    def _learn(self, resps: Sequence[Any], folds: Sequence[Sequence[int] | None]) -> None:
         self._data = [
-            self._scored(on_device(np.asarray(resp) * mask[:, None]))
-            for resp, mask in zip(resps, self._masks, strict=True)
+            self._scored(on_device(np.asarray(resp) * mask[:, None]), needed)
+            for resp, mask, needed in zip(resps, self._masks, folds, strict=True)
         ]
 
-    def _scored(self, resp: Array) -> Data:
-        scores = self._source.scores(self._settings, resp)
+    def _scored(self, resp: Array, folds: Sequence[int] | None) -> Data:
+        scores = self._source.scores(self._settings, resp, folds)
         labels = self._source.labels(self._settings)
         return with_score_prior(labels, scores, log_slope_sd=self._sd).data
 
-    def next(self, fit_all: Any, model: Model) -> Data:
+    def next(self, fit_all: Any, model: Model, *, last: bool = False) -> Data:
         """Data in which each item has the scores of the sequence that did not see its fold.
 
         Args:
             fit_all: fits a model to several data sets.
             model: the labels' model with a score prior.
+            last: whether there is no round after it, so that scores of one fold are enough of each
+                sequence.
 
         Raises:
             KeyboardInterrupt: a fit was interrupted.
@@ -73,7 +76,8 @@ class NestedRounds:
         fits = fit_all(model, seen)
         if any(fitted.status == Status.INTERRUPTED for fitted in fits):
             raise KeyboardInterrupt
-        self._learn([fitted.resp for fitted in fits])
+        needed = [[k] if last else None for k in range(len(fits))]
+        self._learn([fitted.resp for fitted in fits], needed)
         scores = np.stack([data.parts[PRIOR] for data in self._data])
         own = on_device(scores[self._fold, np.arange(len(self._fold))])
         first = self._data[0]
