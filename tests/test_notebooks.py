@@ -21,7 +21,7 @@ pytest.importorskip("jupytext", reason="needs the extra 'test'")
 #: Largest size of a notebook, bytes.
 LARGEST = 500_000
 #: Notebooks whose short form runs in the default tests.
-QUICK = ("05_annotators", "07_noisy_test_labels", "07_the_cut")
+QUICK = ("07_noisy_test_labels", "07_the_cut")
 
 #: Paths of a machine, times of day, and addresses in memory.
 _OF_ONE_MACHINE = re.compile(r"/(?:home|root|tmp|work|Users)/|ipykernel_\d|\d:\d\d:\d\d| at 0x")

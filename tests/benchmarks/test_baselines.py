@@ -20,6 +20,7 @@ def blobs():
     return x, y, corrupt(y, rho, rng), rho
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", [NLNN, NAL])
 def test_networks_learn_the_channel(network, blobs):
     x, y, given, rho = blobs

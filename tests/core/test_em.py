@@ -92,6 +92,7 @@ def test_no_step_lowers_the_objective_and_acceleration_ends_no_lower(name, rule)
         assert fast.objective >= plain[-1] - 1e-6
 
 
+@pytest.mark.slow
 def test_acceleration_saves_evaluations():
     case = case_of("weighted")
     plain, fast = (

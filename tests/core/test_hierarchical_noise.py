@@ -213,6 +213,7 @@ def test_the_likeliest_accuracies_have_no_slope():
         assert (q._log_density(logit + step) < q._log_density(logit)).all()
 
 
+@pytest.mark.slow
 def test_draws_begin_at_the_concentrations_learned():
     rng = np.random.default_rng(0)
     y = rng.integers(K, size=300)

@@ -234,6 +234,7 @@ def test_a_verdict_warns_by_its_cautions():
     assert Verdict(()).sentence == "No check could be made of this fit."
 
 
+@pytest.mark.slow
 def test_errors_with_a_direction_are_no_single_rate():
     x, y, _ = data()
     mistaken = (y == NAMES[0]) & (np.random.default_rng(0).random(N) < 0.45)
@@ -315,6 +316,7 @@ def test_wrong_models_are_blamed(worlds, world):
     assert np.mean(bad) >= 0.95
 
 
+@pytest.mark.slow
 def test_checked_labels_that_contradict_the_fit_are_named():
     """Labels of both classes are exchanged: consistent, but for what was checked."""
     rng = np.random.default_rng(0)

@@ -88,6 +88,7 @@ def test_errors_that_depend_on_the_features_are_within_the_range():
     assert f"{100 * found.separable.share:.1f} %" in model.verdict().sentence
 
 
+@pytest.mark.slow
 def test_the_table_holds_both_ends():
     x, y, _, rng = clouds(7.0)
     found = NoisyGaussianNB(random_state=0).fit(x, corrupt(y, PAIR, rng)).noise_range_

@@ -77,6 +77,7 @@ def test_copies_do_not_become_the_truth():
     assert np.mean(ours) > np.mean(counted)
 
 
+@pytest.mark.slow
 def test_copied_functions():
     votes, y = world((0.2, 0.3, 0.3, 0.45, 0.4, 0.4), n=600)
     rng = np.random.default_rng(1)
@@ -91,6 +92,7 @@ def test_copied_functions():
     assert (model.predict() == one.predict()).mean() > 0.95
 
 
+@pytest.mark.slow
 def test_powers_of_functions_are_those_of_the_program():
     functions = LabellingFunctions.of(4, 2)
     model = {m.PRIOR: Proportions.of(2), "votes": functions}
@@ -106,6 +108,7 @@ def test_powers_of_functions_are_those_of_the_program():
     assert abs(float(m.objective(model, q, data, "map") - ours)) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_votes_beside_features_are_tempered_by_what_they_show():
     rng = np.random.default_rng(0)

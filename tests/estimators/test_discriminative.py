@@ -289,6 +289,7 @@ def test_a_round_is_taken_where_held_out_labels_reward_it(items, plain):
     assert right > before
 
 
+@pytest.mark.slow
 def test_folds_do_not_depend_on_the_seed(items):
     x, _, noisy = items
     one, two = (

@@ -61,6 +61,7 @@ def test_it_holds_where_a_joint_fit_follows_clusters(seed):
     assert gap < 0.06 < joint_gap
 
 
+@pytest.mark.slow
 def test_it_agrees_with_a_joint_fit_where_naive_bayes_holds():
     x, y, noisy = clusters(0, groups=1)
     right, auc, gap = found(cut(x, noisy), y, noisy)

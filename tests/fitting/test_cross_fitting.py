@@ -30,6 +30,7 @@ def test_it_is_that_of_a_fit_to_the_other_folds(name):
     np.testing.assert_allclose(found[fold == k], wanted[fold == k], rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_an_item_s_own_label_does_not_reach_it():
     case = build("bernoulli", "multinomial", n_items=N)
     emissions = {name: case.model[name] for name in ("bernoulli", "multinomial")}

@@ -49,6 +49,7 @@ def test_features_that_say_nothing_change_no_label(maker):
     assert np.quantile(right, 0.95) > 0.9
 
 
+@pytest.mark.slow
 def test_fixed_settings_have_the_same_floor():
     """Nothing is open, and held-out labels still say that the features are not to be heard."""
     x, _, noisy, *_ = table(60, 1000.0, 0.3)
@@ -92,6 +93,7 @@ def test_small_tables_of_clear_classes_are_corrected():
     assert np.mean(new) > 0.85
 
 
+@pytest.mark.slow
 def test_the_joint_model_is_taken_where_it_holds_only():
     rng = np.random.default_rng(0)
     y = rng.integers(K, size=400)

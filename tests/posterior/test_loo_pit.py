@@ -81,6 +81,7 @@ def test_items_without_a_label_are_left_out():
     assert plotted(for_loo_pit(tree))["labels"].sizes["item"] == given
 
 
+@pytest.mark.slow
 def test_comparison_and_sandwich_take_the_tree():
     tree = draws("transition")
     with warnings.catch_warnings(action="ignore"):

@@ -126,6 +126,7 @@ def test_fits_made_later_are_those_that_training_makes():
     np.testing.assert_allclose(later.noise_matrix, fitted("joint").noise_matrix_, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_fit_with_its_counterpart_survives_pickling():
     one = fitted("cross_fit")
     again = pickle.loads(pickle.dumps(one))
