@@ -32,6 +32,9 @@ Settings = Mapping[str, Any]
 #: Seed of the folds.
 _FOLD_SEED = 0
 
+#: Standard deviation of a bias about the logarithm of its class's share of the given labels.
+_BIAS_SD = 1.0
+
 #: Standard deviation of a bias that must not move, since the class shares are known.
 _FIXED_SD = 1e-3
 
@@ -77,18 +80,29 @@ class ScoredLabels(Protocol):
         """
 
 
-def with_score_prior(labels: Candidate, scores: Any, *, log_slope_sd: float = 1.0) -> Candidate:
+def with_score_prior(
+    labels: Candidate,
+    scores: Any,
+    *,
+    log_slope_sd: float = 1.0,
+    shares: Float[np.ndarray, " k"] | None = None,
+) -> Candidate:
     """The labels' model with calibrated scores in the place of the class shares.
 
     Args:
         labels: class prior and channels.
         scores: ``(N, K)``, up to a constant in each row.
         log_slope_sd: prior standard deviation of the logarithm of the slope.
+        shares: ``(K,)`` shares of the classes among the given labels, about which the bias has its
+            prior where scores are likelihoods. Scores of clear classes say little of the bias: a
+            wide prior leaves it to the chance of a few labels. None where scores hold the shares.
     """
     prior: Any = labels.model[PRIOR]
     of = partial(Calibration.of, np.shape(scores)[1], log_slope_sd=log_slope_sd)
     if isinstance(prior, FixedProportions):
         calibration = of(bias=jnp.log(prior.prior), bias_sd=_FIXED_SD)
+    elif shares is not None:
+        calibration = of(bias=np.log(shares), bias_sd=_BIAS_SD)
     else:
         calibration = of()
     parts = {**labels.data.parts, PRIOR: Calibration.pack(scores)}

@@ -248,7 +248,10 @@ class _Run:
         if self.learned:
             labels = Candidate({**labels.model, **self.learned}, labels.data)
         scores = self.source.scores(settings, self.resp)
-        return with_score_prior(labels, scores, log_slope_sd=self.log_slope_sd)
+        shares = None
+        if self.source.without_shares:
+            shares = _shares(np.asarray(labels.data.weights) @ self.given)
+        return with_score_prior(labels, scores, log_slope_sd=self.log_slope_sd, shares=shares)
 
     def tried(self, settings: Settings, rounds: int, candidate: Candidate) -> Trial:
         fits = self.fits(candidate, self.masks if self.choosing else [], self.start)
@@ -382,6 +385,11 @@ class _Run:
         tried = [{**t.settings, "rounds": t.rounds} for t in self.trials]
         chosen = {**best.settings, "rounds": best.rounds}
         return choice_table(tried, compared(self.trials, self.weights), chosen)
+
+
+def _shares(count: np.ndarray) -> np.ndarray:
+    """``(K,)`` shares of the classes, of which each has a pseudo-item more."""
+    return (count + 1) / (count + 1).sum()
 
 
 def _noise_from_prior(model: Model) -> Model:
