@@ -39,8 +39,8 @@ _LEAST_SHARE = 0.01
 #: gains nothing; beside other work, threads wait for each other longer than they compute.
 _ONE_THREAD = 1_000_000
 
-#: Trainings whose scores are kept.
-_MOST_KEPT = 64
+#: Bytes of scores that are kept.
+_MOST_KEPT = 100_000_000
 
 
 def _weight_name(estimator: Any) -> str | None:
@@ -141,15 +141,16 @@ class _CrossValidated:
         seen = np.bincount(fold, used) > 0
         rows = np.flatnonzero(~seen[fold])
         key = hash(tuple(a.tobytes() for a in (rows, used, resp[used], weights[used])))
-        if key not in self.kept:
+        found = self.kept.get(key)
+        if found is None:
             learned = self.learned(resp, weights)
             some = _safe_indexing(self.items, rows)
             found = _log_probs(learned, some, resp.shape[1], self.floor)
-            if len(self.kept) == _MOST_KEPT:
-                del self.kept[next(iter(self.kept))]
             self.kept[key] = found
+            while sum(one.nbytes for one in self.kept.values()) > _MOST_KEPT:
+                del self.kept[next(iter(self.kept))]
         out = np.zeros_like(resp, float)
-        out[rows] = self.kept[key]
+        out[rows] = found
         return out
 
 
