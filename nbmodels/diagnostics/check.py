@@ -149,7 +149,8 @@ def check_model(
     """
     reported = fit if label_posterior is None else replace(fit, resp=label_posterior)
     ends = None if separable is None else two_ends(fit, reported.resp, separable)
-    outcome = replace(_outcome(reported, data, names), ends=ends)
+    outcome = _outcome(reported, data, names)
+    outcome = replace(outcome, ends=ends, kept=_kept(_outcome(fit, data, names), outcome))
     findings = list(run(OUTCOME_CHECKS, outcome))
     if ends is not None:
         findings = [*run(END_CHECKS, ends), *findings]
@@ -256,6 +257,14 @@ def _of_features(found: CheckInput) -> Iterator[Finding]:
 def _without(finding: Finding, remedies: set[str]) -> Finding:
     """Without remedies that are taken already."""
     return replace(finding, remedies=tuple(r for r in finding.remedies if r not in remedies))
+
+
+def _kept(alone: Outcome, reported: Outcome) -> float:
+    """Share of the given labels that a fit alone would change, and that stay as they are."""
+    if not len(alone.codes):
+        return 0.0
+    first, second = (at.resp.argmax(1) != at.codes for at in (alone, reported))
+    return float(np.average(first & ~second, weights=alone.weights))
 
 
 def _outcome(fit: Fit, data: Data, names: Any) -> Outcome:

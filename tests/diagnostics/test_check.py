@@ -23,7 +23,7 @@ from nbmodels import (
 )
 from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.diagnostics.check import check_model
-from nbmodels.diagnostics.checks import Outcome, remedies
+from nbmodels.diagnostics.checks import OUTCOME_CHECKS, Outcome, remedies
 from nbmodels.diagnostics.checks.base import Check, Measurement, always, run
 from nbmodels.diagnostics.findings import Finding, Verdict
 from nbmodels.diagnostics.score_tests import LEVEL, largest, summed
@@ -330,3 +330,28 @@ def test_checked_labels_that_contradict_the_fit_are_named():
     with pytest.warns(VerdictWarning, match="of 25 checked labels 2[0-9] are wrong"):
         exchanged = NoisyBernoulliNB(random_state=0).fit(x, 1 - given, trusted=trusted)
     assert exchanged.verdict().findings[0].name == "checked labels"
+
+
+def test_labels_that_stay_against_the_fit_are_told_of():
+    resp, codes = np.array([[0.6, 0.4], [0.3, 0.7]]), np.array([0, 1])
+    told = []
+    for kept in (0.0, 0.25):
+        about = Outcome(resp, np.ones(2), codes, ["ant", "bee"], False, (), 2.0, kept=kept)
+        told.append(
+            next(f.sentence for f in run(OUTCOME_CHECKS, about) if "estimated" in f.sentence)
+        )
+    assert "stay" not in told[0]
+    assert told[1].startswith(told[0] + "; 25.0 % of the labels would be changed by the fit alone")
+
+
+@pytest.mark.slow
+def test_a_fit_that_is_not_borne_out_says_so():
+    """150 labels, of which a quarter are wrong: no noise and overlap is as likely as noise."""
+    rng = np.random.default_rng(208)
+    truth = rng.integers(0, 2, 1150)
+    x = (rng.random((1150, 20)) < np.where(truth, 0.8, 0.2)[:, None]).astype(int)
+    y = corrupt(truth[:150], uniform_noise(2, 0.25), rng)
+    e = NoisyBernoulliNB(random_state=0).fit(x[:150], y)
+    stay = np.mean((e.fit_.resp.argmax(1) != y) & (e.label_posterior_.argmax(1) == y))
+    assert stay > 0.1
+    assert f"{100 * stay:.1f} % of the labels would be changed" in e.verdict().sentence

@@ -14,6 +14,9 @@ from nbmodels.diagnostics.checks.ends import Ends
 from nbmodels.diagnostics.findings import INDEPENDENT, LOWER_BOUND, SEPARABLE, SHARE_WRONG
 from nbmodels.fitting.identifiability import vanished
 
+#: Least share of labels that stay against the fit for a sentence about it.
+_TOLD = 0.02
+
 #: Classes that a sentence names.
 _NAMED = 6
 
@@ -31,6 +34,7 @@ class Outcome:
         restarts: objective that each start reached, that from the labels first.
         mass: sum of all row weights.
         ends: the fit beside the model whose classes are functions of the features, or None.
+        kept: share of the given labels that the fit by itself would change, and that stay.
     """
 
     resp: Float[np.ndarray, "n k"]
@@ -41,6 +45,7 @@ class Outcome:
     restarts: tuple[float, ...]
     mass: float
     ends: Ends | None = None
+    kept: float = 0.0
 
 
 def _drift(at: Outcome, threshold: float) -> Measurement | None:
@@ -73,8 +78,13 @@ def _share(at: Outcome, threshold: float) -> Measurement | None:
 def _share_sentence(at: Outcome, found: Measurement) -> str:
     sentence = f"An estimated {100 * found.effect:.1f} % of the given labels are wrong"
     if at.ends is None or not at.ends.differ:
-        return f"{sentence}: {LOWER_BOUND}"
-    return f"{sentence} {INDEPENDENT}, and {100 * at.ends.separable:.1f} % {SEPARABLE}"
+        sentence = f"{sentence}: {LOWER_BOUND}"
+    else:
+        sentence = f"{sentence} {INDEPENDENT}, and {100 * at.ends.separable:.1f} % {SEPARABLE}"
+    if at.kept < _TOLD:
+        return sentence
+    stay = f"{100 * at.kept:.1f} % of the labels would be changed by the fit alone, and stay"
+    return f"{sentence}; {stay}, since other items' labels do not surely bear it out"
 
 
 def _restarts(at: Outcome, threshold: float) -> Measurement | None:
