@@ -21,9 +21,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 from scipy import sparse, stats
-from scipy.special import softmax
 
-from nbmodels.fitting.vote_dependence import VoteTable
+from nbmodels.fitting.vote_dependence import VoteTable, softmax
 
 #: Fewest items that a pair must share, and least probability of a copy beyond the usual one.
 _LEAST_SHARED, _LEAST_COPIED = 10, 0.5
@@ -33,6 +32,9 @@ _LEVEL = 0.01
 
 #: Votes on an item, and pairs of votes, that are looked at; fewest items of those.
 _MOST_ON_ITEM, _MOST_PAIRS, _FEWEST_ITEMS = 50, 4_000_000, 100
+
+#: Pairs of votes that are compared at once.
+_AT_ONCE = 400_000
 
 #: Rounds in which clusters grow; a pair joins if its test is at least this part of the largest.
 _ROUNDS, _PART = 6, 0.7
@@ -144,7 +146,7 @@ def _pairwise_score(votes: VoteTable, copies: Copies, k: int) -> float:
     """
     n_workers = len(copies.cluster)
     logs, matrices = _counted(votes, copies.weights(votes), n_workers, k, _BEGINS[-1])
-    shares = softmax(votes.summed(logs), 1).mean(0)
+    shares = softmax(votes.summed(logs)).mean(0)
     total, number = 0.0, 0
     for a, b in _pairs(votes):
         one, two = (matrices[votes.worker[x], votes.label[x]] for x in (a, b))
@@ -200,10 +202,11 @@ def _tested(
     together, own = _in_cluster(votes, so_far.cluster)
     sums = np.stack([np.bincount(together, x) for x in logs.T], 1)[together]
     whole = votes.summed(logs)
-    parts = [_compared(votes, own, whole, sums, matrices, *pair) for pair in _pairs(votes)]
+    agreeing = _Agreeing(matrices)
+    parts = [agreeing.compared(votes, own, whole, sums, *pair) for pair in _pairs(votes)]
     if not parts:
         return no_copies(n_workers).pairs
-    found = pd.concat(parts).groupby(["first", "second"], as_index=False).sum()
+    found = _by_pair(parts, n_workers)
     found = found[found["shared"] >= _LEAST_SHARED].copy()
     for name in ("agreement", "expected"):
         found[name] /= found["shared"]
@@ -231,7 +234,7 @@ def _counted(
     eye, part = np.eye(n_labels, k, dtype=bool), (weights * cast)[:, None]
     logs = np.where(np.arange(k) == named[:, None], np.log(2.0), 0.0) * part
     for _ in range(steps):
-        resp = softmax(power * votes.summed(logs), 1)[votes.row]
+        resp = softmax(power * votes.summed(logs))[votes.row]
         counts = np.stack([np.bincount(cell, r, n_workers * n_labels) for r in resp.T], 1)
         counts = counts.reshape(n_workers, n_labels, k)
         hits = (counts * eye).sum((1, 2))
@@ -258,40 +261,64 @@ def _pairs(votes: VoteTable) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         if n > _MOST_ON_ITEM:
             kept = np.random.default_rng(int(n)).permutation(len(first))[: _MOST_ON_ITEM**2 // 2]
             first, second = first[kept], second[kept]
-        step = max(1, 100_000 // len(first))
+        step = max(1, _AT_ONCE // len(first))
         items = items[: max(1, _MOST_PAIRS // len(first))]
         for i in range(0, len(items), step):
             at = starts[items[i : i + step], None]
             yield order[(at + first).ravel()], order[(at + second).ravel()]
 
 
-def _compared(
-    votes: VoteTable,
-    cluster: Int[np.ndarray, " v"],
-    whole: Float[np.ndarray, "n k"],
-    sums: Float[np.ndarray, "v k"],
-    matrices: Float[np.ndarray, "w labels k"],
-    a: Int[np.ndarray, " p"],
-    b: Int[np.ndarray, " p"],
-) -> pd.DataFrame:
-    """Agreement of pairs of votes and its probability, summed over the items of each pair.
+class _Agreeing:
+    """Agreement of pairs of votes, and its probability if they are independent.
 
-    The class is judged by votes of other clusters than the pair's.
+    Args:
+        matrices: ``(W, labels, K)`` P(label | class) of each annotator.
     """
-    own = sums[a] + np.where((cluster[a] != cluster[b])[:, None], sums[b], 0)
-    left = softmax(whole[votes.row[a]] - own, 1)
-    low = np.minimum(votes.worker[a], votes.worker[b])
-    high = np.maximum(votes.worker[a], votes.worker[b])
-    both = np.einsum("plk,plk->pk", matrices[low], matrices[high])
-    pair, at = np.unique(low.astype(np.int64) * len(matrices) + high, return_inverse=True)
-    first, second = np.divmod(pair, len(matrices))
-    same = votes.label[a] == votes.label[b]
-    return pd.DataFrame(
-        {
-            "first": first,
-            "second": second,
-            "shared": np.bincount(at),
-            "agreement": np.bincount(at, same),
-            "expected": np.bincount(at, (left * both).sum(1)),
-        }
-    )
+
+    def __init__(self, matrices: Float[np.ndarray, "w labels k"]) -> None:
+        n_workers, _, k = matrices.shape
+        self._matrices, self._both = matrices, None
+        if n_workers**2 * k <= _MOST_PAIRS * 2:
+            self._both = np.einsum("alk,blk->abk", matrices, matrices, optimize=True)
+
+    def compared(
+        self,
+        votes: VoteTable,
+        cluster: Int[np.ndarray, " v"],
+        whole: Float[np.ndarray, "n k"],
+        sums: Float[np.ndarray, "v k"],
+        a: Int[np.ndarray, " p"],
+        b: Int[np.ndarray, " p"],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Keys of the pairs of annotators, and ``(3, pairs)`` sums: items, agreement, expected.
+
+        The class is judged by votes of other clusters than the pair's.
+        """
+        apart = (cluster[a] != cluster[b])[:, None]
+        left = softmax(whole[votes.row[a]] - sums[a] - np.where(apart, sums[b], 0))
+        one, two = votes.worker[a], votes.worker[b]
+        low, high = np.minimum(one, two), np.maximum(one, two)
+        if self._both is not None:
+            both = self._both[low, high]
+        else:
+            both = np.einsum("plk,plk->pk", self._matrices[low], self._matrices[high])
+        same = (votes.label[a] == votes.label[b]).astype(float)
+        keys = low.astype(np.int64) * len(self._matrices) + high
+        return _grouped(keys, np.stack([np.ones(len(a)), same, np.einsum("pk,pk->p", left, both)]))
+
+
+def _grouped(keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct keys, and the sums of the values' columns that have them."""
+    if keys.max() < 4 * len(keys):  # many pairs of few annotators need no sorting
+        sums = np.stack([np.bincount(keys, x) for x in values])
+        distinct = np.flatnonzero(sums[0])
+        return distinct, sums[:, distinct]
+    distinct, at = np.unique(keys, return_inverse=True)
+    return distinct, np.stack([np.bincount(at, x, len(distinct)) for x in values])
+
+
+def _by_pair(parts: list[tuple[np.ndarray, np.ndarray]], n_workers: int) -> pd.DataFrame:
+    keys, sums = _grouped(*(np.concatenate(one, -1) for one in zip(*parts, strict=True)))
+    first, second = np.divmod(keys, n_workers)
+    columns = dict(zip(("shared", "agreement", "expected"), sums, strict=True))
+    return pd.DataFrame({"first": first, "second": second, **columns})

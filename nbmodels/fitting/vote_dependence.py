@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy import sparse
 from scipy.optimize import minimize_scalar
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import expit
 
 from nbmodels.channels import LabellingFunctions
 from nbmodels.core.model import PRIOR
@@ -90,6 +90,16 @@ class VoteTable:
         weights = None if self.weights is None else self.weights[here]
         row, worker, label = self.row[here], self.worker[here], self.label[here]
         return replace(self, row=row, worker=worker, label=label, weights=weights)
+
+
+def softmax(logs: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
+    """Of each row. Column by column, which for few classes takes a third of NumPy's reductions."""
+    top = logs[:, 0].copy()
+    for column in logs.T[1:]:
+        np.maximum(top, column, out=top)
+    parts = np.exp(logs - top[:, None])
+    parts /= (parts @ np.ones(parts.shape[1]))[:, None]
+    return parts
 
 
 @dataclass(frozen=True)
@@ -233,15 +243,15 @@ def _leave_one_out(model: AnnotatorModel, votes: VoteTable) -> Callable[[float],
     left = np.maximum(sums, 0) ** 2 / np.maximum(squares, _TINY)
     left = np.maximum(left[several], 1)
     others = before + votes.summed(logs)[votes.row][several] - logs[several]
-    own = own[several]
+    probs = np.exp(own[several])
 
     def score(correlation: float) -> float:
-        if not len(own):
+        if not len(probs):
             return 0.0
         power = 1 / (1 + (left - 1) * correlation)
         rest = others * power[:, None]
-        found = logsumexp(rest + own, axis=1) - logsumexp(rest, axis=1)
-        return float(np.mean(found))
+        found = np.einsum("vc,vc->v", softmax(rest), probs)
+        return float(np.mean(np.log(found)))
 
     return score
 
@@ -299,4 +309,4 @@ def tempered_posterior(
     logs, before = model.evidence(votes)
     whole = before + votes.summed(logs)
     number = effective_number(np.sqrt(model.information())[votes.worker], votes)
-    return softmax(whole / (1 + (number - 1) * correlation)[:, None], 1)
+    return softmax(whole / (1 + (number - 1) * correlation)[:, None])
