@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 from nbmodels.data.labels import is_missing
 from nbmodels.data.validation import as_column, check_length
-from nbmodels.errors import DataError, NbmodelsWarning
+from nbmodels.errors import Caution, DataError, NbmodelsWarning, PosteriorWarning, issue
 from nbmodels.fitting.scores import stratified_folds
 
 #: Least probability of a label, so that one surprise does not decide alone.
@@ -165,6 +165,9 @@ def compare_posteriors(posteriors: Mapping[str, Any], **options: Any) -> pd.Data
     Raises:
         DataError: a posterior without pointwise log-likelihoods, or less than two.
 
+    Warns:
+        PosteriorWarning: what ArviZ warns of, such as items whose Pareto k is too large.
+
     Examples:
         >>> import numpy as np
         >>> from nbmodels import NoisyGaussianNB, Priors, compare_posteriors
@@ -190,9 +193,12 @@ def compare_posteriors(posteriors: Mapping[str, Any], **options: Any) -> pd.Data
             raise DataError(
                 f"posteriors: {name!r} has no group log_likelihood, by which it could be compared"
             )
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        table = arviz_stats.compare(dict(posteriors), **options)
     # ArviZ calls pandas in a way that pandas has deprecated
-    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-        return arviz_stats.compare(dict(posteriors), **options)
+    told = [str(w.message) for w in caught if not issubclass(w.category, DeprecationWarning)]
+    issue([Caution(PosteriorWarning, message) for message in dict.fromkeys(told)])
+    return table
 
 
 def _named(estimators: Any) -> dict[str, Any]:

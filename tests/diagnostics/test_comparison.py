@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.naive_bayes import GaussianNB
 
 import nbmodels
-from nbmodels import DataError, NoisyGaussianNB, compare
+from nbmodels import DataError, NoisyGaussianNB, PosteriorWarning, compare
 from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.diagnostics.comparison import compare_posteriors, pointwise, ranked
 from nbmodels.fitting.scores import stratified_folds as folds_of
@@ -113,16 +113,18 @@ def test_posteriors_are_compared_by_arviz():
 
     rng = np.random.default_rng(0)
 
-    def tree(loss):
+    def tree(loss, spread=0.05):
         return arviz_base.from_dict(
             {
                 "posterior": {"theta": rng.normal(size=(2, 100))},
-                "log_likelihood": {"y": -loss + 0.05 * rng.normal(size=(2, 100, 40))},
+                "log_likelihood": {"y": -loss + spread * rng.normal(size=(2, 100, 40))},
             }
         )
 
     found = compare_posteriors({"worse": tree(2.0), "better": tree(1.0)})
     assert list(found.index) == ["better", "worse"]
+    with pytest.warns(PosteriorWarning, match="Pareto"):
+        compare_posteriors({"worse": tree(2.0, spread=3.0), "better": tree(1.0)})
     bare = arviz_base.from_dict({"posterior": {"theta": rng.normal(size=(2, 100))}})
     with pytest.raises(DataError, match="'bare' has no group log_likelihood"):
         compare_posteriors({"better": tree(1.0), "bare": bare})
