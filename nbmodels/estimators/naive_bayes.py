@@ -88,7 +88,7 @@ class NoisyBernoulliNB(TableClassifier):
         array([[0.8, 0.2],
                [0.2, 0.8]])
         >>> print((y == names[truth]).sum(), (model.predict(X) == names[truth]).sum())  # of 200
-        165 200
+        165 199
     """
 
     columns = BernoulliColumns

@@ -159,7 +159,7 @@ class CrossFit(_Parameters):
         >>> model.chosen_
         {'rounds': 2}
         >>> print((y == names[truth]).sum(), (model.predict(X) == names[truth]).sum())  # of 200
-        154 200
+        154 199
     """
 
     rounds: int | Literal["auto"] = "auto"
