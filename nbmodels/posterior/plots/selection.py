@@ -31,11 +31,11 @@ def held_out_scores(
         >>> model = NoisyBernoulliNB(training="cross_fit").fit(x, y)
         >>> figure, candidates = plots.held_out_scores(model.choice_, title="Settings")
         >>> found = candidates[candidates["alpha"] == 1]
-        >>> print(found[["size_power", "gain", "chosen"]].round(2).to_string(index=False))
+        >>> print(found[["size_power", "gain", "chosen"]].round(1).to_string(index=False))
          size_power  gain  chosen
-                0.0  0.00    True
-                0.5 -0.01   False
-                1.0 -0.13   False
+                0.0  0.0    True
+                0.5 -0.0   False
+                1.0 -0.1   False
     """
     results = ["log_likelihood", "gain", "standard_error", "identified", "chosen"]
     settings = choice.drop(columns=results)
