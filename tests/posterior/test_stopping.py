@@ -143,8 +143,9 @@ def test_parameters_alone():
     tree = noise(draws=40, warmup=20, chains=2, keep="parameters")
     assert set(tree.children) == {"posterior", "sample_stats", "label_posterior"}
     whole = noise(draws=40, warmup=20, chains=2)
-    np.testing.assert_array_equal(
-        tree["posterior"]["noise_matrix"], whole["posterior"]["noise_matrix"]
+    # two programs of the same draws, which may round differently
+    np.testing.assert_allclose(
+        tree["posterior"]["noise_matrix"], whole["posterior"]["noise_matrix"], rtol=1e-9
     )
 
 
