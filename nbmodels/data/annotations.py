@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Int
 from scipy import sparse
 
 from nbmodels.data.labels import Classes
-from nbmodels.data.long_format import codes_of, counted, distinct, read_long
-from nbmodels.data.validation import plain
+from nbmodels.data.long_format import CodedColumn, distinct, ordered_matrix, read_coded
+from nbmodels.data.validation import plain, positions
 from nbmodels.errors import DataError
 
 #: Columns of a table of votes, with the other names by which each is found.
@@ -28,14 +29,14 @@ class Votes:
     """A long table of votes, read and checked.
 
     Attributes:
-        task: ``(V,)`` id of the item.
-        worker: ``(V,)`` id of the annotator.
-        label: ``(V,)`` class named.
+        task: ids of the items, one a vote.
+        worker: ids of the annotators.
+        label: classes named.
     """
 
-    task: np.ndarray
-    worker: np.ndarray
-    label: np.ndarray
+    task: CodedColumn
+    worker: CodedColumn
+    label: CodedColumn
 
     @classmethod
     def read(cls, votes: Any, name: str = "votes") -> Votes:
@@ -45,11 +46,15 @@ class Votes:
             DataError: no such table, no rows, columns that are not there, or a null cell, with its
                 row.
         """
-        return cls(*read_long(name, votes, COLUMNS, by_name=True))
+        return cls(*read_coded(name, votes, COLUMNS, by_name=True))
+
+    def tasks(self, name: str = "votes") -> np.ndarray:
+        """``(N,)`` ids of the items, sorted."""
+        return distinct(name, self.task.names, "task")
 
     def workers(self, name: str = "votes") -> np.ndarray:
         """``(W,)`` ids of the annotators, sorted."""
-        return distinct(name, self.worker, "worker")
+        return distinct(name, self.worker.names, "worker")
 
     def check_labels(self, declared: Any, name: str = "votes") -> None:
         """Refuse a class that one vote alone names, where no classes are declared.
@@ -59,16 +64,47 @@ class Votes:
         """
         if declared is not None:
             return
-        codes, names = pd.factorize(self.label)
-        times = np.bincount(codes, minlength=len(names))
-        once = np.flatnonzero(times == 1)
+        codes, names = self.label.codes, self.label.names
+        once = np.bincount(codes, minlength=len(names)) == 1
         # in a handful of votes every label is rare
-        if len(once) and len(codes) >= 10 * len(names):
-            at = int(np.flatnonzero(codes == once[0])[0])
+        if once.any() and len(codes) >= 10 * len(names):
+            at = int(np.argmax(once[codes]))
             raise DataError(
-                f"{name}: row {at} has the label {plain(names[once[0]])!r}, which occurs "
+                f"{name}: row {at} has the label {plain(names[codes[at]])!r}, which occurs "
                 f"once in {len(codes)} votes; correct it, or name all classes with classes="
             )
+
+    def cells(
+        self, tasks: Any, workers: Any, classes: Classes, name: str = "votes"
+    ) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
+        """``(V,)`` items, annotators and classes of each annotator's last vote on each item.
+
+        They are positions among those given, sorted by item and annotator.
+
+        Raises:
+            DataError: an unknown item, annotator or class, with its row.
+        """
+        row = self.task.among(name, tasks, "task")
+        worker = self.worker.among(name, workers, "worker")
+        label = positions(classes.names, self.label.names)
+        if (label < 0).any():  # which says in which row
+            classes.encode(name, self.label.values, np.zeros(len(row), bool))
+        sizes = len(tasks), len(workers), len(classes)
+        of_task, of_worker, of_label = (max(int(size) - 1, 1).bit_length() for size in sizes)
+        # one number a vote, as small as can be: it is what takes time to sort
+        small = of_task + of_worker + of_label < 32
+        kind: Any = np.int32 if small else np.int64
+        votes = row.astype(kind) << of_worker | worker.astype(kind)
+        votes = votes << of_label | label.astype(kind)[self.label.codes]
+        ordered = np.sort(votes)
+        pairs = ordered >> of_label
+        if (pairs[1:] == pairs[:-1]).any():
+            again = pd.Series(votes >> of_label).duplicated(keep="last").to_numpy()
+            ordered = np.sort(votes[~again])
+            pairs = ordered >> of_label
+        ordered, pairs = ordered.astype(np.intp), pairs.astype(np.intp)
+        lowest = (1 << of_worker) - 1, (1 << of_label) - 1
+        return pairs >> of_worker, pairs & lowest[0], ordered & lowest[1]
 
     def counts(
         self, tasks: Any, workers: Any, classes: Classes, name: str = "votes"
@@ -78,23 +114,13 @@ class Votes:
         Raises:
             DataError: an unknown item, annotator or class, with its row.
         """
-        row = codes_of(name, self.task, tasks, "task")
-        worker = codes_of(name, self.worker, workers, "worker")
-        label = classes.encode(name, self.label, np.zeros(len(self.label), bool))
-        k, shape = len(classes), (len(tasks), len(workers) * len(classes))
-        counts = counted(row, worker * k + label, shape)
-        if not _repeated(counts, k):
-            return counts
-        pair = pd.Series(row.astype(np.int64) * len(workers) + worker)
-        last = ~pair.duplicated(keep="last").to_numpy()
-        return counted(row[last], (worker * k + label)[last], shape)
-
-
-def _repeated(counts: sparse.csr_array, n_classes: int) -> bool:
-    """Whether an annotator has several votes on an item."""
-    row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
-    same = (np.diff(row) == 0) & (np.diff(counts.indices // n_classes) == 0)
-    return bool(same.any() or (counts.data > 1).any())
+        row, worker, label = self.cells(tasks, workers, classes, name)
+        return ordered_matrix(
+            np.ones(len(row)),
+            row,
+            worker * len(classes) + label,
+            (len(tasks), len(workers) * len(classes)),
+        )
 
 
 def trusted_tasks(trusted: Any, tasks: np.ndarray) -> np.ndarray | None:

@@ -9,6 +9,7 @@ import pandas as pd
 from scipy import sparse
 
 from nbmodels.data.annotations import Votes
+from nbmodels.data.long_format import CodedColumn
 from nbmodels.errors import DataError
 
 
@@ -49,7 +50,8 @@ def read_outputs(outputs: Any, abstain: Any, name: str = "votes") -> VoteSource:
     if label.dtype.kind == "f" and (label % 1 == 0).all():
         label = label.astype(int)
     task, worker = task[voted], worker[voted]
-    return VoteSource(Votes(tasks[task], workers[worker], label), tasks, workers)
+    votes = Votes(CodedColumn(task, tasks), CodedColumn(worker, workers), CodedColumn.of(label))
+    return VoteSource(votes, tasks, workers)
 
 
 def _frame(name: str, outputs: Any) -> pd.DataFrame:

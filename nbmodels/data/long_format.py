@@ -3,18 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from scipy import sparse
 
-from nbmodels.data.validation import plain, positions, sorted_unique
+from nbmodels.data.validation import distinct_codes, plain, positions, sorted_unique
 from nbmodels.errors import DataError
 
 #: Names of columns, each with other names where it is a mapping.
 Columns = Sequence[str] | Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class CodedColumn:
+    """A column of ids or labels, each value as its position among the distinct ones.
+
+    Attributes:
+        codes: ``(n,)`` position of each row's value among ``names``.
+        names: ``(m,)`` distinct values that occur, in any order.
+    """
+
+    codes: Int[np.ndarray, " n"]
+    names: np.ndarray
+
+    @classmethod
+    def of(cls, values: Any) -> CodedColumn:
+        """From a series or array; a null has the code -1 and no name."""
+        return cls(*distinct_codes(values))
+
+    @property
+    def values(self) -> np.ndarray:
+        """``(n,)`` the column."""
+        return self.names[self.codes]
+
+    def among(self, name: str, known: Any, what: str) -> Int[np.ndarray, " n"]:
+        """As :func:`codes_of` of the column, of which only the distinct values are looked up.
+
+        Raises:
+            DataError: a value that is not known, with its row.
+        """
+        found = positions(known, self.names)
+        return found[self.codes] if (found >= 0).all() else codes_of(name, self.values, known, what)
+
+
+def read_coded(
+    name: str, table: Any, columns: Columns, *, by_name: bool = False
+) -> list[CodedColumn]:
+    """The wanted columns of a long table as codes; arguments and errors are :func:`read_long`'s."""
+    frame = _wanted(name, table, columns, by_name)
+    out = [CodedColumn.of(frame[column]) for column in frame]
+    for wanted, column in zip(columns, out, strict=True):
+        _refuse_nulls(name, wanted, column.codes < 0)
+    return out
 
 
 def read_long(
@@ -34,6 +78,14 @@ def read_long(
         DataError: no such table, no rows, two columns for one role, or a null cell, with
             its row.
     """
+    frame = _wanted(name, table, columns, by_name)
+    for wanted, column in zip(columns, frame, strict=True):
+        _refuse_nulls(name, wanted, frame[column].isna().to_numpy())
+    return [frame[column].to_numpy() for column in frame]
+
+
+def _wanted(name: str, table: Any, columns: Columns, by_name: bool) -> pd.DataFrame:
+    """The table's wanted columns, in the order wanted."""
     frame = table if isinstance(table, pd.DataFrame) else _as_frame(name, table, columns, by_name)
     if set(columns) <= set(frame.columns):
         frame = frame[list(columns)]
@@ -43,13 +95,12 @@ def read_long(
         raise DataError(f"{name}: expected columns {', '.join(columns)}; {_there(frame)}")
     if not len(frame):
         raise DataError(f"{name}: the table has no rows")
-    out = []
-    for wanted, column in zip(columns, frame, strict=True):
-        null = np.flatnonzero(frame[column].isna())
-        if len(null):
-            raise DataError(f"{name}: row {null[0]} has no {wanted} (null)")
-        out.append(frame[column].to_numpy())
-    return out
+    return frame
+
+
+def _refuse_nulls(name: str, wanted: str, null: Bool[np.ndarray, " n"]) -> None:
+    if null.any():
+        raise DataError(f"{name}: row {np.argmax(null)} has no {wanted} (null)")
 
 
 def _there(frame: pd.DataFrame) -> str:
@@ -132,6 +183,19 @@ def counted(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> sp
     first = np.flatnonzero(np.diff(pairs, prepend=-1))
     times = np.diff(first, append=len(pairs)).astype(float)
     pairs = pairs[first]
-    ends = np.cumsum(np.bincount(pairs >> bits, minlength=shape[0]))
-    indptr = np.concatenate([[0], ends])
-    return sparse.csr_array((times, pairs & ((1 << bits) - 1), indptr), shape)
+    return ordered_matrix(times, pairs >> bits, pairs & ((1 << bits) - 1), shape)
+
+
+def ordered_matrix(
+    values: np.ndarray, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]
+) -> sparse.csr_array:
+    """Distinct cells as a matrix, without sorting them.
+
+    Args:
+        values: ``(n,)`` of the cells.
+        rows: ``(n,)`` ascending codes from 0 on.
+        columns: ``(n,)`` codes from 0 on, ascending in each row.
+        shape: numbers of rows and of columns.
+    """
+    ends = np.cumsum(np.bincount(rows, minlength=shape[0]))
+    return sparse.csr_array((values, columns, np.concatenate([[0], ends])), shape)

@@ -76,7 +76,7 @@ def read_labels(
         given = read_given(y, n_rows, reader)
         missing = missing_labels(given, marker)
     named = given[~missing]
-    more = [*others, *([] if table is None else [table.label])]
+    more = [*others, *([] if table is None else [table.label.names])]
     if more:
         named = np.concatenate([one.astype(object) for one in (named, *more)])
     classes = Classes.infer(known_labels(named), declared)

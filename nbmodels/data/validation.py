@@ -30,6 +30,9 @@ _LEAST_DRAWN = 32
 #: Types whose numbers an int64 holds.
 _WHOLE = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)][:-1]
 
+#: Number of texts that are worth another way of sorting, and their greatest length for it.
+_FEW, _SHORT = 1_000, 32
+
 #: Cells of a table of whole numbers, for each number that is looked up.
 _ROOMY = 4
 
@@ -128,10 +131,42 @@ def sorted_unique(values: np.ndarray) -> np.ndarray:
     """As ``np.unique``, which is ten times slower on a million numbers."""
     numbers = _close_numbers(values)
     if numbers is None:
-        return np.sort(np.asarray(pd.unique(values)))
+        return _sorted(np.asarray(pd.unique(values)))
+    return _that_occur(numbers, values)
+
+
+def _that_occur(numbers: range, values: np.ndarray) -> np.ndarray:
     occurs = np.zeros(len(numbers), bool)
     occurs[_from(numbers, values)] = True
     return (np.flatnonzero(occurs) + numbers.start).astype(values.dtype)
+
+
+def _sorted(values: np.ndarray) -> np.ndarray:
+    """As ``np.sort``; short text is compared as arrays of characters, in a third of the time."""
+    many = values.dtype.kind == "O" and len(values) > _FEW
+    # a character array has no nulls at a value's end, so that these would be ties
+    if many and all(type(v) is str and len(v) <= _SHORT and v[-1:] != "\0" for v in values):
+        return values[np.argsort(values.astype(str), kind="stable")]
+    return np.sort(values)
+
+
+def distinct_codes(values: Any) -> tuple[Int[np.ndarray, " n"], np.ndarray]:
+    """Codes of values, and the distinct values in the order of the codes.
+
+    Args:
+        values: ``(n,)`` series or array.
+
+    Returns:
+        ``(n,)`` codes, -1 where null, and the distinct values: sorted where they are whole numbers
+        that lie close together, by first occurrence else.
+    """
+    array = np.asarray(values) if getattr(values, "dtype", None) in _WHOLE else values
+    numbers = _close_numbers(array)
+    if numbers is None:
+        codes, names = pd.factorize(values)
+        return codes, names if isinstance(names, np.ndarray) else names.to_numpy()
+    names = _that_occur(numbers, array)
+    return positions(names, array), names
 
 
 def positions(known: Any, values: Any) -> Int[np.ndarray, " n"]:

@@ -20,7 +20,6 @@ from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.annotations import Votes, trusted_tasks
 from nbmodels.data.labelling_functions import VoteSource, read_outputs
 from nbmodels.data.labels import Classes, trusted_codes
-from nbmodels.data.long_format import distinct
 from nbmodels.data.noisy_labels import known_labels
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
@@ -164,23 +163,23 @@ class DawidSkene(LatentClassModel):
         table, tasks, workers = self._read(votes)
         table.check_labels(self.classes)
         checked = trusted_tasks(trusted, tasks)
-        classes = Classes.infer(known_labels(table.label), self.classes)
-        plain = counts = table.counts(tasks, workers, classes)
+        classes = Classes.infer(known_labels(table.label.names), self.classes)
         n, k = len(tasks), len(classes)
+        coded = VoteTable(*table.cells(tasks, workers, classes), n)
         types = Subtypes(k, self.subtypes)
         known = np.full(n, -1)
-        with computing(self._double(counts.nnz * types.number)):
+        with computing(self._double(len(coded.row) * types.number)):
             model: dict[str, Any] = {PRIOR: types.prior(parameters)}
-            parts: dict[str, Any] = {PRIOR: None, _NAME: Annotators.pack(counts)}
+            parts: dict[str, Any] = {PRIOR: None}
             if checked is not None:
                 known = trusted_codes(checked, classes, n, None)
                 model["trusted"] = CandidateSets.of(types.number)
                 parts["trusted"] = pack_candidates(types.allowed(known), types.number)
-            coded = VoteTable.of(counts, k)
-            copies, coded = self._without_copies(coded, len(workers), k)
-            if self.abstain is None:
-                counts = coded.counted(len(workers), k)
-                parts[_NAME] = Annotators.pack(counts)
+            cast = coded
+            copies, coded = self._without_copies(cast, len(workers), k)
+            # functions that copy have a power of their own instead: they abstain, too
+            packed = coded if self.abstain is None else cast
+            parts[_NAME] = Annotators.pack(packed.counted(len(workers), k))
             data = Data(parts, on_device(np.ones(n)))
 
             def fitted(pooling: str) -> FittedModel:
@@ -201,8 +200,8 @@ class DawidSkene(LatentClassModel):
             if parameters["pooling"] == "shared":
                 found = better_held_out(found, fitted("none"), coded)
             self.tasks_, self.workers_ = tasks, workers
-            by_class = _by_class(plain, k)
-            self._task_votes, self._majority = by_class.sum(1), by_class.argmax(1)
+            by_class = np.bincount(cast.row * k + cast.label, minlength=n * k).reshape(n, k)
+            self._task_votes, self._majority = by_class @ np.ones(k, int), by_class.argmax(1)
             self._votes, self._copies = coded, copies
             if not found.interrupted and not (self._rule == "ml" and self.dependence == "auto"):
                 # by one vote of a doubtful function, an item is rather of a more frequent class
@@ -216,7 +215,7 @@ class DawidSkene(LatentClassModel):
         if self.abstain is not None:
             return read_outputs(votes, self.abstain)
         table = Votes.read(votes)
-        return VoteSource(table, distinct(_NAME, table.task, "task"), table.workers())
+        return VoteSource(table, table.tasks(), table.workers())
 
     def _without_copies(self, votes: VoteTable, w: int, k: int) -> tuple[Copies, VoteTable]:
         """Who copies, and the votes with what they count for."""
@@ -255,7 +254,7 @@ class DawidSkene(LatentClassModel):
 
     def _source_classes(self, values: Any) -> np.ndarray:
         """Classes that were named."""
-        return Votes.read(values).label
+        return Votes.read(values).label.names
 
     def _source_learn(
         self, values: Any, items: np.ndarray, classes: Classes, weights: np.ndarray
@@ -373,7 +372,7 @@ class DawidSkene(LatentClassModel):
             return self.label_posterior_
         table, tasks, workers = self._read(votes)
         classes = Classes(self.classes_)
-        counts = table.counts(tasks, workers, classes)
+        coded = VoteTable(*table.cells(tasks, workers, classes), len(tasks))
         known = pd.Index(self.workers_).get_indexer(pd.Index(workers))
         model = annotator_model(self.fit_)
         unknown = np.broadcast_to(self._unknown_worker, model.pseudo.shape[1:])
@@ -381,7 +380,7 @@ class DawidSkene(LatentClassModel):
         power = None if model.power is None else np.where(known >= 0, model.power[known], 1.0)
         dependence = self.fitted_.vote_dependence
         correlation = 0.0 if dependence is None else dependence.correlation
-        coded = self._weighted(VoteTable.of(counts, len(classes)), self._copies.extended(known))
+        coded = self._weighted(coded, self._copies.extended(known))
         model = replace(model, pseudo=pseudo, power=power)
         return self._types.summed(tempered_posterior(model, coded, correlation))
 
@@ -389,10 +388,3 @@ class DawidSkene(LatentClassModel):
         """``(N,)`` likeliest class of tasks, in the order of their sorted ids."""
         best = self.predict_proba(votes).argmax(1)
         return self.classes_[best]
-
-
-def _by_class(counts: Any, k: int) -> np.ndarray:
-    """``(N, K)`` number of votes for each class; the first of several largest is the majority."""
-    n = counts.shape[0]
-    row = np.repeat(np.arange(n), np.diff(counts.indptr))
-    return np.bincount(row * k + counts.indices % k, counts.data, n * k).reshape(n, k)

@@ -51,8 +51,7 @@ class VotesOf:
     correlation: float
 
     def _table(self, values: Any, items: np.ndarray, classes: Classes) -> VoteTable:
-        counts = Votes.read(values).counts(items, self.workers, classes)
-        votes = VoteTable.of(counts, len(classes))
+        votes = VoteTable(*Votes.read(values).cells(items, self.workers, classes), len(items))
         return replace(votes, weights=self.copies.weights(votes)) if self.copies.found else votes
 
     def tempered(self, values: Any, items: np.ndarray, classes: Classes) -> sparse.csr_array:

@@ -18,11 +18,12 @@ from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.vote_dependence import (
     VoteTable,
+    assumed_dependence,
     described,
     fitted_to,
     held_out_score,
-    learned_dependence,
     tempered_posterior,
+    visible_dependence,
 )
 
 
@@ -76,15 +77,15 @@ def tempered(
         supported: whether each other item is expected to be of a class that one of its votes names.
     """
     model = fitted_to(fitted.fit, votes)
-    learned = learned_dependence(model, votes)
-    correlation = learned.correlation if dependence == "auto" else float(dependence)
+    visible, gain = visible_dependence(model, votes)
+    correlation = assumed_dependence(visible) if dependence == "auto" else float(dependence)
     resp = np.asarray(fitted.fit.resp)
     if correlation > 0:
         # from the votes alone: whether they may be guesses matters to the matrices only
         resp = np.where(known[:, None], resp, tempered_posterior(model, votes, correlation))
     passed = known if supported else np.ones(len(known), bool)
-    here = described(replace(model, resp=resp), votes, correlation, passed)
-    here = replace(here, visible=learned.visible, gain=learned.gain, copying=copying)
+    here = described(replace(model, resp=resp), votes, correlation, passed, visible, gain)
+    here = replace(here, copying=copying)
     return replace(fitted, fit=replace(fitted.fit, resp=resp), vote_dependence=here)
 
 

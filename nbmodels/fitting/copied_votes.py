@@ -19,10 +19,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy import sparse, stats
 
 from nbmodels.fitting.vote_dependence import VoteTable, softmax
+from nbmodels.fitting.vote_pairs import (
+    MOST_PAIRS,
+    AnnotatorPairs,
+    agreement_by_class,
+    annotator_pairs,
+    expected_agreement,
+    pairs_of_votes,
+)
 
 #: Fewest items that a pair must share, and least probability of a copy beyond the usual one.
 _LEAST_SHARED, _LEAST_COPIED = 10, 0.5
@@ -30,11 +38,11 @@ _LEAST_SHARED, _LEAST_COPIED = 10, 0.5
 #: Level of the test of all pairs together.
 _LEVEL = 0.01
 
-#: Votes on an item, and pairs of votes, that are looked at; fewest items of those.
-_MOST_ON_ITEM, _MOST_PAIRS, _FEWEST_ITEMS = 50, 4_000_000, 100
+#: Fewest items that are looked at where functions abstain.
+_FEWEST_ITEMS = 100
 
-#: Pairs of votes that are compared at once.
-_AT_ONCE = 400_000
+#: Pairs of votes by which the usual agreement is measured: far more than its error would show.
+_MOST_EXPECTED = 400_000
 
 #: Rounds in which clusters grow; a pair joins if its test is at least this part of the largest.
 _ROUNDS, _PART = 6, 0.7
@@ -87,7 +95,9 @@ class Copies:
 
     def weights(self, votes: VoteTable) -> Float[np.ndarray, " v"]:
         """``(V,)`` what each vote counts for, by the votes of its cluster on its item."""
-        together, _ = _in_cluster(votes, self.cluster)
+        if not self.found:
+            return np.ones(len(votes.row))
+        together = _in_cluster(votes, self.cluster)
         sizes = np.bincount(together)[together]
         return 1 / (1 + (sizes - 1) * self.copied[votes.worker])
 
@@ -127,14 +137,15 @@ def find_copies(votes: VoteTable, n_workers: int, n_labels: int, abstains: bool)
 
 def _grown(votes: VoteTable, none: Copies, k: int, begin: tuple[int, float]) -> Iterator[Copies]:
     """Clusters to which the pairs of the largest tests are added, round by round."""
-    found, n_workers = none, len(none.cluster)
+    found, pairs = none, annotator_pairs(votes, len(none.cluster))
+    pairs = pairs.those(pairs.shared >= _LEAST_SHARED)
     for _ in range(_ROUNDS):
-        tested = _tested(votes, found, n_workers, k, begin)
+        tested = _tested(votes, pairs, found, k, begin)
         joined = tested[tested["z"] >= _PART * tested["z"].max()]
         apart = found.cluster[joined["first"]] != found.cluster[joined["second"]]
         if not apart.any():
             return
-        found = _clustered(pd.concat([found.pairs, joined[apart]]), n_workers)
+        found = _clustered(pd.concat([found.pairs, joined[apart]]), len(none.cluster))
         yield found
 
 
@@ -145,10 +156,10 @@ def _pairwise_score(votes: VoteTable, copies: Copies, k: int) -> float:
     information criterion, for one probability of a copy each annotator in a cluster.
     """
     n_workers = len(copies.cluster)
-    logs, matrices = _counted(votes, copies.weights(votes), n_workers, k, _BEGINS[-1])
-    shares = softmax(votes.summed(logs)).mean(0)
+    _, whole, matrices = _counted(votes, copies.weights(votes), n_workers, k, _BEGINS[-1])
+    shares = softmax(whole).mean(0)
     total, number = 0.0, 0
-    for a, b in _pairs(votes):
+    for a, b in pairs_of_votes(votes):
         one, two = (matrices[votes.worker[x], votes.label[x]] for x in (a, b))
         apart, copied = (one * two) @ shares, ((one + two) / 2) @ shares
         together = copies.cluster[votes.worker[a]] == copies.cluster[votes.worker[b]]
@@ -174,7 +185,7 @@ def _clustered(pairs: pd.DataFrame, n_workers: int) -> Copies:
 
 def _with_abstentions(votes: VoteTable, n_workers: int, n_labels: int) -> VoteTable | None:
     """With a row of label K where a function abstains; None where there are too many functions."""
-    most = _MOST_PAIRS // max(n_workers * (n_workers - 1) // 2, 1)
+    most = MOST_PAIRS // max(n_workers * (n_workers - 1) // 2, 1)
     items = np.unique(votes.row)
     if most < min(_FEWEST_ITEMS, len(items)):
         return None
@@ -187,138 +198,95 @@ def _with_abstentions(votes: VoteTable, n_workers: int, n_labels: int) -> VoteTa
     return VoteTable(row, worker, label.ravel(), len(items))
 
 
-def _in_cluster(votes: VoteTable, cluster: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """``(V,)`` number of each vote's item and cluster together, and ``(V,)`` cluster."""
-    own = cluster[votes.worker]
-    key = votes.row.astype(np.int64) * (int(cluster.max()) + 1) + own
-    return np.unique(key, return_inverse=True)[1], own
+def _in_cluster(votes: VoteTable, cluster: np.ndarray) -> np.ndarray:
+    """``(V,)`` number of each vote's item and cluster together."""
+    key = votes.row.astype(np.int64) * (int(cluster.max()) + 1) + cluster[votes.worker]
+    return np.unique(key, return_inverse=True)[1]
 
 
 def _tested(
-    votes: VoteTable, so_far: Copies, n_workers: int, k: int, begin: tuple[int, float]
+    votes: VoteTable, pairs: AnnotatorPairs, so_far: Copies, k: int, begin: tuple[int, float]
 ) -> pd.DataFrame:
     """Pairs who agree too often, given the clusters that are known."""
-    logs, matrices = _counted(votes, so_far.weights(votes), n_workers, k, begin)
-    together, own = _in_cluster(votes, so_far.cluster)
-    sums = np.stack([np.bincount(together, x) for x in logs.T], 1)[together]
-    whole = votes.summed(logs)
-    agreeing = _Agreeing(matrices)
-    parts = [agreeing.compared(votes, own, whole, sums, *pair) for pair in _pairs(votes)]
-    if not parts:
+    n_workers = len(so_far.cluster)
+    logs, whole, matrices = _counted(votes, so_far.weights(votes), n_workers, k, begin)
+    sums = logs
+    if so_far.found:
+        together = _in_cluster(votes, so_far.cluster)
+        sums = np.stack([np.bincount(together, x) for x in logs.T], 1)[together]
+    by_class = agreement_by_class(matrices, pairs)
+    # who might be found, and an even part of all pairs, by which it is known what is usual
+    sample = np.arange(len(pairs)) % max(-(-int(pairs.shared.sum()) // _MOST_EXPECTED), 1) == 0
+    tested = _possible(pairs, by_class) | sample
+    level, pairs, by_class = _LEVEL / max(len(pairs), 1), pairs.those(tested), by_class[tested]
+    if not len(pairs):
         return no_copies(n_workers).pairs
-    found = _by_pair(parts, n_workers)
-    found = found[found["shared"] >= _LEAST_SHARED].copy()
-    for name in ("agreement", "expected"):
-        found[name] /= found["shared"]
-    left = np.maximum(1 - found["expected"], 1e-6)
-    copied: pd.Series = (found["agreement"] - found["expected"]) / left
-    usual = max(float(copied.median()), 0.0) if len(found) else 0.0
-    found["copied"] = np.clip(copied - usual, 0, 1)
-    among = found["expected"] + usual * left
-    spread = np.sqrt(np.maximum(among * (1 - among), 1e-4) / found["shared"])
-    found["z"] = (found["agreement"] - among) / spread
-    beyond = found["z"] > stats.norm.isf(_LEVEL / max(len(found), 1))
-    return found[beyond & (found["copied"] > _LEAST_COPIED)][_COLUMNS]
+    sums_of = votes, pairs, by_class, so_far.cluster, whole, sums
+    agreement, expected = (x / pairs.shared for x in (pairs.agreed, expected_agreement(*sums_of)))
+    left = np.maximum(1 - expected, 1e-6)
+    copied = (agreement - expected) / left
+    usual = max(float(np.median(copied[sample[tested]])), 0.0)
+    z = _surprise(agreement, expected + usual * left, pairs.shared)
+    copied = np.clip(copied - usual, 0, 1)
+    columns = pairs.first, pairs.second, pairs.shared, agreement, expected, copied, z
+    found = pd.DataFrame(dict(zip(_COLUMNS, columns, strict=True)))
+    return found[(z > stats.norm.isf(level)) & (copied > _LEAST_COPIED)]
+
+
+def _surprise(
+    agreement: Float[np.ndarray, " p"],
+    expected: Float[np.ndarray, " p"],
+    number: Float[np.ndarray, " p"],
+) -> Float[np.ndarray, " p"]:
+    """Standard errors by which shares exceed their expectation; the larger that, the fewer."""
+    spread = np.sqrt(np.maximum(expected * (1 - expected), 1e-4) / number)
+    return (agreement - expected) / spread
+
+
+def _possible(pairs: AnnotatorPairs, by_class: Float[np.ndarray, "p k"]) -> Bool[np.ndarray, " p"]:
+    """Pairs who would be found if every item were of the class in which they agree least.
+
+    No other pair can be found: the expected agreement is a mean over classes, and test and
+    probability of a copy fall in it.
+    """
+    agreement, least = pairs.agreed / pairs.shared, by_class.min(1, initial=1.0)
+    beyond = _surprise(agreement, least, pairs.shared)
+    copied = (agreement - least) / np.maximum(1 - least, 1e-6)
+    return (beyond > stats.norm.isf(_LEVEL / max(len(pairs), 1))) & (copied > _LEAST_COPIED)
 
 
 def _counted(
     votes: VoteTable, weights: np.ndarray, n_workers: int, k: int, begin: tuple[int, float]
-) -> tuple[np.ndarray, np.ndarray]:
-    """``(V, K)`` evidence of votes, and ``(W, labels, K)`` matrices, each drawn to one accuracy.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``(V, K)`` log-likelihoods of votes, their ``(N, K)`` sums, and ``(W, labels, K)`` matrices.
 
-    Labels beyond the classes are abstentions, which are no evidence.
+    Each matrix is drawn to one accuracy. Labels beyond the classes are abstentions, which are no
+    evidence.
     """
     (steps, power), cast = begin, votes.label < k
-    named, n_labels = np.where(cast, votes.label, 0), max(k, int(votes.label.max()) + 1)
-    cell, voted = votes.worker * n_labels + votes.label, np.bincount(votes.worker, cast, n_workers)
-    eye, part = np.eye(n_labels, k, dtype=bool), (weights * cast)[:, None]
-    logs = np.where(np.arange(k) == named[:, None], np.log(2.0), 0.0) * part
+    n_labels = max(k, int(votes.label.max()) + 1)
+    cells = votes.row, votes.worker * n_labels + votes.label
+    shape = votes.n_items, n_workers * n_labels
+    cell = sparse.coo_array((np.ones(len(weights)), cells), shape).tocsr()
+    heard = (
+        cell if (weights * cast == 1).all() else sparse.coo_array((weights * cast, cells), shape)
+    )
+    heard, voted = heard.tocsr(), np.bincount(votes.worker, cast, n_workers)
+    eye = np.eye(n_labels, k, dtype=bool)
+    logs = np.where(eye, np.log(2.0), np.zeros((n_workers, 1, 1)))
     for _ in range(steps):
-        resp = softmax(power * votes.summed(logs))[votes.row]
-        counts = np.stack([np.bincount(cell, r, n_workers * n_labels) for r in resp.T], 1)
-        counts = counts.reshape(n_workers, n_labels, k)
+        resp = softmax(power * (heard @ logs.reshape(-1, k)))
+        counts = (cell.T @ resp).reshape(n_workers, n_labels, k)
         hits = (counts * eye).sum((1, 2))
         right = ((hits + _PSEUDO[0]) / (voted + sum(_PSEUDO)))[:, None, None]
         one = np.where(eye, right, (1 - right) / max(k - 1, 1))
-        of_votes = _normalised(counts[:, :k] + _STRENGTH * one[:, :k])
-        logs = np.log(of_votes[votes.worker, named]) * part
+        logs[:, :k] = np.log(_normalised(counts[:, :k] + _STRENGTH * one[:, :k]))
     one[:, k:] = 0.5
-    return power * logs, _normalised(counts + _STRENGTH * _normalised(one))
+    logs *= power
+    of_votes = logs[votes.worker, votes.label] * (weights * cast)[:, None]
+    matrices = _normalised(counts + _STRENGTH * _normalised(one))
+    return of_votes, heard @ logs.reshape(-1, k), matrices
 
 
 def _normalised(matrices: np.ndarray) -> np.ndarray:
     return matrices / matrices.sum(1, keepdims=True)
-
-
-def _pairs(votes: VoteTable) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs of votes on the same item, as positions; items of equal size together."""
-    size = np.bincount(votes.row, minlength=votes.n_items)
-    order = np.argsort(votes.row, kind="stable")
-    starts = np.cumsum(size) - size
-    for n in np.unique(size[size > 1]):
-        items = np.flatnonzero(size == n)
-        first, second = np.triu_indices(int(n), 1)
-        if n > _MOST_ON_ITEM:
-            kept = np.random.default_rng(int(n)).permutation(len(first))[: _MOST_ON_ITEM**2 // 2]
-            first, second = first[kept], second[kept]
-        step = max(1, _AT_ONCE // len(first))
-        items = items[: max(1, _MOST_PAIRS // len(first))]
-        for i in range(0, len(items), step):
-            at = starts[items[i : i + step], None]
-            yield order[(at + first).ravel()], order[(at + second).ravel()]
-
-
-class _Agreeing:
-    """Agreement of pairs of votes, and its probability if they are independent.
-
-    Args:
-        matrices: ``(W, labels, K)`` P(label | class) of each annotator.
-    """
-
-    def __init__(self, matrices: Float[np.ndarray, "w labels k"]) -> None:
-        n_workers, _, k = matrices.shape
-        self._matrices, self._both = matrices, None
-        if n_workers**2 * k <= _MOST_PAIRS * 2:
-            self._both = np.einsum("alk,blk->abk", matrices, matrices, optimize=True)
-
-    def compared(
-        self,
-        votes: VoteTable,
-        cluster: Int[np.ndarray, " v"],
-        whole: Float[np.ndarray, "n k"],
-        sums: Float[np.ndarray, "v k"],
-        a: Int[np.ndarray, " p"],
-        b: Int[np.ndarray, " p"],
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Keys of the pairs of annotators, and ``(3, pairs)`` sums: items, agreement, expected.
-
-        The class is judged by votes of other clusters than the pair's.
-        """
-        apart = (cluster[a] != cluster[b])[:, None]
-        left = softmax(whole[votes.row[a]] - sums[a] - np.where(apart, sums[b], 0))
-        one, two = votes.worker[a], votes.worker[b]
-        low, high = np.minimum(one, two), np.maximum(one, two)
-        if self._both is not None:
-            both = self._both[low, high]
-        else:
-            both = np.einsum("plk,plk->pk", self._matrices[low], self._matrices[high])
-        same = (votes.label[a] == votes.label[b]).astype(float)
-        keys = low.astype(np.int64) * len(self._matrices) + high
-        return _grouped(keys, np.stack([np.ones(len(a)), same, np.einsum("pk,pk->p", left, both)]))
-
-
-def _grouped(keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct keys, and the sums of the values' columns that have them."""
-    if keys.max() < 4 * len(keys):  # many pairs of few annotators need no sorting
-        sums = np.stack([np.bincount(keys, x) for x in values])
-        distinct = np.flatnonzero(sums[0])
-        return distinct, sums[:, distinct]
-    distinct, at = np.unique(keys, return_inverse=True)
-    return distinct, np.stack([np.bincount(at, x, len(distinct)) for x in values])
-
-
-def _by_pair(parts: list[tuple[np.ndarray, np.ndarray]], n_workers: int) -> pd.DataFrame:
-    keys, sums = _grouped(*(np.concatenate(one, -1) for one in zip(*parts, strict=True)))
-    first, second = np.divmod(keys, n_workers)
-    columns = dict(zip(("shared", "agreement", "expected"), sums, strict=True))
-    return pd.DataFrame({"first": first, "second": second, **columns})

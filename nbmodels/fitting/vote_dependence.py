@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -33,7 +34,10 @@ from nbmodels.fitting.em import Fit
 HIDDEN = 0.5
 
 #: Most votes that the correlation is learned from; whole items are drawn beyond that.
-_MOST_VOTES = 200_000
+_MOST_VOTES = 100_000
+
+#: Error of the correlation that ends the search; its standard error is larger by far.
+_SEARCHED_TO = 1e-3
 
 _TINY = 1e-300
 
@@ -55,13 +59,6 @@ class VoteTable:
     label: Int[np.ndarray, " v"]
     n_items: int
     weights: Float[np.ndarray, " v"] | None = None
-
-    @classmethod
-    def of(cls, counts: sparse.csr_array, n_observed: int) -> VoteTable:
-        """From ``(N, W * observed)`` counts."""
-        row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
-        worker, label = np.divmod(counts.indices.astype(np.int64), n_observed)
-        return cls(row, worker, label, counts.shape[0])
 
     def counted(self, n_workers: int, n_observed: int) -> sparse.csr_array:
         """``(N, W * observed)`` sums of what the votes count for."""
@@ -256,17 +253,22 @@ def _leave_one_out(model: AnnotatorModel, votes: VoteTable) -> Callable[[float],
     return score
 
 
-def learned_dependence(model: AnnotatorModel, votes: VoteTable) -> VoteDependence:
-    """The correlation that votes show, and with it the one to be assumed.
+def assumed_dependence(visible: float) -> float:
+    """The correlation to be assumed, by the one that votes show.
 
     A share ``HIDDEN`` of the dependence is taken for granted; what votes show adds to it:
     ``1 - (1 - HIDDEN) (1 - visible)``.
     """
-    score = _leave_one_out(model, votes.thinned(_MOST_VOTES))
-    found = minimize_scalar(lambda r: -score(r), bounds=(0, 1), method="bounded")
+    return 1 - (1 - HIDDEN) * (1 - visible)
+
+
+def visible_dependence(model: AnnotatorModel, votes: VoteTable) -> tuple[float, float]:
+    """The correlation by which held-out votes are likeliest, and their gain in nats a vote."""
+    score = cache(_leave_one_out(model, votes.thinned(_MOST_VOTES)))
+    options = {"xatol": _SEARCHED_TO}
+    found = minimize_scalar(lambda r: -score(r), bounds=(0, 1), method="bounded", options=options)
     best = max([0.0, float(found.x), 1.0], key=score)
-    whole = 1 - (1 - HIDDEN) * (1 - best)
-    return described(model, votes, whole, None, best, score(best) - score(0.0))
+    return best, score(best) - score(0.0)
 
 
 def described(

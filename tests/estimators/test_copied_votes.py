@@ -11,6 +11,7 @@ from nbmodels.channels import LabellingFunctions
 from nbmodels.class_priors import Proportions
 from nbmodels.core import model as m
 from nbmodels.core import numpyro_program as program
+from nbmodels.fitting import copied_votes, vote_pairs
 from nbmodels.fitting.copied_votes import find_copies
 from nbmodels.fitting.vote_dependence import VoteTable
 
@@ -59,6 +60,49 @@ def test_independent_annotators_are_not_said_to_copy(rates):
     for seed in range(5):
         votes, _ = world(rates, seed=seed)
         assert not find_copies(coded(votes), len(rates), 3, abstains=False).found
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_pairs_are_counted_as_one_by_one(few, monkeypatch):
+    rng = np.random.default_rng(0)
+    votes = np.where(rng.random((60, 9)) < 0.5, -1, rng.integers(0, 3, (60, 9)))
+    if not few:
+        monkeypatch.setattr(vote_pairs, "_FEW_PAIRS", 0)
+    table = coded(votes)
+    pairs = vote_pairs.annotator_pairs(table, 9)
+    matrices = rng.dirichlet(np.ones(3), (9, 3)).swapaxes(1, 2)
+    by_class = vote_pairs.agreement_by_class(matrices, pairs)
+    logs = rng.normal(size=(len(table.row), 3))
+    whole, apart = table.summed(logs), np.arange(9)
+    some = np.arange(0, len(pairs), 2)
+    args = table, pairs.those(some), by_class[some], apart, whole, logs
+    expected = dict(zip(some, vote_pairs.expected_agreement(*args), strict=True))
+    at = {cell: i for i, cell in enumerate(zip(table.row, table.worker, strict=True))}
+    for i, (a, b) in enumerate(zip(pairs.first, pairs.second, strict=True)):
+        both = np.flatnonzero((votes[:, [a, b]] >= 0).all(1))
+        assert pairs.shared[i] == len(both)
+        assert pairs.agreed[i] == (votes[both, a] == votes[both, b]).sum()
+        np.testing.assert_allclose(by_class[i], (matrices[a] * matrices[b]).sum(0))
+        if i in expected:
+            left = np.stack([whole[n] - logs[at[n, a]] - logs[at[n, b]] for n in both])
+            left = np.exp(left) / np.exp(left).sum(1, keepdims=True)
+            np.testing.assert_allclose(expected[i], (left @ by_class[i]).sum())
+
+
+@pytest.mark.parametrize("copies", [(), (4, 5, 6)])
+def test_pairs_that_are_passed_over_would_not_be_found(copies, monkeypatch):
+    rates = (0.15, 0.2, 0.2, 0.25, 0.4, 0.4, 0.4, *(0.3,) * 20)
+    table = coded(world(rates, copies, n=300)[0])
+    # by a tenth of the pairs the usual agreement is nearly the same
+    monkeypatch.setattr(copied_votes, "_MOST_EXPECTED", 10_000)
+    fewer = find_copies(table, len(rates), 3, abstains=False)
+    monkeypatch.setattr(copied_votes, "_MOST_EXPECTED", 10**9)
+    monkeypatch.setattr(copied_votes, "_possible", lambda pairs, _: np.ones(len(pairs), bool))
+    whole = find_copies(table, len(rates), 3, abstains=False)
+    assert len(fewer.pairs) == len(whole.pairs)
+    np.testing.assert_array_equal(fewer.cluster, whole.cluster)
+    np.testing.assert_allclose(fewer.copied, whole.copied, atol=0.02)
+    assert whole.found == (len(copies) > 0)
 
 
 def test_copies_do_not_become_the_truth():

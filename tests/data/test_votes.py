@@ -1,0 +1,112 @@
+"""Tables of votes: ids and labels of any kind as codes, the last of several votes, and errors."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbmodels.data.annotations import Votes
+from nbmodels.data.labels import Classes
+from nbmodels.data.long_format import CodedColumn
+from nbmodels.data.validation import distinct_codes, sorted_unique
+from nbmodels.errors import DataError
+
+
+def drawn(n=600, tasks=40, workers=7, k=3, seed=0):
+    """Votes of which most are repeated by their worker."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {"task": rng.integers(0, tasks, n), "worker": rng.integers(0, workers, n)}
+    ).assign(label=rng.integers(0, k, n))
+
+
+KINDS = {
+    "int": lambda x: x,
+    "far": lambda x: x * 10**12 - 5,
+    "float": lambda x: x / 2,
+    "str": lambda x: "v" + x.astype(str),
+    "object": lambda x: ("v" + x.astype(str)).astype(object),
+    "category": lambda x: ("v" + x.astype(str)).astype("category"),
+    "nullable": lambda x: x.astype("Int64"),
+    "dates": lambda x: pd.Timestamp("2020-01-01") + pd.to_timedelta(x, "D"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cells_are_the_last_votes_in_order(kind):
+    plain = drawn()
+    votes = plain.apply(KINDS[kind])
+    read = Votes.read(votes)
+    tasks, workers, names = read.tasks(), read.workers(), np.sort(read.label.names)
+    for ids, column in ((tasks, "task"), (workers, "worker")):
+        np.testing.assert_array_equal(ids, np.sort(pd.unique(votes[column].to_numpy())))
+    cells = read.cells(tasks, workers, Classes(names))
+    codes = {c: np.unique(plain[c]) for c in plain}
+    if kind in ("str", "object", "category"):  # "v10" comes before "v2"
+        codes = {c: np.array(sorted(x, key=lambda v: f"v{v}")) for c, x in codes.items()}
+    place = {c: {v: i for i, v in enumerate(x)} for c, x in codes.items()}
+    last = {}
+    for task, worker, label in plain.itertuples(index=False):
+        last[place["task"][task], place["worker"][worker]] = place["label"][label]
+    expected = [(*at, last[at]) for at in sorted(last)]
+    assert len(expected) < len(plain)
+    np.testing.assert_array_equal(np.stack(cells, 1), expected)
+    dense = np.zeros((len(tasks), len(workers), 3))
+    dense[tuple(np.array(expected).T)] = 1
+    counts = read.counts(tasks, workers, Classes(names)).toarray()
+    np.testing.assert_array_equal(counts, dense.reshape(len(tasks), -1))
+
+
+def test_more_ids_than_a_short_number_holds():
+    votes = drawn()
+    read = Votes.read(votes)
+    short = read.cells(np.arange(40), np.arange(7), Classes(np.arange(3)))
+    long = read.cells(np.arange(2**20), np.arange(2**12), Classes(np.arange(3)))
+    for one, other in zip(short, long, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("column", ["task", "worker", "label"])
+@pytest.mark.parametrize("kind", ["int", "str"])
+def test_unknown_ids_and_classes_are_named_with_their_row(column, kind):
+    votes = drawn().apply(KINDS[kind])
+    ids = {c: np.sort(pd.unique(votes[c].to_numpy())) for c in votes}
+    gone = votes[column].tolist()[17]
+    first = int(np.argmax((votes[column] == gone).to_numpy()))
+    ids[column] = ids[column][ids[column] != gone]
+    with pytest.raises(DataError, match=f"row {first} has the {column} {gone!r}"):
+        Votes.read(votes).cells(ids["task"], ids["worker"], Classes(ids["label"]))
+
+
+@pytest.mark.parametrize("null", [None, np.nan, pd.NA])
+def test_nulls_are_refused_with_their_row(null):
+    votes = drawn().astype({"worker": object})
+    votes.loc[[30, 500], "worker"] = null
+    with pytest.raises(DataError, match="row 30 has no worker"):
+        Votes.read(votes)
+
+
+def test_a_class_that_is_named_once_is_refused_with_its_row():
+    votes = drawn()
+    votes.loc[33, "label"] = 9
+    with pytest.raises(DataError, match="row 33 has the label 9, which occurs once"):
+        Votes.read(votes).check_labels(None)
+    Votes.read(votes).check_labels([0, 1, 2, 9])
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if k != "dates"])
+def test_codes_give_the_values_back(kind):
+    values = KINDS[kind](drawn()["task"])
+    codes, names = distinct_codes(values)
+    np.testing.assert_array_equal(names[codes], values.to_numpy())
+    assert len(names) == len(np.unique(codes)) == values.nunique()
+    known = np.sort(names)[1:]
+    with pytest.raises(DataError, match="is unknown"):
+        CodedColumn.of(values).among("votes", known, "task")
+
+
+def test_many_short_texts_are_sorted_as_python_sorts_them():
+    rng = np.random.default_rng(0)
+    texts = np.array([chr(c) * int(n) for c, n in rng.integers((33, 1), (900, 9), (5_000, 2))], "O")
+    assert sorted_unique(texts).tolist() == sorted(set(texts))
+    ends = np.array([*texts, "a\0", "a"], object)
+    assert sorted_unique(ends).tolist() == sorted(set(ends))
