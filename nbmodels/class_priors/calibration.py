@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +24,9 @@ _DAMPING = 1e-6
 
 #: Growth of the curvature at which a step is short enough, whatever it does.
 _SHORTEST = 4.0**10
+
+#: Classes from which sums are taken block by block, cells of a block, and its fewest rows.
+_MANY_CLASSES, _BLOCK, _LEAST_BLOCK = 64, 50_000, 32
 
 
 @jax.tree_util.register_dataclass
@@ -119,38 +124,37 @@ class Calibration(ClassPrior):
         key: DrawKey = None,
     ) -> tuple[Float[Array, "p p"], Float[Array, " p"]]:
         """Curvature ``H`` and ``H theta + gradient`` of the expected log-probabilities."""
-        items = jnp.sum(resp, 1, keepdims=True)
-        expected = items * jnp.exp(self.log_probs(likelihood_params, data))
-        mixed = (resp + expected) / 2
-        gap = resp - expected
-        # by u, the scores' share of the linear predictor is its own derivative
-        steep = jnp.exp(likelihood_params[0]) * data
-        gradient = jnp.concatenate([jnp.sum(gap * steep)[None], jnp.sum(gap, 0)])
-        # covariance of the features (steep_k, e_k) when k is drawn from the mixture
-        mean = jnp.sum(mixed * steep, 1, keepdims=True)
-        inverse = jnp.where(items > 0, 1 / jnp.where(items > 0, items, 1), 0)
-        centred = steep - mean * inverse
-        slope = jnp.sum(mixed * jnp.square(centred))
-        cross = jnp.sum(mixed * centred, 0)
-        biases = jnp.diag(jnp.sum(mixed, 0)) - mixed.T @ (mixed * inverse)
+        sums = _summed(partial(_sums, likelihood_params), resp, data)
+        gradient = jnp.concatenate([sums.along[None], sums.gap])
+        biases = jnp.diag(sums.mixed) - sums.outer
+        slope, cross = sums.slope, sums.cross
         curvature = jnp.block([[slope[None, None], cross[None]], [cross[:, None], biases]])
-        curvature = curvature + _DAMPING * jnp.sum(items) * jnp.eye(len(likelihood_params))
-        curvature = curvature * self._shortening(likelihood_params, resp, data, curvature, gradient)
+        curvature = curvature + _DAMPING * sums.items * jnp.eye(len(likelihood_params))
+
+        def gain(step: Array) -> Array:
+            return _summed(partial(_gain, likelihood_params, step), resp, data)
+
+        uphill = (likelihood_params, curvature, gradient)
+        curvature = curvature * self._shortening(*uphill, gain, jnp.abs(sums.log_probs))
         return curvature, curvature @ likelihood_params + gradient
 
     def _shortening(
-        self, at: Array, resp: Float[Array, "n k"], data: Array, curvature: Array, gradient: Array
+        self,
+        at: Array,
+        curvature: Array,
+        gradient: Array,
+        gain_of: Callable[[Array], Array],
+        size: Array,
     ) -> Array:
         """Least power of four by which the curvature is to grow so that the step does not fall."""
-        before = self.log_probs(at, data)
-        rounding = jnp.finfo(at.dtype).eps * jnp.sum(resp * jnp.abs(before))
+        rounding = jnp.finfo(at.dtype).eps * size
         gap = at - self.prior.mean
         pull = self.prior.precision @ gap
         uphill = self.weight * gradient - pull
 
         def falls(scale: Array) -> Array:
             step = jnp.linalg.solve(self.weight * scale * curvature + self.prior.precision, uphill)
-            gain = self.weight * jnp.sum(resp * (self.log_probs(at + step, data) - before))
+            gain = self.weight * gain_of(step)
             gain = gain - step @ pull - 0.5 * step @ self.prior.precision @ step
             return (gain < -self.weight * rounding) & (scale < _SHORTEST)
 
@@ -212,3 +216,82 @@ class Calibration(ClassPrior):
 
     def dims(self) -> dict[str, list[str]]:
         return {"log_slope": [], "bias": ["true_class"]}
+
+
+class _Sums(NamedTuple):
+    """Sums over items, of which a Newton step is made.
+
+    The mixture is of responsibilities and predictions, half of each. The linear predictor's part
+    from the scores is its derivative by ``u``.
+
+    Attributes:
+        items: weights.
+        gap: ``(K,)`` responsibilities less predictions.
+        along: that times the scores' part of the linear predictor.
+        mixed: ``(K,)`` the mixture.
+        slope: variance of the scores' part under the mixture.
+        cross: ``(K,)`` its covariance with the classes.
+        outer: ``(K, K)`` the mixture's outer products, each divided by the item's weight.
+        log_probs: responsibilities times log-probabilities.
+    """
+
+    items: Array
+    gap: Array
+    along: Array
+    mixed: Array
+    slope: Array
+    cross: Array
+    outer: Array
+    log_probs: Array
+
+
+def _sums(at: Float[Array, " p"], resp: Float[Array, "n k"], data: Float[Array, "n k"]) -> _Sums:
+    items = jnp.sum(resp, 1, keepdims=True)
+    inverse = jnp.where(items > 0, 1 / jnp.where(items > 0, items, 1), 0)
+    steep = jnp.exp(at[0]) * data
+    logs = jax.nn.log_softmax(steep + at[1:])
+    mixed = (resp + items * jnp.exp(logs)) / 2
+    gap = 2 * (resp - mixed)
+    centred = steep - jnp.sum(mixed * steep, 1, keepdims=True) * inverse
+    return _Sums(
+        jnp.sum(items),
+        jnp.sum(gap, 0),
+        jnp.sum(gap * steep),
+        jnp.sum(mixed, 0),
+        jnp.sum(mixed * jnp.square(centred)),
+        jnp.sum(mixed * centred, 0),
+        mixed.T @ (mixed * inverse),
+        jnp.sum(resp * logs),
+    )
+
+
+def _gain(
+    at: Float[Array, " p"],
+    step: Float[Array, " p"],
+    resp: Float[Array, "n k"],
+    data: Float[Array, "n k"],
+) -> Array:
+    """Sum over items of what a step adds to the expected log-probability.
+
+    By the change alone: a difference of two sums would be lost in rounding.
+    """
+    slope = jnp.exp(at[0])
+    before = jax.nn.log_softmax(slope * data + at[1:])
+    change = slope * jnp.expm1(step[0]) * data + step[1:]
+    after = jax.nn.logsumexp(before + change, 1)
+    return jnp.sum(jnp.sum(resp * change, 1) - jnp.sum(resp, 1) * after)
+
+
+def _summed(of: Callable[[Array, Array], Any], resp: Array, data: Array) -> Any:
+    """Sums over blocks of rows, where there are many classes: a block stays in a core's cache."""
+    n, k = resp.shape
+    rows = min(n & -n, 1 << (_BLOCK // k).bit_length())  # a power of two that divides n
+    if k < _MANY_CLASSES or rows < _LEAST_BLOCK or rows == n:
+        return of(resp, data)
+    blocks = resp.reshape(-1, rows, k), data.reshape(-1, rows, k)
+
+    def add(sums: Any, block: tuple[Array, Array]) -> tuple[Any, None]:
+        return jax.tree.map(jnp.add, sums, of(*block)), None
+
+    first = of(blocks[0][0], blocks[1][0])
+    return lax.scan(add, first, (blocks[0][1:], blocks[1][1:]))[0]
