@@ -118,9 +118,9 @@ def _cross_fitted(
 
 
 def _noisy(found: FittedModel, share: float) -> float:
-    """Probability that labels are noisy, by ``share`` times the evidence of the sample."""
+    """Probability that labels are noisy, by ``share`` times the evidence of held-out labels."""
     scores, plain = found.held_out_scores, found.plain_scores
-    if found.noisy == 1 or scores is None or plain is None:
+    if not found.scored or found.noisy == 1 or scores is None or plain is None:
         return found.noisy
     weights = np.asarray(found.data.weights, float)[: len(scores)]
     return probability_of_noise(scores, plain, share * weights)

@@ -31,8 +31,8 @@ from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import Comparison, compare_scores, held_out_scores
 from nbmodels.fitting.joint import select_joint
+from nbmodels.fitting.noise_evidence import probability_of_noise_jointly
 from nbmodels.fitting.options import FitOptions
-from nbmodels.fitting.plain import probability_of_noise
 from nbmodels.fitting.scores import Candidate, Settings, given_responsibilities
 from nbmodels.fitting.selection import INFORMATIVE, INTERRUPTED
 from nbmodels.fitting.trials import SIGNIFICANT
@@ -183,23 +183,21 @@ def _joint_or(
     if cut.candidate is None and not _features_pass(cut, candidate, columns):
         return cut
     found: _Beside | None = None
+    taken, noisy = False, 1.0
+    jacobian = build.log_jacobian(settings)
+    about = (candidate, names, build.n_rows, options, None)
     try:
-        fitted = fit_joint(
-            candidate,
-            names,
-            build.n_rows,
-            options,
-            None,
-            log_jacobian=build.log_jacobian(settings),
-            settings=settings,
-        )
+        fitted = fit_joint(*about, log_jacobian=jacobian, settings=settings)
         if not fitted.interrupted:
             found = _compared(cut, fitted, candidate, options)
+            taken = found.admitted and _passes(fitted, columns)
+        if taken:
+            coded = fitted.fit.log_likelihood - jacobian
+            noisy = probability_of_noise_jointly(fitted.fit, coded, candidate.data, options)
     except KeyboardInterrupt:
         found = None
     if found is None:
         return replace(cut, interrupted=True, cautions=(*cut.cautions, _STOPPED))
-    taken = found.admitted and _passes(fitted, columns)
     choice = _with_training(cut.choice, settings, found.compared, taken)
     if not taken:
         return replace(cut, choice=choice, counterpart=fitted, candidate=None)
@@ -208,7 +206,7 @@ def _joint_or(
         chosen={**settings, "training": "joint"},
         held_out_scores=found.scores,
         plain_scores=cut.plain_scores,
-        noisy=found.noisy,
+        noisy=noisy,
         choice=choice,
         counterpart=replace(cut, candidate=None),
         cautions=(*fitted.cautions, *((_DEPENDENT,) if found.dependent else ())),
@@ -246,14 +244,12 @@ class _Beside(NamedTuple):
         admitted: whether the joint one's classes keep their names, its labels are likelier than
             without features, and not too much less likely than under the other.
         dependent: whether labels are surely likelier under the cross-fitted one.
-        noisy: posterior probability that labels are noisy, under the joint one.
     """
 
     scores: Float[np.ndarray, " n"]
     compared: Comparison
     admitted: bool
     dependent: bool
-    noisy: float
 
 
 def _compared(
@@ -280,14 +276,11 @@ def _compared(
     missed = _right(fitted) - _right(cut) > _MISSED and cut.drawn is None
     if missed:
         allowed = -SIGNIFICANT
-    plain = cut.plain_scores
     return _Beside(
         scores,
         compare_scores([cut.held_out_scores, scores], [True, named], weights),
         named and heard and lead < allowed,
         lead > _DOUBTFUL,
-        # features that pass their checks show the classes apart, whatever the labels are
-        1.0 if many or plain is None else probability_of_noise(scores, plain, weights),
     )
 
 

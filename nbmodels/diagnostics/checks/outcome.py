@@ -84,7 +84,7 @@ def _share_sentence(at: Outcome, found: Measurement) -> str:
     if at.kept < _TOLD:
         return sentence
     stay = f"{100 * at.kept:.1f} % of the labels would be changed by the fit alone, and stay"
-    return f"{sentence}; {stay}, since other items' labels do not surely bear it out"
+    return f"{sentence}; {stay}, since classes that overlap may explain them as well"
 
 
 def _restarts(at: Outcome, threshold: float) -> Measurement | None:
