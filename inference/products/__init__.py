@@ -12,10 +12,10 @@ from jaxtyping import DTypeLike
 
 from inference.arrays import floating, on_device
 from inference.products.dense import Dense
-from inference.products.layout import block_of, padded_size
+from inference.products.layout import block_of, padded_size, whole_lines
 from inference.products.sparse import Sparse
 
-__all__ = ["Dense", "Matrix", "Sparse", "block_of", "matrix", "padded_size"]
+__all__ = ["Dense", "Matrix", "Sparse", "block_of", "matrix", "padded_size", "whole_lines"]
 
 Matrix: TypeAlias = Dense | Sparse
 

@@ -9,6 +9,7 @@ compute a sum of gathers again for every reader (measured on jaxlib 0.10: 30 tim
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,7 @@ from jaxtyping import Float, Int
 from scipy import sparse
 
 from inference.arrays import on_device
+from inference.products.dense import Inner
 from inference.products.layout import Buckets, ReductionTree, entries, lay_out
 
 #: Whether the compiler keeps optimization barriers until kernels are fused.
@@ -73,6 +75,16 @@ class Sparse:
         """``X.T @ rows``: ``(N, d).T x (N, K) -> (d, K)``."""
         return _product(self.backward, rows)
 
+    def round_trip(
+        self, rows: Float[Array, "n k"], inner: Inner, aside: Sequence[Array] = ()
+    ) -> tuple[Float[Array, "n k"], list[Array]]:
+        """As :meth:`Dense.round_trip`; the sums of a bucket never leave its kernel.
+
+        Where columns come in the order of their buckets, ``inner`` is called once a bucket.
+        """
+        table, extras = _mapped(self.backward, rows, inner, aside)
+        return _gathered(self.forward, table), extras
+
     def to_dense(self) -> Float[Array, "n d"]:
         """The matrix as a JAX array."""
         n, d = self.shape
@@ -87,14 +99,23 @@ class Sparse:
 
 def _product(layout: Buckets, table: Float[Array, "d k"]) -> Float[Array, "n k"]:
     """``out[r] = sum over entries (r, c, v) of v * table[c]``."""
+    return _gathered(layout, _padded(table))
+
+
+def _padded(table: Float[Array, "d k"]) -> Float[Array, "d_and_one k"]:
+    """A table with a row of zeros below, to which padding points."""
     # the barriers keep what comes before and after out of the kernels: fused into the padding
     # or into the sums, a digamma is computed number by number
-    padded = _zeros(table.shape[0] + 1, table)
-    padded = lax.optimization_barrier(lax.dynamic_update_slice(padded, table, (0, 0)))
+    out = _zeros(table.shape[0] + 1, table)
+    return lax.optimization_barrier(lax.dynamic_update_slice(out, table, (0, 0)))
+
+
+def _gathered(layout: Buckets, padded: Float[Array, "d_and_one k"]) -> Float[Array, "n k"]:
+    """:func:`_product` with a padded table."""
     n_wide = 0 if layout.wide is None else layout.wide.place.shape[0]
     # where rows have to be put in order, the last one is that of rows without entries
     size = sum(block.shape[1] for block in layout.blocks) + n_wide + (layout.place is not None)
-    out = _zeros(size, table)
+    out = _zeros(size, padded)
     at = 0
     values = layout.values or (None,) * len(layout.blocks)
     for block, value in zip(layout.blocks, values, strict=True):
@@ -104,6 +125,29 @@ def _product(layout: Buckets, table: Float[Array, "d k"]) -> Float[Array, "n k"]
         out = lax.dynamic_update_slice(out, _tree_sum(layout.wide, padded), (at, 0))
     out = lax.optimization_barrier(out)
     return out if layout.place is None else _take(out, layout.place)
+
+
+def _mapped(
+    layout: Buckets, rows: Float[Array, "n k"], inner: Inner, aside: Sequence[Array]
+) -> tuple[Float[Array, "d_and_one k"], list[Array]]:
+    """``inner`` of the sums that :func:`_product` makes of ``rows``, padded; and the extras."""
+    if layout.place is not None:
+        table, extra = inner(_product(layout, rows), *aside)
+        return _padded(table), [extra]
+    padded = _padded(rows)
+    values = layout.values or (None,) * len(layout.blocks)
+    sums = [_gather_sum(padded, *pair) for pair in zip(layout.blocks, values, strict=True)]
+    if layout.wide is not None:
+        sums.append(_tree_sum(layout.wide, padded))
+    out = _zeros(sum(one.shape[0] for one in sums) + 1, rows)
+    at, extras = 0, []
+    for one in sums:
+        beside = [x if x.shape[0] == 1 else x[at : at + one.shape[0]] for x in aside]
+        table, extra = inner(one, *beside)
+        out = lax.dynamic_update_slice(out, table, (at, 0))
+        at += one.shape[0]
+        extras.append(extra)
+    return lax.optimization_barrier(out), extras
 
 
 def _tree_sum(tree: ReductionTree, padded: Float[Array, "d k"]) -> Float[Array, "rows k"]:

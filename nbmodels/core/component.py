@@ -8,7 +8,7 @@ NumPyro sites, which the tests compare and NUTS and SVI sample.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int, Key
 
+from inference import Total
 from nbmodels.core.families import DrawKey, Rule
 
 
@@ -67,6 +68,27 @@ def product_log_likelihood(
         return LogLikelihood(both[:, :-1], both[:, -1])
     shift = _largest(constant, 0)
     return LogLikelihood(both[:, :-1] + (constant - shift), both[:, -1] + shift)
+
+
+class RoundTrip(Protocol):
+    """A component's M step and E step as one function of the responsibilities.
+
+    The posterior between them is never written down. A registered pytree.
+    """
+
+    def __call__(self, resp: Float[Array, "n k"], data: Any) -> tuple[Float[Array, "n k"], Total]:
+        """Log-likelihood under the posterior that responsibilities lead to.
+
+        Args:
+            resp: ``(N, K)`` responsibilities, whose rows sum to one, times the items' weights and
+                the component's power.
+            data: the component's packed data.
+
+        Returns:
+            ``(N, K)`` log-likelihood, up to a number in each row; and what the component adds to
+            the objective beyond the items' normalisers and ``-sum(resp * table)``, in which those
+            numbers cancel; less :meth:`Component.constant`.
+        """
 
 
 @jax.tree_util.register_dataclass
@@ -130,6 +152,18 @@ class Component:
     def base_measure(self, data: Any) -> Float[Array, " n"]:
         """``(N,)`` or ``(1,)`` part of the log-density that depends on the data alone."""
         return jnp.zeros((1,))
+
+    def round_trip(self, data: Any, weights: Float[Array, " n"], rule: Rule) -> RoundTrip | None:
+        """Both half-steps in one; None where the posterior is carried from step to step.
+
+        For a posterior that is larger than the responsibilities and follows from them alone.
+
+        Args:
+            data: from ``pack``.
+            weights: ``(N,)`` weights of the items times the component's power.
+            rule: ``"ml"``, ``"map"`` or ``"vb"``.
+        """
+        return None
 
     # Where to begin -----------------------------------------------------------------------------
 

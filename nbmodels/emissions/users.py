@@ -13,8 +13,10 @@ from jax import Array
 from jaxtyping import Float, Int, Key
 from scipy import sparse
 
+from inference import Total, add, negate, total
 from inference.arrays import on_device
-from inference.products import Matrix, matrix
+from inference.products import Matrix, matrix, whole_lines
+from inference.special import digamma, gammaln
 from nbmodels.core.codes import checked_table
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.dirichlet_multinomial import learned
@@ -33,7 +35,8 @@ class Users(Emission):
     without items keeps the prior.
 
     Attributes:
-        prior: Dirichlet of shape ``(users, K)``, normalised along axis 1.
+        prior: Dirichlet of shape ``(users, K)``, normalised along axis 1; ``(1, K)`` for the prior
+            of all users where ``multiplicity`` says how many there are.
         multiplicity: ``(users,)`` how many exchangeable users each stands for, in EM and CAVI; see
             :mod:`nbmodels.fitting.duplicate_users`.
 
@@ -95,6 +98,18 @@ class Users(Emission):
         table = many * (likelihood_params - centre)
         return LogLikelihood(data.times(table), centre * data.times(many)[:, 0])
 
+    def round_trip(
+        self, data: Matrix, weights: Float[Array, " n"], rule: Rule
+    ) -> _UserSteps | None:
+        """For CAVI, whose table of users is many times as large as that of items."""
+        if rule != "vb":
+            return None
+        prior = self.prior.concentration
+        many = jnp.broadcast_to(jnp.atleast_1d(self.multiplicity)[:, None], (data.shape[1], 1))
+        whole = jnp.sum(prior, 1, keepdims=True) + data.transpose_times(weights[:, None])
+        centre = digamma(whole / prior.shape[1])
+        return _UserSteps(prior, many, centre, total(many * gammaln(whole)))
+
     def penalty(self, q: Dirichlet, rule: Rule) -> Float[Array, "users 1"]:
         return jnp.atleast_1d(self.multiplicity)[:, None] * super().penalty(q, rule)
 
@@ -136,3 +151,45 @@ class Users(Emission):
 
     def dims(self) -> dict[str, list[str]]:
         return {"u": ["user", "true_class"]}
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class _UserSteps:
+    """M step and E step of CAVI on a graph, one kernel for a user's sums and their digammas.
+
+    With ``a`` the posterior concentrations, ``a0`` the prior ones and ``t`` the table, in which a
+    number of each user's own stands in the place of ``psi(sum_k a)``, the bound's terms
+    ``-sum_k (a - a0) psi(a)`` are ``-sum(resp * t)``: what is left of the divergence are logarithms
+    of gamma functions. The users' totals do not change while rows of ``resp`` sum to one.
+
+    Attributes:
+        prior: ``(users, K)`` or ``(1, K)`` concentrations.
+        many: ``(users, 1)`` multiplicity.
+        centre: ``(users, 1)`` digamma of a user's mean concentration, for single precision.
+        totals: sum over users of the log-gamma function of their total concentration.
+    """
+
+    prior: Array
+    many: Array
+    centre: Array
+    totals: Total
+
+    def __call__(self, resp: Float[Array, "n k"], data: Matrix) -> tuple[Array, Total]:
+        # classes that nobody is of, for rows of whole cache lines
+        k = resp.shape[1]
+        more = whole_lines(k, resp.dtype) - k
+        rows, prior = (
+            jnp.pad(x, ((0, 0), (0, more)), constant_values=fill)
+            for x, fill in ((resp, 0), (self.prior, 1))
+        )
+        # a product, because a sum along a short axis is computed number by number
+        real = jnp.pad(jnp.ones(k, resp.dtype), (0, more))
+
+        def users(sums: Array, prior: Array, many: Array, centre: Array) -> tuple[Array, Array]:
+            q = prior + sums
+            logs = jnp.matmul(gammaln(q), real, precision=jax.lax.Precision.HIGHEST)
+            return many * (digamma(q) - centre), many[:, 0] * logs
+
+        table, found = data.round_trip(rows, users, (prior, self.many, self.centre))
+        return table[:, :k], add(*map(total, found), negate(self.totals))

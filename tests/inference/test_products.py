@@ -184,3 +184,52 @@ def test_float32_data_stay_float32():
         assert found.dtype == jnp.float32
         # 170 terms of size 1: a bound on the rounding error of float32 sums
         np.testing.assert_allclose(found, x @ table.astype(float), rtol=0, atol=170 * 6e-7)
+
+
+def by_column(sums, scale, shift):
+    """Something that is not linear, with numbers of each column and numbers of all."""
+    return scale * jnp.tanh(sums + shift), scale[:, 0] * jnp.sum(jnp.square(sums), 1)
+
+
+def check_round_trip(x):
+    expected = x.toarray().astype(float)
+    _, rows = tables(expected.shape)
+    rng = np.random.default_rng(3)
+    scale, shift = rng.uniform(1, 2, (expected.shape[1], 1)), rng.normal(size=(1, K))
+    sums = expected.T @ rows
+    for ours in (matrix(x), matrix(expected)):
+        found, extras = ours.round_trip(rows, by_column, (jnp.asarray(scale), jnp.asarray(shift)))
+        there = expected @ (scale * np.tanh(sums + shift))
+        np.testing.assert_allclose(found, there, rtol=0, atol=1e-12)
+        total = sum(float(jnp.sum(extra)) for extra in extras)
+        np.testing.assert_allclose(total, (scale * sums**2).sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("case", ["small", "one cell", "nothing in it", "hubs", "duplicates"])
+def test_a_round_trip_is_both_products(case):
+    check_round_trip(CASES[case]())
+
+
+def test_a_round_trip_goes_block_by_block(large):
+    x = with_hubs()
+    x = x[:, np.argsort(products.block_of(np.diff(x.tocsc().indptr)), kind="stable")]
+    check_round_trip(x)
+    calls = []
+
+    def inner(sums):
+        calls.append(sums.shape[0])
+        return sums, jnp.zeros(1)
+
+    ours = matrix(x)
+    ours.round_trip(jnp.ones((x.shape[0], K)), inner)
+    assert ours.backward.place is None
+    assert len(calls) > 4
+    assert sum(calls) == x.shape[1]
+
+
+def test_rows_fill_cache_lines_where_that_is_cheap():
+    assert products.whole_lines(43, np.float32) == 48
+    assert products.whole_lines(43, np.float64) == 48
+    assert products.whole_lines(16, np.float32) == 16
+    assert products.whole_lines(10, np.float32) == 10
+    assert products.whole_lines(2, np.float32) == 2
