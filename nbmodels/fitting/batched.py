@@ -19,9 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from inference import Result, Status, run_batched, run_sequential
-from nbmodels.core import model as models
-from nbmodels.core.families import Rule
-from nbmodels.core.model import Data, Model
+from nbmodels.fitting.iterations import Iteration
 
 #: Bytes that the points of the fits run together may take, a few of which each fit remembers.
 _ROOM = 250_000_000
@@ -51,10 +49,10 @@ def counted_fits() -> Iterator[FitCount]:
 
 def fit_batch(
     starts: Sequence[Any],
-    contexts: Sequence[tuple[Model, Data]],
+    contexts: Sequence[Any],
     tols: Sequence[float],
     *,
-    rule: Rule,
+    iteration: Iteration,
     max_iter: int,
     accelerate: bool,
     stride: int = 1,
@@ -63,10 +61,10 @@ def fit_batch(
     """The results of iterating from each start in its context, in their order.
 
     Args:
-        starts: conjugate posteriors of the components to begin from.
-        contexts: model and data of each.
+        starts: points to begin from, as the iteration carries them.
+        contexts: of each, from ``iteration.context``.
         tols: gain in nats below which each has converged.
-        rule: ``"ml"``, ``"map"`` or ``"vb"``.
+        iteration: what is carried, and the steps.
         max_iter: largest number of accepted points of each.
         accelerate: try monotone SQUAREM extrapolations.
         stride: steps to each look at the objective.
@@ -76,12 +74,12 @@ def fit_batch(
         "max_steps": max_iter,
         "accelerate": accelerate,
         "stride": stride,
-        "coordinates": models.coordinates(rule),
+        "coordinates": iteration.coordinates,
         "report": report,
     }
     for count in _counts.get():
         count.n += len(starts)
-    step = models.step(rule)
+    step = iteration.step
     out: dict[int, Result] = {}
     interrupted = False
     for batch in _batches(starts, contexts):

@@ -37,8 +37,8 @@ class Grouped:
     multiplicity: Int[np.ndarray, " groups"]
 
     def users(self, alpha: float, n_classes: int) -> Users:
-        """The groups' component, for one concentration of all users."""
-        one = Users.of(len(self.multiplicity), n_classes, alpha)
+        """The groups' component, for one concentration of all users, which is stored once."""
+        one = Users.of(1, n_classes, alpha)
         return replace(one, multiplicity=on_device(self.multiplicity, floating()))
 
     def expanded(self, fitted: Fit, name: str) -> Fit:
@@ -50,7 +50,9 @@ class Grouped:
         """
 
         def spread(one: Dirichlet) -> Dirichlet:
-            return replace(one, concentration=np.asarray(one.concentration)[self.group])
+            rows = np.asarray(one.concentration)
+            rows = np.broadcast_to(rows, (len(self.multiplicity), rows.shape[1]))
+            return replace(one, concentration=rows[self.group])
 
         component: Any = fitted.model[name]
         whole = replace(component, prior=spread(component.prior), multiplicity=1.0)

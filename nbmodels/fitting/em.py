@@ -27,6 +27,7 @@ from nbmodels.errors import (
 from nbmodels.fitting.batched import fit_batch
 from nbmodels.fitting.fit import Fit, with_arrays
 from nbmodels.fitting.identifiability import diagnose
+from nbmodels.fitting.iterations import Iteration, Point, iteration
 
 #: Most random starts of a fit, each with its parameters, and accepted points, each with its trace.
 MOST_RESTARTS, MOST_STEPS = 1_000, 1_000_000
@@ -99,33 +100,34 @@ def em(
     )
 
 
-def _from_labels(model: Model, data: Data, key: Array, rule: Rule) -> Any:
+def _from_labels(model: Model, data: Data, key: Array, rule: Rule) -> Point:
     resp = models.initial_responsibilities(model, data)
     if resp is None:
         k = _n_classes(model)
         resp = jax.random.dirichlet(key, jnp.ones(k), data.weights.shape)
-    return models.start(model, resp, data, rule)
+    return Point(resp, models.start(model, resp, data, rule))
 
 
-@partial(host_jit, static_argnames=("n_starts", "rule"))
-def _start(model: Model, data: Data, key: Array, n_starts: int, rule: Rule) -> Any:
+@partial(host_jit, static_argnames=("n_starts", "how"))
+def _start(model: Model, data: Data, key: Array, n_starts: int, how: Iteration) -> Any:
     """The start from the labels, by the first of the starts' keys where there is none."""
-    return _from_labels(model, data, jax.random.split(key, n_starts)[0], rule)
+    return how.pick(_from_labels(model, data, jax.random.split(key, n_starts)[0], how.rule))
 
 
-@partial(host_jit, static_argnames="rule")
-def _random_start(model: Model, data: Data, key: Array, rule: Rule) -> Any:
+@partial(host_jit, static_argnames="how")
+def _random_start(model: Model, data: Data, key: Array, how: Iteration) -> Any:
     """A random start: parameters drawn from a posterior given a tenth of the labels' weight.
 
     The draw is of parameters, not of items' classes, so that repeated rows and weighted rows agree.
     """
     resp = models.initial_responsibilities(model, data)
     if resp is None:
-        return _from_labels(model, data, key, rule)
+        return how.pick(_from_labels(model, data, key, how.rule))
     few = models.start(model, _RESTART_SHARE * resp, data, "map")
     drawn = models.likelihood_params(model, few, "draw", key)
     resp = models.posterior(model, drawn, data).resp
-    return models.update(model, models.stats(model, drawn, resp, data), rule)
+    counts = models.stats(model, drawn, resp, data)
+    return how.pick(Point(resp, models.update(model, counts, how.rule)))
 
 
 @partial(host_jit, static_argnames="rule")
@@ -286,24 +288,28 @@ def fit_many(
     if not 0 <= n_restarts <= MOST_RESTARTS:
         raise DataError(f"n_restarts: expected 0 to {MOST_RESTARTS}; got {n_restarts!r}")
     slack = [tol * float(np.sum(np.asarray(one.weights))) for one in data]
+    pairs = list(zip(map(with_arrays, models_), data, strict=True))
+    how = iteration([model for model, _ in pairs], data, rule, not accelerate)
     fit_from = partial(
         fit_batch,
-        rule=rule,
+        iteration=how,
         max_iter=max_iter,
         accelerate=accelerate,
         stride=1 if accelerate else stride,
         report=report,
     )
-    pairs = list(zip(map(with_arrays, models_), data, strict=True))
+    own = [how.context(*pair) for pair in pairs]
     if starts is None:
-        starts = [_start(*pair, key, 1 + n_restarts, rule) for pair in pairs]
-    begun, contexts = list(starts), list(pairs)
+        given = [_start(*pair, key, 1 + n_restarts, how) for pair in pairs]
+        begun = [how.begin(*one) for one in zip(given, own, strict=True)]
+    else:
+        begun = [how.resume(*one) for one in zip(starts, own, strict=True)]
     for one in jax.random.split(key, 1 + n_restarts)[1:] if n_restarts else ():
-        begun += [_random_start(*pair, one, rule) for pair in pairs]
-        contexts += pairs
-    results = fit_from(begun, contexts, slack * (1 + n_restarts))
+        drawn = [_random_start(*pair, one, how) for pair in pairs]
+        begun += [how.begin(*one) for one in zip(drawn, own, strict=True)]
+    results = fit_from(begun, own * (1 + n_restarts), slack * (1 + n_restarts))
     fits = [
-        _checked(*pair, results[i :: len(pairs)], slack[i], rule, fit_from)
+        _checked(*pair, own[i], results[i :: len(pairs)], slack[i], how, fit_from)
         for i, pair in enumerate(pairs)
     ]
     return [replace(one, model=_to_host(m)) for one, m in zip(fits, models_, strict=True)]
@@ -312,15 +318,17 @@ def fit_many(
 def _checked(
     model: Model,
     data: Data,
+    context: Any,
     results: Sequence[Result],
     slack: float,
-    rule: Rule,
+    how: Iteration,
     fit_from: Callable[..., list[Result]],
 ) -> Fit:
     """The best of several results, its classes renamed where the noise matrix asks for it."""
     reached = np.array([float(r.objective) for r in results])
     best = results[int(np.nanargmax(np.where(np.isfinite(reached), reached, -np.inf)))]
-    resp, lik, constant, transitions = _finish(model, best.params, data, rule)
+    rule, params = how.rule, how.params(best.params, context)
+    resp, lik, constant, transitions = _finish(model, params, data, rule)
     # Ctrl-C was meant for the whole fit, whichever start it met
     interrupted = any(int(r.status) == Status.INTERRUPTED for r in results)
     renamed: np.ndarray | None = None
@@ -331,21 +339,22 @@ def _checked(
         diagnosis = diagnose(transition)
         confused += diagnosis.confused
         if diagnosis.renames and not interrupted:
-            relabelled = models.relabel(model, best.params, on_device(diagnosis.order))
-            (again,) = fit_from([relabelled], [(model, data)], [slack])
+            relabelled = how.relabel(best.params, model, on_device(diagnosis.order))
+            (again,) = fit_from([relabelled], [context], [slack])
             interrupted = int(again.status) == Status.INTERRUPTED
-            after = _finish(model, again.params, data, rule)
+            moved = how.params(again.params, context)
+            after = _finish(model, moved, data, rule)
             left = [diagnose(np.asarray(t)).confused for t in after[3].values()]
             # trusted labels, or known noise, may contradict the new names
             loss = float(best.objective) - float(again.objective)
             if not any(left) and loss <= slack:
-                renamed, confused, best = diagnosis.order, (), again
+                renamed, confused, best, params = diagnosis.order, (), again, moved
                 resp, lik, constant, _ = after
                 break
     n_iter = int(best.n_iter)
     return Fit(
         _to_host(model),
-        _to_host(best.params),
+        _to_host(params),
         rule,
         np.asarray(resp),
         np.asarray(lik),

@@ -15,6 +15,7 @@ from nbmodels.core.model import Data
 from nbmodels.emissions import Bernoulli
 from nbmodels.fitting.batched import fit_batch
 from nbmodels.fitting.em import fit, fit_many
+from nbmodels.fitting.iterations import Posteriors
 
 N, D, K = 300, 8, 3
 KEY = jax.random.key(0)
@@ -156,6 +157,6 @@ def test_nothing_is_compiled_for_the_second_grid(compiled):
         starts = [
             models.start(m, models.initial_responsibilities(m, data), data, "map") for m in models_
         ]
-        how = {"rule": "map", "max_iter": 50, "accelerate": True}
+        how = {"iteration": Posteriors("map"), "max_iter": 50, "accelerate": True}
         fit_batch(starts, [(m, data) for m in models_], [1e-3] * 3, **how)
     assert not compiled
