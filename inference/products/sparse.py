@@ -28,6 +28,9 @@ from inference.products.layout import Buckets, ReductionTree, entries, lay_out
 #: Whether the compiler keeps optimization barriers until kernels are fused.
 _BARRIERS_HOLD = jax.__version_info__ >= (0, 11)
 
+#: Rows whose sums are held at a time where a bucket's extra is asked for.
+_PIECE = 1 << 14
+
 _ROWS = lax.GatherDimensionNumbers(
     offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,)
 )
@@ -141,13 +144,43 @@ def _mapped(
         sums.append(_tree_sum(layout.wide, padded))
     out = _zeros(sum(one.shape[0] for one in sums) + 1, rows)
     at, extras = 0, []
-    for one in sums:
+    for i, one in enumerate(sums):
         beside = [x if x.shape[0] == 1 else x[at : at + one.shape[0]] for x in aside]
         table, extra = inner(one, *beside)
         out = lax.dynamic_update_slice(out, table, (at, 0))
         at += one.shape[0]
+        if i < len(layout.blocks):
+            extra = _extra(padded, layout.blocks[i], values[i], inner, beside)
         extras.append(extra)
     return lax.optimization_barrier(out), extras
+
+
+def _extra(
+    padded: Float[Array, "n_and_one k"],
+    block: Int[Array, "width rows"],
+    values: Float[Array, "width rows"] | None,
+    inner: Inner,
+    beside: Sequence[Array],
+) -> Array:
+    """The extra of a bucket, from sums of their own: a piece at a time, which a cache holds.
+
+    Computed with the table, both would wait in memory for all sums, several tables' worth; where
+    nobody asks for the extra there is no second pass.
+    """
+    n, size = divmod(block.shape[1], _PIECE)
+
+    def piece(start: Any, size: int) -> Array:
+        def cut(x: Any, axis: int) -> Any:
+            return lax.dynamic_slice_in_dim(x, start, size, axis)
+
+        sums = _gather_sum(padded, cut(block, 1), None if values is None else cut(values, 1))
+        return inner(sums, *(x if x.shape[0] == 1 else cut(x, 0) for x in beside))[1]
+
+    rest = piece(n * _PIECE, size)
+    if not n:
+        return rest
+    whole = lax.map(lambda i: piece(i * _PIECE, _PIECE), jnp.arange(n))
+    return jnp.concatenate([whole.reshape(-1, *whole.shape[2:]), rest])
 
 
 def _tree_sum(tree: ReductionTree, padded: Float[Array, "d k"]) -> Float[Array, "rows k"]:

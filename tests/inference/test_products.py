@@ -210,7 +210,8 @@ def test_a_round_trip_is_both_products(case):
     check_round_trip(CASES[case]())
 
 
-def test_a_round_trip_goes_block_by_block(large):
+def test_a_round_trip_goes_block_by_block(large, monkeypatch):
+    monkeypatch.setattr("inference.products.sparse._PIECE", 5)
     x = with_hubs()
     x = x[:, np.argsort(products.block_of(np.diff(x.tocsc().indptr)), kind="stable")]
     check_round_trip(x)
@@ -224,7 +225,7 @@ def test_a_round_trip_goes_block_by_block(large):
     ours.round_trip(jnp.ones((x.shape[0], K)), inner)
     assert ours.backward.place is None
     assert len(calls) > 4
-    assert sum(calls) == x.shape[1]
+    assert max(calls) < x.shape[1]
 
 
 def test_rows_fill_cache_lines_where_that_is_cheap():
