@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 from jaxtyping import ArrayLike, PRNGKeyArray, Shaped
 
 from inference.compilation import host_jit
@@ -66,14 +67,23 @@ def nuts(
     @host_jit
     def chain(key: PRNGKeyArray) -> tuple[Any, Any]:
         state = kernel.init(key, warmup, None, (), {})
-        state = lax.fori_loop(0, warmup, lambda _, one: kernel.sample(one, (), {}), state)
         constrain = kernel.postprocess_fn((), {})
 
-        def body(state: Any, _: None) -> tuple[Any, tuple[Any, Any]]:
-            state = kernel.sample(state, (), {})
-            return state, (constrain(state.z), {n: getattr(state, n) for n in _STATISTICS})
+        def kept(state: Any) -> tuple[Any, Any]:
+            return constrain(state.z), {n: getattr(state, n) for n in _STATISTICS}
 
-        return lax.scan(body, state, None, length=draws)[1]
+        # one loop for warm-up and draws, since the step is what takes long to compile; steps of
+        # the warm-up are overwritten in the first place
+        def body(i: Array, carried: tuple[Any, Any]) -> tuple[Any, Any]:
+            state, found = carried
+            state = kernel.sample(state, (), {})
+            place = jnp.maximum(i - warmup, 0)
+            return state, jax.tree.map(lambda x, one: x.at[place].set(one), found, kept(state))
+
+        empty = jax.tree.map(
+            lambda s: jnp.zeros((draws, *s.shape), s.dtype), jax.eval_shape(kept, state)
+        )
+        return lax.fori_loop(0, warmup + draws, body, (state, empty))[1]
 
     found = []
     for one in jax.random.split(key, chains):
