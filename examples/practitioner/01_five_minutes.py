@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 rng = np.random.default_rng(0)
-n = 200 if os.environ.get("NBMODELS_FAST") else 600  # fewer rows for a quick test
+n = 90 if os.environ.get("NBMODELS_FAST") else 600  # fewer rows for a quick test
 names = np.array(["allergy", "cold", "flu"])
 true = rng.choice(3, n, p=[0.30, 0.45, 0.25])
 

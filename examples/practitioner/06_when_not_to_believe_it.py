@@ -29,7 +29,7 @@ fast = bool(os.environ.get("NBMODELS_FAST"))  # fewer rows for a quick test
 # with the illness only loosely. Of the diagnoses 15 % are wrong.
 
 # %%
-n = 300 if fast else 600
+n = 120 if fast else 600
 rng = np.random.default_rng(0)
 ill = rng.integers(2, size=n)
 old = np.where(rng.random(n) < 0.65, ill, 1 - ill)
@@ -93,7 +93,7 @@ print(f"wrong suggestions of this model:   {np.mean(suggested != ill):.0%}")
 #   wrongly with probability 20 %.
 
 # %%
-n = 300 if fast else 1500
+n = 120 if fast else 1500
 rng = np.random.default_rng(0)
 colour = rng.uniform(-1, 1, n)
 red = (colour > 0).astype(int)

@@ -37,7 +37,7 @@ fast = bool(os.environ.get("NBMODELS_FAST"))  # fewer data sets and draws for a 
 # $Y_i^*$.
 
 # %%
-K, d, N = 3, 300, 600
+K, d, N = (3, 60, 300) if fast else (3, 300, 600)
 drawn = zeng2022.simulate(jax.random.key(2), n=N, d=d, K=K, diagonal=(0.6, 0.75))
 X, Y, Y_star, rho = (np.asarray(a) for a in (drawn.X, drawn.y_observed, drawn.y_true, drawn.rho))
 print(f"wrong labels: {np.mean(Y_star != Y):.0%} of {N}")
@@ -148,7 +148,7 @@ print(f"by the largest gamma: {np.mean(by_em[3].argmax(1) == Y_star):.1%}")
 # and shares no code with the others.
 
 # %%
-draws = 100 if fast else 1000
+draws = 20 if fast else 1000
 vb = NoisyBernoulliNB.published(solver="vb", alpha=1.0, noise="full").fit(X, Y)
 trees = {
     "CAVI": vb.posterior("vb", draws=draws, correct=False, random_state=0, progress=False),
@@ -158,7 +158,7 @@ rates = {
     name: tree["posterior"]["noise_matrix"].to_numpy().reshape(-1, K, K)
     for name, tree in trees.items()
 }
-few = 20 if fast else 200
+few = 4 if fast else 200
 start = {"pi": by_em[0], "columns": 0.9 * by_em[1].T + 0.1 / K, "p": by_em[2].T.clip(0.02, 0.98)}
 samples, _ = nuts(
     model,
@@ -228,7 +228,7 @@ intervals = (
 methods = ["NB", "INB", "NB-T"]
 table_1 = {0.55: [75.9, 92.6, 96.9], 0.65: [85.3, 92.7, 96.9], 0.75: [89.2, 93.0, 96.9]}
 table_1[0.85] = [91.8, 93.2, 96.9]
-runs = {one: [replicate(seed, one) for seed in range(2 if fast else 8)] for one in intervals}
+runs = {one: [replicate(seed, one) for seed in range(1 if fast else 8)] for one in intervals}
 accuracy = np.array(
     [[[np.mean(s.argmax(1) == y) for s in scores] for y, scores in run] for run in runs.values()]
 )

@@ -264,20 +264,22 @@ assert np.allclose(exact.objective_, best[3], atol=1e-4)
 # above.
 
 # %%
-n_draws = 100 if fast else 1000
+n_draws = 20 if fast else 1000
 cavi = ClassConditionalNB(solver="vb").fit(x, label)
 trees = {
     "CAVI": cavi.posterior(
         "vb", draws=n_draws, chains=2, correct=False, random_state=0, progress=False
     ),
-    "Gibbs": cavi.posterior("gibbs", draws=n_draws, thin=10, random_state=0, progress=False),
+    "Gibbs": cavi.posterior(
+        "gibbs", draws=n_draws, thin=1 if fast else 10, random_state=0, progress=False
+    ),
 }
 found = {}
 for name, tree in trees.items():
     rho = tree["posterior"]["noise_matrix"].to_numpy().reshape(-1, 2, 2)  # [label, class]
     share = tree["posterior"]["class_prior"].to_numpy().reshape(-1, 2)[:, 1]
     found[name] = (rho[:, 1, 0], rho[:, 0, 1], share)
-few = 30 if fast else 500
+few = 4 if fast else 500
 start = {"p": best[0], "P": jnp.clip(best[1], 0.01, 0.99), "eta0": best[2][0], "eta1": best[2][1]}
 samples, _ = nuts(
     model, jax.random.key(0), draws=few, warmup=few // 2, chains=1 if fast else 2, start=start
@@ -395,7 +397,7 @@ def trial(seed, n):
 
 
 sizes = [200, 1000] if fast else [100, 300, 1000, 2000]
-repeats = 2 if fast else 20
+repeats = 1 if fast else 20
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of small samples, in which NB-UNL needs clipping as well
     results = np.array([[trial(seed, n) for seed in range(repeats)] for n in sizes]).mean(1)

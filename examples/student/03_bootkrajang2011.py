@@ -200,17 +200,19 @@ assert np.allclose(exact.covariances_, found[1], atol=1e-4)
 
 # %%
 priors = Priors(class_alpha=5.0, noise_alpha=1.0, noise_diagonal=2.0)  # the same Dirichlet table
-n_draws = 100 if fast else 1000
+n_draws = 20 if fast else 1000
 cavi = RobustNDA(solver="vb", priors=priors).fit(x, y_hat)
 trees = {
     "CAVI": cavi.posterior("vb", draws=n_draws, correct=False, random_state=0, progress=False),
-    "Gibbs": cavi.posterior("gibbs", draws=n_draws, thin=2, random_state=0, progress=False),
+    "Gibbs": cavi.posterior(
+        "gibbs", draws=n_draws, thin=1 if fast else 2, random_state=0, progress=False
+    ),
 }
 rates = {
     name: tree["posterior"]["noise_matrix"].to_numpy().reshape(-1, K, K)
     for name, tree in trees.items()
 }
-few = 30 if fast else 400
+few = 4 if fast else 400
 start = {"mu": found[0], "Sigma": found[1], "gamma": 0.9 * found[2] + 0.1 / K}
 samples, _ = nuts(
     model,
@@ -338,7 +340,7 @@ def trial(seed, noise, n):
 
 
 noises = [0.0, 0.4] if fast else [0.0, 0.15, 0.3, 0.45, 0.6]
-repeats = 2 if fast else 10
+repeats = 1 if fast else 10
 scores = np.array([[trial(s, noise, 1000) for s in range(repeats)] for noise in noises])
 figure, axes = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
 looks = [("NDA", "s", "--", "0.5"), ("rNDA", "o", "-", "black"), ("NN", "x", ":", "0.5")]

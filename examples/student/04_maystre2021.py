@@ -200,10 +200,10 @@ assert np.allclose(three, loops.beta, atol=1e-12)
 
 # %%
 tree = fitted.posterior(
-    "gibbs", draws=200 if fast else 2000, chains=2, random_state=0, progress=False
+    "gibbs", draws=20 if fast else 2000, chains=2, random_state=0, progress=False
 )
 by_gibbs = tree["label_posterior"]["p"].to_numpy()
-few = 30 if fast else 400
+few = 4 if fast else 400
 samples, _ = nuts(model, jax.random.key(0), draws=few, warmup=few // 2, chains=1 if fast else 2)
 u = samples["u"].reshape(-1, M, K)
 by_nuts = softmax(np.log(beta) + np.einsum("nm,dmk->dnk", dense, np.log(u)), axis=-1).mean(0)
@@ -303,7 +303,7 @@ def recovered(edges, v, v_hat, delta):
 
 
 sizes = [400, 2400] if fast else [200, 400, 800, 1200, 1600, 2400, 3600, 5400]
-repeats = 2 if fast else 12
+repeats = 1 if fast else 12
 panels = {0.1: [], 0.3: []}
 for rate, shares in panels.items():
     for size in sizes:

@@ -220,14 +220,14 @@ for axes, name in zip(panels[:, 0], names, strict=True):
 # **Gibbs** (classes and centroids in turns) and **NUTS** (the gradient of the NumPyro model).
 
 # %%
-n_draws = 100 if fast else 500
+n_draws = 20 if fast else 500
 cavi = PartialLabelNB(alpha=1.0, solver="vb", classes=names).fit(x, label, excluded=excluded)
 how = {"draws": n_draws, "keep": "all", "random_state": 0, "progress": False}
 trees = {
     "CAVI": cavi.posterior("vb", correct=False, **how),
-    "Gibbs": cavi.posterior("gibbs", thin=20, **how),
+    "Gibbs": cavi.posterior("gibbs", thin=1 if fast else 20, **how),
 }
-few = 20 if fast else 200
+few = 4 if fast else 200
 start = {"theta": jnp.asarray(found), "P": jnp.full(k, 0.25)}
 samples, _ = nuts(
     model, jax.random.key(0), draws=few, warmup=few // 2, chains=1 if fast else 2, start=start
@@ -333,7 +333,7 @@ def accuracy(found, new, true):
 
 settings = {"both": (5, 60), "negative only": (0, 60), "positive only": (10, 0)}
 methods = ["NB", "L1", "L2", "L*", "EM"]
-repeats = 2 if fast else 15
+repeats = 1 if fast else 15
 scores = np.full((2, len(settings), len(methods), repeats), np.nan)
 for i, (n_C, n_D) in enumerate(settings.values()):
     for seed in range(repeats):

@@ -218,7 +218,7 @@ def model():
         numpyro.sample("x", dist.Bernoulli(p[kind]).to_event(1), obs=X)
 
 
-few = 30 if fast else 300
+few = 4 if fast else 300
 samples, _ = nuts(model, jax.random.key(0), draws=few, warmup=few, chains=4)
 draws = np.swapaxes(samples["columns"], -1, -2)  # chain, draw, noted, true
 
