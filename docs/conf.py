@@ -4,6 +4,7 @@ Nothing is fetched. With ``NBMODELS_DOCS_ONLINE=1`` the build reads inventories 
 from the network and links their names. Notebooks are shown as they were executed in ``examples/``.
 """
 
+import json
 import os
 import shutil
 import sys
@@ -15,7 +16,9 @@ ROOT = DOCS.parent
 # what is documented is this checkout, whatever is installed
 sys.path.insert(0, str(ROOT))
 
-import nbmodels  # noqa: E402 - the path to this checkout has to be set first
+# the path to this checkout has to be set first
+import nbmodels  # noqa: E402
+from examples.render import figure_text  # noqa: E402
 
 project = "nbmodels"
 author = "the authors of nbmodels"
@@ -79,12 +82,22 @@ def gather_notebooks() -> None:
         for notebook in sorted(folder.glob("*.ipynb")):
             to = generated / folder.name / notebook.name
             to.parent.mkdir(parents=True, exist_ok=True)
-            # with its time, by which Sphinx tells what is new
-            shutil.copy2(notebook, to)
+            to.write_text(described(notebook.read_text()))
+            # by its time Sphinx tells what is new
+            shutil.copystat(notebook, to)
             names.append(f"{folder.name}/{notebook.stem}")
     text = (examples / "README.md").read_text().replace("# Examples", "# Notebooks", 1)
     contents = ["", "## All notebooks", "", "```{toctree}", ":maxdepth: 1", "", *names, "```", ""]
     (generated / "notebooks.md").write_text(text + "\n".join(contents))
+
+
+def described(text: str) -> str:
+    """A notebook whose figures have the text of the comment at their cell's top for readers."""
+    notebook = json.loads(text)
+    for cell in notebook["cells"]:
+        if alt := figure_text("".join(cell["source"])):
+            cell["metadata"]["mystnb"] = {"image": {"alt": alt}}
+    return json.dumps(notebook)
 
 
 def gather_reproduction() -> None:

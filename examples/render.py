@@ -26,6 +26,7 @@ _TIMEOUT = 600
 
 _FOLDED = re.compile(r"<details>.*?</details>", re.DOTALL)
 _SOLUTION = re.compile(r"```python\n(?P<code>.*?)```\n\n```text\n(?P<printed>.*?)```", re.DOTALL)
+_FIGURE = re.compile(r"# Figure: ((?:.*\n)(?:# .*\n)*)")
 _WARNING = re.compile(r"^\w*Warning: .*\n", re.MULTILINE)
 
 #: Run before the first cell: warnings name no file, notes about the machine are not logged, what
@@ -133,6 +134,12 @@ def render(script: Path) -> Path:
     return out
 
 
+def figure_text(source: str) -> str | None:
+    """What a cell's figure shows, from the comment "Figure: ..." at its top; None without one."""
+    found = _FIGURE.match(source)
+    return " ".join(line.lstrip("# ") for line in found[1].splitlines()) if found else None
+
+
 def _printed(cell: NotebookNode) -> str:
     return "".join(o.text for o in cell.outputs if o.output_type == "stream" and o.name == "stdout")
 
@@ -154,13 +161,24 @@ def _tidy(notebook: NotebookNode) -> None:
             continue
         number += 1
         cell.execution_count = number
-        cell.outputs = [output for output in cell.outputs if _kept(output)]
+        cell.outputs = _merged([output for output in cell.outputs if _kept(output)])
         for output in cell.outputs:
             if output.output_type == "execute_result":
                 output.execution_count = number
             # text beside a picture or a table names objects by their place in memory
             if "data" in output and len(output.data) > 1:
                 output.data.pop("text/plain", None)
+
+
+def _merged(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Join what was printed in several pieces: where it was cut is chance."""
+    joined: list[NotebookNode] = []
+    for output in outputs:
+        if joined and output.get("name", "none") == joined[-1].get("name"):
+            joined[-1].text += output.text
+        else:
+            joined.append(output)
+    return joined
 
 
 def _kept(output: NotebookNode) -> bool:

@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 
 import inference.nuts
 import nbmodels.posterior.numpyro
-from examples.render import FOLDER, read_script, scripts, solutions
+from examples.render import FOLDER, figure_text, read_script, scripts, solutions
 from inference.nuts import _STATISTICS
 
 nbformat = pytest.importorskip("nbformat", reason="needs the extra 'test'")
@@ -114,6 +114,16 @@ def test_the_notebook_is_small_and_of_no_machine(name):
             texts = [output.get("text", ""), *(v for k, v in data.items() if k != "image/png")]
             for text in texts:
                 assert not _OF_ONE_MACHINE.search(str(text)), text
+
+
+@each
+def test_figures_are_described(name):
+    for cell in written(name).cells:
+        outputs = (output.get("data", {}) for output in cell.get("outputs", []))
+        if any("image/png" in data for data in outputs):
+            text = figure_text(cell.source)
+            assert text, cell.source
+            assert text.endswith(".")
 
 
 @each

@@ -20,14 +20,16 @@ pytestmark = [
 
 #: The one script that pages fetch; without a network formulas of notebooks stand there as LaTeX.
 DRAWS_FORMULAS = re.compile(r"mathjax")
+#: Of a figure: words, where Sphinx puts the path of a file without them.
+DESCRIPTION = re.compile(r"\w \w")
 
 
 class Page(HTMLParser):
-    """Anchors of a page, what it links to, and what it loads."""
+    """Anchors of a page, what it links to, what it loads, and figures without a description."""
 
     def __init__(self, text):
         super().__init__()
-        self.anchors, self.links, self.loaded = set(), [], []
+        self.anchors, self.links, self.loaded, self.undescribed = set(), [], [], []
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
@@ -35,7 +37,9 @@ class Page(HTMLParser):
         self.anchors |= {found[name] for name in ("id", "name") if name in found}
         if tag == "a" and found.get("href"):
             self.links.append(found["href"])
-        elif tag in ("script", "img", "link") and (found.get("src") or found.get("href")):
+        if tag == "img" and not DESCRIPTION.search(found.get("alt") or ""):
+            self.undescribed.append(found.get("src"))
+        if tag in ("script", "img", "link") and (found.get("src") or found.get("href")):
             self.loaded.append(found.get("src") or found["href"])
 
 
@@ -67,6 +71,8 @@ def test_the_site_builds_and_its_links_lead_somewhere(tmp_path):
         if not leads_somewhere(file, link, pages)
     ]
     assert not broken
+    figures = [(file.name, src) for file, page in pages.items() for src in page.undescribed]
+    assert not [one for one in figures if not one[1].startswith("_static/")]  # Sphinx's own
     fetched = {one for page in pages.values() for one in page.loaded if "//" in one}
     assert not [one for one in fetched if not DRAWS_FORMULAS.search(one)]
     for notebook in (ROOT / "examples").glob("*/*.ipynb"):

@@ -111,6 +111,8 @@ print(f"right labels after the model:      {np.mean(found['suggested'] == names[
 # the table in this order finds them first.
 
 # %%
+# Figure: Rows by rank against P(label is wrong): the curve falls from 1 to 0, and nearly all
+# wrong labels are at its left end.
 order = np.argsort(found["rank"].to_numpy())
 p_wrong, is_wrong = found["p_wrong"].to_numpy()[order], wrong[order]
 rank = np.arange(1, n + 1)

@@ -58,6 +58,8 @@ matrix.rename_axis(index="given", columns="true").round(2)
 # **given the model, the rate lies inside with probability 90 %**. It is written below each entry.
 
 # %%
+# Figure: Three by three noise matrix, columns true wines, rows given labels; each cell has a rate
+# and its 90 % interval.
 draws = 20 if os.environ.get("NBMODELS_FAST") else 500  # fewer draws for a quick test
 posterior = model.posterior(draws=draws)
 figure, cells = plots.noise_matrix(posterior)

@@ -73,6 +73,8 @@ print(f"Dawid-Skene:   {np.mean(labels['suggested'] == truth):.1%} right")
 # does not show a spammer.
 
 # %%
+# Figure: Share of right votes of seven workers with 90 % intervals and true shares; spammer
+# scores at the right, that of the clicker the highest.
 report = crowd.worker_report()
 in_truth = [np.mean(votes[w][seen[w]] == true[seen[w]]) for w in report["worker"]]
 rows = np.arange(len(report))

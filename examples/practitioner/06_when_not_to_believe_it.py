@@ -51,7 +51,9 @@ for warning in caught:
     print(f"{warning.category.__name__}: {warning.message}")
 
 # %% [markdown]
-# The library warns, and says why. It is right to:
+# The library tests every fit against its own data: whether the features are independent within the
+# fitted classes, whether the predicted probabilities hold, and more. A failed test becomes a
+# warning, and `verdict()` has the result as a sentence. Here it warns, and is right to:
 
 # %%
 suggested = naive.corrected_labels()["suggested"].to_numpy()
@@ -149,6 +151,8 @@ print(models["A: overlap"].verdict().sentence)
 # share of wrong labels, and the truth.
 
 # %%
+# Figure: Above, the share of labels sweet by colour in three orchards: a slope, the same slope, a
+# step. Below, two estimates of the share of wrong labels for each; they agree for the step only.
 edges = np.linspace(-1, 1, 11)
 middle = (edges[1:] + edges[:-1]) / 2
 figure, panels = plt.subplots(

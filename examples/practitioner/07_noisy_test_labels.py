@@ -68,6 +68,8 @@ scores.table().round(3)
 # All four classifiers: naive, corrected, and true.
 
 # %%
+# Figure: Accuracies of classifiers scored on noisy test labels, corrected with intervals, and in
+# truth.
 draws = 200 if os.environ.get("NBMODELS_FAST") else 1000  # fewer draws for a quick test
 figure, axes = plt.subplots(figsize=(7.5, 3), layout="constrained")
 for row, (name, guess) in enumerate(predicted.items()):

@@ -171,6 +171,8 @@ samples, _ = nuts(
 rates["NUTS"] = np.swapaxes(samples["columns"], -1, -2).reshape(-1, K, K)
 
 # %%
+# Figure: Rates of three labels for each of three topics: intervals of CAVI, Gibbs and NUTS,
+# points of EM, marks of the planted rates.
 figure, panels = plt.subplots(1, K, figsize=(9.5, 3.4), sharey=True, layout="constrained")
 looks = {"CAVI": ("-", "0.6"), "Gibbs": ("-", "black"), "NUTS": (":", "black")}
 for k, axes in enumerate(panels):
@@ -210,6 +212,8 @@ for name, found in rates.items():
 
 
 # %%
+# Figure: Left, ROC curves of NB, INB and NB-T. Right, accuracy by the diagonal of rho, ours and
+# the paper's: NB far below the others where labels are worst.
 def replicate(seed, diagonal):
     """True labels of the test rows, and P(topic) there by the three methods."""
     drawn = zeng2022.simulate(jax.random.key(seed), n=1000, diagonal=diagonal)

@@ -226,6 +226,8 @@ joint = (samples["gamma"] * samples["p_hat"][..., None]).reshape(-1, K, K)
 rates["NUTS"] = joint / joint.sum(1, keepdims=True)
 
 # %%
+# Figure: Rates of three notes for each of three species: intervals of CAVI, Gibbs and NUTS,
+# points of EM, marks of the planted rates.
 p_hat = np.bincount(y_hat, minlength=K) / len(x)
 by_em = found[2] * p_hat[:, None]
 by_em /= by_em.sum(0)
@@ -266,6 +268,8 @@ print(", ".join(f"{name} {width:.2f}" for name, width in widths.items()))
 
 
 # %%
+# Figure: Birds by wing and beak with true and estimated ellipses and boundaries: those of NDA are
+# blown up, those of rNDA lie on the true ones.
 def score(x, mu, Sigma, shares):
     """Log of the share times the density, for each species."""
     logs = np.stack([normal(m, S).logpdf(x) for m, S in zip(mu, Sigma, strict=True)], -1)
@@ -323,6 +327,8 @@ for axes in panels:
 # any other class alike, ten repeats. NN is the nearest neighbour, which believes every label.
 
 # %%
+# Figure: Accuracy by share of wrong labels: rNDA stays level, NDA falls, the nearest neighbour
+# falls in a straight line.
 
 
 def trial(seed, noise, n):

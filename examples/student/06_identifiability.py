@@ -38,6 +38,9 @@ fast = bool(os.environ.get("NBMODELS_FAST"))  # fewer starts and draws for a qui
 #
 # $$P(\text{noted} = j) = \sum_k R_{jk}\, \pi_k, \quad\text{in short}\quad R \pi.$$
 #
+# The **log-likelihood** of a pile is the sum of the logarithms of these probabilities, one for each
+# note.
+#
 # Here are two clerks. The first makes mistakes among letters with the shares `pi`. The second never
 # makes one (his noise matrix is the identity I), and his letters have the shares $R \pi$.
 
@@ -105,9 +108,12 @@ for groups, name in [(noted, "noted"), (true, "true ")]:
 # of the kind. The size of these covariances says how impure the groups are, which is how the noise
 # can be estimated.
 #
-# How many features are needed? Count. With m yes/no features and two classes, what can be seen are
-# the probabilities of $2 \cdot 2^m$ cells (note, features), which sum to one. Unknown are one
-# share, two error rates, and two probabilities for each feature:
+# How many features are needed? Count. With m yes/no features and two classes, there are
+# $2 \cdot 2^m$ cells, one for each note together with each pattern of features. What can be seen
+# are their probabilities. They sum to one, so the last one follows from the others, and
+# $2 \cdot 2^m - 1$ are free. Unknown are one share (the other follows), one error rate in each of
+# the two columns of R (the rest of a column follows), and for each feature its probability in
+# either class:
 #
 # | features m | numbers that can be seen, $2 \cdot 2^m - 1$ | unknowns, $1 + 2 + 2m$ |
 # |---|---|---|
@@ -149,8 +155,10 @@ for order in itertools.permutations(range(K)):
 #
 # ## 4. EM from random starts
 #
-# EM climbs the likelihood. The E-step computes the probability of each kind for each letter; the
-# M-step takes weighted averages. (Notebook 1 derives it.) We start it at random.
+# EM maximises the likelihood step by step, and never lowers it. The E-step computes the probability
+# of each kind for each letter from the current parameters, by Bayes' rule: `r` below. The M-step
+# computes the parameters as averages over the letters, weighted by these probabilities. (Notebook 1
+# derives both.) It needs parameters to start from. We draw them at random.
 
 
 # %%
@@ -176,6 +184,8 @@ best = max(start[3] for start in starts)
 # are notes, darker is more.
 
 # %%
+# Figure: Noise matrices of twelve random starts of EM: the same three columns in different
+# orders, with equal log-likelihoods.
 figure, panels = plt.subplots(2, len(starts) // 2, figsize=(9.5, 4.2), layout="constrained")
 for at, (axes, (_, matrix, _, value)) in enumerate(zip(panels.flat, starts, strict=True)):
     axes.imshow(matrix, cmap="Greys", vmin=0, vmax=1)
@@ -195,16 +205,20 @@ print(f"{reached} of {len(starts)} starts reach the best log-likelihood, in {len
 
 # %% [markdown]
 # All have the same log-likelihood and the same columns, in other orders. (On harder data one may
-# also end with a *lower* log-likelihood, in a local maximum. Further starts help against that.
-# Nothing helps against permuted solutions: they are all best.) Only in one order of six do
-# classes 0, 1 and 2 mean what the clerk writes as 0, 1 and 2, and none of these starts found it.
+# also end with a *lower* log-likelihood, in a local maximum, from which no small step leads higher.
+# Further starts help against that. Nothing helps against permuted solutions: they are all best.)
+# Only in one order of six do classes 0, 1 and 2 mean what the clerk writes as 0, 1 and 2, and none
+# of these starts found it.
 #
 # ## 5. Chains in different modes
 #
-# A sampler draws parameters from their posterior distribution. Several **chains** are run from
-# different starts and compared. Here the prior treats all classes alike, so the posterior has six
-# equally high peaks (**modes**). NUTS is the sampler, on the same model in NumPyro with the true
-# kind summed out (`enumerate`).
+# The **prior** is a distribution of the parameters that says what is thought of them before any
+# data. Times the likelihood, and divided by a constant, it is the **posterior distribution**: what
+# is thought of them after the data. A sampler draws parameters from it, each draw by a random step
+# from the one before; such a sequence is a **chain**. Several chains are run from different starts
+# and compared. Here the prior treats all classes alike, so the posterior has six equally high peaks
+# (**modes**), one for each order of the classes. The sampler is called NUTS. It is given the same
+# model, written in NumPyro, with the true kind summed out (`enumerate`).
 
 
 # %%
@@ -224,11 +238,14 @@ draws = np.swapaxes(samples["columns"], -1, -2)  # chain, draw, noted, true
 
 # %% [markdown]
 # **R-hat** compares chains. Let W be the average of the variances within chains, and B the variance
-# of the chains' means. Then $\hat R = \sqrt{(W + B) / W}$. It is near 1 if chains agree, and large
-# if they are in different places. (Software has refinements of it.)
+# of the chains' means (for m chains, with m - 1 in the denominator). Then
+# $\hat R = \sqrt{(W + B) / W}$. It is near 1 if chains agree, and large if they are in different
+# places. (Software has refinements of it.)
 
 
 # %%
+# Figure: Traces of four chains of P(noted 0 | true 0): as sampled they stay at different levels,
+# with columns renamed they agree.
 def r_hat(chains):
     """From an array (chains, draws)."""
     W, B = chains.var(axis=1, ddof=1).mean(), chains.mean(axis=1).var(ddof=1)
@@ -273,7 +290,9 @@ with np.printoptions(precision=2, suppress=True):
 # It anchors the classes at the given labels: EM starts with "the note is right, most likely", and
 # climbs from there. In the solution each class should be noted as itself more often than as any
 # other: the noise matrix is then **diagonally dominant** in the sense of this library. Of the
-# permuted solutions it is the one with the names in their places.
+# permuted solutions it is the one with the names in their places. (`published` takes the settings
+# of the paper in notebook 1; `alpha=0` and `method="ml"` turn priors off, so that the likelihood
+# above is what is maximised.)
 
 # %%
 anchored = NoisyBernoulliNB.published(
@@ -371,14 +390,17 @@ with np.printoptions(precision=2, suppress=True):
 # number of them suffices, however large.
 # </details>
 #
-# **3.** A joker exchanges "0" and "1" in the notes of our clerk. What is his noise matrix, in terms
-# of R? Which matrix will the library give, and will it warn? Think first, then run it.
+# **3.** A joker exchanges "0" and "1" in the notes of our clerk. What is the noise matrix of the
+# exchanged notes, in terms of R? Of its six orders of columns, which one will the library give, and
+# will it warn? Think first, then run it.
 #
 # <details><summary>Solution</summary>
 #
 # The joker exchanges the first two *rows* of R. Then kind 0 is noted 1 most often, and kind 1 is
 # noted 0. But exchanging the first two *columns* as well, that is, the names of the classes, makes
-# the matrix diagonally dominant. The library sees a decent clerk whose kinds are called otherwise:
+# the matrix diagonally dominant: 0.70, 0.75 and 0.80 are then on the diagonal. The library sees a
+# decent clerk whose kinds are called otherwise, and its estimate is near that matrix, as far as
+# 1000 letters tell:
 #
 # ```python
 # joke = np.array([1, 0, 2])[noted]
