@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.reproduce.causes import CAUSES, Cause
 from benchmarks.reproduce.data import missing
 from benchmarks.reproduce.results import Cell, Target
 from benchmarks.reproduce.storage import FOLDER, load
@@ -32,13 +33,52 @@ paper prints a curve without numbers, its textual claims are checked instead and
 def write(folder: Path, targets: Sequence[Target]) -> Path:
     """Write the page from the results stored below ``folder``."""
     records = [(target, load(folder, target.name)) for target in targets]
-    parts = [HEAD, summary([(t, r) for t, r in records if r])]
+    causes = missed({target.name: record for target, record in records if record})
+    parts = [HEAD, summary([(t, r) for t, r in records if r]), by_cause(causes)]
     for paper in dict.fromkeys(target.paper for target in targets):
         parts.append(f"## {paper}")
-        parts += [section(target, record) for target, record in records if target.paper == paper]
+        parts += [
+            section(target, record, causes.get(target.name, []))
+            for target, record in records
+            if target.paper == paper
+        ]
     path = folder / PAGE
     path.write_text("\n\n".join(part.strip("\n") for part in parts) + "\n")
     return path
+
+
+def missed(records: dict[str, dict[str, Any]]) -> dict[str, list[tuple[Cell, Cause]]]:
+    """Cells that are not reproduced, each with its cause, by target."""
+    return {
+        name: [
+            (cell, cause(cell, records)) for cell in records[name]["cells"] if not cell.reproduced
+        ]
+        for name, cause in CAUSES.items()
+        if name in records
+    }
+
+
+def by_cause(found: dict[str, list[tuple[Cell, Cause]]]) -> str:
+    """How many cells each cause accounts for."""
+    causes = [cause for cells in found.values() for _, cause in cells]
+    if not causes:
+        return ""
+    shown = sum(bool(cause.shown_by) for cause in causes)
+    counts = {cause: causes.count(cause) for cause in dict.fromkeys(causes)}
+    rows = [(cause, n) for cause, n in sorted(counts.items(), key=lambda one: -one[1])]
+    text = f"{shown} of the {len(causes)} cells missed have a cause that an experiment shows:"
+    return f"{text}\n\n{markdown_table(('cause', 'cells'), rows)}"
+
+
+def causes_of(cells: Sequence[tuple[Cell, Cause]]) -> str:
+    """Missed cells of a target by cause."""
+    rows = [
+        (cause, len(mine), "; ".join(f"{c.row}: {c.column}" for c in mine))
+        for cause in dict.fromkeys(cause for _, cause in cells)
+        if (mine := [cell for cell, other in cells if other == cause])
+    ]
+    few = [(cause, n, names if n <= 12 else "the rest") for cause, n, names in rows]
+    return "Cells missed, by cause:\n\n" + markdown_table(("cause", "cells", "which"), few)
 
 
 def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -99,7 +139,9 @@ def near(cell: Cell) -> bool:
     return cell.reproduced or abs(cell.ours - cell.paper) <= 2 * sum(points) + 1e-9
 
 
-def section(target: Target, record: dict[str, Any] | None) -> str:
+def section(
+    target: Target, record: dict[str, Any] | None, causes: Sequence[tuple[Cell, Cause]] = ()
+) -> str:
     parts = [f"### {target.title}", f"`{target.name}`. {target.about.strip()}"]
     if record is None:
         lacking = missing(target.needs)
@@ -112,6 +154,8 @@ def section(target: Target, record: dict[str, Any] | None) -> str:
         reproduced = sum(cell.reproduced for cell in record["cells"])
         parts.append(f"**{reproduced} of {len(record['cells'])} cells reproduced.**")
         parts.append(pivot(record["cells"]))
+    if causes:
+        parts.append(causes_of(causes))
     if record["claims"]:
         parts.append(claims(record["claims"]))
     parts += [f"{t.title}:\n\n{markdown_table(t.columns, t.rows)}" for t in record["tables"]]

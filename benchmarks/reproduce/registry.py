@@ -21,6 +21,7 @@ MODULES = (
     "denis2006_table3",
     "why_denis2006_table3",
     "why_denis2006_noise",
+    "why_denis2006_likelihoods",
     "bootkrajang2011",
     "why_bootkrajang2011",
     "maystre2021_figure2",

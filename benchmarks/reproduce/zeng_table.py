@@ -41,6 +41,8 @@ MATCHED = "ACC % NB-T"
 B = 100
 #: Half a unit of the last printed digit.
 HALF = 0.05
+#: Table of the experiment on how p was drawn.
+LEFT = "Cells that the last reading leaves outside"
 
 ABOUT = f"""NB is naive Bayes on the observed labels, INB the model of the paper, NB-T the
 classifier with the true parameters. Fits are MAP with the default priors, started from the

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from benchmarks.reproduce import page, storage
+from benchmarks.reproduce import causes, page, storage
+from benchmarks.reproduce.data import ROOT
 from benchmarks.reproduce.figures import lines
 from benchmarks.reproduce.registry import targets
 from benchmarks.reproduce.results import (
@@ -146,6 +147,21 @@ def test_every_target_has_its_scales_and_a_name_of_its_own():
         assert target.about.strip()
 
 
+def test_every_cell_that_is_missed_has_its_cause():
+    stored = {name: storage.load(ROOT / "examples", name) for name in targets()}
+    stored = {name: record for name, record in stored.items() if record}
+    found = page.missed(stored)
+    assert len(stored) >= 22
+    for name, record in stored.items():
+        outside = [cell for cell in record["cells"] if not cell.reproduced]
+        assert [cell for cell, _ in found.get(name, [])] == outside
+    named = [cause for cells in found.values() for _, cause in cells]
+    shown = [cause for cause in named if cause.shown_by]
+    # of the rest it is said that nothing shows their cause
+    assert len(shown) >= 0.9 * len(named)
+    assert all("not known" in c.text or "not shown" in c.text for c in named if not c.shown_by)
+
+
 def test_links_between_targets_lead_to_headings(tmp_path):
     """Anchors as code hosts make them from headings."""
     known = list(targets().values())
@@ -156,11 +172,11 @@ def test_links_between_targets_lead_to_headings(tmp_path):
     for target in known:
         for part in f"{target.about} {target.why}".split("](#")[1:]:
             assert part.split(")")[0] in headings, target.name
+    for cause in (one for one in vars(causes).values() if isinstance(one, causes.Cause)):
+        assert not cause.shown_by or cause.shown_by in headings, cause
 
 
 def test_the_stored_results_of_the_examples_are_of_known_targets():
-    from benchmarks.reproduce.data import ROOT
-
     for path in (ROOT / "examples" / storage.FOLDER).glob("*.json"):
         assert path.stem in targets()
         assert json.loads(path.read_text())["scale"] == "full"
