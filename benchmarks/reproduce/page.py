@@ -13,6 +13,7 @@ from benchmarks.reproduce.results import Cell, Target
 from benchmarks.reproduce.storage import FOLDER, load
 
 PAGE = "REPRODUCTION.md"
+NO_BREAK = "\N{NO-BREAK SPACE}"
 #: A point of accuracy in the units of a column, by how its name begins.
 POINTS = {"ACC %": 1.0, "dACC": 1.0, "gain": 1.0, "acc": 0.01, "F ": 0.01}
 
@@ -21,9 +22,9 @@ HEAD = """# The papers' tables and figures, ours beside theirs
 Written by `python -m benchmarks.reproduce`; do not edit. `--list` names the targets, `--quick` runs
 all of them at a small scale in minutes, `--all` at the scale of this page.
 
-A cell holds our mean, the range that holds a further figure of ours, made as the paper's was, with
-95 % probability (Student's t over the replicates; what a replicate is, and of what the paper's
-figure is a mean, stands with each table), and the paper's figure; `=` marks a figure that lies in
+A cell holds our mean and the range that holds a further figure of ours, made as the paper's was,
+with 95 % probability (Student's t over the replicates; what a replicate is, and of what the paper's
+figure is a mean, stands with each table). Below is the paper's figure; `=` marks one that lies in
 the range, half a unit of its last digit allowed, or within the stated tolerance where the data set
 is not the same to the row, `x` one that does not. Nothing is tuned towards the papers. Where a
 paper prints a curve without numbers, its textual claims are checked instead and the curve is drawn.
@@ -116,7 +117,7 @@ def summary(records: Sequence[tuple[Target, dict[str, Any]]]) -> str:
         "paper",
         "cells reproduced",
         "or an accuracy within 2 points",
-        "half a range in the middle of all, % of the paper's figure",
+        "median half-width of a range, % of the paper's figure",
         "claims held",
         "seconds of processor time",
     )
@@ -185,7 +186,9 @@ def text(cell: Cell) -> str:
     ours, low, high, paper = (
         f"{v:.{digits}f}" for v in (cell.ours, cell.low, cell.high, cell.paper)
     )
-    return f"{ours} [{low}, {high}], {paper} {'=' if cell.reproduced else 'x'}"
+    # two lines, neither of which a narrow column breaks
+    lines = f"{ours} [{low}, {high}]", f"{paper} {'=' if cell.reproduced else 'x'}"
+    return "<br>".join(lines).replace(" ", NO_BREAK)
 
 
 def claims(found: Sequence[Any]) -> str:
