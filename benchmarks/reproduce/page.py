@@ -128,7 +128,7 @@ def summary_row(name: str, counts: list[int], reach: Sequence[float]) -> tuple[s
     reproduced, cells, close, held, claims, seconds = counts
     middle = f"{100 * median(reach):.1f}" if reach else ""
     tallies = (
-        f"{count} of {cells}" + (f" ({100 * count / cells:.0f} %)" if cells else "")
+        f"{count} of {cells} ({100 * count / cells:.0f} %)" if cells else "none printed"
         for count in (reproduced, close)
     )
     return name, *tallies, middle, f"{held} of {claims}", str(seconds)
@@ -175,7 +175,10 @@ def pivot(cells: Sequence[Cell]) -> str:
     for cell in cells:
         by_row.setdefault(cell.row, {})[cell.column] = cell
     rows = [
-        [row, *(text(found[column]) if column in found else "" for column in columns)]
+        [
+            row.replace(" ", NO_BREAK),
+            *(text(found[column]) if column in found else "" for column in columns),
+        ]
         for row, found in by_row.items()
     ]
     return markdown_table(["", *columns], rows)
