@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Key
 
+from inference.arrays import on_device
 from nbmodels.channels.transition import (
     discount,
     draw_labels,
@@ -95,6 +96,11 @@ class SymmetricTransition(LabelChannel):
 
     def start(self, resp: Float[Array, "n k"], data: Array, rule: Rule) -> Dirichlet:
         return super().start(discount(resp), data, rule)
+
+    def without_errors(self, pseudo: float) -> SymmetricTransition:
+        before = np.asarray(self.prior.concentration)
+        sure = before + np.array([self.n_classes * pseudo, 0], before.dtype)
+        return replace(self, prior=replace(self.prior, concentration=on_device(sure)))
 
     def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
         return replace(self, prior=self.prior.centred), q

@@ -142,6 +142,11 @@ class Transition(LabelChannel):
     def start(self, resp: Float[Array, "n k"], data: Array, rule: Rule) -> Dirichlet:
         return super().start(discount(resp), data, rule)
 
+    def without_errors(self, pseudo: float) -> Transition:
+        before = np.asarray(self.prior.concentration)
+        sure = before + (pseudo * np.eye(*before.shape)).astype(before.dtype)
+        return replace(self, prior=replace(self.prior, concentration=on_device(sure)))
+
     def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
         return replace(self, prior=self.prior.centred), q
 

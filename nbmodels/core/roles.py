@@ -172,6 +172,17 @@ class LabelChannel(Component):
         """
         raise TypeError(f"{type(self).__name__} has no prior to learn")
 
+    def without_errors(self, pseudo: float) -> LabelChannel:
+        """The channel with a prior that takes labels for right.
+
+        Args:
+            pseudo: right pseudo-labels of each class, on top of those of the prior.
+
+        Raises:
+            TypeError: the channel has no noise matrix that is learned.
+        """
+        raise TypeError(f"{type(self).__name__} has no noise matrix that is learned")
+
     def for_draws(self, q: Any) -> tuple[LabelChannel, Any]:
         """The channel that draws about a fitted mode are of, and where they begin.
 

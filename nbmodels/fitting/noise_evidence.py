@@ -11,16 +11,15 @@ and Learning Algorithms*, chapter 28).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Float
-from scipy.special import expit, gammaln, xlogy
+from scipy.special import digamma, expit, gammaln
 
 from inference.arrays import on_device
-from nbmodels.channels.transition import pack_labels
+from nbmodels.core.component import Given
 from nbmodels.core.families import Dirichlet
 from nbmodels.core.model import Data, Model
 from nbmodels.fitting.fit import Fit
@@ -29,9 +28,7 @@ from nbmodels.fitting.options import FitOptions, finished
 #: Name of the channel of one noisy label an item.
 _LABELS = "labels"
 
-
-#: Pseudo-labels by which a channel is held to right labels. It stays of the same kind, so that the
-#: fit runs in a program that there is already.
+#: Pseudo-labels by which a channel is held to right labels.
 _CERTAIN = 1e6
 
 
@@ -44,32 +41,32 @@ def probability_of_noise_jointly(
     """Posterior probability that labels are noisy, at even odds beforehand.
 
     Args:
-        fitted: a joint model of features and noisy labels that are to be learned.
+        fitted: a joint model of features and noisy labels.
         log_likelihood: ``(N,)`` of each item under it, in the units of the encoded data.
         data: that it was fitted to.
         options: of its fit. Maximum likelihood has no prior to integrate over: its labels are taken
-            for noisy.
+            for noisy, as are those whose noise is known.
 
     Raises:
         KeyboardInterrupt: the fit without noise was interrupted.
     """
-    if options.rule == "ml":
+    if options.rule == "ml" or isinstance(fitted.model[_LABELS], Given):
         return 1.0
-    n, n_classes = fitted.resp.shape
+    n = len(log_likelihood)
     model = jax.tree.map(on_device, dict(fitted.model))
-    right = finished(options.without_restarts().fit(without_noise(model, n_classes), data))
+    right = finished(options.without_restarts().fit(without_noise(model), data))
     weights = np.asarray(data.weights, float)[:n]
     gain = float(weights @ (log_likelihood - right.log_likelihood[:n]))
     return float(expit(gain + occam_factor(fitted)))
 
 
-def without_noise(model: Model, n_classes: int) -> Model:
-    """The same model with labels that are right, in a channel of the same kind."""
+def without_noise(model: Model) -> Model:
+    """The same model with labels that are right, in a channel of the same kind.
+
+    So the fit runs in a program that there is already.
+    """
     channel: Any = model[_LABELS]
-    each = np.arange(n_classes)
-    counts = channel.stats(None, on_device(np.eye(n_classes)), pack_labels(each, n_classes))
-    prior = channel.prior.posterior(_CERTAIN * counts, "map")
-    return {**model, _LABELS: replace(channel, prior=prior)}
+    return {**model, _LABELS: channel.without_errors(_CERTAIN)}
 
 
 def occam_factor(fitted: Fit) -> float:
@@ -84,9 +81,11 @@ def occam_factor(fitted: Fit) -> float:
     extra = 1.0 if fitted.rule == "map" else 0.0
     prior, after = (np.asarray(d.concentration, float) - extra for d in (channel.prior, q))
     prior, after = np.maximum(prior, 0), np.maximum(after, 0)
-    rates = np.exp(np.asarray(q.likelihood_params(fitted.rule), float))
-    marginal = _log_beta(after, q.axis) - _log_beta(prior, q.axis)
-    return float(marginal - xlogy(np.maximum(after - prior, 0), rates).sum())
+    read = digamma if fitted.rule == "vb" else np.log
+    labels = np.maximum(after - prior, 0)
+    at_rates = np.sum(labels * read(np.maximum(after, np.finfo(float).tiny)))
+    at_rates -= np.sum(labels.sum(q.axis) * read(after.sum(q.axis)))
+    return float(_log_beta(after, q.axis) - _log_beta(prior, q.axis) - at_rates)
 
 
 def _log_beta(concentration: Float[np.ndarray, "*shape"], axis: int) -> float:

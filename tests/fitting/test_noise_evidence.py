@@ -62,10 +62,11 @@ def test_under_vb_it_is_the_divergence_from_the_prior():
     assert occam_factor(found) == pytest.approx(-float(np.sum(kl)))
 
 
-def test_without_noise_classes_are_the_given_labels():
-    model = {"class_prior": Proportions.of(2), "labels": PooledTransition.of(2)}
+@pytest.mark.parametrize("maker", [PooledTransition, SymmetricTransition])
+def test_without_noise_classes_are_the_given_labels(maker):
+    model = {"class_prior": Proportions.of(2), "labels": maker.of(2)}
     parts = {"class_prior": None, "labels": PooledTransition.pack(GIVEN, 2)}
-    found = fit(without_noise(model, 2), Data(parts, np.ones(len(GIVEN))), key=jax.random.key(0))
+    found = fit(without_noise(model), Data(parts, np.ones(len(GIVEN))), key=jax.random.key(0))
     np.testing.assert_allclose(found.resp, np.eye(2)[GIVEN], atol=1e-4)
 
 
@@ -98,7 +99,7 @@ def test_few_wrong_labels_of_clear_classes_are_corrected(solver):
     assert right > np.mean(given == y) + 0.05
 
 
-@pytest.mark.parametrize("n", [60, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [150, pytest.param(600, marks=pytest.mark.slow)])
 def test_right_labels_of_overlapping_classes_stay(n):
     changed = []
     for seed in range(4):
