@@ -27,6 +27,7 @@ import inference.nuts
 import nbmodels.posterior.numpyro
 from examples.render import FOLDER, figure_text, read_script, scripts, solutions
 from inference.nuts import _STATISTICS
+from marks import slow_among
 
 nbformat = pytest.importorskip("nbformat", reason="needs the extra 'test'")
 pytest.importorskip("jupytext", reason="needs the extra 'test'")
@@ -53,6 +54,15 @@ for code in codes:
     printed.append(out.getvalue())
 print(json.dumps(printed))
 """
+
+#: Notebooks whose short form, too, takes longer than the fast tests have time for.
+LONG = {
+    "01_five_minutes",
+    "06_when_not_to_believe_it",
+    "01_zeng2022",
+    "02_denis2006",
+    "03_bootkrajang2011",
+}
 
 NAMES = [script.stem for script in scripts()]
 PATHS = dict(zip(NAMES, scripts(), strict=True))
@@ -168,7 +178,7 @@ def where_it_starts(program, key, *, draws, chains=4, start=None, **_):
     return everywhere(sites), everywhere(statistics)
 
 
-@each
+@pytest.mark.parametrize("name", slow_among(NAMES, LONG))
 def test_the_short_form_runs(name, tmp_path, monkeypatch):
     """In this process, which has imported the library and compiled what notebooks share."""
     monkeypatch.setenv("NBMODELS_FAST", "1")

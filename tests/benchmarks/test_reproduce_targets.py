@@ -15,7 +15,6 @@ from nbmodels import NbmodelsWarning
 #: Those that take some two seconds at most.
 FAST = {
     "chen2019-theorems",
-    "maystre2021-figure2",
     "why-denis2006-noise",
     "why-denis2006-table3",
 }

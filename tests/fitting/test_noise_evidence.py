@@ -99,7 +99,8 @@ def test_few_wrong_labels_of_clear_classes_are_corrected(solver):
     assert right > np.mean(given == y) + 0.05
 
 
-@pytest.mark.parametrize("n", [150, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [150, 600])
 def test_right_labels_of_overlapping_classes_stay(n):
     changed = []
     for seed in range(4):

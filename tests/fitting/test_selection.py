@@ -290,6 +290,7 @@ def test_counts_with_missing_cells_have_no_weights_of_words():
     assert suitable(np.nan_to_num(x)) == [*names[:2], "tfidf", *names[2:]]
 
 
+@pytest.mark.slow
 def test_gaussian_classes_ask_for_no_forest():
     """Every candidate is scored on labels that it has not seen, one without open settings, too."""
     rng = np.random.default_rng(0)
