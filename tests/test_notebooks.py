@@ -18,6 +18,7 @@ import jax
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from marks import slow_among
 from matplotlib.figure import Figure
 from numpyro.infer import init_to_uniform, init_to_value
 from numpyro.infer.util import initialize_model
@@ -27,7 +28,6 @@ import inference.nuts
 import nbmodels.posterior.numpyro
 from examples.render import FOLDER, figure_text, read_script, scripts, solutions
 from inference.nuts import _STATISTICS
-from marks import slow_among
 
 nbformat = pytest.importorskip("nbformat", reason="needs the extra 'test'")
 pytest.importorskip("jupytext", reason="needs the extra 'test'")
