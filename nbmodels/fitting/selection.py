@@ -22,12 +22,10 @@ from jaxtyping import Float, Int
 
 from inference import Status
 from inference.arrays import on_device
-from nbmodels.channels.fixed import fixed_at
-from nbmodels.core.families import FullNormal
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.errors import Caution, IdentifiabilityWarning, NotConvergedWarning
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
-from nbmodels.fitting.fit import Fit, noise_at_prior
+from nbmodels.fitting.fit import Fit
 from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.identifiability import vanished
 from nbmodels.fitting.options import FitOptions, finished
@@ -51,6 +49,7 @@ from nbmodels.fitting.trials import (
     preferred,
 )
 from nbmodels.fitting.two_starts import fit_from_two_starts
+from nbmodels.fitting.unheard import EVEN, as_given
 
 #: Largest number of self-training rounds that are tried where their number is selected.
 _MOST_ROUNDS = 10
@@ -64,10 +63,6 @@ _HOPELESS, _WORTH = 4.0, 1e-3
 
 #: Standard errors by which labels must be likelier than without the features.
 INFORMATIVE = 1.0
-
-#: Standard deviation of a log-slope that must not move, and the value at which scores count
-#: nothing.
-_FIXED_SD, _NO_SLOPE = 1e-3, -30.0
 
 _UNINFORMATIVE = Caution(
     IdentifiabilityWarning,
@@ -192,8 +187,8 @@ class _Run:
                 if not heard or not self.credible(best):
                     floor = self.plain(best.settings)
                     plain, plain_scores = floor.calibration, floor.held_out
-                    best, drawn = self.as_given(model, null, best.settings)
-                    most, cautions = 0, (_UNINFORMATIVE,)
+                    best, drawn = self.as_given(model, null, best.settings, plain)
+                    noisy, most, cautions = EVEN, 0, (_UNINFORMATIVE,)
             if best.rounds < most:
                 settings, last = best.settings, best
                 model, _, learned = self.candidate(settings)
@@ -287,24 +282,15 @@ class _Run:
         return trial._replace(fit=finished(fit))
 
     def as_given(
-        self, model: Model, null: Trial, settings: Settings
+        self, model: Model, null: Trial, settings: Settings, plain: np.ndarray
     ) -> tuple[Trial, tuple[Fit, Data]]:
-        """Labels as given and the noise of the prior, which nothing identifies without features.
-
-        Returns:
-            the trial, and what draws of the prior are of: the same without any label.
-        """
+        """Labels as given, noise of the prior, and what draws of it are of."""
         model = {**model, **self.source.labels(settings).model, PRIOR: model[PRIOR]}
-        fit = finished(self.options.fit(_noise_from_prior(model), null.data, report=self.report))
-        prior = {**fit.model, **{n: model[n] for n in model if n == "labels"}}
-        params = {**fit.params, **{n: c.prior for n, c in prior.items() if n == "labels"}}
-        parts = dict(null.data.parts)
-        if "labels" in parts:
-            parts["labels"] = on_device(np.full_like(parts["labels"], self.given.shape[1]))
-        blank = replace(null.data, parts=parts)
-        host = partial(jax.tree.map, np.asarray)
-        drawn = replace(fit, model=host(prior), params=host(params))
-        return null._replace(fit=fit), (drawn, host(blank))
+        data = self.candidate(settings).data
+        shares = None if self.source.without_shares else _shares(self.weights @ self.given)
+        about = model, data, null.data, plain, shares
+        fit, drawn = as_given(*about, self.options, report=self.report)
+        return null._replace(fit=fit, data=data), drawn
 
     def plain(self, settings: Settings) -> PlainClassifier:
         """The plain classifier of the same features."""
@@ -390,15 +376,3 @@ class _Run:
 def _shares(count: np.ndarray) -> np.ndarray:
     """``(K,)`` shares of the classes, of which each has a pseudo-item more."""
     return (count + 1) / (count + 1).sum()
-
-
-def _noise_from_prior(model: Model) -> Model:
-    prior: Any = model[PRIOR]
-    # all classes alike: a rare class's labels are no less right than others
-    mean = np.zeros(len(prior.prior.mean))
-    mean[0] = _NO_SLOPE
-    none = FullNormal(on_device(mean), on_device(_FIXED_SD**-2.0 * np.eye(len(mean))))
-    out = {**model, PRIOR: replace(prior, prior=none)}
-    if "labels" in model:
-        out["labels"] = fixed_at(noise_at_prior(model["labels"], "map"))
-    return out

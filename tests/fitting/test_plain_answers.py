@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 from sklearn.naive_bayes import GaussianNB
 
 from nbmodels import (
@@ -47,6 +48,20 @@ def test_features_that_say_nothing_change_no_label(maker):
     right = draws.reshape(-1, K, K)[:, 0, 0]
     assert np.quantile(right, 0.05) < 0.4
     assert np.quantile(right, 0.95) > 0.9
+
+
+@pytest.mark.parametrize("maker", [NoisyGaussianNB, NoisyLogisticRegression])
+def test_unheard_labels_are_ranked_by_the_plain_classifier(maker):
+    """By the noise of the prior alone all labels of a class would be equally doubtful."""
+    found = []
+    for seed in range(4):
+        x, y, noisy, *_ = table(60, 2.5, 0.4, seed)
+        e = fitted(maker, x, noisy)
+        assert e.fitted_.drawn is not None
+        labels = e.corrected_labels().sort_values("row")
+        np.testing.assert_array_equal(labels["suggested"], noisy)
+        found.append(roc_auc_score(noisy != y, labels["p_wrong"]))
+    assert np.mean(found) > 0.6
 
 
 @pytest.mark.slow
