@@ -23,14 +23,19 @@ def noise_range(self: LatentClassModel, draws: Any = None) -> NoiseRange:
         draws: of this fit, from :meth:`posterior`; None to draw them.
 
     Raises:
-        AttributeError: there is no noisy label an item, too few of them, no features, or the
-            noise is known.
+        AttributeError: there is no noisy label an item, too few of them, no features, features
+            that do not surely predict held-out labels, or the noise is known.
     """
     from nbmodels.diagnostics.noise_range import noise_range as both_ends
 
     check_is_fitted(self)
     fitted = self.fitted_
     other = fitted.separable
+    if other is None and fitted.drawn is not None:
+        raise AttributeError(
+            "noise_range_: the features do not surely predict held-out labels, so that nothing is "
+            "known of the noise but its prior"
+        )
     if other is None:
         raise AttributeError(
             "noise_range_: expected a fit to one noisy label an item, with features and noise "

@@ -8,6 +8,7 @@ from nbmodels import NoisyGaussianNB, NoisyLabelClassifier
 from nbmodels.datasets import corrupt
 from nbmodels.diagnostics.checks.ends import CHECKS, Ends
 from nbmodels.diagnostics.findings import TWO_ENDS
+from nbmodels.errors import IdentifiabilityWarning
 
 PAIR = np.array([[0.7, 0.0, 0.3], [0.3, 0.7, 0.0], [0.0, 0.3, 0.7]])
 
@@ -102,6 +103,16 @@ def test_there_is_no_range_of_known_noise():
     x, y, _, rng = clouds(7.0)
     model = NoisyGaussianNB(noise=PAIR, random_state=0).fit(x, corrupt(y, PAIR, rng))
     with pytest.raises(AttributeError, match="noise_range_: expected"):
+        _ = model.noise_range_
+
+
+def test_nor_where_features_say_nothing():
+    rng = np.random.default_rng(0)
+    with pytest.warns(IdentifiabilityWarning, match="no label is corrected"):
+        model = NoisyGaussianNB(random_state=0).fit(
+            rng.normal(size=(60, 2)), rng.integers(2, size=60)
+        )
+    with pytest.raises(AttributeError, match="noise_range_: the features"):
         _ = model.noise_range_
 
 
