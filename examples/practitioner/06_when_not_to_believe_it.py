@@ -52,8 +52,12 @@ for warning in caught:
 
 # %% [markdown]
 # The library tests every fit against its own data: whether the features are independent within the
-# fitted classes, whether the predicted probabilities hold, and more. A failed test becomes a
-# warning, and `verdict()` has the result as a sentence. Here it warns, and is right to:
+# fitted classes, whether the predicted probabilities hold, and more. You need not follow every word
+# of the warning. Its main points: another classifier predicts more of the labels that it was not
+# trained on ("out of fold") than the fit expects, so the fit has lost sight of the labels; and
+# questions 0 and 1 are correlated among people of one fitted class, which naive Bayes excludes. A
+# failed test becomes a warning, and `verdict()` has the result as a sentence. Here it warns, and is
+# right to:
 
 # %%
 suggested = naive.corrected_labels()["suggested"].to_numpy()
@@ -64,8 +68,8 @@ print(f"suggestions that are just the age: {np.mean(suggested == old):.0%}")
 
 # %% [markdown]
 # The model found two groups of people, the young and the old, and called them the classes. Eight
-# answers that agree outvote one label. What it calls wrong labels are old people who are well and
-# young people who are ill.
+# answers that agree outvote one label. What it calls wrong labels are old people noted as well and
+# young people noted as ill.
 #
 # The warning names remedies. One is a model in which features may depend on each other:
 
@@ -130,25 +134,31 @@ models["B: hard cases"] = models["A: overlap"]
 ends["B: hard cases"] = ends["A: overlap"]
 
 # %% [markdown]
-# In orchard C both ends agree: the labels of similar apples disagree equally often everywhere, and
-# only errors of one rate do that. In A and B they do not agree. (The warning says that this table's
-# labels are predicted best if none of them is wrong, so that the model leaves them as they are.)
-# The verdict of that fit is fine, since the model does describe the table:
+# In orchard C both ends agree: the labels of similar apples disagree equally often at every shade
+# of a colour, and do not become unanimous even at the ends. The model takes that for errors. It is
+# an assumption, too: that the surest apples are of one class. Were every fifth red apple really
+# sour, and every fifth green one sweet, at whatever shade, the same table would hold no wrong
+# label. In A and B they do not agree. (The warning says that this table's labels are predicted best
+# if none of them is wrong, so that the model leaves them as they are.) The verdict of that fit is
+# fine, since the model does describe the table:
 
 # %%
 print(models["A: overlap"].verdict().sentence)
 
 # %% [markdown]
-# **The second rule: read both shares. Where they differ, the truth is anywhere between, and only
-# checked labels can say where.** Both ends are estimates with intervals of their own, so read
-# "between" as "between about": a share of exactly 0, as in orchard A, is beyond the lower one.
+# **The second rule: read both shares. Where they differ, the table does not say which is nearer to
+# the truth, and only checked labels do.** Nor are they hard limits: each is an estimate with an
+# interval, under an assumption. In part 1 they were 16.4 % and 20.9 %, and the truth was 15 %; in
+# orchard A the lower one is 0.2 %, and the truth 0. Where they agree, only a check tells whether
+# what both take for granted is so.
 
 # %% [markdown]
 # ## The picture to keep
 #
-# Above: the share of labels "sweet" among apples of a colour. A slope means overlap *or* errors on
-# hard cases; a step between two levels means errors at random. Below: what can be said about the
-# share of wrong labels, and the truth.
+# Above: the share of labels "sweet" among apples of a colour. A slope is overlap *or* errors on
+# hard cases. A step between two levels is what errors at random look like, with a rate of its own
+# for each class, if the surest apples are of one class. Below: what can be said about the share of
+# wrong labels, and the truth.
 
 # %%
 # Figure: Above, the share of labels sweet by colour in three orchards: a slope, the same slope, a
@@ -182,8 +192,10 @@ for axes in panels.flat:
 # %% [markdown]
 # ## 3. What decides: checked labels
 #
-# Somebody tastes 60 apples of orchard B. `audit_plan` draws them, `audit` reads the result; its
-# interval needs no assumption about the noise (notebook 3).
+# Somebody tastes 60 apples of orchard B. `audit_plan` draws them, more of some kinds of rows than
+# of others, and `audit` weights them accordingly. So the share is not a count out of 60, and the
+# interval can be narrower than that of 60 apples drawn at random (plus or minus 8 points here). It
+# needs no assumption about the noise (notebook 3).
 
 # %%
 model = models["B: hard cases"]
@@ -221,8 +233,9 @@ print(result.sentence)
 # </details>
 #
 # **2.** Naive Bayes expects no correlation between questions among people of one class. Take those
-# whom the naive model of part 1 puts into class 1. Which questions are correlated among them: those
-# about the illness (the first six columns), or those about age? Guess, then compute.
+# for whom the naive model of part 1 suggests class 1 (`naive.corrected_labels()["suggested"]`; the
+# variable `suggested` is by now that of the better model). Which questions are correlated among
+# them: those about the illness (the first six columns), or those about age? Guess, then compute.
 #
 # <details><summary>Solution</summary>
 #
@@ -265,8 +278,9 @@ print(result.sentence)
 #
 # <details><summary>Solution</summary>
 #
-# The checks say that the model describes the table. Another assumption may describe it as well and
-# give another share. Ask for the second number, that of classes that do not overlap:
+# The checks say that the model describes the table. Orchard B has the table of A, hence the same
+# fit and the same passed checks, and 16.7 % of its labels are wrong. So ask for both shares. From
+# the lowest to the highest limit of their two intervals:
 #
 # ```python
 # both = ends["A: overlap"]

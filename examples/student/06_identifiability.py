@@ -66,7 +66,7 @@ for name, matrix, shares in [("mistaken", R, pi), ("faultless", np.eye(K), R @ p
 # %% [markdown]
 # The two log-likelihoods are equal, and they are so for any notes: $(R, \pi)$ and $(I, R\pi)$ say
 # the same about what can be seen. **From one noisy label alone, the noise cannot be estimated.**
-# More notes do not help. (Nor is this the end of it: see exercise 1.)
+# More notes do not help. (Nor are there only two answers: exercise 1 has infinitely many.)
 #
 # ## 2. What features add
 #
@@ -207,8 +207,8 @@ print(f"{reached} of {len(starts)} starts reach the best log-likelihood, in {len
 # All have the same log-likelihood and the same columns, in other orders. (On harder data one may
 # also end with a *lower* log-likelihood, in a local maximum, from which no small step leads higher.
 # Further starts help against that. Nothing helps against permuted solutions: they are all best.)
-# Only in one order of six do classes 0, 1 and 2 mean what the clerk writes as 0, 1 and 2, and none
-# of these starts found it.
+# Only in one order of six do classes 0, 1 and 2 mean what the clerk writes as 0, 1 and 2: the one
+# whose dark cells lie on the diagonal. None of these starts found it.
 #
 # ## 5. Chains in different modes
 #
@@ -218,7 +218,10 @@ print(f"{reached} of {len(starts)} starts reach the best log-likelihood, in {len
 # from the one before; such a sequence is a **chain**. Several chains are run from different starts
 # and compared. Here the prior treats all classes alike, so the posterior has six equally high peaks
 # (**modes**), one for each order of the classes. The sampler is called NUTS. It is given the same
-# model, written in NumPyro, with the true kind summed out (`enumerate`).
+# model in the notation of the package NumPyro, which you need not be able to read: three lines with
+# flat priors (every noise matrix equally likely) for $\pi$, R and p, then the letters, over whose
+# true kind is summed (`enumerate`), as in the formula of part 3. The first draws, while the sampler
+# tunes its steps (`warmup`), are thrown away.
 
 
 # %%
@@ -280,10 +283,11 @@ with np.printoptions(precision=2, suppress=True):
 
 # %% [markdown]
 # Each chain stays in the mode that it found first: between modes lie parameters of tiny
-# probability. The left mean averages classes of different meaning and is nobody's noise matrix. It
-# would be wrong, too, had the chains visited all modes equally often: every column would then be
-# the same. R-hat finds what is wrong *here*, since chains differ. Had all four ended in one and the
-# same permuted mode, it would be 1, and the names would be wrong nonetheless.
+# probability. The first of the two printed means (as sampled) averages classes of different meaning
+# and is nobody's noise matrix. It would be wrong, too, had the chains visited all modes equally
+# often: every column would then be the same. R-hat finds what is wrong *here*, since chains differ.
+# Had all four ended in one and the same permuted mode, it would be 1, and the names would be wrong
+# nonetheless.
 #
 # ## 6. What the library does
 #
@@ -334,7 +338,8 @@ with np.printoptions(precision=2, suppress=True):
 # What the library *cannot* notice is in exercise 3. In short:
 #
 # - a noisy label alone says nothing about the noise;
-# - features that are independent given the class make the noise identifiable, up to the names;
+# - features that are independent given the class can make the noise identifiable, up to the names,
+#   if there are enough of them and they differ between the classes;
 # - the names come from an assumption: that each class bears its own label most often. The anchor
 #   expresses it, and a few checked labels (`trusted=`) would test it.
 #
@@ -361,8 +366,8 @@ with np.printoptions(precision=2, suppress=True):
 # share 0.38: recognised 1.00
 # ```
 #
-# The notes are the same in all cases. A third pair of numbers, and many more, besides those of
-# part 1.
+# The notes are the same in all cases: every share from 38 % to 100 % has a rate that explains them
+# equally well. The assumption gives a limit, not an answer.
 # </details>
 #
 # **2.** Make the table of part 2 for three classes. How many yes/no features are the least that may
@@ -391,8 +396,9 @@ with np.printoptions(precision=2, suppress=True):
 # </details>
 #
 # **3.** A joker exchanges "0" and "1" in the notes of our clerk. What is the noise matrix of the
-# exchanged notes, in terms of R? Of its six orders of columns, which one will the library give, and
-# will it warn? Think first, then run it.
+# exchanged notes, in terms of R? Of the six orders of that matrix's columns, which one will the
+# library give, and will it warn? Think first, then run the first fit of part 6 on the exchanged
+# notes.
 #
 # <details><summary>Solution</summary>
 #
@@ -429,7 +435,9 @@ with np.printoptions(precision=2, suppress=True):
 # </details>
 #
 # **4.** Two chains have the means 0.8 and 0.2 of P(noted 0 | true 0), and each has the variance
-# 0.0025. Compute R-hat and the mean of all draws. What would you report?
+# 0.0025. Both chains are equally long, and there are two classes. Compute R-hat and the mean of all
+# draws. Would you report that mean? If not, what has to be looked at first, and what is reported if
+# the second chain is the first with the classes renamed?
 #
 # <details><summary>Solution</summary>
 #
@@ -445,6 +453,7 @@ with np.printoptions(precision=2, suppress=True):
 # ```
 #
 # Not the mean, 0.5: no draw is near it. If the chains are permutations of each other, rename the
-# classes in one of them first. If they are not, one of them is in a worse mode: compare their
-# log-likelihoods.
+# classes in the one whose classes are not noted as themselves most often (here its 0.2 is P(noted 0
+# | true 1)), and report what the renamed chains say of P(noted 0 | true 0), about 0.8. If they are
+# not, one of them is in a worse mode: compare their log-likelihoods.
 # </details>
