@@ -139,7 +139,7 @@ class PosteriorWarning(NbmodelsWarning):
         >>> x = np.random.default_rng(0).random((100, 3)) < np.where(y == "ant", 0.2, 0.8)[:, None]
         >>> model = NoisyBernoulliNB.published().fit(x, y)
         >>> with warnings.catch_warnings(record=True, action="always") as caught:
-        ...     tree = model.posterior(draws=10, chains=2, warmup=20)
+        ...     tree = model.posterior(draws=4, chains=4, warmup=2)
         >>> "R-hat" in "".join(str(w.message) for w in caught)
         True
     """

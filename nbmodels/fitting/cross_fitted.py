@@ -114,6 +114,7 @@ def selected(
         plain_scores=None if found.plain_scores is None else found.plain_scores[:n_rows],
         noisy=found.noisy,
         drawn=found.drawn,
+        ranked=None if found.ranked is None else found.ranked[:n_rows],
         interrupted=found.interrupted,
         cautions=found.cautions,
     )

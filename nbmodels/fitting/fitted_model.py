@@ -51,6 +51,8 @@ class FittedModel:
             them, NaN where there was none; or None.
         learned_from: ``(N, K)`` responsibilities that the scores were learned from, or None.
         drawn: fit and data that posterior draws are of, where it is not this one.
+        ranked: ``(N, K)`` P(true class) of the training items by the plain classifier, where the
+            fit does not hear the features; see :mod:`nbmodels.fitting.unheard`.
         plain: ``(1 + K,)`` calibration by which new items are predicted, where it is that of the
             plain classifier of the given labels; see :mod:`nbmodels.fitting.plain`.
         plain_scores: ``(N,)`` log-probability of each item's labels under the plain classifier, by
@@ -89,6 +91,7 @@ class FittedModel:
     held_out_scores: Float[np.ndarray, " n"] | None = None
     learned_from: Float[np.ndarray, "n k"] | None = None
     drawn: tuple[Fit, Data] | None = None
+    ranked: Float[np.ndarray, "n k"] | None = None
     plain: Float[np.ndarray, " k1"] | None = None
     plain_scores: Float[np.ndarray, " n"] | None = None
     separable: Separable | None = None
@@ -114,7 +117,7 @@ class FittedModel:
 
         Averaged over whether the labels are noisy at all, by ``noisy``.
         """
-        resp = np.asarray(self.fit.resp, float)
+        resp = np.asarray(self.fit.resp if self.ranked is None else self.ranked, float)
         resp = resp / resp.sum(1, keepdims=True)
         return resp if self.noisy == 1 else self._averaged(resp)
 

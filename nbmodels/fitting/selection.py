@@ -166,6 +166,7 @@ class _Run:
         resp, interrupted = self.resp, False
         plain: np.ndarray | None = None
         drawn: tuple[Fit, Data] | None = None
+        ranked: np.ndarray | None = None
         plain_scores: np.ndarray | None = None
         noisy = 1.0
         cautions: tuple[Caution, ...] = ()
@@ -187,7 +188,7 @@ class _Run:
                 if not heard or not self.credible(best):
                     floor = self.plain(best.settings)
                     plain, plain_scores = floor.calibration, floor.held_out
-                    best, drawn = self.as_given(model, null, best.settings, plain)
+                    best, ranked, drawn = self.as_given(model, null, best.settings, plain)
                     noisy, most, cautions = EVEN, 0, (_UNINFORMATIVE,)
             if best.rounds < most:
                 settings, last = best.settings, best
@@ -231,6 +232,7 @@ class _Run:
             plain_scores,
             noisy,
             drawn,
+            ranked,
             interrupted,
             cautions,
         )
@@ -283,14 +285,14 @@ class _Run:
 
     def as_given(
         self, model: Model, null: Trial, settings: Settings, plain: np.ndarray
-    ) -> tuple[Trial, tuple[Fit, Data]]:
-        """Labels as given, noise of the prior, and what draws of it are of."""
+    ) -> tuple[Trial, np.ndarray, tuple[Fit, Data]]:
+        """Labels as given, how doubtful they are, and what draws of the noise's prior are of."""
         model = {**model, **self.source.labels(settings).model, PRIOR: model[PRIOR]}
         data = self.candidate(settings).data
         shares = None if self.source.without_shares else _shares(self.weights @ self.given)
         about = model, data, null.data, plain, shares
-        fit, drawn = as_given(*about, self.options, report=self.report)
-        return null._replace(fit=fit, data=data), drawn
+        fit, ranked, drawn = as_given(*about, self.options, report=self.report)
+        return null._replace(fit=fit), ranked, drawn
 
     def plain(self, settings: Settings) -> PlainClassifier:
         """The plain classifier of the same features."""

@@ -62,6 +62,8 @@ class Selection:
         noisy: posterior probability that labels are noisy, see
             :func:`nbmodels.fitting.plain.probability_of_noise`; 1 where nothing was compared.
         drawn: fit and data that posterior draws are of, where it is not this one.
+        ranked: ``(N, K)`` P(true class) by the plain classifier, where the fit does not hear the
+            features, or None.
         interrupted: whether Ctrl-C ended the selection.
         cautions: warnings.
     """
@@ -77,6 +79,7 @@ class Selection:
     plain_scores: Float[np.ndarray, " n"] | None
     noisy: float
     drawn: tuple[Fit, Data] | None
+    ranked: Float[np.ndarray, "n k"] | None
     interrupted: bool
     cautions: tuple[Caution, ...]
 

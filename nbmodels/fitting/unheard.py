@@ -38,8 +38,8 @@ def as_given(
     shares: Float[np.ndarray, " k"] | None,
     options: FitOptions,
     report: Report | None = None,
-) -> tuple[Fit, tuple[Fit, Data]]:
-    """Labels under the noise of the prior and the plain classifier's slope.
+) -> tuple[Fit, Float[np.ndarray, "n k"], tuple[Fit, Data]]:
+    """Labels under the noise of the prior, without scores and with the plain classifier's slope.
 
     Args:
         model: of the labels, with the scores as their class prior.
@@ -52,14 +52,15 @@ def as_given(
         report: called now and then with the iterations and the value they improve.
 
     Returns:
-        the fit, and what draws of the prior are of: a fit without scores, and data without labels.
+        the fit to ``null``; ``(N, K)`` responsibilities under the plain classifier; and what draws
+        of the prior are of, the same fit with the noise open, and data without labels.
 
     Raises:
         KeyboardInterrupt: a fit was interrupted.
     """
     alike = np.zeros(len(plain) - 1)
     bias = alike if shares is None else -np.exp(plain[0]) * np.log(shares)
-    fit, without = (
+    ranked, without = (
         finished(options.fit(_from_prior(model, slope, b), d, report=report))
         for slope, b, d in ((plain[0], bias, data), (_NO_SLOPE, alike, null))
     )
@@ -73,7 +74,7 @@ def as_given(
         model=host({**without.model, **channel}),
         params=host({**without.params, **{name: c.prior for name, c in channel.items()}}),
     )
-    return fit, (drawn, host(replace(null, parts=parts)))
+    return without, ranked.resp, (drawn, host(replace(null, parts=parts)))
 
 
 def _from_prior(model: Model, log_slope: float, bias: Float[np.ndarray, " k"]) -> Model:
