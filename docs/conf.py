@@ -1,7 +1,8 @@
 """Settings of the documentation: ``python -m sphinx -W docs build/site``, from the root.
 
-Nothing is fetched. With ``NBMODELS_DOCS_ONLINE=1`` the build reads inventories of other projects
-from the network and links their names. Notebooks are shown as they were executed in ``examples/``.
+Nothing is fetched: names of other projects are linked by ``inventories.py``, or by those projects'
+own inventories with ``NBMODELS_DOCS_ONLINE=1``. Notebooks are shown as they were executed in
+``examples/``; with ``NBMODELS_DOCS_EXECUTE=1`` they are executed anew, unless they are cached.
 """
 
 import json
@@ -14,9 +15,11 @@ from typing import Any
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 # what is documented is this checkout, whatever is installed
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(DOCS)]
 
-# the path to this checkout has to be set first
+# the paths have to be set first
+import inventories  # noqa: E402
+
 import nbmodels  # noqa: E402
 from examples.render import figure_text  # noqa: E402
 
@@ -28,6 +31,7 @@ extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.napoleon",
     "sphinx_design",
     "sphinx_copybutton",
@@ -38,7 +42,8 @@ templates_path = ["templates"]
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
-nb_execution_mode = "off"
+nb_execution_mode = "cache" if os.environ.get("NBMODELS_DOCS_EXECUTE") else "off"
+nb_execution_timeout = 600
 bibtex_bibfiles = ["references.bib"]
 # prompts are not copied
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
@@ -60,16 +65,9 @@ html_theme_options = {"show_toc_level": 2, "navbar_center": [], "footer_end": []
 html_sidebars = {"**": ["all_pages"]}
 toc_object_entries_show_parents = "hide"
 
-if os.environ.get("NBMODELS_DOCS_ONLINE"):
-    extensions.append("sphinx.ext.intersphinx")
-    intersphinx_mapping = {
-        "arviz": ("https://python.arviz.org/en/stable/", None),
-        "jax": ("https://docs.jax.dev/en/latest/", None),
-        "numpy": ("https://numpy.org/doc/stable/", None),
-        "numpyro": ("https://num.pyro.ai/en/stable/", None),
-        "pandas": ("https://pandas.pydata.org/docs/", None),
-        "sklearn": ("https://scikit-learn.org/stable/", None),
-    }
+intersphinx_mapping = inventories.write(
+    DOCS / "generated" / "inventories", online=bool(os.environ.get("NBMODELS_DOCS_ONLINE"))
+)
 
 
 def gather_notebooks() -> None:

@@ -270,7 +270,8 @@ print(result.sentence)
 # ```
 #
 # The table is the same, the tasted apples are the same, and the answer is another one: what decides
-# is the information that was not in the table.
+# is the information that was not in the table. The interval does not end at 0: that none of the
+# tasted apples was labelled wrongly leaves room for a few among the others.
 # </details>
 #
 # **4.** A colleague reports: "The model passes all its checks, therefore next to none of our

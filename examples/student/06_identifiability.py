@@ -414,7 +414,9 @@ with np.printoptions(precision=2, suppress=True):
 #     warnings.simplefilter("always")
 #     fooled = NoisyBernoulliNB.published(alpha=0, noise="full", solver="ml").fit(X, joke)
 # said = [w for w in caught if w.category.__name__ == "IdentifiabilityWarning"]
-# print("in truth", R[[1, 0, 2]], "library", fooled.noise_matrix_.round(2), sep="\n")
+# exchanged = R[[1, 0, 2]]
+# print("in truth", exchanged, "with columns exchanged, too", exchanged[:, [1, 0, 2]], sep="\n")
+# print("library", fooled.noise_matrix_.round(2), sep="\n")
 # print(f"warnings about identifiability: {len(said)}")
 # ```
 #
@@ -422,6 +424,10 @@ with np.printoptions(precision=2, suppress=True):
 # in truth
 # [[0.15 0.7  0.15]
 #  [0.75 0.2  0.05]
+#  [0.1  0.1  0.8 ]]
+# with columns exchanged, too
+# [[0.7  0.15 0.15]
+#  [0.2  0.75 0.05]
 #  [0.1  0.1  0.8 ]]
 # library
 # [[0.7  0.14 0.23]

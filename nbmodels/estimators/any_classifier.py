@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
@@ -18,7 +17,6 @@ from sklearn.utils.validation import (
     has_fit_parameter,
     validate_data,
 )
-from threadpoolctl import threadpool_limits
 
 from nbmodels.core.jax_settings import computing
 from nbmodels.data.validation import check_weights
@@ -27,17 +25,12 @@ from nbmodels.estimators.constraints import Constraint
 from nbmodels.estimators.discriminative import SCORED, fit_scored
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.table import TableClassifier
+from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.discriminative import predict_scored
-from nbmodels.fitting.points import points
-from nbmodels.fitting.reference import with_reference
-from nbmodels.fitting.separable import with_separable
+from nbmodels.fitting.one_thread import one_thread_if_small
 
 #: A class that is less likely than this is left out of an item's weighted copies.
 _LEAST_SHARE = 0.01
-
-#: Cells of a table up to which linear algebra runs on one thread. Alone on a machine that costs and
-#: gains nothing; beside other work, threads wait for each other longer than they compute.
-_ONE_THREAD = 1_000_000
 
 #: Bytes of scores that are kept.
 _MOST_KEPT = 100_000_000
@@ -53,12 +46,6 @@ def _weight_name(estimator: Any) -> str | None:
     name, last = steps[-1]
     inner = _weight_name(last)
     return None if inner is None else f"{name}__{inner}"
-
-
-def _threads(items: Any) -> Any:
-    """Context in which small tables are fitted on one thread."""
-    n_cells = int(np.prod(np.shape(items))) if hasattr(items, "shape") else 0
-    return threadpool_limits(1) if 0 < n_cells <= _ONE_THREAD else nullcontext()
 
 
 def _learned(base: Any, items: Any, resp: np.ndarray, weights: np.ndarray) -> Any:
@@ -172,7 +159,7 @@ class NoisyLabelClassifier(TableClassifier):
             at 0 it learns from the given ones alone: ``cv + 1`` trainings. ``"auto"`` for a round
             where it makes held-out labels likelier by half a standard error, which is tested where
             there are four folds or more: ``2 cv + 1`` trainings at most where there is none. Where
-            there is one, it costs ``cv (cv + 1) / 2`` trainings besides: what scores a fold never
+            there is one, it costs ``cv (cv - 1) / 2`` trainings besides: what scores a fold never
             saw its labels, in no round.
         cv: number of folds, which are the same whatever ``random_state`` is; or a splitter of
             scikit-learn's, or a list of (train, test) rows, of which the tests hold each row once.
@@ -304,15 +291,14 @@ class NoisyLabelClassifier(TableClassifier):
             )
         self._floor = 1 / max(float(weights.sum()), 2.0)
         learner = _CrossValidated(self._base(), items, self._floor)
-        with _threads(items):
+        with one_thread_if_small(items):
             with computing(self._double(n_rows * len(labels.classes))):
                 fitted = fit_scored(self, learner, parameters, labels, weights)
             assert fitted.learned_from is not None  # cross-fitted
             self.estimator_ = learner.learned(fitted.learned_from, weights)
         self.n_fits_ = learner.n_fits
         self._keep(X, labels)
-        where = points(items)
-        return self._finish(with_reference(with_separable(fitted, where), where))
+        return self._finish(with_comparisons(fitted, items))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """``(N, K)`` P(true class | features)."""

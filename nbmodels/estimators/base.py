@@ -261,7 +261,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
                 :func:`nbmodels.posterior.sampling.sample`.
 
         Returns:
-            ArviZ ``DataTree``; see :func:`nbmodels.posterior.sampling.sample`.
+            :class:`~xarray.DataTree` of ArviZ; see :func:`nbmodels.posterior.sampling.sample`.
 
         Raises:
             DataError: an option out of its range; ``feedback`` of a model that has no such fit.

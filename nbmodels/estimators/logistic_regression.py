@@ -32,11 +32,9 @@ from nbmodels.estimators.options import (
     is_auto,
 )
 from nbmodels.estimators.table import TableClassifier
+from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.discriminative import predict_scored
-from nbmodels.fitting.points import points
-from nbmodels.fitting.reference import with_reference
 from nbmodels.fitting.scores import out_of_fold_log_likelihood
-from nbmodels.fitting.separable import with_separable
 
 #: The classifier's name in a model of its own.
 _FEATURES = "features"
@@ -270,8 +268,7 @@ class NoisyLogisticRegression(TableClassifier):
             C = float(fitted.settings["C"])
             self._regression = items.learned(fitted.learned_from, weights, C)
         self._keep(X, labels)
-        where = points(block.x)
-        return self._finish(with_reference(with_separable(fitted, where), where))
+        return self._finish(with_comparisons(fitted, block.x))
 
     def _read(self, X: Any, *, reset: bool) -> Block:
         block = numbers(self, X, reset=reset, accept_sparse=True)

@@ -36,15 +36,13 @@ from nbmodels.estimators.table_training import train
 from nbmodels.estimators.votes_source import votes_of
 from nbmodels.fitting.batched import counted_fits
 from nbmodels.fitting.builder import ColumnPlan, Columns, ModelBuilder, encode, size_powers
+from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.feedback import Side, with_feedback
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import LabelSource, label_sources
 from nbmodels.fitting.options import FitOptions
-from nbmodels.fitting.points import points
-from nbmodels.fitting.reference import with_reference
 from nbmodels.fitting.scores import Candidate
-from nbmodels.fitting.separable import with_separable
 
 if TYPE_CHECKING:
     from nbmodels.diagnostics.confident_learning import SecondOpinion
@@ -193,10 +191,8 @@ class TableClassifier(LatentClassModel):
         fitted = self._fitted(
             parameters, block, labels.classes, label_sources(labels), sample_weight
         )
-        where = points(block.x, block.missing)
-        fitted = with_reference(with_separable(fitted, where), where)
         self._keep(X, labels)
-        return self._finish(fitted)
+        return self._finish(with_comparisons(fitted, block.x, block.missing))
 
     def _fitted(
         self,

@@ -94,7 +94,7 @@ def sample(
             (:func:`inference.svi.svi`); ``target_accept`` for ``"nuts"``.
 
     Returns:
-        ``DataTree`` with groups
+        :class:`~xarray.DataTree` with groups
 
         - ``posterior``: ``class_prior`` (``true_class``), ``noise_matrix`` (``observed_class``,
           ``true_class``; P(observed | true)), and ``{emission}_{parameter}``;
