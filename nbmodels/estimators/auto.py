@@ -129,6 +129,11 @@ _MAKERS: dict[str, Callable[..., Any]] = {
 _ANY = ("logistic", "forest")
 
 
+def _in_pandas(X: Any) -> Any:
+    """Tables of other libraries (Arrow, Polars) as data frames, anything else as it is."""
+    return X.to_pandas() if hasattr(X, "to_pandas") else X
+
+
 def suitable(X: Any) -> list[str]:
     """Names of the models that X can be taken for, naive Bayes before other classifiers.
 
@@ -287,6 +292,7 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         """
         from sklearn.feature_extraction.text import TfidfTransformer
 
+        X = _in_pandas(X)
         names = self._names(X)
         shared = {
             "noise": self.noise,
@@ -353,6 +359,7 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """``(N, K)`` P(true class | features)."""
         check_is_fitted(self)
+        X = _in_pandas(X)
         own = X if self._coding is None else self._coding.transform(X)
         return self.estimator_.predict_proba(own)
 

@@ -198,3 +198,12 @@ def test_labels_of_the_fit_are_not_changed():
         quick(one).fit(x, y)
     np.testing.assert_array_equal(x, BINARY)
     np.testing.assert_array_equal(y, LABELS)
+
+
+@pytest.mark.slow
+def test_tables_of_arrow_are_read_as_data_frames():
+    arrow = pytest.importorskip("pyarrow")
+    e = nb.AutoNoisyClassifier(random_state=0)
+    table = arrow.Table.from_pandas(REAL)
+    ours = e.fit(table, NAMES).predict_proba(table)
+    np.testing.assert_array_equal(ours, e.fit(REAL, NAMES).predict_proba(REAL))

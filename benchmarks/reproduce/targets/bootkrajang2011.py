@@ -165,7 +165,7 @@ standardised features; the paper names none, see [the experiment](#why-wine-and-
     run=run,
     scales={
         "toy": Scale(1, (0.3,), 100, **FEW),
-        "quick": Scale(2, (0.0, 0.3, 0.6), **FEW),
+        "quick": Scale(1, (0.0, 0.3, 0.6), **FEW),
         "full": Scale(10),
     },
     why="""*Depuration second*: by accuracy NDA is ahead of it at low noise and on clear classes,

@@ -95,7 +95,7 @@ range, so that differences are shown, not cells.""",
     run=run,
     scales={
         "toy": Scale(1, (1,), rows=(0,)),
-        "quick": Scale(2, (1, 4), rows=(0, 12)),
+        "quick": Scale(1, (1, 4), rows=(0, 12)),
         "full": Scale(2),
     },
     why="""Three passes, and five for NAL, come near the two rows they were chosen on. Over the
