@@ -71,13 +71,19 @@ def two_classes(seed):
     return (x > 1).astype(int), y
 
 
-def votes(seed):
+def votes(seed, n=N):
     rng = np.random.default_rng(seed)
-    y = labelled(seed)[1]
-    task = np.arange(N).repeat(3)
-    worker = np.tile(np.arange(3), N)
-    label = np.where(rng.random(3 * N) < 0.3, rng.integers(0, K, 3 * N), y[task])
+    y = rng.integers(0, K, n)
+    task = np.arange(n).repeat(3)
+    worker = np.tile(np.arange(3), n)
+    label = np.where(rng.random(3 * n) < 0.3, rng.integers(0, K, 3 * n), y[task])
     return (pd.DataFrame({"task": task, "worker": worker, "label": label}),)
+
+
+def outputs(seed, n=N):
+    """Outputs of three labelling functions, which abstain from some items."""
+    given = votes(seed, n)[0]["label"].to_numpy().reshape(n, 3)
+    return (np.where(np.random.default_rng(seed).random((n, 3)) < 0.4, -1, given),)
 
 
 def graph(seed):
@@ -175,6 +181,11 @@ DEFAULTS = {
     "Gaussian": (NoisyGaussianNB(), reals, SIZES),
     "robust": (RobustNDA(), reals, SIZES),
     "logistic": (NoisyLogisticRegression(), reals, SIZES),
+    "annotators": (DawidSkene(), votes, SIZES),
+    "annotators, ML": (DawidSkene(solver="ml"), votes, SIZES),
+    "annotators, shared prior": (DawidSkene(pooling="shared"), votes, SIZES),
+    "annotators, sub-types": (DawidSkene(subtypes=2, random_state=0), votes, SIZES),
+    "labelling functions": (DawidSkene.weak_supervision(), outputs, SIZES),
     # which fits are made goes by the labels, too
     "trees": (NoisyLabelClassifier(DecisionTreeClassifier(max_depth=3)), reals, ()),
 }
@@ -208,8 +219,8 @@ def count_first_and_others(name):
     e.predict(draw(0)[0])
     before = count()
     for n in sizes:
-        x, y = draw(0, n)
-        e.fit(x, y).predict(x)
+        data = draw(0, n)
+        e.fit(*data).predict(data[0])
     print(first, count() - before)
 
 
