@@ -37,7 +37,7 @@ def matrix(x: Any, dtype: DTypeLike | None = None, *, room: int | None = None) -
         x: ``(N, d)`` array, or any SciPy sparse matrix or array (duplicate entries are summed).
         dtype: floating dtype of values; JAX's default by default.
         room: where given, a sparse matrix of few entries is held in coordinate format with room for
-            at least so many, and shares its programs with all others of its shape and room.
+            so many, if that is not too many, and shares its programs with others of its shape.
     """
     dtype = floating(dtype)
     if not hasattr(x, "tocsr"):
@@ -45,6 +45,6 @@ def matrix(x: Any, dtype: DTypeLike | None = None, *, room: int | None = None) -
     rows = x.tocsr().copy()
     rows.sum_duplicates()
     rows.eliminate_zeros()
-    if room is not None and max(room, rows.nnz) <= MOST:
-        return Coordinate.of(rows, dtype, room)
+    if room is not None and rows.nnz <= MOST:
+        return Coordinate.of(rows, dtype, min(room, MOST))
     return Sparse.of(rows, dtype)

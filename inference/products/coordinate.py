@@ -22,7 +22,7 @@ from inference.arrays import on_device
 from inference.products.dense import Inner
 
 #: Fewest entries that there is room for, and most that are held in this format.
-_LEAST, MOST = 8_192, 32_768
+_LEAST, MOST = 16_384, 65_536
 
 
 @jax.tree_util.register_dataclass

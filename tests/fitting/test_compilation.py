@@ -23,6 +23,7 @@ from nbmodels import (
     NoisyGaussianNB,
     NoisyLabelClassifier,
     NoisyLogisticRegression,
+    NoisyMixedNB,
     NoisyMultinomialNB,
     PartialLabelNB,
     RobustNDA,
@@ -171,12 +172,23 @@ def indicators(seed, n=N):
     return (x > 1).astype(int), y
 
 
+def columns_of_all_kinds(seed, n=N):
+    x, y = reals(seed, n)
+    frame = pd.DataFrame(x[:, :2], columns=["length", "width"])
+    for column in range(2, 4):
+        frame[f"binary {column}"] = x[:, column] > 1
+    for column in range(4, D):
+        amount = np.clip(x[:, column], 0, 2).astype(int)
+        frame[f"text {column}"] = np.array(["no", "some", "much"])[amount]
+    return frame, y
+
+
 #: Other sizes; of fewer rows the features say nothing here, and other programs are wanted.
 SIZES = (300, 700, 1_900)
 DEFAULTS = {
     "Bernoulli": (NoisyBernoulliNB(), indicators, SIZES),
-    # the layout of the table of symbols goes by its contents
-    "categorical": (NoisyCategoricalNB(), indicators, ()),
+    "categorical": (NoisyCategoricalNB(), indicators, SIZES),
+    "mixed": (NoisyMixedNB(), columns_of_all_kinds, SIZES),
     "multinomial": (NoisyMultinomialNB(), whole_numbers, SIZES),
     "Gaussian": (NoisyGaussianNB(), reals, SIZES),
     "robust": (RobustNDA(), reals, SIZES),

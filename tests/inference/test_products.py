@@ -109,8 +109,13 @@ def test_small_matrices_of_one_shape_share_a_program_whatever_stands_in_them():
 
 def test_there_is_room_for_as_many_entries_as_asked_for():
     x = scattered(60, 50, 0.5)
-    assert len(matrix(x, room=10_000).value) == 16_384
-    assert isinstance(matrix(x, room=coordinate.MOST + 1), Sparse)
+    assert len(matrix(x, room=20_000).value) == 32_768
+    assert len(matrix(x, room=10**9).value) == coordinate.MOST
+
+
+def test_matrices_of_many_entries_are_laid_out(monkeypatch):
+    monkeypatch.setattr(products, "MOST", 100)
+    assert isinstance(matrix(scattered(60, 50, 0.5), room=0), Sparse)
 
 
 def test_first_rows_in_coordinate_format():
