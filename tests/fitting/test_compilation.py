@@ -25,7 +25,9 @@ from nbmodels import (
     NoisyLogisticRegression,
     NoisyMixedNB,
     NoisyMultinomialNB,
+    NoisyNeighbours,
     PartialLabelNB,
+    PositiveUnlabelledNB,
     RobustNDA,
     Solver,
 )
@@ -172,6 +174,12 @@ def indicators(seed, n=N):
     return (x > 1).astype(int), y
 
 
+def marked(seed, n=N):
+    """Indicators, with labels of two classes."""
+    x, y = indicators(seed, n)
+    return x, (y > 0).astype(int)
+
+
 def columns_of_all_kinds(seed, n=N):
     x, y = reals(seed, n)
     frame = pd.DataFrame(x[:, :2], columns=["length", "width"])
@@ -198,6 +206,9 @@ DEFAULTS = {
     "annotators, shared prior": (DawidSkene(pooling="shared"), votes, SIZES),
     "annotators, sub-types": (DawidSkene(subtypes=2, random_state=0), votes, SIZES),
     "labelling functions": (DawidSkene.weak_supervision(), outputs, SIZES),
+    "neighbours": (NoisyNeighbours(), reals, SIZES),
+    "two classes": (ClassConditionalNB(), marked, SIZES),
+    "positive": (PositiveUnlabelledNB(positive=1), marked, SIZES),
     # which fits are made goes by the labels, too
     "trees": (NoisyLabelClassifier(DecisionTreeClassifier(max_depth=3)), reals, ()),
 }
