@@ -8,7 +8,7 @@ as those of :mod:`inference.products.sparse`; of more entries, several times as 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -20,6 +20,7 @@ from scipy import sparse
 
 from inference.arrays import on_device
 from inference.products.dense import Inner
+from inference.products.layout import padded_size
 
 #: Fewest entries that there is room for, and most that are held in this format.
 _LEAST, MOST = 16_384, 65_536
@@ -81,8 +82,10 @@ class Coordinate:
         return self.times(table), [extra]
 
     def first_rows(self, n_rows: int) -> Coordinate:
-        """The first rows, where those that follow have no entries."""
-        return replace(self, shape=(n_rows, self.shape[1]))
+        """The first rows, where those that follow have no entries, with less room for padding."""
+        size = padded_size(int(np.sum(np.asarray(self.row) < n_rows)))
+        kept = self.row[:size], self.column[:size], self.value[:size]
+        return Coordinate(*kept, (n_rows, self.shape[1]))
 
     def to_dense(self) -> Float[Array, "n d"]:
         """The matrix as a JAX array."""
