@@ -11,21 +11,40 @@ from typing import Any, TypeAlias
 from jaxtyping import DTypeLike
 
 from inference.arrays import floating, on_device
+from inference.products.coordinate import MOST, Coordinate
 from inference.products.dense import Dense
 from inference.products.layout import block_of, padded_size, whole_lines
 from inference.products.sparse import Sparse
 
-__all__ = ["Dense", "Matrix", "Sparse", "block_of", "matrix", "padded_size", "whole_lines"]
+__all__ = [
+    "Coordinate",
+    "Dense",
+    "Matrix",
+    "Sparse",
+    "block_of",
+    "matrix",
+    "padded_size",
+    "whole_lines",
+]
 
-Matrix: TypeAlias = Dense | Sparse
+Matrix: TypeAlias = Dense | Sparse | Coordinate
 
 
-def matrix(x: Any, dtype: DTypeLike | None = None) -> Matrix:
+def matrix(x: Any, dtype: DTypeLike | None = None, *, room: int | None = None) -> Matrix:
     """Lay out ``x`` for the two products.
 
     Args:
         x: ``(N, d)`` array, or any SciPy sparse matrix or array (duplicate entries are summed).
         dtype: floating dtype of values; JAX's default by default.
+        room: where given, a sparse matrix of few entries is held in coordinate format with room for
+            so many, if that is not too many, and shares its programs with others of its shape.
     """
     dtype = floating(dtype)
-    return Sparse.of(x, dtype) if hasattr(x, "tocsr") else Dense(on_device(x, dtype))
+    if not hasattr(x, "tocsr"):
+        return Dense(on_device(x, dtype))
+    rows = x.tocsr().copy()
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    if room is not None and rows.nnz <= MOST:
+        return Coordinate.of(rows, dtype, min(room, MOST))
+    return Sparse.of(rows, dtype)

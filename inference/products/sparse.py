@@ -52,16 +52,13 @@ class Sparse:
     shape: tuple[int, int] = field(metadata={"static": True})
 
     @classmethod
-    def of(cls, x: Any, dtype: np.dtype) -> Sparse:
-        """Lay out a SciPy sparse matrix or array; a matrix of ones carries no values.
+    def of(cls, rows: sparse.csr_array, dtype: np.dtype) -> Sparse:
+        """Lay out a matrix in canonical CSR format; a matrix of ones carries no values.
 
         Args:
-            x: ``(N, d)``; duplicate entries are summed.
+            rows: ``(N, d)``.
             dtype: floating dtype of values.
         """
-        rows = x.tocsr().copy()
-        rows.sum_duplicates()
-        rows.eliminate_zeros()
         kept = None if np.all(rows.data == 1) else dtype
         # both ways at once, by NumPy: the precision of JAX is a thread's own
         with ThreadPoolExecutor(1) as other:

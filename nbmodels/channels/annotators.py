@@ -12,6 +12,7 @@ from jax import Array
 from jaxtyping import Float, Int, Key
 from scipy import sparse
 
+from inference.arrays import on_device
 from inference.products import Matrix, matrix
 from nbmodels.channels.transition import discount
 from nbmodels.core.codes import checked_table
@@ -79,8 +80,8 @@ class Annotators(LabelChannel):
     @classmethod
     def sharing(cls, n_annotators: int, concentration: Any) -> Annotators:
         """One ``(observed, K)`` prior for all annotators."""
-        one = jnp.asarray(concentration)
-        return cls(prior=Dirichlet(jnp.broadcast_to(one, (n_annotators, *one.shape)), axis=1))
+        each = np.broadcast_to(concentration, (n_annotators, *np.shape(concentration)))
+        return cls(prior=Dirichlet(on_device(each, float), axis=1))
 
     @staticmethod
     def pack(votes: Any) -> Matrix:
@@ -94,10 +95,10 @@ class Annotators(LabelChannel):
             DataError: a count that is negative or not finite.
         """
         checked_table("votes", votes, lambda x: ~(np.isfinite(x) & (x >= 0)), "a count, 0 or more")
-        if sparse.issparse(votes):
-            return matrix(votes)
-        votes = np.asarray(votes)
-        return matrix(sparse.csr_array(votes.reshape(len(votes), -1)))
+        if not sparse.issparse(votes):
+            votes = np.asarray(votes)
+            votes = sparse.csr_array(votes.reshape(len(votes), -1))
+        return matrix(votes, room=0)
 
     def log_likelihood(self, likelihood_params: Array, data: Matrix) -> LogLikelihood:
         return product_log_likelihood(

@@ -23,6 +23,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Bool, Float, Int, Key
 
+from inference.arrays import on_device
 from inference.products import Matrix
 from nbmodels.channels.annotators import Annotators, right_labels
 from nbmodels.channels.one_coin_annotators import OneCoinAnnotators
@@ -135,9 +136,9 @@ class LabellingFunctions(OneCoinAnnotators):
         """Prior by pseudo-votes of each accuracy, half of the outcomes abstentions."""
         observed = n_classes if n_observed is None else n_observed
         plain = OneCoinAnnotators.of(n_annotators, n_classes, observed, alpha, diagonal, strength)
-        votes = plain.prior.concentration - 1
-        both = 1 + jnp.concatenate([votes, jnp.sum(votes, 1, keepdims=True)], 1)
-        prior = Dirichlet(both, axis=1)
+        votes = np.asarray(plain.prior.concentration) - 1
+        both = 1 + np.concatenate([votes, votes.sum(1, keepdims=True)], 1)
+        prior = Dirichlet(on_device(both, float), axis=1)
         return cls(prior=prior, strength=plain.strength, pseudo=plain.pseudo)
 
     @property
@@ -202,8 +203,8 @@ class LabellingFunctions(OneCoinAnnotators):
         """Weights of evidence and classes by EM, from which a fit of all rates begins.
 
         Args:
-            resp: ``(N, K)`` responsibilities to begin from.
-            held: ``(N,)`` whether an item's class is known, and stays.
+            resp: ``(N, K)`` responsibilities to begin from; zeros of an item that does not exist.
+            held: ``(N,)`` whether an item's responsibilities stay as they are.
             data: the votes.
             class_prior: ``(K,)`` known shares of the classes; None to learn them.
             rule: of the fit.
@@ -211,12 +212,12 @@ class LabellingFunctions(OneCoinAnnotators):
         Returns:
             the channel with the prior of these weights, and ``(N, K)`` responsibilities.
         """
-        n, k = resp.shape
+        k = resp.shape[1]
 
         def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             i, now, _ = state
             rates = evidence_rates(self.stats(None, now, data) / self._powers)
-            shares = (jnp.sum(now, 0) + _ITEMS) / (n + k * _ITEMS)
+            shares = (jnp.sum(now, 0) + _ITEMS) / (jnp.sum(now) + k * _ITEMS)
             shares = shares if class_prior is None else class_prior
             table = self.log_likelihood(jnp.log(rates), data).table + jnp.log(shares)
             new = jnp.where(held[:, None], resp, jax.nn.softmax(table, 1))

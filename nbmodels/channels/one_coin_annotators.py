@@ -21,6 +21,7 @@ from jax import Array, lax
 from jax.scipy.special import digamma, gammaln
 from jaxtyping import Float, Int, Key
 
+from inference.arrays import on_device
 from inference.gamma import loggamma
 from inference.products import Matrix
 from nbmodels.channels.annotators import Annotators, right_labels
@@ -45,10 +46,15 @@ _MARGIN, _HALVINGS = 1e-4, 40
 _STEPS, _SIZES = 6, (0.05, 2.0)
 
 
-def one_coin(accuracy: Float[Array, " w"], right: np.ndarray) -> Float[Array, "w observed k"]:
-    """``(W, observed, K)`` matrices of one accuracy each; columns sum to one."""
+def one_coin(accuracy: Any, right: np.ndarray) -> Any:
+    """``(W, observed, K)`` matrices of one accuracy each; columns sum to one.
+
+    Args:
+        accuracy: ``(W,)``, an array of NumPy or of JAX, as the result is.
+        right: ``(observed, K)`` where a label is right.
+    """
     at = accuracy[:, None, None]
-    return jnp.where(right, at, (1 - at) / max(len(right) - 1, 1))
+    return at * right + (1 - at) / max(len(right) - 1, 1) * ~right
 
 
 def _slope(accuracy: Array, counts: Array, strength: Any, pseudo: Array) -> Float[Array, " w"]:
@@ -179,10 +185,14 @@ class OneCoinAnnotators(Annotators):
         """Prior by pseudo-votes of each accuracy: ``alpha`` wrong and ``diagonal`` right."""
         n_observed = n_classes if n_observed is None else n_observed
         # a distribution of accuracies needs more than nothing of both kinds
-        pseudo = jnp.maximum(jnp.asarray([diagonal, alpha], float), _MARGIN)
-        empty = jnp.ones((n_annotators, n_observed, n_classes))
-        one = cls(prior=Dirichlet(empty, axis=1), strength=jnp.asarray(strength), pseudo=pseudo)
-        return one._centred_at(jnp.full(n_annotators, pseudo[0] / jnp.sum(pseudo)), 1.0)
+        pseudo = np.maximum([diagonal, alpha], _MARGIN)
+        accuracy = np.full(n_annotators, pseudo[0] / pseudo.sum())
+        around = 1 + strength * one_coin(accuracy, right_labels(n_observed, n_classes))
+        return cls(
+            prior=Dirichlet(on_device(around, float), axis=1),
+            strength=on_device(strength, float),
+            pseudo=on_device(pseudo, float),
+        )
 
     def _centred_at(self, accuracy: Array, extra: float) -> OneCoinAnnotators:
         """With the prior of given accuracies; ``extra`` is added to every concentration."""

@@ -19,7 +19,7 @@ from jaxtyping import Float, Int, Key
 
 from inference import Coordinates, Total, add, negate, total
 from inference.driver import Step
-from inference.products import Sparse
+from inference.products import Coordinate, Sparse
 from nbmodels.core.component import Component, LogLikelihood
 from nbmodels.core.families import DrawKey, Rule, constrain, free
 from nbmodels.core.roles import ClassPrior, LabelChannel
@@ -94,10 +94,19 @@ def first_rows(data: Data, n_rows: int) -> Data:
         n_rows: number of rows to keep.
     """
     whole = len(data.weights)
-    matrices = jax.tree.leaves(data.parts, is_leaf=lambda part: isinstance(part, Sparse))
+
+    def is_matrix(part: Any) -> bool:
+        return isinstance(part, Sparse | Coordinate)
+
+    def cut(x: Any) -> Any:
+        if is_matrix(x):
+            return x.first_rows(n_rows)
+        return x[:n_rows] if np.shape(x)[:1] == (whole,) else x
+
+    matrices = jax.tree.leaves(data.parts, is_leaf=is_matrix)
     if n_rows >= whole or any(isinstance(part, Sparse) for part in matrices):
         return data
-    return jax.tree.map(lambda x: x[:n_rows] if np.shape(x)[:1] == (whole,) else x, data)
+    return jax.tree.map(cut, data, is_leaf=is_matrix)
 
 
 def check_data(model: Model, data: Data) -> None:

@@ -110,7 +110,9 @@ class Categorical(Emission):
         onehot = sparse.csr_array(
             (np.ones(len(rows)), (rows, entries)), shape=(len(codes), sum(self.sizes))
         )
-        return Codes(matrix(onehot), on_device(np.where(codes < 0, -1, codes), jnp.int32))
+        # room by the shape: how many rows are padding must not matter
+        indicators = matrix(onehot, room=codes.size)
+        return Codes(indicators, on_device(np.where(codes < 0, -1, codes), jnp.int32))
 
     def log_likelihood(self, likelihood_params: Float[Array, "s k"], data: Codes) -> LogLikelihood:
         return product_log_likelihood(data.onehot, likelihood_params)

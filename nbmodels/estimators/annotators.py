@@ -21,6 +21,7 @@ from nbmodels.data.annotations import Votes, trusted_tasks
 from nbmodels.data.labelling_functions import VoteSource, read_outputs
 from nbmodels.data.labels import Classes, trusted_codes
 from nbmodels.data.noisy_labels import known_labels
+from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, resolved_priors
@@ -167,20 +168,22 @@ class DawidSkene(LatentClassModel):
         n, k = len(tasks), len(classes)
         coded = VoteTable(*table.cells(tasks, workers, classes), n)
         types = Subtypes(k, self.subtypes)
-        known = np.full(n, -1)
+        known, length = np.full(n, -1), padded_length(n, types.number)
         with computing(self._double(len(coded.row) * types.number)):
             model: dict[str, Any] = {PRIOR: types.prior(parameters)}
             parts: dict[str, Any] = {PRIOR: None}
             if checked is not None:
                 known = trusted_codes(checked, classes, n, None)
                 model["trusted"] = CandidateSets.of(types.number)
-                parts["trusted"] = pack_candidates(types.allowed(known), types.number)
+                allowed = pad_rows(types.allowed(known), length, True)
+                parts["trusted"] = pack_candidates(allowed, types.number)
             cast = coded
             copies, coded = self._without_copies(cast, len(workers), k)
             # functions that copy have a power of their own instead: they abstain, too
             packed = coded if self.abstain is None else cast
-            parts[_NAME] = Annotators.pack(packed.counted(len(workers), k))
-            data = Data(parts, on_device(np.ones(n)))
+            counts = replace(packed, n_items=length).counted(len(workers), k)
+            parts[_NAME] = Annotators.pack(counts)
+            data = Data(parts, on_device(pad_rows(np.ones(n), length)))
 
             def fitted(pooling: str) -> FittedModel:
                 settings = {**parameters, "pooling": pooling, "n_votes": coded.weight.sum()}
@@ -191,9 +194,9 @@ class DawidSkene(LatentClassModel):
                 candidate = Candidate({**model, _NAME: channel}, data, learned)
                 begin = types.start(candidate, self._rule, self._seed())
                 if pooling == "functions" and types.each == 1:
-                    candidate, begin = first_estimate(
-                        candidate, _NAME, known, self._rule, parameters
-                    )
+                    held = pad_rows(known >= 0, length)
+                    about = (_NAME, held, self._rule, parameters)
+                    candidate, begin = first_estimate(candidate, *about)
                 return joint(candidate, types.names(classes.names), n, self._options(), start=begin)
 
             found = fitted(parameters["pooling"])

@@ -18,7 +18,7 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import read_given
-from nbmodels.data.validation import check_weights
+from nbmodels.data.validation import check_weights, pad_rows, padded_length
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint, Number, OneOf
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, is_auto
@@ -182,11 +182,12 @@ class NoisyNeighbours(TableClassifier):
         with computing(self._double(n * k * k)):
             model: dict[str, Any] = {PRIOR: class_prior(k, parameters)}
             parts: dict[str, Any] = {PRIOR: None}
-            full = {**parameters, "noise": "full"}
+            full, length = {**parameters, "noise": "full"}, padded_length(n, k)
             for name, source in label_sources(labels).items():
-                model[name], parts[name] = source.channel(k, full), source.padded(n)
-            model[NEAR], parts[NEAR] = self._channel(k), NeighbourVotes.pack(counts)
-            candidate = Candidate(model, Data(parts, on_device(weights)))
+                model[name], parts[name] = source.channel(k, full), source.padded(length)
+            near = NeighbourVotes.pack(pad_rows(counts, length))
+            model[NEAR], parts[NEAR] = self._channel(k), near
+            candidate = Candidate(model, Data(parts, on_device(pad_rows(weights, length))))
             fitted = joint(candidate, labels.classes.names, n, self._options())
         self._keep(X, labels)
         return self._finish(replace(fitted, settings={"n_neighbors": self.n_neighbors_}))
@@ -240,9 +241,11 @@ class NoisyNeighbours(TableClassifier):
         """``(N, K)`` P(true class | labels of the nearest training items)."""
         check_is_fitted(self)
         counts = self._near.counts(X)
+        n, length = len(counts), padded_length(*counts.shape)
         with computing(self.fitted_.double):
-            parts = {PRIOR: None, NEAR: NeighbourVotes.pack(counts)}
-            return self.fitted_.predict(Data(parts, on_device(np.ones(len(counts)))))
+            parts = {PRIOR: None, NEAR: NeighbourVotes.pack(pad_rows(counts, length))}
+            weights = on_device(pad_rows(np.ones(n), length))
+            return self.fitted_.predict(Data(parts, weights))[:n]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

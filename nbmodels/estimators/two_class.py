@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from inference.arrays import on_device
 from nbmodels.core.families import Rule
 from nbmodels.data.labels import Classes
 from nbmodels.emissions import CategoricalColumns
@@ -158,13 +157,13 @@ class ClassConditionalNB(TableClassifier):
     def _trained(self, build: ModelBuilder, names: np.ndarray, options: FitOptions) -> FittedModel:
         x, sizes = attribute_indicators(build, 2)
         data = build({}).data
-        codes = data.parts["labels"]
-        groups = jax.nn.one_hot(codes, 2, dtype=data.weights.dtype) * data.weights[:, None]
-        if not bool((groups.sum(0) > 0).all()):
+        codes = np.asarray(data.parts["labels"])
+        groups = np.eye(3, 2)[codes] * np.asarray(data.weights)[:, None]
+        if not (groups.sum(0) > 0).all():
             raise DataError("y: both classes need labels, on rows whose weight is not zero")
-        found = pairwise.class_conditional(pairwise.tables(x, groups, sizes))
+        found = pairwise.class_conditional(pairwise.tables(x, on_device(groups, float), sizes))
         # rows without a label have the share of all others
-        positive = jnp.append(found.mix, found.share)[codes]
+        positive = np.append(found.mix, found.share)[codes]
         return fit_from_closed_form(
             build, names, options, found, positive, "flip rates", self.estimator
         )

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
@@ -167,18 +166,22 @@ class PositiveUnlabelledNB(TableClassifier):
     def _trained(self, build: ModelBuilder, names: np.ndarray, options: FitOptions) -> FittedModel:
         x, sizes = attribute_indicators(build, 2)
         _, data, _ = build({})
-        codes, one = data.parts["labels"], _positive_code(names, self.positive)
-        both = jax.nn.one_hot(codes, 2, dtype=data.weights.dtype) * data.weights[:, None]
-        groups = both[:, jnp.array([1 - one, one])]
-        if not bool((groups.sum(0) > 0).all()):
+        codes = np.asarray(data.parts["labels"])
+        one = _positive_code(names, self.positive)
+        both = np.eye(3, 2)[codes] * np.asarray(data.weights)[:, None]
+        groups = both[:, [1 - one, one]]
+        if not (groups.sum(0) > 0).all():
             raise DataError(
                 "y: positive and unlabelled rows are both needed, of weights that are not zero"
             )
-        found = pairwise.positive_unlabelled(pairwise.tables(x, groups, sizes))
+        tables = pairwise.tables(x, on_device(groups, float), sizes)
+        found = pairwise.positive_unlabelled(tables)
         # the closed form's class 1 is the positive one
-        share = jnp.where(codes == one, found.mix[1], found.mix[0])
+        other, positive = np.asarray(found.mix)
+        share = np.where(codes == one, positive, other)
         if one == 0:
-            found, share = found._replace(probs=found.probs[:, ::-1]), 1 - share
+            probs = on_device(np.asarray(found.probs)[:, ::-1])
+            found, share = found._replace(probs=probs), 1 - share
         return fit_from_closed_form(
             build, names, options, found, share, "share of positive items", self.estimator
         )
@@ -312,8 +315,9 @@ class UnlabelledNB(TableClassifier):
         model, data, _ = build({})
         if build.n_classes == 2:
             found = pairwise.unlabelled(x, data.weights, sizes)
+            share = np.asarray(found.mix)[:1]
             return fit_from_closed_form(
-                build, names, options, found, found.mix[:1], "class shares", self.estimator
+                build, names, options, found, share, "class shares", self.estimator
             )
         key = jax.random.key(options.seed)
         start = init_spectral.start(model, data, key, options.rule, build.n_classes)

@@ -14,6 +14,8 @@ from jaxtyping import Bool
 from inference.arrays import on_device
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
+from nbmodels.core.model import Data
+from nbmodels.fitting.fit import with_arrays
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.vote_dependence import (
@@ -36,26 +38,28 @@ def better_held_out(pooled: FittedModel, plain: FittedModel, votes: VoteTable) -
 
 
 def first_estimate(
-    candidate: Candidate, name: str, known: np.ndarray, rule: Rule, settings: Mapping[str, Any]
+    candidate: Candidate,
+    name: str,
+    held: Bool[np.ndarray, " n"],
+    rule: Rule,
+    settings: Mapping[str, Any],
 ) -> tuple[Candidate, Any]:
     """Labelling functions with a first estimate of their prior, and parameters to begin from.
 
     Args:
         candidate: labels by functions, the prior of which is learned.
         name: of their channel.
-        known: ``(N,)`` codes of known classes, negative where unknown.
+        held: ``(N,)`` items whose responsibilities stay: those of a known class.
         rule: of the fit.
         settings: those of the class prior among them.
     """
     model, data, learned = candidate
-    resp = models.initial_responsibilities(model, data)
-    assert resp is not None  # of votes
     given = settings["class_prior"]
     shares = None if given is None else on_device(np.asarray(given, float))
-    about = model[name], resp, on_device(known >= 0), data.parts[name], shares
-    channel, resp = _functions_begin(*about, rule)
-    model = {**model, name: channel}
-    return Candidate(model, data, learned), models.start(model, resp, data, rule)
+    channel, begin = _functions_begin(with_arrays(model), data, on_device(held), shares, name, rule)
+    # the weight stays the bare number that it may be, or the next fit would be compiled anew
+    channel = replace(channel, weight=model[name].weight)
+    return Candidate({**model, name: channel}, data, learned), begin
 
 
 def tempered(
@@ -89,8 +93,12 @@ def tempered(
     return replace(fitted, fit=replace(fitted.fit, resp=resp), vote_dependence=here)
 
 
-@partial(jax.jit, static_argnames="rule")
+@partial(jax.jit, static_argnames=("name", "rule"))
 def _functions_begin(
-    channel: Any, resp: Any, held: Any, votes: Any, shares: Any, rule: Rule
+    model: Any, data: Data, held: Any, shares: Any, name: str, rule: Rule
 ) -> tuple[Any, Any]:
-    return channel.first_estimate(resp, held, votes, shares, rule)
+    resp = models.initial_responsibilities(model, data)
+    assert resp is not None  # of votes
+    resp, held = resp * data.weights[:, None], held | (data.weights == 0)
+    channel, resp = model[name].first_estimate(resp, held, data.parts[name], shares, rule)
+    return channel, models.start({**model, name: channel}, resp, data, rule)

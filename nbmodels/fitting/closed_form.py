@@ -39,7 +39,7 @@ def attribute_indicators(build: ModelBuilder, least: int) -> tuple[Array, tuple[
             f"X: {least} attributes or more are needed to distinguish the classes, "
             f"got n_features = {len(sizes)}"
         )
-    return build({}).data.parts["features"].onehot.to_dense(), sizes
+    return on_device(build({}).data.parts["features"].onehot.to_host().toarray()), sizes
 
 
 def fit_from_closed_form(

@@ -19,6 +19,7 @@ from inference.arrays import on_device
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
 from nbmodels.fitting.em import Fit
+from nbmodels.fitting.fit import with_arrays
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.progress import Report
 
@@ -82,8 +83,8 @@ def _relearned(
     new, change = dict(model), 0.0
     for name in names:
         component: Any = model[name]
-        # a bare number stays one, or the next fit would be compiled anew
-        learned = _pooled(component, params[name], options.rule)
+        # the weight stays the bare number that it may be, or the next fit would be compiled anew
+        learned = _pooled(with_arrays(component), params[name], options.rule)
         new[name] = replace(learned, weight=component.weight)
         before, after = (np.asarray(m[name].prior.concentration) for m in (model, new))
         change = max(change, float(np.max(np.abs(after / before - 1), initial=0)))

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jaxtyping import Bool, Float, Int
 
 from nbmodels.core.component import Component
 from nbmodels.core.families import Rule
-from nbmodels.core.model import initial_responsibilities, start
+from nbmodels.core.model import Data, Model, initial_responsibilities, start
+from nbmodels.fitting.fit import with_arrays
 from nbmodels.fitting.label_sources import class_prior
 from nbmodels.fitting.scores import Candidate
 
@@ -73,12 +76,17 @@ class Subtypes:
         """Where a fit begins: None for the votes; sub-types begin at random."""
         if self.each == 1:
             return None
-        shared = initial_responsibilities(candidate.model, candidate.data)
-        assert shared is not None
-        split = jax.random.dirichlet(
-            jax.random.key(seed), jnp.full(self.each, 2.0), shared.shape[:1]
-        )
-        resp = shared * jnp.tile(split, (1, self.n_classes))
-        size = jnp.sum(resp, 1, keepdims=True)
-        resp = jnp.where(size > 0, resp / jnp.maximum(size, 1e-12), 1 / self.number)
-        return start(candidate.model, resp, candidate.data, rule)
+        key = jax.random.key(seed)
+        return _divided(with_arrays(candidate.model), candidate.data, key, self.each, rule)
+
+
+@partial(jax.jit, static_argnames=("each", "rule"))
+def _divided(model: Model, data: Data, key: Array, each: int, rule: Rule) -> dict[str, Any]:
+    """Parameters from initial responsibilities, those of each class divided at random."""
+    shared = initial_responsibilities(model, data)
+    assert shared is not None
+    split = jax.random.dirichlet(key, jnp.full(each, 2.0), shared.shape[:1])
+    resp = shared * jnp.tile(split, (1, shared.shape[1] // each))
+    size = jnp.sum(resp, 1, keepdims=True)
+    resp = jnp.where(size > 0, resp / jnp.maximum(size, 1e-12), 1 / shared.shape[1])
+    return start(model, resp, data, rule)

@@ -23,8 +23,11 @@ from nbmodels import (
     NoisyGaussianNB,
     NoisyLabelClassifier,
     NoisyLogisticRegression,
+    NoisyMixedNB,
     NoisyMultinomialNB,
+    NoisyNeighbours,
     PartialLabelNB,
+    PositiveUnlabelledNB,
     RobustNDA,
     Solver,
 )
@@ -71,13 +74,19 @@ def two_classes(seed):
     return (x > 1).astype(int), y
 
 
-def votes(seed):
+def votes(seed, n=N):
     rng = np.random.default_rng(seed)
-    y = labelled(seed)[1]
-    task = np.arange(N).repeat(3)
-    worker = np.tile(np.arange(3), N)
-    label = np.where(rng.random(3 * N) < 0.3, rng.integers(0, K, 3 * N), y[task])
+    y = rng.integers(0, K, n)
+    task = np.arange(n).repeat(3)
+    worker = np.tile(np.arange(3), n)
+    label = np.where(rng.random(3 * n) < 0.3, rng.integers(0, K, 3 * n), y[task])
     return (pd.DataFrame({"task": task, "worker": worker, "label": label}),)
+
+
+def outputs(seed, n=N):
+    """Outputs of three labelling functions, which abstain from some items."""
+    given = votes(seed, n)[0]["label"].to_numpy().reshape(n, 3)
+    return (np.where(np.random.default_rng(seed).random((n, 3)) < 0.4, -1, given),)
 
 
 def graph(seed):
@@ -165,16 +174,41 @@ def indicators(seed, n=N):
     return (x > 1).astype(int), y
 
 
+def marked(seed, n=N):
+    """Indicators, with labels of two classes."""
+    x, y = indicators(seed, n)
+    return x, (y > 0).astype(int)
+
+
+def columns_of_all_kinds(seed, n=N):
+    x, y = reals(seed, n)
+    frame = pd.DataFrame(x[:, :2], columns=["length", "width"])
+    for column in range(2, 4):
+        frame[f"binary {column}"] = x[:, column] > 1
+    for column in range(4, D):
+        amount = np.clip(x[:, column], 0, 2).astype(int)
+        frame[f"text {column}"] = np.array(["no", "some", "much"])[amount]
+    return frame, y
+
+
 #: Other sizes; of fewer rows the features say nothing here, and other programs are wanted.
 SIZES = (300, 700, 1_900)
 DEFAULTS = {
     "Bernoulli": (NoisyBernoulliNB(), indicators, SIZES),
-    # the layout of the table of symbols goes by its contents
-    "categorical": (NoisyCategoricalNB(), indicators, ()),
+    "categorical": (NoisyCategoricalNB(), indicators, SIZES),
+    "mixed": (NoisyMixedNB(), columns_of_all_kinds, SIZES),
     "multinomial": (NoisyMultinomialNB(), whole_numbers, SIZES),
     "Gaussian": (NoisyGaussianNB(), reals, SIZES),
     "robust": (RobustNDA(), reals, SIZES),
     "logistic": (NoisyLogisticRegression(), reals, SIZES),
+    "annotators": (DawidSkene(), votes, SIZES),
+    "annotators, ML": (DawidSkene(solver="ml"), votes, SIZES),
+    "annotators, shared prior": (DawidSkene(pooling="shared"), votes, SIZES),
+    "annotators, sub-types": (DawidSkene(subtypes=2, random_state=0), votes, SIZES),
+    "labelling functions": (DawidSkene.weak_supervision(), outputs, SIZES),
+    "neighbours": (NoisyNeighbours(), reals, SIZES),
+    "two classes": (ClassConditionalNB(), marked, SIZES),
+    "positive": (PositiveUnlabelledNB(positive=1), marked, SIZES),
     # which fits are made goes by the labels, too
     "trees": (NoisyLabelClassifier(DecisionTreeClassifier(max_depth=3)), reals, ()),
 }
@@ -208,8 +242,8 @@ def count_first_and_others(name):
     e.predict(draw(0)[0])
     before = count()
     for n in sizes:
-        x, y = draw(0, n)
-        e.fit(x, y).predict(x)
+        data = draw(0, n)
+        e.fit(*data).predict(data[0])
     print(first, count() - before)
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from inference import products
-from inference.products import Dense, Sparse, layout, matrix
+from inference.products import Coordinate, Dense, Sparse, coordinate, layout, matrix
 
 K = 3
 
@@ -88,6 +88,40 @@ def test_sparse_products(case):
     ours = matrix(x)
     assert isinstance(ours, Sparse)
     check(ours, x.toarray().astype(float))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_products_in_coordinate_format(case):
+    x = CASES[case]()
+    ours = matrix(x, room=0)
+    assert isinstance(ours, Coordinate)
+    check(ours, x.toarray().astype(float))
+    np.testing.assert_array_equal(ours.to_host().toarray(), x.toarray())
+
+
+def test_small_matrices_of_one_shape_share_a_program_whatever_stands_in_them():
+    shapes = [
+        jax.tree.map(jnp.shape, matrix(scattered(60, 50, density), room=0))
+        for density in (0.0, 0.1, 1.0)
+    ]
+    assert shapes[0] == shapes[1] == shapes[2]
+
+
+def test_there_is_room_for_as_many_entries_as_asked_for():
+    x = scattered(60, 50, 0.5)
+    assert len(matrix(x, room=20_000).value) == 32_768
+    assert len(matrix(x, room=10**9).value) == coordinate.MOST
+
+
+def test_matrices_of_many_entries_are_laid_out(monkeypatch):
+    monkeypatch.setattr(products, "MOST", 100)
+    assert isinstance(matrix(scattered(60, 50, 0.5), room=0), Sparse)
+
+
+def test_first_rows_in_coordinate_format():
+    x = scattered(30, 20, 0.3)
+    padded = sparse.vstack([x, sparse.csr_array((10, 20))])
+    check(matrix(padded, room=0).first_rows(30), x.toarray())
 
 
 @pytest.mark.parametrize("case", BINARY)
@@ -197,7 +231,7 @@ def check_round_trip(x):
     rng = np.random.default_rng(3)
     scale, shift = rng.uniform(1, 2, (expected.shape[1], 1)), rng.normal(size=(1, K))
     sums = expected.T @ rows
-    for ours in (matrix(x), matrix(expected)):
+    for ours in (matrix(x), matrix(x, room=0), matrix(expected)):
         found, extras = ours.round_trip(rows, by_column, (jnp.asarray(scale), jnp.asarray(shift)))
         there = expected @ (scale * np.tanh(sums + shift))
         np.testing.assert_allclose(found, there, rtol=0, atol=1e-12)
