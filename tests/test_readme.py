@@ -7,6 +7,7 @@ as given. Code of other libraries stands in ``{code-block}`` fences and is not r
 import importlib
 import pkgutil
 import re
+import runpy
 import sys
 
 import jax
@@ -165,8 +166,11 @@ def test_a_model_of_ones_own():
 def test_names_and_links_lead_somewhere(page):
     text = PAGES[page]
     folder = ROOT if page == "README.md" else ROOT / "docs"
-    for link in re.findall(r"\]\((?!http|#)([^)\s#]+)(?:#[^)]*)?\)", text):
+    for link in re.findall(r"\]\((?!http|#|inv:)([^)\s#]+)(?:#[^)]*)?\)", text):
         assert (folder / link).exists(), link
+    projects = runpy.run_path(str(ROOT / "docs" / "inventories.py"))["PROJECTS"]
+    for project, name in re.findall(r"\]\(inv:(\w+)[\w:]*#([^)]*)\)", text):
+        assert any(name in targets for targets in projects[project].pages.values()), name
     for name in re.findall(r"`(nbmodels\.\w[\w.]*)", text):
         pkgutil.resolve_name(name)
 
