@@ -1,5 +1,8 @@
 """Worlds of users, items and classes in which graph models fail in different ways.
 
+``python benchmarks/graph_worlds.py --seeds 900 901`` prints ours beside the plain answers;
+``--only`` takes some of the worlds, ``--coverage`` draws intervals, too, which takes longer.
+
 Each world is a function of a NumPy generator that returns a :class:`World`; :data:`WORLDS` names
 them. ``given_labels`` draws noisy labels, ``plain_answers`` gives what a library must not fall
 below: the labels as they are, the neighbours' majority, and relaxation labelling.
@@ -7,14 +10,19 @@ below: the labels as they are, the neighbours' majority, and relaxation labellin
 
 from __future__ import annotations
 
+import argparse
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from baselines import relaxation_labels, weighted_vote
 from scipy import sparse
+from sklearn.metrics import roc_auc_score
 
+from nbmodels import CollaborativeClassifier, NbmodelsWarning, Solver
 from nbmodels.datasets import corrupt
 
 
@@ -153,6 +161,63 @@ def mute(rng: Any, n: int = 600, k: int = 3) -> World:
     return World(edges, y, k)
 
 
+def ordered_classes(rng: Any, n: int = 600, k: int = 5, width: float = 0.7) -> World:
+    """Classes on a line, users with a position there, who also touch the classes beside theirs."""
+    y = rng.integers(0, k, n)
+    at = rng.uniform(-0.5, k - 0.5, n // 2)
+    appeal = np.exp(-0.5 * ((at[:, None] - np.arange(k)) / width) ** 2)
+    return _world(*_drawn_users(rng, y, appeal, 1 + rng.poisson(3, n)), n // 2, y, k)
+
+
+def repeated_visits(rng: Any, n: int = 600, k: int = 3) -> World:
+    """Users with a taste who come back to an item, some of them hundreds of times."""
+    once = mixed_users(rng, n, k, own=0.8, size=6, degree=5)
+    edges = once.edges.copy()
+    edges.data[:] = np.ceil(rng.pareto(0.9, edges.nnz)).clip(1, 500)
+    return World(edges, once.classes, k)
+
+
+def alike_classes(rng: Any, n: int = 900, k: int = 4) -> World:
+    """Classes in pairs; users keep to a pair, and hardly prefer either class of it."""
+    y = rng.integers(0, k, n)
+    home = rng.integers(0, k, n // 2)
+    classes = np.arange(k)
+    own, pair = classes == home[:, None], classes // 2 == home[:, None] // 2
+    appeal = np.where(own, 0.55, np.where(pair, 0.4, 0.025))
+    return _world(*_drawn_users(rng, y, appeal, 2 + rng.poisson(3, n)), n // 2, y, k)
+
+
+def single_users(rng: Any, n: int = 1500, k: int = 3) -> World:
+    """A stream: seven of ten items have one user, and few users have most of the items."""
+    y = rng.integers(0, k, n)
+    taste = rng.dirichlet(np.full(k, 0.3), 150)
+    activity = rng.pareto(1.2, 150) + 0.2
+    degrees = 1 + (rng.random(n) < 0.3) * rng.integers(1, 4, n)
+    return _world(*_drawn_users(rng, y, taste * activity[:, None], degrees), 150, y, k)
+
+
+def ten_classes(rng: Any, n: int = 1500) -> World:
+    """Ten classes, forty users."""
+    return few_users(rng, n, 40, 10, 0.1, 4)
+
+
+def rare_class(rng: Any, n: int = 1000) -> World:
+    """Classes of 80, 15 and 5 %; users of several items, mostly of one class."""
+    k, shares = 3, np.array([0.8, 0.15, 0.05])
+    y = rng.choice(k, n, p=shares)
+    home = rng.choice(k, n // 2, p=shares)
+    appeal = np.where(np.eye(k, dtype=bool)[home], 1.0, 0.05)
+    return _world(*_drawn_users(rng, y, appeal, 1 + rng.poisson(3, n)), n // 2, y, k)
+
+
+def two_tastes(rng: Any, n: int = 600, k: int = 3) -> World:
+    """Users who touch two classes alike, and hardly a third."""
+    y = rng.integers(0, k, n)
+    away = rng.integers(0, k, n // 2)
+    appeal = np.where(np.eye(k, dtype=bool)[away], 0.03, 1.0)
+    return _world(*_drawn_users(rng, y, appeal, 2 + rng.poisson(4, n)), n // 2, y, k)
+
+
 #: Worlds by name.
 WORLDS: dict[str, Callable[[Any], World]] = {
     "few users, 4000 items": few_users,
@@ -169,7 +234,25 @@ WORLDS: dict[str, Callable[[Any], World]] = {
     "two communities a class": two_communities,
     "uneven classes": uneven_classes,
     "mute": mute,
+    "ordered classes": ordered_classes,
+    "repeated visits": repeated_visits,
+    "alike classes": alike_classes,
+    "single users": single_users,
+    "ten classes, 40 users": ten_classes,
+    "rare class": rare_class,
+    "two tastes": two_tastes,
 }
+
+#: Kinds and rates of label errors.
+NOISES = (("uniform", 0.1), ("uniform", 0.3), ("pair", 0.3), ("uneven", 0.2))
+
+
+def noise_matrix(k: int, rate: float, kind: str = "uniform") -> np.ndarray:
+    """``(K, K)`` ``[observed, true]``; arguments as of :func:`given_labels`."""
+    eye = np.eye(k)
+    other = np.roll(eye, 1, 0) if kind == "pair" else (1 - eye) / (k - 1)
+    rates = np.linspace(0.25, 1.75, k) if kind == "uneven" else np.ones(k)
+    return eye * (1 - rate * rates) + other * rate * rates
 
 
 def given_labels(rng: Any, world: World, rate: float, kind: str = "uniform") -> np.ndarray:
@@ -179,12 +262,10 @@ def given_labels(rng: Any, world: World, rate: float, kind: str = "uniform") -> 
         rng: NumPy generator.
         world: with the true classes.
         rate: probability that a label is wrong.
-        kind: ``"uniform"``, any other class alike, or ``"pair"``, always the next one.
+        kind: ``"uniform"``, any other class alike; ``"pair"``, always the next one; ``"uneven"``,
+            uniform, with a rate that rises with the class from a quarter to seven quarters.
     """
-    k = world.n_classes
-    eye = np.eye(k)
-    other = np.roll(eye, 1, 0) if kind == "pair" else (1 - eye) / (k - 1)
-    return corrupt(world.classes, (1 - rate) * eye + rate * other, rng)
+    return corrupt(world.classes, noise_matrix(world.n_classes, rate, kind), rng)
 
 
 def plain_answers(world: World, given: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -201,3 +282,62 @@ def plain_answers(world: World, given: np.ndarray) -> dict[str, tuple[np.ndarray
         best = np.where(total > 0, table.argmax(1), given)
         out[name] = (best, np.where(total > 0, 1 - share, 0.5))
     return out
+
+
+def figures(name: str, kind: str, rate: float, seed: int, coverage: bool) -> dict[str, Any]:
+    """Errors of ours and of the plain answers on one data set.
+
+    Args:
+        name: of the world.
+        kind: of the label errors.
+        rate: of these.
+        seed: of the data.
+        coverage: draw from the posterior, for the share of cells of the noise matrix whose 90 %
+            interval holds them.
+    """
+    rng = np.random.default_rng([seed, sum(map(ord, name)), NOISES.index((kind, rate))])
+    world = WORLDS[name](rng)
+    given = given_labels(rng, world, rate, kind)
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        e = CollaborativeClassifier(
+            classes=range(world.n_classes), random_state=0, solver=Solver(progress=False)
+        ).fit(world.edges.T, given)
+    warned = any(issubclass(w.category, NbmodelsWarning) for w in caught)
+    probs = e.label_posterior_
+    answers = plain_answers(world, given)
+    answers["ours"] = (probs.argmax(1), 1 - probs[np.arange(len(given)), given])
+    wrong = given != world.classes
+    out: dict[str, Any] = {"world": name, "noise": f"{kind} {rate:.0%}"}
+    for method, (best, score) in answers.items():
+        out[method] = np.mean(best != world.classes)
+        out[f"AUC {method}"] = roc_auc_score(wrong, score)
+    out["spoke"] = warned or not e.verdict().ok
+    if coverage:
+        draws = e.posterior(progress=False)["posterior"]["noise_matrix"]
+        low, high = draws.quantile([0.05, 0.95], ("chain", "draw")).to_numpy()
+        truth = noise_matrix(world.n_classes, rate, kind)
+        # an interval of shares does not hold zero
+        inside = (truth <= high) & ((low <= truth) | ((truth == 0) & (low < 0.02)))
+        out["diagonal held"] = np.diag(inside).mean()
+        out["other cells held"] = inside[~np.eye(len(truth), dtype=bool)].mean()
+    return out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("--only", nargs="+", choices=WORLDS, default=list(WORLDS))
+    parser.add_argument("--coverage", action="store_true")
+    a = parser.parse_args()
+    rows = [
+        figures(name, kind, rate, seed, a.coverage)
+        for name in a.only
+        for kind, rate in NOISES
+        for seed in a.seeds
+    ]
+    table = pd.DataFrame(rows).groupby(["world", "noise"], sort=False).mean()
+    print(table.drop(columns="AUC labels").round(3).to_string())
+
+
+if __name__ == "__main__":
+    main()
