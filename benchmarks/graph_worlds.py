@@ -300,7 +300,9 @@ def figures(name: str, kind: str, rate: float, seed: int, coverage: bool) -> dic
     given = given_labels(rng, world, rate, kind)
     with warnings.catch_warnings(record=True, action="always") as caught:
         e = CollaborativeClassifier(
-            classes=range(world.n_classes), random_state=0, solver=Solver(progress=False)
+            classes=range(world.n_classes),
+            random_state=0,
+            solver=Solver(method="vb", progress=False),
         ).fit(world.edges.T, given)
     warned = any(issubclass(w.category, NbmodelsWarning) for w in caught)
     probs = e.label_posterior_
