@@ -159,7 +159,7 @@ class NoisyLabelClassifier(TableClassifier):
             at 0 it learns from the given ones alone: ``cv + 1`` trainings. ``"auto"`` for a round
             where it makes held-out labels likelier by half a standard error, which is tested where
             there are four folds or more: ``2 cv + 1`` trainings at most where there is none. Where
-            there is one, it costs ``cv (cv - 1) / 2`` trainings besides: what scores a fold never
+            there is one, it costs ``cv (cv + 1) / 2`` trainings besides: what scores a fold never
             saw its labels, in no round.
         cv: number of folds, which are the same whatever ``random_state`` is; or a splitter of
             scikit-learn's, or a list of (train, test) rows, of which the tests hold each row once.

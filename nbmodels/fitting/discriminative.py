@@ -5,12 +5,11 @@ scores of an item come from a fit to the other folds' items; how far they count
 (:class:`nbmodels.class_priors.Calibration`) and the noise are fitted together; and for some
 self-training rounds the classifier learns anew, from the probabilities of the classes found.
 
-Whether a round pays is tested on the first fold: the other folds correct their labels among
-themselves, a classifier learns from those, and it and the classifier of the given labels score
-items whose labels neither has seen. That costs as many trainings as there are folds. Rounds nested
-by fold do the same for every fold, and are run only where the test is passed; what the test has
-learned is theirs. A round that is not nested is no test: labels reach the scores of their own items
-by way of other items, and it always seems to pay.
+Whether a round pays is tested on two fifths of the items: the other folds correct their labels
+among themselves, a classifier learns from those, and both classifiers score items whose labels
+neither has seen. That costs as many trainings as there are folds; rounds nested by fold cost about
+half their square, and are run only where the test is passed. A round that is not nested is no test:
+labels reach the scores of their own items by way of other items, and it always seems to pay.
 """
 
 from __future__ import annotations
@@ -54,8 +53,8 @@ LOG_SLOPE_SD = 2.0
 #: Standard errors by which a self-training round has to pay.
 _SIGNIFICANT = 0.5
 
-#: Fewest folds of which one tests whether a round pays.
-_FEWEST_FOLDS = 4
+#: Share of the folds whose labels test whether a round pays, and the fewest folds for the test.
+_TESTED, _FEWEST_FOLDS = 0.4, 4
 
 
 class Learner(Protocol):
@@ -258,17 +257,17 @@ def _round_pays(
         KeyboardInterrupt: a fit was interrupted.
     """
     n_rows, length = len(source.weights), len(resp)
-    held = source.fold == 0
+    n_held = max(1, round(_TESTED * (int(source.fold.max()) + 1)))
+    held = source.fold < n_held
     given = np.asarray(resp)[:n_rows] * ~held[:, None]
-    others = range(1, int(source.fold.max()) + 1)
-    among = source.scored(settings, given, source.fold, folds=others)
-    plain = np.where(pad_rows(held, length)[:, None], source.scores(settings, resp), among)
+    # the folds tested are one fold: one classifier of all others scores it
+    plain = source.scored(settings, given, np.where(held, 0, source.fold - n_held + 1))
     labels = source.labels(settings)
     rest, tested = (pad_rows(rows.astype(float), length) for rows in (~held, held))
     model, data, _ = with_score_prior(labels, plain, log_slope_sd=LOG_SLOPE_SD)
     own = np.asarray(data.weights)
-    seen = replace(data, weights=on_device(own * rest))
-    fitted = finished(fit_from_two_starts([model], [seen], options)[0])
+    others = replace(data, weights=on_device(own * rest))
+    fitted = finished(fit_from_two_starts([model], [others], options)[0])
     corrected = np.asarray(fitted.resp)[:n_rows] * given.any(1, keepdims=True)
     again = source.scored(settings, corrected, held.astype(int), folds=[1])
     if "labels" in model:

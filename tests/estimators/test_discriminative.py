@@ -283,7 +283,7 @@ def test_a_round_is_taken_where_held_out_labels_reward_it(items, plain):
     row = plain.choice_[plain.choice_["chosen"]].iloc[0]
     assert row["rounds"] == 1
     assert row["gain"] > row["standard_error"] / 2
-    assert plain.n_fits_ <= 2 * 5 + 1 + 5 * 4 // 2
+    assert plain.n_fits_ <= 2 * 5 + 1 + 5 * 6 // 2
     once = fitted(x, noisy, rounds=0)
     right, before = (np.mean(e.label_posterior_.argmax(1) == y) for e in (plain, once))
     assert right > before
