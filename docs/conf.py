@@ -17,7 +17,7 @@ ROOT = DOCS.parent
 # what is documented is this checkout, whatever is installed
 sys.path[:0] = [str(ROOT), str(DOCS)]
 
-# the paths have to be set first
+# these are imported below statements (E402), since the paths have to be set first
 import inventories  # noqa: E402
 
 import nbmodels  # noqa: E402

@@ -42,7 +42,6 @@ PROJECTS = {
             "py:class": {
                 name: f"modules/generated/{name}.html#$"
                 for name in (
-                    "sklearn.linear_model.LogisticRegression",
                     "sklearn.naive_bayes.BernoulliNB",
                     "sklearn.pipeline.Pipeline",
                     "sklearn.semi_supervised.SelfTrainingClassifier",
@@ -80,8 +79,9 @@ def write(folder: Path, *, online: bool = False) -> dict[str, tuple[str, tuple[s
 
 def _inventory(name: str, project: Project) -> bytes:
     """In Sphinx's format, version 2."""
-    head = "# Sphinx inventory version 2\n# Project: {}\n# Version: \n{}\n".format(
-        name, "# The remainder of this file is compressed using zlib."
+    head = (
+        f"# Sphinx inventory version 2\n# Project: {name}\n# Version: \n"
+        "# The remainder of this file is compressed using zlib.\n"
     )
     lines = [
         f"{target} {role} 1 {page} -\n"
