@@ -26,14 +26,11 @@ _SPREAD = 0.01
 
 
 class Training(NamedTuple):
-    """How a network is trained: hashable, so that it may be static under ``jit``."""
+    """How long and how fast a network is trained: traced, so that one program does for all."""
 
-    dropout: float
     epochs: int
     patience: int
-    batch: int
     rate: float
-    validation: float
 
 
 class Split(NamedTuple):
@@ -75,23 +72,25 @@ def _channel_loss(params: Any, x: Array, target: Array, **drop: Any) -> Array:
     return -jnp.sum(target * jnp.log(seen + 1e-12), 1)
 
 
-@partial(jax.jit, static_argnames=("loss", "how"))
-def _train(params: Any, data: Split, key: Array, *, loss: Any, how: Training) -> Any:
+@partial(jax.jit, static_argnames=("loss", "dropout", "batch"))
+def _train(
+    params: Any, data: Split, key: Array, how: Training, *, loss: Any, dropout: float, batch: int
+) -> Any:
     """Adam on shuffled batches, until the loss of the held rows has not fallen for a while.
 
     The last weights are returned, as by the published code.
     """
     optimiser = optax.adam(how.rate)
     n = len(data.x)
-    steps = -(-n // how.batch)
-    empty = steps * how.batch - n
+    steps = -(-n // batch)
+    empty = steps * batch - n
 
-    def one(state: Any, batch: tuple[Array, Array, Array]) -> Any:
+    def one(state: Any, drawn: tuple[Array, Array, Array]) -> Any:
         params, moments = state
-        rows, weights, key = batch
+        rows, weights, key = drawn
 
         def mean(params: Any) -> Array:
-            losses = loss(params, data.x[rows], data.target[rows], key=key, dropout=how.dropout)
+            losses = loss(params, data.x[rows], data.target[rows], key=key, dropout=dropout)
             return jnp.sum(weights * losses) / jnp.sum(weights)
 
         change, moments = optimiser.update(jax.grad(mean)(params), moments, params)
@@ -102,7 +101,7 @@ def _train(params: Any, data: Split, key: Array, *, loss: Any, how: Training) ->
         order, drops = jax.random.split(jax.random.fold_in(key, i))
         rows = jnp.append(jax.random.permutation(order, n), jnp.zeros(empty, int))
         weights = jnp.append(jnp.ones(n), jnp.zeros(empty))
-        shape = (steps, how.batch)
+        shape = (steps, batch)
         batches = rows.reshape(shape), weights.reshape(shape), jax.random.split(drops, steps)
         inner, _ = lax.scan(one, inner, batches)
         found = jnp.mean(loss(inner[0], data.x_held, data.held))
@@ -152,17 +151,11 @@ class _Network(ClassifierMixin, BaseEstimator):
         return x, jax.nn.one_hot(codes, sizes[-1]), {"net": _start(first, sizes)}, second
 
     def _trained(self, params: Any, x: Array, target: Array, key: Array, loss: Any) -> Any:
-        how = Training(
-            self.dropout,
-            self.epochs,
-            self.patience,
-            self.batch,
-            self.learning_rate,
-            self.validation,
-        )
+        how = Training(self.epochs, self.patience, self.learning_rate)
         used, held = self.used_, self.held_
         data = Split(x[used], target[used], x[held], target[held])
-        return _train(params, data, key, loss=loss, how=how)
+        static = {"loss": loss, "dropout": self.dropout, "batch": self.batch}
+        return _train(params, data, key, how, **static)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """``(N, K)`` P(true class | features)."""
