@@ -1,6 +1,6 @@
 """Calibrated label propagation: neighbours' labels are corrected, and heard again.
 
-In round 0 scores come from the neighbours' given labels. How far they count and the noise are
+In round 0 scores come from the neighbours' given labels. How far they count, and the noise, are
 fitted together (:class:`nbmodels.class_priors.Calibration`); the classes found take the place of
 the labels, and the scores of the next round come from them. That is relaxation labelling, or the
 collapsed updates of a joint model, except that every round is calibrated anew on labels that it has
@@ -10,15 +10,15 @@ graph whose updates run off to one class shows that in the likelihood of these l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from inference.arrays import on_device
 from nbmodels.core import model as models
@@ -37,6 +37,9 @@ from nbmodels.fitting.two_starts import fit_from_two_starts
 #: Rounds tried beyond the best so far.
 _PATIENCE = 2
 
+#: What the first round takes items for: given labels as corrected by a fit, or neighbours' votes.
+GIVEN, VOTES = "labels", "votes"
+
 
 @dataclass(frozen=True)
 class Propagated:
@@ -44,6 +47,7 @@ class Propagated:
 
     Attributes:
         kind: of the scores.
+        start: what the first round took items for, :data:`GIVEN` or :data:`VOTES`.
         rounds: number of rounds, 0 for scores from the given labels.
         fit: labels' model, calibrated to scores that have not seen the item's own label.
         held_out: ``(N, K)`` those scores.
@@ -54,12 +58,17 @@ class Propagated:
     """
 
     kind: Evidence
+    start: str
     rounds: int
     fit: Fit
     held_out: Float[np.ndarray, "n k"]
     whole: Float[np.ndarray, "n k"]
     counts: Float[np.ndarray, "users k"]
     identified: bool
+
+    def describe(self) -> dict[str, Any]:
+        """Settings, for a table."""
+        return {**self.kind.describe(), "start": self.start, "rounds": self.rounds}
 
 
 @dataclass(frozen=True)
@@ -86,7 +95,10 @@ class LabelledGraph:
         return with_score_prior(self.labels, on_device(padded), log_slope_sd=LOG_SLOPE_SD)
 
     def calibrated(
-        self, scores: Sequence[Float[np.ndarray, "n k"]], options: FitOptions
+        self,
+        scores: Sequence[Float[np.ndarray, "n k"]],
+        options: FitOptions,
+        seen: Sequence[Bool[np.ndarray, " n"]] | None = None,
     ) -> list[Fit]:
         """Calibration and noise fitted to each table of scores, begun at the labels.
 
@@ -94,15 +106,28 @@ class LabelledGraph:
         none besides. Where the matrix is full, a second start takes the classes that the scores and
         the shares make likeliest for the true ones.
 
+        Args:
+            scores: one table a fit.
+            options: of the fits.
+            seen: ``(N,)`` for each fit, the items that it is of; None for all.
+
         Raises:
             KeyboardInterrupt: a fit was interrupted.
         """
         candidates = [self.scored(one) for one in scores]
         own, data = [c.model for c in candidates], [c.data for c in candidates]
-        if not _has_second_start(self.labels.model):
+        if seen is not None:
+            rows = [on_device(pad_rows(self.weights * one, len(data[0].weights))) for one in seen]
+            data = [replace(one, weights=w) for one, w in zip(data, rows, strict=True)]
+        if not self.has_many_rates():
             return [finished(f) for f in options.fit_all(own, data)]
         fits = fit_from_two_starts(own, data, options, log_shares=np.log(self.shares))
         return [finished(f) for f in fits]
+
+    def has_many_rates(self) -> bool:
+        """Whether the noise has more than one rate to learn."""
+        channel: Any = self.labels.model.get("labels")
+        return channel is not None and np.ndim(getattr(channel.prior, "concentration", 0)) == 2
 
     def identified(self, fitted: Fit) -> bool:
         """Whether all classes of a fit kept their names and their items."""
@@ -111,6 +136,29 @@ class LabelledGraph:
         gone = vanished(self.weights @ self.resp, known @ resp)
         matrices = fitted.transitions.values()
         return not len(gone) and not any(map(confused_classes, matrices))
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """Scores of one kind.
+
+    Attributes:
+        kind: of the scores.
+        whole: as in :class:`Propagated`.
+        hidden: one table a fold, as :attr:`whole`, in which the fold's own labels had no part.
+        held_out: as in :class:`Propagated`.
+        counts: likewise.
+    """
+
+    kind: Evidence
+    whole: Float[np.ndarray, "n k"]
+    hidden: Sequence[Float[np.ndarray, "n k"]]
+    held_out: Float[np.ndarray, "n k"]
+    counts: Float[np.ndarray, "users k"]
+
+
+#: From scores, and where labels are not hidden, to ``(N, K)`` what items are taken for.
+_Correction = Callable[[Float[np.ndarray, "n k"], Any], Float[np.ndarray, "n k"]]
 
 
 def propagated(
@@ -124,6 +172,11 @@ def propagated(
 ) -> None:
     """Scores of each kind after each number of rounds.
 
+    Where the noise has more than one rate there is a second sequence of rounds, whose first one
+    takes every item for what most of its neighbours are labelled as. Scores from given labels
+    contain the noise, and with a bias for each class their calibration may take errors that most
+    labels of a rare class have for the class itself; votes contain much less of it.
+
     Args:
         about: graph and labels.
         kinds: of scores.
@@ -136,38 +189,91 @@ def propagated(
     Raises:
         KeyboardInterrupt: a fit was interrupted.
     """
-    masks = [(fold != f)[:, None] for f in range(int(fold.max()) + 1)]
-    weights = about.weights[:, None]
-    given = about.resp * weights
-    score = partial(scores_without_own, graph=about.graph, shares=about.shares)
-    whole = score(kinds, resp=given)
-    hidden = [score(kinds, resp=given * mask) for mask in masks]
-    counts = [about.graph.counts(given)] * len(kinds)
-    held_out = whole  # no item's own label is in its own scores
-    best, at = -np.inf, 0
-    for r in range(most_rounds + 1):
-        fits = about.calibrated(held_out, options)
-        for i, kind in enumerate(kinds):
-            known = about.identified(fits[i])
-            found.append(Propagated(kind, r, fits[i], held_out[i], whole[i], counts[i], known))
+    first = _of_given_labels(about, kinds, fold)
+    rounds = partial(_rounds, about, fold, options, most_rounds, found, bar)
+    rounds(first, 0, GIVEN)
+    if most_rounds and about.has_many_rates():
+        rounds([_corrected(about, one, fold, partial(_voted, about)) for one in first], 1, VOTES)
+
+
+def _rounds(
+    about: LabelledGraph,
+    fold: Int[np.ndarray, " n"],
+    options: FitOptions,
+    most_rounds: int,
+    found: list[Propagated],
+    bar: Task,
+    scores: list[_Scores],
+    first: int,
+    start: str,
+) -> None:
+    """Rounds from given scores on, of which ``first`` made them."""
+    best, at = -np.inf, first
+    for r in range(first, most_rounds + 1):
+        fits = about.calibrated([one.held_out for one in scores], options)
+        for one, fit in zip(scores, fits, strict=True):
+            known = about.identified(fit)
+            kept = (one.held_out, one.whole, one.counts)
+            found.append(Propagated(one.kind, start, r, fit, *kept, known))
         bar.update()
         reached = max(_score(about, fitted) for fitted in fits)
         best, at = (reached, r) if reached > best else (best, at)
         if r == most_rounds or r - at >= _PATIENCE:
             return
-        whole, hidden, counts, held_out = list(whole), [list(h) for h in hidden], [], []
-        for i, kind in enumerate(kinds):
-            own = own_labels(fits[i], about.labels)[: len(weights)]
-            heard = normalised(calibrated_logs(fits[i], whole[i]) + own) * weights
-            (whole[i],) = score([kind], resp=heard)
-            counts.append(about.graph.counts(heard))
-            out = np.empty_like(whole[i])
-            for f, mask in enumerate(masks):
-                logs = calibrated_logs(fits[i], hidden[f][i]) + own * mask
-                heard = normalised(logs) * weights
-                (hidden[f][i],) = score([kind], resp=heard)
-                out[fold == f] = hidden[f][i][fold == f]
-            held_out.append(out)
+        scores = [
+            _corrected(about, one, fold, _by_fit(about, fit))
+            for one, fit in zip(scores, fits, strict=True)
+        ]
+
+
+def _of_given_labels(
+    about: LabelledGraph, kinds: Sequence[Evidence], fold: Int[np.ndarray, " n"]
+) -> list[_Scores]:
+    """Scores from the labels as they are, which hold no item's own label."""
+    score = partial(scores_without_own, kinds, about.graph, shares=about.shares)
+    given = about.resp * about.weights[:, None]
+    counts = about.graph.counts(given)
+    whole = score(resp=given)
+    hidden = [score(resp=given * seen) for seen in _seen(fold)]
+    return [
+        _Scores(kind, whole[i], [one[i] for one in hidden], whole[i], counts)
+        for i, kind in enumerate(kinds)
+    ]
+
+
+def _corrected(
+    about: LabelledGraph, scores: _Scores, fold: Int[np.ndarray, " n"], correct: _Correction
+) -> _Scores:
+    """Scores from what items are taken for."""
+    weights = about.weights[:, None]
+    score = partial(scores_without_own, [scores.kind], about.graph, shares=about.shares)
+    heard = correct(scores.whole, 1.0) * weights
+    (whole,) = score(resp=heard)
+    hidden, out = [], np.empty_like(whole)
+    for f, seen in enumerate(_seen(fold)):
+        (table,) = score(resp=correct(scores.hidden[f], seen) * weights)
+        out[fold == f] = table[fold == f]
+        hidden.append(table)
+    return _Scores(scores.kind, whole, hidden, out, about.graph.counts(heard))
+
+
+def _seen(fold: Int[np.ndarray, " n"]) -> list[np.ndarray]:
+    """``(N, 1)`` for each fold, where labels are not hidden."""
+    return [(fold != f)[:, None] for f in range(int(fold.max()) + 1)]
+
+
+def _by_fit(about: LabelledGraph, fitted: Fit) -> _Correction:
+    """P(true class | scores, own label) under a fit."""
+    own = own_labels(fitted, about.labels)[: len(about.weights)]
+    return lambda scores, seen: normalised(calibrated_logs(fitted, scores) + own * seen)
+
+
+def _voted(
+    about: LabelledGraph, scores: Float[np.ndarray, "n k"], seen: Any
+) -> Float[np.ndarray, "n k"]:
+    """The likeliest class by the neighbours' labels; items without neighbours keep their own."""
+    best = np.eye(scores.shape[1])[np.argmax(scores + np.log(about.shares), 1)]
+    return np.where(np.ptp(scores, axis=1, keepdims=True) > 0, best, about.resp * seen)
 
 
 def own_labels(fitted: Fit, labels: Candidate) -> Float[np.ndarray, "n k"]:
@@ -198,12 +304,6 @@ def _of_labels(model: Model, params: Any, data: Data, rule: Rule) -> Any:
     read = models.likelihood_params(others, {name: params[name] for name in others}, rule)
     table = models.log_likelihood(others, read, Data(parts, data.weights)).table
     return jnp.maximum(table, -1e6)
-
-
-def _has_second_start(model: Model) -> bool:
-    """Whether the noise has more than one rate to learn."""
-    channel: Any = model.get("labels")
-    return channel is not None and np.ndim(getattr(channel.prior, "concentration", 0)) == 2
 
 
 def _score(about: LabelledGraph, fitted: Fit) -> float:

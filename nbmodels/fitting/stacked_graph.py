@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy import sparse
 
 from inference.arrays import floating, on_device
@@ -61,14 +61,25 @@ POWERS = (0.0, 0.5, 1.0)
 _N_FOLDS, _MOST_ROUNDS = 10, 6
 
 #: Labels that a full noise matrix needs for each of its cells to be tried.
-_LABELS_A_CELL = 25
+_LABELS_A_CELL = 5
 
 #: Standard errors by which labels must be likelier than without the graph.
 _INFORMATIVE = 2.0
 
 
 class _Form(NamedTuple):
-    """What was found under one form of the noise matrix."""
+    """What was found under one form of the noise matrix.
+
+    Attributes:
+        noise: the form.
+        about: graph and labels.
+        candidates: all that were tried.
+        mixture: their average.
+        weights: of each candidate in it.
+        fit: calibration and noise, fitted to the average.
+        held_out: ``(N,)`` log-probability of each label under an average whose weights, calibration
+            and noise were learned from the labels of other folds.
+    """
 
     noise: Any
     about: LabelledGraph
@@ -76,7 +87,7 @@ class _Form(NamedTuple):
     mixture: Mixture
     weights: Float[np.ndarray, " c"]
     fit: Fit
-    score: float
+    held_out: Float[np.ndarray, " n"]
 
 
 def train_stacked(
@@ -109,13 +120,13 @@ def train_stacked(
     fold = draw_folds(first.resp, _N_FOLDS)
     found: list[_Form] = []
     interrupted = False
-    total = len(abouts) * (_MOST_ROUNDS + 1)
+    total = sum(_MOST_ROUNDS * (1 + about.has_many_rates()) + 1 for about in abouts.values())
     with options.progress.bar("learning from neighbours", total) as bar:
         for form, about in abouts.items():
             candidates: list[Propagated] = []
             try:
                 propagated(about, kinds, fold, options, _MOST_ROUNDS, candidates, bar)
-                found.append(_stacked(form, about, candidates, options))
+                found.append(_stacked(form, about, candidates, fold, options))
             except KeyboardInterrupt:
                 interrupted = True
                 break
@@ -125,7 +136,7 @@ def train_stacked(
     chosen = _preferred(found)
     null = _without_graph(chosen.about, options)
     rows = first.weights * first.resp.any(1)
-    compared = [np.asarray(f.log_likelihood)[: len(weights)] for f in (null, chosen.fit)]
+    compared = [np.asarray(null.log_likelihood)[: len(weights)], chosen.held_out]
     heard = compare_scores(compared, [True, True], rows, _INFORMATIVE).best
     table = _table(found, chosen, null, rows)
     if not heard or not _credible(chosen):
@@ -178,27 +189,36 @@ def _labelled(
 
 
 def _stacked(
-    form: Any, about: LabelledGraph, candidates: list[Propagated], options: FitOptions
+    form: Any,
+    about: LabelledGraph,
+    candidates: list[Propagated],
+    fold: Int[np.ndarray, " n"],
+    options: FitOptions,
 ) -> _Form:
     rows = about.weights * about.resp.any(1)
     mixed, share = mixture(candidates, rows, about.shares)
     (fit,) = about.calibrated([mixed.held_out()], options)
-    score = float(rows @ np.asarray(fit.log_likelihood)[: len(rows)])
-    return _Form(form, about, candidates, mixed, share, fit, score)
+    # more candidates and a larger matrix fit better by chance: forms are compared on labels that
+    # had no part in the weights, the calibration and the noise
+    seen = [fold != f for f in range(int(fold.max()) + 1)]
+    parts = [mixture(candidates, rows * one, about.shares)[0].held_out() for one in seen]
+    held_out = np.zeros(len(rows))
+    for one, found in zip(seen, about.calibrated(parts, options, seen), strict=True):
+        held_out[~one] = np.asarray(found.log_likelihood)[: len(rows)][~one]
+    return _Form(form, about, candidates, mixed, share, fit, held_out)
 
 
 def _preferred(found: Sequence[_Form]) -> _Form:
-    """The first form, unless another is likelier by Akaike's criterion.
+    """The form under which held-out labels are likelier.
 
     Weak scores let a full matrix explain more than the noise: the other form must also find most
     labels of every class right.
     """
-    k = len(found[0].about.shares)
-    extra = k * (k - 1) - 1
     best = found[0]
     for other in found[1:]:
         known, instead = best.about.identified(best.fit), other.about.identified(other.fit)
-        better = (instead and not known) or (instead == known and other.score > best.score + extra)
+        gain = other.about.weights @ (other.held_out - best.held_out)
+        better = (instead and not known) or (instead == known and gain > 0)
         if better and np.diag(_matrix(other.fit)).min() > 0.5:
             best = other
     return best
@@ -271,8 +291,8 @@ def _heard(
             "weight": float(np.exp(np.asarray(fit.point_of(PRIOR))[0])),
             "noise": chosen.noise,
         },
-        chosen={"noise": chosen.noise, **best.kind.describe(), "rounds": best.rounds},
-        held_out_scores=np.asarray(fit.log_likelihood)[:n_rows],
+        chosen={"noise": chosen.noise, **best.describe()},
+        held_out_scores=chosen.held_out,
         interrupted=interrupted,
         cautions=cautions,
     )
@@ -351,13 +371,12 @@ def _table(
     """All that was compared, with the weights in the average."""
     n_rows = len(weights)
     rows: list[dict[str, Any]] = [
-        {"noise": chosen.noise, "evidence": "none", "alpha": np.nan, "power": np.nan, "rounds": 0}
+        {"noise": chosen.noise, "evidence": "none", "start": "none", "rounds": 0}
     ]
     fits, known, share = [null], [True], [0.0]
     for one in found:
         for candidate, weight in zip(one.candidates, one.weights, strict=True):
-            own = {"noise": one.noise, **candidate.kind.describe(), "rounds": candidate.rounds}
-            rows.append(own)
+            rows.append({"noise": one.noise, **candidate.describe()})
             fits.append(candidate.fit)
             known.append(candidate.identified)
             share.append(weight if one is chosen else 0.0)

@@ -41,6 +41,8 @@ def stacking_weights(
     total = log_likelihoods @ weights
     share = np.maximum(np.exp(total - total.max()), _SMALLEST)
     share = share / share.sum()
+    if not np.any(weights):
+        return share
     for _ in range(_STEPS):
         parts = share[:, None] * probs
         share = (parts / parts.sum(0)) @ weights / weights.sum()

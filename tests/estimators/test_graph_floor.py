@@ -33,6 +33,8 @@ def fitted(name, rate, kind="uniform", seed=0, state=0):
         ("isolated items", 0.2, "uniform", 0.14),
         ("two communities a class", 0.2, "uniform", 0.06),
         ("uneven classes", 0.3, "uniform", 0.09),
+        ("rare class", 0.3, "pair", 0.05),
+        ("ten classes, 40 users", 0.3, "pair", 0.02),
     ],
 )
 def test_labels_are_corrected_where_a_plain_vote_does_it(name, rate, kind, most):
