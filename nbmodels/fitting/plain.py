@@ -68,17 +68,33 @@ def probability_of_noise(
 ) -> float:
     """Posterior probability that labels are noisy, by held-out labels (pseudo-BMA).
 
-    Noise and classes that overlap may explain the labels equally well. The gain of a noise model
-    over the plain classifier, in nats, is a log Bayes factor by cross-validation, at even odds
-    beforehand; it is uncertain by its standard error (Yao et al. 2018, Bayesian Analysis 13; the
-    logistic function averaged over a normal as by MacKay 1992, Neural Computation 4).
+    Noise and classes that overlap may explain the labels equally well: see :func:`pseudo_bma`.
 
     Args:
         scores: log-probability of each label under the noise model, by a fit that did not see it.
         plain: the same under the plain classifier.
         weights: row weights, 0 without a label.
     """
-    gain = scores - plain
+    return pseudo_bma(scores, plain, weights)
+
+
+def pseudo_bma(
+    scores: Float[np.ndarray, " n"],
+    others: Float[np.ndarray, " n"],
+    weights: Float[np.ndarray, " n"],
+) -> float:
+    """Posterior probability of a model beside another, at even odds beforehand.
+
+    The gain in nats is a log Bayes factor by cross-validation; it is uncertain by its standard
+    error (Yao et al. 2018, Bayesian Analysis 13; the logistic function averaged over a normal as by
+    MacKay 1992, Neural Computation 4).
+
+    Args:
+        scores: log-probability of each label under the model, by a fit that did not see it.
+        others: the same under the other model.
+        weights: row weights, 0 without a label.
+    """
+    gain = scores - others
     n = max(int(np.count_nonzero(weights)), 1)
     total = float(weights @ gain)
     spread = float(weights @ np.square(gain - total / max(float(weights.sum()), 1.0)))

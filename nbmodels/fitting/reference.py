@@ -21,8 +21,12 @@ from scipy.stats import rankdata
 
 from nbmodels.core.component import Given
 from nbmodels.core.model import PRIOR
+from nbmodels.errors import Caution, VerdictWarning
 from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.holdout import compare_scores
+from nbmodels.fitting.plain import plain_classifier, probability_of_noise
 from nbmodels.fitting.scores import stratified_folds
+from nbmodels.fitting.trials import SIGNIFICANT
 
 #: Columns up to which a matrix over pairs of columns is small, and rows that are looked at.
 _NARROW, _ROWS = 300, 10_000
@@ -35,6 +39,17 @@ _LABELS = 30
 
 #: Pseudo-items behind a coefficient, and pseudo-counts of a word.
 _RIDGE, _PSEUDO = 1.0, 1.0
+
+#: Standard errors from which on it is said that the reference is better, and share of the labels
+#: that would have been changed.
+_SURELY, _CHANGED = 2.0, 0.01
+
+_LIKELIER = Caution(
+    VerdictWarning,
+    "held-out labels are surely likelier under a nonlinear classifier of the features that knows "
+    "no noise: this model of the features is poor, labels are changed where that is likely to "
+    "help only, and the noise matrix holds the model's errors; AutoNoisyClassifier may do better",
+)
 
 #: Random features, their length scales in units of the mean distance, and weight of the columns
 #: beside them.
@@ -76,9 +91,21 @@ def out_of_fold_predictions(
     return out
 
 
+class Reference(NamedTuple):
+    """Predictions of labels from other items' labels.
+
+    Attributes:
+        classes: ``(n,)`` predicted class, -1 where there is none.
+        held_out: ``(n,)`` log-probability of each given label, NaN where there is none.
+    """
+
+    classes: Int[np.ndarray, " n"]
+    held_out: Float[np.ndarray, " n"]
+
+
 def nonlinear_predictions(
     points: Float[np.ndarray, "n d"], codes: Int[np.ndarray, " n"], n_classes: int
-) -> Int[np.ndarray, " n"] | None:
+) -> Reference | None:
     """The class that each item's features point to, learned from other items' labels.
 
     The best of least squares on the columns, on their normal scores, and on random Fourier
@@ -90,8 +117,8 @@ def nonlinear_predictions(
         n_classes: K.
 
     Returns:
-        ``(n,)`` classes, -1 where there is no label or the row is not among those looked at; None
-        where there are too few labels, or no features.
+        predictions of the rows that are looked at and have a label; None where there are too few
+        labels, or no features.
     """
     rows = np.flatnonzero(codes >= 0)
     rng = np.random.default_rng(len(rows))
@@ -115,9 +142,10 @@ def nonlinear_predictions(
     ways += [np.hstack([_LINEAR * ranks, scale * wave, one]) for wave in waves]
     scores = [_least_squares(way, target, fold) for way in ways]
     best = min(scores, key=lambda one: float(np.square(one - target).sum()))
-    out = np.full(len(codes), -1)
-    out[rows] = _likeliest(best, target, fold)
-    return out
+    classes, held_out = np.full(len(codes), -1), np.full(len(codes), np.nan)
+    classes[rows] = _likeliest(best, target, fold)
+    held_out[rows] = plain_classifier(best, target, np.ones(len(rows)), fold, False).held_out
+    return Reference(classes, held_out)
 
 
 def with_reference(fitted: FittedModel, points: Any) -> FittedModel:
@@ -127,9 +155,12 @@ def with_reference(fitted: FittedModel, points: Any) -> FittedModel:
     say) contradicts labels that a better classifier predicts. So among the labels that would be
     changed, those are counted that the reference predicts as given, and as suggested. The posterior
     probability that the latter are more frequent (Jeffreys' prior) is one more factor of the
-    probability that labels are noisy. A joint model is not held to it: its features pass their own
-    checks, and may show the classes apart where errors follow the features and any classifier of
-    the given labels learns them.
+    probability that labels are noisy. And where all labels are likelier under the reference by more
+    than a standard error, that probability is no larger than by this comparison: a noise model
+    explains what a bad model of the features gets wrong as well as it does wrong labels, which a
+    plain classifier with the same scores cannot show. A joint model is not held to either: its
+    features pass their own checks, and may show the classes apart where errors follow the features
+    and any classifier of the given labels learns them.
 
     Args:
         fitted: a model of given labels; where their noise is known, or there is none, or the fit
@@ -149,12 +180,27 @@ def with_reference(fitted: FittedModel, points: Any) -> FittedModel:
     reference = nonlinear_predictions(points, codes, k)
     if reference is None:
         return fitted
-    fitted = replace(fitted, reference=reference)
+    fitted = replace(fitted, reference=reference.classes)
     others = set(fitted.fit.model) - {PRIOR, "labels", *fitted.scored}
     if fitted.data.parts.get(PRIOR) is None or others:
         return fitted
-    sides = sides_of(reference, codes, fitted.label_posterior.argmax(1))
-    return replace(fitted, noisy=fitted.noisy * sides.probability)
+    sides = sides_of(reference.classes, codes, fitted.label_posterior.argmax(1))
+    noisy = fitted.noisy * sides.probability
+    if fitted.held_out_scores is None or fitted.drawn is not None:
+        return replace(fitted, noisy=noisy)
+    weights = np.asarray(fitted.data.weights, float)[:n]
+    rows = np.isfinite(reference.held_out) & np.isfinite(fitted.held_out_scores) & (weights > 0)
+    compared = fitted.held_out_scores[rows], reference.held_out[rows]
+    found = compare_scores(compared, [True, True], weights[rows], SIGNIFICANT)
+    if found.best == 0:
+        return replace(fitted, noisy=noisy)
+    matters = sides.changed > _CHANGED * np.count_nonzero(rows)
+    sure = matters and found.gain[1] > _SURELY * found.standard_error[1]
+    return replace(
+        fitted,
+        noisy=min(noisy, probability_of_noise(*compared, weights[rows])),
+        cautions=(*fitted.cautions, *((_LIKELIER,) if sure else ())),
+    )
 
 
 class Sides(NamedTuple):

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from scipy import sparse
 
 from inference.arrays import floating, on_device
@@ -27,11 +27,20 @@ from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.emissions import Users
 from nbmodels.errors import Caution
-from nbmodels.fitting.cautious_labels import cautious, noise_levels
+from nbmodels.fitting.cautious_labels import Levels, cautious, noise_levels
 from nbmodels.fitting.collapsed_updates import given_shares
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.fitted_graph import FittedGraph
 from nbmodels.fitting.fitted_model import FittedModel, fitted_model
+from nbmodels.fitting.graph_forms import (
+    Form,
+    credible,
+    form_weights,
+    forms_to_try,
+    preferred_form,
+    stacked,
+    undecided,
+)
 from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.label_sources import LabelSource, class_prior
 from nbmodels.fitting.neighbours import Evidence, Graph, NeighbourVotes, UserEvidence
@@ -46,7 +55,6 @@ from nbmodels.fitting.propagation import (
 )
 from nbmodels.fitting.scores import Candidate, draw_folds, label_responsibilities
 from nbmodels.fitting.selection import INTERRUPTED
-from nbmodels.fitting.stacking import Mixture, mixture
 from nbmodels.fitting.unheard_graph import (
     UNINFORMATIVE,
     as_given,
@@ -60,34 +68,8 @@ POWERS = (0.0, 0.5, 1.0)
 
 _N_FOLDS, _MOST_ROUNDS = 10, 6
 
-#: Labels that a full noise matrix needs for each of its cells to be tried.
-_LABELS_A_CELL = 5
-
 #: Standard errors by which labels must be likelier than without the graph.
 _INFORMATIVE = 2.0
-
-
-class _Form(NamedTuple):
-    """What was found under one form of the noise matrix.
-
-    Attributes:
-        noise: the form.
-        about: graph and labels.
-        candidates: all that were tried.
-        mixture: their average.
-        weights: of each candidate in it.
-        fit: calibration and noise, fitted to the average.
-        held_out: ``(N,)`` log-probability of each label under an average whose weights, calibration
-            and noise were learned from the labels of other folds.
-    """
-
-    noise: Any
-    about: LabelledGraph
-    candidates: list[Propagated]
-    mixture: Mixture
-    weights: Float[np.ndarray, " c"]
-    fit: Fit
-    held_out: Float[np.ndarray, " n"]
 
 
 def train_stacked(
@@ -114,11 +96,11 @@ def train_stacked(
     kinds = _kinds(alpha)
     abouts = {
         form: _labelled(settings, form, Graph(graph), sources, data, weights, len(names))
-        for form in _forms(settings["noise"], sources, weights, len(names))
+        for form in forms_to_try(settings["noise"], sources, weights, len(names))
     }
     first = next(iter(abouts.values()))
     fold = draw_folds(first.resp, _N_FOLDS)
-    found: list[_Form] = []
+    found: list[Form] = []
     interrupted = False
     total = sum(_MOST_ROUNDS * (1 + about.has_many_rates()) + 1 for about in abouts.values())
     with options.progress.bar("learning from neighbours", total) as bar:
@@ -126,26 +108,28 @@ def train_stacked(
             candidates: list[Propagated] = []
             try:
                 propagated(about, kinds, fold, options, _MOST_ROUNDS, candidates, bar)
-                found.append(_stacked(form, about, candidates, fold, options))
+                found.append(stacked(form, about, candidates, fold, options))
             except KeyboardInterrupt:
                 interrupted = True
                 break
     cautions = (INTERRUPTED,) if interrupted else ()
     if not found:
         return as_unheard(first, settings, names, options, cautions, interrupted)
-    chosen = _preferred(found)
+    chosen = preferred_form(found)
     null = _without_graph(chosen.about, options)
     rows = first.weights * first.resp.any(1)
     compared = [np.asarray(null.log_likelihood)[: len(weights)], chosen.held_out]
     heard = compare_scores(compared, [True, True], rows, _INFORMATIVE).best
     table = _table(found, chosen, null, rows)
-    if not heard or not _credible(chosen):
+    if not heard or not credible(chosen):
         cautions = cautions or (UNINFORMATIVE,)
         fitted = as_unheard(chosen.about, settings, names, options, cautions, interrupted)
         evidence = calibrated_logs(chosen.fit, chosen.mixture.whole())
         ranked = without_changes(fitted.corrected, evidence)
         return replace(fitted, corrected=ranked, choice=table)
-    fitted = _heard(chosen, settings, names, options, cautions, interrupted)
+    shares = form_weights(chosen, found)
+    cautions = (*cautions, *undecided(chosen, found, shares))
+    fitted = _heard(chosen, found, shares, settings, names, options, cautions, interrupted)
     return replace(fitted, choice=table)
 
 
@@ -159,16 +143,6 @@ def _kinds(alpha: Any) -> list[Evidence]:
     alphas = CONCENTRATIONS if alpha is None else (alpha,)
     users: list[Evidence] = [UserEvidence(one) for one in alphas]
     return [*users, *map(NeighbourVotes, POWERS)]
-
-
-def _forms(
-    noise: Any, sources: Mapping[str, LabelSource], weights: np.ndarray, k: int
-) -> Sequence[Any]:
-    """Forms of the noise matrix to try, the one with fewer parameters first."""
-    if not (isinstance(noise, str) and noise == "auto"):
-        return [noise]
-    enough = np.count_nonzero(weights) >= _LABELS_A_CELL * k * (k - 1)
-    return ["symmetric", "full"] if enough and k > 1 else ["symmetric"]
 
 
 def _labelled(
@@ -188,64 +162,15 @@ def _labelled(
     return LabelledGraph(graph, labels, resp, weights, np.asarray(shares, float))
 
 
-def _stacked(
-    form: Any,
-    about: LabelledGraph,
-    candidates: list[Propagated],
-    fold: Int[np.ndarray, " n"],
-    options: FitOptions,
-) -> _Form:
-    rows = about.weights * about.resp.any(1)
-    mixed, share = mixture(candidates, rows, about.shares)
-    (fit,) = about.calibrated([mixed.held_out()], options)
-    # more candidates and a larger matrix fit better by chance: forms are compared on labels that
-    # had no part in the weights, the calibration and the noise
-    seen = [fold != f for f in range(int(fold.max()) + 1)]
-    parts = [mixture(candidates, rows * one, about.shares)[0].held_out() for one in seen]
-    held_out = np.zeros(len(rows))
-    for one, found in zip(seen, about.calibrated(parts, options, seen), strict=True):
-        held_out[~one] = np.asarray(found.log_likelihood)[: len(rows)][~one]
-    return _Form(form, about, candidates, mixed, share, fit, held_out)
-
-
-def _preferred(found: Sequence[_Form]) -> _Form:
-    """The form under which held-out labels are likelier.
-
-    Weak scores let a full matrix explain more than the noise: the other form must also find most
-    labels of every class right.
-    """
-    best = found[0]
-    for other in found[1:]:
-        known, instead = best.about.identified(best.fit), other.about.identified(other.fit)
-        gain = other.about.weights @ (other.held_out - best.held_out)
-        better = (instead and not known) or (instead == known and gain > 0)
-        if better and np.diag(_matrix(other.fit)).min() > 0.5:
-            best = other
-    return best
-
-
-def _credible(found: _Form) -> bool:
-    """Whether classes kept their names and items, and most labels are right."""
-    given = np.einsum(
-        "nk,nk->n", np.asarray(found.fit.resp)[: len(found.about.resp)], found.about.resp
-    )
-    rows = found.about.weights * found.about.resp.any(1)
-    return found.about.identified(found.fit) and rows @ given >= 0.5 * rows.sum()
-
-
-def _matrix(fitted: Fit) -> Float[np.ndarray, "k k"]:
-    """Noise matrix of a fit, ``[true, observed]``."""
-    found = fitted.transitions["labels"]
-    return np.asarray(found, float)
-
-
 def _without_graph(about: LabelledGraph, options: FitOptions) -> Fit:
     (fit,) = about.calibrated([np.zeros_like(about.resp)], options)
     return fit
 
 
 def _heard(
-    chosen: _Form,
+    chosen: Form,
+    found: Sequence[Form],
+    shares: Sequence[float],
     settings: Mapping[str, Any],
     names: np.ndarray,
     options: FitOptions,
@@ -255,17 +180,19 @@ def _heard(
     about, fit = chosen.about, chosen.fit
     n_rows = len(about.weights)
     held_out = chosen.mixture.held_out()
-    # predictions from all labels know more, but an item's own label has come back to them: midway
-    whole = (held_out + chosen.mixture.whole()) / 2
     own = own_labels(fit, about.labels)[:n_rows]
-    corrected = normalised(calibrated_logs(fit, whole) + own)
     channel = about.labels.model.get("labels")
     if channel is not None and not isinstance(channel, Given):
         codes = np.asarray(about.labels.data.parts["labels"])[:n_rows]
         codes = np.where(codes < len(names), codes, -1)
         prior = (float(settings["noise_alpha"]), float(settings["noise_diagonal"]))
-        levels = noise_levels(about, fit, held_out, whole, prior, options)
-        corrected = cautious(levels, codes, about.weights)
+        corrected = np.zeros((n_rows, len(names)))
+        for one, share in zip(found, shares, strict=True):
+            if share > 0:
+                levels = _levels(one, prior, options)
+                corrected += share * cautious(levels, codes, about.weights)
+    else:
+        corrected = normalised(calibrated_logs(fit, _midway(chosen)) + own)
     counts = about.graph.counts(corrected * about.weights[:, None])
     best = chosen.mixture.parts[int(np.argmax(chosen.mixture.weights))]
     alphas = [one.kind.describe()["alpha"] for one in chosen.mixture.parts]
@@ -299,6 +226,16 @@ def _heard(
     return FittedGraph(
         **_attributes(plain), neighbours=chosen.mixture, corrected=corrected, counts=counts
     )
+
+
+def _levels(one: Form, prior: tuple[float, float], options: FitOptions) -> Levels:
+    held_out = one.mixture.held_out()
+    return noise_levels(one.about, one.fit, held_out, _midway(one), prior, options)
+
+
+def _midway(one: Form) -> Float[np.ndarray, "n k"]:
+    """Predictions from all labels know more, but an item's own label has come back to them."""
+    return (one.mixture.held_out() + one.mixture.whole()) / 2
 
 
 def unheard(
@@ -366,7 +303,7 @@ def _attributes(plain: FittedModel) -> dict[str, Any]:
 
 
 def _table(
-    found: Sequence[_Form], chosen: _Form, null: Fit, weights: Float[np.ndarray, " n"]
+    found: Sequence[Form], chosen: Form, null: Fit, weights: Float[np.ndarray, " n"]
 ) -> pd.DataFrame:
     """All that was compared, with the weights in the average."""
     n_rows = len(weights)

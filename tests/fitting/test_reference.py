@@ -1,12 +1,13 @@
 """Reference predictions: as good as a forest, blind to outliers, and a floor under cut models."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from nbmodels import NoisyGaussianNB, VerdictWarning
+from nbmodels import NbmodelsWarning, NoisyGaussianNB, VerdictWarning
 from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.fitting.reference import nonlinear_predictions, with_reference
 
@@ -36,22 +37,26 @@ def test_held_out_labels_are_predicted(world, right):
     x, true = world(np.random.default_rng(0))
     k = true.max() + 1
     given = corrupt(true, uniform_noise(k, 0.1), np.random.default_rng(1))
-    assert np.mean(nonlinear_predictions(x, given, k) == true) > right
+    assert np.mean(nonlinear_predictions(x, given, k).classes == true) > right
 
 
 def test_random_labels_are_predicted_by_chance():
     rng = np.random.default_rng(2)
     x, _ = classes(rng, n=2000)
     labels = rng.integers(K, size=2000)
-    assert np.mean(nonlinear_predictions(x, labels, K) == labels) == pytest.approx(1 / K, abs=0.05)
+    found = nonlinear_predictions(x, labels, K)
+    assert np.mean(found.classes == labels) == pytest.approx(1 / K, abs=0.05)
+    # and known to be so
+    assert found.held_out.mean() == pytest.approx(np.log(1 / K), abs=0.02)
 
 
 def test_rows_without_a_label_are_not_predicted():
     x, true = classes(np.random.default_rng(3))
     codes = np.where(np.arange(len(true)) < 100, -1, true)
     found = nonlinear_predictions(x, codes, K)
-    assert np.all(found[:100] == -1)
-    assert np.all(found[100:] >= 0)
+    assert np.all(found.classes[:100] == -1)
+    assert np.all(found.classes[100:] >= 0)
+    assert np.array_equal(np.isnan(found.held_out), codes < 0)
     assert nonlinear_predictions(x[:20], true[:20], K) is None
     assert nonlinear_predictions(x, np.zeros(len(x), int), K) is None
     assert nonlinear_predictions(x[:, :0], true, K) is None
@@ -60,10 +65,29 @@ def test_rows_without_a_label_are_not_predicted():
 def test_outliers_do_not_cost_right_labels():
     """One cell in fifty lies far out: normal classes are a bad model, labels are all right."""
     x, true = with_outliers(np.random.default_rng(8))
-    with pytest.warns(VerdictWarning, match="a nonlinear classifier of the features predicts"):
+    with pytest.warns(VerdictWarning) as caught:
         model = NoisyGaussianNB(random_state=0).fit(x, true)
+    said = " ".join(str(one.message) for one in caught)
+    assert "a nonlinear classifier of the features predicts" in said
+    assert "surely likelier under a nonlinear classifier of the features" in said
     assert np.array_equal(model.corrected_labels()["suggested"], true)
     assert not model.verdict().ok
+
+
+def test_heavy_tails_do_not_cost_right_labels():
+    """Student's t with two degrees of freedom: a tail is likelier under a class it is not of."""
+    kept, alone = [], []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        true = rng.integers(K, size=100)
+        x = 1.5 * rng.normal(size=(K, 5))[true] + rng.standard_t(2, size=(100, 5))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NbmodelsWarning)
+            fitted = NoisyGaussianNB(random_state=0).fit(x, true).fitted_
+        kept.append(np.mean(fitted.label_posterior.argmax(1) == true))
+        alone.append(np.mean(replace(fitted, noisy=1.0).label_posterior.argmax(1) == true))
+    assert np.mean(kept) > 0.95
+    assert np.mean(alone) < np.mean(kept) - 0.04  # what the fit would do by itself
 
 
 def test_a_good_model_corrects_as_before():

@@ -1,0 +1,160 @@
+"""Forms of the noise matrix on a graph: one error rate, or a full matrix, by held-out labels.
+
+Under each form there is an average of neighbour models of its own
+(:mod:`nbmodels.fitting.stacked_graph`). Forms are compared by labels that had no part in the
+average's weights, its calibration and the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from nbmodels.errors import Caution, IdentifiabilityWarning
+from nbmodels.fitting.em import Fit
+from nbmodels.fitting.label_sources import LabelSource
+from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.plain import pseudo_bma
+from nbmodels.fitting.propagation import LabelledGraph, Propagated
+from nbmodels.fitting.stacking import Mixture, mixture
+
+#: Labels that a full noise matrix needs for each of its cells to be tried.
+_LABELS_A_CELL = 5
+
+#: Probability below which a form of the noise matrix counts nothing.
+_LEAST_FORM = 0.02
+
+#: Probability of a form, and difference of the shares of right labels, from which on it is said.
+_POSSIBLE, _APART = 0.1, 0.1
+
+
+class Form(NamedTuple):
+    """What was found under one form of the noise matrix.
+
+    Attributes:
+        noise: the form.
+        about: graph and labels.
+        candidates: all that were tried.
+        mixture: their average.
+        weights: of each candidate in it.
+        fit: calibration and noise, fitted to the average.
+        held_out: ``(N,)`` log-probability of each label under an average whose weights, calibration
+            and noise were learned from the labels of other folds.
+    """
+
+    noise: Any
+    about: LabelledGraph
+    candidates: list[Propagated]
+    mixture: Mixture
+    weights: Float[np.ndarray, " c"]
+    fit: Fit
+    held_out: Float[np.ndarray, " n"]
+
+
+def forms_to_try(
+    noise: Any, sources: Mapping[str, LabelSource], weights: np.ndarray, k: int
+) -> Sequence[Any]:
+    """Forms of the noise matrix to try, the one with fewer parameters first."""
+    if not (isinstance(noise, str) and noise == "auto"):
+        return [noise]
+    enough = np.count_nonzero(weights) >= _LABELS_A_CELL * k * (k - 1)
+    return ["symmetric", "full"] if enough and k > 1 else ["symmetric"]
+
+
+def stacked(
+    form: Any,
+    about: LabelledGraph,
+    candidates: list[Propagated],
+    fold: Int[np.ndarray, " n"],
+    options: FitOptions,
+) -> Form:
+    """The average of candidates under a form, with what it is worth on held-out labels.
+
+    Args:
+        form: of the noise matrix.
+        about: graph and labels under it.
+        candidates: neighbour models.
+        fold: ``(N,)`` fold of each item.
+        options: of the fits.
+
+    Raises:
+        KeyboardInterrupt: a fit was interrupted.
+    """
+    rows = about.weights * about.resp.any(1)
+    mixed, share = mixture(candidates, rows, about.shares)
+    (fit,) = about.calibrated([mixed.held_out()], options)
+    # more candidates and a larger matrix fit better by chance: forms are compared on labels that
+    # had no part in the weights, the calibration and the noise
+    seen = [fold != f for f in range(int(fold.max()) + 1)]
+    parts = [mixture(candidates, rows * one, about.shares)[0].held_out() for one in seen]
+    held_out = np.zeros(len(rows))
+    for one, found in zip(seen, about.calibrated(parts, options, seen), strict=True):
+        held_out[~one] = np.asarray(found.log_likelihood)[: len(rows)][~one]
+    return Form(form, about, candidates, mixed, share, fit, held_out)
+
+
+def preferred_form(found: Sequence[Form]) -> Form:
+    """The form under which held-out labels are likelier, among those that are admitted."""
+    best = found[0]
+    for other in found[1:]:
+        known, instead = best.about.identified(best.fit), other.about.identified(other.fit)
+        gain = other.about.weights @ (other.held_out - best.held_out)
+        better = (instead and not known) or (instead == known and gain > 0)
+        if better and _mostly_right(other):
+            best = other
+    return best
+
+
+def _mostly_right(found: Form) -> bool:
+    """Whether most labels of every class are right.
+
+    Weak scores let a full matrix explain more than the noise, as far as it is diagonally dominant.
+    """
+    return bool(np.diag(_matrix(found.fit)).min() > 0.5)
+
+
+def form_weights(chosen: Form, found: Sequence[Form]) -> list[float]:
+    """Posterior probabilities of the forms, by held-out labels (pseudo-BMA)."""
+    weights = chosen.about.weights * chosen.about.resp.any(1)
+    out = []
+    for one in found:
+        admitted = one is chosen or (credible(one) and _mostly_right(one))
+        p = pseudo_bma(one.held_out, chosen.held_out, weights) if admitted else 0.0
+        out.append(p / (1 - p) if p >= _LEAST_FORM else 0.0)
+    return [one / sum(out) for one in out]
+
+
+def undecided(chosen: Form, found: Sequence[Form], shares: Sequence[float]) -> tuple[Caution, ...]:
+    """A warning where another form may be right, and finds another share of right labels."""
+    if len(found) == 1:
+        return ()
+    right = [float(np.diag(_matrix(one.fit)).mean()) for one in found]
+    at = [one is chosen for one in found].index(True)
+    for i, share in enumerate(shares):
+        if i != at and share >= _POSSIBLE and abs(right[i] - right[at]) >= _APART:
+            sentence = (
+                f"the noise is hardly identified: held-out labels are about as likely where "
+                f"{right[i]:.0%} of the labels are right ({found[i].noise} noise) as where "
+                f"{right[at]:.0%} are ({chosen.noise}); corrected labels are averaged over both, "
+                "the noise matrix and its intervals are of the latter"
+            )
+            return (Caution(IdentifiabilityWarning, sentence),)
+    return ()
+
+
+def credible(found: Form) -> bool:
+    """Whether classes kept their names and items, and most labels are right."""
+    given = np.einsum(
+        "nk,nk->n", np.asarray(found.fit.resp)[: len(found.about.resp)], found.about.resp
+    )
+    rows = found.about.weights * found.about.resp.any(1)
+    return found.about.identified(found.fit) and rows @ given >= 0.5 * rows.sum()
+
+
+def _matrix(fitted: Fit) -> Float[np.ndarray, "k k"]:
+    """Noise matrix of a fit, ``[true, observed]``."""
+    found = fitted.transitions["labels"]
+    return np.asarray(found, float)
