@@ -6,19 +6,23 @@ from typing import Any
 
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.one_thread import one_thread_if_small
+from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.points import points
-from nbmodels.fitting.reference import with_reference
+from nbmodels.fitting.reference_floor import with_reference
 from nbmodels.fitting.separable import with_separable
 
 
-def with_comparisons(fitted: FittedModel, x: Any, missing: Any = None) -> FittedModel:
+def with_comparisons(
+    fitted: FittedModel, x: Any, options: FitOptions, missing: Any = None
+) -> FittedModel:
     """A fitted model with what labels say by near items, and by a nonlinear classifier.
 
     Args:
         fitted: a model of given labels.
         x: its rows of features, see :func:`nbmodels.fitting.points.point_coding`.
+        options: of fits.
         missing: booleans of cells that are missing, or None.
     """
     with one_thread_if_small(x):
         where = points(x, missing)
-        return with_reference(with_separable(fitted, where), where)
+        return with_reference(with_separable(fitted, where), where, options)

@@ -10,23 +10,16 @@ outliers, and the features bend.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy import sparse
-from scipy.special import betainc, ndtri
+from scipy.special import betainc, log_softmax, ndtri
 from scipy.stats import rankdata
 
-from nbmodels.core.component import Given
-from nbmodels.core.model import PRIOR
-from nbmodels.errors import Caution, VerdictWarning
-from nbmodels.fitting.fitted_model import FittedModel
-from nbmodels.fitting.holdout import compare_scores
-from nbmodels.fitting.plain import plain_classifier, probability_of_noise
+from nbmodels.fitting.plain import plain_classifier
 from nbmodels.fitting.scores import stratified_folds
-from nbmodels.fitting.trials import SIGNIFICANT
 
 #: Columns up to which a matrix over pairs of columns is small, and rows that are looked at.
 _NARROW, _ROWS = 300, 10_000
@@ -39,17 +32,6 @@ _LABELS = 30
 
 #: Pseudo-items behind a coefficient, and pseudo-counts of a word.
 _RIDGE, _PSEUDO = 1.0, 1.0
-
-#: Standard errors from which on it is said that the reference is better, and share of the labels
-#: that would have been changed.
-_SURELY, _CHANGED = 2.0, 0.01
-
-_LIKELIER = Caution(
-    VerdictWarning,
-    "held-out labels are surely likelier under a nonlinear classifier of the features that knows "
-    "no noise: this model of the features is poor, labels are changed where that is likely to "
-    "help only, and the noise matrix holds the model's errors; AutoNoisyClassifier may do better",
-)
 
 #: Random features, their length scales in units of the mean distance, and weight of the columns
 #: beside them.
@@ -96,10 +78,13 @@ class Reference(NamedTuple):
 
     Attributes:
         classes: ``(n,)`` predicted class, -1 where there is none.
-        held_out: ``(n,)`` log-probability of each given label, NaN where there is none.
+        logs: ``(n, K)`` log-probabilities of the classes, zero where there are none.
+        held_out: ``(n,)`` log-probability of each given label, by a calibration that did not see
+            it; NaN where there is none.
     """
 
     classes: Int[np.ndarray, " n"]
+    logs: Float[np.ndarray, "n k"]
     held_out: Float[np.ndarray, " n"]
 
 
@@ -144,63 +129,11 @@ def nonlinear_predictions(
     best = min(scores, key=lambda one: float(np.square(one - target).sum()))
     classes, held_out = np.full(len(codes), -1), np.full(len(codes), np.nan)
     classes[rows] = _likeliest(best, target, fold)
-    held_out[rows] = plain_classifier(best, target, np.ones(len(rows)), fold, False).held_out
-    return Reference(classes, held_out)
-
-
-def with_reference(fitted: FittedModel, points: Any) -> FittedModel:
-    """A fitted model with reference predictions of its labels, and held to them where it is cut.
-
-    A cross-fitted model that takes labels for wrong because its features' model is bad (outliers,
-    say) contradicts labels that a better classifier predicts. So among the labels that would be
-    changed, those are counted that the reference predicts as given, and as suggested. The posterior
-    probability that the latter are more frequent (Jeffreys' prior) is one more factor of the
-    probability that labels are noisy. And where all labels are likelier under the reference by more
-    than a standard error, that probability is no larger than by this comparison: a noise model
-    explains what a bad model of the features gets wrong as well as it does wrong labels, which a
-    plain classifier with the same scores cannot show. A joint model is not held to either: its
-    features pass their own checks, and may show the classes apart where errors follow the features
-    and any classifier of the given labels learns them.
-
-    Args:
-        fitted: a model of given labels; where their noise is known, or there is none, or the fit
-            was interrupted, nothing is added.
-        points: ``(N, d)`` items in the space of their features; nothing is added where they are
-            sparse or None.
-    """
-    k = len(fitted.names)
-    channel = fitted.fit.model.get("labels")
-    if fitted.interrupted or channel is None or isinstance(channel, Given) or k < 2:
-        return fitted
-    if points is None or sparse.issparse(points):
-        return fitted
-    n = len(fitted.fit.resp)
-    codes = np.asarray(fitted.data.parts["labels"])[:n]
-    codes = np.where((codes < k) & (np.asarray(fitted.data.weights)[:n] > 0), codes, -1)
-    reference = nonlinear_predictions(points, codes, k)
-    if reference is None:
-        return fitted
-    fitted = replace(fitted, reference=reference.classes)
-    others = set(fitted.fit.model) - {PRIOR, "labels", *fitted.scored}
-    if fitted.data.parts.get(PRIOR) is None or others:
-        return fitted
-    sides = sides_of(reference.classes, codes, fitted.label_posterior.argmax(1))
-    noisy = fitted.noisy * sides.probability
-    if fitted.held_out_scores is None or fitted.drawn is not None:
-        return replace(fitted, noisy=noisy)
-    weights = np.asarray(fitted.data.weights, float)[:n]
-    rows = np.isfinite(reference.held_out) & np.isfinite(fitted.held_out_scores) & (weights > 0)
-    compared = fitted.held_out_scores[rows], reference.held_out[rows]
-    found = compare_scores(compared, [True, True], weights[rows], SIGNIFICANT)
-    if found.best == 0:
-        return replace(fitted, noisy=noisy)
-    matters = sides.changed > _CHANGED * np.count_nonzero(rows)
-    sure = matters and found.gain[1] > _SURELY * found.standard_error[1]
-    return replace(
-        fitted,
-        noisy=min(noisy, probability_of_noise(*compared, weights[rows])),
-        cautions=(*fitted.cautions, *((_LIKELIER,) if sure else ())),
-    )
+    plain = plain_classifier(best, target, np.ones(len(rows)), fold, False)
+    held_out[rows] = plain.held_out
+    logs = np.zeros((len(codes), n_classes))
+    logs[rows] = log_softmax(np.exp(plain.calibration[0]) * best, axis=1)
+    return Reference(classes, logs, held_out)
 
 
 class Sides(NamedTuple):

@@ -9,7 +9,8 @@ from scipy import sparse
 
 from nbmodels import NbmodelsWarning, NoisyGaussianNB, VerdictWarning
 from nbmodels.datasets import corrupt, uniform_noise
-from nbmodels.fitting.reference import nonlinear_predictions, with_reference
+from nbmodels.fitting.reference import nonlinear_predictions
+from nbmodels.fitting.reference_floor import with_reference
 
 K = 3
 
@@ -90,6 +91,19 @@ def test_heavy_tails_do_not_cost_right_labels():
     assert np.mean(alone) < np.mean(kept) - 0.04  # what the fit would do by itself
 
 
+def test_a_poor_model_whose_scores_show_the_noise_corrects():
+    """Two clusters a class: the reference predicts more labels, and finds the noise as well."""
+    rng = np.random.default_rng(3)
+    true = rng.integers(K, size=600)
+    centres = 2.0 * rng.normal(size=(K, 2, 5))
+    x = centres[true, rng.integers(2, size=600)] + rng.normal(size=(600, 5))
+    given = corrupt(true, uniform_noise(K, 0.2), rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NbmodelsWarning)
+        model = NoisyGaussianNB(random_state=0, training="cross_fit").fit(x, given)
+    assert np.mean(model.corrected_labels()["suggested"] == true) > np.mean(given == true) + 0.05
+
+
 def test_a_good_model_corrects_as_before():
     x, true = classes(np.random.default_rng(5))
     given = corrupt(true, uniform_noise(K, 0.2), np.random.default_rng(6))
@@ -101,5 +115,6 @@ def test_a_good_model_corrects_as_before():
 
 def test_sparse_features_have_no_reference():
     x, true = classes(np.random.default_rng(7))
-    fitted = NoisyGaussianNB(random_state=0).fit(x, true).fitted_
-    assert with_reference(replace(fitted, reference=None), sparse.csr_array(x)).reference is None
+    model = NoisyGaussianNB(random_state=0).fit(x, true)
+    fitted = replace(model.fitted_, reference=None)
+    assert with_reference(fitted, sparse.csr_array(x), model._options()).reference is None
