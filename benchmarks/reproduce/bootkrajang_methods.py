@@ -37,28 +37,37 @@ def gaussian(
     """
     model = page.to_model(k, x.shape[1], extra_dof=pseudo, scale=pseudo)
     data = page.to_data(x, given, k)
-    if not noisy:
-        model = {name: part for name, part in model.items() if name != "labels"}
-        start = models.start(model, jax.nn.one_hot(given, k), data, "map")
-        values = models.values(model, models.likelihood_params(model, start, "map"))
-        found = {"mu": values["x"]["mu"], "Sigma": values["x"]["covariance"]}
-        return {**found, "gamma": jnp.eye(k)}
-    start = models.start(model, models.initial_responsibilities(model, data), data, "map")
-    return page.parameters(model, settled(model, start, data))
+    return _mistrusted(model, data) if noisy else _trusted(model, data, jax.nn.one_hot(given, k))
 
 
 @jax.jit
-def settled(model: Any, start: Any, data: Any) -> Any:
-    """Parameters at the end of EM; compiled once a shape."""
+def _trusted(model: Any, data: Any, resp: Any) -> dict[str, Any]:
+    """NDA; this and what follows are compiled once a shape."""
+    model = {name: part for name, part in model.items() if name != "labels"}
+    start = models.start(model, resp, data, "map")
+    values = models.values(model, models.likelihood_params(model, start, "map"))
+    found = {"mu": values["x"]["mu"], "Sigma": values["x"]["covariance"]}
+    return {**found, "gamma": jnp.eye(resp.shape[1])}
+
+
+@jax.jit
+def _mistrusted(model: Any, data: Any) -> dict[str, Any]:
+    """rNDA at the end of EM."""
+    start = models.start(model, models.initial_responsibilities(model, data), data, "map")
     tol = 1e-6 * len(data.weights)
     how = models.step("map"), models.coordinates("map")
-    return solve(how[0], start, (model, data), tol=tol, coordinates=how[1]).params
+    found = solve(how[0], start, (model, data), tol=tol, coordinates=how[1]).params
+    return page.parameters(model, found)
+
+
+_predict = jax.jit(page.predict)
+_simulate = jax.jit(page.simulate, static_argnums=(1, 2, 3))
 
 
 def posterior(found: dict[str, Any], x: np.ndarray, given: np.ndarray, k: int) -> np.ndarray:
     """``(N, K)`` P(true class | x), eq. (8), label shares those of the training labels."""
     shares = (np.bincount(given, minlength=k) + 1e-9) / len(given)
-    return np.asarray(page.predict(x, found["mu"], found["Sigma"], found["gamma"], shares))
+    return np.asarray(_predict(x, found["mu"], found["Sigma"], found["gamma"], shares))
 
 
 def depurated(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -89,7 +98,7 @@ def standardised(x: np.ndarray, x_test: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def synthetic(seed: int, d: int, k: int, c: float, noise: float, n: int) -> Split:
-    sim = jax.tree.map(np.asarray, page.simulate(jax.random.key(seed), n + N_TEST, d, k, c, noise))
+    sim = jax.tree.map(np.asarray, _simulate(jax.random.key(seed), n + N_TEST, d, k, c, noise))
     x, x_test = standardised(sim.x[:n], sim.x[n:])
     return x, sim.y_hat[:n], x_test, sim.y[n:]
 
