@@ -298,7 +298,7 @@ class NoisyLabelClassifier(TableClassifier):
             self.estimator_ = learner.learned(fitted.learned_from, weights)
         self.n_fits_ = learner.n_fits
         self._keep(X, labels)
-        return self._finish(with_comparisons(fitted, items, self._options()))
+        return self._finish(with_comparisons(fitted, items, self._options))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """``(N, K)`` P(true class | features)."""

@@ -268,7 +268,7 @@ class NoisyLogisticRegression(TableClassifier):
             C = float(fitted.settings["C"])
             self._regression = items.learned(fitted.learned_from, weights, C)
         self._keep(X, labels)
-        return self._finish(with_comparisons(fitted, block.x, self._options()))
+        return self._finish(with_comparisons(fitted, block.x, self._options))
 
     def _read(self, X: Any, *, reset: bool) -> Block:
         block = numbers(self, X, reset=reset, accept_sparse=True)

@@ -192,7 +192,7 @@ class TableClassifier(LatentClassModel):
             parameters, block, labels.classes, label_sources(labels), sample_weight
         )
         self._keep(X, labels)
-        return self._finish(with_comparisons(fitted, block.x, self._options(), block.missing))
+        return self._finish(with_comparisons(fitted, block.x, self._options, block.missing))
 
     def _fitted(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from nbmodels.fitting.fitted_model import FittedModel
@@ -13,14 +14,14 @@ from nbmodels.fitting.separable import with_separable
 
 
 def with_comparisons(
-    fitted: FittedModel, x: Any, options: FitOptions, missing: Any = None
+    fitted: FittedModel, x: Any, options: Callable[[], FitOptions], missing: Any = None
 ) -> FittedModel:
     """A fitted model with what labels say by near items, and by a nonlinear classifier.
 
     Args:
         fitted: a model of given labels.
         x: its rows of features, see :func:`nbmodels.fitting.points.point_coding`.
-        options: of fits.
+        options: makes those of fits, where the fit's precision holds.
         missing: booleans of cells that are missing, or None.
     """
     with one_thread_if_small(x):

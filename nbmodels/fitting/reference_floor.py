@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +27,6 @@ from nbmodels.fitting.plain import probability_of_noise
 from nbmodels.fitting.reference import Reference, nonlinear_predictions, sides_of
 from nbmodels.fitting.scores import stratified_folds
 from nbmodels.fitting.trials import SIGNIFICANT
-from nbmodels.fitting.two_starts import fit_from_two_starts
 
 #: Folds of the labels by which noise on a reference's scores is judged.
 _FOLDS = 5
@@ -43,7 +43,9 @@ _LIKELIER = Caution(
 )
 
 
-def with_reference(fitted: FittedModel, points: Any, options: FitOptions) -> FittedModel:
+def with_reference(
+    fitted: FittedModel, points: Any, options: Callable[[], FitOptions]
+) -> FittedModel:
     """A fitted model with reference predictions of its labels, and held to them where it is cut.
 
     A cross-fitted model that takes labels for wrong because its features' model is bad (outliers,
@@ -64,7 +66,7 @@ def with_reference(fitted: FittedModel, points: Any, options: FitOptions) -> Fit
             was interrupted, nothing is added.
         points: ``(N, d)`` items in the space of their features; nothing is added where they are
             sparse or None.
-        options: of fits.
+        options: makes those of fits, where the fit's precision holds.
     """
     k = len(fitted.names)
     channel = fitted.fit.model.get("labels")
@@ -93,7 +95,7 @@ def with_reference(fitted: FittedModel, points: Any, options: FitOptions) -> Fit
     if found.best == 0:
         return replace(fitted, noisy=noisy)
     with computing(fitted.double):
-        beside = _noise_on(reference, fitted, options)[rows]
+        beside = _noise_on(reference, fitted, options())[rows]
     scores = max(compared[0], beside, key=lambda one: float(weights[rows] @ one))
     noisy = min(noisy, probability_of_noise(scores, compared[1], weights[rows]))
     matters = noisy < 0.5 and sides.changed > _CHANGED * np.count_nonzero(rows)
@@ -111,6 +113,8 @@ def _noise_on(
     scores = Calibration.pack(on_device(pad_rows(reference.logs, length)))
     prior = Calibration.of(k, log_slope_sd=LOG_SLOPE_SD)
     model = jax.tree.map(on_device, {PRIOR: prior, "labels": fitted.fit.model["labels"]})
+    # begun at the noise that was found: the scores hold it, too, and the labels show none besides
+    start = jax.tree.map(on_device, {name: fitted.fit.params[name] for name in model})
     known = pad_rows(reference.classes >= 0, length)
     weights = np.asarray(fitted.data.weights, float) * known
     codes = np.asarray(fitted.data.parts["labels"])[:n]
@@ -118,7 +122,8 @@ def _noise_on(
     parts = {PRIOR: scores, "labels": on_device(fitted.data.parts["labels"])}
     data = [Data(parts, on_device(weights * (fold != f))) for f in range(_FOLDS)]
     out = np.full(n, -np.inf)
-    for f, one in enumerate(fit_from_two_starts([model] * _FOLDS, data, options)):
+    found = options.fit_all([model] * _FOLDS, data, starts=[start] * _FOLDS)
+    for f, one in enumerate(found):
         if one.status != Status.INTERRUPTED:
             here = fold[:n] == f
             out[here] = np.asarray(one.log_likelihood)[:n][here]

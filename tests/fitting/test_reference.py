@@ -117,4 +117,4 @@ def test_sparse_features_have_no_reference():
     x, true = classes(np.random.default_rng(7))
     model = NoisyGaussianNB(random_state=0).fit(x, true)
     fitted = replace(model.fitted_, reference=None)
-    assert with_reference(fitted, sparse.csr_array(x), model._options()).reference is None
+    assert with_reference(fitted, sparse.csr_array(x), model._options).reference is None
