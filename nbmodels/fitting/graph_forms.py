@@ -7,7 +7,7 @@ average's weights, its calibration and the noise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,6 @@ from jaxtyping import Float, Int
 
 from nbmodels.errors import Caution, IdentifiabilityWarning
 from nbmodels.fitting.em import Fit
-from nbmodels.fitting.label_sources import LabelSource
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.plain import pseudo_bma
 from nbmodels.fitting.propagation import LabelledGraph, Propagated
@@ -54,9 +53,7 @@ class Form(NamedTuple):
     held_out: Float[np.ndarray, " n"]
 
 
-def forms_to_try(
-    noise: Any, sources: Mapping[str, LabelSource], weights: np.ndarray, k: int
-) -> Sequence[Any]:
+def forms_to_try(noise: Any, weights: np.ndarray, k: int) -> Sequence[Any]:
     """Forms of the noise matrix to try, the one with fewer parameters first."""
     if not (isinstance(noise, str) and noise == "auto"):
         return [noise]

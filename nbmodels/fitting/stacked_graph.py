@@ -96,7 +96,7 @@ def train_stacked(
     kinds = _kinds(alpha)
     abouts = {
         form: _labelled(settings, form, Graph(graph), sources, data, weights, len(names))
-        for form in forms_to_try(settings["noise"], sources, weights, len(names))
+        for form in forms_to_try(settings["noise"], weights, len(names))
     }
     first = next(iter(abouts.values()))
     fold = draw_folds(first.resp, _N_FOLDS)
