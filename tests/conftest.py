@@ -51,6 +51,15 @@ def pytest_configure(config):
         set_hypothesis_home_dir(config.cache.mkdir("hypothesis"))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    """Without ``random_state`` an estimator draws from NumPy's global state: the same every time.
+
+    Before fixtures of any scope, so that a test's outcome hangs on no other test.
+    """
+    np.random.seed(0)  # noqa: NPY002
+
+
 @pytest.fixture
 def key():
     return jax.random.key(0)

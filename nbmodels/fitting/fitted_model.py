@@ -188,8 +188,12 @@ class FittedModel:
             data: encoded data of the new items, padded rows included.
         """
         with computing(self.double):
-            model = jax.tree.map(on_device, self.fit.model)
-            out = _posterior(model, self._predicting, data, self.scored, self.fit.rule)
+            read = {PRIOR, *self.scored, *data.parts}
+            # one program for all channels of labels, of which new items have none
+            model = {name: c for name, c in self.fit.model.items() if name in read}
+            params = {name: self._predicting[name] for name in model}
+            model = jax.tree.map(on_device, model)
+            out = _posterior(model, params, data, self.scored, self.fit.rule)
             resp = np.asarray(out, float)
         return resp / resp.sum(1, keepdims=True)
 
