@@ -243,7 +243,9 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
 
         Pseudo-labels of the noise's prior count as they do in the fit: its point is their centre
         (:func:`nbmodels.posterior.sampling.about_mode`). In a cross-fitted model draws condition
-        on the features' scores, and do not vary with what the features' model gets wrong.
+        on the features' scores, and do not vary with what the features' model gets wrong. Where
+        other forms of the noise matrix may be right (a graph's), each draw is of one of them, by
+        their probabilities (Bayesian model averaging).
 
         Args:
             method: ``"gibbs"`` on the fast core; ``"vb"``, draws of the CAVI posterior; ``"svi"``
@@ -270,6 +272,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
             PosteriorWarning: a convergence or accuracy check of the draws failed, or the joint
                 posterior disagrees with the cut one.
         """
+        from nbmodels.posterior.opinion_pool import averaged
         from nbmodels.posterior.options import check_feedback
         from nbmodels.posterior.sampling import about_mode, sample
         from nbmodels.posterior.semi_modular import mixed
@@ -279,17 +282,21 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         seed = self._seed(random_state)
 
         def drawn(fitted: FittedModel) -> Any:
-            fit, data = fitted.posterior_target
-            return sample(
-                about_mode(fit),
-                jax.tree.map(on_device, data),
-                jax.random.key(seed),
-                method=method,
-                names=self.fitted_.names,
-                features=dict(self.fitted_.columns),
-                units=dict(self.fitted_.units),
-                **options,
-            )
+            trees = [
+                sample(
+                    about_mode(one.fit),
+                    jax.tree.map(on_device, one.data),
+                    jax.random.key(seed),
+                    method=method,
+                    names=self.fitted_.names,
+                    features=dict(self.fitted_.columns),
+                    units=dict(self.fitted_.units),
+                    **options,
+                )
+                for one in fitted.posterior_targets
+            ]
+            weights = [one.probability for one in fitted.posterior_targets]
+            return averaged(trees, weights, np.random.default_rng(seed))
 
         with computing(self.fitted_.double):
             if feedback is None:

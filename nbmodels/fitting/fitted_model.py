@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +30,20 @@ if TYPE_CHECKING:
     from nbmodels.fitting.separable import Separable
 
 
+class Drawn(NamedTuple):
+    """What posterior draws are of.
+
+    Attributes:
+        fit: the fit.
+        data: what was fitted.
+        probability: posterior probability of this form of the model.
+    """
+
+    fit: Fit
+    data: Data
+    probability: float = 1.0
+
+
 @dataclass(frozen=True)
 class FittedModel:
     """A fitted model of latent true classes.
@@ -51,6 +65,8 @@ class FittedModel:
             them, NaN where there was none; or None.
         learned_from: ``(N, K)`` responsibilities that the scores were learned from, or None.
         drawn: fit and data that posterior draws are of, where it is not this one.
+        alternatives: other forms of the model that may be right, over which posterior draws are
+            averaged.
         ranked: ``(N, K)`` P(true class) of the training items by the plain classifier, where the
             fit does not hear the features; see :mod:`nbmodels.fitting.unheard`.
         plain: ``(1 + K,)`` calibration by which new items are predicted, where it is that of the
@@ -91,6 +107,7 @@ class FittedModel:
     held_out_scores: Float[np.ndarray, " n"] | None = None
     learned_from: Float[np.ndarray, "n k"] | None = None
     drawn: tuple[Fit, Data] | None = None
+    alternatives: tuple[Drawn, ...] = ()
     ranked: Float[np.ndarray, "n k"] | None = None
     plain: Float[np.ndarray, " k1"] | None = None
     plain_scores: Float[np.ndarray, " n"] | None = None
@@ -159,13 +176,18 @@ class FittedModel:
         return found.get("labels", found.get("votes"))
 
     @property
-    def posterior_target(self) -> tuple[Fit, Data]:
-        """Fit and data that posterior draws are of, with few of the padded rows.
+    def posterior_targets(self) -> tuple[Drawn, ...]:
+        """What posterior draws are of, this model first, with few of the padded rows.
 
         A fit shares its program with others of its padded size; a draw would pay for every row.
         """
         fit, data = self.drawn or (without(self.fit, self.scored), self.data)
-        return fit, models.first_rows(data, drawn_length(len(self.fit.resp)))
+        own = Drawn(fit, data, 1 - sum(other.probability for other in self.alternatives))
+        length = drawn_length(len(self.fit.resp))
+        return tuple(
+            one._replace(data=models.first_rows(one.data, length))
+            for one in (own, *self.alternatives)
+        )
 
     @property
     def calibration(self) -> Float[np.ndarray, " k1"]:

@@ -31,7 +31,7 @@ from nbmodels.fitting.cautious_labels import Levels, cautious, noise_levels
 from nbmodels.fitting.collapsed_updates import given_shares
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.fitted_graph import FittedGraph
-from nbmodels.fitting.fitted_model import FittedModel, fitted_model
+from nbmodels.fitting.fitted_model import Drawn, FittedModel, fitted_model
 from nbmodels.fitting.graph_forms import (
     Form,
     credible,
@@ -206,7 +206,7 @@ def _heard(
         model={**fit.model, "users": jax.tree.map(np.asarray, users)},
         params={**fit.params, "users": jax.tree.map(np.asarray, params)},
     )
-    data = about.scored(held_out).data
+    data = _scored(chosen).data
     plain = fitted_model(
         whole_fit,
         data,
@@ -222,10 +222,19 @@ def _heard(
         held_out_scores=chosen.held_out,
         interrupted=interrupted,
         cautions=cautions,
+        alternatives=tuple(
+            Drawn(one.fit, jax.tree.map(np.asarray, _scored(one).data), share)
+            for one, share in zip(found, shares, strict=True)
+            if one is not chosen and share > 0
+        ),
     )
     return FittedGraph(
         **_attributes(plain), neighbours=chosen.mixture, corrected=corrected, counts=counts
     )
+
+
+def _scored(one: Form) -> Candidate:
+    return one.about.scored(one.mixture.held_out())
 
 
 def _levels(one: Form, prior: tuple[float, float], options: FitOptions) -> Levels:

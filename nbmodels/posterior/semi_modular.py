@@ -28,6 +28,7 @@ import numpy as np
 import xarray
 
 from nbmodels.errors import Caution, PosteriorWarning, issue
+from nbmodels.posterior.opinion_pool import opinion_pool
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -83,19 +84,12 @@ def mixed(cut: DataTree, joint: DataTree, rng: np.random.Generator) -> DataTree:
         PosteriorWarning: the two posteriors disagree.
     """
     how = pooling(cut, joint)
-    posterior = joint["posterior"].to_dataset(), cut["posterior"].to_dataset()
-    sizes = [min(one.sizes[dim] for one in posterior) for dim in ("chain", "draw")]
-    taken = xarray.DataArray(rng.random(sizes) < how.weight, dims=("chain", "draw"))
-    groups = {"posterior": _either(*posterior, taken)}
-    groups["sample_stats"] = xarray.Dataset({"from_joint": taken})
-    for name in ("prior", "posterior_predictive"):
-        if name in cut.children and name in joint.children:
-            both = joint[name].to_dataset(), cut[name].to_dataset()
-            groups[name] = _either(*both, taken) if name != "prior" else _shared(*both)
-    if "observed_data" in cut.children:
-        groups["observed_data"] = cut["observed_data"].to_dataset()
-    items = [tree["label_posterior"].to_dataset() for tree in (joint, cut)]
-    groups["label_posterior"] = how.weight * items[0] + (1 - how.weight) * items[1]
+    out = opinion_pool([joint, cut], [how.weight, 1 - how.weight], rng)
+    # one is of the labels given the features, the other of both
+    groups = {name: node.to_dataset() for name, node in out.children.items()}
+    groups.pop("log_likelihood", None)
+    of_joint = groups["sample_stats"]["component"] == 0
+    groups["sample_stats"] = xarray.Dataset({"from_joint": of_joint})
     out = xarray.DataTree.from_dict(groups)
     about = cut.attrs
     out.attrs.update({name: about[name] for name in ("method", "assumes", "row_weights")})
@@ -131,18 +125,3 @@ def _noise(tree: DataTree) -> np.ndarray:
     names = sorted(str(n) for n in posterior.data_vars if str(n).endswith("noise_matrix"))
     flat = [posterior[n].to_numpy().reshape(-1, posterior[n][0, 0].size) for n in names]
     return np.concatenate(flat, 1)
-
-
-def _shared(first: xarray.Dataset, second: xarray.Dataset) -> xarray.Dataset:
-    """The variables of the first that the second has, in the same dimensions."""
-    names = [n for n in first.data_vars if n in second and first[n].dims == second[n].dims]
-    return first[names]
-
-
-def _either(
-    first: xarray.Dataset, second: xarray.Dataset, taken: xarray.DataArray
-) -> xarray.Dataset:
-    """Draws of the first where they are taken, else of the second."""
-    within = {dim: slice(size) for dim, size in taken.sizes.items()}
-    one = _shared(first, second).isel(within)
-    return one.where(taken, second[list(one.data_vars)].isel(within))

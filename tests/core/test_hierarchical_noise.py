@@ -221,7 +221,7 @@ def test_draws_begin_at_the_concentrations_learned():
     given = np.where(rng.random(300) < 0.2, rng.integers(K, size=300), y)
     fitted = NoisyBernoulliNB(random_state=0).fit(x, given)
     assert fitted.fitted_.settings["noise"] == "pooled"
-    fit = about_mode(fitted.fitted_.posterior_target[0])
+    fit = about_mode(fitted.fitted_.posterior_targets[0].fit)
     channel = fit.model["labels"]
     assert isinstance(channel, HierarchicalTransition)
     learned = np.asarray(fitted.fit_.model["labels"].prior.concentration) - 1

@@ -8,6 +8,7 @@ from graph_worlds import WORLDS, given_labels, plain_answers
 from sklearn.metrics import roc_auc_score
 
 from nbmodels import CollaborativeClassifier, IdentifiabilityWarning
+from nbmodels.channels import SymmetricTransition
 
 pytestmark = pytest.mark.slow
 
@@ -84,3 +85,20 @@ def test_the_answer_does_not_hang_on_the_folds():
             world, _, e = fitted(name, rate, state=state)
             errors.append(np.mean(e.label_posterior_.argmax(1) != world.classes))
         assert np.std(errors) <= 0.005
+
+
+def test_draws_are_averaged_over_forms_that_may_be_right():
+    _, _, e = fitted("few users, 600 items", 0.3, seed=951)
+    targets = e.fitted_.posterior_targets
+    assert 0.1 < targets[1].probability < 0.9
+    assert sum(one.probability for one in targets) == pytest.approx(1)
+    drawn = e.posterior(progress=False)
+    assert "averaged over 2 forms" in drawn.attrs["kind"]
+    component = drawn["sample_stats"]["component"].to_numpy()
+    assert component.mean() == pytest.approx(targets[1].probability, abs=0.06)
+    # under one error rate the diagonal is one number, under a full matrix it is not
+    matrices = np.moveaxis(drawn["posterior"]["noise_matrix"].to_numpy(), (2, 3), (0, 1))
+    one_rate = [isinstance(one.fit.model["labels"], SymmetricTransition) for one in targets]
+    assert sorted(one_rate) == [False, True]
+    spread = np.ptp(np.einsum("kk...->k...", matrices), axis=0)
+    np.testing.assert_array_equal(spread < 1e-9, component == one_rate.index(True))
