@@ -315,14 +315,28 @@ def figures(name: str, kind: str, rate: float, seed: int, coverage: bool) -> dic
         out[f"AUC {method}"] = roc_auc_score(wrong, score)
     out["spoke"] = warned or not e.verdict().ok
     if coverage:
-        draws = e.posterior(progress=False)["posterior"]["noise_matrix"]
-        low, high = draws.quantile([0.05, 0.95], ("chain", "draw")).to_numpy()
+        tree = e.posterior(progress=False)
+        draws = tree["posterior"]["noise_matrix"].to_numpy()
         truth = noise_matrix(world.n_classes, rate, kind)
-        # an interval of shares does not hold zero
-        inside = (truth <= high) & ((low <= truth) | ((truth == 0) & (low < 0.02)))
-        out["diagonal held"] = np.diag(inside).mean()
-        out["other cells held"] = inside[~np.eye(len(truth), dtype=bool)].mean()
+        averaged = len(e.fitted_.posterior_targets) > 1
+        own = tree["sample_stats"]["component"].to_numpy() == 0 if averaged else ...
+        out["heard"] = e.weight_ > 0
+        out["diagonal held"], out["other cells held"] = held(draws, truth)
+        out["diagonal, likelier form"], out["other, likelier form"] = held(draws[own], truth)
     return out
+
+
+def held(draws: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
+    """Shares of true rates in intervals of 90 %: of the diagonal, and of the other cells.
+
+    Args:
+        draws: ``(..., K, K)`` of the noise matrix.
+        truth: ``(K, K)``.
+    """
+    low, high = np.quantile(draws.reshape(-1, *truth.shape), [0.05, 0.95], axis=0)
+    # an interval of shares does not hold zero
+    inside = (truth <= high) & ((low <= truth) | ((truth == 0) & (low < 0.02)))
+    return float(np.diag(inside).mean()), float(inside[~np.eye(len(truth), dtype=bool)].mean())
 
 
 def main() -> None:

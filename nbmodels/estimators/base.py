@@ -282,6 +282,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         seed = self._seed(random_state)
 
         def drawn(fitted: FittedModel) -> Any:
+            targets = fitted.posterior_targets
             trees = [
                 sample(
                     about_mode(one.fit),
@@ -293,9 +294,9 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
                     units=dict(self.fitted_.units),
                     **options,
                 )
-                for one in fitted.posterior_targets
+                for one in targets
             ]
-            weights = [one.probability for one in fitted.posterior_targets]
+            weights = [one.probability for one in targets]
             return averaged(trees, weights, np.random.default_rng(seed))
 
         with computing(self.fitted_.double):

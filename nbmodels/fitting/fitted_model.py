@@ -210,10 +210,12 @@ class FittedModel:
             data: encoded data of the new items, padded rows included.
         """
         with computing(self.double):
-            read = {PRIOR, *self.scored, *data.parts}
             # one program for all channels of labels, of which new items have none
-            model = {name: c for name, c in self.fit.model.items() if name in read}
-            params = {name: self._predicting[name] for name in model}
+            read = {PRIOR, *self.scored, *data.parts}
+            model, params = (
+                {name: part for name, part in parts.items() if name in read}
+                for parts in (self.fit.model, self._predicting)
+            )
             model = jax.tree.map(on_device, model)
             out = _posterior(model, params, data, self.scored, self.fit.rule)
             resp = np.asarray(out, float)

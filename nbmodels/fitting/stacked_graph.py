@@ -234,6 +234,7 @@ def _heard(
 
 
 def _scored(one: Form) -> Candidate:
+    """What a form's fit is of."""
     return one.about.scored(one.mixture.held_out())
 
 

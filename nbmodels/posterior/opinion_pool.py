@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from xarray import DataTree
 
 #: Groups whose variables are pooled draw by draw.
-_DRAWN = ("posterior", "posterior_predictive", "log_likelihood")
+DRAWN = ("posterior", "posterior_predictive", "log_likelihood")
 
 
 def opinion_pool(
-    trees: Sequence[DataTree], weights: Sequence[float], rng: np.random.Generator
+    trees: Sequence[DataTree],
+    weights: Sequence[float],
+    rng: np.random.Generator,
+    drawn: Sequence[str] = DRAWN,
 ) -> DataTree:
     """Draws of several posteriors pooled, of what all of them have.
 
@@ -31,6 +34,7 @@ def opinion_pool(
         trees: posteriors, from :func:`nbmodels.posterior.sampling.sample`.
         weights: of each, that sum to one.
         rng: NumPy generator.
+        drawn: groups that are pooled draw by draw.
 
     Returns:
         a tree with ``component`` among ``sample_stats``, the position of the posterior that a draw
@@ -61,7 +65,7 @@ def opinion_pool(
     for name in trees[0].children:
         if all(name in tree.children for tree in trees):
             parts = [tree[name].to_dataset() for tree in trees]
-            if name in _DRAWN and _shared(parts):
+            if name in drawn and _shared(parts):
                 groups[name] = _taken(parts, taken)
             elif name == "label_posterior":
                 weighted = [w * part for w, part in zip(weights, parts, strict=True)]

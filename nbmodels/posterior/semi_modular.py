@@ -28,7 +28,7 @@ import numpy as np
 import xarray
 
 from nbmodels.errors import Caution, PosteriorWarning, issue
-from nbmodels.posterior.opinion_pool import opinion_pool
+from nbmodels.posterior.opinion_pool import DRAWN, opinion_pool
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -84,15 +84,12 @@ def mixed(cut: DataTree, joint: DataTree, rng: np.random.Generator) -> DataTree:
         PosteriorWarning: the two posteriors disagree.
     """
     how = pooling(cut, joint)
-    out = opinion_pool([joint, cut], [how.weight, 1 - how.weight], rng)
-    # one is of the labels given the features, the other of both
-    groups = {name: node.to_dataset() for name, node in out.children.items()}
-    groups.pop("log_likelihood", None)
-    of_joint = groups["sample_stats"]["component"] == 0
-    groups["sample_stats"] = xarray.Dataset({"from_joint": of_joint})
-    out = xarray.DataTree.from_dict(groups)
+    drawn = [name for name in DRAWN if name != "log_likelihood"]
+    out = opinion_pool([joint, cut], [how.weight, 1 - how.weight], rng, drawn)
+    of_joint = out["sample_stats"]["component"] == 0
+    out["sample_stats"] = xarray.DataTree(xarray.Dataset({"from_joint": of_joint}))
     about = cut.attrs
-    out.attrs.update({name: about[name] for name in ("method", "assumes", "row_weights")})
+    out.attrs = {name: about[name] for name in ("method", "assumes", "row_weights")}
     share = f"{how.weight:.2g} {joint.attrs['kind']}, {1 - how.weight:.2g} {about['kind']}"
     out.attrs["kind"] = f"semi-modular: {share}"
     out.attrs.update(
