@@ -53,9 +53,14 @@ class Form(NamedTuple):
     held_out: Float[np.ndarray, " n"]
 
 
+def is_chosen(noise: Any) -> bool:
+    """Whether the form of the noise matrix is to be chosen."""
+    return isinstance(noise, str) and noise == "auto"
+
+
 def forms_to_try(noise: Any, weights: np.ndarray, k: int) -> Sequence[Any]:
     """Forms of the noise matrix to try, the one with fewer parameters first."""
-    if not (isinstance(noise, str) and noise == "auto"):
+    if not is_chosen(noise):
         return [noise]
     enough = np.count_nonzero(weights) >= _LABELS_A_CELL * k * (k - 1)
     return ["symmetric", "full"] if enough and k > 1 else ["symmetric"]

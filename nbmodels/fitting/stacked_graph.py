@@ -31,12 +31,14 @@ from nbmodels.fitting.cautious_labels import Levels, cautious, noise_levels
 from nbmodels.fitting.collapsed_updates import given_shares
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.fitted_graph import FittedGraph
-from nbmodels.fitting.fitted_model import Drawn, FittedModel, fitted_model
+from nbmodels.fitting.fitted_model import FittedModel, fitted_model
+from nbmodels.fitting.graph_draws import alternatives
 from nbmodels.fitting.graph_forms import (
     Form,
     credible,
     form_weights,
     forms_to_try,
+    is_chosen,
     preferred_form,
     stacked,
     undecided,
@@ -94,10 +96,11 @@ def train_stacked(
     """
     data = _padded(sources, weights)
     kinds = _kinds(alpha)
-    abouts = {
-        form: _labelled(settings, form, Graph(graph), sources, data, weights, len(names))
-        for form in forms_to_try(settings["noise"], weights, len(names))
-    }
+
+    def labelled(form: Any) -> LabelledGraph:
+        return _labelled(settings, form, Graph(graph), sources, data, weights, len(names))
+
+    abouts = {form: labelled(form) for form in forms_to_try(settings["noise"], weights, len(names))}
     first = next(iter(abouts.values()))
     fold = draw_folds(first.resp, _N_FOLDS)
     found: list[Form] = []
@@ -128,9 +131,17 @@ def train_stacked(
         ranked = without_changes(fitted.corrected, evidence)
         return replace(fitted, corrected=ranked, choice=table)
     shares = form_weights(chosen, found)
+    full = None
+    if is_chosen(settings["noise"]) and len(names) > 1 and not interrupted:
+        full = abouts.get("full") or labelled("full")
+    try:
+        others = alternatives(chosen, found, shares, full, settings, options)
+    except KeyboardInterrupt:
+        interrupted, cautions = True, (INTERRUPTED,)
+        others = alternatives(chosen, found, shares, None, settings, options)
     cautions = (*cautions, *undecided(chosen, found, shares))
     fitted = _heard(chosen, found, shares, settings, names, options, cautions, interrupted)
-    return replace(fitted, choice=table)
+    return replace(fitted, choice=table, alternatives=others)
 
 
 def _padded(sources: Mapping[str, LabelSource], weights: np.ndarray) -> Data:
@@ -206,7 +217,7 @@ def _heard(
         model={**fit.model, "users": jax.tree.map(np.asarray, users)},
         params={**fit.params, "users": jax.tree.map(np.asarray, params)},
     )
-    data = _scored(chosen).data
+    data = about.scored(held_out).data
     plain = fitted_model(
         whole_fit,
         data,
@@ -222,20 +233,10 @@ def _heard(
         held_out_scores=chosen.held_out,
         interrupted=interrupted,
         cautions=cautions,
-        alternatives=tuple(
-            Drawn(one.fit, jax.tree.map(np.asarray, _scored(one).data), share)
-            for one, share in zip(found, shares, strict=True)
-            if one is not chosen and share > 0
-        ),
     )
     return FittedGraph(
         **_attributes(plain), neighbours=chosen.mixture, corrected=corrected, counts=counts
     )
-
-
-def _scored(one: Form) -> Candidate:
-    """What a form's fit is of."""
-    return one.about.scored(one.mixture.held_out())
 
 
 def _levels(one: Form, prior: tuple[float, float], options: FitOptions) -> Levels:

@@ -7,8 +7,8 @@ import pytest
 from graph_worlds import WORLDS, given_labels, plain_answers
 from sklearn.metrics import roc_auc_score
 
-from nbmodels import CollaborativeClassifier, IdentifiabilityWarning
-from nbmodels.channels import SymmetricTransition
+from nbmodels import CollaborativeClassifier, IdentifiabilityWarning, NbmodelsWarning, Solver
+from nbmodels.channels import HierarchicalTransition, SymmetricTransition, Transition
 
 pytestmark = pytest.mark.slow
 
@@ -90,15 +90,44 @@ def test_the_answer_does_not_hang_on_the_folds():
 def test_draws_are_averaged_over_forms_that_may_be_right():
     _, _, e = fitted("few users, 600 items", 0.3, seed=951)
     targets = e.fitted_.posterior_targets
-    assert 0.1 < targets[1].probability < 0.9
-    assert sum(one.probability for one in targets) == pytest.approx(1)
+    kinds = [type(one.fit.model["labels"]) for one in targets]
+    assert set(kinds) == {SymmetricTransition, Transition, HierarchicalTransition}
+    probabilities = np.array([one.probability for one in targets])
+    assert probabilities.sum() == pytest.approx(1)
+    assert probabilities[kinds.index(HierarchicalTransition)] == 0.5
+    assert probabilities.min() > 0.05
     drawn = e.posterior(progress=False)
-    assert "averaged over 2 forms" in drawn.attrs["kind"]
+    assert "averaged over 3 forms" in drawn.attrs["kind"]
     component = drawn["sample_stats"]["component"].to_numpy()
-    assert component.mean() == pytest.approx(targets[1].probability, abs=0.06)
-    # under one error rate the diagonal is one number, under a full matrix it is not
+    np.testing.assert_allclose(
+        np.bincount(component.ravel()) / component.size, probabilities, atol=0.06
+    )
+    # under one error rate the diagonal is one number, under a matrix it is not
     matrices = np.moveaxis(drawn["posterior"]["noise_matrix"].to_numpy(), (2, 3), (0, 1))
-    one_rate = [isinstance(one.fit.model["labels"], SymmetricTransition) for one in targets]
-    assert sorted(one_rate) == [False, True]
     spread = np.ptp(np.einsum("kk...->k...", matrices), axis=0)
-    np.testing.assert_array_equal(spread < 1e-9, component == one_rate.index(True))
+    np.testing.assert_array_equal(spread < 1e-9, component == kinds.index(SymmetricTransition))
+
+
+def test_the_hierarchical_matrix_is_drawn_where_the_form_is_chosen_and_only_there():
+    world = WORLDS["ten classes, 40 users"](np.random.default_rng(3))
+    rng = np.random.default_rng(4)
+    few = rng.permutation(len(world.classes))[:400]  # less than five labels a cell
+    given = np.full(len(world.classes), -1)
+    given[few] = given_labels(rng, world, 0.1)[few]
+    kinds = {}
+    for noise in ("auto", "symmetric", "full"):
+        e = CollaborativeClassifier(
+            classes=range(10),
+            noise=noise,
+            missing_label=-1,
+            random_state=0,
+            solver=Solver(method="vb", progress=False),
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NbmodelsWarning)  # a full matrix has too few labels
+            e.fit(world.edges.T, given)
+        assert e.weight_ > 0
+        kinds[noise] = [type(one.fit.model["labels"]) for one in e.fitted_.posterior_targets]
+    assert kinds["auto"] == [SymmetricTransition, HierarchicalTransition]
+    assert kinds["symmetric"] == [SymmetricTransition]
+    assert kinds["full"] == [Transition]
