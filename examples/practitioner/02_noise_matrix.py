@@ -115,7 +115,7 @@ inverse.rename_axis(index="true", columns="given").round(2)
 # ```
 #
 # ```text
-# expected: 15.9
+# expected: 16.1
 # in truth: 17
 # ```
 # </details>

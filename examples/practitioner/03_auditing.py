@@ -53,7 +53,8 @@ print(f"wrong labels, by the model: {p_wrong.mean():.1%}")
 #
 # The plan sorts the rows into strata, from those whose label is surely right to those whose label
 # is surely wrong, and draws some rows of each. Its sentence says how narrow the answer will be
-# before a single row is checked.
+# before a single row is checked. The model has two estimates of the share of wrong labels, under
+# two assumptions (notebook 6): the 19.6 % above, and 20.8 %. The plan supposes the higher one.
 
 # %%
 plan = model.audit_plan(100)
@@ -74,7 +75,7 @@ result.table()
 # %% [markdown]
 # The second row is what your data are worth as they are, the third what they are worth after the
 # model's corrections. If the last interval lies above the one before, correcting helps, whatever
-# the model assumed.
+# the model assumed. Here the two overlap: 100 checks do not settle it.
 #
 # The truth, which an auditor would never see:
 
@@ -163,8 +164,10 @@ for axes in panels:
 # </details>
 #
 # **2.** Make the model useless: shuffle its `p_wrong` among the rows before each of the audits
-# (`draw_plan` and `audit`, imported below, take a table as `corrected_labels()` returns it). Do the
-# intervals still hold the truth? How wide are they?
+# (`from nbmodels.audit.plan import draw_plan` and `from nbmodels.audit.result import audit`;
+# `draw_plan(table, model.classes_, 100, seed=seed)` takes a table as `corrected_labels()` returns
+# it, and `audit(plan, checked)` the true digits of the plan's rows). Do the intervals still hold
+# the truth? How wide are they?
 #
 # <details><summary>Solution</summary>
 #
@@ -187,8 +190,8 @@ for axes in panels:
 # 29 of 30 intervals hold the truth; 11.7 points wide on average
 # ```
 #
-# The intervals are as wide as those of rows drawn at random, and still hold the truth about nine
-# times in ten: a bad model makes the answer wider, not wrong.
+# The intervals are about as wide as those of rows drawn at random, and at least nine in ten hold
+# the truth: a bad model makes the answer wider, not wrong.
 # </details>
 #
 # **3.** `result.noise` lists flip rates, P(given | true), by pairs of classes. How many of the

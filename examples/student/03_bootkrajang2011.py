@@ -4,8 +4,8 @@
 # **You will be able to** extend normal discriminant analysis by a model of wrong labels, fit it by
 # EM in ten lines, and read one table of pairs of labels in two ways without mixing them up.
 #
-# **Question:** volunteers note the species of birds whose wing and beak they measure, and one note
-# in three is wrong. What do the species really look like?
+# **Question:** volunteers note the species of birds whose wing and beak they measure, and three
+# notes in ten are wrong. What do the species really look like?
 #
 # The paper: "Multi-class Classification in the Presence of Labelling Errors", ESANN 2011. You
 # should have met the normal distribution in two dimensions and Bayes' rule.
@@ -269,7 +269,7 @@ print(", ".join(f"{name} {width:.2f}" for name, width in widths.items()))
 
 # %%
 # Figure: Birds by wing and beak with true and estimated ellipses and boundaries: those of NDA are
-# blown up, those of rNDA lie on the true ones.
+# too large, those of rNDA lie near the true ones.
 def score(x, mu, Sigma, shares):
     """Log of the share times the density, for each species."""
     logs = np.stack([normal(m, S).logpdf(x) for m, S in zip(mu, Sigma, strict=True)], -1)
@@ -318,8 +318,8 @@ for axes in panels:
 
 # %% [markdown]
 # Believing the notes makes each species a mixture of several: its mean is drawn towards the others
-# and its ellipse is blown up (exercise 3 computes by how much). The boundaries move less than the
-# ellipses, so that accuracy alone hides much of the harm.
+# and its ellipse becomes too large (exercise 3 computes by how much). The boundaries move less than
+# the ellipses, so that accuracy alone hides much of the harm.
 #
 # ## The paper's other figure
 #
@@ -370,8 +370,8 @@ for noise, row in zip(noises, scores.mean(1), strict=True):
 axes.spines[["top", "right"]].set_visible(False)
 
 # %% [markdown]
-# With ten features the classes can be found nearly without labels: rNDA loses nothing, NDA does,
-# and the nearest neighbour repeats its label's errors one by one.
+# With ten features the classes can be found nearly without labels: rNDA loses next to nothing, NDA
+# does, and the nearest neighbour repeats its label's errors one by one.
 #
 # ## Exercises
 #

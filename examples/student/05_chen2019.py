@@ -321,8 +321,8 @@ axes.spines[["top", "right"]].set_visible(False)
 
 # %% [markdown]
 # NB pays in variance, the paper's three estimators in bias. They have smaller variances, as the
-# paper says, and L1 the smaller error, too. EM has next to no bias *and* a small variance: it uses
-# the same labels, and the words as well.
+# paper says, and here all three have smaller errors than NB, L1 the smallest of them. EM has next
+# to no bias *and* a small variance: it uses the same labels, and the words as well.
 #
 # ## The paper's main figure
 #

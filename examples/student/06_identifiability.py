@@ -458,8 +458,10 @@ with np.printoptions(precision=2, suppress=True):
 # B 0.18, R-hat 8.5, mean 0.5
 # ```
 #
-# Not the mean, 0.5: no draw is near it. If the chains are permutations of each other, rename the
-# classes in the one whose classes are not noted as themselves most often (here its 0.2 is P(noted 0
-# | true 1)), and report what the renamed chains say of P(noted 0 | true 0), about 0.8. If they are
-# not, one of them is in a worse mode: compare their log-likelihoods.
+# Not the mean, 0.5: no draw is near it. Look first at the other column, P(noted 0 | true 1). If the
+# second chain is the first with the classes renamed, its mean there is 0.8, that of the first chain
+# is 0.2, and their log-likelihoods are equal. Then rename the classes in the second chain, in which
+# they are not noted as themselves most often, and report what both say of P(noted 0 | true 0),
+# about 0.8. Otherwise they are no permutations: compare their log-likelihoods, since one of them
+# may be in a worse mode.
 # </details>
