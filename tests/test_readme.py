@@ -45,6 +45,8 @@ def stand_ins():
         "X": X,
         "y": NAMES[labels],
         "X_new": X[:20],
+        "X_test": X[::2],
+        "y_test": NAMES[labels[::2]],
         "votes": pd.DataFrame(votes),
         "pairs": pd.DataFrame(pairs),
         "codes": labels,
