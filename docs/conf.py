@@ -1,8 +1,9 @@
 """Settings of the documentation: ``python -m sphinx -W docs build/site``, from the root.
 
-Nothing is fetched: names of other projects are linked by ``inventories.py``, or by those projects'
-own inventories with ``NBMODELS_DOCS_ONLINE=1``. Notebooks are shown as they were executed in
-``examples/``; with ``NBMODELS_DOCS_EXECUTE=1`` they are executed anew, unless they are cached.
+Nothing is fetched to build it: names of other projects are linked by ``inventories.py``, or by
+those projects' own inventories with ``NBMODELS_DOCS_ONLINE=1``. Pages with formulas load MathJax
+when they are read. Notebooks are shown as they were executed in ``examples/``; with
+``NBMODELS_DOCS_EXECUTE=1`` they are executed anew, unless they are cached.
 """
 
 import json
@@ -37,7 +38,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinxcontrib.bibtex",
 ]
-exclude_patterns = ["templates"]
+exclude_patterns = ["templates", "generated/benchmarks.md"]
 templates_path = ["templates"]
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
@@ -109,6 +110,13 @@ def gather_reproduction() -> None:
         shutil.copy2(figure, generated / "reproduction")
 
 
+def gather_benchmarks() -> None:
+    """Write the page of benchmarks, with links as from ``benchmarks.md``, which includes it."""
+    text = (ROOT / "benchmarks" / "README.md").read_text()
+    text = text.replace("](../examples/REPRODUCTION.md)", "](generated/REPRODUCTION.md)")
+    (DOCS / "generated" / "benchmarks.md").write_text(text)
+
+
 def of_scikit_learn(_app: Any, _what: str, _name: str, member: Any, *_: Any) -> bool | None:
     """Leave out methods that estimators inherit from scikit-learn, which documents them."""
     return True if str(getattr(member, "__module__", "")).startswith("sklearn.") else None
@@ -118,4 +126,5 @@ def setup(app: Any) -> None:
     """Gather what is generated before pages are read."""
     gather_notebooks()
     gather_reproduction()
+    gather_benchmarks()
     app.connect("autodoc-skip-member", of_scikit_learn)

@@ -45,6 +45,8 @@ def stand_ins():
         "X": X,
         "y": NAMES[labels],
         "X_new": X[:20],
+        "X_test": X[::2],
+        "y_test": NAMES[labels[::2]],
         "votes": pd.DataFrame(votes),
         "pairs": pd.DataFrame(pairs),
         "codes": labels,
@@ -228,7 +230,7 @@ def test_the_command_line_page_has_every_option():
                 assert not option.startswith("--") or f"`{option}" in page, (name, option)
 
 
-def test_the_picture_of_estimators_is_that_of_its_rows():
+def test_pictures_are_those_of_their_rows():
     sys.path.insert(0, str(ROOT / "docs"))
     try:
         pictures = importlib.import_module("pictures")
@@ -236,6 +238,7 @@ def test_the_picture_of_estimators_is_that_of_its_rows():
         sys.path.remove(str(ROOT / "docs"))
     svg = (ROOT / "docs" / "which_estimator.svg").read_text()
     assert svg == pictures.which_estimator()
+    assert (ROOT / "docs" / "evidence_table.svg").read_text() == pictures.evidence_table()
     for rows in pictures.KINDS.values():
         for _, names in rows:
             for name in re.findall(r"\w+", names):

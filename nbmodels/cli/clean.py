@@ -168,7 +168,7 @@ def clean(
         alpha: smoothing of words, categories and binary columns; chosen by default.
         probabilities: add a column for each class; by default with up to 10 classes.
         draws: posterior draws of each chain for the intervals; 0 for none.
-        keep: what is kept of them, see :func:`nbmodels.posterior.sampling.sample`.
+        keep: what is kept of them, see :func:`nbmodels.posterior.sample`.
         chains: number of chains.
         random_state: seed.
         stage: called with the name of every stage at its start.

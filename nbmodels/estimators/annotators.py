@@ -335,7 +335,10 @@ class DawidSkene(LatentClassModel):
                 given the class, as those of :meth:`posterior`.
 
         Returns:
-            see :func:`nbmodels.diagnostics.annotators.annotator_report`.
+            A frame with ``worker``, ``votes``, ``accuracy`` (expected share of right votes),
+            ``low`` and ``high`` (ends of its credible interval), ``spammer_score`` (0 where votes
+            follow the class exactly, 1 where they do not depend on it) and ``copies`` (a tuple of
+            the workers with whom a worker agrees too often); the most frequent worker first.
         """
         from nbmodels.diagnostics.annotators import annotator_report, untempered
 

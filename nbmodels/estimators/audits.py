@@ -33,7 +33,7 @@ def audit_plan(
         random_state: seed of the draw; the estimator's own by default.
 
     Returns:
-        see :class:`nbmodels.audit.AuditPlan`: ``.rows``, ``.sentence``, ``.margin``,
+        An :class:`nbmodels.AuditPlan` with ``.rows``, ``.sentence``, ``.margin`` and
         ``.to_json()``.
 
     Raises:
@@ -69,9 +69,8 @@ def audit(
 ) -> AuditResult:
     """Share of wrong labels, flip rates and accuracy of the suggestions, from checked rows.
 
-    Intervals hold whether or not the model is right; see
-    :func:`nbmodels.audit.result.audit`. The result's ``trusted`` is the ``trusted=`` of a further
-    :meth:`fit`.
+    Intervals hold whether or not the model is right. The result's ``trusted`` is the ``trusted=``
+    of a further :meth:`fit`.
 
     Args:
         plan: from :meth:`audit_plan`.
@@ -81,8 +80,8 @@ def audit(
         partial: take a plan whose last rows are not checked yet.
 
     Returns:
-        see :class:`nbmodels.audit.AuditResult`: ``.sentence``, ``.share_wrong``, ``.noise``,
-        ``.suggestions``, ``.table()``.
+        An :class:`nbmodels.AuditResult` with ``.sentence``, ``.share_wrong``, ``.noise``,
+        ``.suggestions`` and ``.table()``.
 
     Raises:
         DataError: a row that is not in the plan, that is not checked, or whose label is no

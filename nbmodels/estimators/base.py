@@ -241,11 +241,10 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
     ) -> Any:
         """Posterior draws of the noise matrix, the class shares and the features' parameters.
 
-        Pseudo-labels of the noise's prior count as they do in the fit: its point is their centre
-        (:func:`nbmodels.posterior.sampling.about_mode`). In a cross-fitted model draws condition
-        on the features' scores, and do not vary with what the features' model gets wrong. Where
-        other forms of the noise matrix may be right (a graph's), each draw is of one of them, by
-        their probabilities (Bayesian model averaging).
+        Pseudo-labels of the noise's prior count as they do in the fit: its point is their centre.
+        In a cross-fitted model draws condition on the features' scores, and do not vary with what
+        the features' model gets wrong. Where other forms of the noise matrix may be right (a
+        graph's), each draw is of one of them, by their probabilities (Bayesian model averaging).
 
         Args:
             method: ``"gibbs"`` on the fast core; ``"vb"``, draws of the CAVI posterior; ``"svi"``
@@ -260,10 +259,10 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
             options: ``draws`` (``"auto"``, as many as it takes), ``warmup``, ``chains`` (4),
                 ``thin``, ``keep`` (``"small"``, ``"all"`` or ``"parameters"``), ``sandwich``,
                 ``progress``, and those of a method; see
-                :func:`nbmodels.posterior.sampling.sample`.
+                :func:`nbmodels.posterior.sample`.
 
         Returns:
-            :class:`~xarray.DataTree` of ArviZ; see :func:`nbmodels.posterior.sampling.sample`.
+            :class:`~xarray.DataTree` of ArviZ; see :func:`nbmodels.posterior.sample`.
 
         Raises:
             DataError: an option out of its range; ``feedback`` of a model that has no such fit.
@@ -321,7 +320,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         """Model checks of the fit, in words and as data; computed once.
 
         Returns:
-            see :class:`nbmodels.diagnostics.findings.Verdict`: ``.ok``, ``.sentence``,
+            A :class:`nbmodels.diagnostics.findings.Verdict` with ``.ok``, ``.sentence`` and
             ``.table()``.
         """
         check_is_fitted(self)
@@ -347,7 +346,8 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         """Both ends of the noise that labels and features allow, with intervals; computed once.
 
         Errors may depend on the features, and classes may overlap: labels and features alone do
-        not distinguish them. The intervals of the fit's own end are of 400 posterior draws.
+        not distinguish them. The intervals of the fit's own end are of 400 posterior draws. See
+        :class:`nbmodels.diagnostics.noise_range.NoiseRange`.
 
         Raises:
             AttributeError: there is no noisy label an item, too few of them, no features, or the

@@ -305,7 +305,7 @@ class TableClassifier(LatentClassModel):
             cv: number of folds, 2 or more.
 
         Returns:
-            see :class:`nbmodels.diagnostics.confident_learning.SecondOpinion`.
+            A :class:`nbmodels.diagnostics.confident_learning.SecondOpinion`.
 
         Raises:
             DataError: other labels than those of the fit, or a wrong number of folds.

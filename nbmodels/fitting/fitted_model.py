@@ -68,7 +68,7 @@ class FittedModel:
         alternatives: other forms of the model that may be right, over which posterior draws are
             averaged.
         ranked: ``(N, K)`` P(true class) of the training items by the plain classifier, where the
-            fit does not hear the features; see :mod:`nbmodels.fitting.unheard`.
+            features do not predict held-out labels; see :mod:`nbmodels.fitting.unheard`.
         plain: ``(1 + K,)`` calibration by which new items are predicted, where it is that of the
             plain classifier of the given labels; see :mod:`nbmodels.fitting.plain`.
         plain_scores: ``(N,)`` log-probability of each item's labels under the plain classifier, by

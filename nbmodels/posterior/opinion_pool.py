@@ -31,7 +31,7 @@ def opinion_pool(
     Draws of different lengths are cut to the shortest.
 
     Args:
-        trees: posteriors, from :func:`nbmodels.posterior.sampling.sample`.
+        trees: posteriors, from :func:`nbmodels.posterior.sample`.
         weights: of each, that sum to one.
         rng: NumPy generator.
         drawn: groups that are pooled draw by draw.

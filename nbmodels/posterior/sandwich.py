@@ -77,7 +77,7 @@ def open_faced_sandwich(tree: DataTree) -> DataTree:
 
     Args:
         tree: draws with a group ``log_likelihood``, from
-            :func:`nbmodels.posterior.sampling.sample`.
+            :func:`nbmodels.posterior.sample`.
 
     Returns:
         A copy whose ``class_prior`` and noise matrices are stretched about their means on the scale
