@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from benchmarks.reproduce import zeng_table
+from benchmarks.reproduce import denis_em, zeng_table
 from benchmarks.reproduce.results import Cell
 
 #: Stored results by the name of their target.
@@ -45,7 +45,14 @@ LESS_NOISE = Cause("labels with less noise than stated", "why-table-3-how-much-n
 FOLDS = Cause(
     "the majority class, by a row or by the folds", "why-table-3-how-the-sets-were-prepared"
 )
-START = Cause("likely where EM began, the closed form; not shown")
+EM = "why-table-3-nb-cccn-em-with-noise"
+#: What has a cell of NB-CCCN-EM in the range, by reading.
+READINGS = {
+    denis_em.ONE_DRAW: Cause("one draw of the noise for all experiments", EM),
+    denis_em.EARLY_ONE: Cause("EM begun elsewhere or not converged, on one draw of the noise", EM),
+    denis_em.LESS_NOISE: Cause("labels with less noise than stated, whatever the start of EM", EM),
+}
+NO_READING = Cause("not known: neither where EM began nor when it stopped, nor which draws")
 
 
 def of_tables(table: int, cell: Cell, records: Records) -> Cause:
@@ -66,7 +73,20 @@ def of_real_data(_: Cell, __: Records) -> Cause:
     return REAL_DATA
 
 
-def of_denis_sets(cell: Cell, _: Records) -> Cause:
+def of_em(cell: Cell, records: Records) -> Cause:
+    """NB-CCCN-EM of Denis et al. with noise."""
+    experiment = records.get("why-denis2006-em")
+    tables = experiment["tables"] if experiment else []
+    found = {
+        (row, column): reading
+        for table in tables
+        if table.title == denis_em.EXPLAINED
+        for row, column, reading in table.rows
+    }
+    return READINGS.get(found.get((cell.row, cell.column), denis_em.NONE), NO_READING)
+
+
+def of_denis_sets(cell: Cell, records: Records) -> Cause:
     """Table 3 of Denis et al."""
     name, eta = cell.row.split(", eta ")
     figure, method = cell.column.split(" ", 1)
@@ -79,7 +99,7 @@ def of_denis_sets(cell: Cell, _: Records) -> Cause:
         return PREPARED
     if method == "NB":
         return LESS_NOISE
-    return START
+    return of_em(cell, records)
 
 
 #: By target.

@@ -22,6 +22,7 @@ MODULES = (
     "why_denis2006_table3",
     "why_denis2006_noise",
     "why_denis2006_likelihoods",
+    "why_denis2006_em",
     "bootkrajang2011",
     "why_bootkrajang2011",
     "maystre2021_figure2",
