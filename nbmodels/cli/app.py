@@ -109,7 +109,8 @@ def clean(
 
     Rows without a label get one, empty cells are missing, and the input is not changed: the
     corrected table holds all its rows and columns, then [bold]suggested_label[/],
-    [bold]p_label_wrong[/], [bold]p_suggested[/] and, for few classes, their probabilities.
+    [bold]p_label_wrong[/], [bold]p_suggested[/], [bold]check_rank[/] (1 for the label to check
+    first) and, for few classes, their probabilities.
     """
     with input_errors():
         from nbmodels.cli import files

@@ -56,7 +56,7 @@ class Scores:
     mended: int
 
     @classmethod
-    def of(cls, given: Any, suggested: Any, p_wrong: Any, truth: Any) -> Scores:
+    def of(cls, given: Any, suggested: Any, rank: Any, truth: Any) -> Scores:
         """From four columns; rows without a given label must be left out before."""
         from sklearn.metrics import roc_auc_score
 
@@ -67,7 +67,7 @@ class Scores:
             len(truth),
             float(np.mean(~wrong)),
             float(np.mean(suggested == truth)),
-            float(roc_auc_score(wrong, p_wrong)) if both else None,
+            float(roc_auc_score(wrong, -np.asarray(rank, float))) if both else None,
             int(wrong.sum()),
             int(changed.sum()),
             int((changed & wrong).sum()),
@@ -91,10 +91,12 @@ class Cleaned:
 
     Attributes:
         added: the new columns, one row for each row of the input.
-        columns: name in ``added`` of ``suggested_label``, ``p_label_wrong`` and ``p_suggested``.
+        columns: name in ``added`` of ``suggested_label``, ``p_label_wrong``, ``p_suggested`` and
+            ``check_rank``.
         given: ``(N,)`` given labels as text, None where missing.
         suggested: ``(N,)`` suggested labels as text.
         p_wrong: ``(N,)`` probability that the given label is wrong, NaN where missing.
+        rank: ``(N,)`` 1 for the label to check first, NaN where missing.
         expected_wrong: expected share of wrong labels among the given ones.
         noise: the noise matrix with intervals; None without draws.
         ends: both ends of the noise that the labels allow; None without draws, or with few rows.
@@ -114,6 +116,7 @@ class Cleaned:
     given: np.ndarray
     suggested: np.ndarray
     p_wrong: np.ndarray
+    rank: np.ndarray
     expected_wrong: float
     noise: Noise | None
     ends: NoiseRange | None
@@ -229,7 +232,7 @@ def clean(
         f"{a.sentence}; compare {', or '.join(_REMEDIES.get(r, r) for r in a.remedies)}"
         for a in model.verdict().advice
     )
-    resp, suggested, p_wrong = _suggestions(model, labels, use, trusted)
+    resp, suggested, p_wrong, rank = _suggestions(model, labels, use, trusted)
     begin("checking the result")
     second = _second_opinion(model, x, labels.text[use])
 
@@ -242,11 +245,11 @@ def clean(
         if not both.any():
             unchecked = " and is not checked" if checked else ""
             raise DataError(f"truth: no row has a label in both {label!r} and {truth!r}{unchecked}")
-        scores = Scores.of(labels.text[both], suggested[both], p_wrong[both], true[both])
+        scores = Scores.of(labels.text[both], suggested[both], rank[both], true[both])
         held = None if ends is None else ends.holds(labels.text[both], true[both])
     if probabilities is None:
         probabilities = len(labels.names) <= FEW_CLASSES
-    added, columns = _added(frame, labels, resp, p_wrong, probabilities, notes)
+    added, columns = _added(frame, labels, resp, p_wrong, rank, probabilities, notes)
     noise_matrix = None
     if posterior is not None:
         noise_matrix = Noise.of(posterior, symmetric=choice.settings["noise"] == "symmetric")
@@ -256,6 +259,7 @@ def clean(
         labels.text,
         suggested,
         p_wrong,
+        rank,
         float(p_wrong[known].mean()),
         noise_matrix,
         ends,
@@ -310,8 +314,8 @@ def _check_estimator(estimator: str, **of_naive_bayes: Any) -> None:
 
 def _suggestions(
     model: Any, labels: LabelColumn, use: np.ndarray, trusted: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Class probabilities, suggested labels and P(given label is wrong) of every row.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Class probabilities, suggested labels, P(given label is wrong) and rank of every row.
 
     Args:
         model: fitted to the rows that ``use`` marks; of the others only the label is used.
@@ -322,8 +326,10 @@ def _suggestions(
     corrected = model.corrected_labels()
     resp = np.empty((len(use), len(labels.names)))
     suggested, p_wrong = np.empty(len(use), object), np.empty(len(use))
+    rank = np.full(len(use), np.nan)
     resp[use] = model.label_posterior_
     suggested[use], p_wrong[use] = corrected["suggested"], corrected["p_wrong"]
+    rank[use] = corrected["rank"].to_numpy(float, na_value=np.nan)
     if not use.all():
         codes = labels.codes[~use]
         resp[~use] = np.vstack([model.inverse_noise_matrix_.T, model.class_prior_])[codes]
@@ -332,7 +338,9 @@ def _suggestions(
         suggested[~use] = labels.names[resp[~use].argmax(1)]
         right = resp[~use][np.arange(len(codes)), np.maximum(codes, 0)]
         p_wrong[~use] = np.where(codes >= 0, 1 - right, np.nan)
-    return resp / resp.sum(1, keepdims=True), suggested.astype(labels.names.dtype), p_wrong
+        others = pd.Series(p_wrong[~use]).rank(ascending=False, method="first")
+        rank[~use] = np.isfinite(rank).sum() + others
+    return resp / resp.sum(1, keepdims=True), suggested.astype(labels.names.dtype), p_wrong, rank
 
 
 def _settings(model: Any) -> dict[str, Any]:
@@ -383,6 +391,7 @@ def _added(
     labels: LabelColumn,
     resp: np.ndarray,
     p_wrong: np.ndarray,
+    rank: np.ndarray,
     probabilities: bool,
     notes: list[str],
 ) -> tuple[pd.DataFrame, dict[str, str]]:
@@ -399,11 +408,13 @@ def _added(
         return new
 
     best = resp.argmax(1)
-    columns = {n: free(n) for n in ("suggested_label", "p_label_wrong", "p_suggested")}
+    names = ("suggested_label", "p_label_wrong", "p_suggested", "check_rank")
+    columns = {n: free(n) for n in names}
     out = {
         columns["suggested_label"]: labels.values.iloc[best].reset_index(drop=True),
         columns["p_label_wrong"]: pd.Series(p_wrong).round(6),
         columns["p_suggested"]: pd.Series(resp.max(1)).round(6),
+        columns["check_rank"]: pd.Series(rank).astype("Int64"),
     }
     if pd.api.types.is_float_dtype(labels.values.dtype) and not any("." in n for n in labels.names):
         # whole numbers, floats only because some are missing

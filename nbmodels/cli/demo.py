@@ -119,12 +119,12 @@ def show(console: Console, data: NoisyDigits, result: Demonstration) -> None:
     """Print all results."""
     given, true = data.names[data.given], data.names[data.truth]
     suggested = result.corrected["suggested"].to_numpy()
-    p_wrong = result.corrected["p_wrong"].to_numpy()
-    scores = Scores.of(given, suggested, p_wrong, true)
+    p_wrong, rank = (result.corrected[name].to_numpy(float) for name in ("p_wrong", "rank"))
+    scores = Scores.of(given, suggested, rank, true)
     rows = range(len(given))
     for part in (
         report.recovered_table(data.matrix, result.noise),
-        report.doubtful_table(rows, given, suggested, p_wrong, truth=true, count=5),
+        report.doubtful_table(rows, given, suggested, p_wrong, rank, truth=true, count=5),
         report.scores_table(scores, "Planted errors"),
     ):
         console.print()

@@ -182,19 +182,27 @@ def choice_table(choice: Choice) -> Group:
 
 
 def doubtful_table(
-    rows: Any, given: Any, suggested: Any, p_wrong: Any, *, count: int = 8, truth: Any = None
+    rows: Any,
+    given: Any,
+    suggested: Any,
+    p_wrong: Any,
+    rank: Any,
+    *,
+    count: int = 8,
+    truth: Any = None,
 ) -> Table:
-    """The labels most likely to be wrong.
+    """The labels to check first.
 
     Args:
         rows: names of the rows.
         given: given labels.
         suggested: suggested labels.
         p_wrong: probability that the given label is wrong; NaN where there is none.
+        rank: 1 for the label to check first; NaN where there is none.
         count: how many to show.
         truth: true labels, where known.
     """
-    order = np.argsort(-np.nan_to_num(np.asarray(p_wrong), nan=-1.0), kind="stable")[:count]
+    order = np.argsort(np.asarray(rank, float), kind="stable")[:count]
     table = _titled("Most doubtful labels")
     table.add_column("row", justify="right")
     for name in ("given", "suggested", *(() if truth is None else ("true",))):
@@ -300,7 +308,9 @@ def show(console: Console, cleaned: Cleaned, first_row: int = 0) -> None:
     console.print(changes_table(cleaned.given, cleaned.suggested))
     console.print()
     rows = np.arange(first_row, first_row + len(cleaned.given))
-    console.print(doubtful_table(rows, cleaned.given, cleaned.suggested, cleaned.p_wrong))
+    console.print(
+        doubtful_table(rows, cleaned.given, cleaned.suggested, cleaned.p_wrong, cleaned.rank)
+    )
     console.print()
     if cleaned.scores is not None:
         console.print(scores_table(cleaned.scores))

@@ -358,6 +358,10 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
             self._range = self.noise_range()
         return self._range
 
+    def _suspicion(self, p_wrong: np.ndarray, changed: np.ndarray) -> np.ndarray:
+        """``(N,)`` how soon a label is to be checked, by which ``corrected_labels`` ranks."""
+        return p_wrong
+
     def _corrected(
         self,
         rows: Any,
@@ -377,7 +381,8 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         known = codes >= 0
         right = resp[np.arange(len(resp)), np.maximum(codes, 0)]
         p_wrong = np.where(known, 1 - right, np.nan)
-        rank = pd.Series(p_wrong).rank(ascending=False, method="first").astype("Int64")
+        order = pd.Series(self._suspicion(p_wrong, known & (resp.argmax(1) != codes)))
+        rank = order.rank(ascending=False, method="first").astype("Int64")
         frame = pd.DataFrame(
             {
                 "row": np.asarray(rows),

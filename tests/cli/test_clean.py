@@ -32,10 +32,10 @@ def test_clean_keeps_rows_and_columns_and_scores(here):
     # "0007" is still "0007", and no row moved
     pd.testing.assert_frame_equal(after[before.columns], before)
     new = [c for c in after if c not in before]
-    assert new[:3] == ["suggested_label", "p_label_wrong", "p_suggested"]
-    assert new[3:] == ["p_cat", "p_dog", "p_emu"]
+    assert new[:4] == ["suggested_label", "p_label_wrong", "p_suggested", "check_rank"]
+    assert new[4:] == ["p_cat", "p_dog", "p_emu"]
     assert (after["suggested_label"] == after["truth"]).mean() > 0.97
-    assert np.allclose(after[new[3:]].astype(float).sum(axis=1), 1, atol=1e-5)
+    assert np.allclose(after[new[4:]].astype(float).sum(axis=1), 1, atol=1e-5)
     for words in ("NoisyMixedNB", "cat", "labels right after", "AUC", "it numbers the rows"):
         assert words in done.output
     assert sorted(os.listdir()) == ["animals-corrected.csv", "animals.csv"]
@@ -65,6 +65,7 @@ def test_parquet_keeps_types(here):
         "suggested_label",
         "p_label_wrong",
         "p_suggested",
+        "check_rank",
     ]
 
 
@@ -253,7 +254,7 @@ def test_a_fit_that_left_its_labels_is_reported():
 
 
 def test_scores():
-    scores = Scores.of(list("aabb"), list("abba"), [0.1, 0.9, 0.2, 0.8], list("abbb"))
+    scores = Scores.of(list("aabb"), list("abba"), [4, 1, 3, 2], list("abbb"))
     assert (scores.before, scores.after, scores.errors) == (0.75, 0.75, 1)
     assert (scores.changed, scores.found, scores.mended) == (2, 1, 1)
     assert (scores.precision, scores.recall, scores.auc) == (0.5, 1.0, 1.0)

@@ -1,0 +1,70 @@
+"""Order in which given labels are to be checked: ranks by both ends of the noise, combined.
+
+A cross-fitted model that takes errors to be independent of the features finds few of those that
+follow them: it ranks labels by how the classes overlap. The other end, a model without overlap
+(:mod:`nbmodels.fitting.separable`), ranks them by how an item's neighbours are labelled. Ranks of
+several detectors are averaged where it is not known which of them is right, since their
+probabilities are not on one scale. A joint fit, whose features pass their own checks, ranks alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy.stats import rankdata
+
+from nbmodels.core.model import PRIOR
+from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.separable import Separable
+
+#: Gain of held-out labels, in nats an item, below which an end says next to nothing.
+_LEAST_GAIN = 1e-3
+
+
+def suspicion(
+    fitted: FittedModel, p_wrong: Float[np.ndarray, " n"], changed: Bool[np.ndarray, " n"]
+) -> Float[np.ndarray, " n"]:
+    """How soon a label is to be checked; larger is sooner.
+
+    Where the fit is cross-fitted and the neighbours of all labelled items were found (up to some
+    thousand), the mean of the ranks by both ends. That of the neighbours counts by how much it
+    predicts of the given labels, beside what the fit does. Labels that the fit changes come first.
+
+    Args:
+        fitted: a fit to a table.
+        p_wrong: ``(N,)`` probability that the given label is wrong, NaN where none is given.
+        changed: ``(N,)`` whether another label is suggested.
+
+    Returns:
+        ``(N,)``; NaN where no label is given.
+    """
+    other = fitted.separable
+    known = np.flatnonzero(np.isfinite(p_wrong))
+    if other is None or fitted.data.parts.get(PRIOR) is None:
+        return p_wrong
+    if not np.array_equal(np.sort(other.rows), known):
+        return p_wrong
+    right = np.empty(len(p_wrong))
+    right[other.rows] = other.resp[np.arange(len(other.rows)), other.codes]
+    ranks = rankdata(p_wrong[known]) + _weight(fitted, other) * rankdata(-right[known])
+    out = np.full(len(p_wrong), np.nan)
+    out[known] = ranks / ranks.max() + changed[known]
+    return out
+
+
+def _weight(fitted: FittedModel, other: Separable) -> float:
+    """What neighbours predict of the given labels by what the fit does, at most 1."""
+    if fitted.held_out_scores is None:
+        return 1.0
+    own = fitted.held_out_scores[other.rows]
+    rows = np.isfinite(own)
+    weights = other.weights * rows
+    if not weights.sum():
+        return 1.0
+    shares = np.bincount(other.codes, other.weights) / other.weights.sum()
+    alone = np.log(shares[other.codes])
+    theirs, ours = (
+        float(np.average(np.where(rows, logs - alone, 0), weights=weights))
+        for logs in (other.without_own, own)
+    )
+    return float(np.clip(theirs / max(ours, _LEAST_GAIN), 0, 1))

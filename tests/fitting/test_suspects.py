@@ -1,0 +1,100 @@
+"""The order in which labels are to be checked."""
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from nbmodels import (
+    NbmodelsWarning,
+    NoisyBernoulliNB,
+    NoisyGaussianNB,
+    NoisyLogisticRegression,
+)
+from nbmodels.fitting.suspects import suspicion
+
+STREAMS = Path(__file__).parents[3] / "shared" / "data" / "live_streaming.csv"
+
+
+def in_clusters(seed, n=300):
+    """Three classes of two clusters each; a quarter of the labels are moved to the next class."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    centres = rng.normal(0, 2.5, (3, 2, 4))
+    x = centres[y, rng.integers(0, 2, n)] + rng.normal(size=(n, 4))
+    given = np.where(rng.random(n) < 0.25, (y + 1) % 3, y)
+    return x, y, given
+
+
+def fitted(model, x, given):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NbmodelsWarning)  # clusters are not what they suppose
+        return model.fit(x, given)
+
+
+def arguments(model, given):
+    resp = model.label_posterior_
+    p_wrong = 1 - resp[np.arange(len(given)), given]
+    return p_wrong, resp.argmax(1) != given
+
+
+def test_a_joint_fit_ranks_by_its_own_probabilities():
+    x, _, given = in_clusters(0)
+    model = fitted(NoisyGaussianNB(training="joint", random_state=0), x, given)
+    p_wrong, changed = arguments(model, given)
+    np.testing.assert_array_equal(suspicion(model.fitted_, p_wrong, changed), p_wrong)
+
+
+def test_neighbours_count_in_a_cross_fitted_one():
+    gains = []
+    for seed in range(4):
+        x, y, given = in_clusters(seed)
+        model = fitted(NoisyLogisticRegression(random_state=0), x, given)
+        p_wrong, changed = arguments(model, given)
+        order = suspicion(model.fitted_, p_wrong, changed)
+        wrong = given != y
+        gains.append(roc_auc_score(wrong, order) - roc_auc_score(wrong, p_wrong))
+        # labels that another one is suggested for come first
+        if changed.any():
+            assert order[changed].min() > order[~changed].max()
+        ranks = model.corrected_labels().sort_values("rank")["row"].to_numpy()
+        np.testing.assert_array_equal(order[ranks], np.sort(order)[::-1])
+    assert np.mean(gains) > 0.02
+
+
+def test_neighbours_that_predict_no_label_do_not_count():
+    x, _, given = in_clusters(1)
+    model = fitted(NoisyLogisticRegression(random_state=0), x, given)
+    p_wrong, changed = arguments(model, given)
+    found = model.fitted_
+    shares = np.bincount(given) / len(given)
+    mute = replace(found.separable, without_own=np.log(shares)[found.separable.codes])
+    order = suspicion(replace(found, separable=mute), p_wrong, np.zeros(len(given), bool))
+    np.testing.assert_array_equal(np.argsort(order), np.argsort(p_wrong))
+    order = suspicion(found, p_wrong, changed)
+    assert (np.argsort(order) != np.argsort(p_wrong)).any()
+
+
+def test_rows_without_a_label_have_no_rank():
+    x, _, given = in_clusters(2)
+    shown = given.copy()
+    shown[:20] = -1
+    model = fitted(NoisyLogisticRegression(random_state=0, missing_label=-1), x, shown)
+    frame = model.corrected_labels()
+    assert frame["rank"].isna().sum() == 20
+    assert sorted(frame["rank"].dropna()) == list(range(1, len(given) - 19))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not STREAMS.exists(), reason="the shared data are not at hand")
+def test_live_streaming():
+    frame = pd.read_csv(STREAMS)
+    x, given = frame.drop(columns=["label", "true_label"]), frame["label"].astype(str)
+    wrong = (given != frame["true_label"].astype(str)).to_numpy()
+    found = NoisyBernoulliNB(random_state=0).fit(x, given).corrected_labels()
+    by_rank = roc_auc_score(wrong, -found["rank"].to_numpy(float))
+    assert by_rank > roc_auc_score(wrong, found["p_wrong"]) + 0.01
