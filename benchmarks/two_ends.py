@@ -132,12 +132,14 @@ def live_streaming(seeds: range) -> dict[str, float]:
         model = NoisyBernoulliNB(random_state=0).fit(x.iloc[rows], given.iloc[rows])
         near = NoisyNeighbours(random_state=0).fit(x.iloc[rows], given.iloc[rows])
         wrong = given.iloc[rows].to_numpy() != truth.iloc[rows].to_numpy()
-        scores = [m.corrected_labels()["p_wrong"].to_numpy(float) for m in (model, near)]
-        aucs.append([roc_auc_score(wrong, s) for s in (*scores, sum(scores))])
+        found = [m.corrected_labels() for m in (model, near)]
+        scores = [one["p_wrong"].to_numpy(float) for one in found]
+        rank = -found[0]["rank"].to_numpy(float)
+        aucs.append([roc_auc_score(wrong, s) for s in (*scores, sum(scores), rank)])
     model = NoisyBernoulliNB(random_state=0).fit(x, given)
     held, classes = model.noise_range_.holds(given, truth)
     print(model.noise_range_.sentence)
-    names = ("AUC of the fit", "of NoisyNeighbours", "of their mean")
+    names = ("AUC of the fit", "of NoisyNeighbours", "of their mean", "of the ranks")
     means = dict(zip(names, np.mean(aucs, 0), strict=True))
     return {**means, "range holds the share": held, "classes held": np.nansum(classes)}
 

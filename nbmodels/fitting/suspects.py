@@ -15,6 +15,7 @@ from scipy.stats import rankdata
 
 from nbmodels.core.model import PRIOR
 from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.nearest import MOST_ASKED
 from nbmodels.fitting.separable import Separable
 
 #: Gain of held-out labels, in nats an item, below which an end says next to nothing.
@@ -26,9 +27,9 @@ def suspicion(
 ) -> Float[np.ndarray, " n"]:
     """How soon a label is to be checked; larger is sooner.
 
-    Where the fit is cross-fitted and the neighbours of all labelled items were found (up to some
-    thousand), the mean of the ranks by both ends. That of the neighbours counts by how much it
-    predicts of the given labels, beside what the fit does. Labels that the fit changes come first.
+    Where the fit is cross-fitted and the neighbours of all labelled items were asked for (up to
+    2,000), the mean of the ranks by both ends. That by the neighbours counts by how much they
+    predict of the given labels, beside what the fit does. Labels that the fit changes come first.
 
     Args:
         fitted: a fit to a table.
@@ -40,16 +41,15 @@ def suspicion(
     """
     other = fitted.separable
     known = np.flatnonzero(np.isfinite(p_wrong))
-    if other is None or fitted.data.parts.get(PRIOR) is None:
+    if other is None or fitted.data.parts.get(PRIOR) is None or len(known) > MOST_ASKED:
         return p_wrong
-    if not np.array_equal(np.sort(other.rows), known):
-        return p_wrong
-    right = np.empty(len(p_wrong))
-    right[other.rows] = other.resp[np.arange(len(other.rows)), other.codes]
-    ranks = rankdata(p_wrong[known]) + _weight(fitted, other) * rankdata(-right[known])
-    out = np.full(len(p_wrong), np.nan)
-    out[known] = ranks / ranks.max() + changed[known]
-    return out
+    own, near = np.full((2, len(p_wrong)), np.nan)
+    own[known] = rankdata(p_wrong[known]) / len(known)
+    right = other.resp[np.arange(len(other.rows)), other.codes]
+    near[:] = own  # where an item is near no other
+    near[other.rows] = rankdata(-right) / len(right)
+    weight = _weight(fitted, other)
+    return (own + weight * near) / (1 + weight) + changed
 
 
 def _weight(fitted: FittedModel, other: Separable) -> float:
