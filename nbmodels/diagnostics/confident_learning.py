@@ -62,6 +62,26 @@ class SecondOpinion:
         largest: observed class, true class and difference (ours less theirs) of the largest cell.
         disagreement: share of the given labels that one takes for right and the other for wrong.
         share_wrong: expected shares of wrong labels, ours and theirs.
+
+    Examples:
+        Of 200 ants and bees, of which a fifth has the other label:
+
+        >>> import numpy as np
+        >>> from nbmodels import NoisyGaussianNB
+        >>> from nbmodels.datasets import corrupt, uniform_noise
+        >>> rng = np.random.default_rng(0)
+        >>> animals = rng.integers(2, size=200)
+        >>> lengths = 2.0 * animals[:, None] + rng.normal(size=(200, 3))
+        >>> y = np.array(["ant", "bee"])[corrupt(animals, uniform_noise(2, 0.2), rng)]
+        >>> model = NoisyGaussianNB(random_state=0).fit(lengths, y)
+        >>> opinion = model.second_opinion(lengths, y)
+        >>> print(opinion.ours.round(1))  # P(observed | true)
+        true      ant  bee
+        observed
+        ant       0.8  0.2
+        bee       0.2  0.8
+        >>> print([f"{share:.0%}" for share in opinion.share_wrong])  # ours and theirs
+        ['19%', '21%']
     """
 
     ours: pd.DataFrame

@@ -44,6 +44,21 @@ class Finding:
         bad: whether the check failed, so that the fit should not be used as it is.
         sentence: the result as a sentence.
         remedies: what may help; empty where nothing is needed.
+
+    Examples:
+        The first finding of a fit to 200 ants and bees, of which a fifth has the other label:
+
+        >>> import numpy as np
+        >>> from nbmodels import NoisyGaussianNB
+        >>> from nbmodels.datasets import corrupt, uniform_noise
+        >>> rng = np.random.default_rng(0)
+        >>> animals = rng.integers(2, size=200)
+        >>> lengths = 2.0 * animals[:, None] + rng.normal(size=(200, 3))
+        >>> y = np.array(["ant", "bee"])[corrupt(animals, uniform_noise(2, 0.2), rng)]
+        >>> model = NoisyGaussianNB(random_state=0).fit(lengths, y)
+        >>> found = model.verdict().findings[0]
+        >>> print(f"{found.name}: {found.question} {'failed' if found.bad else 'passed'}")
+        agreement: Do features and labels agree as often as the fit expects? passed
     """
 
     name: str
@@ -63,6 +78,24 @@ class Verdict:
 
     Attributes:
         findings: those that matter most for the labels first.
+
+    Examples:
+        Of a fit to 200 ants and bees, of which a fifth has the other label:
+
+        >>> import numpy as np
+        >>> from nbmodels import NoisyGaussianNB
+        >>> from nbmodels.datasets import corrupt, uniform_noise
+        >>> rng = np.random.default_rng(0)
+        >>> animals = rng.integers(2, size=200)
+        >>> lengths = 2.0 * animals[:, None] + rng.normal(size=(200, 3))
+        >>> y = np.array(["ant", "bee"])[corrupt(animals, uniform_noise(2, 0.2), rng)]
+        >>> model = NoisyGaussianNB(random_state=0).fit(lengths, y)
+        >>> verdict = model.verdict()
+        >>> print(verdict.ok, [found.name for found in verdict.bad])
+        True []
+        >>> print(verdict.sentence)
+        All checks of this fit passed (agreement, overconfidence, ...). An estimated ... % of the
+        given labels are wrong: a lower bound if errors depend on the features.
     """
 
     findings: tuple[Finding, ...]

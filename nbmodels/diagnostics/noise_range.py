@@ -32,6 +32,23 @@ class End:
         share_interval: its interval.
         right: ``(K,)`` P(given label is right | true class).
         right_intervals: ``(K, 2)`` their intervals.
+
+    Examples:
+        The end that assumes no overlap, of 200 ants and bees, of which a fifth has the other label:
+
+        >>> import numpy as np
+        >>> from nbmodels import NoisyGaussianNB
+        >>> from nbmodels.datasets import corrupt, uniform_noise
+        >>> rng = np.random.default_rng(0)
+        >>> animals = rng.integers(2, size=200)
+        >>> lengths = 2.0 * animals[:, None] + rng.normal(size=(200, 3))
+        >>> y = np.array(["ant", "bee"])[corrupt(animals, uniform_noise(2, 0.2), rng)]
+        >>> model = NoisyGaussianNB(random_state=0).fit(lengths, y)
+        >>> end = model.noise_range_.separable
+        >>> print(f"{end.share:.0%} of the labels are wrong {end.assumes}")
+        21% of the labels are wrong if classes do not overlap, so that near items are of one class
+        >>> print(end.right_intervals.shape)  # of each class, low and high
+        (2, 2)
     """
 
     assumes: str
@@ -86,6 +103,24 @@ class NoiseRange:
         z: mean gain in held-out log-probability of the labels at the separable end, in standard
             errors; NaN where it could not be compared.
         level: probability of the intervals.
+
+    Examples:
+        Of 200 ants and bees, of which a fifth has the other label:
+
+        >>> import numpy as np
+        >>> from nbmodels import NoisyGaussianNB
+        >>> from nbmodels.datasets import corrupt, uniform_noise
+        >>> rng = np.random.default_rng(0)
+        >>> animals = rng.integers(2, size=200)
+        >>> lengths = 2.0 * animals[:, None] + rng.normal(size=(200, 3))
+        >>> y = np.array(["ant", "bee"])[corrupt(animals, uniform_noise(2, 0.2), rng)]
+        >>> model = NoisyGaussianNB(random_state=0).fit(lengths, y)
+        >>> both = model.noise_range_
+        >>> low, high = both.share
+        >>> print(f"between {low:.0%} and {high:.0%} of the labels are wrong")
+        between ...% and ...% of the labels are wrong
+        >>> print(both.overlap)  # the intervals of the two ends
+        True
     """
 
     names: np.ndarray

@@ -91,6 +91,24 @@ class FittedModel:
             each of them once; 0 where they were not counted.
         interrupted: whether Ctrl-C ended the fit or the selection of its settings.
         cautions: warnings to be issued.
+
+    Examples:
+        Of 200 ants and bees, of which a fifth has the other label:
+
+        >>> import numpy as np
+        >>> from nbmodels import NoisyGaussianNB
+        >>> from nbmodels.datasets import corrupt, uniform_noise
+        >>> rng = np.random.default_rng(0)
+        >>> animals = rng.integers(2, size=200)
+        >>> lengths = 2.0 * animals[:, None] + rng.normal(size=(200, 3))
+        >>> y = np.array(["ant", "bee"])[corrupt(animals, uniform_noise(2, 0.2), rng)]
+        >>> model = NoisyGaussianNB(random_state=0).fit(lengths, y)
+        >>> fitted = model.fitted_
+        >>> print(fitted.converged, fitted.chosen)
+        True {'training': 'joint'}
+        >>> print(fitted.noise_matrix.round(1))  # P(observed | true)
+        [[0.8 0.2]
+         [0.2 0.8]]
     """
 
     fit: Fit
