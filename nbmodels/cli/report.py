@@ -249,7 +249,7 @@ def scores_table(scores: Scores, title: str = "Against the truth") -> Table:
     table.add_row("of these wrong (precision)", _percent(scores.precision))
     table.add_row("of these changed to the true class", f"{scores.mended}")
     auc = "-" if scores.auc is None else f"{scores.auc:.4f}"
-    table.add_row("AUC of P(label is wrong)", auc)
+    table.add_row("AUC of wrong labels, by rank", auc)
     return table
 
 
