@@ -18,6 +18,9 @@ from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.nearest import MOST_ASKED
 from nbmodels.fitting.separable import Separable
 
+#: Weight of the neighbours' ranks beside the fit's own: they agree on errors that copies share.
+_SECOND = 0.5
+
 #: Gain of held-out labels, in nats an item, below which an end says next to nothing.
 _LEAST_GAIN = 1e-3
 
@@ -28,8 +31,9 @@ def suspicion(
     """How soon a label is to be checked; larger is sooner.
 
     Where the fit is cross-fitted and the neighbours of all labelled items were asked for (up to
-    2,000), the mean of the ranks by both ends. That by the neighbours counts by how much they
-    predict of the given labels, beside what the fit does. Labels that the fit changes come first.
+    2,000), the mean of the ranks by both ends. That by the neighbours has half the weight, and
+    less where they predict less of the given labels than the fit. Labels that the fit changes come
+    first.
 
     Args:
         fitted: a fit to a table.
@@ -48,7 +52,7 @@ def suspicion(
     right = other.resp[np.arange(len(other.rows)), other.codes]
     near[:] = own  # where an item is near no other
     near[other.rows] = rankdata(-right) / len(right)
-    weight = _weight(fitted, other)
+    weight = _SECOND * _weight(fitted, other)
     return (own + weight * near) / (1 + weight) + changed
 
 
