@@ -172,6 +172,7 @@ def test_votes_beside_features_are_tempered_by_what_they_show():
     assert loss[1] < loss[0]
 
 
+@pytest.mark.slow
 def test_copies_do_not_lead_a_table_astray():
     rng = np.random.default_rng(1)
     votes, y = world((0.25, 0.25, 0.25, 0.5, 0.5, 0.5), (3, 4, 5), n=300)

@@ -155,6 +155,7 @@ def test_methods_are_what_they_are_called(method):
         np.testing.assert_allclose(e.objective_, each.sum(), 1e-9)
 
 
+@pytest.mark.slow
 def test_maximum_likelihood_is_the_likeliest_and_the_bound_is_below():
     def likelihood(method):
         return fitted("bernoulli", method=method).fit_.log_likelihood.sum()

@@ -108,6 +108,7 @@ def test_going_on_from_posteriors(platform):
     np.testing.assert_allclose(rest.trace, whole.trace[4:], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_objective_is_the_bound_at_the_written_posteriors(platform):
     for maker in MAKERS.values():
         model, data = maker(platform)

@@ -49,6 +49,7 @@ def test_a_joint_fit_ranks_by_its_own_probabilities():
     np.testing.assert_array_equal(suspicion(model.fitted_, p_wrong, changed), p_wrong)
 
 
+@pytest.mark.slow
 def test_neighbours_count_in_a_cross_fitted_one():
     gains = []
     for seed in range(4):

@@ -244,6 +244,7 @@ def test_a_round_trip_is_both_products(case):
     check_round_trip(CASES[case]())
 
 
+@pytest.mark.slow
 def test_a_round_trip_goes_block_by_block(large, monkeypatch):
     monkeypatch.setattr("inference.products.sparse._PIECE", 5)
     x = with_hubs()

@@ -138,5 +138,6 @@ def test_a_prior_counted_twice_is_caught(name):
     assert p_value(prior_times(name, 2.0)) < 1e-4
 
 
+@pytest.mark.slow
 def test_a_likelihood_counted_twice_is_caught():
     assert p_value({**MODEL, "labels": replace(MODEL["labels"], weight=2.0)}) < 1e-4

@@ -141,6 +141,7 @@ def test_real_features():
     assert drawn(fitted("joint", NoisyGaussianNB), "mixed").attrs["feedback"] == "mixed"
 
 
+@pytest.mark.slow
 def test_an_estimator_without_a_joint_model_says_so():
     with warnings.catch_warnings(action="ignore"):
         one = NoisyLogisticRegression(random_state=0, solver=QUIET).fit(*data())
