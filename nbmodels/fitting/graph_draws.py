@@ -55,14 +55,14 @@ def alternatives(
     one = None if full is None else _hierarchical(chosen, full, settings, options)
     left = 1 - (one.probability if one else 0.0)
     others = tuple(
-        Drawn(other.fit, drawn_data(other), left * share)
+        Drawn(other.fit, _drawn_data(other), left * share)
         for other, share in zip(found, shares, strict=True)
         if other is not chosen and share > 0
     )
     return others if one is None else (*others, one)
 
 
-def drawn_data(one: Form) -> Any:
+def _drawn_data(one: Form) -> Any:
     """What a form's fit is of, on the host."""
     return jax.tree.map(np.asarray, one.about.scored(one.mixture.held_out()).data)
 
@@ -77,7 +77,7 @@ def _hierarchical(
     fit = chosen.fit
     if chosen.about is not full:
         (fit,) = full.calibrated([chosen.mixture.held_out()], options)
-    return Drawn(_pooled(fit, settings), drawn_data(chosen._replace(about=full)), _HIERARCHICAL)
+    return Drawn(_pooled(fit, settings), _drawn_data(chosen._replace(about=full)), _HIERARCHICAL)
 
 
 def _pooled(fit: Fit, settings: Mapping[str, Any]) -> Fit:
