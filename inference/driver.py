@@ -24,6 +24,7 @@ from inference.compilation import host_jit
 from inference.moments import Total
 from inference.results import Result, Status
 from inference.squarem import IDENTITY, Coordinates, Cycle, pick
+from inference.threads import in_threads
 
 Step: TypeAlias = Callable[[PyTree, PyTree], tuple[PyTree, Total]]
 Report: TypeAlias = Callable[[int, float], None]
@@ -284,8 +285,9 @@ def run_sequential(
 ) -> list[Result]:
     """:func:`solve` of several points from the host, by one compiled loop where shapes agree.
 
-    Each iteration in turn runs a chunk of about ``chunk_seconds``. On ``KeyboardInterrupt`` the
-    best points so far are returned; those still running have ``Status.INTERRUPTED``.
+    All run chunks of about ``chunk_seconds``, several at once where they are small. On
+    ``KeyboardInterrupt`` the best points so far are returned; those still running have
+    ``Status.INTERRUPTED``.
 
     Args:
         step: as for :func:`solve`.
@@ -342,7 +344,7 @@ def drive(
     report: Report | None,
     chunk_seconds: float,
 ) -> list[Result]:
-    """Advance all states in turns until none is running or ``limit`` evaluations have been made.
+    """Advance all states in rounds until none is running or ``limit`` evaluations have been made.
 
     Args:
         compiled: ``compiled(state, data, until=, tol=)``, as :func:`advance`.
@@ -352,15 +354,18 @@ def drive(
         report, chunk_seconds: as for :func:`run_sequential`.
     """
     states = list(states)
-    chunk, done = 8, 0
+    chunk, done, begun = 8, 0, False
     left = list(range(len(states)))
     try:
         while True:
             began = time.perf_counter()
             done = min(done + chunk, limit)
-            for i in left:
-                state = compiled(states[i], data[i], until=done, tol=tols[i])
-                states[i] = jax.block_until_ready(state)
+            until = partial(_advanced, compiled, done)
+            now = [(states[i], data[i], tols[i]) for i in left]
+            moved = in_threads(until, now, reads=data[0], compiled=begun)
+            for i, state in zip(left, moved, strict=True):
+                states[i] = state
+            begun = True
             left = [i for i in left if np.any(np.asarray(states[i].status) == Status.RUNNING)]
             if report is not None:
                 read = [_on_host(s) for s in states]
@@ -374,6 +379,13 @@ def drive(
         if any(np.any(np.asarray(s.n_iter) == 0) for s in states):
             raise
         return [result(_interrupted(_on_host(s))) for s in states]
+
+
+def _advanced(
+    compiled: Callable[..., State], until: int, about: tuple[State, PyTree, ScalarLike]
+) -> State:
+    state, data, tol = about
+    return jax.block_until_ready(compiled(state, data, until=until, tol=tol))
 
 
 def _on_host(state: State) -> Any:

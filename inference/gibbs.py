@@ -1,4 +1,4 @@
-"""Gibbs sampling from the host: several chains, progress, and an interrupt that keeps the draws.
+"""Gibbs sampling from the host: chains at once, progress, an interrupt that keeps the draws.
 
 A sweep is ``sweep(state, data, key) -> (state, stored, summed)``: ``stored`` is returned draw by
 draw, ``summed`` only as a mean over draws (label posteriors would not fit in memory otherwise).
@@ -20,9 +20,11 @@ from jaxtyping import PRNGKeyArray, PyTree, UInt32
 
 from inference.compilation import host_jit
 from inference.convergence import convergence
+from inference.threads import in_threads
 
 Sweep: TypeAlias = Callable[[PyTree, PyTree, PRNGKeyArray], tuple[PyTree, PyTree, PyTree]]
 Report: TypeAlias = Callable[[int], None]
+Watched: TypeAlias = Callable[[PyTree], Sequence["Watch"]]
 
 #: Draws of a chain to each call of the one compiled program.
 _CHUNK = 20
@@ -44,6 +46,19 @@ class Draws(NamedTuple):
     interrupted: bool
     warmup: int = 0
     stride: int = 1
+
+
+class Watch(NamedTuple):
+    """A quantity that has to mix before chains stop.
+
+    Attributes:
+        draws: ``(chains, draws, ...)``; the worst element counts.
+        share: of the effective draws that are asked for, those that this quantity needs. R-hat may
+            exceed 1 by as many times more, since it is the noisier, the fewer draws are effective.
+    """
+
+    draws: np.ndarray
+    share: float = 1.0
 
 
 class Stopping(NamedTuple):
@@ -125,15 +140,23 @@ class _Chains:
 
     def advance(self) -> list[tuple[PyTree, PyTree]]:
         """What is stored of each chain, in host memory, and what is summed."""
-        done = []
-        for c, state in enumerate(self._states):
-            at = np.array([c, self._chunks], np.uint32)
-            self._states[c], part, summed = self._run(state, self._data, self._key, at)
-            done.append((jax.tree.map(np.asarray, part), summed))
+        begun, every = self._chunks > 0, range(len(self._states))
+        states, done = [], []
+        for state, stored, summed in in_threads(
+            self._advanced, every, reads=self._data, compiled=begun
+        ):
+            states.append(state)
+            done.append((stored, summed))
             if self._report is not None:
                 self._report(self._sweeps)
+        self._states = states
         self._chunks += 1
         return done
+
+    def _advanced(self, c: int) -> tuple[PyTree, PyTree, PyTree]:
+        at = np.array([c, self._chunks], np.uint32)
+        state, stored, summed = self._run(self._states[c], self._data, self._key, at)
+        return state, jax.tree.map(np.asarray, stored), summed  # waits
 
 
 class _Kept:
@@ -176,22 +199,26 @@ class _Kept:
         return Draws(self.stored(draws), mean, interrupted, warmup, self.stride * thin)
 
 
-class _Watched:
+class _Seen:
     """What has to mix, of every draw."""
 
-    def __init__(self, watched: Callable[[PyTree], Sequence[np.ndarray]]) -> None:
+    def __init__(self, watched: Watched) -> None:
         self._watched = watched
-        self._rounds: list[Sequence[np.ndarray]] = []
+        self._rounds: list[Sequence[Watch]] = []
 
     def add(self, done: list[tuple[PyTree, PyTree]]) -> None:
         stored = jax.tree.map(lambda *x: np.stack(x), *(part for part, _ in done))
         self._rounds.append(self._watched(stored))
 
     def mixed(self, first: int, rhat: float, ess: float) -> bool:
-        """Whether R-hat and effective draws of every array suffice, from a draw on."""
-        for draws in zip(*self._rounds, strict=True):
-            found = convergence(np.concatenate(draws, 1)[:, first:])
-            if found.rhat > rhat or min(found.bulk, found.tail) < ess:
+        """Whether R-hat and effective draws of every array suffice, from a draw on.
+
+        R-hat is to be as small for all where no effective draws are asked for.
+        """
+        for parts in zip(*self._rounds, strict=True):
+            share = parts[0].share if ess else 1.0
+            found = convergence(np.concatenate([one.draws for one in parts], 1)[:, first:])
+            if found.rhat - 1 > (rhat - 1) / share or min(found.bulk, found.tail) < ess * share:
                 return False
         return True
 
@@ -245,7 +272,7 @@ def sample_until(
     data: PyTree,
     key: PRNGKeyArray,
     *,
-    watched: Callable[[PyTree], Sequence[np.ndarray]],
+    watched: Watched,
     warmup: int | None = None,
     thin: int = 1,
     stopping: Stopping | None = None,
@@ -259,7 +286,7 @@ def sample_until(
         data: passed through to ``sweep``.
         key: JAX random key. The same key gives the same draws, and as many.
         watched: from stored draws of a few sweeps, leaves ``(chains, draws, ...)``, to what has to
-            mix: arrays ``(chains, draws, ...)``, of the slowest first.
+            mix, the slowest first.
         warmup: discarded sweeps of each chain; None for as many as it takes.
         thin: sweeps for each draw.
         stopping: when to stop; by default :class:`Stopping` as it is.
@@ -273,7 +300,7 @@ def sample_until(
     interrupted, discarded = False, 0
     try:
         discarded = _warm_up(chains, watched, rule, warmup if warmup is None else warmup // thin)
-        seen = _Watched(watched)
+        seen = _Seen(watched)
         look: float = rule.least
         while kept.taken < rule.most:
             done = chains.advance()
@@ -292,12 +319,12 @@ def sample_until(
 
 def _warm_up(
     chains: _Chains,
-    watched: Callable[[PyTree], Sequence[np.ndarray]],
+    watched: Watched,
     rule: Stopping,
     draws: int | None,
 ) -> int:
     """Advance the chains to the end of the warm-up; the number of draws that it took."""
-    seen, taken = _Watched(watched), 0
+    seen, taken = _Seen(watched), 0
     while taken < (rule.warmup if draws is None else draws):
         seen.add(chains.advance())
         taken += _CHUNK

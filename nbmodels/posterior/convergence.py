@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from inference.convergence import convergence
 from nbmodels.errors import Caution, PosteriorWarning
 from nbmodels.fitting.identifiability import confused_classes
+from nbmodels.posterior.gibbs import CELL_SHARE
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -57,8 +60,13 @@ def _mixing(tree: DataTree) -> Sequence[str]:
     chains = draws.sizes["chain"]
     if chains == 1 or draws.sizes["draw"] <= 3 or not small:
         return ()
-    found = [convergence(draws[name].to_numpy()) for name in small]
-    worst, least = max(one.rhat for one in found), min(one.bulk for one in found)
+    arrays = [draws[name].to_numpy() for name in small]
+    found = [convergence(array) for array in arrays]
+    worst = max(one.rhat for one in found)
+    # of many cells beside the right labels' rates, the worst is allowed fewer
+    rates = [np.diagonal(a, axis1=-2, axis2=-1) if a.ndim > 3 else a for a in arrays]
+    first, cells = (min(convergence(a).bulk for a in one) for one in (rates, arrays))
+    least = min(first, cells / CELL_SHARE)
     if worst > _RHAT:
         return (
             f"the chains have not mixed: R-hat of {' and '.join(small)} reaches {worst:.2f} "
@@ -67,7 +75,8 @@ def _mixing(tree: DataTree) -> Sequence[str]:
     if least < min(_ESS, draws.sizes["draw"] / 4) * chains:
         return (
             f"the draws depend on each other: of {' and '.join(small)} there are as few as "
-            f"{least:.0f} effective ones (at least {_ESS} a chain are usual for intervals); "
+            f"{min(first, cells):.0f} effective ones (at least {_ESS} a chain are usual for "
+            f"intervals of single rates, {CELL_SHARE * _ESS:.0f} for the worst of all cells); "
             "take more draws, or thin",
         )
     return ()

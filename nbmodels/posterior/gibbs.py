@@ -73,8 +73,12 @@ def sweep(stored: Stored) -> sampler.Sweep:
 #: Cells of a noise matrix up to which all are watched; of more, the right labels' alone.
 _WATCHED = 1_000
 
+#: Effective draws of the worst cell beside those of the rates of right labels and class shares. Of
+#: more than a hundred cells one may take ten times as many sweeps as all others.
+CELL_SHARE = 0.25
 
-def watched(stored: Any) -> list[np.ndarray]:
+
+def watched(stored: Any) -> list[sampler.Watch]:
     """Draws by which chains stop: class shares and noise matrices, rates of right labels first.
 
     Without any of them, the log-likelihood.
@@ -85,8 +89,9 @@ def watched(stored: Any) -> list[np.ndarray]:
     matrices = list(stored["transitions"].values())
     rates = [np.diagonal(t, axis1=-2, axis2=-1) for t in matrices]
     shares = stored["values"][PRIOR].get("probs")
-    cells = [t for t in matrices if t[0, 0].size <= _WATCHED]
-    return [*rates, *([] if shares is None else [shares]), *cells] or [stored["lp"][..., None]]
+    found = [sampler.Watch(x) for x in [*rates, *([] if shares is None else [shares])]]
+    found += [sampler.Watch(t, CELL_SHARE) for t in matrices if t[0, 0].size <= _WATCHED]
+    return found or [sampler.Watch(stored["lp"][..., None])]
 
 
 def gibbs_draws(

@@ -71,9 +71,10 @@ def sample(
             ``"svi"``, of a guide fitted to the NumPyro program; ``"nuts"`` on that program (both
             for small data).
         draws: kept draws of each chain, 1 or more. ``"auto"``: Gibbs chains stop once class shares
-            and noise matrices have R-hat of 1.01 or less and 400 effective draws, bulk and tail;
-            after 200 draws of each at the least, and 2,000 at the most, of which 250 to 500 are
-            kept, evenly spaced (:class:`inference.gibbs.Stopping`). 500 by the other methods.
+            and rates of right labels have R-hat of 1.01 or less and 400 effective draws, bulk and
+            tail, and the worst cell of a noise matrix R-hat of 1.04 and 100 effective draws; after
+            200 draws of each at the least, and 2,000 at the most, of which 250 to 500 are kept,
+            evenly spaced (:class:`inference.gibbs.Stopping`). 500 by the other methods.
         warmup: discarded sweeps or adaptation steps, 0 or more. None for 500 of NUTS; of Gibbs for
             200, or, where ``draws="auto"``, for as many as it takes until the chains agree, 500 at
             the most.

@@ -319,6 +319,27 @@ def test_few_effective_draws_are_complained_of():
     assert convergence_checks(calm) == []
 
 
+def test_of_all_cells_the_worst_may_have_a_quarter_of_the_effective_draws():
+    import arviz_base
+
+    rng = np.random.default_rng(0)
+    well = 0.2 * np.eye(3) + rng.uniform(0.2, 0.4, (4, 400, 3, 3))
+    walk = 0.2 + rng.normal(size=(4, 400)).cumsum(1) / 400  # a few effective draws
+    eighth = np.repeat(rng.uniform(0.2, 0.4, (4, 50)), 8, 1)  # 200 of 1,600
+
+    def complains(cell, draws):
+        matrix = well.copy()
+        matrix[..., *cell] = draws
+        dims = {"noise_matrix": ["observed_class", "true_class"]}
+        tree = arviz_base.from_dict({"posterior": {"noise_matrix": matrix}}, dims=dims)
+        found = [c.message for c in convergence_checks(tree)]
+        return any("effective" in m or "not mixed" in m for m in found)
+
+    assert complains((0, 1), walk)
+    assert not complains((0, 1), eighth)
+    assert complains((1, 1), eighth)
+
+
 def test_stretching_gives_the_wanted_covariance():
     rng = np.random.default_rng(0)
     a, b = (np.cov(rng.normal(size=(9, 4)).T) for _ in range(2))

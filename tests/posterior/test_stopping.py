@@ -29,9 +29,13 @@ QUICK, MIDDLING, SLOW = walk(0.0), walk(0.5), walk(0.97)
 STARTS = [jnp.full(3, at, float) for at in (-2.0, -0.5, 0.5, 2.0)]
 
 
+def everything(stored):
+    return [sampler.Watch(stored["x"])]
+
+
 def run(sweep, seed=0, starts=STARTS, **options):
     return sampler.sample_until(
-        sweep, starts, None, jax.random.key(seed), watched=lambda stored: [stored["x"]], **options
+        sweep, starts, None, jax.random.key(seed), **{"watched": everything, **options}
     )
 
 
@@ -56,6 +60,23 @@ def test_slow_chains_run_longer_and_store_few():
     assert rule.least < taken <= rule.most
     assert out.stride > 1
     assert rule.stored / 2 <= out.stored["x"].shape[1] <= rule.stored
+
+
+def test_a_smaller_share_of_effective_draws_is_enough():
+    """The chains stop once the slow quantity has the share that it needs."""
+    taken, slow = {}, walk(0.8)
+    for share in (1.0, 0.25):
+        out = run(slow, watched=lambda stored, share=share: [sampler.Watch(stored["x"], share)])
+        taken[share] = out.stored["x"].shape[1] * out.stride
+        found = convergence(out.stored["x"])
+        assert found.rhat - 1 < 0.012 / share
+        assert min(found.bulk, found.tail) > 300 * share
+    assert taken[0.25] < 0.6 * taken[1.0]
+
+
+def test_chains_do_not_depend_on_the_number_of_threads(monkeypatch):
+    one, _ = run(MIDDLING), monkeypatch.setattr("inference.threads._n_cores", lambda: 1)
+    np.testing.assert_array_equal(one.stored["x"], run(MIDDLING).stored["x"])
 
 
 def test_most_draws_are_the_end():
