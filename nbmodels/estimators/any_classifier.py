@@ -26,8 +26,10 @@ from nbmodels.estimators.discriminative import SCORED, fit_scored
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.comparisons import with_comparisons
+from nbmodels.fitting.copied_rows import copied_rows
 from nbmodels.fitting.discriminative import predict_scored
 from nbmodels.fitting.one_thread import one_thread_if_small
+from nbmodels.fitting.points import points
 
 #: A class that is less likely than this is left out of an item's weighted copies.
 _LEAST_SHARE = 0.01
@@ -292,8 +294,9 @@ class NoisyLabelClassifier(TableClassifier):
         self._floor = 1 / max(float(weights.sum()), 2.0)
         learner = _CrossValidated(self._base(), items, self._floor)
         with one_thread_if_small(items):
+            copies = copied_rows(points(items))
             with computing(self._double(n_rows * len(labels.classes))):
-                fitted = fit_scored(self, learner, parameters, labels, weights)
+                fitted = fit_scored(self, learner, parameters, labels, weights, copies=copies)
             assert fitted.learned_from is not None  # cross-fitted
             self.estimator_ = learner.learned(fitted.learned_from, weights)
         self.n_fits_ = learner.n_fits

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 
 from nbmodels.data.noisy_labels import LabelData
 from nbmodels.errors import DataError
@@ -43,6 +44,7 @@ def fit_scored(
     labels: LabelData,
     weights: np.ndarray,
     own: Mapping[str, Sequence[Any]] | None = None,
+    copies: Int[np.ndarray, " n"] | None = None,
 ) -> FittedModel:
     """Train a discriminative classifier under an estimator's parameters.
 
@@ -53,6 +55,7 @@ def fit_scored(
         labels: as read.
         weights: ``(N,)`` row weights.
         own: open settings of the classifier with their values, the cautious one first.
+        copies: rows that stay in one fold, see :func:`nbmodels.fitting.scores.stratified_folds`.
     """
     own = own or {}
     noise = {n: GRIDS[n] for n in ("noise_diagonal",) if is_auto(parameters[n])}
@@ -69,5 +72,6 @@ def fit_scored(
             rounds=None if is_auto(rounds) else int(rounds),
             cv=parameters["cv"],
             own=tuple(own),
+            copies=copies,
         )
     return replace(fitted, n_fits=count.n)

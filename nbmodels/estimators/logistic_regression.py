@@ -33,7 +33,9 @@ from nbmodels.estimators.options import (
 )
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.comparisons import with_comparisons
+from nbmodels.fitting.copied_rows import copied_rows
 from nbmodels.fitting.discriminative import predict_scored
+from nbmodels.fitting.points import points
 from nbmodels.fitting.scores import out_of_fold_log_likelihood
 
 #: The classifier's name in a model of its own.
@@ -262,8 +264,9 @@ class NoisyLogisticRegression(TableClassifier):
         items = _Regression(block, self._scale, rounds)
         grid = _SPARSE_GRID if block.is_sparse else _GRID
         own = {"C": grid} if is_auto(self.C) else {}
+        copies = copied_rows(points(block.x))
         with computing(self._double(cells)):
-            fitted = fit_scored(self, items, parameters, labels, weights, own)
+            fitted = fit_scored(self, items, parameters, labels, weights, own, copies)
             assert fitted.learned_from is not None  # cross-fitted
             C = float(fitted.settings["C"])
             self._regression = items.learned(fitted.learned_from, weights, C)

@@ -222,6 +222,7 @@ class TableClassifier(LatentClassModel):
                 units={c.name: c.encoder.units for c in coded},
                 mean_sizes=build.mean_sizes,
                 coded=tuple(coded),
+                copies=build.copies,
                 n_fits=count.n,
             )
 

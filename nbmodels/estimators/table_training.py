@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from inference.arrays import on_device
 from nbmodels.core import model as models
@@ -125,6 +125,7 @@ def _trained(
         options,
         grid=build.grid,
         rounds=rounds,
+        copies=build.copies,
         hold_out=True,
         warm=warm or build.n_rows >= _MANY,
     )
@@ -189,7 +190,7 @@ def _joint_or(
     try:
         fitted = fit_joint(*about, log_jacobian=jacobian, settings=settings)
         if not fitted.interrupted:
-            found = _compared(cut, fitted, candidate, options)
+            found = _compared(cut, fitted, candidate, options, build.copies)
             taken = found.admitted and _passes(fitted, columns)
         if taken:
             coded = fitted.fit.log_likelihood - jacobian
@@ -253,7 +254,11 @@ class _Beside(NamedTuple):
 
 
 def _compared(
-    cut: FittedModel, fitted: FittedModel, candidate: Candidate, options: FitOptions
+    cut: FittedModel,
+    fitted: FittedModel,
+    candidate: Candidate,
+    options: FitOptions,
+    copies: Int[np.ndarray, " n"] | None,
 ) -> _Beside:
     """The joint model beside the cross-fitted one, by held-out labels."""
     data = candidate.data
@@ -262,7 +267,7 @@ def _compared(
     codes = np.asarray(data.parts["labels"])[:n]
     k = len(fitted.names)
     weights = np.where(codes < k, np.asarray(data.weights)[:n], 0)
-    found = held_out_scores(model, data, options, _FOLDS)
+    found = held_out_scores(model, data, options, _FOLDS, copies)
     scores = found.scores[:n]
     shares = np.bincount(codes, weights, k + 1)[:k] / weights.sum()
     null = np.log(shares[np.minimum(codes, k - 1)].clip(np.finfo(float).tiny))

@@ -18,7 +18,10 @@ from nbmodels.core.roles import Emission
 from nbmodels.data.features import Block
 from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.errors import DataError
+from nbmodels.fitting.copied_rows import copied_rows
 from nbmodels.fitting.label_sources import LabelSource, class_prior
+from nbmodels.fitting.one_thread import one_thread_if_small
+from nbmodels.fitting.points import points
 from nbmodels.fitting.scores import Candidate, Settings, cautious
 
 #: Settings of the labels' channel alone, and those that change a model and not how columns are
@@ -100,6 +103,12 @@ class ModelBuilder:
     def n_rows(self) -> int:
         """N, before padding."""
         return len(self._weights)
+
+    @cached_property
+    def copies(self) -> Int[np.ndarray, " n"] | None:
+        """Group of each row of near copies, see :mod:`nbmodels.fitting.copied_rows`."""
+        with one_thread_if_small(self._block.x):
+            return copied_rows(points(self._block.x, self._block.missing))
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from nbmodels.fitting.copied_rows import copies_caution
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.options import FitOptions
@@ -26,4 +30,6 @@ def with_comparisons(
     """
     with one_thread_if_small(x):
         where = points(x, missing)
-        return with_reference(with_separable(fitted, where), where, options)
+        found = with_reference(with_separable(fitted, where), where, options)
+    weights = np.asarray(found.data.weights)[: len(found.fit.resp)]
+    return replace(found, cautions=(*found.cautions, *copies_caution(found.copies, weights)))

@@ -16,6 +16,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Int
 
 from nbmodels.core import model as models
 from nbmodels.data.validation import drawn_length, pad_rows
@@ -47,6 +48,7 @@ def cross_fitted(
     grid: Mapping[str, Sequence[Any]],
     rounds: int | None,
     n_folds: int = _N_FOLDS,
+    copies: Int[np.ndarray, " n"] | None = None,
     hold_out: bool = False,
     start: Any = None,
     warm: bool = False,
@@ -62,6 +64,7 @@ def cross_fitted(
         grid: values of each open setting, the cautious one first.
         rounds: self-training rounds; None for as many as held-out labels reward.
         n_folds: number of folds.
+        copies: rows that stay in one fold, see :func:`nbmodels.fitting.scores.stratified_folds`.
         hold_out, start, warm: see :func:`nbmodels.fitting.selection.select`.
 
     Returns:
@@ -77,7 +80,9 @@ def cross_fitted(
     labels = {name: c for name, c in model.items() if name not in features}
     resp = label_responsibilities(labels, data)
     drawn = min(drawn_length(n_rows), len(resp))
-    fold = pad_rows(draw_folds(np.asarray(resp)[:drawn], n_folds), len(resp))
+    if copies is not None:  # padded rows are copies of none
+        copies = np.concatenate([copies, np.arange(len(copies), drawn)])
+    fold = pad_rows(draw_folds(np.asarray(resp)[:drawn], n_folds, copies), len(resp))
     source = EmissionScores(build, features, fold, options.rule)
     more: dict[str, Any] = {"rounds": rounds, "hold_out": hold_out, "start": start, "warm": warm}
     found = select(source, resp, fold, options=options, grid=grid, **more)

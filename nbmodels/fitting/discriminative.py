@@ -151,6 +151,7 @@ def train_scored(
     rounds: int | None,
     cv: Any,
     own: tuple[str, ...] = (),
+    copies: Int[np.ndarray, " n"] | None = None,
 ) -> FittedModel:
     """Fit the noise given a classifier's out-of-fold scores, with open settings selected.
 
@@ -165,6 +166,8 @@ def train_scored(
         rounds: self-training rounds; None for the learner's where held-out labels reward one.
         cv: number of folds, splitter, or list of (train, test) rows.
         own: names of the settings that the classifier's scores depend on.
+        copies: rows that stay in one fold where ``cv`` is a number, see
+            :func:`nbmodels.fitting.scores.stratified_folds`.
 
     Raises:
         DataError: no labels, or folds that do not hold each row once.
@@ -176,7 +179,7 @@ def train_scored(
     first = {**settings, **cautious(grid)}
     channels = {name: source.channel(k, first) for name, source in sources.items()}
     resp = label_responsibilities(channels, data)
-    fold = _folds(cv, np.asarray(resp)[:n_rows])
+    fold = _folds(cv, np.asarray(resp)[:n_rows], copies)
     source = _ClassifierScores(learner, first, sources, data, k, weights, fold, own)
     if rounds is None:
         found = _tested(source, resp, options, grid)
@@ -186,7 +189,7 @@ def train_scored(
         if not anything_open(grid, rounds):
             found = replace(found, table=None)
     fitted = selected(found, names, n_rows)
-    return replace(fitted, settings={**first, **found.settings})
+    return replace(fitted, settings={**first, **found.settings}, copies=copies)
 
 
 def _selected(
@@ -304,10 +307,12 @@ def predict_scored(
     return fitted.predict(Data({PRIOR: padded}, on_device(np.ones(len(padded)))))[: len(scores)]
 
 
-def _folds(cv: Any, resp: Float[np.ndarray, "n k"]) -> Int[np.ndarray, " n"]:
+def _folds(
+    cv: Any, resp: Float[np.ndarray, "n k"], copies: Int[np.ndarray, " n"] | None
+) -> Int[np.ndarray, " n"]:
     """Fold of each row; of a number of folds the same in every fit, as scikit-learn's are."""
     if isinstance(cv, int | np.integer):
-        return draw_folds(resp, int(cv))
+        return draw_folds(resp, int(cv), copies)
     from sklearn.model_selection import check_cv  # a tenth of the library's start
 
     n_rows = len(resp)

@@ -75,8 +75,12 @@ class FittedModel:
             a fit that did not see them, or None.
         separable: the model of the same labels whose classes are functions of the features
             (:mod:`nbmodels.fitting.separable`), or None.
+        copies: ``(N,)`` first row of each row's group of near copies, which were kept in one fold
+            and are no neighbours (:mod:`nbmodels.fitting.copied_rows`); None where there are none.
         reference: ``(N,)`` class that the features point to by a plain classifier of other items'
             labels (:mod:`nbmodels.fitting.reference`), -1 where there is none; or None.
+        reference_margin: ``(N,)`` log-probability of the likeliest other class less that of the
+            given label, by the same classifier; NaN where there is none; or None.
         noisy: probability that the labels are noisy at all; by the rest, given labels are right.
         counterpart: the joint fit beside a cross-fitted one, or the reverse, where both were made;
             see :mod:`nbmodels.fitting.feedback`.
@@ -130,7 +134,9 @@ class FittedModel:
     plain: Float[np.ndarray, " k1"] | None = None
     plain_scores: Float[np.ndarray, " n"] | None = None
     separable: Separable | None = None
+    copies: Int[np.ndarray, " n"] | None = None
     reference: Int[np.ndarray, " n"] | None = None
+    reference_margin: Float[np.ndarray, " n"] | None = None
     noisy: float = 1.0
     counterpart: FittedModel | None = None
     candidate: Candidate | None = None

@@ -81,6 +81,25 @@ def compare_scores(
     return Comparison(mean, gain, error, np.asarray(identified), best)
 
 
+def beyond_chance(
+    predicted: Int[np.ndarray, " n"],
+    given: Int[np.ndarray, " n"],
+    weights: Float[np.ndarray, " n"],
+) -> float:
+    """Agreement beyond that of independent codes (Cohen 1960), in its standard errors without any.
+
+    Args:
+        predicted: codes by a fit that did not see the given ones.
+        given: given codes.
+        weights: row weights, 0 where there is no label.
+    """
+    share = weights / weights.sum()
+    k = int(max(predicted.max(), given.max())) + 1
+    chance = float(np.bincount(predicted, share, k) @ np.bincount(given, share, k))
+    error = np.sqrt(max(chance * (1 - chance), np.finfo(float).tiny) * np.square(share).sum())
+    return float((share @ (predicted == given) - chance) / error)
+
+
 def compare_on_holdout(
     candidates: Sequence[Model],
     data: Sequence[Data],
@@ -131,7 +150,13 @@ class HeldOut(NamedTuple):
     identified: bool
 
 
-def held_out_scores(model: Model, data: Data, options: FitOptions, n_folds: int) -> HeldOut:
+def held_out_scores(
+    model: Model,
+    data: Data,
+    options: FitOptions,
+    n_folds: int,
+    copies: Int[np.ndarray, " n"] | None = None,
+) -> HeldOut:
     """Log-probability of each given label by cross-validation of a joint fit.
 
     Features of held-out items are part of the fits; their labels are not.
@@ -141,6 +166,7 @@ def held_out_scores(model: Model, data: Data, options: FitOptions, n_folds: int)
         data: encoded data.
         options: of the fits; its seed draws the folds.
         n_folds: every fit sees all labels but those of one fold.
+        copies: rows that stay in one fold, see :func:`nbmodels.fitting.scores.stratified_folds`.
 
     Raises:
         KeyboardInterrupt: a fit was interrupted.
@@ -149,6 +175,10 @@ def held_out_scores(model: Model, data: Data, options: FitOptions, n_folds: int)
     labelled = np.flatnonzero((codes < n_classes) & (np.asarray(data.weights) > 0))
     order = np.random.default_rng(options.seed).permutation(labelled)
     held = [order[k::n_folds] for k in range(n_folds)]
+    if copies is not None:
+        _, first, group = np.unique(copies[order], return_index=True, return_inverse=True)
+        fold = np.argsort(np.argsort(first))[group] % n_folds
+        held = [order[fold == k] for k in range(n_folds)]
     parts = [_without_labels(data, rows, n_classes) for rows in held]
     scores, kept, named = np.zeros(len(codes)), np.zeros(n_classes), True
     for rows, one in zip(held, options.fit_all([model] * n_folds, parts), strict=True):

@@ -60,6 +60,7 @@ def nearest_labels(
     most: int = MOST_ASKED,
     seed: int = 0,
     given: bool = False,
+    copies: Int[np.ndarray, " n"] | None = None,
 ) -> NearestLabels | None:
     """Labels of items' nearest neighbours, the item itself left out.
 
@@ -73,6 +74,8 @@ def nearest_labels(
         seed: of samples of large data, and of the order of ties.
         given: whether ``points`` are distances. Items then may have fewer neighbours than ``sizes``
             ask for.
+        copies: group of each row, of which the first among the neighbours counts, and none that an
+            item is in (:func:`nbmodels.fitting.copied_rows.copied_rows`).
 
     Returns:
         None where there are too few labels or no features.
@@ -93,7 +96,10 @@ def nearest_labels(
     if given:
         found = _stored(rows[:, known], max(sizes) + 1)
     else:
-        found = _nearest(points[known], rows, max(sizes) + 1)
+        more = 0 if copies is None else int(np.bincount(copies).max()) * max(sizes)
+        found = _nearest(points[known], rows, max(sizes) + 1 + more)
+        if copies is not None:
+            found = _of_other_groups(found, asked, copies[known], max(sizes) + 1)
     labels = _indicators(_others(found, asked), codes[known], n_classes).cumsum(1)
     return NearestLabels(known[asked], codes[known[asked]], {m: labels[:, m - 1] for m in sizes})
 
@@ -147,6 +153,27 @@ def _others(
     same = found == own[:, None]
     same[~same.any(1), -1] = True
     return found[~same].reshape(len(found), -1)
+
+
+def _of_other_groups(
+    found: Int[np.ndarray, "m more"],
+    own: Int[np.ndarray, " m"],
+    group: Int[np.ndarray, " n"],
+    size: int,
+) -> Int[np.ndarray, "m size"]:
+    """The item itself, then the first neighbour of each other group, nearest first, then -1."""
+    of = group[found]
+    order = np.argsort(of, axis=1, kind="stable")
+    by_group = np.take_along_axis(of, order, 1)
+    repeated = np.zeros_like(of, bool)
+    np.put_along_axis(repeated, order[:, 1:], by_group[:, 1:] == by_group[:, :-1], 1)
+    kept = ~repeated & (of != group[own][:, None])
+    place = np.where(kept, kept.cumsum(1), size)  # 0 is the item's own
+    out = np.full((len(found), size), -1)
+    out[:, 0] = own
+    row, column = np.nonzero(place < size)
+    out[row, place[row, column]] = found[row, column]
+    return out
 
 
 def _has_place(points: Any) -> np.ndarray:

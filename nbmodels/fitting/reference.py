@@ -18,6 +18,7 @@ from scipy import sparse
 from scipy.special import betainc, log_softmax, ndtri
 from scipy.stats import rankdata
 
+from nbmodels.fitting.copied_rows import among
 from nbmodels.fitting.plain import plain_classifier
 from nbmodels.fitting.scores import stratified_folds
 
@@ -87,9 +88,23 @@ class Reference(NamedTuple):
     logs: Float[np.ndarray, "n k"]
     held_out: Float[np.ndarray, " n"]
 
+    def margin(self, codes: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """``(n,)`` log-probability of the likeliest other class less that of the given one.
+
+        Args:
+            codes: given labels; NaN where there is no prediction.
+        """
+        given = np.arange(self.logs.shape[1]) == codes[:, None]
+        own = np.sum(np.where(given, self.logs, 0), 1)
+        other = np.max(np.where(given, -np.inf, self.logs), 1)
+        return np.where(self.classes >= 0, other - own, np.nan)
+
 
 def nonlinear_predictions(
-    points: Float[np.ndarray, "n d"], codes: Int[np.ndarray, " n"], n_classes: int
+    points: Float[np.ndarray, "n d"],
+    codes: Int[np.ndarray, " n"],
+    n_classes: int,
+    copies: Int[np.ndarray, " n"] | None = None,
 ) -> Reference | None:
     """The class that each item's features point to, learned from other items' labels.
 
@@ -100,6 +115,7 @@ def nonlinear_predictions(
         points: ``(n, d)`` items, columns on one scale.
         codes: ``(n,)`` given labels, negative where missing.
         n_classes: K.
+        copies: rows that stay in one fold, see :func:`nbmodels.fitting.scores.stratified_folds`.
 
     Returns:
         predictions of the rows that are looked at and have a label; None where there are too few
@@ -112,7 +128,7 @@ def nonlinear_predictions(
     y = codes[rows]
     if not points.shape[1] or _too_few(y):
         return None
-    fold = stratified_folds(y, _MORE_FOLDS, rng)
+    fold = stratified_folds(y, _MORE_FOLDS, rng, among(copies, rows))
     target = np.eye(n_classes)[y]
     some = np.sort(rng.permutation(points.shape[1])[:_NARROW])
     x = np.asarray(points, float)[np.ix_(rows, some)]

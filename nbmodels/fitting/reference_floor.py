@@ -77,10 +77,11 @@ def with_reference(
     n = len(fitted.fit.resp)
     codes = np.asarray(fitted.data.parts["labels"])[:n]
     codes = np.where((codes < k) & (np.asarray(fitted.data.weights)[:n] > 0), codes, -1)
-    reference = nonlinear_predictions(points, codes, k)
+    reference = nonlinear_predictions(points, codes, k, fitted.copies)
     if reference is None:
         return fitted
-    fitted = replace(fitted, reference=reference.classes)
+    margin = reference.margin(codes)
+    fitted = replace(fitted, reference=reference.classes, reference_margin=margin)
     others = set(fitted.fit.model) - {PRIOR, "labels", *fitted.scored}
     if fitted.data.parts.get(PRIOR) is None or others:
         return fitted
@@ -118,7 +119,8 @@ def _noise_on(
     known = pad_rows(reference.classes >= 0, length)
     weights = np.asarray(fitted.data.weights, float) * known
     codes = np.asarray(fitted.data.parts["labels"])[:n]
-    fold = pad_rows(stratified_folds(codes, _FOLDS, np.random.default_rng(n)), length)
+    rng = np.random.default_rng(n)
+    fold = pad_rows(stratified_folds(codes, _FOLDS, rng, fitted.copies), length)
     parts = {PRIOR: scores, "labels": on_device(fitted.data.parts["labels"])}
     data = [Data(parts, on_device(weights * (fold != f))) for f in range(_FOLDS)]
     out = np.full(n, -np.inf)

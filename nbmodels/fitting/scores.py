@@ -177,7 +177,11 @@ def given_responsibilities(model: Model, data: Data) -> Float[Array, "n k"] | No
 _initial = jax.jit(models.initial_responsibilities)
 
 
-def draw_folds(resp: Float[np.ndarray, "n k"] | Array, n_folds: int) -> Int[np.ndarray, " n"]:
+def draw_folds(
+    resp: Float[np.ndarray, "n k"] | Array,
+    n_folds: int,
+    copies: Int[np.ndarray, " n"] | None = None,
+) -> Int[np.ndarray, " n"]:
     """Folds with labels spread evenly, the same in every fit to the same rows.
 
     Small tables are fitted differently with every other draw of the folds: as in scikit-learn, a
@@ -186,14 +190,18 @@ def draw_folds(resp: Float[np.ndarray, "n k"] | Array, n_folds: int) -> Int[np.n
     Args:
         resp: as from :func:`label_responsibilities`.
         n_folds: number of folds.
+        copies: see :func:`stratified_folds`.
     """
     table = np.asarray(resp)
     codes = np.where(table.any(1), table.argmax(1), -1)
-    return stratified_folds(codes, n_folds, np.random.default_rng(_FOLD_SEED))
+    return stratified_folds(codes, n_folds, np.random.default_rng(_FOLD_SEED), copies)
 
 
 def stratified_folds(
-    codes: Int[np.ndarray, " n"], n_folds: int, rng: np.random.Generator
+    codes: Int[np.ndarray, " n"],
+    n_folds: int,
+    rng: np.random.Generator,
+    copies: Int[np.ndarray, " n"] | None = None,
 ) -> Int[np.ndarray, " n"]:
     """Fold of each item, every class spread evenly over the folds.
 
@@ -201,7 +209,12 @@ def stratified_folds(
         codes: label codes, any one number where there is no label.
         n_folds: number of folds.
         rng: NumPy generator.
+        copies: index of the first row of each row's group, which stays in one fold; None where each
+            row is its own (:func:`nbmodels.fitting.copied_rows.copied_rows`).
     """
+    if copies is not None:
+        first, group = np.unique(copies, return_inverse=True)
+        return stratified_folds(codes[first], n_folds, rng)[group]
     order = rng.permutation(len(codes))
     order = order[np.argsort(codes[order], kind="stable")]
     fold = np.empty(len(codes), np.int32)

@@ -26,7 +26,7 @@ from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.errors import Caution, IdentifiabilityWarning, NotConvergedWarning
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fit import Fit
-from nbmodels.fitting.holdout import compare_scores
+from nbmodels.fitting.holdout import beyond_chance, compare_scores
 from nbmodels.fitting.identifiability import vanished
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.plain import PlainClassifier, plain_classifier, probability_of_noise
@@ -63,6 +63,11 @@ _HOPELESS, _WORTH = 4.0, 1e-3
 
 #: Standard errors by which labels must be likelier than without the features.
 INFORMATIVE = 1.0
+
+#: Standard errors by which predictions must agree with held-out labels beyond chance where these
+#: are not likelier with the features: one time in a hundred by chance. Few labels say little of how
+#: noisy they are, which costs likelihood, and may show nonetheless that features predict them.
+_AGREEMENT = 2.33
 
 _UNINFORMATIVE = Caution(
     IdentifiabilityWarning,
@@ -185,6 +190,7 @@ class _Run:
             if self.choosing:
                 model, null = self.without_scores(best.settings)
                 heard = self.better(null.scores, best.scores, INFORMATIVE)
+                heard = heard or self.agreement(best.settings) > _AGREEMENT
                 if not heard or not self.credible(best):
                     floor = self.plain(best.settings)
                     plain, plain_scores = floor.calibration, floor.held_out
@@ -307,6 +313,13 @@ class _Run:
             return True
         kept = np.sum(np.asarray(trial.fit.resp) * self.given, 1)
         return bool(self.weights @ kept >= 0.5 * self.weights.sum())
+
+    def agreement(self, settings: Settings) -> float:
+        """Agreement of out-of-fold predictions with given labels beyond chance, in its errors."""
+        scores = np.asarray(self.source.scores(settings, self.resp), float)
+        if self.source.without_shares:
+            scores = scores + np.log(_shares(self.weights @ self.given))
+        return beyond_chance(scores.argmax(1), self.given.argmax(1), self.weights)
 
     def enough(self, best: Trial, last: Trial) -> bool:
         """Whether no self-training round beyond the last is worth its fits."""

@@ -223,7 +223,7 @@ def with_separable(fitted: FittedModel, points: Any) -> FittedModel:
     if points is None and parts.get(PRIOR) is not None:
         points = _probabilities(np.asarray(parts[PRIOR], float)[:n])
     codes = _codes(parts["labels"], n, k, weights)
-    near = nearest_labels(points, codes, k)
+    near = nearest_labels(points, codes, k, copies=fitted.copies)
     if near is None:
         return fitted
     trusted = _codes(parts["trusted"], n, k, weights) if "trusted" in parts else None

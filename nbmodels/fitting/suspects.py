@@ -2,9 +2,11 @@
 
 A cross-fitted model that takes errors to be independent of the features finds few of those that
 follow them: it ranks labels by how the classes overlap. The other end, a model without overlap
-(:mod:`nbmodels.fitting.separable`), ranks them by how an item's neighbours are labelled. Ranks of
-several detectors are averaged where it is not known which of them is right, since their
-probabilities are not on one scale. A joint fit, whose features pass their own checks, ranks alone.
+(:mod:`nbmodels.fitting.separable`), ranks them by how an item's neighbours are labelled. A
+third judge is the nonlinear classifier with which the fit is compared
+(:mod:`nbmodels.fitting.reference`): it shares no assumption with either. Ranks of several detectors
+are averaged where it is not known which of them is right, since their probabilities are not on one
+scale. A joint fit, whose features pass their own checks, ranks alone.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.nearest import MOST_ASKED
 from nbmodels.fitting.separable import Separable
 
-#: Weight of the neighbours' ranks beside the fit's own: they agree on errors that copies share.
-_SECOND = 0.5
+#: Weights of the reference's ranks beside the fit's own, and of the neighbours' beside both: they
+#: agree on errors that alike rows share.
+_THIRD, _SECOND = 0.5, 0.5
 
 #: Gain of held-out labels, in nats an item, below which an end says next to nothing.
 _LEAST_GAIN = 1e-3
@@ -49,6 +52,10 @@ def suspicion(
         return p_wrong
     own, near = np.full((2, len(p_wrong)), np.nan)
     own[known] = rankdata(p_wrong[known]) / len(known)
+    margin = fitted.reference_margin
+    if margin is not None and np.isfinite(margin[known]).all():
+        own[known] += _THIRD * rankdata(margin[known]) / len(known)
+        own[known] /= 1 + _THIRD
     right = other.resp[np.arange(len(other.rows)), other.codes]
     near[:] = own  # where an item is near no other
     near[other.rows] = rankdata(-right) / len(right)

@@ -15,6 +15,7 @@ from scipy import sparse
         *(pytest.param(k, marks=pytest.mark.slow) for k in ("multinomial", "categorical", "full")),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*near copies")
 def test_weights_are_repetitions(kind):
     x, y = features(kind)[:160], given_labels()[:160]
     weights = np.r_[np.zeros(20), np.full(60, 2.0), np.ones(60), np.full(20, 3.0)]

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score
 
 from nbmodels import (
@@ -74,8 +75,13 @@ def test_neighbours_that_predict_no_label_do_not_count():
     found = model.fitted_
     shares = np.bincount(given) / len(given)
     mute = replace(found.separable, without_own=np.log(shares)[found.separable.codes])
-    order = suspicion(replace(found, separable=mute), p_wrong, np.zeros(len(given), bool))
+    alone = replace(found, separable=mute, reference_margin=None)
+    order = suspicion(alone, p_wrong, np.zeros(len(given), bool))
     np.testing.assert_array_equal(np.argsort(order), np.argsort(p_wrong))
+    # beside the fit, the nonlinear classifier's margin counts half
+    both = suspicion(replace(found, separable=mute), p_wrong, np.zeros(len(given), bool))
+    margin = rankdata(found.reference_margin)
+    np.testing.assert_allclose(rankdata(both), rankdata(rankdata(p_wrong) + margin / 2))
     order = suspicion(found, p_wrong, changed)
     assert (np.argsort(order) != np.argsort(p_wrong)).any()
 

@@ -1,0 +1,119 @@
+"""Near copies among the rows: duplicate detection by nearest-neighbour distances.
+
+Copies of a row (a frame of the same film, a second export of a record, an augmented image) often
+share its wrong label. A classifier that has seen one copy then predicts the label of the others
+whatever the class is: folds that divide copies, and neighbours that are copies, take the error for
+the truth. Rows of one group are kept in one fold, and are no neighbours of each other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy import sparse
+
+from nbmodels.errors import Caution, VerdictWarning
+
+#: Rows among which copies are looked for, fewest and most.
+_LEAST_ROWS, _MOST_ROWS = 30, 5_000
+
+#: Columns that have to be continuous: values among this share of the rows differ. Rows of few
+#: symbols are alike by chance.
+_CONTINUOUS, _DISTINCT = 2, 0.25
+
+#: Neighbours by which the density about a row is measured, at most, and as a share of the rows.
+_NEIGHBOURS, _OF_ROWS = 20, 0.2
+
+#: Share of the rows from which on a fit warns of copies.
+_MANY = 0.05
+
+#: Expected number of pairs that are so near by chance, number of copies that is taken for chance,
+#: and largest share of the distance to the last of these neighbours: in many dimensions all
+#: distances are alike.
+_BY_CHANCE, _MORE, _NEAREST = 0.5, 3, 0.2
+
+
+def copied_rows(points: Any) -> Int[np.ndarray, " n"] | None:
+    """Group of each row; rows of a group are near copies of each other.
+
+    About a row the number of neighbours within a distance r grows as r to the power D, the
+    intrinsic dimension (Levina and Bickel 2005). Pairs are copies where fewer than one would be so
+    near in the whole table.
+
+    Args:
+        points: ``(N, d)`` from :mod:`nbmodels.fitting.points`.
+
+    Returns:
+        ``(N,)`` index of the first row of each row's group; None where there are no copies, or
+        where none are looked for: sparse rows, symbols and whole numbers, more than 5,000 rows.
+    """
+    if points is None or sparse.issparse(points) or not _LEAST_ROWS <= len(points) <= _MOST_ROWS:
+        return None
+    n = len(points)
+    distinct = np.array([len(np.unique(column)) for column in points.T])
+    if np.count_nonzero(distinct > _DISTINCT * n) < _CONTINUOUS:
+        return None
+    pairs = _near_pairs(points)
+    graph = sparse.coo_array((np.ones(len(pairs)), pairs.T), (n, n))
+    _, group = sparse.csgraph.connected_components(graph, directed=False)
+    first = np.full(group.max() + 1, n)
+    np.minimum.at(first, group, np.arange(n))
+    return first[group] if n - len(first) > _MORE else None
+
+
+def among(
+    copies: Int[np.ndarray, " n"] | None, rows: Int[np.ndarray, " m"]
+) -> Int[np.ndarray, " m"] | None:
+    """:func:`copied_rows` of some of the rows, by their places among these."""
+    if copies is None:
+        return None
+    _, first, group = np.unique(copies[rows], return_index=True, return_inverse=True)
+    return first[group]
+
+
+def copies_caution(
+    copies: Int[np.ndarray, " n"] | None, weights: Float[np.ndarray, " n"]
+) -> tuple[Caution, ...]:
+    """A warning where so many rows are copies that errors which they share matter.
+
+    Args:
+        copies: from :func:`copied_rows`.
+        weights: row weights; rows of weight 0 do not count.
+    """
+    if copies is None:
+        return ()
+    rows = np.flatnonzero(weights > 0)
+    first, size = np.unique(copies[rows], return_counts=True)
+    more = len(rows) - len(first)
+    if more <= _MANY * len(rows):
+        return ()
+    largest = rows[copies[rows] == first[np.argmax(size)]]
+    return (
+        Caution(
+            VerdictWarning,
+            f"{more} rows are near copies of others (row {largest[0]} has {len(largest) - 1}: "
+            f"{', '.join(map(str, largest[1:4]))}{' ...' if len(largest) > 4 else ''}); an error "
+            "that copies share counts as often as there are copies, so that intervals of the noise "
+            "matrix are too narrow: leave copies out, or give them a sample_weight of 0",
+        ),
+    )
+
+
+def _near_pairs(points: Float[np.ndarray, "n d"]) -> Int[np.ndarray, "pairs 2"]:
+    from sklearn.neighbors import NearestNeighbors
+
+    n = len(points)
+    k = min(_NEIGHBOURS, int(_OF_ROWS * n))
+    distance, found = NearestNeighbors(n_neighbors=k + 1).fit(points).kneighbors(points)
+    distance, found = distance[:, 1:], found[:, 1:]
+    # copies are among the nearer half
+    half = k // 2
+    outer = np.maximum(distance[:, half:], np.finfo(float).tiny)
+    growth = np.median(np.log(outer[:, -1:] / outer[:, :-1]).mean(1))
+    in_one = np.mean([(1 / np.arange(j, k)).sum() for j in range(half + 1, k)])
+    dimension = in_one / max(float(growth), 1e-3)
+    share = min((_BY_CHANCE / (k * n)) ** (1 / dimension), _NEAREST)
+    row, place = np.nonzero(distance <= share * distance[:, -1:])
+    return np.stack([row, found[row, place]], 1)

@@ -1,0 +1,133 @@
+"""Near copies among the rows: that they are found, kept together, and fool no fit."""
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.metrics import roc_auc_score
+
+from nbmodels import AutoNoisyClassifier, NoisyGaussianNB, NoisyLogisticRegression
+from nbmodels.errors import NbmodelsWarning
+from nbmodels.fitting.copied_rows import among, copied_rows, copies_caution
+from nbmodels.fitting.nearest import nearest_labels
+from nbmodels.fitting.points import points
+from nbmodels.fitting.scores import draw_folds, stratified_folds
+
+
+def with_copies(x, rows, times, spread, rng):
+    """The table with copies of some rows below it, and the group of each row."""
+    again = np.repeat(rows, times)
+    more = x[again] + spread * rng.normal(size=(len(again), x.shape[1]))
+    return np.vstack([x, more]), np.r_[np.arange(len(x)), again]
+
+
+@pytest.mark.parametrize("columns", [6, 30])
+@pytest.mark.parametrize("spread", [0.0, 0.02])
+def test_copies_are_found(columns, spread):
+    rng = np.random.default_rng(columns)
+    x, group = with_copies(rng.normal(size=(300, columns)), np.arange(40, 50), 8, spread, rng)
+    np.testing.assert_array_equal(copied_rows(points(x)), group)
+
+
+def test_a_table_in_which_every_row_is_there_five_times():
+    rng = np.random.default_rng(0)
+    x, group = with_copies(rng.normal(size=(60, 6)), np.arange(60), 4, 0.05, rng)
+    assert np.mean(copied_rows(points(x)) == group) > 0.98
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        *(load(return_X_y=True)[0] for load in (load_breast_cancer, load_iris, load_wine)),
+        *(np.random.default_rng(d).normal(size=(500, d)) for d in (1, 2, 5, 20)),
+        np.random.default_rng(0).standard_t(2, size=(400, 4)),
+        np.cumsum(np.random.default_rng(2).normal(size=(400, 6)), 0),
+        np.random.default_rng(1).integers(0, 2, (400, 12)),
+        np.random.default_rng(1).normal(size=(20, 5)),
+    ],
+    ids=["cancer", "iris", "wine", "1", "2", "5", "20", "tails", "walk", "binary", "few"],
+)
+def test_none_are_found_where_there_are_none(x):
+    assert copied_rows(points(np.asarray(x, float))) is None
+
+
+def test_copies_stay_in_one_fold():
+    rng = np.random.default_rng(0)
+    codes, copies = rng.integers(3, size=200), np.arange(200)
+    copies[150:] = np.repeat(np.arange(10), 5)
+    for fold in (
+        stratified_folds(codes, 5, rng, copies),
+        draw_folds(np.eye(3)[codes], 5, copies),
+    ):
+        assert all(len(np.unique(fold[copies == one])) == 1 for one in range(10))
+        assert np.bincount(fold).min() > 15
+
+
+def test_copies_among_some_rows():
+    copies = np.array([0, 1, 1, 3, 0, 1])
+    np.testing.assert_array_equal(among(copies, np.array([2, 3, 4, 5])), [0, 1, 2, 0])
+
+
+def test_copies_are_no_neighbours_and_count_once():
+    rng = np.random.default_rng(3)
+    x, group = with_copies(rng.normal(size=(60, 3)), np.arange(10), 6, 0.001, rng)
+    codes = np.arange(60) % 2
+    near = nearest_labels(x, np.r_[codes, np.ones(60, int)], 2, [3], copies=group)
+    alone = nearest_labels(x[:60], codes, 2, [3])
+    assert (near.counts[3].sum(1) == 3).all()
+    # a row without copies, whose neighbours have none, either: as without the copies
+    distance = np.linalg.norm(x[:60, None] - x[None, :60], axis=2)
+    plain = [i for i in range(10, 60) if (np.argsort(distance[i])[1:4] >= 10).all()]
+    assert len(plain) > 5
+    for i in plain:
+        own = near.counts[3][near.rows == i], alone.counts[3][alone.rows == i]
+        np.testing.assert_array_equal(*own)
+
+
+def test_many_copies_need_a_warning():
+    copies, weights = np.arange(100), np.ones(100)
+    copies[95:] = 3
+    assert copies_caution(copies, weights) == ()
+    copies[80:] = 3
+    (caution,) = copies_caution(copies, weights)
+    assert "20 rows are near copies of others (row 3 has 20: 80, 81, 82 ...)" in caution.message
+    weights[80:98] = 0
+    assert copies_caution(copies, weights) == ()
+
+
+@cache
+def shared_errors():
+    """Eight rows with a wrong label, each there eleven times."""
+    rng = np.random.default_rng(23)
+    y = rng.integers(0, 3, 500)
+    x = rng.normal(0, 1.5, (3, 6))[y] + rng.normal(size=(500, 6))
+    wrong = rng.choice(500, 8, replace=False)
+    given = y.copy()
+    given[wrong] = (y[wrong] + 1) % 3
+    x, group = with_copies(x, wrong, 10, 0.02, rng)
+    return x, given[group], y[group]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        NoisyGaussianNB(random_state=0),
+        NoisyLogisticRegression(random_state=0),
+        pytest.param(AutoNoisyClassifier(random_state=0), marks=pytest.mark.slow),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_errors_that_copies_share_are_found(model):
+    x, given, true = shared_errors()
+    assert np.mean(given == true) < 0.85
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        fitted = model.fit(x, given)
+    messages = [str(w.message) for w in caught if issubclass(w.category, NbmodelsWarning)]
+    assert any("near copies" in message for message in messages)
+    labels = fitted.corrected_labels()
+    assert np.mean(labels["suggested"] == true) > 0.97
+    assert roc_auc_score(given != true, -labels["rank"]) > 0.95
+    low, high = fitted.noise_range_.separable.share_interval
+    assert low < np.mean(given != true) < high
