@@ -290,10 +290,10 @@ class TableClassifier(LatentClassModel):
             frame), ``given``, ``suggested``, ``p_suggested``, ``p_wrong`` (probability that the
             given label is wrong; NaN where none was given) and ``rank`` (1 for the label to check
             first). In a cross-fitted model of up to 2,000 labels ranks are averages of those by
-            ``p_wrong`` and, with half the weight, by neighbours' labels, after the labels that are
-            changed (:func:`nbmodels.fitting.suspects.suspicion`). Its ``attrs["verdict"]`` is the
-            sentence of :meth:`verdict`; where a check failed, a column ``failed_checks`` names it,
-            so that a written file holds it too.
+            ``p_wrong``, by a nonlinear classifier and by neighbours' labels, after the labels that
+            are changed (:func:`nbmodels.fitting.suspects.suspicion`). Its ``attrs["verdict"]`` is
+            the sentence of :meth:`verdict`; where a check failed, a column ``failed_checks`` names
+            it, so that a written file holds it too.
         """
         n = len(self.label_posterior_)
         rows = pd.RangeIndex(n) if self._rows is None else self._rows

@@ -1,12 +1,12 @@
-"""Order in which given labels are to be checked: ranks by both ends of the noise, combined.
+"""Order in which given labels are to be checked: ranks by several detectors, averaged.
 
 A cross-fitted model that takes errors to be independent of the features finds few of those that
 follow them: it ranks labels by how the classes overlap. The other end, a model without overlap
-(:mod:`nbmodels.fitting.separable`), ranks them by how an item's neighbours are labelled. A
-third judge is the nonlinear classifier with which the fit is compared
-(:mod:`nbmodels.fitting.reference`): it shares no assumption with either. Ranks of several detectors
-are averaged where it is not known which of them is right, since their probabilities are not on one
-scale. A joint fit, whose features pass their own checks, ranks alone.
+(:mod:`nbmodels.fitting.separable`), ranks them by how an item's neighbours are labelled. The
+nonlinear classifier with which the fit is compared (:mod:`nbmodels.fitting.reference`) shares no
+assumption with either. Ranks are averaged where it is not known which detector is right, since
+their probabilities are not on one scale. A joint fit, whose features pass their own checks, ranks
+alone.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def suspicion(
     """How soon a label is to be checked; larger is sooner.
 
     Where the fit is cross-fitted and the neighbours of all labelled items were asked for (up to
-    2,000), the mean of the ranks by both ends. That by the neighbours has half the weight, and
-    less where they predict less of the given labels than the fit. Labels that the fit changes come
-    first.
+    2,000), the mean of the ranks by both ends and by the margin of the nonlinear classifier. The
+    latter has half the weight beside the fit, and so have the neighbours beside both, less where
+    they predict less of the given labels than the fit. Labels that the fit changes come first.
 
     Args:
         fitted: a fit to a table.
