@@ -166,9 +166,10 @@ class NoisyLabelClassifier(TableClassifier):
         cv: number of folds, which are the same whatever ``random_state`` is; or a splitter of
             scikit-learn's, or a list of (train, test) rows, of which the tests hold each row once.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
-            (full, drawn to one error rate as far as the classes are alike: a hierarchical prior,
-            which a classifier that holds the noise in its probabilities draws to none), or a known
-            ``(K, K)`` matrix ``[observed, true]`` whose columns sum to one.
+            (full, drawn to one error rate as far as the classes are alike: a hierarchical prior),
+            or a known ``(K, K)`` matrix ``[observed, true]`` whose columns sum to one. ``"auto"``:
+            full, or pooled where held-out labels are surely likelier so; posterior draws are of
+            both, at even odds.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
@@ -208,6 +209,7 @@ class NoisyLabelClassifier(TableClassifier):
         31   31   ant       bee
     """
 
+    auto_noise: ClassVar[str] = "auto"
     constraints: ClassVar[Mapping[str, Constraint]] = SCORED
 
     def __init__(
@@ -216,7 +218,7 @@ class NoisyLabelClassifier(TableClassifier):
         *,
         rounds: int | Literal["auto"] = "auto",
         cv: Any = 5,
-        noise: NoiseForm | ArrayLike = "full",
+        noise: NoiseForm | ArrayLike = "auto",
         class_prior: ArrayLike | None = None,
         priors: Priors | None = None,
         classes: ArrayLike | None = None,

@@ -15,7 +15,7 @@ from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.constraints import Constraint, Number
 from nbmodels.estimators.options import GRIDS, is_auto
 from nbmodels.fitting.batched import counted_fits
-from nbmodels.fitting.discriminative import Learner, train_scored
+from nbmodels.fitting.discriminative import NOISE_FORMS, Learner, train_scored
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.label_sources import label_sources
 
@@ -58,14 +58,20 @@ def fit_scored(
         copies: rows that stay in one fold, see :func:`nbmodels.fitting.scores.stratified_folds`.
     """
     own = own or {}
+    sources = label_sources(labels)
     noise = {n: GRIDS[n] for n in ("noise_diagonal",) if is_auto(parameters[n])}
+    if is_auto(parameters["noise"]):
+        # votes have channels of their own
+        forms = NOISE_FORMS if "labels" in sources else NOISE_FORMS[:1]
+        parameters = {**parameters, "noise": forms[0]}
+        noise |= {"noise": forms} if len(forms) > 1 else {}
     rounds = parameters["rounds"]
     with counted_fits() as count:
         fitted = train_scored(
             learner,
             parameters,
             {**own, **noise},
-            label_sources(labels),
+            sources,
             labels.classes.names,
             weights,
             estimator._options(),

@@ -155,9 +155,10 @@ class NoisyLogisticRegression(TableClassifier):
         cv: number of folds, which are the same whatever ``random_state`` is; or a splitter of
             scikit-learn's, or a list of (train, test) rows, of which the tests hold each row once.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
-            (full, drawn to one error rate as far as the classes are alike: a hierarchical prior,
-            which a classifier that holds the noise in its probabilities draws to none), or a known
-            ``(K, K)`` matrix ``[observed, true]`` whose columns sum to one.
+            (full, drawn to one error rate as far as the classes are alike: a hierarchical prior),
+            or a known ``(K, K)`` matrix ``[observed, true]`` whose columns sum to one. ``"auto"``:
+            full, or pooled where held-out labels are surely likelier so; posterior draws are of
+            both, at even odds.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
@@ -194,6 +195,7 @@ class NoisyLogisticRegression(TableClassifier):
         172 196
     """
 
+    auto_noise: ClassVar[str] = "auto"
     constraints: ClassVar[Mapping[str, Constraint]] = {
         **SCORED,
         "C": Number(positive=True, words=("auto",)),
@@ -205,7 +207,7 @@ class NoisyLogisticRegression(TableClassifier):
         C: float | Literal["auto"] = "auto",
         rounds: int | Literal["auto"] = "auto",
         cv: Any = 5,
-        noise: NoiseForm | ArrayLike = "full",
+        noise: NoiseForm | ArrayLike = "auto",
         class_prior: ArrayLike | None = None,
         priors: Priors | None = None,
         classes: ArrayLike | None = None,

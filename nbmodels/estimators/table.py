@@ -62,6 +62,9 @@ class TableClassifier(LatentClassModel):
     #: Family of all columns; estimators of several families have a plan of their own.
     columns: ClassVar[Any] = None
 
+    #: Form of the noise matrix that "auto" stands for.
+    auto_noise: ClassVar[str] = "pooled"
+
     @classmethod
     def published(cls, **parameters: Any) -> Self:
         """The joint model as the papers have it: nothing is selected, nothing is cross-fitted.
@@ -94,7 +97,7 @@ class TableClassifier(LatentClassModel):
         parameters = super()._validate()
         if is_auto(parameters.get("noise")):
             # maximum likelihood has no prior to learn
-            parameters["noise"] = "full" if self._rule == "ml" else "pooled"
+            parameters["noise"] = "full" if self._rule == "ml" else self.auto_noise
         return parameters
 
     # Reading ------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+import jax
 import numpy as np
 import pandas as pd
 from jax import Array
@@ -30,7 +31,8 @@ from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.errors import DataError
 from nbmodels.fitting.builder import is_pooled
 from nbmodels.fitting.cross_fitted import selected
-from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
+from nbmodels.fitting.fitted_model import Drawn, FittedModel
 from nbmodels.fitting.holdout import Comparison, compare_scores
 from nbmodels.fitting.label_sources import LabelSource, class_prior
 from nbmodels.fitting.options import FitOptions, finished
@@ -49,6 +51,11 @@ from nbmodels.fitting.two_starts import fit_from_two_starts
 #: Prior standard deviation of the logarithm of the slope. A classifier's probabilities are those of
 #: the noisy labels: where 70 % are right, they become certainties at slopes of 6 to 18.
 LOG_SLOPE_SD = 2.0
+
+#: Forms of the noise matrix that are compared, the cautious one first, and the probability that
+#: draws are of the other one: held-out labels can hardly tell a matrix whose rows are drawn to each
+#: other from one whose rows are not.
+NOISE_FORMS, _OTHER_FORM = ("full", "pooled"), 0.5
 
 #: Standard errors by which a self-training round has to pay.
 _SIGNIFICANT = 0.5
@@ -188,8 +195,33 @@ def train_scored(
         found = _selected(source, resp, options, grid, rounds, hold_out=True)
         if not anything_open(grid, rounds):
             found = replace(found, table=None)
-    fitted = selected(found, names, n_rows)
+    fitted = replace(
+        selected(found, names, n_rows), alternatives=_other_forms(source, found, grid, options)
+    )
     return replace(fitted, settings={**first, **found.settings}, copies=copies)
+
+
+def _other_forms(
+    source: _ClassifierScores, found: Selection, grid: Mapping[str, Any], options: FitOptions
+) -> tuple[Drawn, ...]:
+    """The form of the noise that was not preferred, on the same scores; none after Ctrl-C."""
+    if found.drawn is not None or found.interrupted:
+        return ()
+    own = found.settings.get("noise")
+    others = [form for form in grid.get("noise", ()) if form != own]
+    start = jax.tree.map(on_device, found.fit.params)
+    data = jax.tree.map(on_device, found.data)
+    drawn = []
+    try:
+        for form in others:
+            labels = source.labels({**found.settings, "noise": form})
+            model = {**jax.tree.map(on_device, found.fit.model), "labels": labels.model["labels"]}
+            about = model, data, labels.learned, options.without_restarts()
+            fit = finished(fit_with_learned_priors(*about, start=start))
+            drawn.append(Drawn(fit, found.data, _OTHER_FORM / len(others)))
+    except KeyboardInterrupt:
+        return ()
+    return tuple(drawn)
 
 
 def _selected(

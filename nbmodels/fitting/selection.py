@@ -248,7 +248,7 @@ class _Run:
     def candidate(self, settings: Settings) -> Candidate:
         """A candidate whose learned priors are those of the first trial."""
         labels = self.source.labels(settings)
-        if self.learned:
+        if self.learned and labels.learned:
             labels = Candidate({**labels.model, **self.learned}, labels.data)
         scores = self.source.scores(settings, self.resp)
         shares = None
