@@ -69,6 +69,11 @@ INFORMATIVE = 1.0
 #: noisy they are, which costs likelihood, and may show nonetheless that features predict them.
 _AGREEMENT = 2.33
 
+#: Least share of given labels that are right for a fit to be believed which has features alone
+#: beside them. Of more than two classes the right one may be the most frequent with less than half;
+#: features that say nothing lead to 0.37 and less.
+_RIGHT_OF_TWO, _RIGHT_OF_MORE = 0.5, 0.45
+
 _UNINFORMATIVE = Caution(
     IdentifiabilityWarning,
     "the features do not surely predict held-out labels better than chance: no label is corrected, "
@@ -308,11 +313,12 @@ class _Run:
         )
 
     def credible(self, trial: Trial) -> bool:
-        """Whether most given labels are right, where nothing but the features contradicts them."""
+        """Whether enough labels are right, where nothing but the features contradicts them."""
         if set(trial.fit.model) - {PRIOR, "labels"}:
             return True
         kept = np.sum(np.asarray(trial.fit.resp) * self.given, 1)
-        return bool(self.weights @ kept >= 0.5 * self.weights.sum())
+        least = _RIGHT_OF_TWO if self.given.shape[1] == 2 else _RIGHT_OF_MORE
+        return bool(self.weights @ kept >= least * self.weights.sum())
 
     def agreement(self, settings: Settings) -> float:
         """Agreement of out-of-fold predictions with given labels beyond chance, in its errors."""
