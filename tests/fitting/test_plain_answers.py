@@ -150,6 +150,21 @@ def test_a_joint_model_that_misses_the_errors_is_not_taken():
     assert np.diag(e.noise_matrix_).mean() < 0.85
 
 
+@pytest.mark.parametrize("seed", [5, 13])
+def test_predictions_that_agree_with_held_out_labels_are_heard(seed):
+    """Held-out labels are not surely likelier: few labels say little of how noisy they are."""
+    x, y, noisy, *_ = table(100, 2.0, 0.4, seed)
+    e = fitted(NoisyGaussianNB, x, noisy)
+    assert e.fitted_.drawn is None
+    assert np.mean(e.label_posterior_.argmax(1) == y) > np.mean(noisy == y) + 0.2
+
+
+def test_of_three_classes_the_right_label_may_be_the_most_frequent_with_less_than_half():
+    x, y, noisy, *_ = table(150, 1.0, 0.5, 3)
+    assert np.mean(noisy == y) < 0.5
+    assert np.mean(fitted(NoisyGaussianNB, x, noisy).label_posterior_.argmax(1) == y) > 0.95
+
+
 def test_the_plain_classifier_is_calibrated_without_the_label():
     rng = np.random.default_rng(0)
     given = np.eye(2)[rng.integers(2, size=200)]
