@@ -237,7 +237,7 @@ print(result.sentence)
 #
 # ```text
 # in truth: 15.8% wrong
-# 15.8%; right: sour 100%, sweet 69%
+# 15.8%; right: sour 100%, sweet 70%
 # 15.8%; right: sour 100%, sweet 69%
 # ```
 # </details>
@@ -299,7 +299,7 @@ print(result.sentence)
 # ```
 #
 # ```text
-# between 0.2% and 17.7%
+# between 0.0% and 17.7%
 # ```
 #
 # If the two differ, ask for an audit.
