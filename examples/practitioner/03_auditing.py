@@ -54,7 +54,7 @@ print(f"wrong labels, by the model: {p_wrong.mean():.1%}")
 # The plan sorts the rows into strata, from those whose label is surely right to those whose label
 # is surely wrong, and draws some rows of each. Its sentence says how narrow the answer will be
 # before a single row is checked. The model has two estimates of the share of wrong labels, under
-# two assumptions (notebook 6): the 19.6 % above, and 20.8 %. The plan supposes the higher one.
+# two assumptions (notebook 6): the 16.0 % above, and 20.8 %. The plan supposes the higher one.
 
 # %%
 plan = model.audit_plan(100)
@@ -75,7 +75,7 @@ result.table()
 # %% [markdown]
 # The second row is what your data are worth as they are, the third what they are worth after the
 # model's corrections. If the last interval lies above the one before, correcting helps, whatever
-# the model assumed. Here the two overlap: 100 checks do not settle it.
+# the model assumed. Here it does.
 #
 # The truth, which an auditor would never see:
 
