@@ -190,8 +190,8 @@ for axes in panels:
 # 25 of 30 intervals hold the truth; 12.0 points wide on average
 # ```
 #
-# The intervals are about as wide as those of rows drawn at random. Of 30 intervals of 90 %, 27 should
-# hold the truth, give or take two by chance: a bad model makes the answer wider, not wrong.
+# The intervals are about as wide as those of rows drawn at random. Of 30 intervals of 90 %, 27
+# should hold the truth, give or take two by chance: a bad model makes the answer wider, not wrong.
 # </details>
 #
 # **3.** `result.noise` lists flip rates, P(given | true), by pairs of classes. How many of the

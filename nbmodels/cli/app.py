@@ -50,6 +50,7 @@ def clean(
     label: options.Label,
     text: options.Text = None,
     features: options.Features = None,
+    groups: options.Groups = None,
     truth: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Column of true labels, only to compare with."),
@@ -139,6 +140,7 @@ def clean(
                 label,
                 text=text,
                 features=options.column_names(features),
+                groups=groups,
                 truth=truth,
                 checked=None if checked is None else _true_classes(checked, table, label),
                 estimator=estimator.value,

@@ -32,6 +32,7 @@ def plan(
     label: options.Label,
     text: options.Text = None,
     features: options.Features = None,
+    groups: options.Groups = None,
     estimator: options.Estimator = options.EstimatorName.naive_bayes,
     truth: Annotated[
         str | None,
@@ -86,6 +87,7 @@ def plan(
                 label,
                 text=text,
                 features=options.column_names(features),
+                groups=groups,
                 truth=truth,
                 estimator=estimator.value,
                 probabilities=False,

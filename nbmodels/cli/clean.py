@@ -136,6 +136,7 @@ def clean(
     *,
     text: str | None = None,
     features: Sequence[str] | None = None,
+    groups: str | None = None,
     truth: str | None = None,
     checked: Mapping[int, str] | None = None,
     estimator: str = EstimatorName.naive_bayes,
@@ -156,7 +157,8 @@ def clean(
         frame: the table; null cells are missing, and rows without a label get a suggestion too.
         label: column of the given labels.
         text: column of texts to learn from, instead of a table's columns.
-        features: columns to learn from; all but ``label`` and ``truth`` by default.
+        features: columns to learn from; all but ``label``, ``truth`` and ``groups`` by default.
+        groups: column that names what rows belong to, whose labels may share an error.
         truth: column of true labels, only compared with.
         checked: true classes, as text, by row from 0; these rows are known in the fit, and left out
             where suggestions are compared with the truth.
@@ -182,6 +184,10 @@ def clean(
     begin = stage or (lambda name: None)
     frame = frame.reset_index(drop=True)
     check_columns(frame, label, text, features, truth)
+    group_names = None
+    if groups is not None:
+        group_names = _group_names(frame, groups, (label, text, truth, *(features or ())))
+        frame = frame.drop(columns=[groups])
     _check_settings(noise, training, weight, alpha)
     _check_estimator(estimator, training=training, weight=weight, alpha=alpha)
     labels = LabelColumn.of(frame[label], label)
@@ -214,7 +220,12 @@ def clean(
         model = _estimator(choice, given, labels.names, random_state)
         begin("fitting the model")
         here = trusted[use]
-        model.fit(x, labels.text[use], trusted=here if pd.notna(here).any() else None)
+        model.fit(
+            x,
+            labels.text[use],
+            trusted=here if pd.notna(here).any() else None,
+            groups=None if group_names is None else group_names[use],
+        )
         choice = replace(choice, settings=_settings(model))
         if draws:
             begin("drawing from the posterior")
@@ -272,6 +283,19 @@ def clean(
         cautions,
         model,
     )
+
+
+def _group_names(frame: pd.DataFrame, groups: str, others: Sequence[str | None]) -> np.ndarray:
+    """``(N,)`` names of groups, null where a row has none.
+
+    Raises:
+        DataError: there is no such column, or it has another role.
+    """
+    if groups not in frame.columns:
+        raise DataError(f"groups: there is no column {groups!r}")
+    if groups in others:
+        raise DataError(f"groups: {groups!r} is the column of something else")
+    return frame[groups].to_numpy(object)
 
 
 def _trusted(checked: Mapping[int, str], labels: LabelColumn) -> np.ndarray:

@@ -16,6 +16,15 @@ Features = Annotated[
     typer.Option(metavar="A,B,...", help="Columns to learn from. [default: all usable ones]"),
 ]
 
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column that names what rows belong to (a patient, a film), whose labels may share an "
+        "error. [default: near copies of rows belong together]",
+    ),
+]
+
 
 class EstimatorName(StrEnum):
     """Estimators of a table."""

@@ -26,10 +26,9 @@ from nbmodels.estimators.discriminative import SCORED, fit_scored
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.comparisons import with_comparisons
-from nbmodels.fitting.copied_rows import copied_rows
+from nbmodels.fitting.copied_rows import row_groups
 from nbmodels.fitting.discriminative import predict_scored
 from nbmodels.fitting.one_thread import one_thread_if_small
-from nbmodels.fitting.points import points
 
 #: A class that is less likely than this is left out of an item's weighted copies.
 _LEAST_SHARE = 0.01
@@ -259,6 +258,7 @@ class NoisyLabelClassifier(TableClassifier):
         sample_weight: Any = None,
         trusted: Any = None,
         votes: Any = None,
+        groups: Any = None,
     ) -> Self:
         """Fit the classifier, the calibration of its scores, and the noise.
 
@@ -270,6 +270,10 @@ class NoisyLabelClassifier(TableClassifier):
             trusted: ``(N,)`` checked labels, null where unchecked; or a mapping row -> label.
             votes: labels of several annotators: a table with columns ``task`` (the row of X, or its
                 index where X is a data frame), ``worker`` and ``label``.
+            groups: ``(N,)`` names of what rows belong to, such as a patient's visits, whose labels
+                may share an error: they stay in one fold and are no neighbours of each other. Null
+                for a row of its own. By default near copies of rows are groups. Intervals count
+                each row's label.
 
         Raises:
             DataError: bad input, naming the argument and the row.
@@ -296,14 +300,15 @@ class NoisyLabelClassifier(TableClassifier):
         self._floor = 1 / max(float(weights.sum()), 2.0)
         learner = _CrossValidated(self._base(), items, self._floor)
         with one_thread_if_small(items):
-            copies = copied_rows(points(items))
+            copies = row_groups(items, groups=groups)
             with computing(self._double(n_rows * len(labels.classes))):
                 fitted = fit_scored(self, learner, parameters, labels, weights, copies=copies)
             assert fitted.learned_from is not None  # cross-fitted
             self.estimator_ = learner.learned(fitted.learned_from, weights)
         self.n_fits_ = learner.n_fits
         self._keep(X, labels)
-        return self._finish(with_comparisons(fitted, items, self._options))
+        about = fitted, items, self._options
+        return self._finish(with_comparisons(*about, warn_of_copies=groups is None))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """``(N, K)`` P(true class | features)."""

@@ -161,10 +161,10 @@ def suitable(X: Any) -> list[str]:
     return ["gaussian", "student", *others]
 
 
-def _finished(estimator: Any, *data: Any) -> bool:
+def _finished(estimator: Any, *data: Any, **more: Any) -> bool:
     """Fit an estimator; whether nothing interrupted it."""
     try:
-        estimator.fit(*data)
+        estimator.fit(*data, **more)
     except KeyboardInterrupt:
         return False
     return not estimator.fitted_.interrupted
@@ -273,7 +273,14 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
                 )
         return names
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        trusted: Any = None,
+        groups: Any = None,
+    ) -> Self:
         """Fit all that X can be taken for, and keep one.
 
         Args:
@@ -281,6 +288,10 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
             y: ``(N,)`` given labels.
             sample_weight: ``(N,)`` row weights.
             trusted: ``(N,)`` checked labels, null where unchecked; or a mapping row -> label.
+            groups: ``(N,)`` names of what rows belong to, such as a patient's visits, whose labels
+                may share an error: they stay in one fold and are no neighbours of each other. Null
+                for a row of its own. By default near copies of rows are groups. Intervals count
+                each row's label.
 
         Raises:
             DataError: bad input, naming the argument and the row.
@@ -312,7 +323,9 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
             one = _MAKERS[name](X, **shared)
             # warnings of an estimator matter if it is kept
             with warnings.catch_warnings(record=True, action="always") as caught:
-                self._interrupted = not _finished(one, own, y, sample_weight, trusted)
+                self._interrupted = not _finished(
+                    one, own, y, sample_weight, trusted, groups=groups
+                )
             # its scores, of fits that were cut short, compare with none
             if self._interrupted and (found or not hasattr(one, "fitted_")):
                 break

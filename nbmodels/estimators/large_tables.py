@@ -112,6 +112,7 @@ def _cross_fitted(
         options,
         grid={name: (value,) for name, value in found.settings.items()},
         rounds=found.chosen.get("rounds", 0),
+        copies=build.copies,
         hold_out=unheard,
         start=None if unheard or not found.scored else of_labels,
     )

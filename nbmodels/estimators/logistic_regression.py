@@ -33,9 +33,8 @@ from nbmodels.estimators.options import (
 )
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.comparisons import with_comparisons
-from nbmodels.fitting.copied_rows import copied_rows
+from nbmodels.fitting.copied_rows import row_groups
 from nbmodels.fitting.discriminative import predict_scored
-from nbmodels.fitting.points import points
 from nbmodels.fitting.scores import out_of_fold_log_likelihood
 
 #: The classifier's name in a model of its own.
@@ -233,6 +232,7 @@ class NoisyLogisticRegression(TableClassifier):
         sample_weight: Any = None,
         trusted: Any = None,
         votes: Any = None,
+        groups: Any = None,
     ) -> Self:
         """Fit the classifier, the calibration of its scores, and the noise.
 
@@ -244,6 +244,10 @@ class NoisyLogisticRegression(TableClassifier):
             trusted: ``(N,)`` checked labels, null where unchecked; or a mapping row -> label.
             votes: labels of several annotators: a table with columns ``task`` (the row of X, or its
                 index where X is a data frame), ``worker`` and ``label``.
+            groups: ``(N,)`` names of what rows belong to, such as a patient's visits, whose labels
+                may share an error: they stay in one fold and are no neighbours of each other. Null
+                for a row of its own. By default near copies of rows are groups. Intervals count
+                each row's label.
 
         Raises:
             DataError: bad input, naming the argument and the row.
@@ -266,14 +270,15 @@ class NoisyLogisticRegression(TableClassifier):
         items = _Regression(block, self._scale, rounds)
         grid = _SPARSE_GRID if block.is_sparse else _GRID
         own = {"C": grid} if is_auto(self.C) else {}
-        copies = copied_rows(points(block.x))
+        copies = row_groups(block.x, groups=groups)
         with computing(self._double(cells)):
             fitted = fit_scored(self, items, parameters, labels, weights, own, copies)
             assert fitted.learned_from is not None  # cross-fitted
             C = float(fitted.settings["C"])
             self._regression = items.learned(fitted.learned_from, weights, C)
         self._keep(X, labels)
-        return self._finish(with_comparisons(fitted, block.x, self._options))
+        about = fitted, block.x, self._options
+        return self._finish(with_comparisons(*about, warn_of_copies=groups is None))
 
     def _read(self, X: Any, *, reset: bool) -> Block:
         block = numbers(self, X, reset=reset, accept_sparse=True)

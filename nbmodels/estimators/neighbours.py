@@ -24,6 +24,7 @@ from nbmodels.estimators.constraints import Constraint, Number, OneOf
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, is_auto
 from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.estimators.table import TableClassifier
+from nbmodels.fitting.copied_rows import row_groups
 from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import class_prior, label_sources
 from nbmodels.fitting.nearest import labels_near, nearest_labels
@@ -150,6 +151,7 @@ class NoisyNeighbours(TableClassifier):
         sample_weight: Any = None,
         trusted: Any = None,
         votes: Any = None,
+        groups: Any = None,
     ) -> Self:
         """Fit the noise to labels and to neighbours' labels.
 
@@ -162,6 +164,9 @@ class NoisyNeighbours(TableClassifier):
             votes: labels of several annotators beside y, each with a noise matrix of their own: a
                 table with columns ``task`` (the row of X, or its index where X is a data frame),
                 ``worker`` and ``label``.
+            groups: ``(N,)`` names of what rows belong to, such as a patient's visits, whose labels
+                may share an error: they are no neighbours of each other. Null for a row of its own.
+                By default near copies of rows are groups.
 
         Raises:
             DataError: bad input, naming the argument and the row; less than 30 labelled rows.
@@ -178,7 +183,13 @@ class NoisyNeighbours(TableClassifier):
         index = X.index if isinstance(X, pd.DataFrame | pd.Series) else None
         labels = self._labels(y, n, trusted, votes, index)
         weights, k = check_weights(sample_weight, n), len(labels.classes)
-        counts = self._learn(X, labels.codes, weights, k, labels.trusted)
+        if self.metric == "precomputed":
+            if groups is not None:
+                raise DataError("groups: leave distances within a group out of the matrix instead")
+            copies = None
+        else:
+            copies = row_groups(X, groups=groups)
+        counts = self._learn(X, labels.codes, weights, k, labels.trusted, copies)
         with computing(self._double(n * k * k)):
             model: dict[str, Any] = {PRIOR: class_prior(k, parameters)}
             parts: dict[str, Any] = {PRIOR: None}
@@ -204,6 +215,7 @@ class NoisyNeighbours(TableClassifier):
         weights: Float[np.ndarray, " n"],
         n_classes: int,
         trusted: Int[np.ndarray, " n"] | None,
+        copies: Int[np.ndarray, " n"] | None = None,
     ) -> Float[np.ndarray, "n k"]:
         """Learn the coding and the number of neighbours; ``(N, K)`` labels of each row's."""
         given = self.metric == "precomputed"
@@ -214,7 +226,7 @@ class NoisyNeighbours(TableClassifier):
         used = np.where(weights > 0, codes, -1)
         known = np.flatnonzero(used >= 0)
         if is_auto(self.n_neighbors):
-            some = nearest_labels(points, used, n_classes, given=given)
+            some = nearest_labels(points, used, n_classes, given=given, copies=copies)
             size = None if some is None else fit_separable(some, n_classes, weights, trusted)
             self.n_neighbors_ = 1 if size is None else size.n_neighbours
         else:
@@ -225,7 +237,8 @@ class NoisyNeighbours(TableClassifier):
                 f"{self.n_neighbors_}"
             )
         sizes = (self.n_neighbors_,)
-        found = nearest_labels(points, used, n_classes, sizes, len(codes), given=given)
+        most = len(codes)
+        found = nearest_labels(points, used, n_classes, sizes, most, given=given, copies=copies)
         if found is None:
             raise DataError(f"y: expected 30 labelled rows or more, got {len(known)}")
         among = None if given else points[known]

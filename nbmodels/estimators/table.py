@@ -37,6 +37,7 @@ from nbmodels.estimators.votes_source import votes_of
 from nbmodels.fitting.batched import counted_fits
 from nbmodels.fitting.builder import ColumnPlan, Columns, ModelBuilder, encode, size_powers
 from nbmodels.fitting.comparisons import with_comparisons
+from nbmodels.fitting.copied_rows import row_groups
 from nbmodels.fitting.feedback import Side, with_feedback
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
@@ -163,6 +164,7 @@ class TableClassifier(LatentClassModel):
         sample_weight: Any = None,
         trusted: Any = None,
         votes: Any = None,
+        groups: Any = None,
     ) -> Self:
         """Fit the model to features and noisy labels.
 
@@ -176,6 +178,10 @@ class TableClassifier(LatentClassModel):
                 columns ``task`` (the row of X, or its index where X is a data frame), ``worker``
                 and ``label``. Votes that are copies or depend on each other count for less, as
                 in :class:`nbmodels.JointNB`.
+            groups: ``(N,)`` names of what rows belong to, such as a patient's visits, whose labels
+                may share an error: they stay in one fold and are no neighbours of each other. Null
+                for a row of its own. By default near copies of rows are groups. Intervals count
+                each row's label.
 
         Raises:
             DataError: bad input, naming the argument and the row.
@@ -193,10 +199,11 @@ class TableClassifier(LatentClassModel):
         # classes first: their names are what everything else is checked against
         labels = self._labels(y, n_rows, trusted, votes, items)
         fitted = self._fitted(
-            parameters, block, labels.classes, label_sources(labels), sample_weight
+            parameters, block, labels.classes, label_sources(labels), sample_weight, groups
         )
         self._keep(X, labels)
-        return self._finish(with_comparisons(fitted, block.x, self._options, block.missing))
+        about = fitted, block.x, self._options, block.missing
+        return self._finish(with_comparisons(*about, warn_of_copies=groups is None))
 
     def _fitted(
         self,
@@ -205,6 +212,7 @@ class TableClassifier(LatentClassModel):
         classes: Classes,
         labels: Mapping[str, LabelSource],
         sample_weight: Any,
+        groups: Any = None,
     ) -> FittedModel:
         """Check the table, build and train."""
         weights = check_weights(sample_weight, block.x.shape[0])
@@ -216,6 +224,8 @@ class TableClassifier(LatentClassModel):
             counted_fits() as count,
         ):
             build = self._builder(parameters, block, weights, labels, k)
+            if groups is not None:
+                build.copies = row_groups(block.x, groups=groups)
             fitted = self._trained(build, classes.names, self._options())
             coded = build.columns(fitted.settings)
             return replace(

@@ -18,10 +18,9 @@ from nbmodels.core.roles import Emission
 from nbmodels.data.features import Block
 from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.errors import DataError
-from nbmodels.fitting.copied_rows import copied_rows
+from nbmodels.fitting.copied_rows import among, row_groups
 from nbmodels.fitting.label_sources import LabelSource, class_prior
 from nbmodels.fitting.one_thread import one_thread_if_small
-from nbmodels.fitting.points import points
 from nbmodels.fitting.scores import Candidate, Settings, cautious
 
 #: Settings of the labels' channel alone, and those that change a model and not how columns are
@@ -106,9 +105,9 @@ class ModelBuilder:
 
     @cached_property
     def copies(self) -> Int[np.ndarray, " n"] | None:
-        """Group of each row of near copies, see :mod:`nbmodels.fitting.copied_rows`."""
+        """Group of each row, by default of near copies, see :mod:`nbmodels.fitting.copied_rows`."""
         with one_thread_if_small(self._block.x):
-            return copied_rows(points(self._block.x, self._block.missing))
+            return row_groups(self._block.x, self._block.missing)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -155,7 +154,9 @@ class ModelBuilder:
         labels = {n: replace(one, values=one.values[rows]) for n, one in self._labels.items()}
         block, weights = self._block.rows(rows), self._weights[rows]
         about = (self._plan, weights, labels, self.n_classes, self.columns)
-        return ModelBuilder(self._fixed, self.grid, block, *about)
+        one = ModelBuilder(self._fixed, self.grid, block, *about)
+        one.copies = among(self.copies, rows)
+        return one
 
     def drawn_rows(self, most: int, rng: np.random.Generator) -> Int[np.ndarray, " m"]:
         """About ``most`` of the rows that have a weight, each given class in its share."""

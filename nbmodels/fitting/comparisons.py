@@ -18,7 +18,12 @@ from nbmodels.fitting.separable import with_separable
 
 
 def with_comparisons(
-    fitted: FittedModel, x: Any, options: Callable[[], FitOptions], missing: Any = None
+    fitted: FittedModel,
+    x: Any,
+    options: Callable[[], FitOptions],
+    missing: Any = None,
+    *,
+    warn_of_copies: bool = True,
 ) -> FittedModel:
     """A fitted model with what labels say by near items, and by a nonlinear classifier.
 
@@ -27,9 +32,12 @@ def with_comparisons(
         x: its rows of features, see :func:`nbmodels.fitting.points.point_coding`.
         options: makes those of fits, where the fit's precision holds.
         missing: booleans of cells that are missing, or None.
+        warn_of_copies: whether groups of rows are copies that nobody named.
     """
     with one_thread_if_small(x):
         where = points(x, missing)
         found = with_reference(with_separable(fitted, where), where, options)
+    if not warn_of_copies:
+        return found
     weights = np.asarray(found.data.weights)[: len(found.fit.resp)]
     return replace(found, cautions=(*found.cautions, *copies_caution(found.copies, weights)))

@@ -1,4 +1,4 @@
-"""Near copies among the rows: duplicate detection by nearest-neighbour distances.
+"""Groups of rows: as given, or near copies, by nearest-neighbour distances (duplicate detection).
 
 Copies of a row (a frame of the same film, a second export of a record, an augmented image) often
 share its wrong label. A classifier that has seen one copy then predicts the label of the others
@@ -11,10 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
 from scipy import sparse
 
-from nbmodels.errors import Caution, VerdictWarning
+from nbmodels.errors import Caution, DataError, VerdictWarning
+from nbmodels.fitting import points as features
 
 #: Rows among which copies are looked for, fewest and most.
 _LEAST_ROWS, _MOST_ROWS = 30, 5_000
@@ -33,6 +36,36 @@ _MANY = 0.05
 #: and largest share of the distance to the last of these neighbours: in many dimensions all
 #: distances are alike.
 _BY_CHANCE, _MORE, _NEAREST = 0.5, 3, 0.2
+
+
+def row_groups(
+    x: Any, missing: Any = None, groups: ArrayLike | None = None
+) -> Int[np.ndarray, " n"] | None:
+    """Rows that stay in one fold: groups as given, or near copies.
+
+    Args:
+        x: rows of features, see :func:`nbmodels.fitting.points.point_coding`.
+        missing: booleans of cells that are missing, or None.
+        groups: ``(N,)`` name of each row's group, of any type; null for a row of its own. None to
+            look for copies.
+
+    Returns:
+        as :func:`copied_rows`.
+
+    Raises:
+        DataError: groups of another number of rows.
+    """
+    n = x.shape[0] if hasattr(x, "shape") else len(x)
+    if groups is None:
+        within = _LEAST_ROWS <= n <= _MOST_ROWS
+        return copied_rows(features.points(x, missing)) if within else None
+    names = np.asarray(groups, object)
+    if names.shape != (n,):
+        raise DataError(f"groups: expected one name a row, ({n},); got shape {names.shape}")
+    codes, found = pd.factorize(names)
+    alone = codes < 0
+    codes[alone] = len(found) + np.arange(np.count_nonzero(alone))
+    return np.unique(codes, return_index=True)[1][codes]
 
 
 def copied_rows(points: Any) -> Int[np.ndarray, " n"] | None:

@@ -90,7 +90,9 @@ def nearest_labels(
         return None
     if not sparse.issparse(points):
         points = points + _JITTER * rng.standard_normal(points.shape)
-    sizes = numbers_of_neighbours(len(known), n_classes) if sizes is None else sizes
+    if sizes is None:
+        apart = len(known) if copies is None else len(np.unique(copies[known]))
+        sizes = numbers_of_neighbours(apart, n_classes)
     asked = np.arange(min(len(known), most))
     rows = points[known[asked]]
     if given:

@@ -51,6 +51,25 @@ def test_truth_is_never_a_feature(here):
     np.testing.assert_allclose(with_truth.p_wrong, without.p_wrong)
 
 
+@pytest.mark.parametrize("estimator", ["naive_bayes", pytest.param("auto", marks=pytest.mark.slow)])
+def test_groups_stay_together(here, estimator):
+    """Six visits of each patient share one wrong diagnosis."""
+    rng = np.random.default_rng(63)
+    true = rng.integers(0, 3, 100)
+    given = np.where(rng.random(100) < 0.15, (true + 1) % 3, true)
+    patient = np.repeat(np.arange(100), 6)
+    means = rng.normal(0, 1.5, (3, 6))[true] + rng.normal(size=(100, 6))
+    frame = pd.DataFrame(means[patient] + 0.35 * rng.normal(size=(600, 6))).add_prefix("x")
+    frame = frame.assign(patient=patient, label=SPECIES[given][patient])
+    frame.to_csv("visits.csv", index=False)
+    done = run("clean", "visits.csv", *QUICK, "--groups", "patient", "--estimator", estimator)
+    assert done.exit_code == 0, done.output
+    after = pd.read_csv("visits-corrected.csv")
+    assert "patient" in after
+    assert np.mean(after["suggested_label"] == SPECIES[true][patient]) > 0.95
+    assert np.mean(given == true) < 0.9
+
+
 @pytest.mark.slow
 def test_parquet_keeps_types(here):
     frame = animals()

@@ -43,6 +43,14 @@ BAD = {
         ["clean", "animals.csv", *QUICK, "--features", "truth", "--truth", "truth"],
         "--features: 'truth' is the column of the truth",
     ),
+    "no groups column": (
+        ["clean", "animals.csv", *QUICK, "--groups", "herd"],
+        "--groups: there is no column 'herd'",
+    ),
+    "groups as a feature": (
+        ["clean", "animals.csv", *QUICK, "--features", "fur", "--groups", "fur"],
+        "--groups: 'fur' is the column of something else",
+    ),
     "no truth column": (
         ["clean", "animals.csv", *QUICK, "--truth", "gold"],
         "--truth: there is no column 'gold'",

@@ -4,13 +4,21 @@ import warnings
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import KNeighborsClassifier
 
-from nbmodels import AutoNoisyClassifier, NoisyGaussianNB, NoisyLogisticRegression
-from nbmodels.errors import NbmodelsWarning
-from nbmodels.fitting.copied_rows import among, copied_rows, copies_caution
+from nbmodels import (
+    AutoNoisyClassifier,
+    NoisyGaussianNB,
+    NoisyLabelClassifier,
+    NoisyLogisticRegression,
+    NoisyNeighbours,
+)
+from nbmodels.errors import DataError, NbmodelsWarning
+from nbmodels.fitting.copied_rows import among, copied_rows, copies_caution, row_groups
 from nbmodels.fitting.nearest import nearest_labels
 from nbmodels.fitting.points import points
 from nbmodels.fitting.scores import draw_folds, stratified_folds
@@ -131,3 +139,80 @@ def test_errors_that_copies_share_are_found(model):
     assert roc_auc_score(given != true, -labels["rank"]) > 0.95
     low, high = fitted.noise_range_.separable.share_interval
     assert low < np.mean(given != true) < high
+
+
+def test_groups_may_have_any_names():
+    x = np.zeros((6, 1))
+    expected = [0, 1, 0, 3, 1, 5]
+    for names in (
+        ["ann", "bob", "ann", None, "bob", None],
+        pd.Series(["ann", "bob", "ann", pd.NA, "bob", pd.NA], dtype="string"),
+        [7.0, 2.0, 7.0, np.nan, 2.0, np.nan],
+    ):
+        np.testing.assert_array_equal(row_groups(x, groups=names), expected)
+
+
+def test_groups_of_another_number_of_rows_are_refused():
+    x, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
+    for model in (NoisyGaussianNB(), NoisyLogisticRegression(), NoisyNeighbours()):
+        with pytest.raises(DataError, match=r"groups: expected one name a row, \(40,\)"):
+            model.fit(x, y, groups=np.arange(39))
+    with pytest.raises(DataError, match="groups: leave distances"):
+        NoisyNeighbours(metric="precomputed").fit(x, y, groups=y)
+
+
+@cache
+def visits(seed):
+    """Six visits of each of 150 patients, of whom one in seven has a wrong diagnosis."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, 150)
+    patients = rng.normal(0, 1.5, (3, 6))[y] + rng.normal(size=(150, 6))
+    given = np.where(rng.random(150) < 0.15, (y + 1) % 3, y)
+    patient = np.repeat(np.arange(150), 6)
+    return patients[patient] + 0.35 * rng.normal(size=(900, 6)), given[patient], y[patient], patient
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        NoisyLogisticRegression(random_state=0),
+        NoisyNeighbours(random_state=0),
+        *(
+            pytest.param(model, marks=pytest.mark.slow)
+            for model in (
+                AutoNoisyClassifier(random_state=0),
+                NoisyLabelClassifier(KNeighborsClassifier(15), random_state=0),
+            )
+        ),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_errors_that_a_group_shares_are_found(model):
+    x, given, true, patient = visits(63)
+    right = {}
+    for groups in (None, patient):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NbmodelsWarning)
+            labels = model.fit(x, given, groups=groups).corrected_labels()
+        right[groups is None] = np.mean(labels["suggested"] == true)
+    assert right[False] > 0.96
+    assert right[False] > right[True] + 0.08
+
+
+def test_groups_reach_the_sample_of_a_large_table(monkeypatch):
+    """Settings are selected on a sample, in which a group still stays in one fold."""
+    monkeypatch.setattr("nbmodels.estimators.table_training.SAMPLE", 200)
+    monkeypatch.setattr("nbmodels.estimators.large_tables.SAMPLE", 200)
+    seen = []
+
+    def watched(resp, n_folds, copies=None):
+        seen.append(copies)
+        return draw_folds(resp, n_folds, copies)
+
+    monkeypatch.setattr("nbmodels.fitting.cross_fitted.draw_folds", watched)
+    x, given, _, patient = visits(63)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NbmodelsWarning)
+        NoisyGaussianNB(random_state=0).fit(x, given, groups=patient)
+    assert len(seen[0]) < len(given)
+    assert all(copies is not None for copies in seen)
