@@ -29,6 +29,9 @@ _CONTINUOUS, _DISTINCT = 2, 0.25
 #: Neighbours by which the density about a row is measured, at most, and as a share of the rows.
 _NEIGHBOURS, _OF_ROWS = 20, 0.2
 
+#: Fewest groups: those of as many folds.
+_LEAST_GROUPS = 5
+
 #: Share of the rows from which on a fit warns of copies.
 _MANY = 0.05
 
@@ -53,7 +56,7 @@ def row_groups(
         as :func:`copied_rows`.
 
     Raises:
-        DataError: groups of another number of rows.
+        DataError: groups of another number of rows, or less than five of them.
     """
     n = x.shape[0] if hasattr(x, "shape") else len(x)
     if groups is None:
@@ -65,7 +68,13 @@ def row_groups(
     codes, found = pd.factorize(names)
     alone = codes < 0
     codes[alone] = len(found) + np.arange(np.count_nonzero(alone))
-    return np.unique(codes, return_index=True)[1][codes]
+    first = np.unique(codes, return_index=True)[1]
+    if len(first) < _LEAST_GROUPS:
+        raise DataError(
+            f"groups: {len(first)} groups cannot be divided into folds; expected {_LEAST_GROUPS} "
+            "or more"
+        )
+    return first[codes]
 
 
 def copied_rows(points: Any) -> Int[np.ndarray, " n"] | None:
@@ -93,7 +102,7 @@ def copied_rows(points: Any) -> Int[np.ndarray, " n"] | None:
     _, group = sparse.csgraph.connected_components(graph, directed=False)
     first = np.full(group.max() + 1, n)
     np.minimum.at(first, group, np.arange(n))
-    return first[group] if n - len(first) > _MORE else None
+    return first[group] if n - _MORE > len(first) >= _LEAST_GROUPS else None
 
 
 def among(

@@ -16,6 +16,9 @@ MOST_ITEMS = 50_000
 #: Items whose neighbours are found, a random sample of them.
 MOST_ASKED = 2_000
 
+#: Neighbours that are found of all items together, where some of them do not count.
+_MOST_FOUND = 4_000_000
+
 #: Standard deviation of the noise by which ties are broken, beside columns of variance 1.
 _JITTER = 1e-6
 
@@ -98,8 +101,11 @@ def nearest_labels(
     if given:
         found = _stored(rows[:, known], max(sizes) + 1)
     else:
-        more = 0 if copies is None else int(np.bincount(copies).max()) * max(sizes)
-        found = _nearest(points[known], rows, max(sizes) + 1 + more)
+        size = max(sizes) + 1
+        if copies is not None:  # room for neighbours that do not count, as far as memory allows
+            most_alike = int(np.bincount(copies).max())
+            size = max(size, min(size * (1 + most_alike), _MOST_FOUND // len(asked)))
+        found = _nearest(points[known], rows, size)
         if copies is not None:
             found = _of_other_groups(found, asked, copies[known], max(sizes) + 1)
     labels = _indicators(_others(found, asked), codes[known], n_classes).cumsum(1)

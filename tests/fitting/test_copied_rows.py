@@ -142,12 +142,12 @@ def test_errors_that_copies_share_are_found(model):
 
 
 def test_groups_may_have_any_names():
-    x = np.zeros((6, 1))
-    expected = [0, 1, 0, 3, 1, 5]
+    x = np.zeros((7, 1))
+    expected = [0, 1, 0, 3, 1, 5, 6]
     for names in (
-        ["ann", "bob", "ann", None, "bob", None],
-        pd.Series(["ann", "bob", "ann", pd.NA, "bob", pd.NA], dtype="string"),
-        [7.0, 2.0, 7.0, np.nan, 2.0, np.nan],
+        ["ann", "bob", "ann", None, "bob", None, "eve"],
+        pd.Series(["ann", "bob", "ann", pd.NA, "bob", pd.NA, "eve"], dtype="string"),
+        [7.0, 2.0, 7.0, np.nan, 2.0, np.nan, 1.0],
     ):
         np.testing.assert_array_equal(row_groups(x, groups=names), expected)
 
@@ -157,6 +157,8 @@ def test_groups_of_another_number_of_rows_are_refused():
     for model in (NoisyGaussianNB(), NoisyLogisticRegression(), NoisyNeighbours()):
         with pytest.raises(DataError, match=r"groups: expected one name a row, \(40,\)"):
             model.fit(x, y, groups=np.arange(39))
+    with pytest.raises(DataError, match="groups: 2 groups cannot be divided into folds"):
+        NoisyGaussianNB().fit(x, y, groups=y)
     with pytest.raises(DataError, match="groups: leave distances"):
         NoisyNeighbours(metric="precomputed").fit(x, y, groups=y)
 
