@@ -113,6 +113,9 @@ class PooledTransition(Transition):
         concentration = jnp.where(right, shared[0], shared[1])
         return replace(self, prior=replace(self.prior, concentration=concentration))
 
+    def at_fixed_prior(self) -> Transition:
+        return Transition(prior=self.prior, weight=self.weight)
+
     def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
         """The hierarchical channel, whose chains begin at the concentrations learned."""
         counts = jnp.maximum(q.concentration - self.prior.concentration, 0)

@@ -153,6 +153,13 @@ class Component:
         """``(N,)`` or ``(1,)`` part of the log-density that depends on the data alone."""
         return jnp.zeros((1,))
 
+    def at_fixed_prior(self) -> Component:
+        """The component that a fit is of: one whose prior is learned is, meanwhile, as any other.
+
+        Fits with and without a learned prior then run by one compiled program.
+        """
+        return self
+
     def round_trip(self, data: Any, weights: Float[Array, " n"], rule: Rule) -> RoundTrip | None:
         """Both half-steps in one; None where the posterior is carried from step to step.
 

@@ -121,7 +121,7 @@ class _Regression:
     ) -> np.ndarray:
         """Of all folds at once, by one program."""
         model, data, guess = self._given(resp, weights, float(settings["C"]))
-        padded = on_device(pad_rows(fold, len(guess)))
+        padded = on_device(pad_rows(fold.astype(np.int32), len(guess)))
         n_folds = int(fold.max()) + 1
         found = out_of_fold_log_likelihood(model, data, guess, padded, n_folds=n_folds, rule="map")
         return np.asarray(found)[: len(resp)]
