@@ -28,7 +28,7 @@ from inference.arrays import on_device
 from nbmodels.channels.fixed import fixed_at
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows, padded_length
-from nbmodels.errors import DataError
+from nbmodels.errors import Caution, DataError
 from nbmodels.fitting.builder import is_pooled
 from nbmodels.fitting.cross_fitted import selected
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
@@ -56,6 +56,11 @@ LOG_SLOPE_SD = 2.0
 #: draws are of the other one: held-out labels can hardly tell a matrix whose rows are drawn to each
 #: other from one whose rows are not.
 NOISE_FORMS, _OTHER_FORM = ("full", "pooled"), 0.5
+
+_ONE_FORM = Caution(
+    INTERRUPTED.category,
+    "interrupted before the other form of the noise matrix was fitted; draws are of one form",
+)
 
 #: Standard errors by which a self-training round has to pay.
 _SIGNIFICANT = 0.5
@@ -195,16 +200,22 @@ def train_scored(
         found = _selected(source, resp, options, grid, rounds, hold_out=True)
         if not anything_open(grid, rounds):
             found = replace(found, table=None)
-    fitted = replace(
-        selected(found, names, n_rows), alternatives=_other_forms(source, found, grid, options)
-    )
-    return replace(fitted, settings={**first, **found.settings}, copies=copies)
+    fitted = selected(found, names, n_rows)
+    fitted = replace(fitted, settings={**first, **found.settings}, copies=copies)
+    try:
+        return replace(fitted, alternatives=_other_forms(source, found, grid, options))
+    except KeyboardInterrupt:
+        return replace(fitted, interrupted=True, cautions=(*fitted.cautions, _ONE_FORM))
 
 
 def _other_forms(
     source: _ClassifierScores, found: Selection, grid: Mapping[str, Any], options: FitOptions
 ) -> tuple[Drawn, ...]:
-    """The form of the noise that was not preferred, on the same scores; none after Ctrl-C."""
+    """The form of the noise that was not preferred, on the same scores.
+
+    Raises:
+        KeyboardInterrupt: its fit was interrupted.
+    """
     if found.drawn is not None or found.interrupted:
         return ()
     own = found.settings.get("noise")
@@ -212,15 +223,14 @@ def _other_forms(
     start = jax.tree.map(on_device, found.fit.params)
     data = jax.tree.map(on_device, found.data)
     drawn = []
-    try:
-        for form in others:
+    for form in others:
+        fit = found.other_forms.get(form)
+        if fit is None:
             labels = source.labels({**found.settings, "noise": form})
             model = {**jax.tree.map(on_device, found.fit.model), "labels": labels.model["labels"]}
             about = model, data, labels.learned, options.without_restarts()
             fit = finished(fit_with_learned_priors(*about, start=start))
-            drawn.append(Drawn(fit, found.data, _OTHER_FORM / len(others)))
-    except KeyboardInterrupt:
-        return ()
+        drawn.append(Drawn(fit, found.data, _OTHER_FORM / len(others)))
     return tuple(drawn)
 
 

@@ -170,7 +170,8 @@ class _Run:
         self.masks = [fold != k for k in range(int(fold.max()) + 1)]
         self.trials: list[Trial] = []
         self.stopped = False  # whether the first trial was interrupted
-        self.learned: Model = {}  # components whose prior the first trial learned
+        self.learned: Model = {}  # components whose prior a trial learned, the first that could
+        self.learner: Trial | None = None  # that trial
 
     def select(self, grid: Mapping[str, Sequence[Any]], rounds: int | None) -> Selection:
         resp, interrupted = self.resp, False
@@ -180,7 +181,7 @@ class _Run:
         plain_scores: np.ndarray | None = None
         noisy = 1.0
         cautions: tuple[Caution, ...] = ()
-        begin = cautious(grid)
+        begin, begun = cautious(grid), self.start
         first = self.candidate(begin)
         self.weights = np.asarray(first.data.weights) * self.given.any(1)
         best = self.tried(begin, 0, first)
@@ -190,7 +191,11 @@ class _Run:
                 raise KeyboardInterrupt
             for name, values in grid.items():
                 others = [{**best.settings, name: value} for value in values[1:]]
+                if name == "noise" and others:  # the same scores: a neighbour's solution
+                    self.start = jax.tree.map(on_device, best.fit.params)
                 found = [self.tried(one, 0, self.candidate(one)) for one in others]
+                if not self.warm:
+                    self.start = begun
                 best = preferred([best, *found], self.weights)
             if self.choosing:
                 model, null = self.without_scores(best.settings)
@@ -246,6 +251,7 @@ class _Run:
             ranked,
             interrupted,
             cautions,
+            self.other_forms(best),
         )
 
     # Candidates ---------------------------------------------------------------------------------
@@ -269,6 +275,8 @@ class _Run:
         if self.trials and self.stopped:
             raise KeyboardInterrupt
         one = self.trial(settings, rounds, candidate.data, fits)
+        if candidate.learned and self.learner is None:
+            self.learner = one
         self.trials.append(one)
         self.bar.update()
         return one
@@ -279,13 +287,15 @@ class _Run:
         data = replace(
             data, parts={**data.parts, PRIOR: on_device(np.zeros_like(data.parts[PRIOR]))}
         )
-        fits = [finished(f) for f in self.fits(Candidate(model, data), self.masks, None)]
-        return model, self.trial(settings, 0, data, fits)
+        parts = [data, *_masked(data, self.masks)]
+        # scores of zero have no likeliest classes to begin at
+        fits = self.options.fit_all([model] * len(parts), parts, report=self.report)
+        return model, self.trial(settings, 0, data, [finished(f) for f in fits])
 
     def relearned(self, trial: Trial) -> Trial:
-        """A trial with priors learned from itself, where they are those of the first trial."""
+        """A trial with priors learned from itself, where they are those of another trial."""
         channels, _, learned = self.source.labels(trial.settings)
-        if not learned or trial is self.trials[0]:
+        if not learned or trial is self.learner:
             return trial
         model = {**trial.fit.model, **{name: channels[name] for name in learned}}
         start = jax.tree.map(on_device, trial.fit.params)
@@ -357,8 +367,7 @@ class _Run:
             self.learned = {name: model[name] for name in learned}
             if self.warm:
                 start = jax.tree.map(on_device, first[0].params)
-        weights = np.asarray(data.weights)
-        parts = [replace(data, weights=on_device(weights * mask)) for mask in masks]
+        parts = _masked(data, masks)
         return [*first, *self.fit_each(model, parts if learned else [data, *parts], start)]
 
     def fit_each(self, model: Model, data: Sequence[Data], start: Any = None) -> list[Fit]:
@@ -386,12 +395,28 @@ class _Run:
         identified = identified and not len(vanished(given, left))
         return Trial(settings, rounds, scores, identified, whole, data)
 
+    def other_forms(self, best: Trial) -> dict[str, Fit]:
+        """Fits of trials that differ from the best in nothing but the form of the noise."""
+        form = best.settings.get("noise")
+        found = {}
+        for one in self.trials:
+            alike = {**one.settings, "noise": form} == best.settings and one.rounds == best.rounds
+            if alike and one.settings["noise"] != form:
+                found[one.settings["noise"]] = one.fit
+        return found
+
     def table(self, best: Trial) -> pd.DataFrame | None:
         if not self.choosing:
             return None
         tried = [{**t.settings, "rounds": t.rounds} for t in self.trials]
         chosen = {**best.settings, "rounds": best.rounds}
         return choice_table(tried, compared(self.trials, self.weights), chosen)
+
+
+def _masked(data: Data, masks: Sequence[np.ndarray]) -> list[Data]:
+    """The data of the rows in each mask."""
+    weights = np.asarray(data.weights)
+    return [replace(data, weights=on_device(weights * mask)) for mask in masks]
 
 
 def _shares(count: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,6 +66,7 @@ class Selection:
             features, or None.
         interrupted: whether Ctrl-C ended the selection.
         cautions: warnings.
+        other_forms: fits to the same data, by form of the noise matrix, where it was selected.
     """
 
     fit: Fit
@@ -82,6 +83,7 @@ class Selection:
     ranked: Float[np.ndarray, "n k"] | None
     interrupted: bool
     cautions: tuple[Caution, ...]
+    other_forms: Mapping[str, Fit] = field(default_factory=dict)
 
 
 def anything_open(grid: Mapping[str, Sequence[Any]], rounds: int | None) -> bool:
