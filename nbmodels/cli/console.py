@@ -17,6 +17,7 @@ _OPTIONS = (
     "label",
     "text",
     "features",
+    "groups",
     "truth",
     "checked",
     "noise",
