@@ -336,6 +336,11 @@ def transitions(
     return {name: t for name, t in out.items() if t is not None}
 
 
+def at_fixed_priors(model: Model) -> dict[str, Component]:
+    """The model of a fit while learned priors are held: see ``Component.at_fixed_prior``."""
+    return {name: c.at_fixed_prior() for name, c in model.items()}
+
+
 def relabel(model: Model, q: Any, order: Int[Array, " k"]) -> dict[str, Any]:
     """``q`` with true class ``order[k]`` renamed ``k``."""
     return {name: c.relabel(q[name], order) for name, c in model.items()}

@@ -60,7 +60,7 @@ def row_groups(
     """
     n = x.shape[0] if hasattr(x, "shape") else len(x)
     if groups is None:
-        within = _LEAST_ROWS <= n <= _MOST_ROWS
+        within = _LEAST_ROWS <= n <= _MOST_ROWS  # before a large table is coded in vain
         return copied_rows(features.points(x, missing)) if within else None
     names = np.asarray(groups, object)
     if names.shape != (n,):

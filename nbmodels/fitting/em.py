@@ -288,7 +288,7 @@ def fit_many(
     if not 0 <= n_restarts <= MOST_RESTARTS:
         raise DataError(f"n_restarts: expected 0 to {MOST_RESTARTS}; got {n_restarts!r}")
     slack = [tol * float(np.sum(np.asarray(one.weights))) for one in data]
-    fixed = [{name: c.at_fixed_prior() for name, c in model.items()} for model in models_]
+    fixed = map(models.at_fixed_priors, models_)
     pairs = list(zip(map(with_arrays, fixed), data, strict=True))
     how = iteration([model for model, _ in pairs], data, rule, not accelerate)
     fit_from = partial(

@@ -75,8 +75,9 @@ class FittedModel:
             a fit that did not see them, or None.
         separable: the model of the same labels whose classes are functions of the features
             (:mod:`nbmodels.fitting.separable`), or None.
-        copies: ``(N,)`` first row of each row's group of near copies, which were kept in one fold
-            and are no neighbours (:mod:`nbmodels.fitting.copied_rows`); None where there are none.
+        copies: ``(N,)`` first row of each row's group, as given or of near copies, which were kept
+            in one fold and are no neighbours (:mod:`nbmodels.fitting.copied_rows`); None where each
+            row is its own.
         reference: ``(N,)`` class that the features point to by a plain classifier of other items'
             labels (:mod:`nbmodels.fitting.reference`), -1 where there is none; or None.
         reference_margin: ``(N,)`` log-probability of the likeliest other class less that of the

@@ -54,8 +54,7 @@ def fit_from_two_starts(
     if any(f.status == Status.INTERRUPTED for f in fits):
         return fits
     shares = on_device(log_shares, floating())
-    fixed = [{name: c.at_fixed_prior() for name, c in model.items()} for model in models_]
-    pairs = zip(fixed, data, strict=True)
+    pairs = zip(map(models.at_fixed_priors, models_), data, strict=True)
     starts = [_likeliest(model, one, shares, options.rule) for model, one in pairs]
     again = options.fit_all(models_, data, starts=starts, report=report)
     return [_better(a, b) for a, b in zip(fits, again, strict=True)]

@@ -65,7 +65,8 @@ def _mixing(tree: DataTree) -> Sequence[str]:
     worst = max(one.rhat for one in found)
     # of many cells beside the right labels' rates, the worst is allowed fewer
     rates = [np.diagonal(a, axis1=-2, axis2=-1) if a.ndim > 3 else a for a in arrays]
-    first, cells = (min(convergence(a).bulk for a in one) for one in (rates, arrays))
+    first = min(convergence(rate).bulk for rate in rates)
+    cells = min(one.bulk for one in found)
     least = min(first, cells / CELL_SHARE)
     if worst > _RHAT:
         return (
