@@ -245,6 +245,8 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         In a cross-fitted model draws condition on the features' scores, and do not vary with what
         the features' model gets wrong. Where other forms of the noise matrix may be right (a
         graph's), each draw is of one of them, by their probabilities (Bayesian model averaging).
+        Where groups of rows share errors (``groups=``, or near copies), draws vary as those of
+        fewer labels would (:mod:`nbmodels.fitting.design_effect`).
 
         Args:
             method: ``"gibbs"`` on the fast core; ``"vb"``, draws of the CAVI posterior; ``"svi"``
@@ -271,6 +273,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
             PosteriorWarning: a convergence or accuracy check of the draws failed, or the joint
                 posterior disagrees with the cut one.
         """
+        from nbmodels.posterior.grouped_rows import for_groups
         from nbmodels.posterior.opinion_pool import averaged
         from nbmodels.posterior.options import check_feedback
         from nbmodels.posterior.sampling import about_mode, sample
@@ -296,7 +299,8 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
                 for one in targets
             ]
             weights = [one.probability for one in targets]
-            return averaged(trees, weights, np.random.default_rng(seed))
+            rng = np.random.default_rng(seed)
+            return for_groups(averaged(trees, weights, rng), fitted.design_effects, rng)
 
         with computing(self.fitted_.double):
             if feedback is None:

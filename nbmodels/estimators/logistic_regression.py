@@ -246,8 +246,8 @@ class NoisyLogisticRegression(TableClassifier):
                 index where X is a data frame), ``worker`` and ``label``.
             groups: ``(N,)`` names of what rows belong to, such as a patient's visits, whose labels
                 may share an error: they stay in one fold and are no neighbours of each other. Null
-                for a row of its own. By default near copies of rows are groups. Intervals count
-                each row's label.
+                for a row of its own. By default near copies of rows are groups. Intervals
+                are as wide as errors that groups share make them.
 
         Raises:
             DataError: bad input, naming the argument and the row.

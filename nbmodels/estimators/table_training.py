@@ -272,8 +272,8 @@ def _compared(
     shares = np.bincount(codes, weights, k + 1)[:k] / weights.sum()
     null = np.log(shares[np.minimum(codes, k - 1)].clip(np.finfo(float).tiny))
     assert cut.held_out_scores is not None  # cross-fitted
-    heard = compare_scores([null, scores], [True, True], weights, INFORMATIVE).best == 1
-    other = compare_scores([scores, cut.held_out_scores], [True, True], weights)
+    heard = compare_scores([null, scores], [True, True], weights, INFORMATIVE, copies).best == 1
+    other = compare_scores([scores, cut.held_out_scores], [True, True], weights, groups=copies)
     lead = float(other.gain[1] / np.maximum(other.standard_error[1], np.finfo(float).tiny))
     many = np.count_nonzero(weights) > _FEW
     allowed = _ERRORS[int(many)]
@@ -283,7 +283,7 @@ def _compared(
         allowed = -SIGNIFICANT
     return _Beside(
         scores,
-        compare_scores([cut.held_out_scores, scores], [True, named], weights),
+        compare_scores([cut.held_out_scores, scores], [True, named], weights, groups=copies),
         named and heard and lead < allowed,
         lead > _DOUBTFUL,
     )

@@ -137,8 +137,8 @@ def copies_caution(
             VerdictWarning,
             f"{more} rows are near copies of others (row {largest[0]} has {len(largest) - 1}: "
             f"{', '.join(map(str, largest[1:4]))}{' ...' if len(largest) > 4 else ''}); an error "
-            "that copies share counts as often as there are copies, so that intervals of the noise "
-            "matrix are too narrow: leave copies out, or give them a sample_weight of 0",
+            "that copies share counts as often as there are copies (intervals of the noise matrix "
+            "are as wide as that makes them): leave copies out, or give them a sample_weight of 0",
         ),
     )
 

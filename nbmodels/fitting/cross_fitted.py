@@ -20,6 +20,7 @@ from jaxtyping import Int
 
 from nbmodels.core import model as models
 from nbmodels.data.validation import drawn_length, pad_rows
+from nbmodels.fitting.design_effect import padded_groups
 from nbmodels.fitting.fitted_model import FittedModel, fitted_model
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.scores import (
@@ -80,12 +81,12 @@ def cross_fitted(
     labels = {name: c for name, c in model.items() if name not in features}
     resp = label_responsibilities(labels, data)
     drawn = min(drawn_length(n_rows), len(resp))
-    if copies is not None:  # padded rows are copies of none
-        copies = np.concatenate([copies, np.arange(len(copies), drawn)])
+    if copies is not None:
+        copies = padded_groups(copies, drawn)
     fold = pad_rows(draw_folds(np.asarray(resp)[:drawn], n_folds, copies), len(resp))
     source = EmissionScores(build, features, fold, options.rule)
     more: dict[str, Any] = {"rounds": rounds, "hold_out": hold_out, "start": start, "warm": warm}
-    found = select(source, resp, fold, options=options, grid=grid, **more)
+    found = select(source, resp, fold, options=options, grid=grid, copies=copies, **more)
     if not anything_open(grid, rounds):
         found = replace(found, table=None)
     model, data, _ = build(found.settings)

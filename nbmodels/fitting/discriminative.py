@@ -31,6 +31,7 @@ from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.errors import Caution, DataError
 from nbmodels.fitting.builder import is_pooled
 from nbmodels.fitting.cross_fitted import selected
+from nbmodels.fitting.design_effect import padded_groups
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fitted_model import Drawn, FittedModel
 from nbmodels.fitting.holdout import Comparison, compare_scores
@@ -108,6 +109,7 @@ class _ClassifierScores:
         learner: the classifier.
         settings: value of every setting that is not open.
         own: names of the classifier's settings, without which its scores are the same.
+        copies: group of each row, or None.
     """
 
     learner: Learner
@@ -118,6 +120,7 @@ class _ClassifierScores:
     weights: np.ndarray
     fold: np.ndarray
     own: tuple[str, ...] = ()
+    copies: np.ndarray | None = None
     _of: Array | None = None
     _kept: dict[Any, Any] = field(default_factory=dict)
     without_shares: ClassVar[bool] = False
@@ -192,7 +195,7 @@ def train_scored(
     channels = {name: source.channel(k, first) for name, source in sources.items()}
     resp = label_responsibilities(channels, data)
     fold = _folds(cv, np.asarray(resp)[:n_rows], copies)
-    source = _ClassifierScores(learner, first, sources, data, k, weights, fold, own)
+    source = _ClassifierScores(learner, first, sources, data, k, weights, fold, own, copies)
     if rounds is None:
         found = _tested(source, resp, options, grid)
     else:
@@ -253,6 +256,7 @@ def _selected(
         hold_out=hold_out,
         second_start=True,
         log_slope_sd=LOG_SLOPE_SD,
+        copies=source.copies,
     )
 
 
@@ -322,7 +326,8 @@ def _round_pays(
     fits = options.fit_all([model] * 2, [replace(one, weights=weights) for one in pair])
     scores = [np.asarray(finished(one).log_likelihood) for one in fits]
     counted = np.asarray(weights) * np.asarray(resp).any(1)
-    compared = compare_scores(scores, [True, True], counted, _SIGNIFICANT)
+    groups = None if source.copies is None else padded_groups(source.copies, length)
+    compared = compare_scores(scores, [True, True], counted, _SIGNIFICANT, groups)
     return _Test(compared, compared.best == 1)
 
 

@@ -22,6 +22,7 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.data.validation import drawn_length
 from nbmodels.errors import Caution
+from nbmodels.fitting.design_effect import DesignEffects, design_effects
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.vote_dependence import VoteDependence
@@ -213,6 +214,16 @@ class FittedModel:
             one._replace(data=models.first_rows(one.data, length))
             for one in (own, *self.alternatives)
         )
+
+    @property
+    def design_effects(self) -> DesignEffects | None:
+        """How much more estimates vary than if rows were independent; None where they are."""
+        if self.copies is None or self.drawn is not None or "labels" not in self.data.parts:
+            return None  # draws of the prior count no row
+        n = len(self.copies)
+        codes = np.asarray(self.data.parts["labels"])[:n]
+        weights = np.asarray(self.data.weights, float)[:n]
+        return design_effects(self.copies, codes, self.label_posterior, weights)
 
     @property
     def calibration(self) -> Float[np.ndarray, " k1"]:

@@ -20,6 +20,7 @@ from nbmodels.channels import ExternalEvidence
 from nbmodels.class_priors import FixedProportions
 from nbmodels.core.model import PRIOR, Data, Model, with_role
 from nbmodels.core.roles import LabelChannel
+from nbmodels.fitting.design_effect import of_groups
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.identifiability import confused_classes, vanished
 from nbmodels.fitting.options import FitOptions, finished
@@ -59,6 +60,7 @@ def compare_scores(
     identified: Sequence[bool],
     weights: Float[np.ndarray, " n"],
     significant: float = _SIGNIFICANT,
+    groups: Int[np.ndarray, " n"] | None = None,
 ) -> Comparison:
     """Compare candidates by the log-probabilities that each gives to the same labels.
 
@@ -67,13 +69,21 @@ def compare_scores(
         identified: whether each candidate's classes kept their names and their items.
         weights: row weights, 0 where there is no label.
         significant: standard errors by which a candidate must be better than the first.
+        groups: code of each row's group, whose gains may be alike (cluster-robust standard
+            errors; Liang and Zeger 1986); None where rows are independent.
     """
     table = np.asarray(scores)
     mean = table @ weights / weights.sum()
     gains = table - table[0]
     gain = mean - mean[0]
-    count = weights.sum() ** 2 / np.square(weights).sum()
-    variance = np.square(gains - gain[:, None]) @ weights / weights.sum()
+    gaps = gains - gain[:, None]
+    if groups is None:
+        count = weights.sum() ** 2 / np.square(weights).sum()
+        variance = np.square(gaps) @ weights / weights.sum()
+    else:
+        whole = of_groups(weights, groups)
+        count = weights.sum() ** 2 / np.square(whole).sum()
+        variance = count * np.square(of_groups(weights * gaps, groups)).sum(1) / weights.sum() ** 2
     # a single label has no spread to estimate
     error = np.sqrt(variance / (count - 1)) if count > 1 else np.full(len(table), np.inf)
     better = np.asarray(identified) & (gain > significant * error)
@@ -85,6 +95,7 @@ def beyond_chance(
     predicted: Int[np.ndarray, " n"],
     given: Int[np.ndarray, " n"],
     weights: Float[np.ndarray, " n"],
+    groups: Int[np.ndarray, " n"] | None = None,
 ) -> float:
     """Agreement beyond that of independent codes (Cohen 1960), in its standard errors without any.
 
@@ -92,12 +103,18 @@ def beyond_chance(
         predicted: codes by a fit that did not see the given ones.
         given: given codes.
         weights: row weights, 0 where there is no label.
+        groups: code of each row's group, whose rows may agree alike; None where rows are
+            independent.
     """
     share = weights / weights.sum()
     k = int(max(predicted.max(), given.max())) + 1
     chance = float(np.bincount(predicted, share, k) @ np.bincount(given, share, k))
-    error = np.sqrt(max(chance * (1 - chance), np.finfo(float).tiny) * np.square(share).sum())
-    return float((share @ (predicted == given) - chance) / error)
+    variance = max(chance * (1 - chance), np.finfo(float).tiny) * np.square(share).sum()
+    agree = share @ (predicted == given)
+    if groups is not None:
+        gaps = of_groups(share * ((predicted == given) - agree), groups)
+        variance = max(variance, np.square(gaps).sum())
+    return float((agree - chance) / np.sqrt(variance))
 
 
 def compare_on_holdout(

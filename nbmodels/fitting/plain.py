@@ -12,6 +12,8 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import expit, log_softmax
 
+from nbmodels.fitting.design_effect import of_groups
+
 #: Slopes that are compared.
 _SLOPES = np.logspace(-2, 1, 31)
 
@@ -65,6 +67,7 @@ def probability_of_noise(
     scores: Float[np.ndarray, " n"],
     plain: Float[np.ndarray, " n"],
     weights: Float[np.ndarray, " n"],
+    groups: Int[np.ndarray, " n"] | None = None,
 ) -> float:
     """Posterior probability that labels are noisy, by held-out labels (pseudo-BMA).
 
@@ -74,14 +77,16 @@ def probability_of_noise(
         scores: log-probability of each label under the noise model, by a fit that did not see it.
         plain: the same under the plain classifier.
         weights: row weights, 0 without a label.
+        groups: see :func:`nbmodels.fitting.holdout.compare_scores`.
     """
-    return pseudo_bma(scores, plain, weights)
+    return pseudo_bma(scores, plain, weights, groups)
 
 
 def pseudo_bma(
     scores: Float[np.ndarray, " n"],
     others: Float[np.ndarray, " n"],
     weights: Float[np.ndarray, " n"],
+    groups: Int[np.ndarray, " n"] | None = None,
 ) -> float:
     """Posterior probability of a model beside another, at even odds beforehand.
 
@@ -93,10 +98,15 @@ def pseudo_bma(
         scores: log-probability of each label under the model, by a fit that did not see it.
         others: the same under the other model.
         weights: row weights, 0 without a label.
+        groups: see :func:`nbmodels.fitting.holdout.compare_scores`.
     """
     gain = scores - others
     n = max(int(np.count_nonzero(weights)), 1)
     total = float(weights @ gain)
-    spread = float(weights @ np.square(gain - total / max(float(weights.sum()), 1.0)))
+    gaps = gain - total / max(float(weights.sum()), 1.0)
+    spread = float(weights @ np.square(gaps))
+    if groups is not None:
+        n = max(int(np.count_nonzero(of_groups(weights, groups))), 1)
+        spread = float(np.square(of_groups(weights * gaps, groups)).sum())
     variance = spread * n / max(n - 1, 1)
     return float(expit(total / np.sqrt(1 + np.pi * variance / 8)))

@@ -91,14 +91,15 @@ def with_reference(
         return replace(fitted, noisy=noisy)
     weights = np.asarray(fitted.data.weights, float)[:n]
     rows = np.isfinite(reference.held_out) & np.isfinite(fitted.held_out_scores) & (weights > 0)
+    groups = None if fitted.copies is None else fitted.copies[rows]
     compared = fitted.held_out_scores[rows], reference.held_out[rows]
-    found = compare_scores(compared, [True, True], weights[rows], SIGNIFICANT)
+    found = compare_scores(compared, [True, True], weights[rows], SIGNIFICANT, groups)
     if found.best == 0:
         return replace(fitted, noisy=noisy)
     with computing(fitted.double):
         beside = _noise_on(reference, fitted, options())[rows]
     scores = max(compared[0], beside, key=lambda one: float(weights[rows] @ one))
-    noisy = min(noisy, probability_of_noise(scores, compared[1], weights[rows]))
+    noisy = min(noisy, probability_of_noise(scores, compared[1], weights[rows], groups))
     matters = noisy < 0.5 and sides.changed > _CHANGED * np.count_nonzero(rows)
     sure = matters and found.gain[1] > _SURELY * found.standard_error[1]
     cautions = (*fitted.cautions, *((_LIKELIER,) if sure else ()))

@@ -24,6 +24,7 @@ from inference import Status
 from inference.arrays import on_device
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.errors import Caution, IdentifiabilityWarning, NotConvergedWarning
+from nbmodels.fitting.design_effect import padded_groups
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fit import Fit
 from nbmodels.fitting.holdout import beyond_chance, compare_scores
@@ -110,6 +111,7 @@ def select(
     log_slope_sd: float = 1.0,
     start: Any = None,
     warm: bool = False,
+    copies: Int[np.ndarray, " m"] | None = None,
 ) -> Selection:
     """Fit label channels and the calibration of the scores, with open settings selected.
 
@@ -133,6 +135,8 @@ def select(
         start: parameters from which each fit begins, such as those of a part of the items; the
             labels by default.
         warm: begin each fit at the last one of all labels, as its neighbour.
+        copies: group of each row before padding, or of more of them, for standard errors; None
+            where rows are independent.
     """
     choosing = hold_out or anything_open(grid, rounds)
     total = 1 + sum(len(values) - 1 for values in grid.values())
@@ -140,7 +144,7 @@ def select(
         options.progress.iterations() as report,
         options.progress.bar("choosing settings", total) as bar,
     ):
-        about = (choosing, second_start, log_slope_sd, report, bar, start, warm)
+        about = (choosing, second_start, log_slope_sd, report, bar, start, warm, copies)
         run = _Run(source, resp, fold, options, *about)
         return run.select(grid, rounds)
 
@@ -161,12 +165,14 @@ class _Run:
         bar: Task,
         start: Any,
         warm: bool,
+        copies: np.ndarray | None,
     ) -> None:
         self.source, self.resp, self.fold, self.options = source, resp, fold, options
         self.choosing, self.second_start = choosing, second_start
         self.log_slope_sd, self.report, self.bar = log_slope_sd, report, bar
         self.start, self.warm = None if start is None else jax.tree.map(on_device, start), warm
         self.given = np.asarray(resp)
+        self.groups = None if copies is None else padded_groups(copies, len(fold))
         self.masks = [fold != k for k in range(int(fold.max()) + 1)]
         self.trials: list[Trial] = []
         self.stopped = False  # whether the first trial was interrupted
@@ -196,7 +202,7 @@ class _Run:
                 found = [self.tried(one, 0, self.candidate(one)) for one in others]
                 if not self.warm:
                     self.start = begun
-                best = preferred([best, *found], self.weights)
+                best = self.preferred([best, *found])
             if self.choosing:
                 model, null = self.without_scores(best.settings)
                 heard = self.better(null.scores, best.scores, INFORMATIVE)
@@ -218,7 +224,7 @@ class _Run:
                         last=last.rounds + 1 == most,
                     )
                     last = self.tried(settings, last.rounds + 1, Candidate(model, data, learned))
-                    if rounds is not None or preferred([best, last], self.weights) is last:
+                    if rounds is not None or self.preferred([best, last]) is last:
                         best, resp = last, before
                     if rounds is None and self.enough(best, last):
                         break
@@ -226,7 +232,8 @@ class _Run:
             if self.choosing and drawn is None and channels == {"labels"}:
                 floor = self.plain(best.settings)
                 plain_scores = floor.held_out
-                noisy = probability_of_noise(best.scores, floor.held_out, self.weights)
+                about = best.scores, floor.held_out, self.weights, self.groups
+                noisy = probability_of_noise(*about)
                 if self.better(best.scores, floor.held_out, SIGNIFICANT):
                     plain, cautions = floor.calibration, (_PLAIN,)
                 best = self.relearned(best)
@@ -335,7 +342,8 @@ class _Run:
         scores = np.asarray(self.source.scores(settings, self.resp), float)
         if self.source.without_shares:
             scores = scores + np.log(_shares(self.weights @ self.given))
-        return beyond_chance(scores.argmax(1), self.given.argmax(1), self.weights)
+        predicted, given = scores.argmax(1), self.given.argmax(1)
+        return beyond_chance(predicted, given, self.weights, self.groups)
 
     def enough(self, best: Trial, last: Trial) -> bool:
         """Whether no self-training round beyond the last is worth its fits."""
@@ -345,9 +353,13 @@ class _Run:
         change = float(self.weights @ (last.scores - before.scores) / self.weights.sum())
         return last.rounds > 1 and abs(change) < _WORTH
 
+    def preferred(self, trials: Sequence[Trial]) -> Trial:
+        return preferred(trials, self.weights, self.groups)
+
     def better(self, first: np.ndarray, second: np.ndarray, errors: float) -> bool:
         """Whether labels are likelier under the second, by so many standard errors."""
-        return bool(compare_scores([first, second], [True, True], self.weights, errors).best)
+        about = self.weights, errors, self.groups
+        return bool(compare_scores([first, second], [True, True], *about).best)
 
     # Fits ---------------------------------------------------------------------------------------
 
@@ -356,6 +368,11 @@ class _Run:
         model, data, learned = candidate
         first: list[Fit] = []
         if learned:
+            if start is None and self.second_start:  # the prior is learned from the better one
+                found = self.fit_each(model, [data])[0]
+                if found.status == Status.INTERRUPTED:
+                    return [found]
+                start = jax.tree.map(on_device, found.params)
             first = [
                 fit_with_learned_priors(
                     model, data, learned, self.options, start=start, report=self.report
@@ -410,7 +427,7 @@ class _Run:
             return None
         tried = [{**t.settings, "rounds": t.rounds} for t in self.trials]
         chosen = {**best.settings, "rounds": best.rounds}
-        return choice_table(tried, compared(self.trials, self.weights), chosen)
+        return choice_table(tried, compared(self.trials, self.weights, self.groups), chosen)
 
 
 def _masked(data: Data, masks: Sequence[np.ndarray]) -> list[Data]:

@@ -227,6 +227,9 @@ def with_separable(fitted: FittedModel, points: Any) -> FittedModel:
     if near is None:
         return fitted
     trusted = _codes(parts["trusted"], n, k, weights) if "trusted" in parts else None
+    effects = fitted.design_effects
+    if effects is not None:  # as many rows as the labels are worth
+        weights = weights / effects.noise
     with computing(fitted.double):
         return replace(fitted, separable=fit_separable(near, k, weights, trusted))
 

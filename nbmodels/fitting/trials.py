@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from nbmodels.core.model import Data
 from nbmodels.errors import Caution
@@ -91,18 +91,26 @@ def anything_open(grid: Mapping[str, Sequence[Any]], rounds: int | None) -> bool
     return rounds is None or any(len(values) > 1 for values in grid.values())
 
 
-def compared(trials: Sequence[Trial], weights: Float[np.ndarray, " n"]) -> Comparison:
+def compared(
+    trials: Sequence[Trial],
+    weights: Float[np.ndarray, " n"],
+    groups: Int[np.ndarray, " n"] | None = None,
+) -> Comparison:
     """Trials beside the first one."""
     scores, identified = [t.scores for t in trials], [t.identified for t in trials]
-    return compare_scores(scores, identified, weights, SIGNIFICANT)
+    return compare_scores(scores, identified, weights, SIGNIFICANT, groups)
 
 
-def preferred(trials: Sequence[Trial], weights: Float[np.ndarray, " n"]) -> Trial:
+def preferred(
+    trials: Sequence[Trial],
+    weights: Float[np.ndarray, " n"],
+    groups: Int[np.ndarray, " n"] | None = None,
+) -> Trial:
     """The first trial, unless its classes are not identified or another is clearly better."""
     named = [t for t in trials if t.identified]
     if named and not trials[0].identified:
         return max(named, key=lambda t: t.scores @ weights)
-    return trials[compared(trials, weights).best]
+    return trials[compared(trials, weights, groups).best]
 
 
 def choice_table(settings: Sequence[Settings], found: Comparison, chosen: Settings) -> pd.DataFrame:
