@@ -1,8 +1,9 @@
 """Cholesky factorisation and triangular inverses in plain array operations, batched.
 
-LAPACK's routines are called one matrix at a time, and on a CPU two such calls side by side in one
-compiled program have been seen to deadlock (jaxlib 0.10 on two cores, matrices of 64 rows and
-more). These run as ordinary kernels on any device: column by column up to ``_LEAF`` rows, and
+LAPACK's routines for several matrices hand them to the threads of the CPU's pool and wait, from
+one of these threads: as many such calls at once as there are threads wait forever (jaxlib up to
+0.11; side by side in one program, or in programs of several Python threads). Calls for one matrix
+do not. These run as ordinary kernels on any device: column by column up to ``_LEAF`` rows, and
 recursively by blocks, which matrix products join, above that.
 """
 
@@ -72,6 +73,29 @@ def factor(
 
     lower = lax.fori_loop(0, d, column, jnp.zeros_like(matrix))
     return lower, lower_inverse(lower)
+
+
+@jax.jit
+def semidefinite_root(matrix: Float[Array, "*batch d d"]) -> Float[Array, "*batch d d"]:
+    """``L``, lower triangular with ``L L^T = matrix``, of positive semidefinite matrices.
+
+    A pivot within rounding of zero counts as zero. Only the lower triangle is read.
+    """
+    d = matrix.shape[-1]
+    diagonal = jnp.diagonal(matrix, axis1=-2, axis2=-1)
+    least = d * jnp.finfo(matrix.dtype).eps * diagonal
+
+    def column(j: Array, lower: Array) -> Array:
+        mine = lax.dynamic_index_in_dim(lower, j, -2, keepdims=False)
+        given = lax.dynamic_index_in_dim(matrix, j, -1, keepdims=False)
+        rest = given - jnp.einsum("...ij,...j->...i", lower, mine)
+        pivot = lax.dynamic_index_in_dim(rest, j, -1, keepdims=True)
+        enough = pivot > lax.dynamic_index_in_dim(least, j, -1, keepdims=True)
+        scaled = rest / jnp.sqrt(jnp.where(enough, pivot, 1))
+        done = jnp.where(enough & (jnp.arange(d) >= j), scaled, 0)
+        return lax.dynamic_update_index_in_dim(lower, done, j, -1)
+
+    return lax.fori_loop(0, d, column, jnp.zeros_like(matrix))
 
 
 def _join(first: Array, below: Array, last: Array) -> Array:

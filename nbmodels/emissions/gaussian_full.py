@@ -13,7 +13,7 @@ from jaxtyping import Float, Int, Key
 
 from inference.arrays import on_device
 from inference.products import Dense
-from inference.triangular import factor, log_diagonal
+from inference.triangular import factor, log_diagonal, semidefinite_root
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import DrawKey, FullGaussianParams, NormalInverseWishart
 from nbmodels.core.families.base import LOG_2PI
@@ -232,12 +232,10 @@ class FullGaussian(Emission):
             weight, items = mass[data.incomplete], resp[data.incomplete]
             *_, filled, rest = self._marginal(likelihood_params, data)
             if key is not None:
-                values, vectors = jnp.linalg.eigh(rest)
                 noise = jax.random.normal(key, filled.shape, filled.dtype)
                 if precision is not None:
                     noise = noise / jnp.sqrt(precision[data.incomplete])[..., None]
-                scaled = noise * jnp.sqrt(jnp.maximum(values, 0))
-                filled = filled + jnp.einsum("nkij,nkj->nki", vectors, scaled)
+                filled = filled + jnp.einsum("nkij,nkj->nki", semidefinite_root(rest), noise)
                 rest = jnp.zeros_like(rest)
             sums = sums + jnp.einsum("nk,nkd->kd", weight, filled)
             squares = squares + jnp.einsum("nk,nki,nkj->kij", weight, filled, filled)

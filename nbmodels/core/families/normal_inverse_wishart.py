@@ -91,7 +91,8 @@ class NormalInverseWishart(Family):
         scatter = second - n[:, None, None] * average[:, :, None] * average[:, None, :]
         if rule == "ml":
             count = self._pool(items)
-            values, vectors = jnp.linalg.eigh(self._pool(scatter))
+            # one by one: see :mod:`inference.triangular`
+            values, vectors = jax.lax.map(jnp.linalg.eigh, self._pool(scatter))
             values = jnp.maximum(values, VARIANCE_FLOOR * count[:, None])
             scale = jnp.einsum("kij,kj,klj->kil", vectors, values, vectors)
             fallback = self.scale / (self.dof + d + 1 + self._share)[:, None, None]
