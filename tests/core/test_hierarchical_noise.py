@@ -235,7 +235,9 @@ def test_gibbs_is_nuts():
     x = (rng.random((300, 12)) < rng.random((K, 12))[y]).astype(int)
     given = np.where(rng.random(300) < 0.3, rng.integers(K, size=300), y)
     fitted = NoisyBernoulliNB(random_state=0).fit(x, given)
-    found = [fitted.posterior(m, draws=1000, chains=2) for m in ("gibbs", "nuts")]
+    more = {"nuts": {"target_accept": 0.95}}  # the concentration has a narrow neck
+    methods = ("gibbs", "nuts")
+    found = [fitted.posterior(m, draws=1000, chains=2, **more.get(m, {})) for m in methods]
     for name, scale in (("noise_matrix", 0.004), ("class_prior", 0.02)):
         if name in found[0]["posterior"]:
             mean, sd = (
