@@ -26,6 +26,10 @@ TWO_ENDS = "two ends"
 #: Name of the check whether labels depend on the features beyond the true class.
 LABELS_DEPEND = "noise depends on features"
 
+#: Said first where the data allow very different shares of wrong labels, and how to find out.
+_NOT_IDENTIFIED = "Labels and features cannot tell how many labels are wrong."
+_AUDIT = "Rows checked by hand can (audit_plan)."
+
 #: Failed checks and remedies that the verdict spells out.
 _SPELT_OUT = 3
 
@@ -44,6 +48,7 @@ class Finding:
         bad: whether the check failed, so that the fit should not be used as it is.
         sentence: the result as a sentence.
         remedies: what may help; empty where nothing is needed.
+        notable: whether the sentence describes what was found, not only that the check passed.
 
     Examples:
         The first finding of a fit to 200 ants and bees, of which a fifth has the other label:
@@ -70,6 +75,7 @@ class Finding:
     bad: bool
     sentence: str
     remedies: tuple[str, ...] = ()
+    notable: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,7 +129,11 @@ class Verdict:
         share = [f"{f.sentence}." for f in self.findings if f.name == SHARE_WRONG]
         if self.ok:
             names = dict.fromkeys(f.name for f in self.findings if f.name != SHARE_WRONG)
-            return " ".join([f"All checks of this fit passed ({', '.join(names)}).", *share])
+            if not any(f.name == TWO_ENDS and f.notable for f in self.findings):
+                return " ".join([f"All checks of this fit passed ({', '.join(names)}).", *share])
+            names.pop(TWO_ENDS)
+            passed = f"All other checks of this fit passed ({', '.join(names)})."
+            return " ".join([_NOT_IDENTIFIED, *share, _AUDIT, passed])
         reasons = "; ".join(f.sentence for f in self.bad[:_SPELT_OUT])
         others = ", ".join(f.name for f in self.bad[_SPELT_OUT:])
         counts = Counter(remedy for f in self.bad for remedy in f.remedies)

@@ -73,6 +73,10 @@ def test_overlap_without_noise_is_within_the_range():
     assert high > 0.1
     assert not finding(model).bad
     assert "cannot tell" in model.noise_range_.sentence
+    verdict = model.verdict()
+    if verdict.ok:
+        assert verdict.sentence.startswith("Labels and features cannot tell how many")
+        assert "All other checks of this fit passed (agreement, " in verdict.sentence
 
 
 @pytest.mark.slow

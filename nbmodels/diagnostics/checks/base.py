@@ -87,6 +87,7 @@ class Check(Generic[T]):
             found.bad and not self.advisory,
             self.sentence(subject, found) if found.notable else self.passed,
             self.remedies(subject) if found.bad else (),
+            found.notable,
         )
 
 
