@@ -48,7 +48,7 @@ class Finding:
         bad: whether the check failed, so that the fit should not be used as it is.
         sentence: the result as a sentence.
         remedies: what may help; empty where nothing is needed.
-        notable: whether the sentence describes what was found, not only that the check passed.
+        undecided: whether the data allow very different answers, which a verdict says first.
 
     Examples:
         The first finding of a fit to 200 ants and bees, of which a fifth has the other label:
@@ -75,7 +75,7 @@ class Finding:
     bad: bool
     sentence: str
     remedies: tuple[str, ...] = ()
-    notable: bool = False
+    undecided: bool = False
 
 
 @dataclass(frozen=True)
@@ -128,12 +128,12 @@ class Verdict:
             return "No check could be made of this fit."
         share = [f"{f.sentence}." for f in self.findings if f.name == SHARE_WRONG]
         if self.ok:
-            names = dict.fromkeys(f.name for f in self.findings if f.name != SHARE_WRONG)
-            if not any(f.name == TWO_ENDS and f.notable for f in self.findings):
-                return " ".join([f"All checks of this fit passed ({', '.join(names)}).", *share])
-            names.pop(TWO_ENDS)
-            passed = f"All other checks of this fit passed ({', '.join(names)})."
-            return " ".join([_NOT_IDENTIFIED, *share, _AUDIT, passed])
+            passed = [f for f in self.findings if f.name != SHARE_WRONG and not f.undecided]
+            names = ", ".join(dict.fromkeys(f.name for f in passed))
+            if not any(f.undecided for f in self.findings):
+                return " ".join([f"All checks of this fit passed ({names}).", *share])
+            others = f"All other checks of this fit passed ({names})."
+            return " ".join([_NOT_IDENTIFIED, *share, _AUDIT, others])
         reasons = "; ".join(f.sentence for f in self.bad[:_SPELT_OUT])
         others = ", ".join(f.name for f in self.bad[_SPELT_OUT:])
         counts = Counter(remedy for f in self.bad for remedy in f.remedies)

@@ -30,6 +30,7 @@ class Measurement:
         statistic: of a test, standard normal where the model is right.
         p_value: of the statistic.
         facts: what else the sentence needs.
+        undecided: whether the data allow very different answers.
     """
 
     effect: float
@@ -38,6 +39,7 @@ class Measurement:
     statistic: float = np.nan
     p_value: float = np.nan
     facts: dict[str, Any] = field(default_factory=dict)
+    undecided: bool = False
 
     @classmethod
     def of_test(cls, test: Largest, threshold: float, **facts: Any) -> Measurement:
@@ -87,7 +89,7 @@ class Check(Generic[T]):
             found.bad and not self.advisory,
             self.sentence(subject, found) if found.notable else self.passed,
             self.remedies(subject) if found.bad else (),
-            found.notable,
+            found.undecided,
         )
 
 

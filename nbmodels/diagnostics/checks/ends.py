@@ -22,8 +22,9 @@ from nbmodels.diagnostics.findings import SEPARABLE, TWO_ENDS
 #: Difference between the shares that matters, and standard errors that it must exceed.
 _LEAST, _ERRORS = 0.02, 2.0
 
-#: Ratio of the shares from which on a fit is rejected: overlap raises the other end's share, and
-#: where clusters are many, classes that do not overlap predict labels better anyway.
+#: Ratio of the shares from which on a fit is rejected, or the share not identified: overlap raises
+#: the other end's, and where clusters are many, classes that do not overlap predict labels better
+#: anyway.
 _TIMES = 2.0
 
 
@@ -67,8 +68,9 @@ class Ends:
 def _ends(at: Ends, threshold: float) -> Measurement:
     effect = at.separable - at.independent
     few, many = sorted([at.separable, at.independent])
-    bad = bool(at.differ and at.z > _ERRORS and abs(effect) > threshold and many > _TIMES * few)
-    return Measurement(effect, bad, at.differ, statistic=at.z)
+    far = bool(at.differ and abs(effect) > threshold and many > _TIMES * few)
+    bad = far and at.z > _ERRORS
+    return Measurement(effect, bad, at.differ, statistic=at.z, undecided=far and not bad)
 
 
 def _sentence(at: Ends, found: Measurement) -> str:
