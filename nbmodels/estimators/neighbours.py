@@ -166,7 +166,8 @@ class NoisyNeighbours(TableClassifier):
                 ``worker`` and ``label``.
             groups: ``(N,)`` names of what rows belong to, such as a patient's visits, whose labels
                 may share an error: they are no neighbours of each other. Null for a row of its own.
-                By default near copies of rows are groups.
+                By default near copies of rows are groups. Intervals are as wide as errors that
+                groups share make them.
 
         Raises:
             DataError: bad input, naming the argument and the row; less than 30 labelled rows.
@@ -201,7 +202,8 @@ class NoisyNeighbours(TableClassifier):
             candidate = Candidate(model, Data(parts, on_device(pad_rows(weights, length))))
             fitted = joint(candidate, labels.classes.names, n, self._options())
         self._keep(X, labels)
-        return self._finish(replace(fitted, settings={"n_neighbors": self.n_neighbors_}))
+        chosen = {"n_neighbors": self.n_neighbors_}
+        return self._finish(replace(fitted, settings=chosen, copies=copies))
 
     def _channel(self, n_classes: int) -> NeighbourVotes:
         priors = self._parameters()
