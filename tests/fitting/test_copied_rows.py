@@ -199,6 +199,8 @@ def test_errors_that_a_group_shares_are_found(model):
         right[groups is None] = np.mean(labels["suggested"] == true)
     assert right[False] > 0.96
     assert right[False] > right[True] + 0.08
+    found = model.estimator_ if isinstance(model, AutoNoisyClassifier) else model
+    assert found.fitted_.design_effects.noise > 4  # of six visits that share an error
 
 
 def test_groups_reach_the_sample_of_a_large_table(monkeypatch):
