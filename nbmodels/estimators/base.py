@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import jax
@@ -300,7 +301,8 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
             ]
             weights = [one.probability for one in targets]
             rng = np.random.default_rng(seed)
-            return for_groups(averaged(trees, weights, rng), fitted.design_effects, rng)
+            effects = replace(fitted, copies=self.fitted_.copies).design_effects
+            return for_groups(averaged(trees, weights, rng), effects, rng)
 
         with computing(self.fitted_.double):
             if feedback is None:

@@ -89,7 +89,8 @@ def mixed(cut: DataTree, joint: DataTree, rng: np.random.Generator) -> DataTree:
     of_joint = out["sample_stats"]["component"] == 0
     out["sample_stats"] = xarray.DataTree(xarray.Dataset({"from_joint": of_joint}))
     about = cut.attrs
-    out.attrs = {name: about[name] for name in ("method", "assumes", "row_weights")}
+    kept = ("method", "assumes", "row_weights", "correction")
+    out.attrs = {name: about[name] for name in kept if name in about}
     share = f"{how.weight:.2g} {joint.attrs['kind']}, {1 - how.weight:.2g} {about['kind']}"
     out.attrs["kind"] = f"semi-modular: {share}"
     out.attrs.update(

@@ -69,3 +69,13 @@ def test_intervals_of_groups_that_share_errors_hold_the_rate():
         low, high = drawn.quantile([0.05, 0.95], ("chain", "draw")).to_numpy()
         held.append([low[k, k] <= 0.8 <= high[k, k] for k in (0, 1)])
     assert np.mean(held) >= 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")
+def test_each_kind_of_feedback_knows_the_groups():
+    x, given, who = visits(0)
+    model = NoisyGaussianNB(random_state=0).fit(x, given, groups=who)
+    for feedback in (None, "cut", "joint", "mixed"):
+        tree = model.posterior(draws=200, chains=2, feedback=feedback, keep="parameters")
+        assert "variances times 5." in tree.attrs["correction"]
