@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import zoo
 from jax.extend.core import ClosedJaxpr, Jaxpr
+from marks import slow
 
 from nbmodels.core import model as m
 from nbmodels.posterior.gibbs import follow
@@ -41,7 +42,7 @@ CASES = {name: (name,) for name in zoo.EMISSIONS | zoo.CHANNELS}
 CASES |= {f"class prior: {name}": ("transition",) for name in zoo.PRIORS}
 
 
-@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("missing", [slow(False), True])
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_one_matrix_at_a_time(name, missing):
     prior = name.removeprefix("class prior: ") if name not in zoo.COMPONENTS else "proportions"
