@@ -274,7 +274,7 @@ class FullGaussian(Emission):
     def simulate(
         self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]
     ) -> Float[Array, "n d"]:
-        lower = jnp.linalg.cholesky(values["covariance"])[y if not self.prior.tied else 0 * y]
+        lower = factor(values["covariance"])[0][y if not self.prior.tied else 0 * y]
         noise = jax.random.normal(key, (len(y), values["mu"].shape[1]))
         return values["mu"][y] + jnp.einsum("nij,nj->ni", lower, noise)
 

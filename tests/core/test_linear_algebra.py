@@ -54,6 +54,12 @@ def test_one_matrix_at_a_time(name, missing):
     def sweep(key):
         return follow(model, zoo.random_likelihood_params(model, key), data, resp, key)
 
-    programs = [jax.make_jaxpr(sweep)(jax.random.key(0))]
+    def simulated(key):
+        values = m.values(model, zoo.random_likelihood_params(model, key))
+        y = jnp.zeros(len(data.weights), int)
+        features = {n: c for n, c in model.items() if n in zoo.EMISSIONS}
+        return {n: c.simulate(key, values[n], y) for n, c in features.items()}
+
+    programs = [jax.make_jaxpr(one)(jax.random.key(0)) for one in (sweep, simulated)]
     programs += [jax.make_jaxpr(lambda q, r=r: m.step(r)(q, (model, data)))(q) for r in RULES]
     assert not [name for one in programs for name in _several(one)]
