@@ -9,6 +9,8 @@ recursively by blocks, which matrix products join, above that.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
@@ -63,15 +65,10 @@ def factor(
         inverse = -_products(last_inverse, _products(below, first_inverse))
         return _join(first, below, last), _join(first_inverse, inverse, last_inverse)
 
-    def column(j: Array, lower: Array) -> Array:
-        mine = lax.dynamic_index_in_dim(lower, j, -2, keepdims=False)
-        given = lax.dynamic_index_in_dim(matrix, j, -1, keepdims=False)
-        rest = given - jnp.einsum("...ij,...j->...i", lower, mine)
-        pivot = jnp.sqrt(lax.dynamic_index_in_dim(rest, j, -1, keepdims=True))
-        done = jnp.where(jnp.arange(d) >= j, rest / pivot, 0)
-        return lax.dynamic_update_index_in_dim(lower, done, j, -1)
+    def scaled(rest: Array, pivot: Array, j: Array) -> Array:
+        return rest / jnp.sqrt(pivot)
 
-    lower = lax.fori_loop(0, d, column, jnp.zeros_like(matrix))
+    lower = _by_columns(matrix, scaled)
     return lower, lower_inverse(lower)
 
 
@@ -85,14 +82,23 @@ def semidefinite_root(matrix: Float[Array, "*batch d d"]) -> Float[Array, "*batc
     diagonal = jnp.diagonal(matrix, axis1=-2, axis2=-1)
     least = d * jnp.finfo(matrix.dtype).eps * diagonal
 
+    def scaled(rest: Array, pivot: Array, j: Array) -> Array:
+        enough = pivot > lax.dynamic_index_in_dim(least, j, -1, keepdims=True)
+        return jnp.where(enough, rest / jnp.sqrt(jnp.where(enough, pivot, 1)), 0)
+
+    return _by_columns(matrix, scaled)
+
+
+def _by_columns(matrix: Array, scaled: Callable[[Array, Array, Array], Array]) -> Array:
+    """Cholesky's columns one after the other, each what is left of the matrix's, scaled."""
+    d = matrix.shape[-1]
+
     def column(j: Array, lower: Array) -> Array:
         mine = lax.dynamic_index_in_dim(lower, j, -2, keepdims=False)
         given = lax.dynamic_index_in_dim(matrix, j, -1, keepdims=False)
         rest = given - jnp.einsum("...ij,...j->...i", lower, mine)
         pivot = lax.dynamic_index_in_dim(rest, j, -1, keepdims=True)
-        enough = pivot > lax.dynamic_index_in_dim(least, j, -1, keepdims=True)
-        scaled = rest / jnp.sqrt(jnp.where(enough, pivot, 1))
-        done = jnp.where(enough & (jnp.arange(d) >= j), scaled, 0)
+        done = jnp.where(jnp.arange(d) >= j, scaled(rest, pivot, j), 0)
         return lax.dynamic_update_index_in_dim(lower, done, j, -1)
 
     return lax.fori_loop(0, d, column, jnp.zeros_like(matrix))

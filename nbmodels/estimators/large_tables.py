@@ -20,7 +20,7 @@ from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.options import FitOptions
-from nbmodels.fitting.plain import probability_of_noise
+from nbmodels.fitting.plain import pseudo_bma
 
 #: Rows of the sample; tables of more than twice as many are sampled.
 SAMPLE = 16_384
@@ -124,7 +124,7 @@ def _noisy(found: FittedModel, share: float) -> float:
     if not found.scored or found.noisy == 1 or scores is None or plain is None:
         return found.noisy
     weights = np.asarray(found.data.weights, float)[: len(scores)]
-    return probability_of_noise(scores, plain, share * weights)
+    return pseudo_bma(scores, plain, share * weights)
 
 
 def _of_all(

@@ -63,25 +63,6 @@ def plain_classifier(
     return PlainClassifier(np.concatenate([[np.log(slope)], slope * bias]), held_out / some)
 
 
-def probability_of_noise(
-    scores: Float[np.ndarray, " n"],
-    plain: Float[np.ndarray, " n"],
-    weights: Float[np.ndarray, " n"],
-    groups: Int[np.ndarray, " n"] | None = None,
-) -> float:
-    """Posterior probability that labels are noisy, by held-out labels (pseudo-BMA).
-
-    Noise and classes that overlap may explain the labels equally well: see :func:`pseudo_bma`.
-
-    Args:
-        scores: log-probability of each label under the noise model, by a fit that did not see it.
-        plain: the same under the plain classifier.
-        weights: row weights, 0 without a label.
-        groups: see :func:`nbmodels.fitting.holdout.compare_scores`.
-    """
-    return pseudo_bma(scores, plain, weights, groups)
-
-
 def pseudo_bma(
     scores: Float[np.ndarray, " n"],
     others: Float[np.ndarray, " n"],

@@ -23,7 +23,7 @@ from nbmodels.fitting.discriminative import LOG_SLOPE_SD
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.options import FitOptions
-from nbmodels.fitting.plain import probability_of_noise
+from nbmodels.fitting.plain import pseudo_bma
 from nbmodels.fitting.reference import Reference, nonlinear_predictions, sides_of
 from nbmodels.fitting.scores import stratified_folds
 from nbmodels.fitting.trials import SIGNIFICANT
@@ -99,7 +99,7 @@ def with_reference(
     with computing(fitted.double):
         beside = _noise_on(reference, fitted, options())[rows]
     scores = max(compared[0], beside, key=lambda one: float(weights[rows] @ one))
-    noisy = min(noisy, probability_of_noise(scores, compared[1], weights[rows], groups))
+    noisy = min(noisy, pseudo_bma(scores, compared[1], weights[rows], groups))
     matters = noisy < 0.5 and sides.changed > _CHANGED * np.count_nonzero(rows)
     sure = matters and found.gain[1] > _SURELY * found.standard_error[1]
     cautions = (*fitted.cautions, *((_LIKELIER,) if sure else ()))

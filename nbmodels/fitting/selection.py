@@ -30,7 +30,7 @@ from nbmodels.fitting.fit import Fit
 from nbmodels.fitting.holdout import beyond_chance, compare_scores
 from nbmodels.fitting.identifiability import vanished
 from nbmodels.fitting.options import FitOptions, finished
-from nbmodels.fitting.plain import PlainClassifier, plain_classifier, probability_of_noise
+from nbmodels.fitting.plain import PlainClassifier, plain_classifier, pseudo_bma
 from nbmodels.fitting.progress import Report, Task
 from nbmodels.fitting.scores import (
     Candidate,
@@ -233,7 +233,7 @@ class _Run:
                 floor = self.plain(best.settings)
                 plain_scores = floor.held_out
                 about = best.scores, floor.held_out, self.weights, self.groups
-                noisy = probability_of_noise(*about)
+                noisy = pseudo_bma(*about)
                 if self.better(best.scores, floor.held_out, SIGNIFICANT):
                     plain, cautions = floor.calibration, (_PLAIN,)
                 best = self.relearned(best)

@@ -60,7 +60,7 @@ class Selection:
         plain_scores: ``(N,)`` log-probability of each item's label under the plain classifier, by a
             fit that did not see it, or None.
         noisy: posterior probability that labels are noisy, see
-            :func:`nbmodels.fitting.plain.probability_of_noise`; 1 where nothing was compared.
+            :func:`nbmodels.fitting.plain.pseudo_bma`; 1 where nothing was compared.
         drawn: fit and data that posterior draws are of, where it is not this one.
         ranked: ``(N, K)`` P(true class) by the plain classifier, where the fit does not hear the
             features, or None.

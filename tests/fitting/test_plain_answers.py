@@ -16,7 +16,7 @@ from nbmodels import (
 )
 from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.errors import IdentifiabilityWarning
-from nbmodels.fitting.plain import plain_classifier, probability_of_noise
+from nbmodels.fitting.plain import plain_classifier, pseudo_bma
 
 K = 3
 
@@ -178,12 +178,12 @@ def test_the_plain_classifier_is_calibrated_without_the_label():
 
 def test_the_probability_of_noise_is_a_logistic_function_of_the_gain():
     ones = np.ones(50)
-    even = probability_of_noise(0 * ones, 0 * ones, ones)
+    even = pseudo_bma(0 * ones, 0 * ones, ones)
     assert even == pytest.approx(0.5)
-    assert probability_of_noise(ones, 0 * ones, ones) > 0.999
-    assert probability_of_noise(-ones, 0 * ones, ones) < 0.001
+    assert pseudo_bma(ones, 0 * ones, ones) > 0.999
+    assert pseudo_bma(-ones, 0 * ones, ones) < 0.001
     rng = np.random.default_rng(0)
-    vague = probability_of_noise(ones + rng.normal(0, 30, 50), 0 * ones, ones)
+    vague = pseudo_bma(ones + rng.normal(0, 30, 50), 0 * ones, ones)
     assert 0.05 < vague < 0.95
 
 
