@@ -14,6 +14,7 @@ from jax import Array, lax
 from jaxtyping import Float, Int, Key
 
 from inference.arrays import floating, on_device
+from inference.triangular import solve_positive
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import DrawKey, FullNormal
 from nbmodels.core.lazy import dist, numpyro
@@ -153,7 +154,8 @@ class Calibration(ClassPrior):
         uphill = self.weight * gradient - pull
 
         def falls(scale: Array) -> Array:
-            step = jnp.linalg.solve(self.weight * scale * curvature + self.prior.precision, uphill)
+            precision = self.weight * scale * curvature + self.prior.precision
+            step = solve_positive(precision, uphill)
             gain = self.weight * gain_of(step)
             gain = gain - step @ pull - 0.5 * step @ self.prior.precision @ step
             return (gain < -self.weight * rounding) & (scale < _SHORTEST)

@@ -19,6 +19,9 @@ MOST_ASKED = 2_000
 #: Neighbours that are found of all items together, where some of them do not count.
 _MOST_FOUND = 4_000_000
 
+#: Memory of distances at a time: pages that are used again cost a third of new ones.
+_MEBIBYTES = 32
+
 #: Standard deviation of the noise by which ties are broken, beside columns of variance 1.
 _JITTER = 1e-6
 
@@ -137,10 +140,12 @@ def _indicators(
 
 def _nearest(among: Any, points: Any, size: int) -> Int[np.ndarray, "m size"]:
     """Positions of the nearest neighbours in Euclidean distance, nearest first."""
+    from sklearn import config_context
     from sklearn.neighbors import NearestNeighbors
 
     near = NearestNeighbors(n_neighbors=min(size, among.shape[0])).fit(among)
-    return near.kneighbors(points, return_distance=False)
+    with config_context(working_memory=_MEBIBYTES):
+        return near.kneighbors(points, return_distance=False)
 
 
 def _stored(distances: sparse.csr_array, size: int) -> Int[np.ndarray, "m size"]:

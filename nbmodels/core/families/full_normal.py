@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from inference.triangular import factor, log_diagonal
+from inference.triangular import factor, log_diagonal, solve_positive
 from nbmodels.core.families.base import LOG_2PI, DrawKey, PointNormal, Rule
 
 
@@ -35,10 +35,7 @@ class FullNormal(PointNormal):
         if rule != "ml":
             right = right + self.precision @ self.mean
             curvature = curvature + self.precision
-        # coefficients of very different units would not survive single precision
-        unit = 1 / jnp.sqrt(jnp.diag(curvature))
-        inverse = factor(curvature * unit[:, None] * unit)[1]
-        return FullNormal(unit * (inverse.T @ (inverse @ (unit * right))), curvature)
+        return FullNormal(solve_positive(curvature, right), curvature)
 
     def likelihood_params(self, rule: Rule, key: DrawKey = None) -> Float[Array, " p"]:
         if rule != "draw":
