@@ -27,12 +27,12 @@ from nbmodels.estimators.options import (
     RandomState,
     Solver,
     SolverName,
-    is_auto,
     prepare_nested,
     resolved_solver,
     seed_of,
 )
 from nbmodels.fitting.holdout import Comparison, compare_scores
+from nbmodels.fitting.options import is_auto
 from nbmodels.fitting.selection import INTERRUPTED
 from nbmodels.fitting.trials import choice_table
 

@@ -13,11 +13,12 @@ from nbmodels.data.noisy_labels import LabelData
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.constraints import Constraint, Number
-from nbmodels.estimators.options import GRIDS, is_auto
+from nbmodels.estimators.options import GRIDS
 from nbmodels.fitting.batched import counted_fits
 from nbmodels.fitting.discriminative import NOISE_FORMS, Learner, train_scored
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.label_sources import label_sources
+from nbmodels.fitting.options import is_auto
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,6 @@ from nbmodels.estimators.options import (
     RandomState,
     Solver,
     SolverName,
-    is_auto,
 )
 from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.fitting.collapsed_updates import Edges
@@ -51,6 +50,7 @@ from nbmodels.fitting.graph_training import (
     train_joint,
 )
 from nbmodels.fitting.label_sources import item_prior_source, label_sources
+from nbmodels.fitting.options import is_auto
 from nbmodels.fitting.points import points
 from nbmodels.fitting.separable import with_separable
 from nbmodels.fitting.stacked_graph import train_stacked

@@ -29,12 +29,12 @@ from nbmodels.estimators.options import (
     RandomState,
     Solver,
     SolverName,
-    is_auto,
 )
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.copied_rows import row_groups
 from nbmodels.fitting.discriminative import predict_scored
+from nbmodels.fitting.options import is_auto
 from nbmodels.fitting.scores import out_of_fold_log_likelihood
 
 #: The classifier's name in a model of its own.

@@ -21,13 +21,14 @@ from nbmodels.data.noisy_labels import read_given
 from nbmodels.data.validation import check_weights, pad_rows, padded_length
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint, Number, OneOf
-from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, is_auto
+from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.copied_rows import row_groups
 from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import class_prior, label_sources
 from nbmodels.fitting.nearest import labels_near, nearest_labels
+from nbmodels.fitting.options import is_auto
 from nbmodels.fitting.points import Coding, Distances, point_coding
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.separable import NEAR, fit_separable

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
 from nbmodels.errors import DataError
+from nbmodels.fitting.options import is_auto
 
 # scikit-learn has no types, and dataclasses of a base without types take any argument
 if TYPE_CHECKING:
@@ -224,11 +225,6 @@ NoiseForm = Literal["auto", "full", "symmetric", "pooled"]
 SolverName = Literal["map", "ml", "vb"]
 Training = Literal["auto", "joint", "cross_fit"] | Joint | CrossFit
 RandomState = int | np.random.RandomState | None
-
-
-def is_auto(value: Any) -> bool:
-    """Whether a parameter is to be selected."""
-    return isinstance(value, str) and value == "auto"
 
 
 def resolved_solver(value: Any) -> Solver:

@@ -28,7 +28,6 @@ from nbmodels.estimators.options import (
     GRIDS,
     PUBLISHED,
     CrossFit,
-    is_auto,
     resolved_training,
 )
 from nbmodels.estimators.sources import LearnedSource, Part
@@ -42,7 +41,7 @@ from nbmodels.fitting.feedback import Side, with_feedback
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import LabelSource, label_sources
-from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.options import FitOptions, is_auto
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.suspects import suspicion
 

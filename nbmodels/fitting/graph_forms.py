@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 
 from nbmodels.errors import Caution, IdentifiabilityWarning
 from nbmodels.fitting.em import Fit
-from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.options import FitOptions, is_auto
 from nbmodels.fitting.plain import pseudo_bma
 from nbmodels.fitting.propagation import LabelledGraph, Propagated
 from nbmodels.fitting.stacking import Mixture, mixture
@@ -53,14 +53,9 @@ class Form(NamedTuple):
     held_out: Float[np.ndarray, " n"]
 
 
-def is_chosen(noise: Any) -> bool:
-    """Whether the form of the noise matrix is to be chosen."""
-    return isinstance(noise, str) and noise == "auto"
-
-
 def forms_to_try(noise: Any, weights: np.ndarray, k: int) -> Sequence[Any]:
     """Forms of the noise matrix to try, the one with fewer parameters first."""
-    if not is_chosen(noise):
+    if not is_auto(noise):
         return [noise]
     enough = np.count_nonzero(weights) >= _LABELS_A_CELL * k * (k - 1)
     return ["symmetric", "full"] if enough and k > 1 else ["symmetric"]

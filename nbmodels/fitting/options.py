@@ -16,6 +16,11 @@ from nbmodels.fitting.em import Fit, fit_many
 from nbmodels.fitting.progress import Progress, Report, Task
 
 
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is to be selected."""
+    return isinstance(value, str) and value == "auto"
+
+
 @dataclass(frozen=True)
 class FitOptions:
     """Options that all fits of one estimator share.

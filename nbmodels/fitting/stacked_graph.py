@@ -38,7 +38,6 @@ from nbmodels.fitting.graph_forms import (
     credible,
     form_weights,
     forms_to_try,
-    is_chosen,
     preferred_form,
     stacked,
     undecided,
@@ -46,7 +45,7 @@ from nbmodels.fitting.graph_forms import (
 from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.label_sources import LabelSource, class_prior
 from nbmodels.fitting.neighbours import Evidence, Graph, NeighbourVotes, UserEvidence
-from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.options import FitOptions, is_auto
 from nbmodels.fitting.propagation import (
     LabelledGraph,
     Propagated,
@@ -132,7 +131,7 @@ def train_stacked(
         return replace(fitted, corrected=ranked, choice=table)
     shares = form_weights(chosen, found)
     full = None
-    if is_chosen(settings["noise"]) and len(names) > 1 and not interrupted:
+    if is_auto(settings["noise"]) and len(names) > 1 and not interrupted:
         full = abouts.get("full") or labelled("full")
     try:
         others = alternatives(chosen, found, shares, full, settings, options)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import jax
-import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
