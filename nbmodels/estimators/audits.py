@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from nbmodels.fitting.checked_rows import checked_rows
 
 if TYPE_CHECKING:
     from nbmodels.audit import AuditPlan, AuditResult
@@ -43,7 +43,6 @@ def audit_plan(
 
     corrected = self.corrected_labels()
     n, k = self.label_posterior_.shape
-    codes = self.fitted_.data.parts.get("trusted")
     other = self.fitted_.separable
     if share is None and other is not None:
         expected = float(corrected["p_wrong"].mean())
@@ -54,7 +53,7 @@ def audit_plan(
         n_rows,
         margin=margin,
         share=share,
-        trusted=None if codes is None else np.asarray(codes)[:n] < k,
+        trusted=checked_rows(self.fitted_.data, n, k),
         seed=self._seed(random_state),
     )
 

@@ -17,6 +17,7 @@ from jaxtyping import Float, Int
 
 from inference.arrays import on_device
 from nbmodels.fitting.builder import ModelBuilder
+from nbmodels.fitting.checked_rows import contradicted
 from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.options import FitOptions
@@ -66,11 +67,12 @@ def train_by_sample(
     if fitted is None:
         fitted = _cross_fitted(found, build, names, options)
     own = found.fit.cautions(names)
+    sure = contradicted(fitted.data, len(names))  # though perhaps not in the sample
     if found.drawn is None:  # otherwise all rows were compared, too
         fitted = replace(
             fitted,
             plain=found.plain,
-            noisy=_noisy(found, build.n_rows / len(rows)),
+            noisy=1.0 if sure else _noisy(found, build.n_rows / len(rows)),
             held_out_scores=_of_all(found.held_out_scores, rows, build.n_rows),
             plain_scores=_of_all(found.plain_scores, rows, build.n_rows),
             cautions=(*fitted.cautions, *(c for c in found.cautions if c not in own)),

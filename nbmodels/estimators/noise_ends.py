@@ -34,7 +34,7 @@ def noise_range(self: LatentClassModel, draws: Any = None) -> NoiseRange:
     if other is None and fitted.drawn is not None:
         raise AttributeError(
             "noise_range_: the features do not surely predict held-out labels, so that nothing is "
-            "known of the noise but its prior"
+            "known of the noise but its prior, and what rows that were checked show"
         )
     if other is None:
         raise AttributeError(

@@ -27,6 +27,7 @@ from nbmodels.estimators.large_tables import SAMPLE, FitJoint, train_by_sample
 from nbmodels.estimators.options import CrossFit, Joint
 from nbmodels.fitting import init_spectral
 from nbmodels.fitting.builder import ModelBuilder
+from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import Comparison, compare_scores, held_out_scores
@@ -272,7 +273,10 @@ def _compared(
     shares = np.bincount(codes, weights, k + 1)[:k] / weights.sum()
     null = np.log(shares[np.minimum(codes, k - 1)].clip(np.finfo(float).tiny))
     assert cut.held_out_scores is not None  # cross-fitted
-    heard = compare_scores([null, scores], [True, True], weights, INFORMATIVE, copies).best == 1
+    # a checked row's score is of both its labels
+    free = weights * ~checked_rows(data, n, k)
+    pair = [null, scores], [True, True]
+    heard = not free.any() or compare_scores(*pair, free, INFORMATIVE, copies).best == 1
     other = compare_scores([scores, cut.held_out_scores], [True, True], weights, groups=copies)
     lead = float(other.gain[1] / np.maximum(other.standard_error[1], np.finfo(float).tiny))
     many = np.count_nonzero(weights) > _FEW

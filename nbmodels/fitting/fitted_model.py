@@ -22,6 +22,7 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.data.validation import drawn_length
 from nbmodels.errors import Caution
+from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.design_effect import DesignEffects, design_effects
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.scores import Candidate
@@ -167,9 +168,7 @@ class FittedModel:
     def _averaged(self, resp: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
         n, k = resp.shape
         codes = np.asarray(self.data.parts["labels"])[:n]
-        free = codes < k
-        if "trusted" in self.data.parts:
-            free = free & (np.asarray(self.data.parts["trusted"])[:n] >= k)
+        free = (codes < k) & ~checked_rows(self.data, n, k)
         given = np.eye(k)[np.minimum(codes, k - 1)]
         weight = np.where(free, self.noisy, 1.0)[:, None]
         return weight * resp + (1 - weight) * given

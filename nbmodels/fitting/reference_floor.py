@@ -19,6 +19,7 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows
 from nbmodels.errors import Caution, VerdictWarning
+from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.discriminative import LOG_SLOPE_SD
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import compare_scores
@@ -85,12 +86,16 @@ def with_reference(
     others = set(fitted.fit.model) - {PRIOR, "labels", *fitted.scored}
     if fitted.data.parts.get(PRIOR) is None or others:
         return fitted
-    sides = sides_of(reference.classes, codes, fitted.label_posterior.argmax(1))
+    free = ~checked_rows(fitted.data, n, k)  # the class of the others is no inference
+    sides = sides_of(reference.classes[free], codes[free], fitted.label_posterior[free].argmax(1))
     noisy = fitted.noisy * sides.probability
     if fitted.held_out_scores is None or fitted.drawn is not None:
         return replace(fitted, noisy=noisy)
     weights = np.asarray(fitted.data.weights, float)[:n]
-    rows = np.isfinite(reference.held_out) & np.isfinite(fitted.held_out_scores) & (weights > 0)
+    rows = np.isfinite(reference.held_out) & np.isfinite(fitted.held_out_scores)
+    rows &= free & (weights > 0)
+    if not rows.any():
+        return replace(fitted, noisy=noisy)
     groups = None if fitted.copies is None else fitted.copies[rows]
     compared = fitted.held_out_scores[rows], reference.held_out[rows]
     found = compare_scores(compared, [True, True], weights[rows], SIGNIFICANT, groups)

@@ -24,6 +24,7 @@ from inference import Status
 from inference.arrays import on_device
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.errors import Caution, IdentifiabilityWarning, NotConvergedWarning
+from nbmodels.fitting.checked_rows import contradicted
 from nbmodels.fitting.design_effect import padded_groups
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fit import Fit
@@ -79,7 +80,7 @@ _UNINFORMATIVE = Caution(
     IdentifiabilityWarning,
     "the features do not surely predict held-out labels better than chance: no label is corrected, "
     "new items are predicted by the plain classifier of the given labels, and the noise matrix is "
-    "that of the prior, with intervals as wide",
+    "that of the prior and of rows that were checked, with intervals as wide",
 )
 _PLAIN = Caution(
     IdentifiabilityWarning,
@@ -232,10 +233,12 @@ class _Run:
             if self.choosing and drawn is None and channels == {"labels"}:
                 floor = self.plain(best.settings)
                 plain_scores = floor.held_out
-                about = best.scores, floor.held_out, self.weights, self.groups
-                noisy = pseudo_bma(*about)
-                if self.better(best.scores, floor.held_out, SIGNIFICANT):
-                    plain, cautions = floor.calibration, (_PLAIN,)
+                # a checked label that differs from the given one leaves nothing to compare
+                if not contradicted(best.data, self.given.shape[1]):
+                    about = best.scores, floor.held_out, self.weights, self.groups
+                    noisy = pseudo_bma(*about)
+                    if self.better(best.scores, floor.held_out, SIGNIFICANT):
+                        plain, cautions = floor.calibration, (_PLAIN,)
                 best = self.relearned(best)
         except KeyboardInterrupt:
             interrupted = True

@@ -1,7 +1,7 @@
 """Labels whose features do not surely predict held-out labels: nothing identifies their noise.
 
-Labels stay as they are, and the noise is that of the prior. Which labels are most doubtful needs no
-such evidence: they are ranked by the plain classifier of the given labels.
+Labels stay as they are, and the noise is that of the prior, or of checked rows. Which labels are
+most doubtful needs no such evidence: they are ranked by the plain classifier of the given labels.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from inference.arrays import on_device
 from nbmodels.channels.fixed import fixed_at
 from nbmodels.core.families import FullNormal
 from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.fit import Fit, noise_at_prior
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.progress import Report
@@ -41,6 +42,8 @@ def as_given(
 ) -> tuple[Fit, Float[np.ndarray, "n k"], tuple[Fit, Data]]:
     """Labels under the noise of the prior, without scores and with the plain classifier's slope.
 
+    Rows that were checked by hand need no features to show the noise, which is learned from them.
+
     Args:
         model: of the labels, with the scores as their class prior.
         data: labels and out-of-fold scores.
@@ -53,36 +56,56 @@ def as_given(
 
     Returns:
         the fit to ``null``; ``(N, K)`` responsibilities under the plain classifier; and what draws
-        of the prior are of, the same fit with the noise open, and data without labels.
+        are of, the same fit with the noise open, and data without labels but those of checked rows.
 
     Raises:
         KeyboardInterrupt: a fit was interrupted.
     """
-    alike = np.zeros(len(plain) - 1)
+    k = len(plain) - 1
+    alike = np.zeros(k)
     bias = alike if shares is None else -np.exp(plain[0]) * np.log(shares)
+    checks = _checked_labels(null, k)
+    learned = None
+    if checks is not null and (np.asarray(checks.parts["labels"]) < k).any():
+        held = {**model, PRIOR: _held(model[PRIOR], _NO_SLOPE, alike)}
+        learned = finished(options.fit(held, checks, report=report))
     ranked, without = (
-        finished(options.fit(_from_prior(model, slope, b), d, report=report))
+        finished(options.fit(_at_known_noise(model, slope, b, learned), d, report=report))
         for slope, b, d in ((plain[0], bias, data), (_NO_SLOPE, alike, null))
     )
     channel = {name: c for name, c in model.items() if name == "labels"}
-    parts = dict(null.parts)
-    if "labels" in parts:
-        parts["labels"] = on_device(np.full_like(parts["labels"], len(alike)))
+    about = {n: c.prior if learned is None else learned.params[n] for n, c in channel.items()}
     host = partial(jax.tree.map, np.asarray)
     drawn = replace(
         without,
         model=host({**without.model, **channel}),
-        params=host({**without.params, **{name: c.prior for name, c in channel.items()}}),
+        params=host({**without.params, **about}),
     )
-    return without, ranked.resp, (drawn, host(replace(null, parts=parts)))
+    return without, ranked.resp, (drawn, host(checks))
 
 
-def _from_prior(model: Model, log_slope: float, bias: Float[np.ndarray, " k"]) -> Model:
-    """With the calibration and the noise held."""
-    prior: Any = model[PRIOR]
+def _checked_labels(data: Data, n_classes: int) -> Data:
+    """The same data with the given labels of checked rows alone; they show what noise there is."""
+    if "labels" not in data.parts:
+        return data
+    labels = np.asarray(data.parts["labels"])
+    kept = np.where(checked_rows(data, len(labels), n_classes), labels, n_classes)
+    return replace(data, parts={**data.parts, "labels": on_device(kept.astype(labels.dtype))})
+
+
+def _held(prior: Any, log_slope: float, bias: Float[np.ndarray, " k"]) -> Any:
+    """A calibration that does not move."""
     mean = np.concatenate([[log_slope], bias])
-    held = FullNormal(on_device(mean), on_device(_FIXED_SD**-2.0 * np.eye(len(mean))))
-    out = {**model, PRIOR: replace(prior, prior=held)}
+    precision = _FIXED_SD**-2.0 * np.eye(len(mean))
+    return replace(prior, prior=FullNormal(on_device(mean), on_device(precision)))
+
+
+def _at_known_noise(
+    model: Model, log_slope: float, bias: Float[np.ndarray, " k"], learned: Fit | None
+) -> Model:
+    """With the calibration held, and the noise at that of the checked rows, or of the prior."""
+    out = {**model, PRIOR: _held(model[PRIOR], log_slope, bias)}
     if "labels" in model:
-        out["labels"] = fixed_at(noise_at_prior(model["labels"], "map"))
+        noise = noise_at_prior(model["labels"], "map")
+        out["labels"] = fixed_at(noise if learned is None else learned.transitions["labels"])
     return out

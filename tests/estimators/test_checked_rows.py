@@ -1,0 +1,57 @@
+"""Labels that were checked by hand: what they prove of the others."""
+
+import numpy as np
+import pytest
+
+from nbmodels import NoisyGaussianNB, NoisyLabelClassifier, NoisyLogisticRegression
+from nbmodels.errors import IdentifiabilityWarning
+
+
+def three_classes(seed=6, n=300, apart=2.0):
+    rng = np.random.default_rng(seed)
+    true = rng.integers(3, size=n)
+    x = apart * np.eye(3)[true] + 0.7 * rng.normal(size=(n, 3))
+    given = np.where(rng.random(n) < 0.25, (true + 1 + rng.integers(2, size=n)) % 3, true)
+    return x, true, given
+
+
+def first_rows(true, n):
+    return {i: int(true[i]) for i in range(n)}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        NoisyLogisticRegression(random_state=0),
+        NoisyGaussianNB(training="cross_fit", random_state=0),
+        pytest.param(NoisyLabelClassifier(random_state=0), marks=pytest.mark.slow),
+    ],
+)
+def test_errors_that_are_proved_do_not_make_other_labels_right(model):
+    x, true, given = three_classes()
+    model.fit(x, given, trusted=first_rows(true, 40))
+    assert model.fitted_.noisy == 1
+    others = model.corrected_labels()[40:]
+    assert np.mean(others["suggested"] == true[40:]) > 0.92  # of the given ones 0.79
+
+
+def test_checks_of_all_rows():
+    x, true, given = three_classes()
+    model = NoisyGaussianNB(random_state=0).fit(x, given, trusted=first_rows(true, len(true)))
+    np.testing.assert_array_equal(model.corrected_labels()["suggested"], true)
+
+
+def test_checks_show_the_noise_where_features_say_nothing():
+    _, true, given = three_classes(n=600)
+    given = np.where(true == 0, 0, given)
+    x = np.random.default_rng(1).normal(size=(600, 3))
+    model = NoisyLogisticRegression(random_state=0)
+    with pytest.warns(IdentifiabilityWarning, match="rows that were checked"):
+        model.fit(x, given, trusted=first_rows(true, 300))
+    counts = np.zeros((3, 3))
+    np.add.at(counts, (given[:300], true[:300]), 1)
+    shares = counts / counts.sum(0)
+    np.testing.assert_allclose(model.noise_matrix_, shares, atol=0.03)
+    draws = model.posterior(draws=200, progress=False)["posterior"]["noise_matrix"]
+    np.testing.assert_allclose(draws.mean(("chain", "draw")).values, shares, atol=0.04)
+    assert (model.corrected_labels()["suggested"][300:] == given[300:]).all()
