@@ -95,10 +95,12 @@ def sound(e, x, scale=0.0):
             for part in value if isinstance(value, list) else [value]:
                 assert np.isfinite(part).all()
     if hasattr(e, "var_"):
-        assert (e.var_ > 0).all()
+        assert (e.var_[:, e.fitted_.coded[0].where] > 0).all()
     if hasattr(e, "covariance_"):
-        size = np.sqrt(np.diagonal(e.covariance_, axis1=-2, axis2=-1))
-        correlation = e.covariance_ / size[..., :, None] / size[..., None, :]
+        varying = e.fitted_.coded[0].where
+        covariance = e.covariance_[..., varying[:, None], varying]
+        size = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
+        correlation = covariance / size[..., :, None] / size[..., None, :]
         assert (np.linalg.eigvalsh(correlation) > 0).all()
     frame = e.corrected_labels()
     assert frame["p_wrong"].dropna().between(-1e-12, 1 + 1e-12).all()

@@ -272,6 +272,16 @@ class FeatureColumns(Protocol):
     sparse: ClassVar[bool] = False
 
     @classmethod
+    def modelled(cls, block: Any, weights: np.ndarray) -> np.ndarray:
+        """``(d,)`` booleans of the columns that say something, all by default; others are left out.
+
+        Args:
+            block: training columns.
+            weights: ``(N,)`` row weights.
+        """
+        return np.ones(block.x.shape[1], bool)
+
+    @classmethod
     def fit(cls, block: Any, weights: np.ndarray, *args: Any, **settings: Any) -> Self:
         """Check training data and learn their coding.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from nbmodels.core.registry import register_family
 from nbmodels.core.roles import Emission, FeatureColumns
@@ -16,6 +16,9 @@ from nbmodels.emissions.gaussian import DiagonalGaussian
 from nbmodels.emissions.gaussian_full import FullGaussian
 from nbmodels.emissions.student import DiagonalStudent, FullStudent
 from nbmodels.errors import DataError
+
+#: Spread of a column's values, relative to them, up to which it is rounding.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,22 @@ class RealColumns(FeatureColumns):
     dof: float | None = None
 
     @classmethod
+    def modelled(cls, block: Block, weights: np.ndarray) -> Bool[np.ndarray, " d"]:
+        """Columns that vary; all where none does.
+
+        A constant column would have the prior's variance in each class, less in a large one.
+        """
+        x = floats(block)
+        if block.missing is None and weights.all():
+            low, high = x.min(0), x.max(0)
+        else:
+            seen = np.broadcast_to(weights[:, None] > 0, x.shape)
+            seen = seen if block.missing is None else seen & ~block.missing
+            low, high = np.where(seen, x, np.inf).min(0), np.where(seen, x, -np.inf).max(0)
+        varies = high / 2 - low / 2 > _ROUNDING * np.abs(low / 2 + high / 2)
+        return varies if varies.any() else np.ones_like(varies)
+
+    @classmethod
     def fit(
         cls,
         block: Block,
@@ -77,7 +96,7 @@ class RealColumns(FeatureColumns):
             scale = np.sqrt((mass * np.square(x - location)).sum(0) / count)
             widest = np.max(np.where(mass > 0, np.abs(x - location), 0), axis=0)
         # a column that varies by less than its values' rounding is constant
-        flat = widest <= 1e-12 * np.abs(location)
+        flat = widest <= _ROUNDING * np.abs(location)
         fair = (flat & np.isfinite(location)) | ((scale > 1e-150) & (scale < 1e150))
         bad = np.flatnonzero(~fair)
         if len(bad):

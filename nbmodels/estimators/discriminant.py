@@ -131,7 +131,7 @@ class NoisyGaussianNB(TableClassifier):
     @property
     def theta_(self) -> Float[np.ndarray, "k d"]:
         """``(K, d)`` means, in the units of X."""
-        return feature_parameters(self)["mu"]
+        return _in_all_columns(self)["mu"]
 
     @property
     def var_(self) -> Float[np.ndarray, "k d"]:
@@ -284,7 +284,7 @@ class RobustNDA(TableClassifier):
     @property
     def means_(self) -> Float[np.ndarray, "k d"]:
         """``(K, d)`` the paper's mu, in the units of X."""
-        return feature_parameters(self)["mu"]
+        return _in_all_columns(self)["mu"]
 
     @property
     def covariances_(self) -> Float[np.ndarray, "*k d d"] | Float[np.ndarray, "k d"]:
@@ -304,15 +304,33 @@ class RobustNDA(TableClassifier):
         return self.inverse_noise_matrix_.T
 
 
+def _in_all_columns(estimator: TableClassifier) -> dict[str, np.ndarray]:
+    """Parameters by name, with the columns that are constant, which the model leaves out."""
+    found, columns = feature_parameters(estimator), estimator.fitted_.coded[0]
+    if not columns.constant:
+        return found
+    d, where, others = estimator.n_features_in_, columns.where, list(columns.constant)
+    out = {}
+    for name, values in found.items():
+        if name == "covariance":
+            out[name] = np.zeros((*values.shape[:-2], d, d))
+            out[name][..., where[:, None], where] = values
+        else:
+            out[name] = np.zeros((*values.shape[:-1], d))
+            out[name][..., where] = values
+    out["mu"][..., others] = list(columns.constant.values())
+    return out
+
+
 def _variances(estimator: TableClassifier) -> np.ndarray:
-    found = feature_parameters(estimator)
+    found = _in_all_columns(estimator)
     if "variance" not in found:
         raise AttributeError("the covariance is not diagonal; see covariance_")
     return found["variance"]
 
 
 def _covariances(estimator: TableClassifier) -> np.ndarray:
-    found = feature_parameters(estimator)
+    found = _in_all_columns(estimator)
     if "covariance" not in found:
         raise AttributeError("the covariance is diagonal; see var_")
     tied = estimator.fitted_.settings["covariance"] == "tied"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -40,11 +40,13 @@ class Columns:
         name: of the emission in the model.
         where: indices of the block's columns in X.
         encoder: fitted to the training data.
+        constant: value of each column of the plan that is left out, by its index in X.
     """
 
     name: str
     where: np.ndarray
     encoder: Any
+    constant: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -200,8 +202,22 @@ class ModelBuilder:
         out = []
         for part in self._plan:
             own = {name: settings[name] for name in part.family.settings if name in settings}
-            encoder = part.family.fit(self._block.columns(part.where), self._weights, **own)
-            out.append(Columns(part.name, part.where, encoder))
+            block = self._block.columns(part.where)
+            kept = part.family.modelled(block, self._weights)
+            encoder = part.family.fit(block.columns(np.flatnonzero(kept)), self._weights, **own)
+            constant = self._constants(part.where[~kept])
+            out.append(Columns(part.name, part.where[kept], encoder, constant))
+        return out
+
+    def _constants(self, where: Int[np.ndarray, " d"]) -> dict[int, float]:
+        """The value of each of some columns that have one; NaN of a column without any."""
+        out = {}
+        for j in where:
+            column = self._block.columns(np.array([j]))
+            seen = self._weights > 0
+            seen = seen if column.missing is None else seen & ~column.missing[:, 0]
+            rows = np.flatnonzero(seen)
+            out[int(j)] = float(column.x[rows[0], 0]) if len(rows) else np.nan
         return out
 
     def _emissions(self, settings: Settings) -> dict[str, Emission]:

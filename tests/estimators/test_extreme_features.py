@@ -28,8 +28,16 @@ def test_a_constant_column(kind):
     else:
         x[:, 1] = {"bernoulli": 1, "multinomial": 3, "categorical": "v"}.get(kind, 1e6 + 0.1)
     e = sound(make(kind).fit(x, labels()), x)
-    if kind == "diag":
+    if kind in ("diag", "full"):
         np.testing.assert_allclose(e.theta_[:, 1], 1e6 + 0.1, 1e-9)
+        without = make(kind).fit(np.delete(x, 1, 1), labels())
+        np.testing.assert_allclose(e.label_posterior_, without.label_posterior_, 1e-6, 1e-9)
+        np.testing.assert_allclose(e.theta_[:, [0, 2]], without.theta_, 1e-9)
+    if kind == "diag":
+        assert not e.var_[:, 1].any()
+    if kind == "full":
+        assert not e.covariance_[:, 1].any()
+        np.testing.assert_allclose(e.covariance_[:, 2, 0], without.covariance_[:, 1, 0], 1e-9)
     if kind == "bernoulli":
         assert (e.feature_log_prob_[:, 1] > np.log(0.7)).all()
 
