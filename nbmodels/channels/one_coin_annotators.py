@@ -30,8 +30,9 @@ from nbmodels.core.families import Dirichlet, Family, Rule
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import LabelChannel
 
-#: Pseudo-votes by which each row is drawn to the annotator's own one-coin matrix.
-STRENGTH = 5.0
+#: Least number of pseudo-votes by which each row is drawn to the annotator's own one-coin matrix;
+#: most of them, in multiples of it, and how many numbers between are compared.
+STRENGTH, _MOST_ALIKE, _COMPARED = 5.0, 40.0, 25
 
 #: Probability that the votes on an item are guesses, where it is not learned or learning begins.
 GUESSED = 0.05
@@ -55,6 +56,39 @@ def one_coin(accuracy: Any, right: np.ndarray) -> Any:
     """
     at = accuracy[:, None, None]
     return at * right + (1 - at) / max(len(right) - 1, 1) * ~right
+
+
+@jax.jit
+def likeliest_strength(
+    accuracy: Float[Array, " w"], counts: Float[Array, "w observed k"], least: Any
+) -> Float[Array, ""]:
+    """Pseudo-votes of each row at the maximum of the Dirichlet-multinomial likelihood.
+
+    Of many annotators with few votes each, rows of their own are mostly chance: without a prior
+    that is as strong as they are alike, one who has voted on every item is taken for the truth.
+
+    Args:
+        accuracy: ``(W,)``.
+        counts: ``(W, observed, K)`` expected votes.
+        least: the number that is taken where annotators differ more.
+    """
+    centre = one_coin(accuracy, right_labels(*counts.shape[1:]))
+    sums = jnp.sum(counts, 1)
+    steps = jnp.linspace(0, np.log(_MOST_ALIKE), _COMPARED, dtype=counts.dtype)
+
+    def log_likelihood(step: Array) -> Array:
+        size = least * jnp.exp(step)
+        inside = jnp.sum(gammaln(counts + size * centre) - gammaln(size * centre))
+        return inside + jnp.sum(gammaln(size) - gammaln(size + sums))
+
+    found = lax.map(log_likelihood, steps)
+    best = jnp.argmax(found)
+    # the vertex of the parabola through it and its neighbours; the ends stay
+    i = jnp.clip(best, 1, _COMPARED - 2)
+    bend = found[i - 1] - 2 * found[i] + found[i + 1]
+    shift = (found[i - 1] - found[i + 1]) / (2 * jnp.where(bend < 0, bend, -1))
+    shift = jnp.where((best == i) & (bend < 0), shift, 0)
+    return least * jnp.exp(steps[best] + shift * steps[1])
 
 
 def _slope(accuracy: Array, counts: Array, strength: Any, pseudo: Array) -> Float[Array, " w"]:
@@ -97,13 +131,14 @@ class OneCoinAnnotators(Annotators):
 
     ``accuracy[w] ~ Beta`` around the crowd's mean accuracy, and row ``k`` of annotator ``w``'s
     matrix is Dirichlet with concentrations ``strength * accuracy[w]`` at the right label and the
-    rest of ``strength`` shared by the others. Fits take the accuracies at their maximum, the
-    matrices integrated out; draws sample them, given the crowd's mean, see
+    rest of ``strength`` shared by the others. Fits take the accuracies and the strength at their
+    maximum, the matrices integrated out; draws sample the accuracies, given the crowd's mean, see
     :class:`HierarchicalOneCoin`.
 
     Attributes:
         prior: Dirichlet of shape ``(annotators, observed, K)``, as learned so far.
-        strength: pseudo-votes of each row.
+        strength: pseudo-votes of each row, as learned so far.
+        least_strength: the least that is learned.
         pseudo: ``(2,)`` right and wrong pseudo-votes of an accuracy.
         guessed: probability that all votes on an item are guesses.
         n_votes: number of all votes, to learn ``guessed`` from; 0 to leave it as it is.
@@ -125,6 +160,7 @@ class OneCoinAnnotators(Annotators):
     """
 
     strength: Any = field(default=STRENGTH)
+    least_strength: Any = field(default=STRENGTH)
     pseudo: Any = field(default=(2.0, 1.0))
     guessed: Any = field(default=GUESSED)
     n_votes: Any = field(default=0.0)
@@ -191,6 +227,7 @@ class OneCoinAnnotators(Annotators):
         return cls(
             prior=Dirichlet(on_device(around, float), axis=1),
             strength=on_device(strength, float),
+            least_strength=on_device(strength, float),
             pseudo=on_device(pseudo, float),
         )
 
@@ -203,8 +240,12 @@ class OneCoinAnnotators(Annotators):
     def pooled(self, q: Dirichlet, rule: Rule) -> OneCoinAnnotators:
         """With accuracies learned from ``q``; under ``"map"`` the mode is the posterior mean."""
         counts = jnp.maximum(q.concentration - self.prior.concentration, 0)
-        accuracy = likeliest_accuracy(counts, self.strength, self._around_the_crowd(counts))
-        centred_at = self._centred_at(accuracy, 1.0 if rule == "map" else 0.0)
+        around = self._around_the_crowd(counts)
+        accuracy = likeliest_accuracy(counts, self.strength, around)
+        strength = likeliest_strength(accuracy, counts, self.least_strength)
+        accuracy = likeliest_accuracy(counts, strength, around)
+        alike = replace(self, strength=strength)
+        centred_at = alike._centred_at(accuracy, 1.0 if rule == "map" else 0.0)
         return replace(centred_at, guessed=self._learned_guessed(jnp.sum(counts)))
 
     def _learned_guessed(self, following: Array) -> Array:
