@@ -34,6 +34,9 @@ from nbmodels.core.roles import LabelChannel
 #: most of them, in multiples of it, and how many numbers between are compared.
 STRENGTH, _MOST_ALIKE, _COMPARED = 5.0, 40.0, 25
 
+#: Nats by which the votes on each class must be likelier for more of them.
+_SUPPORTED = 3.0
+
 #: Probability that the votes on an item are guesses, where it is not learned or learning begins.
 GUESSED = 0.05
 
@@ -66,6 +69,8 @@ def likeliest_strength(
 
     Of many annotators with few votes each, rows of their own are mostly chance: without a prior
     that is as strong as they are alike, one who has voted on every item is taken for the truth.
+    It is the least of the classes' own: a frequent class is bound to look like the accuracies,
+    which are mostly its own, while a rare one may be harder.
 
     Args:
         accuracy: ``(W,)``.
@@ -78,17 +83,20 @@ def likeliest_strength(
 
     def log_likelihood(step: Array) -> Array:
         size = least * jnp.exp(step)
-        inside = jnp.sum(gammaln(counts + size * centre) - gammaln(size * centre))
-        return inside + jnp.sum(gammaln(size) - gammaln(size + sums))
+        inside = jnp.sum(gammaln(counts + size * centre) - gammaln(size * centre), (0, 1))
+        return inside + jnp.sum(gammaln(size) - gammaln(size + sums), 0)
 
-    found = lax.map(log_likelihood, steps)
-    best = jnp.argmax(found)
+    found = lax.map(log_likelihood, steps)  # (compared, K)
+    best = jnp.argmax(found, 0)
     # the vertex of the parabola through it and its neighbours; the ends stay
     i = jnp.clip(best, 1, _COMPARED - 2)
-    bend = found[i - 1] - 2 * found[i] + found[i + 1]
-    shift = (found[i - 1] - found[i + 1]) / (2 * jnp.where(bend < 0, bend, -1))
+    before, here, after = (jnp.take_along_axis(found, (i + j)[None], 0)[0] for j in (-1, 0, 1))
+    bend = before - 2 * here + after
+    shift = (before - after) / (2 * jnp.where(bend < 0, bend, -1))
     shift = jnp.where((best == i) & (bend < 0), shift, 0)
-    return least * jnp.exp(steps[best] + shift * steps[1])
+    supported = jnp.max(found, 0) - found[0] > _SUPPORTED
+    each = jnp.where(supported, steps[best] + shift * steps[1], 0)
+    return least * jnp.exp(jnp.min(each))
 
 
 def _slope(accuracy: Array, counts: Array, strength: Any, pseudo: Array) -> Float[Array, " w"]:

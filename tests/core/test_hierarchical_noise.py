@@ -10,7 +10,11 @@ from scipy import stats
 
 from nbmodels import NoisyBernoulliNB
 from nbmodels.channels import HierarchicalTransition, OneCoinAnnotators, PooledTransition
-from nbmodels.channels.one_coin_annotators import OneCoinVotes, likeliest_accuracy
+from nbmodels.channels.one_coin_annotators import (
+    OneCoinVotes,
+    likeliest_accuracy,
+    likeliest_strength,
+)
 from nbmodels.channels.pooled_annotators import PooledVotes
 from nbmodels.core.families import Dirichlet
 from nbmodels.posterior.sampling import about_mode
@@ -246,3 +250,33 @@ def test_gibbs_is_nuts():
             )
             np.testing.assert_allclose(*mean, atol=scale)
             np.testing.assert_allclose(*sd, rtol=0.2, atol=scale)
+
+
+@pytest.mark.parametrize(
+    ("rows", "low", "high"),
+    [
+        (60.0, 30.0, 200.0),  # rows of one accuracy, nearly
+        (1.0, 5.0, 5.0),  # rows that differ more than the least strength says
+    ],
+)
+def test_annotators_are_drawn_to_one_accuracy_as_far_as_they_are_alike(rows, low, high):
+    rng = np.random.default_rng(0)
+    w, k, votes = 80, 3, 20
+    accuracy = rng.uniform(0.6, 0.9, w)
+    centre = np.where(
+        np.eye(k, dtype=bool), accuracy[:, None, None], (1 - accuracy)[:, None, None] / 2
+    )
+    drawn = rng.gamma(rows * centre)
+    counts = rng.multinomial(votes, np.moveaxis(drawn / drawn.sum(1, keepdims=True), 1, 2))
+    found = likeliest_strength(
+        jnp.asarray(accuracy), jnp.asarray(np.moveaxis(counts, 2, 1), float), 5.0
+    )
+    assert low - 1e-6 <= found <= high + 1e-6
+
+
+def test_a_class_without_votes_keeps_annotators_apart():
+    """What a frequent class shows of itself is not what a rare one is like."""
+    counts = np.zeros((50, 2, 2))
+    counts[:, 0, 0], counts[:, 1, 0], counts[:, 1, 1] = 95, 5, 1
+    accuracy = jnp.full(50, 0.95)
+    assert likeliest_strength(accuracy, jnp.asarray(counts), 5.0) == 5

@@ -321,3 +321,22 @@ def test_many_labelling_functions_take_memory_by_their_votes():
     outputs = sparse.coo_array((label[first], (row[first], column[first])), (n, w))
     model = DawidSkene.weak_supervision(solver=Solver(max_iter=50)).fit(outputs)
     assert (model.predict() == y).mean() > 0.9
+
+
+def test_one_worker_who_votes_on_every_task_is_not_the_truth():
+    """Beside workers with ten votes each, whose matrices of their own would be chance."""
+    rng = np.random.default_rng(0)
+    n, w, k = 500, 100, 4
+    true, right = rng.integers(0, k, n), np.r_[0.7, rng.uniform(0.6, 0.95, w)]
+    votes = [
+        (i, j, true[i] if rng.random() < right[j] else (true[i] + rng.integers(1, k)) % k)
+        for i in range(n)
+        for j in [0, *(1 + rng.choice(w, 2, replace=False))]
+    ]
+    votes = pd.DataFrame(votes, columns=["task", "worker", "label"])
+    majority = pd.crosstab(votes["task"], votes["label"]).to_numpy().argmax(1)
+    model = DawidSkene().fit(votes)
+    assert np.mean(model.predict() == true) > np.mean(majority == true)  # it was 13 points less
+    report = model.worker_report().iloc[0]
+    assert report["worker"] == 0
+    assert report["low"] < 0.75  # of 0.7; it was 0.92
