@@ -54,6 +54,9 @@ _BEGINS = ((2, 0.5), (30, 1.0))
 #: Right and wrong pseudo-votes of an accuracy; pseudo-votes by which a matrix is drawn to it.
 _PSEUDO, _STRENGTH = (2.0, 1.0), 5.0
 
+#: Probabilities of a copy that a cluster's is sought among, and least probability of a pair.
+_TRIED, _TINY = np.linspace(0.5, 0.95, 10), 1e-12
+
 _COLUMNS = ["first", "second", "shared", "agreement", "expected", "copied", "z"]
 
 
@@ -153,20 +156,27 @@ def _pairwise_score(votes: VoteTable, copies: Copies, k: int) -> float:
     """Composite log-likelihood of pairs of votes (Varin, Reid and Firth 2011), penalised.
 
     A vote is in several pairs, by which the sum is divided. The penalty is that of the Bayesian
-    information criterion, for one probability of a copy each annotator in a cluster.
+    information criterion, for one probability of a copy each annotator in a cluster. That of a
+    cluster is the likeliest here: the test has taken the copied votes for the truth in part.
     """
     n_workers = len(copies.cluster)
     _, whole, matrices = _counted(votes, copies.weights(votes), n_workers, k, _BEGINS[-1])
     shares = softmax(whole).mean(0)
     total, number = 0.0, 0
+    inside = np.zeros((len(_TRIED), n_workers))
     for a, b in pairs_of_votes(votes):
         one, two = (matrices[votes.worker[x], votes.label[x]] for x in (a, b))
         apart, copied = (one * two) @ shares, ((one + two) / 2) @ shares
-        together = copies.cluster[votes.worker[a]] == copies.cluster[votes.worker[b]]
-        c = np.where(together, copies.copied[votes.worker[a]], 0.0)
-        same = votes.label[a] == votes.label[b]
-        total += np.log(np.maximum((1 - c) * apart + c * same * copied, 1e-12)).sum()
+        cluster = copies.cluster[votes.worker[a]]
+        together = cluster == copies.cluster[votes.worker[b]]
+        total += np.log(np.maximum(apart[~together], _TINY)).sum()
+        cluster, apart = cluster[together], apart[together]
+        same = copied[together] * (votes.label[a] == votes.label[b])[together]
+        for i, c in enumerate(_TRIED):
+            logs = np.log(np.maximum((1 - c) * apart + c * same, _TINY))
+            inside[i] += np.bincount(cluster, logs, n_workers)
         number += len(a)
+    total += inside.max(0).sum()
     each = 2 * number / len(votes.row)
     sizes = np.bincount(copies.cluster)
     free = (sizes[sizes > 1] - 1).sum()

@@ -8,7 +8,7 @@ import pytest
 from numpyro import handlers
 from scipy import optimize, sparse
 
-from nbmodels import DataError, DawidSkene, Solver
+from nbmodels import DataError, DawidSkene, Solver, VerdictWarning
 from nbmodels.channels import LabellingFunctions
 from nbmodels.channels.labelling_functions import evidence_rates
 from nbmodels.class_priors import Proportions
@@ -340,3 +340,23 @@ def test_one_worker_who_votes_on_every_task_is_not_the_truth():
     report = model.worker_report().iloc[0]
     assert report["worker"] == 0
     assert report["low"] < 0.75  # of 0.7; it was 0.92
+
+
+def test_half_of_the_annotators_copy_one():
+    """Who is right less often than the others, and whom the votes would take for the truth."""
+    rng = np.random.default_rng(0)
+    n, k = 400, 3
+    true = rng.integers(0, k, n)
+
+    def own(right):
+        return np.where(rng.random(n) < right, true, (true + rng.integers(1, k, n)) % k)
+
+    first = own(0.65)
+    copies = [np.where(rng.random(n) < 0.9, first, rng.integers(0, k, n)) for _ in range(3)]
+    table = np.stack([first, *copies, *(own(0.75) for _ in range(4))], 1)
+    task, worker = np.divmod(np.arange(table.size), table.shape[1])
+    votes = pd.DataFrame({"task": task, "worker": worker, "label": table.ravel()})
+    with pytest.warns(VerdictWarning, match="copy from each other"):
+        model = DawidSkene().fit(votes)
+    assert np.mean(model.predict() == true) > 0.85  # of the majority 0.72, and it was 0.64
+    assert model.worker_report().set_index("worker").loc[0, "copies"] == (1, 2, 3)
