@@ -116,6 +116,15 @@ def _validated(estimator: Any, X: Any, **options: Any) -> Any:
         raise DataError(f"X: {error}") from error
 
 
+def check_names(estimator: Any, X: Any, *, reset: bool) -> None:
+    """Names and number of the columns alone, for items that are no table, or that others check.
+
+    Raises:
+        DataError: other columns than at fit, or in another order.
+    """
+    _validated(estimator, X, reset=reset, skip_check_array=True)
+
+
 def _no_number(X: Any) -> str:
     """The first cell of a table of which no number can be made, for messages."""
     frame = pd.DataFrame(X if isinstance(X, pd.DataFrame) or np.ndim(X) == 2 else [])
@@ -141,6 +150,44 @@ def _marked(x: Any, marker: Any) -> Any:
         return nulls
     # pandas' NA cannot be compared
     return nulls | (np.where(nulls, None, x) == marker if x.dtype == object else x == marker)
+
+
+def without_marker(X: Any, marker: Any) -> Any:
+    """A table in which every missing cell is NaN, for those who know no other marker.
+
+    Args:
+        X: ``(N, d)`` data frame, array, list of rows or sparse matrix.
+        marker: what means "missing" beside nulls; None for nothing else.
+    """
+    if isinstance(X, pd.DataFrame):
+        parts = [_column_without(X.iloc[:, j], marker) for j in range(X.shape[1])]
+        return pd.concat(parts, axis=1) if parts else X
+    if sparse.issparse(X):
+        out: Any = X.copy()
+        out.data = _filled(X.data, marker)
+        return out
+    return _filled(as_array("X", X), marker)
+
+
+def _filled(cells: np.ndarray, marker: Any) -> np.ndarray:
+    """An array with NaN where a cell is missing; as it is where none is."""
+    missing = _marked(cells, marker)
+    if not missing.any():
+        return cells
+    return np.where(missing, np.nan, cells if cells.dtype.kind in "biuf" else cells.astype(object))
+
+
+def _column_without(column: pd.Series, marker: Any) -> pd.Series:
+    """:func:`without_marker` of a column; one of pandas' own types as objects, or as numbers."""
+    plain = isinstance(column.dtype, np.dtype)
+    missing = _marked(column.to_numpy() if plain else column.to_numpy(object), marker)
+    if plain and not missing.any():
+        return column
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        cells: Any = column.to_numpy(float, na_value=np.nan)
+    else:
+        cells = column.to_numpy(object)
+    return pd.Series(np.where(missing, np.nan, cells), column.index, name=column.name)
 
 
 def numbers(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool) -> Block:

@@ -10,15 +10,17 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from scipy import sparse
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from inference.arrays import on_device
 from nbmodels.channels import NeighbourVotes
 from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data
+from nbmodels.data.features import check_columns, check_missing, check_names, numbers, table
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import read_given
-from nbmodels.data.validation import check_weights, pad_rows, padded_length
+from nbmodels.data.validation import as_array, check_weights, pad_rows, padded_length
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint, Number, OneOf
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
@@ -180,7 +182,7 @@ class NoisyNeighbours(TableClassifier):
             VerdictWarning: a model check failed; see :meth:`verdict`.
         """
         parameters = self._validate()
-        validate_data(self, X, reset=True, skip_check_array=True)
+        self._check_rows(X, reset=True)
         n = _num_samples(X)
         index = X.index if isinstance(X, pd.DataFrame | pd.Series) else None
         labels = self._labels(y, n, trusted, votes, index)
@@ -206,6 +208,25 @@ class NoisyNeighbours(TableClassifier):
         chosen = {"n_neighbors": self.n_neighbors_}
         return self._finish(replace(fitted, settings=chosen, copies=copies))
 
+    def _check_rows(self, X: Any, *, reset: bool) -> None:
+        """Refuse other columns than at fit, and cells that are no features; NaN is missing.
+
+        Raises:
+            DataError: with the row and the column.
+        """
+        # distances are checked where they are read, and a text is in no column
+        shaped = X if hasattr(X, "ndim") else as_array("X", X)
+        if self.metric == "precomputed" or shaped.ndim == 1:
+            check_names(self, X, reset=reset)
+            return
+        if sparse.issparse(X) or getattr(X, "dtype", np.dtype(object)).kind in "biuf":
+            block = numbers(self, X, reset=reset, accept_sparse=True)
+        else:
+            block = table(self, X, reset=reset)[0]
+        check_missing(block, declared=True)
+        if reset:
+            check_columns(block)
+
     def _channel(self, n_classes: int) -> NeighbourVotes:
         priors = self._parameters()
         pseudo = {"alpha": priors["noise_alpha"], "diagonal": priors["noise_diagonal"]}
@@ -228,6 +249,8 @@ class NoisyNeighbours(TableClassifier):
         points = coding(X)
         used = np.where(weights > 0, codes, -1)
         known = np.flatnonzero(used >= 0)
+        if not len(known):
+            raise DataError("y: expected 30 labelled rows or more, got none; votes come beside y")
         if is_auto(self.n_neighbors):
             some = nearest_labels(points, used, n_classes, given=given, copies=copies)
             size = None if some is None else fit_separable(some, n_classes, weights, trusted)
@@ -256,6 +279,7 @@ class NoisyNeighbours(TableClassifier):
     def predict_proba(self, X: Any) -> Float[np.ndarray, "n k"]:
         """``(N, K)`` P(true class | labels of the nearest training items)."""
         check_is_fitted(self)
+        self._check_rows(X, reset=False)
         counts = self._near.counts(X)
         n, length = len(counts), padded_length(*counts.shape)
         with computing(self.fitted_.double):
@@ -286,21 +310,23 @@ class NoisyNeighbours(TableClassifier):
         """Votes of neighbours, without each item's own label; see :class:`Source`."""
         self._validate()
         X, y = _pair(values)
+        self._check_rows(X, reset=True)
         codes = classes.encode("y", y, np.asarray(pd.isna(y)))
         counts = self._learn(X, codes, weights, len(classes), None)
         part = Part(self._channel(len(classes)), NeighbourVotes.pack(counts))
-        return LearnedSource({"": part}, _Votes(self._near))
+        return LearnedSource({"": part}, _Votes(self))
 
 
 @dataclass(frozen=True)
 class _Votes:
     """Packs the labels of new rows' neighbours."""
 
-    near: _Neighbourhood
+    estimator: NoisyNeighbours
 
     def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
         rows = values[0] if isinstance(values, tuple) else values
-        return {"": NeighbourVotes.pack(self.near.counts(rows))}
+        self.estimator._check_rows(rows, reset=False)
+        return {"": NeighbourVotes.pack(self.estimator._near.counts(rows))}
 
 
 def _pair(values: Any) -> tuple[Any, np.ndarray]:

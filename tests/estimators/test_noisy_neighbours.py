@@ -1,6 +1,7 @@
 """Neighbours' labels as votes, as an estimator and as a source of a joint model."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
@@ -98,3 +99,36 @@ def test_bad_input_is_named(clouds):
         graph.fit(sparse.csr_array(np.where(np.eye(len(given), k=-1), -1.0, 0.0)), given)
     with pytest.raises(DataError, match=r"pair \(X, y\)"):
         JointNB({"near": NoisyNeighbours()}).fit({"near": x}, given)
+    votes = pd.DataFrame({"task": np.arange(40), "worker": "a", "label": given[:40]})
+    with pytest.raises(DataError, match=r"^y: expected 30 labelled rows or more, got none"):
+        NoisyNeighbours().fit(x[:40], None, votes=votes)
+
+
+def test_columns_are_those_of_the_fit(clouds):
+    x, _, given = clouds
+    frame = pd.DataFrame(x, columns=["length", "width"])
+    numbers = NoisyNeighbours(n_neighbors=5).fit(x, given)
+    named = NoisyNeighbours(n_neighbors=5).fit(frame, given)
+    np.testing.assert_array_equal(named.predict(frame), numbers.predict(x))
+    with pytest.raises(DataError, match="same order"):
+        named.predict(frame[["width", "length"]])
+    with pytest.raises(DataError, match="should match"):
+        named.predict(frame.rename(columns={"width": "height"}))
+    with pytest.raises(DataError, match=r"^X: X has 1 features"):
+        numbers.predict(x[:, :1])
+    source = {"near": NoisyNeighbours(n_neighbors=5)}
+    joint = JointNB(source).fit({"near": (frame, NAMES[given])}, NAMES[given])
+    with pytest.raises(DataError, match="same order"):
+        joint.predict({"near": frame[["width", "length"]]})
+
+
+def test_infinite_cells_are_refused_and_missing_ones_are_not(clouds):
+    x, _, given = clouds
+    wrong, gap = x.copy(), x.copy()
+    wrong[3, 1], gap[3, 1] = np.inf, np.nan
+    one = NoisyNeighbours(n_neighbors=5).fit(gap, given)
+    assert one.predict(gap).shape == given.shape
+    with pytest.raises(DataError, match=r"^X: row 3, column '1' is inf; expected neither"):
+        one.predict(wrong)
+    with pytest.raises(DataError, match=r"^X: row 3, column 'b' is inf; expected neither"):
+        NoisyNeighbours(n_neighbors=5).fit(pd.DataFrame(wrong, columns=["a", "b"]), given)
