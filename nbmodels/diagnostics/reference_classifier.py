@@ -17,7 +17,9 @@ def reference_classifier(X: Any) -> Any:
     """A logistic regression of scikit-learn for a table, with the columns' coding.
 
     Args:
-        X: features, a data frame, an array of any type or a sparse matrix.
+        X: features, a data frame, an array of any type or a sparse matrix. NaN is missing: the mean
+            of a column of numbers, a symbol of its own elsewhere
+            (:func:`nbmodels.data.features.without_marker`).
 
     Returns:
         an unfitted pipeline; it shares none of the assumptions of naive Bayes.
@@ -29,9 +31,11 @@ def reference_classifier(X: Any) -> Any:
     from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
     logistic = LogisticRegression(max_iter=1000)
+    means = SimpleImputer(keep_empty_features=True)
     if sparse.issparse(X):
-        return make_pipeline(MaxAbsScaler(), logistic)
-    reals = make_pipeline(SimpleImputer(), StandardScaler())
+        gaps = [means] if np.isnan(X.data).any() else []  # a loop over the columns
+        return make_pipeline(*gaps, MaxAbsScaler(), logistic)
+    reals = make_pipeline(means, StandardScaler())
     symbols = OneHotEncoder(handle_unknown="ignore")
     if isinstance(X, pd.DataFrame):
         numeric = [c for c in X if pd.api.types.is_numeric_dtype(X[c])]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.data.column_types import column_kind
+from nbmodels.data.features import check_names, without_marker
 from nbmodels.data.validation import check_weights
 from nbmodels.diagnostics.reference_classifier import reference_classifier
 from nbmodels.errors import Caution, DataError, Interrupted, NbmodelsWarning, issue
@@ -36,6 +39,9 @@ from nbmodels.fitting.options import is_auto
 from nbmodels.fitting.selection import INTERRUPTED
 from nbmodels.fitting.trials import choice_table
 
+if TYPE_CHECKING:
+    from nbmodels.diagnostics.confident_learning import SecondOpinion
+
 #: Degrees of freedom of the Student emission that is compared.
 _DOF = 4.0
 
@@ -57,10 +63,8 @@ _ANSWERS = frozenset(
         "fit_",
         "fitted_",
         "corrected_labels",
-        "feature_names_in_",
         "inverse_noise_matrix_",
         "label_posterior_",
-        "n_features_in_",
         "n_iter_",
         "noise_matrix_",
         "noise_range",
@@ -68,7 +72,6 @@ _ANSWERS = frozenset(
         "objective_",
         "objective_trace_",
         "posterior",
-        "second_opinion",
         "verdict",
     }
 )
@@ -129,6 +132,47 @@ _MAKERS: dict[str, Callable[..., Any]] = {
 _ANY = ("logistic", "forest")
 
 
+@dataclass(frozen=True)
+class _Weights:
+    """TF-IDF weights of counts; a data frame keeps its index and its columns.
+
+    Attributes:
+        learned: transformer of scikit-learn's.
+    """
+
+    learned: Any
+
+    @classmethod
+    def of(cls, X: Any, marker: Any) -> _Weights:
+        """Raises: DataError: a cell is missing, of which no document has a weight."""
+        from sklearn.feature_extraction.text import TfidfTransformer
+
+        x = without_marker(X, marker)
+        if pd.isna(x.data if sparse.issparse(x) else np.asarray(x)).any():
+            raise DataError("emission: 'tfidf' takes no missing cells; expected another one")
+        return cls(TfidfTransformer().fit(X))
+
+    def __call__(self, X: Any) -> Any:
+        weights = self.learned.transform(X)
+        if not isinstance(X, pd.DataFrame):
+            return weights
+        frames: Any = pd.DataFrame.sparse  # an accessor, which its stubs do not know
+        return frames.from_spmatrix(weights, X.index, X.columns)
+
+
+def _as_it_is(X: Any) -> Any:
+    return X
+
+
+def _coding(name: str, X: Any, marker: Any) -> Callable[[Any], Any]:
+    """From X to what the estimator of this name takes, learned from the X of the fit."""
+    if name == "tfidf":
+        return _Weights.of(X, marker)
+    if name in _ANY and marker is not None:  # scikit-learn knows one marker
+        return partial(without_marker, marker=marker)
+    return _as_it_is
+
+
 def _in_pandas(X: Any) -> Any:
     """Tables of other libraries (Arrow, Polars) as data frames, anything else as it is."""
     return X.to_pandas() if hasattr(X, "to_pandas") else X
@@ -141,7 +185,9 @@ def suitable(X: Any) -> list[str]:
     is taken for words, of which trees are slow to learn.
     """
     if sparse.issparse(X):
-        counts, complete = np.asarray(X.data), True
+        counts = np.asarray(X.data)
+        complete = bool(np.isfinite(counts).all())
+        counts = counts[np.isfinite(counts)]
     else:
         frame = pd.DataFrame(X)
         kinds = {column_kind(column).family for _, column in frame.items()}
@@ -264,7 +310,8 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
 
     def _names(self, X: Any) -> list[str]:
         if is_auto(self.emission):
-            return suitable(X)
+            declared = self.missing_values is not None
+            return suitable(without_marker(X, self.missing_values) if declared else X)
         names = [self.emission] if isinstance(self.emission, str) else list(self.emission)
         for name in names:
             if name not in _MAKERS:
@@ -301,9 +348,8 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         Warns:
             as the estimator that is kept.
         """
-        from sklearn.feature_extraction.text import TfidfTransformer
-
         X = _in_pandas(X)
+        check_names(self, X, reset=True)
         names = self._names(X)
         shared = {
             "noise": self.noise,
@@ -318,9 +364,9 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         scores, identified = [], []
         self._interrupted = False
         for name in names:
-            coding = TfidfTransformer().fit(X) if name == "tfidf" else None
-            own = X if coding is None else coding.transform(X)
-            one = _MAKERS[name](X, **shared)
+            coding = _coding(name, X, self.missing_values)
+            own = coding(X)
+            one = _MAKERS[name](own, **shared)
             # warnings of an estimator matter if it is kept
             with warnings.catch_warnings(record=True, action="always") as caught:
                 self._interrupted = not _finished(
@@ -373,8 +419,27 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         """``(N, K)`` P(true class | features)."""
         check_is_fitted(self)
         X = _in_pandas(X)
-        own = X if self._coding is None else self._coding.transform(X)
-        return self.estimator_.predict_proba(own)
+        check_names(self, X, reset=False)
+        return self.estimator_.predict_proba(self._coding(X))
+
+    def second_opinion(self, X: Any, y: Any, classifier: Any = None, cv: int = 5) -> SecondOpinion:
+        """That of the estimator that was kept; see :meth:`TableClassifier.second_opinion`.
+
+        Args:
+            X: the features of the fit.
+            y: ``(N,)`` the given labels of the fit.
+            classifier: any classifier with ``predict_proba`` that takes X; None for a logistic
+                regression.
+            cv: number of folds, 2 or more.
+
+        Raises:
+            DataError: other labels than those of the fit, or a wrong number of folds.
+        """
+        check_is_fitted(self)
+        X = _in_pandas(X)
+        # the kept estimator may not know the marker
+        own = without_marker(X, self.missing_values) if classifier is None else X
+        return self.estimator_.second_opinion(own, y, classifier, cv)
 
     def __getattr__(self, name: str) -> Any:
         if name in _ANSWERS:

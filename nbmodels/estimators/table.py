@@ -17,7 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 from inference.arrays import on_device
 from nbmodels.core.jax_settings import computing
 from nbmodels.data.annotations import Votes
-from nbmodels.data.features import Block, check_columns, check_missing, numbers, table
+from nbmodels.data.features import (
+    Block,
+    check_columns,
+    check_missing,
+    numbers,
+    table,
+    without_marker,
+)
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import LabelData, missing_labels, read_given, read_labels
 from nbmodels.data.validation import check_weights
@@ -344,6 +351,8 @@ class TableClassifier(LatentClassModel):
         if not np.array_equal(codes, own.codes):
             row = int(np.flatnonzero(codes != own.codes)[0])
             raise DataError(f"y: row {row} is not the label that the model was fitted to")
+        if classifier is None:
+            X = without_marker(X, self.missing_values)
         one = reference_classifier(X) if classifier is None else classifier
         # a second opinion need not converge
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):

@@ -290,6 +290,74 @@ def test_counts_with_missing_cells_have_no_weights_of_words():
     assert suitable(np.nan_to_num(x)) == [*names[:2], "tfidf", *names[2:]]
 
 
+@pytest.fixture(scope="module")
+def two_kinds():
+    """A column of numbers and one of symbols, the classes, and labels."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 150)
+    frame = pd.DataFrame({"size": 2 * y + rng.normal(size=150), "colour": np.take(["a", "b"], y)})
+    return frame.set_axis(np.arange(150) + 500), y, corrupt(y, uniform_noise(2, 0.1), rng)
+
+
+@pytest.mark.parametrize("emission", ["logistic", "forest"])
+def test_the_marker_is_missing_in_every_candidate(two_kinds, emission):
+    frame, _, noisy = two_kinds
+    x = np.column_stack([frame["size"], frame["size"][::-1]])
+    gaps = np.random.default_rng(0).random(x.shape) < 0.2
+    gaps[:, 0] &= ~gaps[:, 1]
+    probs = []
+    for marker in (np.nan, -999.0):
+        own = np.where(gaps, marker, x)
+        e = AutoNoisyClassifier(emission=emission, missing_values=marker, **QUIET).fit(own, noisy)
+        probs.append((e.predict_proba(own), e.second_opinion(own, noisy).theirs))
+    np.testing.assert_array_equal(probs[0][0], probs[1][0])
+    np.testing.assert_array_equal(probs[0][1], probs[1][1])
+
+
+def test_the_marker_does_not_decide_what_columns_are():
+    x = np.random.default_rng(0).integers(0, 2, (60, 4))
+    x[::7, 1] = -1
+    assert AutoNoisyClassifier(missing_values=-1)._names(x)[0] == "bernoulli"
+
+
+@pytest.mark.parametrize("emission", ["mixed", "logistic", "forest"])
+@pytest.mark.parametrize("dtype", ["string", "category"])
+def test_nulls_of_pandas_are_missing_symbols(two_kinds, emission, dtype):
+    frame, y, noisy = two_kinds
+    frame = frame.assign(colour=frame["colour"].astype("string"))
+    frame.loc[500:509, "colour"] = pd.NA
+    frame["colour"] = frame["colour"].astype(dtype)
+    e = AutoNoisyClassifier(emission=emission, missing_values=pd.NA, **QUIET).fit(frame, noisy)
+    assert np.mean(e.predict(frame) == y) > 0.9
+    assert 0 <= e.second_opinion(frame, noisy).disagreement < 0.5
+
+
+@pytest.mark.parametrize("emission", ["multinomial", "tfidf", "logistic"])
+def test_rows_and_columns_keep_their_names(emission):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 120)
+    counts = rng.poisson(np.array([[1, 5, 2], [4, 1, 2]])[y])
+    y = corrupt(y, uniform_noise(2, 0.2), rng)
+    frame = pd.DataFrame(counts, [f"text {i}" for i in range(120)], ["ant", "bee", "the"])
+    e = AutoNoisyClassifier(emission=emission, **QUIET).fit(frame, y)
+    assert list(e.corrected_labels()["row"]) == list(frame.index)
+    assert list(e.feature_names_in_) == ["ant", "bee", "the"]
+    assert e.n_features_in_ == 3
+    assert list(e.estimator_.feature_names_in_) == ["ant", "bee", "the"]
+    plain = AutoNoisyClassifier(emission=emission, **QUIET).fit(counts, y)
+    np.testing.assert_allclose(plain.predict_proba(counts), e.predict_proba(frame))
+    with pytest.raises(DataError, match="same order"):
+        e.predict(frame[["bee", "ant", "the"]])
+    with pytest.raises(DataError, match=r"^X: X has 2 features"):
+        plain.predict(counts[:, :2])
+
+
+def test_weights_of_words_take_no_missing_cells():
+    x = np.array([[1.0, 2.0], [-1.0, 3.0], [2.0, 1.0]])
+    with pytest.raises(DataError, match=r"^emission: 'tfidf' takes no missing cells"):
+        AutoNoisyClassifier(emission="tfidf", missing_values=-1).fit(x, [0, 1, 0])
+
+
 @pytest.mark.slow
 def test_gaussian_classes_ask_for_no_forest():
     """Every candidate is scored on labels that it has not seen, one without open settings, too."""
