@@ -52,6 +52,9 @@ def _weight_name(estimator: Any) -> str | None:
 def _learned(base: Any, items: Any, resp: np.ndarray, weights: np.ndarray) -> Any:
     """A clone fitted to class codes: to each row once a class, weighted, or to its likeliest one.
 
+    Of rows of one class nothing is learned, and most classifiers refuse them: no class is
+    preferred.
+
     Args:
         base: estimator.
         items: rows of any kind.
@@ -62,11 +65,22 @@ def _learned(base: Any, items: Any, resp: np.ndarray, weights: np.ndarray) -> An
     known = resp.any(1) & (weights > 0)
     if name is None:
         rows = np.flatnonzero(known)
-        return clone(base).fit(_safe_indexing(items, rows), resp[rows].argmax(1))
-    kept = np.where(known[:, None] & (resp >= _LEAST_SHARE), resp, 0)
-    kept *= (weights / np.where(known, kept.sum(1), 1))[:, None]
-    rows, codes = np.nonzero(kept)
-    return clone(base).fit(_safe_indexing(items, rows), codes, **{name: kept[rows, codes]})
+        codes, more = resp[rows].argmax(1), {}
+    else:
+        kept = np.where(known[:, None] & (resp >= _LEAST_SHARE), resp, 0)
+        kept *= (weights / np.where(known, kept.sum(1), 1))[:, None]
+        rows, codes = np.nonzero(kept)
+        more = {name: kept[rows, codes]}
+    if len(np.unique(codes)) == 1:
+        return _indifferent(resp.shape[1])
+    return clone(base).fit(_safe_indexing(items, rows), codes, **more)
+
+
+def _indifferent(n_classes: int) -> Any:
+    """A classifier that prefers no class."""
+    from sklearn.dummy import DummyClassifier  # a tenth of the library's start
+
+    return DummyClassifier(strategy="uniform").fit(np.zeros(n_classes), np.arange(n_classes))
 
 
 def _log_probs(estimator: Any, items: Any, n_classes: int, floor: float) -> np.ndarray:
@@ -187,7 +201,7 @@ class NoisyLabelClassifier(TableClassifier):
         choice_: data frame of all that was compared, or None.
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         estimator_: the classifier that new items meet. Its classes are numbers, places in
-            ``classes_``.
+            ``classes_``. Where it would learn from rows of one class, it prefers none.
         n_fits_: number of trainings of the classifier.
 
     Examples:

@@ -17,6 +17,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from nbmodels import (
+    AutoNoisyClassifier,
     IdentifiabilityWarning,
     NoisyLabelClassifier,
     NoisyLogisticRegression,
@@ -224,6 +225,30 @@ def test_a_class_that_a_fold_never_saw(items):
     e = fitted(x, labels.astype(str), DecisionTreeClassifier(max_depth=3, random_state=0))
     assert np.isfinite(e.label_posterior_).all()
     assert list(e.classes_) == ["0", "1", "2", "rare"]
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        NoisyLabelClassifier(random_state=0),
+        NoisyLabelClassifier(KNeighborsClassifier(3), random_state=0),
+        AutoNoisyClassifier(emission="logistic", random_state=0),
+    ],
+)
+def test_a_class_with_one_label(estimator):
+    """The fold of that label is scored by a classifier that has seen one class."""
+    x, y = np.random.default_rng(0).normal(size=(40, 2)), (np.arange(40) < 1).astype(int)
+    e = estimator.fit(x, y)
+    assert list(e.classes_) == [0, 1]
+    np.testing.assert_allclose(e.predict_proba(x).sum(1), 1)
+    assert np.isfinite(e.label_posterior_).all()
+
+
+def test_errors_of_the_classifier_itself_are_raised():
+    x, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
+    with pytest.raises(ValueError, match="n_neighbors"):
+        NoisyLabelClassifier(KNeighborsClassifier(100), rounds=0).fit(x, y)
 
 
 @pytest.mark.slow
