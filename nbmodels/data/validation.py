@@ -103,6 +103,16 @@ def as_floats(name: str, values: Any) -> np.ndarray:
     raise DataError(f"{name}: expected real numbers, got complex ones")
 
 
+def check_level(level: float) -> None:
+    """Refuse what is no probability of an interval.
+
+    Raises:
+        DataError: not between 0 and 1, such as a percentage.
+    """
+    if not 0 < level < 1:
+        raise DataError(f"level: expected a probability between 0 and 1, got {level}")
+
+
 def as_column(name: str, values: Any) -> np.ndarray:
     """One-dimensional object or plain array from a list, array, series or one-column frame.
 

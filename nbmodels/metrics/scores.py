@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,9 @@ import pandas as pd
 
 from nbmodels.audit.intervals import Estimate
 from nbmodels.data.labels import Classes, trusted_codes
-from nbmodels.data.validation import as_column, as_floats, check_length
-from nbmodels.errors import DataError
+from nbmodels.data.validation import as_column, as_floats, check_length, check_level
+from nbmodels.errors import Caution, DataError, VerdictWarning, issue
+from nbmodels.metrics.contradiction import contradiction
 from nbmodels.metrics.correction import TestRows, drawn_figures, figures, grouped, linear_inverses
 from nbmodels.metrics.independence import Independence, check_independence
 from nbmodels.metrics.noise_draws import read_noise
@@ -39,9 +42,12 @@ class NoisyTestScores:
         by_class: frame with a row a class: ``precision``, ``recall``, ``f1`` and ``auc``, each with
             ``_low`` and ``_high``.
         confusion: frame with a row a cell: ``true``, ``predicted``, ``share`` of all rows, with
-            ``low`` and ``high``.
+            ``low`` and ``high``. Shares are 0 or more and sum to one; rows agree with ``recall``.
         given: the same scores where the given labels are taken for true, by name.
         independence: test of the assumptions on the checked rows; None without any.
+        contradiction: how labels, predictions and noise matrix contradict each other, as a
+            sentence; empty where they do not. Scores then mean nothing, and all intervals are 0
+            to 1.
         level: probability of the intervals.
         n_rows: rows of the test set.
 
@@ -72,6 +78,7 @@ class NoisyTestScores:
     confusion: pd.DataFrame
     given: dict[str, float]
     independence: Independence | None
+    contradiction: str
     level: float
     n_rows: int
 
@@ -91,8 +98,9 @@ class NoisyTestScores:
             if self.independence is None
             else self.independence.sentence
         )
+        first = f"{self.contradiction} " if self.contradiction else ""
         return (
-            f"Accuracy {self.accuracy} against the true classes, where it is "
+            f"{first}Accuracy {self.accuracy} against the true classes, where it is "
             f"{self.given['accuracy']:.1%} against the given labels of {self.n_rows} rows. {tested}"
         )
 
@@ -157,6 +165,10 @@ def noisy_test_scores(
     Raises:
         DataError: bad input, naming the argument and the row.
 
+    Warns:
+        VerdictWarning: predictions and labels agree on more or fewer rows than the noise matrix
+            allows any classifier.
+
     Examples:
         >>> import numpy as np
         >>> from nbmodels.datasets import corrupt, uniform_noise
@@ -171,8 +183,7 @@ def noisy_test_scores(
                   given  score
         accuracy   0.77   0.95
     """
-    if not 0 < level < 1:
-        raise DataError(f"level: expected a probability between 0 and 1, got {level}")
+    check_level(level)
     if draws < 2:
         raise DataError(f"draws: expected 2 or more, got {draws}")
     matrices, names = read_noise(noise)
@@ -182,7 +193,9 @@ def noisy_test_scores(
     point = _at(groups, matrices.mean(0))
     naive = _at(replace(groups, true=np.full_like(groups.true, -1)), np.eye(len(known)))
     drawn = drawn_figures(groups, matrices, draws, rng)
-    ends = {name: _interval(x, level) for name, x in drawn.items()}
+    against = contradiction(rows, matrices)
+    interval = partial(_interval, level=level) if not against else _anything
+    ends = {name: interval(x) for name, x in drawn.items()}
 
     def overall(name: str) -> Estimate:
         low, high = ends[name]
@@ -193,6 +206,7 @@ def noisy_test_scores(
     if checked.any():
         parts = (rows.given[checked], rows.predicted[checked], rows.true[checked])
         tested = check_independence(*parts, matrices, np.random.default_rng([random_state, 1]))
+    issue([Caution(VerdictWarning, against)] if against else [])
     return NoisyTestScores(
         overall("accuracy"),
         overall("balanced_accuracy"),
@@ -202,6 +216,7 @@ def noisy_test_scores(
         _cells(point, ends, known),
         {name: float(naive[name][0]) for name in _OVERALL if name in naive},
         tested,
+        against,
         level,
         len(rows.given),
     )
@@ -210,7 +225,15 @@ def noisy_test_scores(
 def _interval(draws: np.ndarray, level: float) -> np.ndarray:
     """``(2, ...)`` ends of equal-tailed intervals in [0, 1]; draws without a value are left out."""
     quantile = np.nanquantile if np.isnan(draws).any() else np.quantile
-    return np.clip(quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0), 0, 1)
+    with warnings.catch_warnings():
+        # a class that is never predicted has no precision in any draw
+        warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
+        return np.clip(quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0), 0, 1)
+
+
+def _anything(draws: np.ndarray) -> np.ndarray:
+    """``(2, ...)`` ends 0 and 1: all that is known."""
+    return np.stack([np.zeros(draws.shape[1:]), np.ones(draws.shape[1:])])
 
 
 def _at(rows: TestRows, noise: np.ndarray) -> dict[str, np.ndarray]:
@@ -294,8 +317,23 @@ def _cells(point: dict, ends: dict, names: np.ndarray) -> pd.DataFrame:
         {
             "true": np.repeat(names, k),
             "predicted": np.tile(names, k),
-            "share": np.clip(point["joint"][0], 0, 1).ravel(),
+            "share": _shares(point["joint"][0]).ravel(),
             "low": low.ravel(),
             "high": high.ravel(),
         }
     )
+
+
+def _shares(joint: np.ndarray) -> np.ndarray:
+    """``(K, K)`` shares ``[true, predicted]``: 0 or more, of sum one, with the recalls as reported.
+
+    The unbiased estimate has negative cells beside others that are too large. Each class's errors
+    are shared out among its positive cells, so that class shares, recalls and accuracy stay.
+    """
+    classes = joint.sum(1).clip(0)
+    right = np.diag(joint).clip(0, classes)
+    errors = joint.clip(0) * (1 - np.eye(len(joint)))
+    found = errors.sum(1)
+    out = errors * ((classes - right) / np.where(found > 0, found, 1))[:, None]
+    np.fill_diagonal(out, right)
+    return out / out.sum()

@@ -1,5 +1,7 @@
 """Scores on noisy test labels: unbiased, intervals that hold, assumptions that are tested."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,8 +9,8 @@ import xarray
 from sklearn.metrics import balanced_accuracy_score, f1_score, roc_auc_score
 
 import nbmodels
-from nbmodels.datasets import corrupt
-from nbmodels.errors import DataError
+from nbmodels.datasets import corrupt, uniform_noise
+from nbmodels.errors import DataError, VerdictWarning
 from nbmodels.metrics import noisy_test_scores
 from nbmodels.metrics.correction import auc
 
@@ -136,6 +138,8 @@ def rejected(repeats=40, **options):
     return np.mean(verdicts)
 
 
+# so many shared errors that predictions agree with more labels than the noise allows
+@pytest.mark.filterwarnings("ignore:Do not use the corrected scores")
 def test_shared_errors_are_found_on_checked_rows():
     assert rejected(copied=0.0) < 0.15
     assert rejected(copied=0.6) > 0.8
@@ -148,6 +152,60 @@ def test_another_noise_matrix_is_found_on_checked_rows():
     assert not found.independence.ok
     assert "Do not use the corrected scores" in found.sentence
     assert "where the noise matrix expects" in found.sentence
+
+
+@pytest.mark.parametrize(("share", "n"), [(0.4, 500), (0.4, 60)])
+def test_a_noise_matrix_that_cannot_be_is_named(share, n):
+    """More predictions agree with given labels than could if all of them were right."""
+    rng = np.random.default_rng(0)
+    true, noise = rng.integers(0, 3, n), uniform_noise(3, 0.1)
+    given, predicted = corrupt(true, noise, rng), corrupt(true, noise, rng)
+    with pytest.warns(VerdictWarning, match="data and noise matrix contradict each other"):
+        found = noisy_test_scores(given, predicted, uniform_noise(3, share))
+    assert "where the noise matrix allows 60.0% at most" in found.sentence
+    assert (found.accuracy.low, found.accuracy.high) == (0, 1)
+    assert (found.by_class["recall_high"] - found.by_class["recall_low"] > 0).all()
+    assert not noisy_test_scores(given, predicted, noise).contradiction
+
+
+def test_labels_that_are_never_what_was_predicted_contradict_the_noise_matrix():
+    true = np.arange(300) % 3
+    with pytest.warns(VerdictWarning, match=r"agree with 0.0% .* allows 5.0% at least"):
+        noisy_test_scores(true, (true + 1) % 3, uniform_noise(3, 0.1))
+
+
+def test_right_predictions_contradict_nothing():
+    """Neither where none of a few labels is wrong, nor without noise."""
+    true = np.arange(12) % 3
+    assert not noisy_test_scores(true, true, uniform_noise(3, 0.1)).contradiction
+    assert noisy_test_scores(true, true, np.eye(3)).accuracy.value == pytest.approx(1)
+    contradicted = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        true = rng.integers(0, 3, 200)
+        given = corrupt(true, NOISE, rng)
+        with warnings.catch_warnings(action="ignore", category=VerdictWarning):
+            found = noisy_test_scores(given, true, NOISE, draws=2)
+        contradicted += bool(found.contradiction)
+    assert contradicted <= 10  # 5 are expected
+
+
+def test_confusion_sums_to_one_and_agrees_with_recall():
+    _, given, predicted = labelled(60, seed=1)
+    found = noisy_test_scores(given, predicted, NOISE)
+    table = found.confusion_matrix
+    assert (table.to_numpy() >= 0).all()
+    assert table.to_numpy().sum() == pytest.approx(1)
+    recall = np.diag(table) / table.sum(axis=1)
+    np.testing.assert_allclose(recall, found.by_class["recall"])
+    assert np.trace(table) == pytest.approx(found.accuracy.value)
+
+
+def test_a_class_that_is_never_predicted_has_no_precision():
+    _, given, predicted = labelled(300)
+    found = noisy_test_scores(given, np.where(predicted == 2, 0, predicted), NOISE)
+    assert found.by_class["precision"].isna().tolist() == [False, False, True]
+    assert found.by_class["recall"].notna().all()
 
 
 def test_reached_from_the_library():
