@@ -12,7 +12,7 @@ import pandas as pd
 from nbmodels.audit.intervals import Estimate, Sample, domain_rate, stratified_share
 from nbmodels.audit.plan import AuditPlan
 from nbmodels.data.labels import Classes
-from nbmodels.data.validation import as_column, check_length, plain
+from nbmodels.data.validation import as_column, check_length, check_level, plain
 from nbmodels.errors import DataError
 
 #: Up to so many classes every flip rate is listed; beyond, those that were seen.
@@ -120,8 +120,7 @@ def audit(
     Raises:
         DataError: a row that is not in the plan, that is not checked, or whose label is no class.
     """
-    if not 0 < level < 1:
-        raise DataError(f"level: expected a probability between 0 and 1, got {level}")
+    check_level(level)
     classes = Classes(plan.classes)
     rows, labels = _checked_rows(plan, checked, partial)
     names = rows["row"].to_numpy()

@@ -9,6 +9,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 from scipy import stats
 
+from nbmodels.data.validation import check_level
 from nbmodels.fitting.copied_votes import Copies
 from nbmodels.fitting.vote_dependence import AnnotatorModel, VoteTable, tempered_posterior
 
@@ -31,7 +32,11 @@ def annotator_report(
         class exactly, 1 where they do not depend on it; one less the score of Raykar and Yu 2012,
         section 2), and ``copies`` (a tuple of the workers with
         whom a worker agrees too often, :mod:`nbmodels.fitting.copied_votes`).
+
+    Raises:
+        DataError: a level that is no probability.
     """
+    check_level(level)
     number = np.bincount(votes.worker, minlength=len(names))
     mean, variance = _accuracy(model, votes, number)
     # a Beta distribution of this mean and variance

@@ -126,6 +126,12 @@ def test_report_of_workers():
     assert found["spammer_score"][0] < 0.5
 
 
+def test_a_level_is_no_percentage():
+    model = DawidSkene().fit(crowd(60, (0.1, 0.2, 0.3))[0])
+    with pytest.raises(DataError, match=r"^level: expected a probability between 0 and 1, got 95"):
+        model.worker_report(level=95)
+
+
 @pytest.mark.slow
 def test_workers_who_do_not_copy_are_not_said_to():
     for seed in range(3):
