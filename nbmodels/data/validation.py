@@ -70,9 +70,14 @@ def pad_rows(x: np.ndarray, length: int, fill: Any = 0) -> np.ndarray:
 def as_array(name: str, values: Any) -> np.ndarray:
     """An array in which every value keeps its type: NumPy turns ``["a", nan]`` into text.
 
+    Whole numbers of pandas' own types, with nulls among them, are no floating-point numbers either.
+
     Raises:
         DataError: lists of different lengths.
     """
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, pd.api.extensions.ExtensionDtype) and pd.isna(values).any():
+        return values.to_numpy(object)
     try:
         array = np.asarray(values)
         if array.dtype.kind in "US" and isinstance(values, list | tuple):

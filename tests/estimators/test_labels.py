@@ -109,6 +109,16 @@ def test_missing_labels_by_any_marker(marker, held, names, layout):
     same_fit(e, partly_labelled())
 
 
+@pytest.mark.parametrize("layout", [pd.Series, lambda y: pd.Series(y).array])
+def test_names_in_types_of_pandas_stay_whole_numbers(layout):
+    y = pd.array(truth()[1] + 7, "Int64")
+    y[HIDDEN] = pd.NA
+    e = make("bernoulli", missing_label=np.nan).fit(features("bernoulli"), layout(y))
+    assert e.classes_.tolist() == [7, 8, 9]
+    assert e.classes_.dtype.kind == "i"
+    same_fit(e, partly_labelled())
+
+
 def test_missing_labels_are_uninformative():
     e = partly_labelled()
     x = features("bernoulli")
