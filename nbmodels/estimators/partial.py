@@ -17,8 +17,9 @@ from nbmodels.data.features import Block, numbers, table
 from nbmodels.data.label_sets import Sets, read_sets, read_table
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import known_labels
-from nbmodels.data.validation import pad_rows
-from nbmodels.errors import DataError
+from nbmodels.data.validation import check_weights, pad_rows
+from nbmodels.diagnostics.findings import Finding, Verdict
+from nbmodels.errors import Caution, DataError, IdentifiabilityWarning
 from nbmodels.estimators.constraints import Constraint, Number, OneOf, Weights
 from nbmodels.estimators.naive_bayes import feature_parameters
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
@@ -29,6 +30,10 @@ from nbmodels.fitting.fitted_model import FittedModel, fitted_model
 from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import candidate_sets
 from nbmodels.fitting.options import FitOptions
+
+#: Check whether label sets tell the classes apart, and what helps.
+_TOLD_APART = "classes told apart"
+_REMEDY = "label sets that name one of them without the other"
 
 _start = jax.jit(models.start, static_argnames="rule")
 
@@ -148,6 +153,7 @@ class PartialLabelNB(TableClassifier):
             DataError: bad input, naming the argument and the row; an item with no class left.
 
         Warns:
+            IdentifiabilityWarning: classes occur only together in the label sets.
             NotConvergedWarning: the iteration of ``"em"`` did not converge.
         """
         parameters = self._validate()
@@ -157,8 +163,22 @@ class PartialLabelNB(TableClassifier):
         training = {**parameters, "item_weights": weights}
         fitted = self._fitted(training, block, classes, sources, sample_weight)
         self._keep(X, None)
+        counted = check_weights(sample_weight, len(possible)) > 0
+        self._alike = _alike(possible[counted], classes.names)
+        cautions = [Caution(IdentifiabilityWarning, one) for one in self._alike]
         # closed forms do not follow the features, and bear a model that fits them badly
-        return self._finish(fitted, check=False)
+        return self._finish(fitted, tuple(cautions), check=False)
+
+    def verdict(self) -> Verdict:
+        """Model checks of the fit, and whether label sets tell every class from every other."""
+        found = super().verdict()
+        question = "Do label sets tell every class from every other?"
+        nan = float("nan")
+        extra = (
+            Finding(_TOLD_APART, question, nan, nan, nan, nan, True, one, (_REMEDY,))
+            for one in self._alike
+        )
+        return Verdict((*extra, *found.findings))
 
     def _read(self, X: Any, *, reset: bool) -> Block:
         columns = family(self.features)
@@ -267,3 +287,23 @@ class PartialLabelNB(TableClassifier):
         tags.input_tags.positive_only = self.features == "multinomial"
         tags.classifier_tags.poor_score = self.features == "multinomial"
         return tags
+
+
+def _alike(possible: Bool[np.ndarray, "n k"], names: np.ndarray) -> tuple[str, ...]:
+    """Classes that are possible for the same items, as sentences.
+
+    Args:
+        possible: ``(N, K)`` classes that each item may be of.
+        names: ``(K,)`` of the classes.
+    """
+    known = possible[~possible.all(1)]
+    # a class of no item that is known is not told apart, but nor is it mixed up
+    occurs = np.flatnonzero(known.any(0))
+    _, group = np.unique(known[:, occurs], axis=1, return_inverse=True)
+    together = [names[occurs[group.ravel() == g]] for g in range(group.max(initial=-1) + 1)]
+    return tuple(
+        f"{', '.join(map(str, some[:-1]))} and {some[-1]} occur only together in the label sets; "
+        "nothing distinguishes them"
+        for some in together
+        if len(some) > 1
+    )

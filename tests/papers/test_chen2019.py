@@ -11,7 +11,7 @@ from paper_data import LENGTH, N_TOPICS, N_WORDS, partly_labelled_documents
 from reference import enumerated_density
 from scipy import sparse, stats
 
-from nbmodels import DataError, PartialLabelNB
+from nbmodels import DataError, IdentifiabilityWarning, PartialLabelNB
 from nbmodels.papers import chen2019
 
 K, V, M = N_TOPICS, N_WORDS, LENGTH
@@ -278,6 +278,35 @@ def test_row_weights_repeat_items():
         one.fit(x, positive, times, excluded=negative)
         two.fit(x[often], [positive[i] for i in often], excluded=[negative[i] for i in often])
         np.testing.assert_allclose(one.feature_log_prob_, two.feature_log_prob_, atol=1e-5)
+
+
+def test_classes_that_are_never_apart_are_named():
+    rng = np.random.default_rng(0)
+    true = np.arange(90) % 3
+    x = rng.multinomial(20, np.array([[8, 1, 1], [1, 8, 1], [1, 1, 8]])[true] / 10)
+    y = [{"a", "b"} if code < 2 else {"c"} for code in true]
+    words = "^a and b occur only together in the label sets; nothing distinguishes them$"
+    with pytest.warns(IdentifiabilityWarning, match=words):
+        m = PartialLabelNB().fit(x, y)
+    assert not m.verdict().ok
+    assert "a and b occur only together" in m.verdict().sentence
+    assert "classes told apart" in set(m.verdict().table().index) | set(
+        m.verdict().table().iloc[:, 0]
+    )
+    # one item that names one of them will do, if it counts
+    y[0] = {"a"}
+    names = {f.name for f in PartialLabelNB().fit(x, y).verdict().findings}
+    assert "classes told apart" not in names
+    with pytest.warns(IdentifiabilityWarning, match=words):
+        PartialLabelNB().fit(x, y, sample_weight=np.arange(90) > 0)
+
+
+@pytest.mark.parametrize("null", [pd.NA, None])
+def test_whole_numbers_stay_whole_where_labels_are_missing(null):
+    x, y = np.eye(4, dtype=int), pd.Series([1, 2, null, 1], dtype="Int64")
+    names = PartialLabelNB().fit(x, y).classes_
+    assert names.tolist() == [1, 2]
+    assert names.dtype.kind == "i"
 
 
 N = 4
