@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import jax
 import numpy as np
+import pandas as pd
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
@@ -19,7 +20,9 @@ from nbmodels.core import model as models
 from nbmodels.core.families import Dirichlet, Rule
 from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR
+from nbmodels.data.features import Block
 from nbmodels.data.labels import Classes
+from nbmodels.data.noisy_labels import LabelData, missing_labels, read_given, read_labels
 from nbmodels.data.validation import plain
 from nbmodels.emissions import CategoricalColumns
 from nbmodels.errors import DataError
@@ -36,6 +39,10 @@ from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.label_sources import LabelSource, coded, trusted_channel
 from nbmodels.fitting.options import FitOptions
 
+#: Number of values, and share of the rows that have a value of their own, up to which a column is
+#: taken for symbols.
+_FEW_VALUES, _DISTINCT = 20, 0.8
+
 
 class PositiveUnlabelledNB(TableClassifier):
     """Two classes from labels of one: positive items, and unlabelled ones (Denis 2006, 4.2).
@@ -47,7 +54,8 @@ class PositiveUnlabelledNB(TableClassifier):
 
     Parameters:
         positive: the label of positive items. The other label in y, if there is one, means
-            "unlabelled", as does ``missing_label``; it names the other class.
+            "unlabelled", as does ``missing_label``; it names the other class. Where y names no
+            other label, that is called by the opposite of this one: 0, False or ``"not bee"``.
         estimator: ``"moments"``, the closed form alone, or ``"em"``, EM begun from it.
         alpha: pseudo-items of each category in each class.
         weight: power of the features' likelihood, below 1 where features depend on each other.
@@ -121,7 +129,8 @@ class PositiveUnlabelledNB(TableClassifier):
 
         Args:
             X: ``(N, d)`` symbolic attributes, two or more.
-            y: ``(N,)`` ``positive``, or something else where an item is unlabelled.
+            y: ``(N,)`` ``positive``, or another label or ``missing_label`` where an item is
+                unlabelled.
             sample_weight: ``(N,)`` row weights, 0 or more.
 
         Raises:
@@ -145,6 +154,22 @@ class PositiveUnlabelledNB(TableClassifier):
         self._keep(X, replace(labels, codes=codes))
         # two samples of different class shares, which checks would take for one
         return self._finish(fitted, check=False)
+
+    def _labels(
+        self, y: Any, n_rows: int, trusted: Any = None, votes: Any = None, items: Any = None
+    ) -> LabelData:
+        reader = type(self).__name__
+        given = read_given(y, n_rows, reader)
+        known = given[~missing_labels(given, self.missing_label)]
+        alone = len(known) > 0 and all(bool(label == self.positive) for label in known)
+        return read_labels(
+            y,
+            n_rows,
+            reader=reader,
+            declared=self.classes,
+            marker=self.missing_label,
+            others=[np.array([_opposite(self.positive)], object)] if alone else [],
+        )
 
     def _marked(self, classes: Classes, codes: np.ndarray) -> tuple[int, np.ndarray]:
         """Code of the positive class, and codes in which all else is the other one."""
@@ -287,7 +312,7 @@ class UnlabelledNB(TableClassifier):
         """Fit to attributes.
 
         Args:
-            X: ``(N, d)`` symbolic attributes, three or more.
+            X: ``(N, d)`` symbolic attributes, three or more, whose values occur in several rows.
             y: not read; scikit-learn's pipelines pass it.
             sample_weight: ``(N,)`` row weights, 0 or more.
 
@@ -300,6 +325,7 @@ class UnlabelledNB(TableClassifier):
         """
         parameters = self._validate()
         block = self._read(X, reset=True)
+        _refuse_measurements(block)
         names = np.arange(2) if self.classes is None else self.classes
         classes = Classes.infer(np.zeros(0), names)
         fitted = self._fitted(parameters, block, classes, {}, sample_weight)
@@ -327,6 +353,31 @@ class UnlabelledNB(TableClassifier):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = False
         return tags
+
+
+def _refuse_measurements(block: Block) -> None:
+    """Refuse columns whose values hardly repeat: as many categories would say nothing of a class,
+    and third moments of all pairs of them take hours.
+
+    Raises:
+        DataError: with the column.
+    """
+    for j, name in enumerate(block.names):
+        cells = block.x[:, j]
+        known = cells if block.missing is None else cells[~block.missing[:, j]]
+        n_values = pd.Series(known).nunique()
+        if n_values > max(_FEW_VALUES, _DISTINCT * len(known)):
+            raise DataError(
+                f"X: column {name!r} has {n_values} different values in {len(known)} rows, each of "
+                "which would be a category; bin it (sklearn.preprocessing.KBinsDiscretizer), or "
+                "fit a mixture of measurements (sklearn.mixture.GaussianMixture)"
+            )
+
+
+def _opposite(label: Any) -> Any:
+    """A name for all that is not of this class, of the label's own type."""
+    number = np.asarray(label).dtype.kind in "biuf"
+    return type(label)(not label) if number else f"not {label}"
 
 
 def _positive_code(names: np.ndarray, positive: Any) -> int:

@@ -5,6 +5,7 @@ import re
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 from paper_data import SIZES, all_items, joint, product_distributions, two_class_items
 
@@ -196,6 +197,37 @@ def test_weights_are_repeated_rows_and_missing_cells_are_left_out():
     assert len(e.categories_[0]) == 2
 
 
+@quiet
+@pytest.mark.parametrize(
+    ("positive", "other", "null"),
+    [(1.0, 0.0, np.nan), (1, 0, None), (0, 1, None), (True, False, None), ("bee", "not bee", None)],
+)
+def test_labels_of_positive_items_alone(positive, other, null):
+    _, x, y_true, _ = simulated(300)
+    marked = (y_true == "yes") & (np.arange(len(x)) % 2 == 0)
+    alone = np.array([positive if one else null for one in marked])
+    e = PositiveUnlabelledNB(positive=positive, missing_label=np.nan, estimator="moments")
+    assert set(e.fit(x, alone).classes_) == {positive, other}
+    both = np.array([positive if one else other for one in marked])
+    again = PositiveUnlabelledNB(positive=positive, estimator="moments").fit(x, both)
+    np.testing.assert_array_equal(again.classes_, e.classes_)
+    np.testing.assert_allclose(again.predict_proba(x), e.predict_proba(x))
+
+
+@quiet
+@pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")  # columns of chance
+def test_measurements_are_no_symbols():
+    rng = np.random.default_rng(0)
+    symbols = rng.integers(0, 2, (100, 3)).astype(float)
+    real = np.column_stack([symbols, rng.normal(size=100)])
+    frame = pd.DataFrame(real, columns=["a", "b", "c", "length"])
+    bad(UnlabelledNB(), frame, match="column 'length' has 100 different values in 100 rows")
+    # values that repeat stay symbols, however many there are
+    many = np.column_stack([symbols, np.arange(100) % 50])
+    assert UnlabelledNB(estimator="moments").fit(many).predict(many).shape == (100,)
+    assert UnlabelledNB(estimator="moments").fit(real[:20]).classes_.tolist() == [0, 1]
+
+
 def test_bad_input():
     _, x, _, y = simulated(60)
     three = np.where(np.arange(len(y)) % 3 == 0, "perhaps", y)
@@ -212,6 +244,7 @@ def test_bad_input():
     bad(PositiveUnlabelledNB(positive="maybe"), x, y, match="positive: no row of y")
     bad(PositiveUnlabelledNB(positive="yes"), x, three, match="Only binary classification")
     same = np.full(len(y), "yes")
+    bad(PositiveUnlabelledNB(positive="yes"), x, same, match="y: no row is unlabelled")
     bad(PositiveUnlabelledNB(positive="yes", classes=["no", "yes"]), x, same, match="unlabelled")
     bad(PositiveUnlabelledNB(positive="no", classes=["no", "yes"]), x, same, match="positive:")
 
