@@ -80,19 +80,19 @@ def flip_noise(
     return flipped + left * uniform_noise(n_classes, rate)
 
 
-def corrupt(y: Any, matrix: Any, rng: np.random.Generator) -> Int[np.ndarray, " n"]:
+def corrupt(y: Any, matrix: Any, rng: Any) -> Int[np.ndarray, " n"]:
     """Labels drawn from a noise matrix, given the true ones.
 
     Args:
         y: ``(N,)`` true classes, whole numbers from 0 to K - 1.
         matrix: ``(K, K)`` ``[observed, true]``; columns sum to one.
-        rng: source of randomness.
+        rng: a seed, a generator of NumPy's, or None for other labels each time.
 
     Returns:
         ``(N,)`` observed classes.
 
     Raises:
-        DataError: not such a matrix, or classes outside it.
+        DataError: not such a matrix, classes outside it, or no seed.
 
     Examples:
         >>> import numpy as np
@@ -114,9 +114,13 @@ def corrupt(y: Any, matrix: Any, rng: np.random.Generator) -> Int[np.ndarray, " 
     bad = np.flatnonzero((true < 0) | (true >= len(noise)))
     if len(bad):
         raise DataError(f"y: row {bad[0]} is {true[bad[0]]}; expected 0 to {len(noise) - 1}")
+    try:
+        source = np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"rng: expected a seed or a generator, got {rng!r}") from error
     # the last step up is dropped, so that rounding cannot leave a draw above it
     steps = np.cumsum(noise, axis=0)[:-1, true]
-    return (rng.random(len(true)) > steps).sum(0)
+    return (source.random(len(true)) > steps).sum(0)
 
 
 def _check_rate(name: str, rate: float) -> None:
