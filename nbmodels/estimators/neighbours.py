@@ -35,6 +35,9 @@ from nbmodels.fitting.points import Coding, Distances, point_coding
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.separable import NEAR, fit_separable
 
+#: Fewest groups: the nearest row of each other group counts, and three votes identify the noise.
+_LEAST_GROUPS = 3
+
 
 @dataclass(frozen=True)
 class _Neighbourhood:
@@ -192,7 +195,7 @@ class NoisyNeighbours(TableClassifier):
                 raise DataError("groups: leave distances within a group out of the matrix instead")
             copies = None
         else:
-            copies = row_groups(X, groups=groups)
+            copies = row_groups(X, groups=groups, least=_LEAST_GROUPS)
         counts = self._learn(X, labels.codes, weights, k, labels.trusted, copies)
         with computing(self._double(n * k * k)):
             model: dict[str, Any] = {PRIOR: class_prior(k, parameters)}

@@ -42,7 +42,11 @@ _BY_CHANCE, _MORE, _NEAREST = 0.5, 3, 0.2
 
 
 def row_groups(
-    x: Any, missing: Any = None, groups: ArrayLike | None = None
+    x: Any,
+    missing: Any = None,
+    groups: ArrayLike | None = None,
+    *,
+    least: int = _LEAST_GROUPS,
 ) -> Int[np.ndarray, " n"] | None:
     """Rows that stay in one fold: groups as given, or near copies.
 
@@ -51,12 +55,13 @@ def row_groups(
         missing: booleans of cells that are missing, or None.
         groups: ``(N,)`` name of each row's group, of any type; null for a row of its own. None to
             look for copies.
+        least: fewest groups that may be given: as many as folds, or as neighbours need.
 
     Returns:
         as :func:`copied_rows`.
 
     Raises:
-        DataError: groups of another number of rows, or less than five of them.
+        DataError: groups of another number of rows, or fewer of them than ``least``.
     """
     n = x.shape[0] if hasattr(x, "shape") else len(x)
     if groups is None:
@@ -69,10 +74,10 @@ def row_groups(
     alone = codes < 0
     codes[alone] = len(found) + np.arange(np.count_nonzero(alone))
     first = np.unique(codes, return_index=True)[1]
-    if len(first) < _LEAST_GROUPS:
+    if len(first) < least:
         raise DataError(
-            f"groups: {len(first)} groups cannot be divided into folds; expected {_LEAST_GROUPS} "
-            "or more"
+            f"groups: {len(first)} groups are too few to predict each from the others; expected "
+            f"{least} or more"
         )
     return first[codes]
 

@@ -17,6 +17,7 @@ from nbmodels import (
     NoisyLogisticRegression,
     NoisyNeighbours,
 )
+from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.errors import DataError, NbmodelsWarning
 from nbmodels.fitting.copied_rows import among, copied_rows, copies_caution, row_groups
 from nbmodels.fitting.nearest import nearest_labels
@@ -157,7 +158,7 @@ def test_groups_of_another_number_of_rows_are_refused():
     for model in (NoisyGaussianNB(), NoisyLogisticRegression(), NoisyNeighbours()):
         with pytest.raises(DataError, match=r"groups: expected one name a row, \(40,\)"):
             model.fit(x, y, groups=np.arange(39))
-    with pytest.raises(DataError, match="groups: 2 groups cannot be divided into folds"):
+    with pytest.raises(DataError, match=r"groups: 2 groups are too few .* expected 5 or more"):
         NoisyGaussianNB().fit(x, y, groups=y)
     with pytest.raises(DataError, match="groups: leave distances"):
         NoisyNeighbours(metric="precomputed").fit(x, y, groups=y)
@@ -201,6 +202,17 @@ def test_errors_that_a_group_shares_are_found(model):
     assert right[False] > right[True] + 0.08
     found = model.estimator_ if isinstance(model, AutoNoisyClassifier) else model
     assert found.fitted_.design_effects.noise > 4  # of six visits that share an error
+
+
+def test_neighbours_need_three_groups_and_no_folds():
+    rng = np.random.default_rng(0)
+    true = np.arange(120) % 2
+    x = rng.normal(size=(120, 2)) + 5 * true[:, None]
+    given = corrupt(true, uniform_noise(2, 0.2), rng)
+    with pytest.raises(DataError, match=r"groups: 2 groups are too few .* expected 3 or more"):
+        NoisyNeighbours().fit(x, given, groups=true)
+    few = NoisyNeighbours(n_neighbors=2).fit(x, given, groups=np.arange(120) // 40)
+    assert np.mean(few.label_posterior_.argmax(1) == true) > np.mean(given == true)
 
 
 def test_groups_reach_the_sample_of_a_large_table(monkeypatch):
