@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
-from scipy import sparse
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from inference.arrays import on_device
@@ -222,7 +221,8 @@ class NoisyNeighbours(TableClassifier):
         if self.metric == "precomputed" or shaped.ndim == 1:
             check_names(self, X, reset=reset)
             return
-        if sparse.issparse(X) or getattr(X, "dtype", np.dtype(object)).kind in "biuf":
+        dtypes = X.dtypes if isinstance(X, pd.DataFrame) else [shaped.dtype]
+        if all(dtype.kind in "biuf" for dtype in dtypes):
             block = numbers(self, X, reset=reset, accept_sparse=True)
         else:
             block = table(self, X, reset=reset)[0]
