@@ -175,7 +175,8 @@ class NoisyNeighbours(TableClassifier):
                 groups share make them.
 
         Raises:
-            DataError: bad input, naming the argument and the row; less than 30 labelled rows.
+            DataError: bad input, naming the argument and the row; less than 30 labelled rows, or
+                less than three groups.
             Interrupted: Ctrl-C, unless ``solver.on_interrupt`` is ``"keep"``.
 
         Warns:
