@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,9 +61,9 @@ def read_labels(
         reader: name of the estimator, for messages.
         declared: names of all classes, or None to infer them.
         marker: value that means "no label"; None where every row has one.
-        trusted: checked labels.
+        trusted: checked labels: one a row, or a mapping from ids of the items.
         votes: table of the votes of several annotators.
-        items: ids of the items, for ``votes``; their positions by default.
+        items: ids of the items, for ``votes`` and ``trusted``; their positions by default.
         others: names of classes that occur elsewhere.
 
     Raises:
@@ -85,9 +85,28 @@ def read_labels(
         counts = table.counts(
             np.arange(n_rows) if items is None else items, table.workers(), classes
         )
+    if items is not None and isinstance(trusted, Mapping):
+        trusted = _by_position(trusted, items)
     checked = None if trusted is None else trusted_codes(trusted, classes, n_rows, marker)
     codes = classes.encode("y", given, missing)
     return LabelData(classes, given, codes, y is not None, checked, counts)
+
+
+def _by_position(trusted: Mapping[Any, Any], items: Any) -> dict[int, Any]:
+    """A mapping from the items' ids as one from their positions.
+
+    Raises:
+        DataError: an id that no item has, or that several have.
+    """
+    place = pd.Series(np.arange(len(items)), index=items)
+    out = {}
+    for row, label in trusted.items():
+        found = np.atleast_1d(place.get(row, []))
+        if len(found) != 1:
+            many = f"{len(found)} rows have it" if len(found) else "no row has it"
+            raise DataError(f"trusted: row {row!r} is to be in the index of X, where {many}")
+        out[int(found[0])] = label
+    return out
 
 
 def read_given(y: Any, n_rows: int, reader: str) -> np.ndarray:

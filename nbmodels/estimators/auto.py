@@ -334,7 +334,8 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
             X: ``(N, d)`` features.
             y: ``(N,)`` given labels.
             sample_weight: ``(N,)`` row weights.
-            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping row -> label.
+            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping from rows, by
+                the index of X where it is a data frame.
             groups: ``(N,)`` names of what rows belong to, such as a patient's visits, whose labels
                 may share an error: they stay in one fold and are no neighbours of each other. Null
                 for a row of its own. By default near copies of rows are groups. Intervals

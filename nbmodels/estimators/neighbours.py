@@ -165,7 +165,8 @@ class NoisyNeighbours(TableClassifier):
                 embeddings are numbers. NaN is missing. With ``metric="precomputed"`` distances.
             y: ``(N,)`` given labels, of any type; ``missing_label`` where there is none.
             sample_weight: ``(N,)`` row weights, 0 or more.
-            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping row -> label.
+            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping from rows, by
+                the index of X where it is a data frame.
             votes: labels of several annotators beside y, each with a noise matrix of their own: a
                 table with columns ``task`` (the row of X, or its index where X is a data frame),
                 ``worker`` and ``label``.

@@ -179,7 +179,8 @@ class TableClassifier(LatentClassModel):
             y: ``(N,)`` given labels, of any type; ``missing_label`` where there is none; None where
                 all labels are votes.
             sample_weight: ``(N,)`` row weights, 0 or more.
-            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping row -> label.
+            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping from rows, by
+                the index of X where it is a data frame.
             votes: labels of several annotators, each with a noise matrix of their own: a table with
                 columns ``task`` (the row of X, or its index where X is a data frame), ``worker``
                 and ``label``. Votes that are copies or depend on each other count for less, as

@@ -130,7 +130,8 @@ class ClassConditionalNB(TableClassifier):
             X: ``(N, d)`` symbolic attributes, two or more.
             y: ``(N,)`` given labels of two classes; ``missing_label`` where there is none.
             sample_weight: ``(N,)`` row weights, 0 or more.
-            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping row -> label.
+            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping from rows, by
+                the index of X where it is a data frame.
 
         Raises:
             DataError: bad input, naming the argument and the row.

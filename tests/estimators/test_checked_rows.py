@@ -1,10 +1,11 @@
 """Labels that were checked by hand: what they prove of the others."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from nbmodels import NoisyGaussianNB, NoisyLabelClassifier, NoisyLogisticRegression
-from nbmodels.errors import IdentifiabilityWarning
+from nbmodels.errors import DataError, IdentifiabilityWarning
 
 
 def three_classes(seed=6, n=300, apart=2.0):
@@ -55,3 +56,18 @@ def test_checks_show_the_noise_where_features_say_nothing():
     draws = model.posterior(draws=200, progress=False)["posterior"]["noise_matrix"]
     np.testing.assert_allclose(draws.mean(("chain", "draw")).values, shares, atol=0.04)
     assert (model.corrected_labels()["suggested"][300:] == given[300:]).all()
+
+
+def test_checked_rows_are_named_by_the_index_of_a_data_frame():
+    """As ``corrected_labels()``, audits and votes name them."""
+    x, true, given = three_classes()
+    frame = pd.DataFrame(x, index=np.arange(len(x))[::-1])
+    other = (int(true[7]) + 1) % 3
+    model = NoisyGaussianNB(random_state=0).fit(frame, given, trusted={frame.index[7]: other})
+    assert model.corrected_labels().set_index("row").loc[frame.index[7], "suggested"] == other
+    assert model.label_posterior_[7, other] == 1
+    with pytest.raises(DataError, match=r"trusted: row 300 .* no row has it"):
+        NoisyGaussianNB().fit(frame, given, trusted={300: 0})
+    doubled = frame.set_axis(np.arange(len(x)) // 2)
+    with pytest.raises(DataError, match=r"trusted: row 4 .* 2 rows have it"):
+        NoisyGaussianNB().fit(doubled, given, trusted={4: 0})
