@@ -120,12 +120,13 @@ def clean(
         if out is not None and target.suffix.lower() not in files.SUFFIXES:
             raise InputError(f"--out: {target} is neither .csv, .tsv nor .parquet")
         table = files.read_table(file)
-        if target.exists() and target.samefile(file):
-            raise InputError(f"--out: {target} is the input; choose another name")
-        files.check_output(target, overwrite=overwrite)
+        inputs = {"the input": file, "the file of --checked": checked}
+        files.check_output(target, overwrite=overwrite, others=inputs)
         if report is not None:
-            files.check_output(report, overwrite=overwrite, name="--report")
-            files.check_folder(report, "--report")
+            others = inputs | {"the corrected table": target}
+            files.check_output(
+                report, overwrite=overwrite, name="--report", folder=True, others=others
+            )
 
         from rich.console import Console
 
@@ -197,10 +198,9 @@ def demo(
 ) -> None:
     """Demonstrate the method on handwritten digits with planted errors, in about a minute."""
     with input_errors():
-        from nbmodels.cli.files import REPORT, check_folder, check_output, write_report
+        from nbmodels.cli.files import REPORT, check_output, write_report
 
-        check_output(out, overwrite=overwrite)
-        check_folder(out, "--out")
+        check_output(out, overwrite=overwrite, folder=True)
 
         from rich.console import Console
 

@@ -74,7 +74,7 @@ def plan(
             if name in table.frame.columns:
                 raise InputError(f"FILE: {file} has a column {name!r} already")
         for path in (target, target.with_suffix(".json")):
-            files.check_output(path, overwrite=overwrite)
+            files.check_output(path, overwrite=overwrite, others={"the input": file})
 
         from rich.console import Console
 
@@ -179,10 +179,12 @@ def read(
         from nbmodels.audit.result import audit
         from nbmodels.cli import files
 
+        plan_path = file.with_suffix(".json") if plan is None else plan
         if report is not None:
-            files.check_output(report, overwrite=overwrite, name="--report")
+            inputs = {"the input": file, "the plan": plan_path}
+            files.check_output(report, overwrite=overwrite, name="--report", others=inputs)
         table = files.read_table(file)
-        drawn = AuditPlan.from_json(file.with_suffix(".json") if plan is None else plan)
+        drawn = AuditPlan.from_json(plan_path)
         result = audit(
             drawn, filled_in(table, drawn.classes.tolist()), level=level, partial=partial
         )

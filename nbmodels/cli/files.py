@@ -6,7 +6,7 @@ import contextlib
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,12 +101,32 @@ def _read_parquet(path: Path) -> Table:
     return Table(path, raw.to_pandas(ignore_metadata=True), raw)
 
 
-def check_output(path: Path, *, overwrite: bool, name: str = "--out") -> None:
+def check_output(
+    path: Path,
+    *,
+    overwrite: bool,
+    name: str = "--out",
+    folder: bool = False,
+    others: Mapping[str, Path | None] | None = None,
+) -> None:
     """Refuse, before any work, an output that exists or cannot be written.
+
+    Args:
+        path: of the output.
+        overwrite: whether it may replace what is there.
+        name: of the argument, for messages.
+        folder: whether the output is a folder.
+        others: other files of the command by what they are; none of them is ever overwritten.
 
     Raises:
         DataError: the message names the argument.
     """
+    for what, other in (others or {}).items():
+        if other is not None and _same(path, other):
+            raise DataError(f"{name}: {path} is {what}; choose another name")
+    if path.exists() and path.is_dir() != folder:
+        found, expected = ("file", "folder") if folder else ("folder", "file")
+        raise DataError(f"{name}: {path} is a {found}; expected a {expected}")
     if path.exists() and not overwrite:
         raise DataError(f"{name}: {path} exists; choose another, or add --overwrite")
     parent = path.absolute().parent
@@ -118,6 +138,13 @@ def check_output(path: Path, *, overwrite: bool, name: str = "--out") -> None:
             pass
     except OSError as error:
         raise DataError(f"{name}: cannot write to {parent}: {error.strerror}") from error
+
+
+def _same(path: Path, other: Path) -> bool:
+    """Whether two paths are one file, by whatever name."""
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return path.resolve() == other.resolve()
 
 
 @contextlib.contextmanager
@@ -162,12 +189,6 @@ def write_table(table: Table, added: pd.DataFrame, path: Path) -> None:
             column = pyarrow.Array.from_pandas(added[name])
             arrow = arrow.append_column(str(name), column)
         pyarrow.parquet.write_table(arrow, temporary)
-
-
-def check_folder(folder: Path, name: str) -> None:
-    """Raises: DataError: the folder of a report is a file; the message names the argument."""
-    if folder.exists() and not folder.is_dir():
-        raise DataError(f"{name}: {folder} is a file; expected a folder")
 
 
 def write_report(

@@ -149,7 +149,7 @@ def test_no_plan_beside_the_file(here):
     [
         (["--rows", 5, "--margin", 0.1], "--margin: give either"),
         (["--out", "plan.parquet"], "--out: plan.parquet is neither"),
-        (["--out", "animals.csv"], "--out: animals.csv exists"),
+        (["--out", "animals.csv"], "--out: animals.csv is the input"),
     ],
 )
 def test_refused_plans(here, more, words):

@@ -84,10 +84,42 @@ BAD = {
         "--out: there is no directory",
     ),
     "report exists": (
-        ["clean", "animals.csv", *QUICK, "--report", "one.csv"],
-        "--report: one.csv exists",
+        ["clean", "animals.csv", *QUICK, "--report", "folder.csv"],
+        "--report: folder.csv exists",
     ),
-    "demo exists": (["demo", "--out", "one.csv"], "--out: one.csv exists"),
+    "report is a file": (
+        ["clean", "animals.csv", *QUICK, "--report", "one.csv", "--overwrite"],
+        "--report: one.csv is a file",
+    ),
+    "report is the output": (
+        ["clean", "animals.csv", *QUICK, "--report", "new.csv", "--out", "new.csv"],
+        "--report: new.csv is the corrected table",
+    ),
+    "output is a folder": (
+        ["clean", "animals.csv", *QUICK, "--out", "folder.csv", "--overwrite"],
+        "--out: folder.csv is a folder; expected a file",
+    ),
+    "output is the checked rows": (
+        ["clean", "animals.csv", *QUICK, "--checked", "one.csv", "--out", "one.csv", "--overwrite"],
+        "--out: one.csv is the file of --checked",
+    ),
+    "plan is the input": (
+        ["audit", "plan", "animals.csv", *QUICK, "--out", "./animals.csv", "--overwrite"],
+        "--out: animals.csv is the input",
+    ),
+    "plan is a folder": (
+        ["audit", "plan", "animals.csv", *QUICK, "--out", "folder.csv", "--overwrite"],
+        "--out: folder.csv is a folder",
+    ),
+    "flip rates are the input": (
+        ["audit", "read", "one.csv", "--report", "one.csv", "--overwrite"],
+        "--report: one.csv is the input",
+    ),
+    "flip rates are the plan": (
+        ["audit", "read", "one.csv", "--report", "one.json", "--overwrite"],
+        "--report: one.json is the plan",
+    ),
+    "demo exists": (["demo", "--out", "folder.csv"], "--out: folder.csv exists"),
     "demo is a file": (["demo", "--out", "one.csv", "--overwrite"], "--out: one.csv is a file"),
     "demo nowhere": (["demo", "--out", "no/such"], "--out: there is no directory"),
 }
@@ -101,6 +133,8 @@ def test_bad_input_is_one_line_and_writes_nothing(here, case):
     Path("ragged.csv").write_text("a,label\n1,x\n1,2,3,y\n")
     Path("empty.csv").write_text("")
     Path("header.csv").write_text("a,label\n")
+    Path("folder.csv").mkdir()
+    Path("one.json").write_text("{}")
     Path("one.csv").write_text("a,label\n1,x\n2,x\n3,x\n")
     Path("infinite.csv").write_text("a,label\n1.5,x\ninf,y\n3,x\n2,y\n")
     before = {p: p.read_bytes() for p in Path().rglob("*") if p.is_file()}
