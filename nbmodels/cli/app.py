@@ -13,7 +13,7 @@ import typer
 
 from nbmodels.cli import options
 from nbmodels.cli.audit import audit_app
-from nbmodels.cli.console import InputError, input_errors, stages, writing
+from nbmodels.cli.console import InputError, input_errors, stages, tell_blanks, writing
 
 if TYPE_CHECKING:
     from nbmodels.cli.files import Table
@@ -135,6 +135,8 @@ def clean(
 
         console = Console()
         console.print(f"[bold]{file.name}[/]: {len(table.frame)} rows", highlight=False)
+        table, blanks = table.with_labels(label, truth)
+        tell_blanks(console, blanks)
         with stages(Console(stderr=True)) as stage:
             cleaned = job.clean(
                 table.frame,
@@ -177,15 +179,13 @@ def clean(
 
 def _true_classes(checked: Path, table: Table, label: str) -> dict[int, str]:
     """True classes by row of the input, from 0, as text."""
-    import pandas as pd
-
     from nbmodels.cli.checked import filled_in
     from nbmodels.cli.files import read_table
     from nbmodels.data.labels import as_text
 
     given = as_text(table.frame[label]) if label in table.frame else ()
     rows = filled_in(read_table(checked), {x for x in given if x is not None}, "--checked")
-    return {row - 1: name for row, name in rows.items() if not pd.isna(name)}
+    return {row - 1: name for row, name in rows.items() if name is not None}
 
 
 @app.command()

@@ -9,7 +9,7 @@ import typer
 
 from nbmodels.cli import options
 from nbmodels.cli.checked import ROW, TRUE, filled_in
-from nbmodels.cli.console import InputError, input_errors, stages, writing
+from nbmodels.cli.console import InputError, input_errors, stages, tell_blanks, writing
 
 if TYPE_CHECKING:
     from nbmodels.audit import AuditPlan
@@ -81,6 +81,8 @@ def plan(
         from nbmodels.cli.clean import clean
 
         console = Console()
+        table, blanks = table.with_labels(label, truth)
+        tell_blanks(console, blanks)
         with stages(Console(stderr=True)) as stage:
             cleaned = clean(
                 table.frame,
@@ -137,12 +139,9 @@ def _plan(
 
 def _write(table: Table, drawn: AuditPlan, truth: str | None, target: Path) -> None:
     """Rows to check as they stand in the input, less the truth, and the plan beside them."""
-    import pandas as pd
-
     from nbmodels.cli.files import replacing
 
-    raw = table.raw if isinstance(table.raw, pd.DataFrame) else table.frame
-    shown = raw.iloc[drawn.rows["position"]]
+    shown = table.cells.iloc[drawn.rows["position"]]
     shown = shown.drop(columns=[] if truth is None else [truth])
     shown.insert(0, ROW, drawn.rows["row"].to_numpy())
     shown[TRUE] = ""

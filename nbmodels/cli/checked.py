@@ -25,25 +25,21 @@ def filled_in(table: Table, classes: Iterable[str], name: str = "FILE") -> dict[
     Raises:
         InputError: a column that is gone, or a row that is no number or occurs twice.
     """
+    import numpy as np
     import pandas as pd
 
-    from nbmodels.data.labels import as_text
+    from nbmodels.data.labels import as_text, spelt_as
 
     for column in (ROW, TRUE):
         if column not in table.frame.columns:
             raise InputError(f"{name}: {table.path} has no column {column!r}; was it renamed?")
     rows = table.frame[ROW]
-    bad = rows[pd.to_numeric(rows, errors="coerce").isna()]
+    numbers = pd.to_numeric(rows, errors="coerce")
+    bad = rows[numbers.isna() | (numbers % 1 != 0)]
     if len(bad):
         raise InputError(f"{name}: line {bad.index[0] + 2} has no row number in {ROW!r}")
     if rows.duplicated().any():
         raise InputError(f"{name}: row {rows[rows.duplicated()].iloc[0]} occurs twice in {ROW!r}")
-    cells = table.frame[TRUE]
-    as_read = as_text(cells)
-    # numbers lose leading zeros when a column is read, where not all classes are numbers
-    raw = table.raw[TRUE].str.strip() if isinstance(table.raw, pd.DataFrame) else as_read
-    known = set(classes)
-    return {
-        int(row): None if pd.isna(label) else (cell if cell in known else str(label).strip())
-        for row, label, cell in zip(rows, as_read, raw, strict=True)
-    }
+    labels, _ = table.with_labels(TRUE)
+    text = spelt_as(as_text(labels.frame[TRUE]), np.asarray([*classes], object))
+    return dict(zip(numbers.astype(int).tolist(), text, strict=True))

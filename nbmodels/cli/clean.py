@@ -17,7 +17,7 @@ from nbmodels import Joint
 from nbmodels.cli.draws import Noise, collected, noise_draws
 from nbmodels.cli.options import EstimatorName
 from nbmodels.data.column_types import Choice, check_columns, read_features, read_text
-from nbmodels.data.labels import LabelColumn, as_text
+from nbmodels.data.labels import LabelColumn, as_text, spelt_as
 from nbmodels.diagnostics.checks.remedies import AUTO
 from nbmodels.diagnostics.confident_learning import SecondOpinion
 from nbmodels.diagnostics.noise_range import NoiseRange
@@ -193,6 +193,8 @@ def clean(
     labels = LabelColumn.of(frame[label], label)
     notes: list[str] = []
     trusted = _trusted(checked or {}, labels)
+    true = None if truth is None else spelt_as(as_text(frame[truth]), labels.names)
+    compared, cautions = _compared(labels, true, trusted, label, truth)
     begin("reading the columns")
     if text is not None:
         choice, x = read_text(frame, text, label, truth)
@@ -214,7 +216,6 @@ def clean(
             notes.append(f"{(~use).sum()} rows have no features; only their label is used")
             x = x[use]
 
-    cautions: list[str] = []
     posterior = None
     with collected(cautions):
         model = _estimator(choice, given, labels.names, random_state)
@@ -250,14 +251,10 @@ def clean(
     scores = held = ends = None
     if posterior is not None and model.fitted_.separable is not None:
         ends = model.noise_range(posterior)
-    if truth is not None:
-        true = as_text(frame[truth])
-        both = known & pd.notna(true) & pd.isna(trusted)
-        if not both.any():
-            unchecked = " and is not checked" if checked else ""
-            raise DataError(f"truth: no row has a label in both {label!r} and {truth!r}{unchecked}")
-        scores = Scores.of(labels.text[both], suggested[both], rank[both], true[both])
-        held = None if ends is None else ends.holds(labels.text[both], true[both])
+    if true is not None:
+        labels_there, true_there = labels.text[compared], true[compared]
+        scores = Scores.of(labels_there, suggested[compared], rank[compared], true_there)
+        held = None if ends is None else ends.holds(labels_there, true_there)
     if probabilities is None:
         probabilities = len(labels.names) <= FEW_CLASSES
     added, columns = _added(frame, labels, resp, p_wrong, rank, probabilities, notes)
@@ -312,6 +309,47 @@ def _trusted(checked: Mapping[int, str], labels: LabelColumn) -> np.ndarray:
             raise DataError(f"checked: row {row + 1} is {name!r}, which no given label is")
         out[row] = name
     return out
+
+
+def _compared(
+    labels: LabelColumn, true: np.ndarray | None, trusted: np.ndarray, label: str, truth: str | None
+) -> tuple[np.ndarray, list[str]]:
+    """``(N,)`` rows to compare with the truth, and why the comparison may be wrong.
+
+    Args:
+        labels: given ones.
+        true: ``(N,)`` true labels, None where unknown; None without a column of them.
+        trusted: ``(N,)`` true classes of checked rows, None elsewhere.
+        label: name of the column of given labels.
+        truth: name of the column of true labels.
+
+    Raises:
+        DataError: no row to compare, or no true label is among the given ones.
+    """
+    if true is None:
+        return np.zeros(len(labels.text), bool), []
+    rows = (labels.codes >= 0) & pd.notna(true) & pd.isna(trusted)
+    if not rows.any():
+        unchecked = " and is not checked" if pd.notna(trusted).any() else ""
+        raise DataError(f"truth: no row has a label in both {label!r} and {truth!r}{unchecked}")
+    strange = rows & ~np.isin(true, labels.names)
+    if not strange.any():
+        return rows, []
+    named = _some(pd.unique(true[strange]))
+    if (strange == rows).all():
+        raise DataError(
+            f"truth: none of the labels in {truth!r} ({named}) is among those in {label!r} "
+            f"({_some(labels.names)}); is it the right column, spelt in the same way?"
+        )
+    return rows, [
+        f"{strange.sum()} of {rows.sum()} true labels are not among the given ones ({named}); in "
+        "these rows every suggestion counts as wrong"
+    ]
+
+
+def _some(names: np.ndarray, most: int = 3) -> str:
+    """The first names of several."""
+    return ", ".join(repr(str(v)) for v in names[:most]) + (", ..." if len(names) > most else "")
 
 
 def _check_settings(noise: Any, training: Any, weight: Any, alpha: Any) -> None:

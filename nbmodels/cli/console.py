@@ -59,6 +59,12 @@ def input_errors(names: Mapping[str, str] | None = None) -> Iterator[None]:
         raise typer.Exit(2) from error
 
 
+def tell_blanks(console: Console, count: int) -> None:
+    """Say how many labels have blanks around them, which are left out."""
+    if count:
+        console.print(f"Blanks around {count} labels are ignored", highlight=False)
+
+
 @contextlib.contextmanager
 def stages(console: Console) -> Iterator[Callable[[str], None]]:
     """A line for each stage of the work, with its time."""

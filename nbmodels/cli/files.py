@@ -7,10 +7,11 @@ import os
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from nbmodels.errors import DataError
@@ -45,6 +46,49 @@ class Table:
     path: Path
     frame: pd.DataFrame
     raw: Any
+
+    @property
+    def cells(self) -> pd.DataFrame:
+        """What is written as CSV: cells as they stand there, or the values of Parquet."""
+        return self.raw if isinstance(self.raw, pd.DataFrame) else self.frame
+
+    def with_labels(self, *columns: str | None) -> tuple[Table, int]:
+        """Columns of labels as they are spelt in the file, without blanks around them.
+
+        Types would make 1 of ``01`` and True of ``true``; where they lose nothing, they stay.
+
+        Args:
+            columns: their names; those that are not there are left to others to refuse.
+
+        Returns:
+            the table, and how many of the labels have blanks around them.
+        """
+        frame, blanks = self.frame.copy(deep=False), 0
+        for column in columns:
+            if column in frame.columns:
+                frame[column], count = _labels(self.raw[column], frame[column])
+                blanks += count
+        return replace(self, frame=frame), blanks
+
+
+def _labels(raw: Any, typed: pd.Series) -> tuple[pd.Series, int]:
+    """A column of labels, and how many of its cells have blanks around them.
+
+    Args:
+        raw: the column as text of CSV, or of Parquet.
+        typed: its values.
+    """
+    from nbmodels.data.labels import as_text
+
+    of_text = isinstance(raw, pd.Series)
+    column = raw if of_text else raw.to_pandas()
+    cells = column.astype(object)
+    bare = cells.map(lambda v: v.strip() if isinstance(v, str) else v)
+    blanks = int((bare != cells)[cells.notna()].sum())
+    if not of_text:
+        return bare if blanks else column, blanks
+    bare = bare.where(~bare.isin(MISSING), None)
+    return (typed if np.array_equal(as_text(typed), as_text(bare)) else bare), blanks
 
 
 def read_table(path: Path) -> Table:
@@ -175,8 +219,7 @@ def write_table(table: Table, added: pd.DataFrame, path: Path) -> None:
     suffix = path.suffix.lower()
     with replacing(path) as temporary:
         if suffix != ".parquet":
-            raw = table.raw if isinstance(table.raw, pd.DataFrame) else table.frame
-            both = pd.concat([raw, added.set_axis(raw.index)], axis=1)
+            both = pd.concat([table.cells, added.set_axis(table.cells.index)], axis=1)
             both.to_csv(temporary, index=False, sep="\t" if suffix == ".tsv" else ",")
             return
         import pyarrow

@@ -135,6 +135,40 @@ def as_text(column: pd.Series) -> np.ndarray:
     return np.asarray(list(cells), object)
 
 
+def spelt_as(text: np.ndarray, names: np.ndarray) -> np.ndarray:
+    """Labels in the spelling of the classes, where spreadsheets and the like have rewritten them.
+
+    ``1`` and ``1.0`` are the class ``01``, and ``TRUE`` is the class ``true``, if no other class
+    can be meant.
+
+    Args:
+        text: ``(N,)`` labels as text, None where missing.
+        names: ``(K,)`` names of the classes, as text.
+    """
+    spelling = pd.Series(names, index=_meanings(names))
+    spelling = spelling[~spelling.index.duplicated(keep=False)]
+    strange = np.asarray([*{v for v in text if v is not None}.difference(names)], object)
+    found = {v: spelling.get(m, v) for v, m in zip(strange, _meanings(strange), strict=True)}
+    return np.asarray([found.get(v, v) for v in text], object)
+
+
+def _meanings(text: np.ndarray) -> list[Any]:
+    """The number or the truth value that a text stands for, or else the text itself."""
+    numbers = pd.to_numeric(pd.Series(text, dtype=object), errors="coerce")
+    flags = {v: v.lower() for v in text if v.lower() in ("true", "false")}
+    return [flags.get(v, v) if pd.isna(n) else float(n) for v, n in zip(text, numbers, strict=True)]
+
+
+def _in_order(values: pd.Series, names: np.ndarray) -> pd.Series:
+    """Classes by value, so that 10 comes after 9 also where both are text."""
+    numbers = pd.to_numeric(pd.Series(names, dtype=object), errors="coerce")
+    if numbers.notna().all():
+        return values.iloc[np.argsort(numbers, kind="stable")]
+    with contextlib.suppress(TypeError):
+        return values.sort_values()
+    return values
+
+
 @dataclass(frozen=True)
 class LabelColumn:
     """A column of given labels, as text and as codes.
@@ -176,10 +210,7 @@ class LabelColumn:
                 f"label: column {label!r} has {len(first)} different values in {len(known)} rows; "
                 "expected the names of a few classes"
             )
-        values = column.iloc[first.to_numpy()]
-        # a table is sorted by value, so that 10 comes after 9
-        with contextlib.suppress(TypeError):
-            values = values.sort_values()
+        values = _in_order(column.iloc[first.to_numpy()], text[first.to_numpy()])
         names = text[values.index.to_numpy()].astype(str)
         codes = pd.Index(names).get_indexer(pd.Index(text))
         return cls(text, np.where(pd.isna(text), -1, codes), names, values)

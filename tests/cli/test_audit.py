@@ -83,16 +83,34 @@ def test_read_prints_the_answer(here):
         assert words in " ".join(done.output.split())
 
 
-def test_class_names_with_leading_zeros(here):
+@pytest.mark.parametrize(
+    ("names", "cells"),
+    [
+        (["01", "02", "x"], ["01", "02", "x"]),
+        (["01", "02", "03"], ["01", "02", "03"]),
+        (["01", "02", "03"], ["1", "2.0", "3"]),  # as a spreadsheet writes them
+        (["true", "false", "unsure"], ["true", "FALSE", " unsure "]),
+        (["1.50", "2", "10"], ["1.50", "2", "10"]),
+    ],
+)
+def test_class_names_as_they_are_spelt(here, names, cells):
     rows = planned()
-    names = dict(zip(SPECIES, ["01", "02", "x"], strict=True))
+    spelt = dict(zip(SPECIES, names, strict=True))
     content = json.loads(Path("animals-audit.json").read_text())
-    content["classes"] = list(names.values())
+    content["classes"] = names
     for name in ("given", "suggested"):
-        content["rows"][name] = [names[v] for v in content["rows"][name]]
+        content["rows"][name] = [spelt[v] for v in content["rows"][name]]
     Path("animals-audit.json").write_text(json.dumps(content))
-    rows.assign(**{COLUMN: "01"}).to_csv(FILLED, index=False)
-    assert run("audit", "read", FILLED).exit_code == 0
+    filled = rows[COLUMN].map(dict(zip(SPECIES, cells, strict=True)))
+    rows.assign(**{COLUMN: filled}).to_csv(FILLED, index=False)
+    done = run("audit", "read", FILLED)
+    assert done.exit_code == 0, done.output
+    # the wrong row is named, and no other
+    filled.iloc[7] = "oops"
+    rows.assign(**{COLUMN: filled}).to_csv(FILLED, index=False)
+    done = run("audit", "read", FILLED)
+    assert done.exit_code == 2
+    assert f"row {rows['audit_row'].iloc[7]} has the label 'oops'" in " ".join(done.stderr.split())
 
 
 BAD = {
@@ -109,6 +127,10 @@ BAD = {
     "a row twice": (lambda r: pd.concat([r, r[:1]]), "occurs twice in 'audit_row'"),
     "no row number": (
         lambda r: r.assign(audit_row=["first", *r["audit_row"][1:]]),
+        "FILE: line 2 has no row number",
+    ),
+    "half a row number": (
+        lambda r: r.assign(audit_row=[2.5, *r["audit_row"][1:]]),
         "FILE: line 2 has no row number",
     ),
     "no column": (lambda r: r.drop(columns=COLUMN), "FILE: animals-audit.csv has no column"),

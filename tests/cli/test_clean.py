@@ -156,6 +156,32 @@ def test_numbered_classes_stay_numbers(here):
     assert list(after.columns[-3:]) == ["p_2", "p_9", "p_10"]
 
 
+def test_labels_keep_their_spelling(here):
+    frame = animals().assign(label=lambda t: t["label"].map({"cat": "01", "dog": "02", "emu": "x"}))
+    frame["truth"] = frame["truth"].map({"cat": "1.0", "dog": "02", "emu": "x"})
+    frame.loc[:4, "label"] += " "
+    frame.to_csv("spelt.csv", index=False)
+    done = run("clean", "spelt.csv", *QUICK, "--truth", "truth", "--features", "weight")
+    assert done.exit_code == 0, done.output
+    assert "Blanks around 5 labels are ignored" in done.output
+    after = pd.read_csv("spelt-corrected.csv", dtype=str)
+    assert set(after["suggested_label"]) == {"01", "02", "x"}
+    assert (after["label"].str.strip() == after["suggested_label"]).mean() > 0.75
+    assert list(after["label"]) == list(frame["label"])
+    assert "labels right before" in done.output
+    assert "0.8" in done.output
+
+
+def test_true_labels_that_no_label_is():
+    frame = animals()[["weight", "label", "truth"]]
+    frame.loc[:9, "truth"] = ["ant", "bee", "cow", "doe", "eel"] * 2
+    quick = {"truth": "truth", "draws": 0, "noise": "symmetric", "weight": 1, "alpha": 1}
+    found = clean(frame, "label", **quick)
+    words = "10 of 240 true labels are not among the given ones ('ant', 'bee', 'cow', ...)"
+    assert any(words in one for one in found.warnings)
+    assert found.scores.rows == 240
+
+
 def test_existing_columns_are_not_overwritten(here):
     frame = animals()
     frame["suggested_label"] = "mine"

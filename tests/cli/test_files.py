@@ -1,6 +1,7 @@
 """Tables, text and planted noise: the pieces of the command line."""
 
 import os
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pandas as pd
 import pytest
 
 from nbmodels.cli.files import read_table, replacing, write_table
+from nbmodels.data.labels import LabelColumn, spelt_as
 from nbmodels.data.text import text_features
 from nbmodels.datasets import corrupt, flip_noise, noisy_digits, uniform_noise
 from nbmodels.errors import DataError
@@ -45,6 +47,59 @@ def test_tables_come_back_as_they_were(here, suffix):
         assert back.raw["a"].tolist() == ["007", ""]
         assert back.raw["b"].tolist() == ["1.10", "NA"]
         assert back.raw["c"].tolist() == ["x y", "q,\nr"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["01", "2", "", "10"], ["01", "2", None, "10"]),
+        (["true", " false", "unsure ", "NA"], ["true", "false", "unsure", None]),
+        (["true", "false", "true", ""], ["true", "false", "true", None]),
+        (["1.50", "2", "10", "9"], ["1.50", "2", "10", "9"]),
+        (["1", "2", "", "10"], [1.0, 2.0, None, 10.0]),  # types lose nothing here
+    ],
+)
+def test_labels_are_read_as_they_are_spelt(here, cells, expected):
+    pd.DataFrame({"a": 1, "label": cells}).to_csv("in.csv", index=False)
+    table, blanks = read_table(Path("in.csv")).with_labels("label", None, "gone")
+    found = table.frame["label"].astype(object)
+    assert [None if pd.isna(v) else v for v in found] == expected
+    assert blanks == sum(v != v.strip() for v in cells)
+    assert table.cells["label"].tolist() == cells
+
+
+def test_labels_of_parquet_keep_their_types(here):
+    frame = pd.DataFrame(
+        {
+            "number": pd.array([3, None, 10], "Int32"),
+            "price": [Decimal("1.50"), None, Decimal("2.00")],
+            "kind": pd.Categorical(["b", "a", "b"], categories=["b", "a"]),
+            "text": ["b ", None, "01"],
+        }
+    )
+    frame.to_parquet("in.parquet")
+    table, blanks = read_table(Path("in.parquet")).with_labels(*frame.columns)
+    assert table.frame["number"].dropna().tolist() == [3, 10]
+    assert table.frame["price"].tolist() == frame["price"].tolist()
+    assert list(table.frame["kind"].cat.categories) == ["b", "a"]
+    assert table.frame["text"].dropna().tolist() == ["b", "01"]
+    assert blanks == 1
+
+
+def test_classes_in_text_are_sorted_as_numbers():
+    numbers = LabelColumn.of(pd.Series(["10", "9", "01", None, "01", "9", "10"]), "label")
+    assert numbers.names.tolist() == ["01", "9", "10"]
+    assert numbers.codes.tolist() == [2, 1, 0, -1, 0, 1, 2]
+    text = LabelColumn.of(pd.Series(["b", "10", "9", "b", "10", "9"]), "label")
+    assert text.names.tolist() == ["10", "9", "b"]
+
+
+def test_labels_in_the_spelling_of_the_classes():
+    text = np.array(["1", "2.0", "TRUE", "x", None, "X", "7"], object)
+    found = spelt_as(text, np.array(["01", "2", "true", "x", "7", "07"]))
+    assert found.tolist() == ["01", "2", "true", "x", None, "X", "7"]
+    # neither 07 nor 7.0 is meant for sure
+    assert spelt_as(np.array(["7."], object), np.array(["07", "7.0"])).tolist() == ["7."]
 
 
 def test_planted_noise_is_what_was_asked_for():

@@ -55,6 +55,14 @@ BAD = {
         ["clean", "animals.csv", *QUICK, "--truth", "gold"],
         "--truth: there is no column 'gold'",
     ),
+    "truth of other names": (
+        ["clean", "upper.csv", *QUICK, "--truth", "truth"],
+        "--truth: none of the labels in 'truth' ('X', 'Y') is among those in 'label' ('x', 'y')",
+    ),
+    "truth is a number": (
+        ["clean", "animals.csv", *QUICK, "--truth", "weight"],
+        "--truth: none of the labels in 'weight'",
+    ),
     "label is truth": (["clean", "animals.csv", *QUICK, "--truth", "label"], "--truth: 'label'"),
     "label is an id": (["clean", "animals.csv", "--label", "code"], "--label: column 'code' has"),
     "one class": (["clean", "one.csv", *QUICK], "--label: column 'label' needs two classes"),
@@ -136,6 +144,7 @@ def test_bad_input_is_one_line_and_writes_nothing(here, case):
     Path("folder.csv").mkdir()
     Path("one.json").write_text("{}")
     Path("one.csv").write_text("a,label\n1,x\n2,x\n3,x\n")
+    Path("upper.csv").write_text("a,label,truth\n1,x,X\n2,y,Y\n3,x,X\n4,y,\n")
     Path("infinite.csv").write_text("a,label\n1.5,x\ninf,y\n3,x\n2,y\n")
     before = {p: p.read_bytes() for p in Path().rglob("*") if p.is_file()}
     args, words = BAD[case]
