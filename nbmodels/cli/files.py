@@ -142,7 +142,12 @@ def _read_parquet(path: Path) -> Table:
         raise DataError(f"FILE: {path} is not a Parquet table") from error
     if len(set(raw.column_names)) < len(raw.column_names):
         raise DataError(f"FILE: {path} has two columns of the same name")
-    return Table(path, raw.to_pandas(ignore_metadata=True), raw)
+    typed = raw
+    for j, column in enumerate(raw.schema):
+        # as Python's objects they would be taken for categories
+        if pyarrow.types.is_decimal(column.type):
+            typed = typed.set_column(j, column.name, raw.column(j).cast(pyarrow.float64()))
+    return Table(path, typed.to_pandas(ignore_metadata=True), raw)
 
 
 def check_output(

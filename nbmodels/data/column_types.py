@@ -15,10 +15,20 @@ import numpy as np
 import pandas as pd
 
 from nbmodels.data.features import Block
-from nbmodels.errors import DataError
+from nbmodels.errors import Caution, DataError, NbmodelsWarning
 
 #: Families that a column may be assigned to.
 FAMILIES = ("bernoulli", "multinomial", "categorical", "gaussian")
+
+#: Categories that seem to identify: more values than this ...
+MANY_VALUES = 50
+#: ... with fewer rows a value than this. From ten rows on, a value says which class is frequent
+#: there; below, it says little more than its rows' own labels, and makes wrong ones look right. Zip
+#: codes and names of products stay where there are rows enough to learn from.
+FEW_ROWS = 10
+
+#: Text is taken for numbers that went wrong where so many cells, and this share of them, are some.
+_LEAST_NUMBERS, _MOSTLY_NUMBERS = 20, 0.95
 
 
 @dataclass(frozen=True)
@@ -100,6 +110,42 @@ def assign_families(
             )
         out[name] = kind.family
     return out
+
+
+def identifiers(frame: pd.DataFrame, families: Any = "auto") -> list[Caution]:
+    """Warnings of columns whose categories seem to identify rows or groups of rows.
+
+    Args:
+        frame: ``(n, d)`` cells.
+        families: as for :func:`assign_families`; columns that it names are the user's choice.
+    """
+    named = set() if isinstance(families, str) else {c for f in families.values() for c in f}
+    out = []
+    for j, (name, column) in enumerate(frame.items()):
+        chosen = name in named or j in named
+        known = column.dropna()
+        if chosen or column_kind(column).family != "categorical" or not _hashable(known):
+            continue
+        if _few_rows(known, distinct := known.nunique()):
+            message = (
+                f"column {str(name)!r} of X has {distinct} values in {len(known)} rows, like an "
+                "id's, which makes wrong labels look right; drop it, or give it as groups= where "
+                "the rows of a value belong together"
+            )
+            out.append(Caution(NbmodelsWarning, message))
+    return out
+
+
+def _few_rows(known: pd.Series, distinct: int) -> bool:
+    return distinct > MANY_VALUES and len(known) < FEW_ROWS * distinct
+
+
+def _hashable(known: pd.Series) -> bool:
+    try:
+        known.nunique()
+    except TypeError:
+        return False
+    return True
 
 
 def _given_families(names: Sequence[str], families: Any, known: Sequence[str]) -> dict[str, str]:
@@ -211,7 +257,13 @@ def read_text(frame: pd.DataFrame, text: str, label: str, truth: str | None) -> 
 def read_features(
     frame: pd.DataFrame, label: str, features: Sequence[str] | None, truth: str | None
 ) -> tuple[Choice, pd.DataFrame]:
-    """The choice for a table: each column\'s family, and the columns coded for it.
+    """The choice for a table: each column's family, and the columns coded for it.
+
+    Args:
+        frame: the table, its rows numbered from 0; messages count them from 1.
+        label: column of the given labels.
+        features: columns to learn from; None for all that are usable.
+        truth: column of the true labels.
 
     Raises:
         DataError: no usable column, or one asked for that is not.
@@ -234,7 +286,7 @@ def read_features(
         columns[str(name)] = _coded(frame[name], kind.family)
         if kind.family == "gaussian" and np.isinf(columns[str(name)]).any():
             row = int(np.flatnonzero(np.isinf(columns[str(name)]))[0])
-            raise DataError(f"features: column {name!r} is infinite in row {row}")
+            raise DataError(f"features: column {name!r} is infinite in row {row + 1}")
     if not families:
         why = "; ".join(f"{n}: {r}" for n, r in list(left_out.items())[:4])
         raise DataError(f"features: no column to learn from{f' ({why})' if why else ''}")
@@ -249,10 +301,9 @@ def _usable_kind(column: pd.Series, asked: bool) -> ColumnKind:
     known = column.dropna()
     if not len(known):
         return ColumnKind(None, "no value")
-    try:
-        distinct = known.nunique()
-    except TypeError:
+    if not _hashable(known):
         return ColumnKind(None, "its cells hold lists or the like")
+    distinct = known.nunique()
     kind = column_kind(column)
     if kind.family is not None and distinct == 1:
         return ColumnKind(None, "one value only")
@@ -266,11 +317,51 @@ def _identifier(known: pd.Series, family: str, distinct: int) -> str:
     if family == "gaussian" and pd.api.types.is_integer_dtype(known.dtype) and len(known) > 2:
         numbered = (np.abs(np.diff(known.to_numpy())) == 1).all()
         return "it numbers the rows" if numbered else ""
-    if family == "categorical" and distinct == len(known):
+    if family != "categorical":
+        return ""
+    alike = distinct == len(known), distinct > max(20, len(known) // 2), _few_rows(known, distinct)
+    if not any(alike):
+        return ""
+    if why := _spoilt_numbers(known):
+        return why
+    if alike[0]:
         return "all values differ, like an id's (for texts use --text)"
-    if family == "categorical" and distinct > max(20, len(known) // 2):
+    if alike[1]:
         return "nearly all values differ (for texts use --text)"
-    return ""
+    return (
+        f"{distinct} values in {len(known)} rows, like an id's; if rows of a value belong "
+        f"together, use --groups {known.name}"
+    )
+
+
+def _spoilt_numbers(known: pd.Series) -> str:
+    """What is wrong with a column of text that is mostly numbers; empty where it is not.
+
+    Args:
+        known: cells, by the number of their row from 0.
+    """
+    text = known.astype(str).str.strip()
+    rows = known.index.to_numpy(int) + 1
+    least = max(_LEAST_NUMBERS, _MOSTLY_NUMBERS * len(text))
+    plain = pd.to_numeric(text, errors="coerce").notna().to_numpy()
+    if plain.all():
+        return "its numbers are stored as text"
+    if plain.sum() >= least:
+        at, others = plain.argmin(), (~plain).sum() - 1
+        more = f", and {others} more" if others else ""
+        cell = f"{text.iloc[at]!r} in row {rows[at]}"
+        return f"{plain.sum()} of {len(text)} cells are numbers; {cell} is not{more}"
+    signs = text.str.replace(r"[%€$£¥\s]", "", regex=True)
+    # a lone comma is a decimal one, beside a point it separates thousands
+    points = signs.where(signs.str.contains(".", regex=False), signs.str.replace(",", "."))
+    written = pd.to_numeric(points.str.replace(",", ""), errors="coerce").notna().to_numpy()
+    if written.sum() < least:
+        return ""
+    at = (written & ~plain).argmax()
+    return (
+        f"its numbers are written like {text.iloc[at]!r} in row {rows[at]}; write them with digits "
+        "and a decimal point alone"
+    )
 
 
 def _coded(column: pd.Series, family: str) -> pd.Series:

@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nbmodels.data.column_types import column_kind
+from nbmodels.data.column_types import column_kind, identifiers
 from nbmodels.data.features import check_names, without_marker
 from nbmodels.data.validation import check_weights
 from nbmodels.diagnostics.reference_classifier import reference_classifier
@@ -347,7 +347,7 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
                 estimators that were fitted by then.
 
         Warns:
-            as the estimator that is kept.
+            as the estimator that is kept, and of columns of text with few rows a value.
         """
         X = _in_pandas(X)
         check_names(self, X, reset=True)
@@ -393,6 +393,7 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         if self._interrupted and resolved_solver(self.solver).on_interrupt == "raise":
             raise Interrupted(self)
         cautions = [INTERRUPTED] if self._interrupted else []
+        cautions.extend([] if sparse.issparse(X) else identifiers(pd.DataFrame(X)))
         for w in caught:
             if issubclass(w.category, NbmodelsWarning):
                 cautions.append(Caution(w.category, str(w.message)))

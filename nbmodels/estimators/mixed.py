@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nbmodels.core.registry import family, family_names
-from nbmodels.data.column_types import assign_families, check_numbers
+from nbmodels.data.column_types import assign_families, check_numbers, identifiers
 from nbmodels.data.features import Block, table
+from nbmodels.errors import issue
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName, Training
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.builder import ColumnPlan
@@ -26,7 +27,8 @@ class NoisyMixedNB(TableClassifier):
     Parameters:
         families: ``"auto"``, or columns by family: a mapping from ``"bernoulli"``,
             ``"multinomial"``, ``"categorical"``, ``"gaussian"`` or a registered family to names or
-            positions of columns.
+            positions of columns. A warning names columns of text with few rows a value, like an
+            id's, unless they are named here.
         alpha: pseudo-items or pseudo-counts of each value, for the discrete families, or
             ``"auto"``.
         covariance: of the Gaussian columns, ``"diag"``, ``"full"``, ``"tied"`` or ``"auto"``.
@@ -109,6 +111,7 @@ class NoisyMixedNB(TableClassifier):
         block, frame = table(self, X, reset=reset)
         if reset:
             self.families_ = assign_families(block, frame, self.families, family_names())
+            issue(identifiers(frame, self.families))
         check_numbers(block, self.families_)
         return block
 

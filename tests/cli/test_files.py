@@ -79,6 +79,7 @@ def test_labels_of_parquet_keep_their_types(here):
     )
     frame.to_parquet("in.parquet")
     table, blanks = read_table(Path("in.parquet")).with_labels(*frame.columns)
+    assert read_table(Path("in.parquet")).frame["price"].dtype == float
     assert table.frame["number"].dropna().tolist() == [3, 10]
     assert table.frame["price"].tolist() == frame["price"].tolist()
     assert list(table.frame["kind"].cat.categories) == ["b", "a"]

@@ -66,7 +66,7 @@ BAD = {
     "label is truth": (["clean", "animals.csv", *QUICK, "--truth", "label"], "--truth: 'label'"),
     "label is an id": (["clean", "animals.csv", "--label", "code"], "--label: column 'code' has"),
     "one class": (["clean", "one.csv", *QUICK], "--label: column 'label' needs two classes"),
-    "infinite": (["clean", "infinite.csv", *QUICK], "column 'a' is infinite in row 1"),
+    "infinite": (["clean", "infinite.csv", *QUICK], "column 'a' is infinite in row 2"),
     "weight": (["clean", "animals.csv", *QUICK, "--weight", "-1"], "--weight: expected"),
     "estimator": (
         ["clean", "animals.csv", *QUICK, "--estimator", "auto", "--alpha", "1"],

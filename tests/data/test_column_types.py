@@ -1,6 +1,8 @@
 """The family of a column: one answer for all that reads tables."""
 
 import datetime
+import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,8 @@ from scipy import sparse
 
 from nbmodels import AutoNoisyClassifier, DataError, NoisyCategoricalNB, NoisyMixedNB
 from nbmodels.cli.clean import clean
-from nbmodels.data.column_types import column_kind
+from nbmodels.data.column_types import column_kind, identifiers, read_features
+from nbmodels.errors import NbmodelsWarning
 from nbmodels.estimators.auto import suitable
 
 # few rows, of which types matter and not the fit
@@ -129,3 +132,61 @@ def test_dates_can_be_categories_by_name(frame):
     assert found.fit(table, Y).families_["when"] == "categorical"
     with pytest.raises(DataError, match=r"'when'.*the gaussian family needs numbers"):
         NoisyMixedNB.published(families={"gaussian": ["when"]}).fit(table, Y)
+
+
+def left_out(cells, **more):
+    frame = pd.DataFrame({"x": cells, "size": np.arange(len(cells)) % 7, "y": 0})
+    return read_features(frame, "y", more.get("features"), None)[0].left_out
+
+
+DECIMALS = [f"{v:.3f}" for v in np.random.default_rng(0).normal(size=300)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        (
+            [f"P{i // 4}" for i in range(1000)],
+            "250 values in 1000 rows, like an id's; .* --groups x",
+        ),
+        ([f"P{i % 60}" for i in range(500)], "60 values in 500 rows"),
+        ([f"P{i % 60}" for i in range(600)], None),  # ten rows a value: products, zip codes
+        ([f"P{i % 40}" for i in range(120)], None),
+        ([*DECIMALS[:4], "?", *DECIMALS[5:]], r"^299 of 300 cells .*; '\?' in row 5 is not$"),
+        ([*DECIMALS[:-2], "n", "m"], "^298 of 300 .*; 'n' in row 299 is not, and 1 more$"),
+        ([f"{v} %" for v in DECIMALS], f"written like '{DECIMALS[0]} %' in row 1; write them with"),
+        ([v.replace(".", ",") for v in DECIMALS], "its numbers are written like '0,126' in row 1"),
+        ([f"€1,2{v[-2:]}.{v[-3:]}" for v in DECIMALS], "its numbers are written like '€1,2"),
+        (DECIMALS, "its numbers are stored as text"),
+        ([*DECIMALS[:150], *(f"a{v}" for v in DECIMALS[150:])], "nearly all values differ|all val"),
+    ],
+)
+def test_columns_that_seem_to_identify(cells, reason):
+    found = left_out(cells)
+    assert set(found) == ({"x"} if reason else set())
+    if reason:
+        assert re.search(reason, found["x"]), found["x"]
+        assert left_out(cells, features=["x", "size"]) == {}
+
+
+def test_estimators_warn_of_ids_that_nobody_chose():
+    frame = pd.DataFrame({"size": np.arange(400) / 7, "who": [f"P{i // 4}" for i in range(400)]})
+    assert "'who' of X has 100 values in 400 rows, like an id's" in identifiers(frame)[0].message
+    assert identifiers(frame, {"gaussian": ["size"]})
+    for chosen in (["who"], [1]):
+        assert not identifiers(frame, {"categorical": chosen})
+    assert not identifiers(frame.assign(who=[[1]] * 400))
+
+
+@pytest.mark.parametrize("estimator", [NoisyMixedNB, AutoNoisyClassifier])
+def test_the_warning_of_ids_is_given_once(estimator):
+    who = [f"P{i // 2}" for i in range(120)]
+    table = pd.DataFrame({"size": np.arange(120) % 2 + RNG.normal(size=120), "who": who})
+    model = estimator(noise="symmetric", random_state=0)
+    if estimator is AutoNoisyClassifier:
+        model.set_params(emission="mixed")
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        model.fit(table, np.arange(120) % 2)
+    found = [w for w in caught if "like an id's" in str(w.message)]
+    assert len(found) == 1
+    assert issubclass(found[0].category, NbmodelsWarning)
