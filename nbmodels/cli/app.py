@@ -128,16 +128,15 @@ def clean(
                 report, overwrite=overwrite, name="--report", folder=True, others=others
             )
 
-        from rich.console import Console
-
         from nbmodels.cli import clean as job
         from nbmodels.cli import report as reports
+        from nbmodels.cli.wording import bold, screen
 
-        console = Console()
-        console.print(f"[bold]{file.name}[/]: {len(table.frame)} rows", highlight=False)
+        console = screen()
+        console.print(f"{bold(file.name)}: {len(table.frame)} rows", highlight=False)
         table, blanks = table.with_labels(label, truth)
         tell_blanks(console, blanks)
-        with stages(Console(stderr=True)) as stage:
+        with stages(screen(stderr=True)) as stage:
             cleaned = job.clean(
                 table.frame,
                 label,
@@ -167,14 +166,14 @@ def clean(
         reports.show(console, cleaned, first_row=1)
         added = len(cleaned.added.columns)
         console.print(
-            f"Wrote [bold]{target}[/]: {len(table.frame)} rows, {len(table.frame.columns)} columns "
+            f"Wrote {bold(target)}: {len(table.frame)} rows, {len(table.frame.columns)} columns "
             f"as they were and {added} new ones",
             highlight=False,
         )
         if report is not None:
             second = () if cleaned.second is None else (files.SECOND_OPINION,)
             written = ", ".join((*files.REPORT, *second))
-            console.print(f"Wrote [bold]{report}[/]: {written}", highlight=False)
+            console.print(f"Wrote {bold(report)}: {written}", highlight=False)
 
 
 def _true_classes(checked: Path, table: Table, label: str) -> dict[int, str]:
@@ -202,18 +201,17 @@ def demo(
 
         check_output(out, overwrite=overwrite, folder=True)
 
-        from rich.console import Console
-
         from nbmodels.cli import demo as demonstration
+        from nbmodels.cli.wording import bold, screen
         from nbmodels.datasets import noisy_digits
 
-        console = Console()
+        console = screen()
         data = noisy_digits(seed)
         demonstration.introduce(console, data)
-        with stages(Console(stderr=True)) as stage:
+        with stages(screen(stderr=True)) as stage:
             result = demonstration.demonstrate(data, seed, stage)
             with writing(out):
                 write_report(out, result.noise, result.posterior, corrected=result.corrected)
         demonstration.show(console, data, result)
         files = ", ".join(("corrected.csv", *REPORT))
-        console.print(f"Wrote [bold]{out}[/]: {files}", highlight=False)
+        console.print(f"Wrote {bold(out)}: {files}", highlight=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,14 +77,15 @@ def plan(
         for path in (target, target.with_suffix(".json")):
             files.check_output(path, overwrite=overwrite, others={"the input": file})
 
-        from rich.console import Console
+        from rich.markup import escape
 
         from nbmodels.cli.clean import clean
+        from nbmodels.cli.wording import bold, screen
 
-        console = Console()
+        console = screen()
         table, blanks = table.with_labels(label, truth)
         tell_blanks(console, blanks)
-        with stages(Console(stderr=True)) as stage:
+        with stages(screen(stderr=True)) as stage:
             cleaned = clean(
                 table.frame,
                 label,
@@ -103,11 +105,11 @@ def plan(
             _write(table, drawn, truth, target)
         console.print(drawn.sentence, highlight=False)
         console.print(
-            f"Wrote [bold]{target}[/]: fill in its column {TRUE} from the top, then run "
-            f"nbmodels audit read {target}",
+            f"Wrote {bold(target)}: fill in its column {TRUE} from the top, then run "
+            f"nbmodels audit read {escape(shlex.quote(str(target)))}",
             highlight=False,
         )
-        console.print(f"Wrote [bold]{target.with_suffix('.json')}[/]: the plan", highlight=False)
+        console.print(f"Wrote {bold(target.with_suffix('.json'))}: the plan", highlight=False)
 
 
 def _known(cleaned: Cleaned) -> int:
@@ -188,15 +190,14 @@ def read(
             drawn, filled_in(table, drawn.classes.tolist()), level=level, partial=partial
         )
 
-        from rich.console import Console
-
         from nbmodels.cli import report as reports
+        from nbmodels.cli.wording import bold, screen
 
-        console = Console()
+        console = screen()
         console.print(reports.audit_table(result))
         console.print(reports.audited_classes(result))
         console.print(result.sentence, highlight=False)
         if report is not None:
             with writing(report), files.replacing(report) as temporary:
                 result.noise.to_csv(temporary, index=False, float_format="%.6f")
-            console.print(f"Wrote [bold]{report}[/]", highlight=False)
+            console.print(f"Wrote {bold(report)}", highlight=False)

@@ -16,17 +16,15 @@ import pandas as pd
 from nbmodels import Joint
 from nbmodels.cli.draws import Noise, collected, noise_draws
 from nbmodels.cli.options import EstimatorName
+from nbmodels.cli.wording import worded
 from nbmodels.data.column_types import Choice, check_columns, read_features, read_text
 from nbmodels.data.labels import LabelColumn, as_text, spelt_as
-from nbmodels.diagnostics.checks.remedies import AUTO
 from nbmodels.diagnostics.confident_learning import SecondOpinion
 from nbmodels.diagnostics.noise_range import NoiseRange
 from nbmodels.errors import DataError
 
 #: Labels from which on there is a second opinion.
 _LEAST_ROWS = 50
-#: How a remedy is asked for on the command line.
-_REMEDIES = {AUTO: "--estimator auto"}
 #: Up to so many classes the corrected table has a column of probabilities for each.
 FEW_CLASSES = 10
 
@@ -128,6 +126,11 @@ class Cleaned:
     notes: list[str]
     warnings: list[str]
     model: Any
+
+    @property
+    def estimated(self) -> bool:
+        """Whether the features say anything of the labels; if not, shares are the prior's."""
+        return self.model.fitted_.drawn is None
 
 
 def clean(
@@ -241,8 +244,7 @@ def clean(
             posterior, note = noise_draws(model, x, options, cautions)
             notes.extend(note)
     cautions.extend(
-        f"{a.sentence}; compare {', or '.join(_REMEDIES.get(r, r) for r in a.remedies)}"
-        for a in model.verdict().advice
+        f"{a.sentence}; compare {', or '.join(a.remedies)}" for a in model.verdict().advice
     )
     resp, suggested, p_wrong, rank = _suggestions(model, labels, use, trusted)
     begin("checking the result")
@@ -277,7 +279,7 @@ def clean(
         scores,
         second,
         notes,
-        cautions,
+        [worded(caution) for caution in cautions],
         model,
     )
 

@@ -13,21 +13,24 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 #: Arguments of the library under the names that the command line gives them.
-_OPTIONS = (
-    "label",
-    "text",
-    "features",
-    "groups",
-    "truth",
-    "checked",
-    "noise",
-    "training",
-    "estimator",
-    "weight",
-    "alpha",
-    "margin",
-    "share",
-)
+_OPTIONS = {
+    name: f"--{name}"
+    for name in (
+        "label",
+        "text",
+        "features",
+        "groups",
+        "truth",
+        "checked",
+        "noise",
+        "training",
+        "estimator",
+        "weight",
+        "alpha",
+        "margin",
+        "share",
+    )
+} | {"n_rows": "--rows"}
 
 
 class InputError(Exception):
@@ -47,9 +50,11 @@ def input_errors(names: Mapping[str, str] | None = None) -> Iterator[None]:
         try:
             yield
         except DataError as error:
-            message = " ".join(str(error).split())
+            from nbmodels.cli.wording import worded
+
+            message = worded(" ".join(str(error).split()))
             name, colon, rest = message.partition(":")
-            shown = {name: f"--{name}" for name in _OPTIONS} | dict(names or {})
+            shown = _OPTIONS | dict(names or {})
             if colon and name in shown:
                 message = f"{shown[name]}:{rest}"
             raise InputError(message) from error

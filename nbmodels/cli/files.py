@@ -6,7 +6,8 @@ import contextlib
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -122,6 +123,7 @@ def _read_csv(path: Path) -> Table:
     try:
         # cells of a row longer than the header would be dropped
         with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
+            header = pd.read_csv(path, dtype=str, header=None, nrows=1, **options).iloc[0]
             raw = pd.read_csv(path, dtype=str, **options)
             frame = pd.read_csv(path, na_values=list(MISSING), low_memory=False, **options)
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError) as error:
@@ -129,6 +131,7 @@ def _read_csv(path: Path) -> Table:
         raise DataError(f"FILE: {path} is not a table: {reason}") from error
     except UnicodeDecodeError as error:
         raise DataError(f"FILE: {path} is not a table in UTF-8") from error
+    _check_names(path, [name for name in header if name])
     return Table(path, frame, raw)
 
 
@@ -140,14 +143,20 @@ def _read_parquet(path: Path) -> Table:
         raw = pyarrow.parquet.read_table(path)
     except pyarrow.ArrowException as error:
         raise DataError(f"FILE: {path} is not a Parquet table") from error
-    if len(set(raw.column_names)) < len(raw.column_names):
-        raise DataError(f"FILE: {path} has two columns of the same name")
+    _check_names(path, raw.column_names)
     typed = raw
     for j, column in enumerate(raw.schema):
         # as Python's objects they would be taken for categories
         if pyarrow.types.is_decimal(column.type):
             typed = typed.set_column(j, column.name, raw.column(j).cast(pyarrow.float64()))
     return Table(path, typed.to_pandas(ignore_metadata=True), raw)
+
+
+def _check_names(path: Path, names: Sequence[str]) -> None:
+    """Raises: DataError: two columns of one name."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DataError(f"FILE: {path} has two columns of the name {twice[0]!r}")
 
 
 def check_output(

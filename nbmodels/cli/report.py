@@ -16,6 +16,7 @@ from rich.text import Text
 from nbmodels.audit import AuditResult
 from nbmodels.cli.clean import Cleaned, Scores
 from nbmodels.cli.draws import LEVEL, Noise
+from nbmodels.cli.wording import bold
 from nbmodels.data.column_types import Choice
 from nbmodels.diagnostics.findings import LOWER_BOUND
 
@@ -24,6 +25,8 @@ _MATRIX = 4
 #: Wrong labels with a smaller share of a class are not named in the list of classes.
 _NAMED = 0.02
 _LONGEST = 24
+#: Why there is no share of wrong labels.
+_UNHEARD = "since the features do not surely predict the labels; P(given is wrong) is the prior's"
 
 
 def noise_table(noise: Noise) -> RenderableType:
@@ -44,7 +47,7 @@ def _matrix(noise: Noise) -> Table:
         table.add_column(_short(name), justify="center")
     for i, name in enumerate(noise.names):
         cells = [
-            f"{_bold(_number(noise.mean[i, j])) if i == j else _number(noise.mean[i, j])}\n"
+            f"{bold(_number(noise.mean[i, j])) if i == j else _number(noise.mean[i, j])}\n"
             f"[dim]{_interval(noise.low[i, j], noise.high[i, j])}[/]"
             for j in range(len(noise.names))
         ]
@@ -324,8 +327,9 @@ def show(console: Console, cleaned: Cleaned, first_row: int = 0) -> None:
             "right labels",
             highlight=False,
         )
-    line = f"Expected share of wrong labels: [bold]{cleaned.expected_wrong:.1%}[/], {LOWER_BOUND}"
-    console.print(line, highlight=False)
+    wrong = f"{cleaned.expected_wrong:.1%}", LOWER_BOUND
+    value, why = wrong if cleaned.estimated else ("not estimated", _UNHEARD)
+    console.print(f"Expected share of wrong labels: {bold(value)}, {why}", highlight=False)
     if cleaned.second is not None:
         console.print(Text.assemble(("Second opinion: ", "bold"), cleaned.second.sentence))
     for caution in cleaned.warnings:
@@ -347,10 +351,6 @@ def _interval(low: float, high: float) -> str:
 
 def _percent(value: float) -> str:
     return "-" if np.isnan(value) else f"{value:.1%}"
-
-
-def _bold(text: str) -> str:
-    return f"[bold]{text}[/]"
 
 
 def _short(name: Any) -> str:

@@ -251,7 +251,8 @@ def read_text(frame: pd.DataFrame, text: str, label: str, truth: str | None) -> 
     others = [c for c in frame.columns if c not in (text, label, truth)]
     left_out = {str(c): "only the text is used" for c in others}
     choice = Choice("NoisyMultinomialNB", {text: "words"}, left_out)
-    return choice, text_features(frame[text]).x
+    # messages count rows from 1
+    return choice, text_features(frame[text].set_axis(range(1, len(frame) + 1))).x
 
 
 def read_features(

@@ -158,6 +158,16 @@ def test_rows_that_are_still_to_be_checked(here):
     assert "30 checked rows" in done.output
 
 
+def test_names_of_files_are_printed_as_they_are(here):
+    args = [*QUICK, "--features", "weight", "--rows", 9, "--out", "a [v2] :smile:.csv"]
+    done = run("audit", "plan", "animals.csv", *args)
+    assert done.exit_code == 0, done.output
+    words = " ".join(done.output.split())
+    assert "Wrote a [v2] :smile:.csv: fill in" in words
+    assert "nbmodels audit read 'a [v2] :smile:.csv'" in words
+    assert "Wrote a [v2] :smile:.json: the plan" in words
+
+
 def test_no_plan_beside_the_file(here):
     planned().to_csv("other.csv", index=False)
     done = run("audit", "read", "other.csv")

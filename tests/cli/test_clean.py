@@ -12,6 +12,8 @@ from cli_tables import QUICK, SPECIES, animals, run
 from paths import ROOT
 
 from nbmodels.cli.clean import Scores, clean
+from nbmodels.cli.report import show
+from nbmodels.cli.wording import screen
 from nbmodels.datasets import corrupt, uniform_noise
 
 
@@ -160,16 +162,20 @@ def test_labels_keep_their_spelling(here):
     frame = animals().assign(label=lambda t: t["label"].map({"cat": "01", "dog": "02", "emu": "x"}))
     frame["truth"] = frame["truth"].map({"cat": "1.0", "dog": "02", "emu": "x"})
     frame.loc[:4, "label"] += " "
-    frame.to_csv("spelt.csv", index=False)
-    done = run("clean", "spelt.csv", *QUICK, "--truth", "truth", "--features", "weight")
+    frame = frame.rename(columns={"weight": "weight [kg] :cat:"})
+    frame.to_csv("spelt [v2].csv", index=False)
+    args = ["--truth", "truth", "--features", "weight [kg] :cat:"]
+    done = run("clean", "spelt [v2].csv", *QUICK, *args)
     assert done.exit_code == 0, done.output
     assert "Blanks around 5 labels are ignored" in done.output
-    after = pd.read_csv("spelt-corrected.csv", dtype=str)
+    after = pd.read_csv("spelt [v2]-corrected.csv", dtype=str)
     assert set(after["suggested_label"]) == {"01", "02", "x"}
     assert (after["label"].str.strip() == after["suggested_label"]).mean() > 0.75
     assert list(after["label"]) == list(frame["label"])
     assert "labels right before" in done.output
-    assert "0.8" in done.output
+    # brackets and colons are printed as they are
+    for shown in ("spelt [v2].csv: 240 rows", "weight [kg] :cat:", "Wrote spelt [v2]-corrected"):
+        assert shown in done.output
 
 
 def test_true_labels_that_no_label_is():
@@ -180,6 +186,17 @@ def test_true_labels_that_no_label_is():
     words = "10 of 240 true labels are not among the given ones ('ant', 'bee', 'cow', ...)"
     assert any(words in one for one in found.warnings)
     assert found.scores.rows == 240
+
+
+def test_no_share_of_wrong_labels_where_features_say_nothing(capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+    found = clean(frame.assign(label=rng.choice(["x", "y"], 200)), "label", draws=0)
+    assert not found.estimated
+    show(screen(), found)
+    words = " ".join(capsys.readouterr().out.split())
+    assert "Expected share of wrong labels: not estimated, since the features do not" in words
+    assert "lower bound" not in words
 
 
 def test_existing_columns_are_not_overwritten(here):

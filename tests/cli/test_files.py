@@ -1,6 +1,7 @@
 """Tables, text and planted noise: the pieces of the command line."""
 
 import os
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -9,9 +10,11 @@ import pandas as pd
 import pytest
 
 from nbmodels.cli.files import read_table, replacing, write_table
+from nbmodels.cli.wording import worded
 from nbmodels.data.labels import LabelColumn, spelt_as
 from nbmodels.data.text import text_features
 from nbmodels.datasets import corrupt, flip_noise, noisy_digits, uniform_noise
+from nbmodels.diagnostics.checks import remedies
 from nbmodels.errors import DataError
 
 
@@ -101,6 +104,22 @@ def test_labels_in_the_spelling_of_the_classes():
     assert found.tolist() == ["01", "2", "true", "x", None, "X", "7"]
     # neither 07 nor 7.0 is meant for sure
     assert spelt_as(np.array(["7."], object), np.array(["07", "7.0"])).tolist() == ["7."]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "shown"),
+    [
+        ("the chains have not mixed (1.07); take more draws and warm-up", "not mixed (1.07)"),
+        ("check it, or give partial=True if the last rows", "or give --partial if the last"),
+        (f"Try {remedies.AUDIT}, or {remedies.CROSS_FIT}.", ", or --training cross_fit."),
+        (f"compare {remedies.AUTO}", "compare --estimator auto"),
+        (f"Try {remedies.AUDIT}.", "(nbmodels audit plan), which --checked then takes."),
+        ("drop it, or give it as groups= where", "as --groups where"),
+    ],
+)
+def test_advice_names_options(sentence, shown):
+    assert shown in worded(sentence)
+    assert not re.search("=|take more", worded(sentence))
 
 
 def test_planted_noise_is_what_was_asked_for():

@@ -1,0 +1,46 @@
+"""Sentences of the library in the words of the command line, and names that are safe to print."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+
+from nbmodels.diagnostics.checks import remedies
+
+#: What the library advises, as it is asked for here; empty where nothing can be set. Longer
+#: phrases before those that they hold.
+_WORDS = {
+    remedies.AUDIT: "an audit of some rows (nbmodels audit plan), which --checked then takes",
+    remedies.TRUSTED: "some rows checked by hand (--checked)",
+    remedies.SMALLER_WEIGHT: "a smaller --weight",
+    remedies.CROSS_FIT: "--training cross_fit",
+    remedies.SYMMETRIC_NOISE: "--noise symmetric",
+    remedies.FULL_NOISE: "--noise full",
+    remedies.FULL_COVARIANCE: f"{remedies.FULL_COVARIANCE} in Python",
+    remedies.STUDENT: f"{remedies.STUDENT} in Python",
+    remedies.NEIGHBOURS: f"{remedies.NEIGHBOURS} in Python",
+    remedies.AUTO: "--estimator auto",
+    "(audit_plan)": "(nbmodels audit plan)",
+    "written by to_json": "written by nbmodels audit plan",
+    "partial=True": "--partial",
+    "groups=": "--groups",
+    "; take more draws and warm-up": "",
+    "; take more draws, or thin": "",
+}
+
+
+def worded(sentence: str) -> str:
+    """A warning or an error of the library, with options in the place of parameters."""
+    for ours, shown in _WORDS.items():
+        sentence = sentence.replace(ours, shown)
+    return sentence
+
+
+def screen(*, stderr: bool = False) -> Console:
+    """A terminal that takes ``:smile:`` in the name of a file or a class for what it is."""
+    return Console(stderr=stderr, emoji=False)
+
+
+def bold(name: object) -> str:
+    """A name in bold face, whatever brackets it holds."""
+    return f"[bold]{escape(str(name))}[/]"
