@@ -179,9 +179,11 @@ def check_output(
     Raises:
         DataError: the message names the argument.
     """
+    parts = [path / part for part in (*REPORT, SECOND_OPINION)] if folder else []
     for what, other in (others or {}).items():
-        if other is not None and _same(path, other):
-            raise DataError(f"{name}: {path} is {what}; choose another name")
+        for one in (path, *parts):
+            if other is not None and _same(one, other):
+                raise DataError(f"{name}: {one} is {what}; choose another name")
     if path.exists() and path.is_dir() != folder:
         found, expected = ("file", "folder") if folder else ("folder", "file")
         raise DataError(f"{name}: {path} is a {found}; expected a {expected}")

@@ -330,7 +330,8 @@ def show(console: Console, cleaned: Cleaned, first_row: int = 0) -> None:
     wrong = f"{cleaned.expected_wrong:.1%}", LOWER_BOUND
     value, why = wrong if cleaned.estimated else ("not estimated", _UNHEARD)
     console.print(f"Expected share of wrong labels: {bold(value)}, {why}", highlight=False)
-    if cleaned.second is not None:
+    # where the features say nothing, so would both opinions
+    if cleaned.second is not None and cleaned.estimated:
         console.print(Text.assemble(("Second opinion: ", "bold"), cleaned.second.sentence))
     for caution in cleaned.warnings:
         warn(console, caution)

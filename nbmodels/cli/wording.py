@@ -20,6 +20,12 @@ _WORDS = {
     remedies.STUDENT: f"{remedies.STUDENT} in Python",
     remedies.NEIGHBOURS: f"{remedies.NEIGHBOURS} in Python",
     remedies.AUTO: "--estimator auto",
+    "Add trusted labels, or a stronger prior on the diagonal of the noise matrix": (
+        "Check some rows by hand (--checked)"
+    ),
+    "add trusted labels, a stronger prior on the diagonal, or": (
+        "check some rows by hand (--checked), or"
+    ),
     "(audit_plan)": "(nbmodels audit plan)",
     "written by to_json": "written by nbmodels audit plan",
     "partial=True": "--partial",

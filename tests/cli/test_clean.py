@@ -197,6 +197,7 @@ def test_no_share_of_wrong_labels_where_features_say_nothing(capsys):
     words = " ".join(capsys.readouterr().out.split())
     assert "Expected share of wrong labels: not estimated, since the features do not" in words
     assert "lower bound" not in words
+    assert "This model estimates" not in words
 
 
 def test_existing_columns_are_not_overwritten(here):

@@ -112,6 +112,10 @@ def test_labels_in_the_spelling_of_the_classes():
         ("the chains have not mixed (1.07); take more draws and warm-up", "not mixed (1.07)"),
         ("check it, or give partial=True if the last rows", "or give --partial if the last"),
         (f"Try {remedies.AUDIT}, or {remedies.CROSS_FIT}.", ", or --training cross_fit."),
+        (
+            "Add trusted labels, or a stronger prior on the diagonal of the noise matrix",
+            "Check some rows by hand (--checked)",
+        ),
         (f"compare {remedies.AUTO}", "compare --estimator auto"),
         (f"Try {remedies.AUDIT}.", "(nbmodels audit plan), which --checked then takes."),
         ("drop it, or give it as groups= where", "as --groups where"),

@@ -103,6 +103,10 @@ BAD = {
         ["clean", "animals.csv", *QUICK, "--report", "new.csv", "--out", "new.csv"],
         "--report: new.csv is the corrected table",
     ),
+    "report holds the input": (
+        ["clean", "folder.csv/noise_matrix.csv", *QUICK, "--report", "folder.csv", "--overwrite"],
+        "--report: folder.csv/noise_matrix.csv is the input",
+    ),
     "output is a folder": (
         ["clean", "animals.csv", *QUICK, "--out", "folder.csv", "--overwrite"],
         "--out: folder.csv is a folder; expected a file",
@@ -150,6 +154,7 @@ def test_bad_input_is_one_line_and_writes_nothing(here, case):
     Path("empty.csv").write_text("")
     Path("header.csv").write_text("a,label\n")
     Path("folder.csv").mkdir()
+    Path("folder.csv/noise_matrix.csv").write_text("a,label\n1,x\n2,y\n")
     Path("one.json").write_text("{}")
     Path("one.csv").write_text("a,label\n1,x\n2,x\n3,x\n")
     Path("upper.csv").write_text("a,label,truth\n1,x,X\n2,y,Y\n3,x,X\n4,y,\n")
