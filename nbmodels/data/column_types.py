@@ -330,8 +330,8 @@ def _identifier(known: pd.Series, family: str, distinct: int) -> str:
     if alike[1]:
         return "nearly all values differ (for texts use --text)"
     return (
-        f"{distinct} values in {len(known)} rows, like an id's; if rows of a value belong "
-        f"together, use --groups {known.name}"
+        f"{distinct} values in {len(known)} rows, like an id's; use --groups {known.name} if rows of "
+        "a value belong together, or --features if it describes them"
     )
 
 
