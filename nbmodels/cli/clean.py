@@ -17,8 +17,8 @@ from nbmodels import Joint
 from nbmodels.cli.draws import Noise, collected, noise_draws
 from nbmodels.cli.options import EstimatorName
 from nbmodels.cli.wording import worded
-from nbmodels.data.column_types import Choice, check_columns, read_features, read_text
 from nbmodels.data.labels import LabelColumn, as_text, spelt_as
+from nbmodels.data.user_table import Choice, check_columns, read_features, read_text
 from nbmodels.diagnostics.confident_learning import SecondOpinion
 from nbmodels.diagnostics.noise_range import NoiseRange
 from nbmodels.errors import DataError

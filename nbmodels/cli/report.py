@@ -17,7 +17,7 @@ from nbmodels.audit import AuditResult
 from nbmodels.cli.clean import Cleaned, Scores
 from nbmodels.cli.draws import LEVEL, Noise
 from nbmodels.cli.wording import bold
-from nbmodels.data.column_types import Choice
+from nbmodels.data.user_table import Choice
 from nbmodels.diagnostics.findings import LOWER_BOUND
 
 #: Up to so many classes the noise matrix is shown as a matrix; beyond, class by class.

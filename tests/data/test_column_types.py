@@ -11,7 +11,8 @@ from scipy import sparse
 
 from nbmodels import AutoNoisyClassifier, DataError, NoisyCategoricalNB, NoisyMixedNB
 from nbmodels.cli.clean import clean
-from nbmodels.data.column_types import column_kind, identifiers, read_features
+from nbmodels.data.column_types import column_kind, identifiers
+from nbmodels.data.user_table import read_features
 from nbmodels.errors import NbmodelsWarning
 from nbmodels.estimators.auto import suitable
 

@@ -1,0 +1,196 @@
+"""A user's table as the command line reads it: columns by role, and those that say nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from nbmodels.data.column_types import ColumnKind, column_kind, few_rows, hashable
+from nbmodels.errors import DataError
+
+#: Text is taken for numbers that went wrong where so many cells, and this share of them, are some.
+_LEAST_NUMBERS, _MOSTLY_NUMBERS = 20, 0.95
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How the columns are modelled.
+
+    Attributes:
+        estimator: name of the estimator.
+        families: what each column is taken for; ``"words"`` for a column of text.
+        left_out: columns that are not used, with the reason.
+        settings: those of the fit, asked for or chosen.
+    """
+
+    estimator: str
+    families: dict[str, str]
+    left_out: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+def check_columns(
+    frame: pd.DataFrame,
+    label: str,
+    text: str | None,
+    features: Sequence[str] | None,
+    truth: str | None,
+) -> None:
+    """Refuse columns that are not there, or that have two roles.
+
+    Raises:
+        DataError: naming the argument.
+    """
+    if not len(frame):
+        raise DataError("frame: the table has no rows")
+    asked = [("label", label), ("text", text), ("truth", truth)]
+    for name, column in [*asked, *(("features", c) for c in features or ())]:
+        if column is not None and column not in frame.columns:
+            there = ", ".join(map(str, frame.columns[:12]))
+            more = ", ..." if len(frame.columns) > 12 else ""
+            raise DataError(f"{name}: there is no column {column!r}; the table has {there}{more}")
+    if text is not None and features is not None:
+        raise DataError("features: give either a column of text or features, not both")
+    for name, used in (("text", [text] if text else []), ("features", list(features or ()))):
+        for role, column in (("label", label), ("truth", truth)):
+            if column in used:
+                raise DataError(f"{name}: {column!r} is the column of the {role}, never a feature")
+    if features is not None and not len(features):
+        raise DataError("features: expected at least one column")
+    if features is not None and len(set(features)) < len(features):
+        raise DataError("features: a column is named twice")
+    if truth == label:
+        raise DataError(f"truth: {truth!r} is the column of the labels")
+
+
+def read_text(frame: pd.DataFrame, text: str, label: str, truth: str | None) -> tuple[Choice, Any]:
+    """The choice for a column of texts, and the sparse matrix of its words."""
+    from nbmodels.data.text import text_features
+
+    others = [c for c in frame.columns if c not in (text, label, truth)]
+    left_out = {str(c): "only the text is used" for c in others}
+    choice = Choice("NoisyMultinomialNB", {text: "words"}, left_out)
+    # messages count rows from 1
+    return choice, text_features(frame[text].set_axis(range(1, len(frame) + 1))).x
+
+
+def read_features(
+    frame: pd.DataFrame, label: str, features: Sequence[str] | None, truth: str | None
+) -> tuple[Choice, pd.DataFrame]:
+    """The choice for a table: each column's family, and the columns coded for it.
+
+    Args:
+        frame: the table, its rows numbered from 0; messages count them from 1.
+        label: column of the given labels.
+        features: columns to learn from; None for all that are usable.
+        truth: column of the true labels.
+
+    Raises:
+        DataError: no usable column, or one asked for that is not.
+    """
+    asked = features is not None
+    wanted = list(features) if features is not None else list(frame.columns)
+    families: dict[str, str] = {}
+    left_out: dict[str, str] = {}
+    columns: dict[str, pd.Series] = {}
+    for name in wanted:
+        if name in (label, truth):
+            continue
+        kind = _usable_kind(frame[name], asked)
+        if kind.family is None:
+            if asked:
+                raise DataError(f"features: column {name!r} cannot be used: {kind.reason}")
+            left_out[str(name)] = kind.reason
+            continue
+        families[str(name)] = kind.family
+        columns[str(name)] = _coded(frame[name], kind.family)
+        if kind.family == "gaussian" and np.isinf(columns[str(name)]).any():
+            row = int(np.flatnonzero(np.isinf(columns[str(name)]))[0])
+            raise DataError(f"features: column {name!r} is infinite in row {row + 1}")
+    if not families:
+        why = "; ".join(f"{n}: {r}" for n, r in list(left_out.items())[:4])
+        raise DataError(f"features: no column to learn from{f' ({why})' if why else ''}")
+    kinds = set(families.values())
+    estimator = "NoisyBernoulliNB" if kinds == {"bernoulli"} else "NoisyMixedNB"
+    choice = Choice(estimator, families, left_out)
+    return choice, pd.DataFrame(columns)
+
+
+def _usable_kind(column: pd.Series, asked: bool) -> ColumnKind:
+    """The kind of a column of a user's table, of which not every column carries information."""
+    known = column.dropna()
+    if not len(known):
+        return ColumnKind(None, "no value")
+    if not hashable(known):
+        return ColumnKind(None, "its cells hold lists or the like")
+    distinct = known.nunique()
+    kind = column_kind(column)
+    if kind.family is not None and distinct == 1:
+        return ColumnKind(None, "one value only")
+    if kind.family is not None and not asked:
+        return ColumnKind(None, why) if (why := _identifier(known, kind.family, distinct)) else kind
+    return kind
+
+
+def _identifier(known: pd.Series, family: str, distinct: int) -> str:
+    """Why a column seems to identify rows, and not to describe them; empty where it does not."""
+    if family == "gaussian" and pd.api.types.is_integer_dtype(known.dtype) and len(known) > 2:
+        numbered = (np.abs(np.diff(known.to_numpy())) == 1).all()
+        return "it numbers the rows" if numbered else ""
+    if family != "categorical":
+        return ""
+    alike = distinct == len(known), distinct > max(20, len(known) // 2), few_rows(known, distinct)
+    if not any(alike):
+        return ""
+    if why := _spoilt_numbers(known):
+        return why
+    if alike[0]:
+        return "all values differ, like an id's (for texts use --text)"
+    if alike[1]:
+        return "nearly all values differ (for texts use --text)"
+    return (
+        f"{distinct} values in {len(known)} rows, like an id's; use --groups {known.name} if rows "
+        "of a value belong together, or --features if it describes them"
+    )
+
+
+def _spoilt_numbers(known: pd.Series) -> str:
+    """What is wrong with a column of text that is mostly numbers; empty where it is not.
+
+    Args:
+        known: cells, by the number of their row from 0.
+    """
+    text = known.astype(str).str.strip()
+    rows = known.index.to_numpy(int) + 1
+    least = max(_LEAST_NUMBERS, _MOSTLY_NUMBERS * len(text))
+    plain = pd.to_numeric(text, errors="coerce").notna().to_numpy()
+    if plain.all():
+        return "its numbers are stored as text"
+    if plain.sum() >= least:
+        at, others = plain.argmin(), (~plain).sum() - 1
+        more = f", and {others} more" if others else ""
+        cell = f"{text.iloc[at]!r} in row {rows[at]}"
+        return f"{plain.sum()} of {len(text)} cells are numbers; {cell} is not{more}"
+    signs = text.str.replace(r"[%€$£¥\s]", "", regex=True)
+    # a lone comma is a decimal one, beside a point it separates thousands
+    points = signs.where(signs.str.contains(".", regex=False), signs.str.replace(",", "."))
+    written = pd.to_numeric(points.str.replace(",", ""), errors="coerce").notna().to_numpy()
+    if written.sum() < least:
+        return ""
+    at = (written & ~plain).argmax()
+    return (
+        f"its numbers are written like {text.iloc[at]!r} in row {rows[at]}; write them with digits "
+        "and a decimal point alone"
+    )
+
+
+def _coded(column: pd.Series, family: str) -> pd.Series:
+    if family == "categorical":
+        text = [None if pd.isna(v) else str(v) for v in column]
+        return pd.Series(np.asarray(text, object), dtype=object)
+    numbers = [np.nan if pd.isna(v) else float(v) for v in column]
+    return pd.Series(np.asarray(numbers, float))
