@@ -102,9 +102,10 @@ def _by_position(trusted: Mapping[Any, Any], items: Any) -> dict[int, Any]:
     out = {}
     for row, label in trusted.items():
         found = np.atleast_1d(place.get(row, []))
-        if len(found) != 1:
-            many = f"{len(found)} rows have it" if len(found) else "no row has it"
-            raise DataError(f"trusted: row {row!r} is to be in the index of X, where {many}")
+        if not len(found):
+            raise DataError(f"trusted: row {row!r} does not exist; X has {len(items)} rows")
+        if len(found) > 1:
+            raise DataError(f"trusted: row {row!r} is {len(found)} rows by the index of X")
         out[int(found[0])] = label
     return out
 

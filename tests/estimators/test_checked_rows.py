@@ -66,8 +66,8 @@ def test_checked_rows_are_named_by_the_index_of_a_data_frame():
     model = NoisyGaussianNB(random_state=0).fit(frame, given, trusted={frame.index[7]: other})
     assert model.corrected_labels().set_index("row").loc[frame.index[7], "suggested"] == other
     assert model.label_posterior_[7, other] == 1
-    with pytest.raises(DataError, match=r"trusted: row 300 .* no row has it"):
+    with pytest.raises(DataError, match="trusted: row 300 does not exist"):
         NoisyGaussianNB().fit(frame, given, trusted={300: 0})
     doubled = frame.set_axis(np.arange(len(x)) // 2)
-    with pytest.raises(DataError, match=r"trusted: row 4 .* 2 rows have it"):
+    with pytest.raises(DataError, match="trusted: row 4 is 2 rows"):
         NoisyGaussianNB().fit(doubled, given, trusted={4: 0})

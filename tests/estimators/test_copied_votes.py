@@ -185,10 +185,10 @@ def test_copies_do_not_lead_a_table_astray():
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_votes_on_rows_of_a_table_count_as_in_a_joint_model():
     rng = np.random.default_rng(2)
-    votes, y = world((0.2, 0.3, 0.4, 0.4, 0.4), (2, 3, 4), n=300)
-    lured = (rng.random(300) < 0.35)[:, None] & (rng.random(votes.shape) < 0.5)
+    votes, y = world((0.2, 0.3, 0.4, 0.4, 0.4), (2, 3, 4), n=600)
+    lured = (rng.random(600) < 0.35)[:, None] & (rng.random(votes.shape) < 0.5)
     votes = np.where(lured, ((y + 1) % 3)[:, None], votes)
-    x = np.eye(3)[y] * 2 + rng.normal(size=(300, 3))
+    x = np.eye(3)[y] * 2 + rng.normal(size=(600, 3))
     table = NoisyGaussianNB(training="joint", random_state=0).fit(x, votes=frame(votes))
     sources = {"crowd": DawidSkene(), "x": NoisyGaussianNB()}
     both = JointNB(sources, solver="map", random_state=0).fit({"crowd": frame(votes), "x": x})
