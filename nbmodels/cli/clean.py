@@ -128,6 +128,11 @@ class Cleaned:
     model: Any
 
     @property
+    def noisy(self) -> float:
+        """Probability that labels are noisy at all."""
+        return float(self.model.fitted_.noisy)
+
+    @property
     def estimated(self) -> bool:
         """Whether the features say anything of the labels; if not, shares are the prior's."""
         return self.model.fitted_.drawn is None

@@ -25,6 +25,8 @@ _MATRIX = 4
 #: Wrong labels with a smaller share of a class are not named in the list of classes.
 _NAMED = 0.02
 _LONGEST = 24
+#: Probability from which on labels are surely noisy, and a matrix needs no word about it.
+_SURELY = 0.9
 #: Why there is no share of wrong labels.
 _UNHEARD = "since the features do not surely predict the labels; P(given is wrong) is the prior's"
 
@@ -307,6 +309,12 @@ def show(console: Console, cleaned: Cleaned, first_row: int = 0) -> None:
     console.print()
     if cleaned.noise is not None:
         console.print(noise_table(cleaned.noise))
+        if cleaned.estimated and cleaned.noisy < _SURELY:
+            console.print(
+                "This matrix is of labels that are noisy. Held-out labels give that a probability "
+                f"of {cleaned.noisy:.0%}; by the rest, all given labels are right.",
+                highlight=False,
+            )
         console.print()
     console.print(changes_table(cleaned.given, cleaned.suggested))
     console.print()

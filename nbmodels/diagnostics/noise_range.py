@@ -9,7 +9,7 @@ true lies between them where both play a part.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -215,6 +215,7 @@ def noise_range(
     separable: Any,
     z: float,
     seed: int,
+    noisy: float = 1.0,
 ) -> NoiseRange:
     """Both ends from a fit with its draws, and from the votes of neighbours.
 
@@ -227,9 +228,13 @@ def noise_range(
         separable: the other end, a :class:`nbmodels.fitting.separable.Separable`.
         z: see :class:`NoiseRange`.
         seed: of the draws of the other end.
+        noisy: probability that labels are noisy at all. Where the interval of the fit's own end
+            leaves out no more than the probability that they are not, it begins at no wrong label.
     """
     wrong = 1 - np.einsum("skk,sk->s", rates, shares)
     one = End.of(INDEPENDENT, transition, share, rates, wrong)
+    if 1 - noisy > (1 - LEVEL) / 2:
+        one = replace(one, share_interval=(0.0, one.share_interval[1]))
     drawn, wrong = separable.draws(len(rates), seed)
     other = End.of(SEPARABLE, separable.transition, separable.share_wrong, drawn, wrong)
     return NoiseRange(names, one, other, separable.n_neighbours, z)

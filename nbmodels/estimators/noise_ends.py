@@ -60,4 +60,5 @@ def noise_range(self: LatentClassModel, draws: Any = None) -> NoiseRange:
         other,
         z[0] if z else np.nan,
         self._seed(),
+        fitted.noisy,
     )

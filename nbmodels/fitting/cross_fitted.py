@@ -83,7 +83,8 @@ def cross_fitted(
     drawn = min(drawn_length(n_rows), len(resp))
     if copies is not None:
         copies = padded_groups(copies, drawn)
-    fold = pad_rows(draw_folds(np.asarray(resp)[:drawn], n_folds, copies), len(resp))
+    counted = np.asarray(resp)[:drawn] * (np.asarray(data.weights)[:drawn, None] > 0)
+    fold = pad_rows(draw_folds(counted, n_folds, copies), len(resp))
     source = EmissionScores(build, features, fold, options.rule)
     more: dict[str, Any] = {"rounds": rounds, "hold_out": hold_out, "start": start, "warm": warm}
     found = select(source, resp, fold, options=options, grid=grid, copies=copies, **more)

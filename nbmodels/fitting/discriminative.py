@@ -194,7 +194,7 @@ def train_scored(
     first = {**settings, **cautious(grid)}
     channels = {name: source.channel(k, first) for name, source in sources.items()}
     resp = label_responsibilities(channels, data)
-    fold = _folds(cv, np.asarray(resp)[:n_rows], copies)
+    fold = _folds(cv, np.asarray(resp)[:n_rows] * (weights[:, None] > 0), copies)
     source = _ClassifierScores(learner, first, sources, data, k, weights, fold, own, copies)
     if rounds is None:
         found = _tested(source, resp, options, grid)

@@ -8,7 +8,10 @@ from nbmodels import NoisyGaussianNB, NoisyLabelClassifier
 from nbmodels.datasets import corrupt
 from nbmodels.diagnostics.checks.ends import CHECKS, Ends
 from nbmodels.diagnostics.findings import TWO_ENDS
+from nbmodels.diagnostics.noise_range import noise_range
 from nbmodels.errors import IdentifiabilityWarning
+from nbmodels.fitting.nearest import nearest_labels
+from nbmodels.fitting.separable import fit_separable
 
 PAIR = np.array([[0.7, 0.0, 0.3], [0.3, 0.7, 0.0], [0.0, 0.3, 0.7]])
 
@@ -138,3 +141,15 @@ def test_known_noise_with_rates_of_zero_is_no_failed_check():
     x, y, _, rng = clouds(7.0)
     given = corrupt(y, PAIR, rng)
     assert NoisyGaussianNB(noise=PAIR, random_state=0).fit(x, given).verdict().ok
+
+
+def test_the_interval_begins_at_no_wrong_label_where_labels_may_be_right():
+    """A fit's own interval is of noisy labels, its estimate averaged over whether they are."""
+    about = np.array(["ant", "bee"]), np.eye(2), 0.02
+    draws = np.broadcast_to([[0.8, 0.2], [0.2, 0.8]], (50, 2, 2)), np.full((50, 2), 0.5)
+    x = np.repeat(np.eye(2), 40, axis=0) + 0.01 * np.random.default_rng(0).normal(size=(80, 2))
+    near = nearest_labels(x, np.repeat([0, 1], 40), 2)
+    other = fit_separable(near, 2, np.ones(80))
+    one, two = (noise_range(*about, *draws, other, 0.0, 0, noisy) for noisy in (0.99, 0.5))
+    np.testing.assert_allclose(one.independent.share_interval, (0.02, 0.2))
+    np.testing.assert_allclose(two.independent.share_interval, (0.0, 0.2))

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from nbmodels import NoisyGaussianNB, NoisyLabelClassifier, NoisyLogisticRegression
 from nbmodels.errors import DataError, IdentifiabilityWarning
@@ -71,3 +72,16 @@ def test_checked_rows_are_named_by_the_index_of_a_data_frame():
     doubled = frame.set_axis(np.arange(len(x)) // 2)
     with pytest.raises(DataError, match="trusted: row 4 is 2 rows"):
         NoisyGaussianNB().fit(doubled, given, trusted={4: 0})
+
+
+@pytest.mark.parametrize(
+    "model", [NoisyLogisticRegression(random_state=0), NoisyGaussianNB(random_state=0)]
+)
+def test_labels_of_rows_without_weight_do_not_count(model):
+    """Neither for the folds."""
+    x, _, given = three_classes(apart=1.0)
+    weights = np.where(np.arange(len(x)) < 60, 0.0, 1.0)
+    other = np.where(weights > 0, given, (given + 1) % 3)
+    first, second = (clone(model).fit(x, y, sample_weight=weights) for y in (given, other))
+    np.testing.assert_array_equal(first.noise_matrix_, second.noise_matrix_)
+    np.testing.assert_array_equal(first.predict_proba(x), second.predict_proba(x))
