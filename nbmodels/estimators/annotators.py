@@ -52,8 +52,9 @@ class DawidSkene(LatentClassModel):
     model takes votes on a task for independent given its class. They seldom are, and its
     probabilities are then far too sure: ``dependence`` tempers them, by what held-out votes show
     and by an assumption about what votes cannot show (:mod:`nbmodels.fitting.vote_dependence`). The
-    likeliest class of a task stays the same. With ``solver="ml"`` the model is the paper's: nothing
-    is pooled or tempered.
+    likeliest class is that of the task's votes under the workers' matrices. With ``dependence=0``,
+    all votes on a task may be guesses (under ``pooling="own"``), which leaves a rare class fewer
+    tasks. With ``solver="ml"`` the model is the paper's: nothing is pooled or tempered.
 
     Parameters:
         pooling: what the workers' noise matrices are drawn to: ``"own"``, each to the matrix of the
