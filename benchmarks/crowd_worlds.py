@@ -171,6 +171,33 @@ def two_votes(rng, n=600, k=3, w=60):
     return voted(y, matrix_of(rng.beta(3, 9, w), k, rng), rng, 2), y
 
 
+def one_on_all(rng, n=500, k=4, w=100):
+    """A worker who is right in 0.7 of all items, and two votes an item by a hundred others."""
+    y = rng.integers(0, k, n)
+    rates = np.r_[0.3, rng.uniform(0.05, 0.4, w)]
+    votes = voted(y, matrix_of(rates, k, rng), rng)
+    rank = rng.random((n, w)).argsort(1).argsort(1)
+    votes[:, 1:] = np.where(rank < 2, votes[:, 1:], ABSTAIN)
+    return votes, y
+
+
+def copied_worker(rng, n=400, k=3):
+    """Eight workers; three repeat a fourth, who is worse than the rest, nine times in ten."""
+    y = rng.integers(0, k, n)
+    votes = voted(y, matrix_of([0.35] * 4 + [0.25] * 4, k, rng), rng)
+    for j in (1, 2, 3):
+        copied = rng.random(n) < 0.9
+        votes[:, j] = np.where(copied, votes[:, 0], rng.integers(0, k, n))
+    return votes, y
+
+
+def rare_and_hard(rng, n=2000, w=10):
+    """A class of 2 % that workers see every other time; five votes an item."""
+    y = (rng.random(n) < 0.02).astype(int)
+    matrices = np.broadcast_to([[0.99, 0.01], [0.5, 0.5]], (w, 2, 2))
+    return voted(y, matrices, rng, 5), y
+
+
 def ten_classes(rng, n=600, k=10, w=20):
     """Ten classes, four votes an item."""
     y = rng.integers(0, k, n)
@@ -205,6 +232,9 @@ WORKERS = (
     spammers,
     spammers_one_class,
     two_votes,
+    one_on_all,
+    copied_worker,
+    rare_and_hard,
     ten_classes,
     shared_confusion,
 )
