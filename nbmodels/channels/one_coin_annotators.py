@@ -173,6 +173,11 @@ class OneCoinAnnotators(Annotators):
     guessed: Any = field(default=GUESSED)
     n_votes: Any = field(default=0.0)
 
+    @property
+    def repeated(self) -> Any:
+        """Pseudo-votes of each row beyond the least, which stem from the annotator's others."""
+        return self.strength - self.least_strength
+
     def _odds(self, likelihood_params: Array, data: Matrix) -> tuple[Array, Array]:
         """``(N, K)`` log-likelihood of votes that follow the class, and ``(N, 1)`` of guesses."""
         plain = super().log_likelihood(likelihood_params, data)

@@ -66,7 +66,8 @@ def _accuracy(
     if model.abstains:
         within = mean * (1 - mean) / (number + 1)
     else:
-        rates, sizes = model.matrices[:, right, np.arange(n_classes)], model.pseudo.sum(1)
+        rates = model.matrices[:, right, np.arange(n_classes)]
+        sizes = model.pseudo.sum(1) - model.repeated
         within = (shares**2 * rates * (1 - rates) / (sizes + 1)).sum(1)
     p = (model.resp[votes.row] * (right == votes.label[:, None])).sum(1)
     between = np.bincount(votes.worker, p * (1 - p), len(number)) / np.maximum(number, 1) ** 2

@@ -109,6 +109,8 @@ class AnnotatorModel:
         resp: ``(N, C)`` responsibilities of the items fitted, by which they taught the matrices.
         abstains: whether the last label is an abstention, of all who do not vote on an item.
         power: ``(W,)`` what abstentions of each function count for; None for 1.
+        repeated: pseudo-votes of each row that only say again what the annotator's votes on other
+            classes do: no evidence of an accuracy besides them.
     """
 
     pseudo: Float[np.ndarray, "w observed c"]
@@ -116,6 +118,7 @@ class AnnotatorModel:
     resp: Float[np.ndarray, "n c"]
     abstains: bool = False
     power: Float[np.ndarray, " w"] | None = None
+    repeated: float = 0.0
 
     @property
     def matrices(self) -> Float[np.ndarray, "w observed c"]:
@@ -204,7 +207,8 @@ def annotator_model(fit: Fit, name: str = "votes") -> AnnotatorModel:
     if isinstance(channel, LabellingFunctions):
         power = np.broadcast_to(np.asarray(channel.power, float), len(pseudo))
         return AnnotatorModel(pseudo, shares, resp, True, power)
-    return AnnotatorModel(pseudo, shares, resp)
+    repeated = float(getattr(channel, "repeated", 0.0))
+    return AnnotatorModel(pseudo, shares, resp, repeated=repeated)
 
 
 def fitted_to(fit: Fit, votes: VoteTable, name: str = "votes") -> AnnotatorModel:

@@ -36,15 +36,16 @@ class Independence:
         >>> from nbmodels.metrics import noisy_test_scores
         >>> rng = np.random.default_rng(0)
         >>> noise = uniform_noise(2, 0.2)
-        >>> truth = rng.integers(0, 2, 200)
+        >>> truth = rng.integers(0, 2, 400)
         >>> given = corrupt(truth, noise, rng)
-        >>> checked = {row: truth[row] for row in range(60)}
-        >>> # one classifier errs by itself, the other repeats the errors of the labels
-        >>> for predicted in (corrupt(truth, noise, rng), given):
+        >>> checked = {row: truth[row] for row in range(150)}
+        >>> own = corrupt(truth, noise, rng)
+        >>> # one classifier errs by itself, the other repeats most errors of the labels
+        >>> for predicted in (own, np.where(rng.random(400) < 0.4, given, own)):
         ...     tested = noisy_test_scores(given, predicted, noise, trusted=checked).independence
         ...     print(tested.n_checked, tested.ok)
-        60 True
-        60 False
+        150 True
+        150 False
     """
 
     n_checked: int
