@@ -57,6 +57,7 @@ print(json.dumps(printed))
 
 #: Notebooks whose short form, too, takes longer than the fast tests have time for.
 LONG = {
+    "03_auditing",
     "01_five_minutes",
     "06_when_not_to_believe_it",
     "01_zeng2022",

@@ -10,6 +10,7 @@ from floor_worlds.base import RARE_FROM
 from floor_worlds.label_errors import by_features
 from floor_worlds.measures import figures
 from floor_worlds.summary import CELL, by_cell, constants, sentences
+from marks import slow_among
 from scipy import sparse
 
 #: Sets of fixed size; those beside the checkout may be absent.
@@ -44,7 +45,10 @@ def test_a_world_draws_what_its_setting_says(name):
         assert task.x_new.shape == (len(task.y_new), task.x.shape[1])
 
 
-@pytest.mark.parametrize("name", [n for n in SETS if WORLDS[n].settings[0].n < 1000])
+_SMALL = [n for n in SETS if WORLDS[n].settings[0].n < 1000]
+
+
+@pytest.mark.parametrize("name", slow_among(_SMALL, ["Digits"]))
 def test_a_set_is_split_as_its_setting_says(name):
     one, setting = WORLDS[name], WORLDS[name].settings[-1]
     try:

@@ -24,7 +24,7 @@ def first_rows(true, n):
 @pytest.mark.parametrize(
     "model",
     [
-        NoisyLogisticRegression(random_state=0),
+        pytest.param(NoisyLogisticRegression(random_state=0), marks=pytest.mark.slow),
         NoisyGaussianNB(training="cross_fit", random_state=0),
         pytest.param(NoisyLabelClassifier(random_state=0), marks=pytest.mark.slow),
     ],

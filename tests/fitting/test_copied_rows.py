@@ -123,7 +123,7 @@ def shared_errors():
     "model",
     [
         NoisyGaussianNB(random_state=0),
-        NoisyLogisticRegression(random_state=0),
+        pytest.param(NoisyLogisticRegression(random_state=0), marks=pytest.mark.slow),
         pytest.param(AutoNoisyClassifier(random_state=0), marks=pytest.mark.slow),
     ],
     ids=lambda model: type(model).__name__,
