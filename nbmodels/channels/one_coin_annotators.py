@@ -32,7 +32,7 @@ from nbmodels.core.roles import LabelChannel
 
 #: Least number of pseudo-votes by which each row is drawn to the annotator's own one-coin matrix;
 #: most of them, in multiples of it, and how many numbers between are compared.
-STRENGTH, _MOST_ALIKE, _COMPARED = 5.0, 40.0, 25
+STRENGTH, _MOST_ALIKE, _COMPARED = 5.0, 40.0, 13
 
 #: Nats by which the votes on each class must be likelier for more of them.
 _SUPPORTED = 3.0
@@ -253,10 +253,9 @@ class OneCoinAnnotators(Annotators):
     def pooled(self, q: Dirichlet, rule: Rule) -> OneCoinAnnotators:
         """With accuracies learned from ``q``; under ``"map"`` the mode is the posterior mean."""
         counts = jnp.maximum(q.concentration - self.prior.concentration, 0)
-        around = self._around_the_crowd(counts)
-        accuracy = likeliest_accuracy(counts, self.strength, around)
+        # one after the other: both stay where the priors that are learned no longer change
+        accuracy = likeliest_accuracy(counts, self.strength, self._around_the_crowd(counts))
         strength = likeliest_strength(accuracy, counts, self.least_strength)
-        accuracy = likeliest_accuracy(counts, strength, around)
         alike = replace(self, strength=strength)
         centred_at = alike._centred_at(accuracy, 1.0 if rule == "map" else 0.0)
         return replace(centred_at, guessed=self._learned_guessed(jnp.sum(counts)))
