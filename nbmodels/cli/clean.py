@@ -16,6 +16,7 @@ import pandas as pd
 from nbmodels import Joint
 from nbmodels.cli.draws import Noise, collected, noise_draws
 from nbmodels.cli.options import EstimatorName
+from nbmodels.cli.roles import checked_classes, compared_rows, names_of_groups
 from nbmodels.cli.wording import worded
 from nbmodels.data.labels import LabelColumn, as_text, spelt_as
 from nbmodels.data.user_table import Choice, check_columns, read_features, read_text
@@ -194,15 +195,15 @@ def clean(
     check_columns(frame, label, text, features, truth)
     group_names = None
     if groups is not None:
-        group_names = _group_names(frame, groups, (label, text, truth, *(features or ())))
+        group_names = names_of_groups(frame, groups, (label, text, truth, *(features or ())))
         frame = frame.drop(columns=[groups])
     _check_settings(noise, training, weight, alpha)
     _check_estimator(estimator, training=training, weight=weight, alpha=alpha)
     labels = LabelColumn.of(frame[label], label)
     notes: list[str] = []
-    trusted = _trusted(checked or {}, labels)
+    trusted = checked_classes(checked or {}, labels)
     true = None if truth is None else spelt_as(as_text(frame[truth]), labels.names)
-    compared, cautions = _compared(labels, true, trusted, label, truth)
+    compared, cautions = compared_rows(labels, true, trusted, label, truth)
     begin("reading the columns")
     if text is not None:
         choice, x = read_text(frame, text, label, truth)
@@ -287,76 +288,6 @@ def clean(
         [worded(caution) for caution in cautions],
         model,
     )
-
-
-def _group_names(frame: pd.DataFrame, groups: str, others: Sequence[str | None]) -> np.ndarray:
-    """``(N,)`` names of groups, null where a row has none.
-
-    Raises:
-        DataError: there is no such column, or it has another role.
-    """
-    if groups not in frame.columns:
-        raise DataError(f"groups: there is no column {groups!r}")
-    if groups in others:
-        raise DataError(f"groups: {groups!r} is the column of something else")
-    return frame[groups].to_numpy(object)
-
-
-def _trusted(checked: Mapping[int, str], labels: LabelColumn) -> np.ndarray:
-    """``(N,)`` true classes of checked rows, None elsewhere.
-
-    Raises:
-        DataError: a row outside the table, or a class that is not among the labels.
-    """
-    out = np.full(len(labels.text), None, object)
-    for row, name in checked.items():
-        if not 0 <= row < len(out):
-            raise DataError(f"checked: there is no row {row + 1}; the table has {len(out)}")
-        if name not in labels.names:
-            raise DataError(f"checked: row {row + 1} is {name!r}, which no given label is")
-        out[row] = name
-    return out
-
-
-def _compared(
-    labels: LabelColumn, true: np.ndarray | None, trusted: np.ndarray, label: str, truth: str | None
-) -> tuple[np.ndarray, list[str]]:
-    """``(N,)`` rows to compare with the truth, and why the comparison may be wrong.
-
-    Args:
-        labels: given ones.
-        true: ``(N,)`` true labels, None where unknown; None without a column of them.
-        trusted: ``(N,)`` true classes of checked rows, None elsewhere.
-        label: name of the column of given labels.
-        truth: name of the column of true labels.
-
-    Raises:
-        DataError: no row to compare, or no true label is among the given ones.
-    """
-    if true is None:
-        return np.zeros(len(labels.text), bool), []
-    rows = (labels.codes >= 0) & pd.notna(true) & pd.isna(trusted)
-    if not rows.any():
-        unchecked = " and is not checked" if pd.notna(trusted).any() else ""
-        raise DataError(f"truth: no row has a label in both {label!r} and {truth!r}{unchecked}")
-    strange = rows & ~np.isin(true, labels.names)
-    if not strange.any():
-        return rows, []
-    named = _some(pd.unique(true[strange]))
-    if (strange == rows).all():
-        raise DataError(
-            f"truth: none of the labels in {truth!r} ({named}) is among those in {label!r} "
-            f"({_some(labels.names)}); is it the right column, spelt in the same way?"
-        )
-    return rows, [
-        f"{strange.sum()} of {rows.sum()} true labels are not among the given ones ({named}); in "
-        "these rows every suggestion counts as wrong"
-    ]
-
-
-def _some(names: np.ndarray, most: int = 3) -> str:
-    """The first names of several."""
-    return ", ".join(repr(str(v)) for v in names[:most]) + (", ..." if len(names) > most else "")
 
 
 def _check_settings(noise: Any, training: Any, weight: Any, alpha: Any) -> None:

@@ -51,6 +51,7 @@ from nbmodels.diagnostics.checks.labels import without_own_label
 from nbmodels.diagnostics.checks.remedies import CROSS_FIT
 from nbmodels.diagnostics.findings import Finding, Verdict
 from nbmodels.diagnostics.score_tests import of_columns
+from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.reference import out_of_fold_predictions
 from nbmodels.fitting.separable import Separable
@@ -198,7 +199,8 @@ def checked_labels(fit: Fit, data: Data) -> CheckedLabels | None:
         return None
     n, k = fit.resp.shape
     given, true = (np.asarray(data.parts[name])[:n] for name in ("labels", "trusted"))
-    rows = np.flatnonzero((given < k) & (true < k) & (np.asarray(data.weights)[:n] > 0))
+    counted = (given < k) & (np.asarray(data.weights)[:n] > 0)
+    rows = np.flatnonzero(checked_rows(data, n, k) & counted)
     if not len(rows):
         return None
     model = {name: c for name, c in fit.model.items() if name != "trusted"}

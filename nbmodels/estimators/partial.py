@@ -31,8 +31,8 @@ from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import candidate_sets
 from nbmodels.fitting.options import FitOptions
 
-#: Check whether label sets tell the classes apart, and what helps.
-_TOLD_APART = "classes told apart"
+#: Check whether label sets identify the classes, and what helps.
+_IDENTIFIED = "classes identified"
 _REMEDY = "label sets that name one of them without the other"
 
 _start = jax.jit(models.start, static_argnames="rule")
@@ -170,12 +170,12 @@ class PartialLabelNB(TableClassifier):
         return self._finish(fitted, tuple(cautions), check=False)
 
     def verdict(self) -> Verdict:
-        """Model checks of the fit, and whether label sets tell every class from every other."""
+        """Model checks of the fit, and whether label sets identify every class."""
         found = super().verdict()
-        question = "Do label sets tell every class from every other?"
+        question = "Do label sets identify every class?"
         nan = float("nan")
         extra = (
-            Finding(_TOLD_APART, question, nan, nan, nan, nan, True, one, (_REMEDY,))
+            Finding(_IDENTIFIED, question, nan, nan, nan, nan, True, one, (_REMEDY,))
             for one in self._alike
         )
         return Verdict((*extra, *found.findings))
@@ -297,7 +297,7 @@ def _alike(possible: Bool[np.ndarray, "n k"], names: np.ndarray) -> tuple[str, .
         names: ``(K,)`` of the classes.
     """
     known = possible[~possible.all(1)]
-    # a class of no item that is known is not told apart, but nor is it mixed up
+    # a class that no label set names is of no interest here
     occurs = np.flatnonzero(known.any(0))
     _, group = np.unique(known[:, occurs], axis=1, return_inverse=True)
     together = [names[occurs[group.ravel() == g]] for g in range(group.max(initial=-1) + 1)]

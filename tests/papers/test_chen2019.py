@@ -290,13 +290,13 @@ def test_classes_that_are_never_apart_are_named():
         m = PartialLabelNB().fit(x, y)
     assert not m.verdict().ok
     assert "a and b occur only together" in m.verdict().sentence
-    assert "classes told apart" in set(m.verdict().table().index) | set(
+    assert "classes identified" in set(m.verdict().table().index) | set(
         m.verdict().table().iloc[:, 0]
     )
     # one item that names one of them will do, if it counts
     y[0] = {"a"}
     names = {f.name for f in PartialLabelNB().fit(x, y).verdict().findings}
-    assert "classes told apart" not in names
+    assert "classes identified" not in names
     with pytest.warns(IdentifiabilityWarning, match=words):
         PartialLabelNB().fit(x, y, sample_weight=np.arange(90) > 0)
 

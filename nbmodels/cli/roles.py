@@ -1,0 +1,81 @@
+"""Columns and rows that are no features: groups, checked rows, and true labels to compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from nbmodels.data.labels import LabelColumn
+from nbmodels.errors import DataError
+
+
+def names_of_groups(frame: pd.DataFrame, groups: str, others: Sequence[str | None]) -> np.ndarray:
+    """``(N,)`` names of groups, null where a row has none.
+
+    Raises:
+        DataError: there is no such column, or it has another role.
+    """
+    if groups not in frame.columns:
+        raise DataError(f"groups: there is no column {groups!r}")
+    if groups in others:
+        raise DataError(f"groups: {groups!r} is the column of something else")
+    return frame[groups].to_numpy(object)
+
+
+def checked_classes(checked: Mapping[int, str], labels: LabelColumn) -> np.ndarray:
+    """``(N,)`` true classes of checked rows, None elsewhere.
+
+    Raises:
+        DataError: a row outside the table, or a class that is not among the labels.
+    """
+    out = np.full(len(labels.text), None, object)
+    for row, name in checked.items():
+        if not 0 <= row < len(out):
+            raise DataError(f"checked: there is no row {row + 1}; the table has {len(out)}")
+        if name not in labels.names:
+            raise DataError(f"checked: row {row + 1} is {name!r}, which no given label is")
+        out[row] = name
+    return out
+
+
+def compared_rows(
+    labels: LabelColumn, true: np.ndarray | None, trusted: np.ndarray, label: str, truth: str | None
+) -> tuple[np.ndarray, list[str]]:
+    """``(N,)`` rows to compare with the truth, and why the comparison may be wrong.
+
+    Args:
+        labels: given ones.
+        true: ``(N,)`` true labels, None where unknown; None without a column of them.
+        trusted: ``(N,)`` true classes of checked rows, None elsewhere.
+        label: name of the column of given labels.
+        truth: name of the column of true labels.
+
+    Raises:
+        DataError: no row to compare, or no true label is among the given ones.
+    """
+    if true is None:
+        return np.zeros(len(labels.text), bool), []
+    rows = (labels.codes >= 0) & pd.notna(true) & pd.isna(trusted)
+    if not rows.any():
+        unchecked = " and is not checked" if pd.notna(trusted).any() else ""
+        raise DataError(f"truth: no row has a label in both {label!r} and {truth!r}{unchecked}")
+    strange = rows & ~np.isin(true, labels.names)
+    if not strange.any():
+        return rows, []
+    named = _some(pd.unique(true[strange]))
+    if (strange == rows).all():
+        raise DataError(
+            f"truth: none of the labels in {truth!r} ({named}) is among those in {label!r} "
+            f"({_some(labels.names)}); is it the right column, spelt in the same way?"
+        )
+    return rows, [
+        f"{strange.sum()} of {rows.sum()} true labels are not among the given ones ({named}); in "
+        "these rows every suggestion counts as wrong"
+    ]
+
+
+def _some(names: np.ndarray, most: int = 3) -> str:
+    """The first names of several."""
+    return ", ".join(repr(str(v)) for v in names[:most]) + (", ..." if len(names) > most else "")
