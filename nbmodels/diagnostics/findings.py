@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from nbmodels.errors import Caution, VerdictWarning
+from nbmodels.errors import Caution, IdentifiabilityWarning, VerdictWarning
 
 #: What limits every estimated share of wrong labels: where errors depend on the features, labels
 #: and features alone do not distinguish them from classes that overlap.
@@ -49,6 +49,7 @@ class Finding:
         sentence: the result as a sentence.
         remedies: what may help; empty where nothing is needed.
         undecided: whether the data allow very different answers, which a verdict says first.
+        warns: whether they differ so much that a fit without a failed check warns of it.
 
     Examples:
         The first finding of a fit to 200 ants and bees, of which a fifth has the other label:
@@ -76,6 +77,7 @@ class Finding:
     sentence: str
     remedies: tuple[str, ...] = ()
     undecided: bool = False
+    warns: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,5 +151,11 @@ class Verdict:
         )
 
     def cautions(self) -> tuple[Caution, ...]:
-        """The warning to issue about the fit; none where no check failed."""
-        return () if self.ok else (Caution(VerdictWarning, self.sentence),)
+        """The warning to issue about the fit: of failed checks, or of what is not identified."""
+        if not self.ok:
+            return (Caution(VerdictWarning, self.sentence),)
+        return tuple(
+            Caution(IdentifiabilityWarning, f"{_NOT_IDENTIFIED} {f.sentence}. {_AUDIT}")
+            for f in self.findings
+            if f.warns
+        )

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, get_tags, indexable
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
     _num_samples,
     check_is_fitted,
@@ -99,6 +100,7 @@ class _CrossValidated:
         items: rows of any kind.
         floor: least probability: what never happened in so many rows is not distinguished from
             what cannot happen.
+        n_jobs: trainings at a time, as in joblib.
         n_fits: trainings so far.
         rounds: see :class:`nbmodels.fitting.discriminative.Learner`.
         kept: log-probabilities of items, by what the classifier learned from.
@@ -107,6 +109,7 @@ class _CrossValidated:
     base: Any
     items: Any
     floor: float
+    n_jobs: int | None = None
     n_fits: int = 0
     rounds: int = 1
     kept: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
@@ -125,35 +128,55 @@ class _CrossValidated:
         folds: Sequence[int] | None = None,
     ) -> np.ndarray:
         out = np.zeros_like(resp, float)
-        for k in np.unique(fold) if folds is None else folds:
-            held = fold == k
-            others = weights * (~held & resp.any(1))
-            # where nothing is left to learn from, no class is preferred
-            if others.any():
-                out[held] = self._of_unseen(resp, others, fold)[held]
+        every = np.unique(fold) if folds is None else folds
+        others = {k: weights * ((fold != k) & resp.any(1)) for k in every}
+        # where nothing is left to learn from, no class is preferred
+        others = {k: left for k, left in others.items() if left.any()}
+        found = self._of_unseen(resp, [*others.values()], fold)
+        for k, (rows, scores) in zip(others, found, strict=True):
+            held = fold[rows] == k
+            out[rows[held]] = scores[held]
         return out
 
-    def _of_unseen(self, resp: np.ndarray, weights: np.ndarray, fold: np.ndarray) -> np.ndarray:
-        """``(N, K)`` log-probabilities of the items of folds without a weight, 0 of the others.
+    def _of_unseen(
+        self, resp: np.ndarray, weights: Sequence[np.ndarray], fold: np.ndarray
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Items of folds without a weight and their log-probabilities, for each of some weights.
 
         Without the labels of two folds the classifier of either is the same, and so are those of
         the first round and of its test: what was learned from the same rows is kept.
         """
-        used = weights > 0
-        seen = np.bincount(fold, used) > 0
-        rows = np.flatnonzero(~seen[fold])
-        key = hash(tuple(a.tobytes() for a in (rows, used, resp[used], weights[used])))
-        found = self.kept.get(key)
-        if found is None:
-            learned = self.learned(resp, weights)
-            some = _safe_indexing(self.items, rows)
-            found = _log_probs(learned, some, resp.shape[1], self.floor)
-            self.kept[key] = found
-            while sum(one.nbytes for one in self.kept.values()) > _MOST_KEPT:
-                del self.kept[next(iter(self.kept))]
-        out = np.zeros_like(resp, float)
-        out[rows] = found
-        return out
+        used = [one > 0 for one in weights]
+        rows = [np.flatnonzero(np.bincount(fold, one)[fold] == 0) for one in used]
+        keys = [
+            hash(tuple(a.tobytes() for a in (unseen, one, resp[one], left[one])))
+            for unseen, one, left in zip(rows, used, weights, strict=True)
+        ]
+        todo = {key: i for i, key in enumerate(keys) if key not in self.kept}
+        self.n_fits += len(todo)
+        learned = Parallel(n_jobs=self.n_jobs)(
+            delayed(_of_others)(self.base, self.items, resp, weights[i], rows[i], self.floor)
+            for i in todo.values()
+        )
+        known = self.kept | dict(zip(todo, learned, strict=True))
+        found = [known[key] for key in keys]
+        while sum(one.nbytes for one in known.values()) > _MOST_KEPT:
+            del known[next(iter(known))]
+        self.kept = known
+        return [*zip(rows, found, strict=True)]
+
+
+def _of_others(
+    base: Any,
+    items: Any,
+    resp: np.ndarray,
+    weights: np.ndarray,
+    rows: np.ndarray,
+    floor: float,
+) -> np.ndarray:
+    """``(n, K)`` log-probabilities of some items by a classifier of those with a weight."""
+    learned = _learned(base, items, resp, weights)
+    return _log_probs(learned, _safe_indexing(items, rows), resp.shape[1], floor)
 
 
 class NoisyLabelClassifier(TableClassifier):
@@ -190,6 +213,8 @@ class NoisyLabelClassifier(TableClassifier):
         missing_label: value of y that means "no label"; None where every row has one.
         solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
             with the limits of the iteration.
+        n_jobs: trainings of the classifier at a time, each in a process of its own; None for one,
+            unless in a ``joblib.parallel_backend`` context, -1 for as many as there are processors.
         random_state: seed of restarts.
 
     Attributes:
@@ -237,6 +262,7 @@ class NoisyLabelClassifier(TableClassifier):
         classes: ArrayLike | None = None,
         missing_label: Any = None,
         solver: SolverName | Solver = "map",
+        n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.base_estimator = base_estimator
@@ -248,6 +274,7 @@ class NoisyLabelClassifier(TableClassifier):
         self.classes = classes
         self.missing_label = missing_label
         self.solver = solver
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def _base(self) -> Any:
@@ -313,7 +340,7 @@ class NoisyLabelClassifier(TableClassifier):
                 "must be 0 or 1"
             )
         self._floor = 1 / max(float(weights.sum()), 2.0)
-        learner = _CrossValidated(self._base(), items, self._floor)
+        learner = _CrossValidated(self._base(), items, self._floor, self.n_jobs)
         with one_thread_if_small(items):
             copies = row_groups(items, groups=groups)
             with computing(self._double(n_rows * len(labels.classes))):

@@ -158,6 +158,17 @@ class NoFoldsOrMore:
             raise DataError(f"{name}: expected 0, or 2 or more folds; got {value!r}")
 
 
+@dataclass(frozen=True)
+class Jobs:
+    """A number of processes as in joblib: None, or a whole number other than 0."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raises: DataError: something else."""
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if value is not None and not (whole and value != 0):
+            raise DataError(f"{name}: expected None or a whole number but 0; got {value!r}")
+
+
 _FLAG = OneOf((True, False))
 
 #: Constraints by parameter; an estimator may narrow some in its own ``constraints``.
@@ -171,6 +182,7 @@ CONSTRAINTS: dict[str, Constraint] = {
     "precision": OneOf(("auto", "single", "double")),
     "progress": OneOf((None, True, False)),
     "on_interrupt": OneOf(("raise", "keep")),
+    "n_jobs": Jobs(),
     # priors
     "class_alpha": Number(),
     "noise_alpha": Number(),

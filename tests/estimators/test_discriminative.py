@@ -286,6 +286,16 @@ def test_bad_input_is_named(items, how, words):
         fitted(x, noisy, **how)
 
 
+@doubtful
+def test_trainings_at_a_time_learn_the_same(items, plain):
+    x, _, noisy = items
+    side_by_side = fitted(x, noisy, n_jobs=2)
+    np.testing.assert_array_equal(side_by_side.label_posterior_, plain.label_posterior_)
+    assert side_by_side.n_fits_ == plain.n_fits_
+    with pytest.raises(DataError, match="n_jobs: expected None or a whole number but 0; got 0"):
+        fitted(x, noisy, n_jobs=0)
+
+
 # How often the classifier is trained ---------------------------------------------------------
 
 

@@ -31,6 +31,7 @@ class Measurement:
         p_value: of the statistic.
         facts: what else the sentence needs.
         undecided: whether the data allow very different answers.
+        warns: whether they differ so much that it is a reason for a warning.
     """
 
     effect: float
@@ -40,6 +41,7 @@ class Measurement:
     p_value: float = np.nan
     facts: dict[str, Any] = field(default_factory=dict)
     undecided: bool = False
+    warns: bool = False
 
     @classmethod
     def of_test(cls, test: Largest, threshold: float, **facts: Any) -> Measurement:
@@ -90,6 +92,7 @@ class Check(Generic[T]):
             self.sentence(subject, found) if found.notable else self.passed,
             self.remedies(subject) if found.bad else (),
             found.undecided,
+            found.warns,
         )
 
 

@@ -27,6 +27,11 @@ _LEAST, _ERRORS = 0.02, 2.0
 #: anyway.
 _TIMES = 2.0
 
+#: Difference and ratio of the shares from which on what is not identified is worth a warning. Over
+#: tables of 60 to 600 rows (``benchmarks/floor.py``) it speaks where errors follow the features,
+#: and rarely where they do not.
+_WARNED, _TIMES_WARNED = 0.10, 4.0
+
 
 @dataclass(frozen=True)
 class Ends:
@@ -70,7 +75,9 @@ def _ends(at: Ends, threshold: float) -> Measurement:
     few, many = sorted([at.separable, at.independent])
     far = bool(at.differ and abs(effect) > threshold and many > _TIMES * few)
     bad = far and at.z > _ERRORS
-    return Measurement(effect, bad, at.differ, statistic=at.z, undecided=far and not bad)
+    undecided = far and not bad
+    warns = undecided and abs(effect) > _WARNED and many > _TIMES_WARNED * few
+    return Measurement(effect, bad, at.differ, statistic=at.z, undecided=undecided, warns=warns)
 
 
 def _sentence(at: Ends, found: Measurement) -> str:
