@@ -22,9 +22,10 @@ from nbmodels.fitting import points as features
 #: Rows among which copies are looked for, fewest and most.
 _LEAST_ROWS, _MOST_ROWS = 30, 5_000
 
-#: Columns that have to be continuous: values among this share of the rows differ. Rows of few
+#: Columns that have to be continuous: values among this share of the rows differ, or of the distinct
+#: rows where values are so much nearer to each other than on a scale of as many steps. Rows of few
 #: symbols are alike by chance.
-_CONTINUOUS, _DISTINCT = 2, 0.25
+_CONTINUOUS, _DISTINCT, _FINER = 2, 0.25, 10
 
 #: Neighbours by which the density about a row is measured, at most, and as a share of the rows.
 _NEIGHBOURS, _OF_ROWS = 20, 0.2
@@ -99,12 +100,15 @@ def copied_rows(points: Any) -> Int[np.ndarray, " n"] | None:
     if points is None or sparse.issparse(points) or not _LEAST_ROWS <= len(points) <= _MOST_ROWS:
         return None
     n = len(points)
-    distinct = np.array([len(np.unique(column)) for column in points.T])
-    if np.count_nonzero(distinct > _DISTINCT * n) < _CONTINUOUS:
+    distinct, place = np.unique(points, axis=0, return_inverse=True)
+    continuous = [_continuous(column, len(distinct), n) for column in distinct.T]
+    if np.count_nonzero(continuous) < _CONTINUOUS:
         return None
-    pairs = _near_pairs(points)
-    graph = sparse.coo_array((np.ones(len(pairs)), pairs.T), (n, n))
+    m = len(distinct)
+    pairs = _near_pairs(distinct) if m >= _LEAST_ROWS else np.empty((0, 2), int)
+    graph = sparse.coo_array((np.ones(len(pairs)), pairs.T), (m, m))
     _, group = sparse.csgraph.connected_components(graph, directed=False)
+    group = group[place.ravel()]  # NumPy 2.0 gave it another shape
     first = np.full(group.max() + 1, n)
     np.minimum.at(first, group, np.arange(n))
     return first[group] if n - _MORE > len(first) >= _LEAST_GROUPS else None
@@ -146,6 +150,15 @@ def copies_caution(
             "are as wide as that makes them): leave copies out, or give them a sample_weight of 0",
         ),
     )
+
+
+def _continuous(column: Float[np.ndarray, " m"], n_distinct: int, n_rows: int) -> bool:
+    """Whether rows are alike in a column by chance only seldom, by its values in distinct rows."""
+    values = np.unique(column)
+    if len(values) <= _DISTINCT * n_distinct or len(values) < 2:
+        return False
+    steps = (values[-1] - values[0]) / np.diff(values).min()
+    return len(values) > _DISTINCT * n_rows or steps > _FINER * len(values)
 
 
 def _near_pairs(points: Float[np.ndarray, "n d"]) -> Int[np.ndarray, "pairs 2"]:

@@ -46,6 +46,15 @@ def test_a_table_in_which_every_row_is_there_five_times():
     assert np.mean(copied_rows(points(x)) == group) > 0.98
 
 
+@pytest.mark.parametrize(("records", "times"), [(150, 4), (60, 40), (20, 6)])
+def test_a_table_of_exact_copies(records, times):
+    rng = np.random.default_rng(0)
+    record = rng.permutation(np.repeat(np.arange(records), times))
+    found = copied_rows(points(rng.normal(size=(records, 5))[record]))
+    first = np.unique(record, return_index=True)[1]
+    np.testing.assert_array_equal(found, first[record])
+
+
 @pytest.mark.parametrize(
     "x",
     [
@@ -54,9 +63,14 @@ def test_a_table_in_which_every_row_is_there_five_times():
         np.random.default_rng(0).standard_t(2, size=(400, 4)),
         np.cumsum(np.random.default_rng(2).normal(size=(400, 6)), 0),
         np.random.default_rng(1).integers(0, 2, (400, 12)),
+        np.random.default_rng(1).integers(18, 90, 600)[:, None] ** np.arange(1, 4),
+        np.random.default_rng(1).normal(15, 5, (2_000, 1)).round(1) * [1, 1.8],
         np.random.default_rng(1).normal(size=(20, 5)),
     ],
-    ids=["cancer", "iris", "wine", "1", "2", "5", "20", "tails", "walk", "binary", "few"],
+    ids=[
+        *("cancer", "iris", "wine", "1", "2", "5", "20", "tails", "walk", "binary"),
+        *("ages and their powers", "two units", "few"),
+    ],
 )
 def test_none_are_found_where_there_are_none(x):
     assert copied_rows(points(np.asarray(x, float))) is None
