@@ -60,7 +60,8 @@ def nuts(
     strategy = init_to_median()
     if start is not None:
         program, values = with_short_tails(program, start, key)
-        strategy = init_to_value(values=values)
+        # a program indexes its sites by a traced label, which arrays of NumPy refuse
+        strategy = init_to_value(values=jax.tree.map(jnp.asarray, values))
     kernel = NUTS(program, init_strategy=strategy, target_accept_prob=target_accept)
 
     # one program of all: begun outside, NumPyro compiles some 400 small ones
