@@ -122,10 +122,13 @@ def trusted_codes(
     else:
         values = as_column("trusted", trusted)
         check_length("trusted", values, n_rows)
+    return classes.encode("trusted", values, unchecked(values, marker))
+
+
+def unchecked(values: np.ndarray, marker: Any) -> Bool[np.ndarray, " n"]:
+    """Whether there is no checked label: null, or ``marker`` where that is not None."""
     missing = np.asarray(pd.isna(values), bool)
-    if marker is not None:
-        missing |= is_missing(values, marker)
-    return classes.encode("trusted", values, missing)
+    return missing if marker is None else missing | is_missing(values, marker)
 
 
 def as_text(column: pd.Series) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -106,6 +106,8 @@ class DawidSkene(LatentClassModel):
         >>> print((model.corrected_labels()["suggested"] == names[truth]).sum())  # of 60
         59
     """
+
+    _is_source: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -265,20 +267,23 @@ class DawidSkene(LatentClassModel):
     ) -> LearnedSource:
         """The annotators' channel with the votes on ``items``; see :class:`Source`.
 
-        As one source of several, votes are pooled only if ``pooling`` says so, and tempered by
-        what a fit to the votes alone shows of their dependence.
+        As one source of several, annotators are drawn to their own accuracies unless ``pooling``
+        says otherwise, and votes tempered by what a fit to the votes alone shows of their
+        dependence.
         """
         parameters = self._validate()
         if self.abstain is not None or self.subtypes > 1:
             raise DataError("abstain, subtypes: not for one source of several")
         if isinstance(self.pooling, str) and self.pooling == "auto":
-            parameters["pooling"] = "none"
+            parameters["pooling"] = "none" if self._rule == "ml" else "own"
         table = Votes.read(values)
         self.workers_ = table.workers()
-        channel = annotators(len(self.workers_), len(classes), parameters)
         votes = votes_of(self, values, self.workers_, classes)
+        about = values, items, classes
+        parameters["n_votes"] = votes.tempered(*about).sum()
+        channel = annotators(len(self.workers_), len(classes), parameters)
         pooled = parameters["pooling"] != "none"
-        part = Part(channel, votes(values, items, classes)[_NAME], pooled=pooled)
+        part = Part(channel, votes(*about)[_NAME], pooled=pooled)
         powers = votes.powers if votes.correlation > 0 else None
         return LearnedSource({_NAME: part}, votes, powers=powers)
 

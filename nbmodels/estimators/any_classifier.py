@@ -250,6 +250,8 @@ class NoisyLabelClassifier(TableClassifier):
     auto_noise: ClassVar[str] = "auto"
     constraints: ClassVar[Mapping[str, Constraint]] = SCORED
 
+    _is_source: ClassVar[bool] = False
+
     def __init__(
         self,
         base_estimator: Any = None,

@@ -58,6 +58,9 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
     #: Constraints on parameters that differ from the common ones.
     constraints: ClassVar[Mapping[str, Constraint]] = {}
 
+    #: Whether JointNB takes it as a source.
+    _is_source: ClassVar[bool] = False
+
     #: Plain steps to each look at the objective, where looking costs as much as the step.
     _stride: ClassVar[int] = 1
 

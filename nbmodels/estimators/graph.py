@@ -49,6 +49,7 @@ from nbmodels.fitting.graph_training import (
     train_cross_fitted,
     train_joint,
 )
+from nbmodels.fitting.joint import Alternative
 from nbmodels.fitting.label_sources import item_prior_source, label_sources
 from nbmodels.fitting.options import is_auto
 from nbmodels.fitting.points import points
@@ -138,6 +139,8 @@ class CollaborativeClassifier(LatentClassModel):
         "noise_folds": NoFoldsOrMore(),
     }
     _stride = 5
+
+    _is_source: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -335,7 +338,7 @@ class CollaborativeClassifier(LatentClassModel):
         part = Part(
             users,
             Users.pack(graph.edges),
-            alternatives=tuple(alternatives(settings, users)[1]) if selected else (),
+            alternatives=_alternatives(settings, users) if selected else (),
             edges=Edges.of(graph.edges) if settings.collapsed else None,
             pooled=settings.learn_alpha,
         )
@@ -400,6 +403,13 @@ class CollaborativeClassifier(LatentClassModel):
         """``(n,)`` likeliest true class of items; arguments as :meth:`predict_proba`."""
         best = self.predict_proba(interactions).argmax(1)
         return self.classes_[best]
+
+
+def _alternatives(settings: GraphSettings, users: Users) -> tuple[Alternative, ...]:
+    """The users under all settings that may be selected, the first without the edges."""
+    tried, found = alternatives(settings, users)
+    names = [{"alpha": alpha, "weight": weight} for alpha, weight in tried]
+    return tuple(map(Alternative, names, found))
 
 
 @dataclass(frozen=True)

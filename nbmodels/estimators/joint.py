@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -15,22 +15,21 @@ from sklearn.utils.validation import check_is_fitted
 from inference.arrays import on_device
 from nbmodels.core.component import Component
 from nbmodels.core.jax_settings import computing
-from nbmodels.core.model import PRIOR, Data
-from nbmodels.data.label_sets import read_sets, read_table
+from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import LabelData, read_labels
-from nbmodels.data.validation import as_column, check_length, check_weights
-from nbmodels.errors import DataError
+from nbmodels.data.possible_labels import allowed_classes, check_possible, names_of_known
+from nbmodels.data.validation import as_column, check_weights
+from nbmodels.errors import Caution, DataError, IdentifiabilityWarning
 from nbmodels.estimators.base import LatentClassModel
-from nbmodels.estimators.constraints import Constraint, Noise, Number
+from nbmodels.estimators.constraints import Constraint, Number
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.sources import LearnedSource, Part, Source
 from nbmodels.fitting.builder import is_pooled
 from nbmodels.fitting.collapsed_updates import given_shares
-from nbmodels.fitting.holdout import compare_on_holdout
-from nbmodels.fitting.joint import joint
+from nbmodels.fitting.joint import Alternative, joint, select_parts
 from nbmodels.fitting.label_sources import LabelSource, candidate_sets, class_prior, label_sources
-from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.options import is_auto
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.selection import INTERRUPTED
 
@@ -60,13 +59,14 @@ class JointNB(LatentClassModel):
             ``noise`` and the like) are not used. A table's settings at ``"auto"`` are not selected
             but take a cautious value: ``alpha=1``, ``covariance="diag"``, ``weight=1``,
             ``size_power=0``. A graph's ``alpha`` and ``weight`` are selected by labels held out of
-            ``y``; where there is no ``y``, give them as numbers. A graph's factors reward one class
-            for all: beside one, the shares of the classes are held at those of the given labels
-            where ``class_prior`` is None, and ``noise="symmetric"`` has found better classes than a
-            full matrix.
+            ``y``, cross-validated where there are fewer than 3,000; where there is no ``y``, give
+            them as numbers. A graph's factors reward one class for all: beside one, the shares of
+            the classes are held at those of the given labels where ``class_prior`` is None.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
             (full, shrunk to one error rate as far as the classes are alike), or a known ``(K, K)``
-            matrix ``[observed, true]`` whose columns sum to one.
+            matrix ``[observed, true]`` whose columns sum to one. ``"auto"``: pooled; beside a graph
+            symmetric, or full where held-out labels are surely likelier so; full for
+            ``solver="ml"``.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
@@ -81,6 +81,8 @@ class JointNB(LatentClassModel):
         class_prior_: ``(K,)`` shares of the true classes.
         noise_matrix_: ``(K, K)`` ``[observed, true]``, P(observed | true); columns sum to one.
         label_posterior_: ``(N, K)`` P(true class | everything known) of the items.
+        chosen_: settings that were selected, those of a source with its name before theirs.
+        choice_: data frame of all that was compared, or None.
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         sources_: the sources' estimators, with the codings they learned.
         items_: ``(N,)`` ids of the items.
@@ -103,7 +105,6 @@ class JointNB(LatentClassModel):
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {
-        "noise": Noise(("full", "symmetric", "pooled")),
         "noise_diagonal": Number(),
     }
 
@@ -111,7 +112,7 @@ class JointNB(LatentClassModel):
         self,
         sources: Mapping[str, Any],
         *,
-        noise: NoiseForm | ArrayLike = "full",
+        noise: NoiseForm | ArrayLike = "auto",
         class_prior: ArrayLike | None = None,
         priors: Priors | None = None,
         classes: ArrayLike | None = None,
@@ -163,7 +164,7 @@ class JointNB(LatentClassModel):
         """
         parameters = self._validate()
         self._check_names(X)
-        sources = {name: clone(self.sources[name]) for name in X}
+        sources = {name: clone(self.sources[name]).set_params(solver=self.solver) for name in X}
         ids = _items(sources, X, y, items)
         n = len(ids)
         read, labels = self._all_labels(sources, X, y, trusted, possible, n)
@@ -172,10 +173,12 @@ class JointNB(LatentClassModel):
         with computing(self._double(cells * k)):
             model: dict[str, Component] = {PRIOR: class_prior(k, parameters)}
             parts: dict[str, Any] = {PRIOR: None}
-            for name, source in labels.items():
-                model[name], parts[name] = source.channel(k, parameters), source.padded(n)
             learned = _learned(sources, X, ids, read.classes, weights)
             found: dict[str, Part] = _by_part(learned, "parts")
+            forms = self._forms(found)
+            parameters["noise"] = forms[0]
+            for name, source in labels.items():
+                model[name], parts[name] = source.channel(k, parameters), source.padded(n)
             for name, part in found.items():
                 model[name], parts[name] = part.component, part.data
             data = Data(parts, on_device(weights), _item_powers(learned, X, ids, read.classes))
@@ -184,8 +187,21 @@ class JointNB(LatentClassModel):
                 model[PRIOR] = given_shares(model, data, parameters["class_alpha"])
             _check_settings(found, model, self._rule)
             options = replace(self._options(), graphs=edges)
-            selected, interrupted = _selected(found, model, data, options)
-            model |= selected
+            open_ = {
+                name: [_of_source(name, tried) for tried in part.alternatives]
+                for name, part in found.items()
+                if part.alternatives
+            }
+            of_labels = labels.get("labels")
+            models: list[tuple[dict[str, Any], Model]] = [({}, model)]
+            if of_labels is not None and len(forms) > 1:
+                channels = [of_labels.channel(k, {**parameters, "noise": one}) for one in forms]
+                models = [
+                    ({"noise": form}, {**model, "labels": channel})
+                    for form, channel in zip(forms, channels, strict=True)
+                ]
+            selected = select_parts(models, data, open_, options)
+            model = dict(selected.model)
             jacobian = np.zeros(n)
             for name, part in found.items():
                 jacobian = jacobian + float(model[name].weight) * part.log_jacobian
@@ -199,12 +215,26 @@ class JointNB(LatentClassModel):
                 log_jacobian=jacobian,
                 columns=_by_part(learned, "columns"),
                 units=_by_part(learned, "units"),
-                interrupted=interrupted,
-                cautions=(INTERRUPTED,) if interrupted else (),
+                chosen=selected.chosen,
+                choice=selected.table,
+                interrupted=selected.interrupted,
+                cautions=(INTERRUPTED,) if selected.interrupted else _muted(model, open_),
             )
         self.sources_, self.items_ = sources, ids
         self._learned, self._labels = learned, read
         return self._finish(fitted)
+
+    def _forms(self, found: Mapping[str, Part]) -> list[Any]:
+        """Forms of the noise that labels may have, the cautious one first.
+
+        Beside a graph a hierarchical prior takes what the edges say for errors of one class.
+        """
+        if not is_auto(self.noise):
+            return [self.noise]
+        if self._rule == "ml":  # it has no prior to learn
+            return ["full"]
+        of_graphs = any(part.alternatives or part.edges is not None for part in found.values())
+        return ["symmetric", "full"] if of_graphs else ["pooled"]
 
     def _check_names(self, X: Any) -> None:
         if not isinstance(self.sources, Mapping) or not self.sources:
@@ -214,9 +244,10 @@ class JointNB(LatentClassModel):
         for name in self.sources:
             if name in _TAKEN:
                 raise DataError(f"sources: {name!r} is a name of the model's own; take another")
-            if not hasattr(self.sources[name], "_source_learn"):
+            if not getattr(self.sources[name], "_is_source", False):
                 raise DataError(
-                    f"sources: {name}: {type(self.sources[name]).__name__} cannot be a source"
+                    f"sources: {name}: {type(self.sources[name]).__name__} cannot be a source; see "
+                    "JointNB for those that can"
                 )
         for name in X:
             if name not in self.sources:
@@ -233,6 +264,9 @@ class JointNB(LatentClassModel):
         n: int,
     ) -> tuple[LabelData, dict[str, LabelSource]]:
         named = [sources[name]._source_classes(values) for name, values in X.items()]
+        others = [v for v in named if v is not None]
+        if y is None and self.classes is None:
+            others += names_of_known(trusted, possible, n, self.missing_label)
         read = read_labels(
             y,
             n,
@@ -240,11 +274,13 @@ class JointNB(LatentClassModel):
             declared=self.classes,
             marker=self.missing_label,
             trusted=trusted,
-            others=[v for v in named if v is not None],
+            others=others,
         )
         labels = label_sources(read)
         if possible is not None:
-            labels["possible"] = _possible(possible, n, read.classes)
+            allowed = allowed_classes(possible, n, read.classes)
+            check_possible(allowed, read)
+            labels["possible"] = candidate_sets(allowed)
         if not labels and all(v is None for v in named):
             raise DataError(
                 "y: no label names the class of any item; give y, votes, trusted or possible"
@@ -311,28 +347,21 @@ def _check_settings(found: Mapping[str, Part], model: Mapping[str, Component], r
             raise DataError(f"{name}: method 'ml' has no prior to learn; take 'map' or 'vb'")
 
 
-def _selected(
-    found: Mapping[str, Part],
-    model: Mapping[str, Component],
-    data: Data,
-    options: FitOptions,
-) -> tuple[dict[str, Component], bool]:
-    """Components with alternatives, one after the other, as suits labels held out of y.
+def _muted(model: Model, tried: Iterable[str]) -> tuple[Caution, ...]:
+    """A warning of each source that was left without weight."""
+    silent = [name for name in tried if model[name].weight == 0]
+    return tuple(
+        Caution(
+            IdentifiabilityWarning,
+            f"{name}: its data do not surely predict labels that were held out, and have no weight",
+        )
+        for name in silent
+    )
 
-    Returns:
-        the components, the cautious ones where Ctrl-C came first; and whether it came.
-    """
-    open_ = {name: part.alternatives for name, part in found.items() if part.alternatives}
-    chosen: dict[str, Component] = {}
-    try:
-        for name, alternatives in open_.items():
-            candidates = [{**model, **chosen, name: one} for one in alternatives]
-            label = f"{name}: choosing settings"
-            compared = compare_on_holdout(candidates, [data] * len(candidates), options, label)
-            chosen[name] = alternatives[compared.best]
-    except KeyboardInterrupt:
-        return {**{name: first for name, (first, *_) in open_.items()}, **chosen}, True
-    return chosen, False
+
+def _of_source(name: str, tried: Alternative) -> Alternative:
+    """Settings called by the source's name and their own."""
+    return tried._replace(settings={f"{name}_{what}": v for what, v in tried.settings.items()})
 
 
 def _cells(values: Any) -> int:
@@ -401,16 +430,3 @@ def _by_part(learned: Mapping[str, LearnedSource], what: str) -> dict[str, Any]:
         for name, one in learned.items()
         for part, value in getattr(one, what).items()
     }
-
-
-def _possible(possible: Any, n: int, classes: Classes) -> LabelSource:
-    """Candidate sets as a channel; an item without a set may be of any class."""
-    if (table := read_table("possible", possible, n)) is not None:
-        allowed = table[0]
-        if allowed.shape[1] != len(classes):
-            raise DataError(f"possible: has {allowed.shape[1]} columns for {len(classes)} classes")
-    else:
-        allowed = (sets := read_sets("possible", possible, n)).table("possible", classes)
-        allowed[~sets.given] = True
-    check_length("possible", allowed, n)
-    return candidate_sets(allowed)

@@ -200,6 +200,8 @@ class NoisyLogisticRegression(TableClassifier):
         "C": Number(positive=True, words=("auto",)),
     }
 
+    _is_source: ClassVar[bool] = False
+
     def __init__(
         self,
         *,

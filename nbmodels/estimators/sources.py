@@ -11,6 +11,7 @@ import numpy as np
 from nbmodels.core.component import Component
 from nbmodels.data.labels import Classes
 from nbmodels.fitting.collapsed_updates import Edges
+from nbmodels.fitting.joint import Alternative
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Part:
         component: an emission or a channel.
         data: packed, one row an item.
         log_jacobian: ``(N,)`` what the data's coding adds to an item's log-density, or 0.
-        alternatives: components to compare on held-out labels, the cautious one first; empty where
+        alternatives: what is to be compared on held-out labels, the cautious one first; empty where
             ``component`` is settled.
         edges: a graph in which an item's own vote is left out, or None.
         pooled: whether the component's prior is learned.
@@ -30,7 +31,7 @@ class Part:
     component: Component
     data: Any
     log_jacobian: Any = 0.0
-    alternatives: tuple[Component, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
     edges: Edges | None = None
     pooled: bool = False
 

@@ -72,6 +72,8 @@ class TableClassifier(LatentClassModel):
     #: Form of the noise matrix that "auto" stands for.
     auto_noise: ClassVar[str] = "pooled"
 
+    _is_source: ClassVar[bool] = True
+
     @classmethod
     def published(cls, **parameters: Any) -> Self:
         """The joint model as the papers have it: nothing is selected, nothing is cross-fitted.

@@ -22,9 +22,9 @@ from nbmodels.fitting import points as features
 #: Rows among which copies are looked for, fewest and most.
 _LEAST_ROWS, _MOST_ROWS = 30, 5_000
 
-#: Columns that have to be continuous: values among this share of the rows differ, or of the distinct
-#: rows where values are so much nearer to each other than on a scale of as many steps. Rows of few
-#: symbols are alike by chance.
+#: Columns that have to be continuous: values among this share of the rows differ, or of the
+#: distinct rows where values are so much nearer to each other than on a scale of as many steps.
+#: Rows of few symbols are alike by chance.
 _CONTINUOUS, _DISTINCT, _FINER = 2, 0.25, 10
 
 #: Neighbours by which the density about a row is measured, at most, and as a share of the rows.

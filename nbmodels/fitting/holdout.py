@@ -29,8 +29,8 @@ from nbmodels.fitting.progress import Task
 #: An improvement over the first candidate counts from so many standard errors on.
 _SIGNIFICANT = 2.0
 
-#: Share of the labels that is held out.
-_SHARE = 0.1
+#: Share of the labels that is held out, and folds where they are cross-validated.
+_SHARE, _FOLDS = 0.1, 5
 
 #: Name of the channel of one noisy label an item.
 _LABELS = "labels"
@@ -57,7 +57,7 @@ class Comparison:
 
 def compare_scores(
     scores: Sequence[Float[np.ndarray, " n"]],
-    identified: Sequence[bool],
+    identified: Sequence[bool] | Bool[np.ndarray, " c"],
     weights: Float[np.ndarray, " n"],
     significant: float = _SIGNIFICANT,
     groups: Int[np.ndarray, " n"] | None = None,
@@ -122,8 +122,10 @@ def compare_on_holdout(
     data: Sequence[Data],
     options: FitOptions,
     label: str = "choosing settings",
+    *,
+    few: int = 0,
 ) -> Comparison:
-    """Fit every candidate without a tenth of the labels, and score these.
+    """Fit every candidate without some of the labels, and score these.
 
     The first candidate is the cautious one: another is chosen only if it is better by two standard
     errors and its classes kept their names.
@@ -133,25 +135,33 @@ def compare_on_holdout(
         data: encoded data of each, of the same items and labels.
         options: of the fits; its seed draws the held-out labels.
         label: of the progress bar.
+        few: labels of which fewer are cross-validated in five folds: a tenth of them, held out
+            once, would compare by chance.
 
     Raises:
         KeyboardInterrupt: a fit was interrupted.
     """
     codes, n_classes = _codes(candidates[0], data[0])
-    weights = np.asarray(data[0].weights)
-    held = _drawn_rows(codes, weights, n_classes, np.random.default_rng(options.seed))
-    rest = [_without_labels(one, held, n_classes) for one in data]
-    seen = np.asarray(rest[0].parts[_LABELS])
-    given = np.bincount(seen[seen < n_classes], minlength=n_classes)
-    scores, identified = [], []
-    with options.progress.bar(label, len(candidates)) as bar:
-        fits = list(options.compared(candidates, rest, bar))
-    for fitted in fits:
-        score, named = _scored(fitted, codes, held)
-        scores.append(score)
-        kept = np.asarray(fitted.resp)[seen < n_classes].sum(0)
-        identified.append(named and not len(vanished(given, kept)))
-    return compare_scores(scores, identified, np.ones(len(held)))
+    labelled = np.flatnonzero((codes < n_classes) & (np.asarray(data[0].weights) > 0))
+    order = np.random.default_rng(options.seed).permutation(labelled)
+    if len(order) < few:
+        parts = [order[k::_FOLDS] for k in range(min(_FOLDS, len(order)))]
+    else:
+        parts = [order[: max(1, int(_SHARE * len(order)))]]
+    identified = np.ones(len(candidates), bool)
+    scores: list[list[Any]] = [[] for _ in candidates]
+    with options.progress.bar(label, len(parts) * len(candidates)) as bar:
+        for held in parts:
+            rest = [_without_labels(one, held, n_classes) for one in data]
+            seen = np.asarray(rest[0].parts[_LABELS])
+            given = np.bincount(seen[seen < n_classes], minlength=n_classes)
+            for c, fitted in enumerate(options.compared(candidates, rest, bar)):
+                score, named = _scored(fitted, codes, held)
+                scores[c].append(score)
+                kept = np.asarray(fitted.resp)[seen < n_classes].sum(0)
+                identified[c] &= named and not len(vanished(given, kept))
+    whole = [np.concatenate(one) for one in scores]
+    return compare_scores(whole, identified, np.ones(len(whole[0])))
 
 
 class HeldOut(NamedTuple):
@@ -285,14 +295,6 @@ def _codes(model: Model, data: Data) -> tuple[Int[np.ndarray, " n"], int]:
     guess = jax.eval_shape(with_role(model, LabelChannel)[_LABELS].initial_responsibilities, codes)
     assert guess is not None  # a channel of labels has one
     return np.asarray(codes), guess.shape[1]
-
-
-def _drawn_rows(
-    codes: np.ndarray, weights: np.ndarray, n_classes: int, rng: Any
-) -> Int[np.ndarray, " h"]:
-    """Rows whose labels are held out, drawn among the labelled ones; at least one."""
-    labelled = np.flatnonzero((codes < n_classes) & (weights > 0))
-    return rng.permutation(labelled)[: max(1, int(_SHARE * len(labelled)))]
 
 
 def _without_labels(data: Data, rows: np.ndarray, n_classes: int) -> Data:

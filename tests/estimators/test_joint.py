@@ -16,6 +16,7 @@ from nbmodels import (
     NoisyBernoulliNB,
     NoisyCategoricalNB,
     NoisyGaussianNB,
+    NoisyLogisticRegression,
     NoisyMultinomialNB,
     PartialLabelNB,
     Solver,
@@ -105,7 +106,7 @@ def test_one_table_is_the_estimator_of_a_table(world):
     y = NAMES[corrupt(world["y"], uniform_noise(K, 0.2), rng)]
     for name in ("numbers", "words"):
         alone = sources()[name].set_params(solver__method="vb").fit(world[name], y)
-        joint = JointNB({name: sources()[name]}).fit({name: world[name]}, y)
+        joint = JointNB({name: sources()[name]}, noise="full").fit({name: world[name]}, y)
         np.testing.assert_allclose(joint.label_posterior_, alone.label_posterior_, atol=1e-6)
         np.testing.assert_allclose(joint.objective_, alone.objective_, 1e-9)
         fresh = joint.predict_proba({name: world[name][:5]})
@@ -114,7 +115,7 @@ def test_one_table_is_the_estimator_of_a_table(world):
 
 @pytest.mark.slow
 def test_votes_alone_are_dawid_skene(world):
-    alone = DawidSkene(solver="vb", dependence=0).fit(world["votes"])
+    alone = DawidSkene(solver="vb", pooling="own", dependence=0).fit(world["votes"])
     joint = JointNB({"crowd": DawidSkene()})
     joint.fit({"crowd": world["votes"]}, items=alone.tasks_)
     np.testing.assert_allclose(joint.label_posterior_, alone.label_posterior_, atol=1e-9)
@@ -254,14 +255,20 @@ def test_settings_of_a_graph_are_chosen_by_held_out_labels(world):
     known = {"noise": "symmetric", "class_prior": np.full(K, 1 / K), "random_state": 0}
     alone = JointNB({"x": NoisyGaussianNB()}, **known).fit({"x": world["numbers"]}, y)
     shuffled = world["pairs"].assign(item=rng.permutation(world["pairs"]["item"]))
-    weights, right = {}, {}
+    weights, right, said = {}, {}, {}
     for name, pairs in (("informative", world["pairs"]), ("shuffled", shuffled)):
         both = {"x": NoisyGaussianNB(), "users": CollaborativeClassifier()}
         e = JointNB(both, **known)
-        e.fit({"x": world["numbers"], "users": pairs}, y, items=np.arange(n))
+        with warnings.catch_warnings(record=True, action="always") as caught:
+            e.fit({"x": world["numbers"], "users": pairs}, y, items=np.arange(n))
+        said[name] = [str(w.message) for w in caught]
         weights[name] = float(e.fit_.model["users"].weight)
         right[name] = np.mean(e.label_posterior_.argmax(1) == world["y"])
     assert weights["informative"] > 0
+    assert said["informative"] == []
+    assert any("users: its data do not surely predict" in one for one in said["shuffled"])
+    assert e.chosen_ == {"users_alpha": None, "users_weight": 0.0}
+    assert len(e.choice_) == 37
     without = np.mean(alone.label_posterior_.argmax(1) == world["y"])
     assert right["informative"] > without + 0.02
     assert weights["shuffled"] == 0
@@ -276,7 +283,7 @@ def test_the_own_vote_is_left_out_beside_other_sources(world):
     lone = pd.DataFrame({"user": np.arange(n), "item": np.arange(n)})
     y = NAMES[corrupt(world["y"], uniform_noise(K, 0.3), np.random.default_rng(1))]
     x = {"x": world["numbers"]}
-    known = {"class_prior": np.full(K, 1 / K)}
+    known = {"class_prior": np.full(K, 1 / K), "noise": "full"}
     plain = JointNB({"x": NoisyGaussianNB()}, **known, solver=Solver(method="vb", tol=1e-12)).fit(
         x, y
     )
@@ -298,7 +305,7 @@ def test_annotators_are_pooled_if_asked(world):
     e.fit({"crowd": votes}, items=np.unique(votes["task"]))
     alone = DawidSkene(pooling=True, dependence=0, classes=NAMES, solver="vb").fit(votes)
     np.testing.assert_allclose(e.label_posterior_, alone.label_posterior_, atol=1e-6)
-    with pytest.raises(DataError, match="crowd: method 'ml' has no prior to learn"):
+    with pytest.raises(DataError, match="crowd: pooling: method 'ml' has no prior to learn"):
         e.set_params(solver="ml").fit({"crowd": votes}, items=np.unique(votes["task"]))
 
 
@@ -308,3 +315,70 @@ def test_a_source_must_be_one_and_names_must_be_free():
     with pytest.raises(DataError, match="cannot be a source"):
         JointNB({"x": object()}).fit({"x": np.eye(3)}, [0, 1, 2])
     assert "sources" in JointNB({"x": NoisyGaussianNB()}).get_params()
+    with pytest.raises(DataError, match="x: NoisyLogisticRegression cannot be a source"):
+        JointNB({"x": NoisyLogisticRegression()}).fit({"x": np.eye(3)}, [0, 1, 2])
+
+
+def drawn(rng, n, k, apart):
+    """Classes of normal columns."""
+    true = rng.integers(k, size=n)
+    return rng.normal(0, apart, (k, 5))[true] + rng.normal(size=(n, 5)), true
+
+
+@pytest.mark.slow
+def test_many_classes_do_not_lower_the_rates_of_right_labels():
+    """The pseudo-labels of a full matrix would: one of each class and two right ones."""
+    x, true = drawn(np.random.default_rng(0), 600, 10, 3.0)
+    given = corrupt(true, uniform_noise(10, 0.2), np.random.default_rng(1))
+    found = JointNB({"x": NoisyGaussianNB()}, random_state=0).fit({"x": x}, given)
+    right = np.mean([np.mean(given[true == c] == c) for c in range(10)])
+    assert np.diagonal(found.noise_matrix_).mean() == pytest.approx(right, abs=0.02)
+
+
+@pytest.mark.slow
+def test_annotators_with_few_votes_are_drawn_to_their_own_accuracy():
+    rng = np.random.default_rng(0)
+    x, true = drawn(rng, 300, 5, 1.0)
+    accuracy = rng.uniform(0.55, 0.9, 40)
+    rows = [(i, w) for i in range(300) for w in rng.choice(40, 2, replace=False)]
+    task, worker = np.array(rows).T
+    wrong = (true[task] + rng.integers(1, 5, len(task))) % 5
+    label = np.where(rng.random(len(task)) < accuracy[worker], true[task], wrong)
+    votes = pd.DataFrame({"task": task, "worker": worker, "label": label})
+    right = {}
+    for pooling in ("auto", "none"):
+        model = JointNB({"x": NoisyGaussianNB(), "crowd": DawidSkene(pooling=pooling)})
+        found = model.fit({"x": x, "crowd": votes}).label_posterior_
+        right[pooling] = np.mean(found.argmax(1) == true)
+    assert right["auto"] > right["none"] + 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "errors"), [(3, "uniform"), (5, "pair")])
+def test_a_graph_beside_few_labels_is_heard(seed, errors):
+    """A tenth of 300 labels took a tenth of its weight; the fit then confirmed its own labels."""
+    rng = np.random.default_rng(seed)
+    n = 300
+    graph = maystre2021.simulate(rng, M=n // 2, N=n, K=K, S=6, alpha=0.3)
+    item, user = graph.edges.nonzero()
+    next_class = 0.7 * np.eye(K) + 0.3 * np.roll(np.eye(K), 1, 0)
+    noise = uniform_noise(K, 0.2) if errors == "uniform" else next_class
+    given = corrupt(graph.v, noise, rng)
+    model = JointNB({"users": CollaborativeClassifier()}, random_state=0)
+    model.fit({"users": pd.DataFrame({"user": user, "item": item})}, given)
+    assert np.mean(model.label_posterior_.argmax(1) == graph.v) > np.mean(given == graph.v) + 0.08
+    assert model.chosen_["noise"] == {"uniform": "symmetric", "pair": "full"}[errors]
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_names_of_classes_come_from_checked_labels_and_from_sets():
+    x, true = drawn(np.random.default_rng(0), 60, 3, 3.0)
+    name = NAMES[true]
+    sets = [{here, NAMES[(c + 1) % 3]} for here, c in zip(name, true, strict=True)]
+    model = JointNB({"x": NoisyGaussianNB()}).fit({"x": x}, possible=sets)
+    assert model.classes_.tolist() == NAMES.tolist()
+    model.fit({"x": x}, trusted=dict(enumerate(name[:30])))
+    assert model.classes_.tolist() == NAMES.tolist()
+    sets[4] = {"ant", "bee", "cat"} - {name[4]}
+    with pytest.raises(DataError, match=f"possible: row 4 excludes {str(name[4])!r}, which trust"):
+        model.fit({"x": x}, name, trusted={4: name[4]}, possible=sets)
