@@ -215,7 +215,7 @@ class NoisyLabelClassifier(TableClassifier):
             with the limits of the iteration.
         n_jobs: trainings of the classifier at a time, each in a process of its own; None for one,
             unless in a ``joblib.parallel_backend`` context, -1 for as many as there are processors.
-        random_state: seed of restarts.
+        random_state: seed of restarts and posterior draws; None takes others each time.
 
     Attributes:
         classes_: ``(K,)`` names of the classes.

@@ -247,7 +247,8 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
 
         Pseudo-labels of the noise's prior count as they do in the fit: its point is their centre.
         In a cross-fitted model draws condition on the features' scores, and do not vary with what
-        the features' model gets wrong. Where other forms of the noise matrix may be right (a
+        the features' model gets wrong: there are none of the features' parameters, and class shares
+        are those among the items. Where other forms of the noise matrix may be right (a
         graph's), each draw is of one of them, by their probabilities (Bayesian model averaging).
         Where groups of rows share errors (``groups=``, or near copies), draws vary as those of
         fewer labels would (:mod:`nbmodels.fitting.design_effect`).
@@ -261,7 +262,8 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
                 agree (:mod:`nbmodels.posterior.semi_modular`). For tables whose features have a
                 model. ``"mixed"`` draws twice. A fit that ``training`` did not make is made now,
                 and takes as long as it would have then.
-            random_state: seed of the draws; the estimator's own by default.
+            random_state: seed of the draws; the estimator's own by default, of which None takes
+                others each time.
             options: ``draws`` (``"auto"``, as many as it takes), ``warmup``, ``chains`` (4),
                 ``thin``, ``keep`` (``"small"``, ``"all"`` or ``"parameters"``), ``sandwich``,
                 ``progress``, and those of a method; see

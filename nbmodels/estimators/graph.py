@@ -96,8 +96,8 @@ class CollaborativeClassifier(LatentClassModel):
         missing_label: value of y that means "no label"; None where every row has one.
         solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
             with the limits of the iteration.
-        random_state: seed of restarts and draws. The folds of the same items in the same order are
-            the same for every seed.
+        random_state: seed of restarts and posterior draws; None takes others each time. The folds
+            of the same items in the same order are the same for every seed.
 
     Attributes:
         classes_: ``(K,)`` names of the classes.

@@ -74,7 +74,7 @@ class JointNB(LatentClassModel):
         missing_label: value of y that means "no label"; None where every row has one.
         solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
             with the limits of the iteration.
-        random_state: seed of folds and restarts.
+        random_state: seed of folds, restarts and posterior draws; None takes others each time.
 
     Attributes:
         classes_: ``(K,)`` names of the classes.

@@ -96,7 +96,7 @@ class NoisyNeighbours(TableClassifier):
         missing_label: value of y that means "no label"; None where every row has one.
         solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
             with the limits of the iteration.
-        random_state: seed of restarts.
+        random_state: seed of restarts and posterior draws; None takes others each time.
 
     Attributes:
         n_neighbors_: number of neighbours.

@@ -96,4 +96,5 @@ def _renamed(model: Model, drawn: PosteriorDraws, orders: list[np.ndarray]) -> P
         values=values,
         transitions=transitions,
         label_posterior=permuted(drawn.label_posterior, 2),
+        class_shares=None if drawn.class_shares is None else permuted(drawn.class_shares, 2),
     )

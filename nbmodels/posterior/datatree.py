@@ -114,6 +114,8 @@ def to_datatree(
     posterior, dims = named_variables(
         model, drawn.values, drawn.transitions, keep_all=keep_all, units=units
     )
+    if drawn.class_shares is not None:
+        posterior["class_shares"], dims["class_shares"] = drawn.class_shares, ["true_class"]
     groups: dict[str, Any] = {"posterior": posterior}
     if drawn.statistics:
         groups["sample_stats"] = drawn.statistics

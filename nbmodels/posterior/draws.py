@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from inference.categorical import categorical
 from inference.compilation import host_jit
 from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data, Model
@@ -25,6 +27,9 @@ SMALL = 5_000
 
 #: Log-likelihoods of items, and replicated items, take this many numbers at most by default.
 MODERATE = 20_000_000
+
+#: Number of the key for the items' classes, beyond those of the keys that a draw is split into.
+_CLASSES_KEY = 1_000_000
 
 
 class Stored(NamedTuple):
@@ -51,6 +56,8 @@ class PosteriorDraws:
         statistics: of the sampler, by ArviZ's names, ``(chains, draws)``.
         cautions: warnings about how the draws were taken.
         attrs: attributes of the resulting tree.
+        class_shares: ``(chains, draws, K)`` shares of the true classes among the items; None where
+            class shares are parameters.
     """
 
     values: dict[str, dict[str, np.ndarray]]
@@ -60,6 +67,7 @@ class PosteriorDraws:
     statistics: dict[str, np.ndarray] = field(default_factory=dict)
     cautions: tuple[Caution, ...] = ()
     attrs: dict[str, Any] = field(default_factory=dict)
+    class_shares: Float[np.ndarray, "chains draws k"] | None = None
 
 
 def parameter_shapes(model: Model) -> dict[str, dict[str, Any]]:
@@ -118,6 +126,32 @@ def evaluate_draw(
     if stored.items:
         out["log_likelihood"] = inside + offset
     return out, resp
+
+
+def shares_of_items(
+    prior_values: Mapping[str, Any],
+    resp: Float[Array, "n k"],
+    weights: Float[Array, " n"],
+    key: Array,
+) -> dict[str, Float[Array, " k"]]:
+    """Shares of the true classes among the items, where the class prior has no shares of its own.
+
+    The items' classes are drawn, so that the shares vary with what is unknown of them, too.
+
+    Args:
+        prior_values: one draw of the parameters of the class prior, by name.
+        resp: ``(N, K)`` class probabilities of the items under the draw.
+        weights: row weights.
+        key: JAX random key of the draw.
+
+    Returns:
+        a mapping with ``class_shares``, or an empty one.
+    """
+    if "probs" in prior_values:
+        return {}
+    classes = categorical(jax.random.fold_in(key, _CLASSES_KEY), resp)
+    counts = weights @ jax.nn.one_hot(classes, resp.shape[1], dtype=weights.dtype)
+    return {"class_shares": counts / jnp.sum(weights)}
 
 
 @host_jit

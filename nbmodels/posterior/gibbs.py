@@ -23,6 +23,7 @@ from nbmodels.posterior.draws import (
     base_measure,
     evaluate_draw,
     parameter_draws,
+    shares_of_items,
     stored_quantities,
 )
 
@@ -65,7 +66,8 @@ def sweep(stored: Stored) -> sampler.Sweep:
     ) -> tuple[Any, Any, Array]:
         model, data = context
         values, resp = evaluate_draw(model, likelihood_params, data, stored)
-        return follow(model, likelihood_params, data, resp, key), values, resp
+        shares = shares_of_items(values["values"][PRIOR], resp, data.weights, key)
+        return follow(model, likelihood_params, data, resp, key), {**values, **shares}, resp
 
     return of
 
@@ -166,4 +168,5 @@ def collected(out: sampler.Draws, model: Model, data: Data, **attrs: Any) -> Pos
         {"lp": stored["lp"] + float(np.sum(np.asarray(data.weights) * base))},
         (interrupted,) if out.interrupted else (),
         attrs,
+        stored.get("class_shares"),
     )

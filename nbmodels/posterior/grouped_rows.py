@@ -39,7 +39,10 @@ def for_groups(tree: DataTree, effects: DesignEffects | None, rng: np.random.Gen
     of = {
         "noise_matrix": ("observed_class", effects.noise),
         "class_prior": ("true_class", effects.shares),
+        # the items are those that there are: what is unknown is which labels are wrong
+        "class_shares": ("true_class", effects.noise),
     }
+    shares = effects.noise if "class_shares" in posterior else effects.shares
     for name, (axis, ratio) in of.items():
         if name in posterior and ratio > 1:
             own = posterior[name].transpose("chain", "draw", ..., axis)
@@ -48,7 +51,7 @@ def for_groups(tree: DataTree, effects: DesignEffects | None, rng: np.random.Gen
     out["posterior"].dataset = posterior
     before = tree.attrs.get("correction")
     own_words = (
-        f"variances times {effects.noise:.1f} (noise matrix) and {effects.shares:.1f} (class "
+        f"variances times {effects.noise:.1f} (noise matrix) and {shares:.1f} (class "
         "shares), the design effects of rows in groups"
     )
     out.attrs["correction"] = f"{before}; {own_words}" if before else own_words

@@ -17,11 +17,11 @@ from jaxtyping import Float
 from inference.nuts import nuts
 from inference.svi import svi
 from nbmodels.core import model as models
-from nbmodels.core.model import Data, Model
+from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.core.numpyro_program import dense, item_table, marginal
 from nbmodels.errors import DataError
 from nbmodels.fitting.em import Fit
-from nbmodels.posterior.draws import PosteriorDraws
+from nbmodels.posterior.draws import PosteriorDraws, shares_of_items
 from nbmodels.posterior.pareto import pareto_cautions, pareto_k
 from nbmodels.posterior.sites import by_component, interior, parameter_sites
 
@@ -41,7 +41,7 @@ def nuts_draws(fit: Fit, data: Data, key: Array, **options: Any) -> PosteriorDra
     model = jax.tree.map(jnp.asarray, fit.model)
     start = initial_values(fit)
     samples, statistics = nuts(marginal(model, data), key, start=start, **options)
-    return _collected(model, data, samples, statistics)
+    return _collected(model, data, samples, statistics, key)
 
 
 def svi_draws(
@@ -90,7 +90,7 @@ def svi_draws(
     split = {site: np.reshape(x, (chains, draws, *x.shape[1:])) for site, x in guided.draws.items()}
     k = pareto_k(guided.log_ratio)
     return replace(
-        _collected(model, data, split, {}),
+        _collected(model, data, split, {}, key),
         cautions=pareto_cautions(k, "the guide"),
         attrs={"pareto_k": k, "guide": guided.guide, "loss": float(guided.losses[-1])},
     )
@@ -114,6 +114,7 @@ def _collected(
     data: Data,
     samples: Mapping[str, np.ndarray],
     statistics: dict[str, np.ndarray],
+    key: Array,
 ) -> PosteriorDraws:
     """Samples by component, with the items' log-likelihoods and class probabilities under them."""
     values = by_component(model, parameter_sites(model), jax.tree.map(np.asarray, dict(samples)))
@@ -123,24 +124,28 @@ def _collected(
         name: np.broadcast_to(t, (chains, draws, *t.shape[-2:]))
         for name, t in jax.tree.map(np.asarray, each(values)).items()
     }
-    likelihood, resp = _items(model, data, values)
-    return PosteriorDraws(values, transitions, np.asarray(likelihood), np.asarray(resp), statistics)
+    keys = jax.random.split(key, (chains, draws))
+    likelihood, shares, resp = jax.tree.map(np.asarray, _items(model, data, values, keys))
+    return PosteriorDraws(values, transitions, likelihood, resp, statistics, **shares)
 
 
 @jax.jit
 def _items(
-    model: Model, data: Data, values: Any
-) -> tuple[Float[Array, "chains draws n"], Float[Array, "chains n k"]]:
-    """Log-likelihoods of items, mean class probabilities of each chain."""
+    model: Model, data: Data, values: Any, keys: Array
+) -> tuple[Float[Array, "chains draws n"], dict[str, Array], Float[Array, "chains n k"]]:
+    """Log-likelihoods of items, class shares among them, mean class probabilities of each chain."""
 
-    def one(total: Array, here: Any) -> tuple[Array, Array]:
+    def one(total: Array, drawn: tuple[Any, Array]) -> tuple[Array, Any]:
+        here, key = drawn
         table = item_table(model, data, here)
-        return total + jax.nn.softmax(table), logsumexp(table, 1)
+        resp = jax.nn.softmax(table)
+        shares = shares_of_items(here[PRIOR], resp, data.weights, key)
+        return total + resp, (logsumexp(table, 1), shares)
 
-    def chain(here: Any) -> tuple[Array, Array]:
-        first = jax.tree.map(lambda x: x[0], here)
+    def chain(drawn: tuple[Any, Array]) -> tuple[Array, dict[str, Array], Array]:
+        first = jax.tree.map(lambda x: x[0], drawn[0])
         shape = jax.eval_shape(lambda: item_table(model, data, first))
-        total, likelihood = jax.lax.scan(one, jnp.zeros(shape.shape, shape.dtype), here)
-        return likelihood, total / len(likelihood)
+        total, (likelihood, shares) = jax.lax.scan(one, jnp.zeros(shape.shape, shape.dtype), drawn)
+        return likelihood, shares, total / len(likelihood)
 
-    return jax.lax.map(chain, values)
+    return jax.lax.map(chain, (values, keys))

@@ -98,7 +98,10 @@ def sample(
         :class:`~xarray.DataTree` with groups
 
         - ``posterior``: ``class_prior`` (``true_class``), ``noise_matrix`` (``observed_class``,
-          ``true_class``; P(observed | true)), and ``{emission}_{parameter}``;
+          ``true_class``; P(observed | true)), and ``{emission}_{parameter}``. Where class
+          probabilities follow the features, as in a cross-fitted model, there are the parameters of
+          that (``class_prior_bias`` and others) in the place of ``class_prior``, and
+          ``class_shares`` (``true_class``), the shares of the true classes among the items;
         - ``prior``: the same from the prior, small parameters only;
         - ``log_likelihood``: one variable (``item``), the log-density of each item, its class
           summed out. It is named after the data variable where the model has one with one value an

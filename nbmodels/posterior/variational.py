@@ -31,7 +31,14 @@ from nbmodels.core.numpyro_program import prior_log_density
 from nbmodels.errors import DataError
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.em import fit as fit_model
-from nbmodels.posterior.draws import Keep, PosteriorDraws, Stored, evaluate_draw, stored_quantities
+from nbmodels.posterior.draws import (
+    Keep,
+    PosteriorDraws,
+    Stored,
+    evaluate_draw,
+    shares_of_items,
+    stored_quantities,
+)
 from nbmodels.posterior.gibbs import collected
 from nbmodels.posterior.pareto import pareto_cautions, pareto_k
 from nbmodels.posterior.sandwich import stretch
@@ -69,7 +76,8 @@ def _sweep(quantities: Stored, names: tuple[str, ...]) -> sampler.Sweep:
         if names:
             moved = _stretched(q, likelihood_params, names, matrix)
             stored, resp = evaluate_draw(model, moved, data, quantities)
-        return q, {**stored, "log_ratio": ratio}, resp
+        shares = shares_of_items(stored["values"][PRIOR], resp, data.weights, key)
+        return q, {**stored, **shares, "log_ratio": ratio}, resp
 
     return of
 

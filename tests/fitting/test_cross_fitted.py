@@ -21,6 +21,7 @@ from nbmodels import (
 )
 from nbmodels.class_priors import Calibration
 from nbmodels.errors import DataError, VerdictWarning
+from nbmodels.posterior import plots
 
 N, K, D = 1200, 4, 40
 
@@ -209,6 +210,10 @@ def test_draws_are_of_the_noise(world):
     np.testing.assert_allclose(
         draws["class_prior_log_slope"].mean(), float(e.fit_.point["class_prior"][0]), atol=0.1
     )
+    _, shares = plots.class_shares(tree)
+    np.testing.assert_allclose(shares["mean"], e.label_posterior_.mean(0), atol=0.02)
+    _, traces = plots.chains(tree)
+    assert len(traces) == 800
 
 
 @pytest.mark.parametrize("rounds", ["half", -1, 0.5, None, True])

@@ -45,6 +45,17 @@ def test_a_rate_without_spread_keeps_its_value_and_independent_rows_their_draws(
     assert for_groups(draws, None, np.random.default_rng(0)) is draws
 
 
+def test_class_shares_among_the_items_vary_as_errors_do():
+    shares = np.random.default_rng(0).dirichlet([60.0, 40.0], (2, 4000))
+    draws = tree(rates(100.0))
+    variable = xarray.DataArray(shares, dims=("chain", "draw", "true_class"))
+    draws["posterior"]["class_shares"] = variable
+    out = for_groups(draws, DesignEffects(3.0, 6.0), np.random.default_rng(0))
+    ratio = out["posterior"]["class_shares"].to_numpy().var((0, 1)) / shares.var((0, 1))
+    np.testing.assert_allclose(ratio, 3, rtol=0.1)
+    assert "3.0 (noise matrix) and 3.0 (class shares)" in out.attrs["correction"]
+
+
 def visits(seed, patients=100, n=6):
     """A patient's visits are of one class and share a wrong label."""
     rng = np.random.default_rng(seed)

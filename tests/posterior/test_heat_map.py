@@ -64,6 +64,17 @@ def test_long_names_are_cut_in_the_figure_only():
     assert "x" * 80 in set(frame["true"])
 
 
+def test_names_that_differ_stay_different():
+    for names in (
+        [f"Home & Garden > Kitchen > {what}" for what in ("Pans", "Pots")],
+        [f"Home & Garden > {what} > Pans and Pots of Steel" for what in ("Kitchen", "Camping")],
+    ):
+        figure, _ = noise_heat_map(*some_noise(2), names)
+        shown = [t.get_text() for t in figure.axes[0].get_xticklabels()]
+        assert len(set(shown)) == 2
+        assert max(map(len, shown)) < max(map(len, names))
+
+
 def test_no_global_state():
     before = dict(matplotlib.rcParams), matplotlib.get_backend()
     noise_heat_map(*some_noise(3), list("abc"))

@@ -13,13 +13,17 @@ from nbmodels.posterior import plots
 NAMES = ["ant", "bee", "a rather long name"]
 
 
-def some_tree():
-    """Draws as the sampler gives them, made up."""
+#: They differ at their ends only.
+LONG = [f"Home & Garden > Kitchen > Appliances > {what}" for what in ("Pans", "Pots", "Toasters")]
+
+
+def some_tree(names=NAMES, shares="class_prior"):
+    """Draws as the sampler gives them, made up; ``shares`` is the name of class shares."""
     import arviz_base
     import xarray
 
     rng = np.random.default_rng(0)
-    k = len(NAMES)
+    k = len(names)
 
     def noise(chains, draws, size):
         rows = [
@@ -31,30 +35,31 @@ def some_tree():
     group = {
         "posterior": {
             "noise_matrix": noise(4, 300, 60),
-            "class_prior": rng.dirichlet([30, 20, 10], (4, 300)),
+            shares: rng.dirichlet([30, 20, 10], (4, 300)),
         },
         "prior": {
             "noise_matrix": noise(1, 300, 6),
-            "class_prior": rng.dirichlet([2, 2, 2], (1, 300)),
+            shares: rng.dirichlet([2, 2, 2], (1, 300)),
         },
         "observed_data": {"labels": np.array([0, 0, 1, 2, -1])},
     }
     dims = {
         "noise_matrix": ["observed_class", "true_class"],
-        "class_prior": ["true_class"],
+        shares: ["true_class"],
         "labels": ["item"],
     }
     tree = arviz_base.from_dict(
-        group, dims=dims, coords={"true_class": NAMES, "observed_class": NAMES}
+        group, dims=dims, coords={"true_class": names, "observed_class": names}
     )
     p = rng.dirichlet([1, 1, 1], 5)
     tree["label_posterior"] = xarray.DataTree(
-        xarray.Dataset({"p": (("item", "true_class"), p)}, coords={"true_class": NAMES})
+        xarray.Dataset({"p": (("item", "true_class"), p)}, coords={"true_class": names})
     )
     return tree
 
 
-TREE = some_tree()
+TREE, LONG_TREE = some_tree(), some_tree(LONG)
+CUT = some_tree(shares="class_shares")
 
 
 def drawn(figure):
@@ -71,6 +76,8 @@ PLOTS = {
     "item": lambda: plots.item(TREE, 3),
     "trace": lambda: plots.chains(TREE, "trace", name="noise_matrix"),
     "rank": lambda: plots.chains(TREE, "rank"),
+    "cut": lambda: plots.class_shares(CUT),
+    "cut trace": lambda: plots.chains(CUT),
     "agreement": lambda: plots.agreement({"EM": np.eye(3), "Gibbs": TREE, "NUTS": TREE}),
 }
 
@@ -80,7 +87,7 @@ def test_pictures_can_be_drawn(name):
     figure, frame = PLOTS[name]()
     drawn(figure)
     assert len(frame)
-    if name in ("trace", "rank"):
+    if name in ("trace", "rank", "cut trace"):
         import matplotlib.pyplot as plt
 
         assert not plt.get_fignums()
@@ -117,9 +124,52 @@ def test_tables_hold_what_is_shown():
 def test_what_is_not_there_is_named():
     with pytest.raises(DataError, match="5 is none of 5 items"):
         plots.item(TREE, 5)
-    with pytest.raises(DataError, match="there is no 'rho'"):
+    with pytest.raises(DataError, match=r"no 'rho' in .*; it has 'noise_matrix', 'class_prior'"):
         plots.flip_rates(TREE, name="rho")
     with pytest.raises(DataError, match="at least one must be a tree"):
         plots.agreement({"EM": np.eye(3)})
     with pytest.raises(DataError, match="expected 'trace' or 'rank'"):
         plots.chains(TREE, "autocorrelation")
+    neither = some_tree(shares="class_prior_bias")
+    with pytest.raises(DataError, match=r"no 'class_prior' in .*; it has 'noise_matrix'"):
+        plots.class_shares(neither)
+
+
+def test_without_a_class_prior_there_are_shares_among_the_items_and_traces_of_right_labels():
+    _, shares = plots.class_shares(CUT)
+    mean = CUT["posterior"]["class_shares"].mean(("chain", "draw"))
+    np.testing.assert_allclose(shares["mean"], mean)
+    _, draws = plots.chains(CUT)
+    assert list(draws)[2:] == [f"noise_matrix[{k}]" for k in range(3)]
+    assert list(plots.chains(TREE)[1])[2:] == [f"class_prior[{k}]" for k in range(3)]
+
+
+NAMED = {
+    "forest": lambda tree: plots.flip_rates(tree),
+    "agreement": lambda tree: plots.agreement({"Gibbs": tree, "NUTS": tree}),
+    "shares": lambda tree: plots.class_shares(tree),
+    "item": lambda tree: plots.item(tree, 3),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_long_names_take_no_room_of_the_data_and_stay_different(name):
+    short, long = (NAMED[name](tree)[0] for tree in (TREE, LONG_TREE))
+    widths = []
+    for figure in (short, long):
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        (axes,) = figure.axes
+        assert len({text.get_text() for text in axes.get_yticklabels()}) == len(axes.get_yticks())
+        left, _, right, _ = axes.get_tightbbox(canvas.get_renderer()).extents / figure.dpi
+        assert left >= 0
+        assert right <= figure.get_figwidth()
+        widths.append(axes.get_position().width * figure.get_figwidth())
+    assert widths[1] > 0.9 * widths[0]
+
+
+def test_panels_of_long_names_have_titles_of_their_own():
+    for figure in (plots.prior_and_posterior(LONG_TREE)[0], plots.chains(LONG_TREE)[0]):
+        titles = {axes.get_title() for axes in figure.axes if axes.get_title()}
+        assert len(titles) == 3
+        assert max(len(title.splitlines()[-1]) for title in titles) < 30

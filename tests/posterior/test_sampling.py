@@ -26,7 +26,7 @@ from nbmodels.fitting import em as fitting
 from nbmodels.posterior import alignment
 from nbmodels.posterior import sandwich as correction
 from nbmodels.posterior.convergence import convergence_checks
-from nbmodels.posterior.draws import PosteriorDraws
+from nbmodels.posterior.draws import PosteriorDraws, shares_of_items
 from nbmodels.posterior.sampling import about_mode, sample
 from nbmodels.posterior.sandwich import open_faced_sandwich
 
@@ -90,6 +90,45 @@ def test_groups_of_gibbs(tmp_path):
         tree["sample_stats"]["lp"], tree["log_likelihood"]["items"].sum("item")
     )
     assert arviz_stats.loo(tree).elpd < 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["gibbs", "nuts", "svi"])
+def test_without_a_class_prior_draws_have_the_class_shares_of_the_items(method):
+    made, fitted = case("transition", "bernoulli", prior="calibration")
+    options = {"steps": 300} if method == "svi" else {"warmup": 100}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PosteriorWarning)
+        tree = sample(
+            fitted,
+            made.data,
+            jax.random.key(2),
+            method=method,
+            draws=100,
+            chains=2,
+            names=NAMES,
+            progress=False,
+            **options,
+        )
+    shares = tree["posterior"]["class_shares"]
+    assert shares.dims == ("chain", "draw", "true_class")
+    assert "class_prior" not in tree["posterior"]
+    counts = shares.to_numpy() * 150
+    np.testing.assert_allclose(counts, np.round(counts), atol=1e-3)
+    np.testing.assert_allclose(counts.sum(-1), 150, rtol=1e-5)
+    expected = tree["label_posterior"]["p"].mean("item")
+    np.testing.assert_allclose(shares.mean(("chain", "draw")), expected, atol=0.02)
+    assert float(shares.std(("chain", "draw")).min()) > 0.005
+
+
+def test_class_shares_of_items_are_of_drawn_classes_by_the_rows_weights():
+    resp = jnp.asarray([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.0, 1.0]])
+    weights = jnp.asarray([1.0, 1.0, 2.0, 0.0])
+    keys = jax.random.split(jax.random.key(0), 1000)
+    drawn = jax.vmap(lambda key: shares_of_items({}, resp, weights, key))(keys)["class_shares"]
+    assert set(np.unique(drawn)) == {0.25, 0.75}
+    np.testing.assert_allclose(drawn.mean(0), 0.5, atol=0.03)
+    assert shares_of_items({"probs": None}, resp, weights, keys[0]) == {}
 
 
 @pytest.mark.slow
@@ -267,7 +306,8 @@ def some_draws(transitions):
         "transition": {"transition": transitions},
     }
     resp = np.tile(np.eye(3)[[0, 1, 2, 2]], (transitions.shape[0], 1, 1))
-    return PosteriorDraws(values, {"transition": transitions}, None, resp)
+    shares = np.tile([0.4, 0.35, 0.25], (*transitions.shape[:2], 1))
+    return PosteriorDraws(values, {"transition": transitions}, None, resp, class_shares=shares)
 
 
 RIGHT = np.array([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.0, 0.9]])
@@ -284,6 +324,7 @@ def test_a_chain_with_exchanged_names_is_renamed():
     np.testing.assert_allclose(out.transitions["transition"], np.broadcast_to(RIGHT, (2, 50, 3, 3)))
     np.testing.assert_allclose(out.values["class_prior"]["probs"][1, 0], [0.3, 0.5, 0.2])
     np.testing.assert_allclose(out.label_posterior[1], np.eye(3)[[1, 0, 2, 2]])
+    np.testing.assert_allclose(out.class_shares[1, 0], [0.35, 0.4, 0.25])
     assert "renamed" in out.cautions[0].message
     # where names come from outside nothing is renamed, and both modes are reported
     known = {**model, "trusted": zoo.COMPONENTS["trusted"]()}

@@ -14,8 +14,10 @@ from nbmodels.posterior.plots.shared import (
     POSTERIOR,
     PRIOR,
     PlotFigure,
+    short_names,
     single_axes,
     stacked_draws,
+    variables,
 )
 
 if TYPE_CHECKING:
@@ -64,14 +66,15 @@ def prior_and_posterior(
         parts.append(pd.DataFrame({"true": str(true), "left": edges[:-1], **heights}))
     frame = pd.concat(parts, ignore_index=True)
     shown = parts[:_PANELS]
+    titles = short_names([part["true"].iloc[0] for part in parts])
     columns = min(len(shown), 4)
     rows = -(-len(shown) // columns)
     figure = PlotFigure(figsize=(2.3 * columns + 0.8, 1.7 * rows + 1.1), layout="constrained")
     grid = figure.subplots(rows, columns, sharex=True, squeeze=False).ravel()
-    for axes, part in zip(grid, shown, strict=False):
+    for axes, part, title in zip(grid, shown, titles, strict=False):
         axes.stairs(part["prior"], edges, color=PRIOR, fill=True, alpha=0.6, label="prior")
         axes.stairs(part["posterior"], edges, color=POSTERIOR, linewidth=1.6, label="posterior")
-        axes.set_title(part["true"].iloc[0], fontsize=10)
+        axes.set_title(title, fontsize=10)
         axes.set_yticks([])
         axes.spines[["top", "right", "left"]].set_visible(False)
         axes.set_xlim(0, 1)
@@ -119,14 +122,15 @@ def item(tree: DataTree, index: int, *, labels: str = "labels") -> tuple[Figure,
     frame = pd.DataFrame(
         {"class": classes, "probability": one.to_numpy(), "given": np.arange(len(classes)) == code}
     )
-    figure, axes = single_axes(len(frame), 5.2)
+    short = short_names(list(classes))
+    marks = [f"{c} (given)" if g else c for c, g in zip(short, frame["given"], strict=True)]
+    figure, axes = single_axes(len(frame), marks, 5.2)
     y = np.arange(len(frame))
     axes.barh(
         y, frame["probability"], color=np.where(frame["given"], LABELS, POSTERIOR), height=0.7
     )
     for at, value in zip(y, frame["probability"], strict=True):
         axes.text(value + 0.015, at, f"{value:.3f}", va="center", fontsize=8)
-    marks = [f"{c} (given)" if g else c for c, g in zip(classes, frame["given"], strict=True)]
     axes.set_yticks(y, marks)
     axes.set_ylim(len(frame) - 0.4, -0.6)
     axes.set_xlim(0, 1.15)
@@ -137,14 +141,16 @@ def item(tree: DataTree, index: int, *, labels: str = "labels") -> tuple[Figure,
 
 
 def chains(
-    tree: DataTree, kind: Literal["trace", "rank"] = "trace", *, name: str = "class_prior"
+    tree: DataTree, kind: Literal["trace", "rank"] = "trace", *, name: str | None = None
 ) -> tuple[Figure, pd.DataFrame]:
     """Traces, or ranks, of each chain, by arviz-plots.
 
     Args:
         tree: posterior draws.
         kind: ``"trace"`` or ``"rank"``.
-        name: of a variable of the posterior; of a noise matrix, its diagonal is shown.
+        name: of a variable of the posterior; of a noise matrix, its diagonal is shown. By default
+            ``class_prior``, or ``noise_matrix`` where there is none, as in a cross-fitted model, or
+            the first variable.
 
     Returns:
         The figure, and the draws: a row a draw, columns ``chain``, ``draw`` and one a number shown.
@@ -168,6 +174,10 @@ def chains(
     import matplotlib.pyplot as plt
     import xarray
 
+    if name is None:
+        there = variables(tree)
+        usual = [n for n in ("class_prior", "noise_matrix") if n in there]
+        name = (usual or there or ["class_prior"])[0]
     stacked_draws(tree, name)
     draws: Any = tree["posterior"][name]
     if {"observed_class", "true_class"} <= set(draws.dims):
@@ -175,7 +185,10 @@ def chains(
         names = draws["true_class"].to_numpy()
         draws = draws.isel(true_class=at, observed_class=at)
         draws = draws.drop_vars(["true_class", "observed_class"]).assign_coords({"class": names})
-    shown = xarray.DataTree.from_dict({"posterior": draws.to_dataset(name=name)})
+    named = [d for d in draws.dims if d in draws.coords and draws[d].dtype.kind in "UO"]
+    short = {d: short_names(draws[d].to_numpy().astype(str).tolist()) for d in named}
+    one = draws.assign_coords(short).to_dataset(name=name)
+    shown = xarray.DataTree.from_dict({"posterior": one})
     draw: dict[str, Any] = {"trace": arviz_plots.plot_trace, "rank": arviz_plots.plot_rank}
     if kind not in draw:
         raise DataError(f"kind: expected 'trace' or 'rank', got {kind!r}")

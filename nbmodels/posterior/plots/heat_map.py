@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
-from nbmodels.posterior.plots.shared import PlotFigure
+from nbmodels.posterior.plots.shared import PlotFigure, names_margin, short_names
 
 #: Largest number of classes at which every cell holds its number and its interval.
 _EVERY_CELL = 6
@@ -17,8 +17,6 @@ _EVERY_CELL = 6
 _ROOMY = 14
 #: Beyond the smallest size, smaller numbers off the diagonal are not written out.
 _MATTERS = 0.02
-#: Longer class names are shortened.
-_LONGEST = 26
 
 
 def noise_heat_map(
@@ -60,14 +58,14 @@ def noise_heat_map(
         if array.shape != (k, k):
             raise ValueError(f"{what}: expected shape {(k, k)}, got {array.shape}")
     cell = 0.95 if k <= _EVERY_CELL else 0.78 if k <= _ROOMY else 0.6
-    margin = 0.085 * min(max(map(len, names)), _LONGEST)
+    short = short_names(names)
+    margin = names_margin(short)
     side = max(k * cell, 2.6)
     figure = PlotFigure(figsize=(side + margin + 1.7, side + margin + 0.9), layout="constrained")
     axes = figure.subplots()
     # wrong labels are rare: a root brings small shares out
     norm = PowerNorm(0.5, vmin=0, vmax=1)
     image = axes.imshow(mean, cmap="Blues", norm=norm)
-    short = [n if len(n) <= _LONGEST else n[: _LONGEST - 1] + "…" for n in names]
     slanted = max(map(len, short)) > 4
     lean: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
     axes.set_xticks(range(k), short, **(lean if slanted else {}))

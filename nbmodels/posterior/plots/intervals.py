@@ -17,8 +17,10 @@ from nbmodels.posterior.plots.shared import (
     interval_bars,
     interval_summary,
     matrix_cells,
+    short_names,
     single_axes,
     stacked_draws,
+    variables,
 )
 
 if TYPE_CHECKING:
@@ -84,12 +86,13 @@ def flip_rates(
     """
     cells = matrix_cells(tree, name, level)
     frame = cells[cells["true"] != cells["observed"]]
-    frame = frame.sort_values("mean", ascending=False, ignore_index=True)
+    frame = frame.sort_values("mean", ascending=False)
     shown = frame.head(most)
-    figure, axes = single_axes(len(shown))
+    flips = _flips(cells, shown.index)
+    figure, axes = single_axes(len(shown), flips)
     y = np.arange(len(shown))
     interval_bars(axes, y, shown, POSTERIOR)
-    axes.set_yticks(y, shown["true"] + " → " + shown["observed"])
+    axes.set_yticks(y, flips)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.set_xlim(left=0)
     axes.grid(axis="x", color="0.92")
@@ -97,7 +100,14 @@ def flip_rates(
     axes.set_xlabel(f"P(given label | true class), with 50% and {level:.0%} intervals")
     more = f" (the {most} largest of {len(frame)})" if len(frame) > most else ""
     axes.set_title(f"Flip rates, true class → given label{more}", fontsize=11, loc="left")
-    return figure, frame
+    return figure, frame.reset_index(drop=True)
+
+
+def _flips(cells: pd.DataFrame, rows: Any) -> list[str]:
+    """Names of some cells of a noise matrix, "true → observed", each class's shortened."""
+    names = pd.unique(cells[["true", "observed"]].to_numpy().ravel())
+    short = dict(zip(names, short_names(list(names)), strict=True))
+    return [f"{short[t]} → {short[o]}" for t, o in cells.loc[rows, ["true", "observed"]].to_numpy()]
 
 
 def class_shares(
@@ -105,10 +115,17 @@ def class_shares(
 ) -> tuple[Figure, pd.DataFrame]:
     """Class shares among the given labels, beside the posterior of the true shares.
 
+    True shares are the model's ``class_prior``; where it has none, as in a cross-fitted model, they
+    are ``class_shares``, those among the items.
+
     Args:
         tree: posterior draws with observed labels.
         labels: name of the channel.
         level: probability of the thin lines.
+
+    Raises:
+        DataError: the tree has no observed labels (``keep="parameters"``), or neither of the two,
+            as with ``feedback="mixed"``, whose cut and joint posterior have one each.
 
     Examples:
         >>> import numpy as np
@@ -124,7 +141,8 @@ def class_shares(
           ant    0.4   0.5
           bee    0.6   0.5
     """
-    draws = stacked_draws(tree, "class_prior").transpose("true_class", "sample")
+    name = "class_shares" if "class_shares" in variables(tree) else "class_prior"
+    draws = stacked_draws(tree, name).transpose("true_class", "sample")
     classes = draws["true_class"].to_numpy().astype(str)
     if "observed_data" not in tree.children or labels not in tree["observed_data"].data_vars:
         raise DataError(f"tree: there are no observed {labels!r}")
@@ -134,11 +152,12 @@ def class_shares(
     frame = interval_summary(draws, level)
     frame.insert(0, "class", classes)
     frame.insert(1, "given", given)
-    figure, axes = single_axes(len(frame))
+    short = short_names(list(classes))
+    figure, axes = single_axes(len(frame), short)
     y = np.arange(len(frame))
     axes.plot(given, y, "D", color=LABELS, markersize=5, label="labels as given")
     interval_bars(axes, y, frame, POSTERIOR, "true classes, inferred")
-    axes.set_yticks(y, classes)
+    axes.set_yticks(y, short)
     axes.set_ylim(len(frame) - 0.4, -0.6)
     axes.set_xlim(left=0)
     axes.grid(axis="x", color="0.92")
@@ -193,11 +212,11 @@ def agreement(
     frame = pd.concat(parts, ignore_index=True)
     order = first["mean"].sort_values(ascending=False).index[:most]
     height = 1.0 / (len(parts) + 1.2)
-    figure, axes = single_axes(len(order) * len(parts) * 0.62, 6.8)
+    labels = _flips(first, order)
+    figure, axes = single_axes(len(order) * len(parts) * 0.62, labels, 6.8)
     for i, part in enumerate(parts):
         y = np.arange(len(order)) + (i - (len(parts) - 1) / 2) * height
         interval_bars(axes, y, part.loc[order], f"C{i}", part["method"].iloc[0])
-    labels = [f"{t} → {o}" for t, o in first.loc[order, ["true", "observed"]].to_numpy()]
     axes.set_yticks(np.arange(len(order)), labels)
     axes.set_ylim(len(order) - 0.4, -0.6)
     axes.set_xlim(0, 1)

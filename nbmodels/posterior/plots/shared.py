@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 #: Colours of the prior, of the posterior, and of the given labels.
 PRIOR, POSTERIOR, LABELS = "0.6", "C0", "C1"
 
+#: Class names of more characters are shortened in figures.
+LONGEST = 26
+
+#: Width of a character of a class name in inches, and the characters that a figure has room for.
+_CHARACTER, _ROOM = 0.085, 12
+
 
 class PlotFigure(Figure):
     """A figure that a notebook shows, although pyplot does not know it."""
@@ -27,14 +34,21 @@ class PlotFigure(Figure):
         return out.getvalue()
 
 
+def variables(tree: DataTree, group: str = "posterior") -> list[str]:
+    """Names of the variables in a group; none where there is no such group."""
+    return [str(name) for name in tree[group].data_vars] if group in tree.children else []
+
+
 def stacked_draws(tree: DataTree, name: str, group: str = "posterior") -> DataArray:
     """Draws of all chains along one dimension ``sample``.
 
     Raises:
         DataError: the tree has no such variable in the group.
     """
-    if group not in tree.children or name not in tree[group].data_vars:
-        raise DataError(f"tree: there is no {name!r} in a group {group!r}")
+    there = variables(tree, group)
+    if name not in there:
+        named = f"; it has {', '.join(map(repr, there))}" if there else ""
+        raise DataError(f"tree: there is no {name!r} in a group {group!r}{named}")
     return tree[group][name].stack(sample=("chain", "draw"))
 
 
@@ -56,8 +70,48 @@ def matrix_cells(tree: DataTree, name: str, level: float) -> pd.DataFrame:
     return pd.concat([frame, interval_summary(draws, level)], axis=1)
 
 
-def single_axes(rows: float, width: float = 6.4) -> tuple[Figure, Any]:
-    """A figure with one panel that is high enough for some rows."""
+def short_names(names: Sequence[str], longest: int = LONGEST) -> list[str]:
+    """Names that fit into a figure: cut at the end, or else in the middle.
+
+    Names that differ stay different: where neither cut keeps them so, all are cut less.
+
+    Examples:
+        >>> from nbmodels.posterior.plots.shared import short_names
+        >>> short_names(["a rather long name", "bee"], 10)
+        ['a rather …', 'bee']
+        >>> short_names(["Home > Kitchen > Pans", "Home > Kitchen > Pots"], 10)
+        ['Home …Pans', 'Home …Pots']
+    """
+    most = max(map(len, names), default=0)
+    for length in range(longest, most):
+        for tail in (0, (length - 1) // 2):
+            cut = [_cut(name, length, tail) for name in names]
+            if len(set(cut)) == len(set(names)):
+                return cut
+    return list(names)
+
+
+def _cut(name: str, length: int, tail: int) -> str:
+    """A name of some characters at the most, the last ones kept."""
+    if len(name) <= length:
+        return name
+    return name[: length - 1 - tail] + "…" + name[len(name) - tail :]
+
+
+def names_margin(names: Sequence[str]) -> float:
+    """Inches that the longest of some names takes."""
+    return _CHARACTER * max(map(len, names), default=0)
+
+
+def single_axes(rows: float, names: Sequence[str] = (), width: float = 6.4) -> tuple[Figure, Any]:
+    """A figure with one panel that is high enough for some rows, and wide enough for their names.
+
+    Args:
+        rows: number of rows.
+        names: of the rows, written to the left of the panel.
+        width: in inches, with short names; longer ones take no room of the panel.
+    """
+    width += max(names_margin(names) - _CHARACTER * _ROOM, 0)
     figure = PlotFigure(figsize=(width, 1.1 + 0.27 * max(rows, 4)), layout="constrained")
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
