@@ -15,8 +15,11 @@ from nbmodels.data.long_format import codes_of, counted, distinct, read_long
 from nbmodels.data.validation import check_length, plain
 from nbmodels.errors import DataError
 
-#: Columns of a table of interactions.
-COLUMNS = ("user", "item")
+#: Columns of a table of interactions, with the other names by which each is found.
+COLUMNS = {
+    "user": ("customer", "person", "author", "reader", "rater", "reviewer", "visitor", "member"),
+    "item": ("product", "thread", "document", "article", "post", "page", "movie", "book", "object"),
+}
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,9 @@ def read_graph(
     """A graph from a sparse users x items matrix or a table of (user, item) pairs.
 
     Args:
-        interactions: SciPy sparse matrix ``(users, items)`` of counts, or a data frame (or any
-            table) with columns ``user`` and ``item``, ids of any kind.
+        interactions: SciPy sparse matrix ``(users, items)`` of counts, or a table with columns
+            ``user`` and ``item``, or other names for them, ids of any kind. Pairs whose columns
+            have no names (a list of tuples) are of user and item, in this order.
         items: ids of the items, in the order wanted; those that occur, sorted, where None. For a
             matrix, names of its columns.
         duplicates: what to do with a pair that occurs more than once: ``"count"`` every
@@ -54,7 +58,7 @@ def read_graph(
         name: of the argument, for messages.
 
     Raises:
-        DataError: naming the row or the pair.
+        DataError: naming the row or the pair, or columns that are not there.
     """
     if duplicates not in ("count", "once", "refuse"):
         raise DataError(f"duplicates: expected 'count', 'once' or 'refuse', got {duplicates!r}")
