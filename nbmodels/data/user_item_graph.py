@@ -82,7 +82,7 @@ def read_graph(
     else:
         user, item = read_long(name, interactions, COLUMNS)
         users = distinct(name, user, "user")
-        ids = distinct(name, item, "item") if items is None else np.asarray(items)
+        ids = distinct(name, item, "item") if items is None else _once(items)
         pairs = codes_of(name, item, ids, "item"), codes_of(name, user, users, "user")
         edges = counted(*pairs, (len(ids), len(users)))
     edges.sum_duplicates()
@@ -98,6 +98,19 @@ def read_graph(
             )
         edges.data[:] = 1
     return Graph(edges, users, ids)
+
+
+def _once(items: Any) -> np.ndarray:
+    """``(N,)`` ids of items by which pairs name them.
+
+    Raises:
+        DataError: one that occurs twice.
+    """
+    ids = np.asarray(items)
+    twice = pd.Index(ids).duplicated()
+    if twice.any():
+        raise DataError(f"items: row {np.argmax(twice)} is {plain(ids[twice][0])!r} again")
+    return ids
 
 
 def labelled_items(interactions: Any, labels: Any) -> np.ndarray | None:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from inference.arrays import on_device
 from nbmodels.core.jax_settings import computing
-from nbmodels.data.annotations import Votes
+from nbmodels.data.annotations import Votes, row_ids
 from nbmodels.data.features import (
     Block,
     check_columns,
@@ -143,8 +143,9 @@ class TableClassifier(LatentClassModel):
         """Votes by what they count for beside features; as they are under maximum likelihood."""
         if self._rule == "ml":
             return read
-        ids = np.arange(len(read.codes)) if items is None else np.asarray(items)
-        found = votes_of(DawidSkene(), votes, Votes.read(votes).workers(), read.classes)
+        table = Votes.read(votes)
+        ids = np.arange(len(read.codes)) if items is None else row_ids(table, np.asarray(items))
+        found = votes_of(DawidSkene(), votes, table.workers(), read.classes)
         return replace(read, votes=found.tempered(votes, ids, read.classes))
 
     def _builder(

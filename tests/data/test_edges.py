@@ -59,6 +59,13 @@ def test_columns_of_other_names_are_refused(names, words):
         read_graph(pd.DataFrame(PAIRS, columns=names))
 
 
+def test_an_item_that_is_given_twice_is_refused():
+    with pytest.raises(DataError, match=r"^items: row 2 is 'x' again"):
+        read_graph(PAIRS, ["x", "y", "x"])
+    with pytest.raises(DataError, match=r"^items: row 1 is 5 again"):
+        read_graph([("ann", 5)], [5, 5])
+
+
 class Other:
     """A table of another library, which lists its columns where pandas expects rows."""
 

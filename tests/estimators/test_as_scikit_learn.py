@@ -200,6 +200,20 @@ def test_labels_of_the_fit_are_not_changed():
     np.testing.assert_array_equal(y, LABELS)
 
 
+@pytest.mark.parametrize("make", [nb.NoisyGaussianNB.published, nb.NoisyLabelClassifier])
+def test_an_index_that_repeats_is_no_name_for_votes(make):
+    fixed = {} if make == nb.NoisyGaussianNB.published else {"rounds": 0, "noise": "full"}
+    e = make(random_state=0, **fixed)
+    votes = pd.DataFrame({"task": np.arange(2 * N) // 2 % 40, "worker": ["a", "b"] * N})
+    votes["label"] = NAMES[votes["task"]]
+    x = REAL.set_axis([*range(40), *[99] * (N - 40)])
+    ours = e.fit(x, NAMES, votes=votes).label_posterior_
+    np.testing.assert_array_equal(ours, e.fit(REAL, NAMES, votes=votes).label_posterior_)
+    votes.loc[5, "task"] = 99
+    with pytest.raises(nb.DataError, match=r"^votes: row 5 has the task 99, which is 20 rows by"):
+        e.fit(x, NAMES, votes=votes)
+
+
 @pytest.mark.slow
 def test_tables_of_arrow_are_read_as_data_frames():
     arrow = pytest.importorskip("pyarrow")

@@ -183,5 +183,5 @@ def test_unknown_options_of_the_posterior(option, meant):
     words = rf"^{option}: unknown option of method='gibbs'; {hint} options: {known}"
     with pytest.raises(DataError, match=words):
         fitted("DawidSkene").posterior(**{option: 10})
-    with pytest.raises(DataError, match="progress, target_accept$"):
+    with pytest.raises(DataError, match=r"progress, target_accept$"):
         fitted("DawidSkene").posterior("nuts", **{option: 10})
