@@ -110,14 +110,19 @@ def _by_position(trusted: Mapping[Any, Any], items: Any) -> dict[int, Any]:
     return out
 
 
+def check_given(y: Any, reader: str) -> None:
+    """Raises: DataError: there are no labels; the message names the estimator."""
+    if y is None:
+        raise DataError(f"y: {reader} requires y to be passed, but the target y is None")
+
+
 def read_given(y: Any, n_rows: int, reader: str) -> np.ndarray:
     """One label an item, as a column of the right length.
 
     Raises:
         DataError: None, another shape, or another length.
     """
-    if y is None:
-        raise DataError(f"y: {reader} requires y to be passed, but the target y is None")
+    check_given(y, reader)
     given = as_array("y", y)
     if given.ndim == 2:
         try:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.data.column_types import column_kind, identifiers
 from nbmodels.data.features import check_names, without_marker
+from nbmodels.data.noisy_labels import check_given
 from nbmodels.data.validation import check_weights, in_pandas
 from nbmodels.diagnostics.reference_classifier import reference_classifier
 from nbmodels.errors import Caution, DataError, Interrupted, NbmodelsWarning, issue
@@ -344,6 +345,7 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         Warns:
             as the estimator that is kept, and of columns of text with few rows a value.
         """
+        check_given(y, type(self).__name__)
         X = in_pandas(X)
         check_names(self, X, reset=True)
         names = self._names(X)

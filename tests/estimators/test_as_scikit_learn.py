@@ -1,12 +1,14 @@
 """What users of scikit-learn do with an estimator, done with the three that they meet first."""
 
 import copy
+import inspect
 import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
 from every import BINARY, LABELS, every_estimator, fitted, quick
+from every import CASES as EVERY
 from marks import slow_among
 from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
@@ -21,6 +23,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 import nbmodels as nb
+from nbmodels.estimators.auto import _ANSWERS
 
 N = 60
 CODES = np.arange(N) % 2
@@ -160,15 +163,41 @@ def test_repr_and_html(name):
     assert "max_iter=77" in repr(changed)
 
 
+def answers(e):
+    """Names of the properties and of the methods that are for fitted estimators."""
+    found = {n: inspect.getattr_static(type(e), n) for n in dir(type(e)) if n[0] != "_"}
+    no_fit = {"fit", "get_params", "set_params", "get_metadata_routing"}
+    methods = {n for n, v in found.items() if inspect.isfunction(v)} - no_fit
+    return {n for n, v in found.items() if isinstance(v, property)}, methods
+
+
 @every_estimator
 def test_an_unfitted_estimator_raises_not_fitted(name):
     e = quick(name)
-    calls = [lambda: e.predict({} if name == "JointNB" else BINARY)]
-    calls += [lambda: e.corrected_labels(), lambda: e.verdict(), lambda: e.posterior()]
-    calls += [lambda: e.label_posterior_, lambda: e.class_prior_, lambda: e.converged_]
-    for call in calls:
+    properties, methods = answers(e)
+    if name == "AutoNoisyClassifier":
+        properties |= _ANSWERS
+    assert {"label_posterior_", "noise_matrix_", "converged_"} <= properties
+    assert {"predict", "predict_proba", "score"} <= methods
+    for one in properties:
         with pytest.raises(NotFittedError, match=f"This {name} instance is not fitted yet"):
-            call()
+            getattr(e, one)
+        assert not hasattr(e, one)
+    for one in methods:
+        call = getattr(e, one)
+        needs = [p for p in inspect.signature(call).parameters.values() if p.default is p.empty]
+        needs = [p for p in needs if p.kind == p.POSITIONAL_OR_KEYWORD]
+        with pytest.raises(NotFittedError, match=f"This {name} instance is not fitted yet"):
+            call(*[None] * len(needs))
+
+
+@every_estimator
+def test_labels_that_lack_are_told_of_the_right_estimator(name):
+    if name in ("UnlabelledNB", "DawidSkene"):
+        return
+    data = EVERY[name][1][0]
+    with pytest.raises(nb.DataError, match=rf"^y: ({name} requires y|no label names)"):
+        quick(name).fit(data, None)
 
 
 @every_estimator
