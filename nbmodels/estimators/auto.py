@@ -450,6 +450,7 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.categorical = tags.input_tags.string = True
-        marker = self.missing_values
-        tags.input_tags.allow_nan = marker is not None and bool(pd.isna(marker))
+        named = set() if is_auto(self.emission) else set(np.atleast_1d(self.emission).tolist())
+        declared = self.missing_values is not None or (bool(named) and named <= set(_ANY))
+        tags.input_tags.allow_nan = declared and "tfidf" not in named
         return tags

@@ -370,9 +370,8 @@ class TableClassifier(LatentClassModel):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.missing_values is not None and bool(
-            pd.isna(self.missing_values)
-        )
+        # nulls are missing beside any marker
+        tags.input_tags.allow_nan = self.missing_values is not None
         if self.columns is not None:
             tags.input_tags.sparse = self.columns.sparse
             tags.input_tags.categorical = tags.input_tags.string = not self.columns.numeric

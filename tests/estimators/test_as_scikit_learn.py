@@ -19,6 +19,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_s
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -207,11 +208,41 @@ def test_tags(name):
     assert get_tags(fitted(name)).estimator_type == "classifier"
 
 
-def test_missing_cells_are_declared():
-    for cls in (nb.NoisyBernoulliNB, nb.AutoNoisyClassifier):
-        assert not get_tags(cls()).input_tags.allow_nan
-        assert get_tags(cls(missing_values=np.nan)).input_tags.allow_nan
-        assert not get_tags(cls(missing_values=-1)).input_tags.allow_nan
+#: Estimators by whether they take NaN, beside those that are told of it by ``missing_values``.
+NAN = {
+    "neighbours": (nb.NoisyNeighbours(), True),
+    "distances": (nb.NoisyNeighbours(metric="precomputed", n_neighbors=3), False),
+    "regression": (nb.NoisyLogisticRegression(C=1.0, rounds=0), False),
+    "any": (nb.NoisyLabelClassifier(GaussianNB(), rounds=0), False),
+    "any with gaps": (nb.NoisyLabelClassifier(DecisionTreeClassifier(), rounds=0), True),
+    "logistic": (nb.AutoNoisyClassifier(emission="logistic"), True),
+    "tfidf": (nb.AutoNoisyClassifier(emission=["tfidf"], missing_values=np.nan), False),
+    "one of two": (nb.AutoNoisyClassifier(emission=["gaussian", "logistic"]), False),
+} | {
+    f"{name} {marker}": (quick(name, missing_values=marker), marker is not None)
+    for name in ("NoisyBernoulliNB", "NoisyMixedNB", "AutoNoisyClassifier", "PartialLabelNB")
+    for marker in (None, np.nan, -1)
+    if (name, marker) != ("AutoNoisyClassifier", None)
+}
+_LONG = ("any with gaps", "logistic", "AutoNoisyClassifier nan", "AutoNoisyClassifier -1")
+
+
+@pytest.mark.parametrize("case", NAN)
+def test_tags_tell_who_takes_missing_cells(case):
+    e, takes = NAN[case]
+    assert get_tags(e).input_tags.allow_nan == takes
+
+
+@pytest.mark.parametrize("case", slow_among(NAN, _LONG))
+def test_missing_cells_are_taken_as_tags_tell(case):
+    e, takes = NAN[case]
+    x = BINARY.astype(float)
+    x[3, 1] = x[20, 2] = np.nan
+    if takes:
+        assert np.isfinite(e.fit(x, LABELS).predict_proba(x)).all()
+    else:
+        with pytest.raises(ValueError, match=r"missing|NaN|distances"):
+            e.fit(x, LABELS)
 
 
 def test_two_folds_leave_a_round_with_nothing_to_learn_from():
