@@ -123,6 +123,34 @@ class Votes:
         )
 
 
+def row_ids(votes: Votes, index: Any, name: str = "votes") -> Any:
+    """``(N,)`` ids by which votes name rows, each once.
+
+    Args:
+        votes: table.
+        index: ``(N,)`` ids of the rows, which may repeat where no vote is on them.
+        name: of the argument, for messages.
+
+    Raises:
+        DataError: a vote is on an id of several rows, with its row.
+    """
+    ids = pd.Index(index)
+    if ids.is_unique:
+        return index
+    repeated = ids.duplicated(keep=False)
+    named = positions(ids[repeated].unique(), votes.task.names) >= 0
+    if named.any():
+        at = int(np.argmax(named[votes.task.codes]))
+        task = votes.task.names[votes.task.codes[at]]
+        raise DataError(
+            f"{name}: row {at} has the task {plain(task)!r}, which is {(ids == task).sum()} rows "
+            "by the index of X"
+        )
+    out = ids.to_numpy(object, copy=True)
+    out[repeated] = [object() for _ in range(repeated.sum())]  # which no vote can name
+    return out
+
+
 def trusted_tasks(trusted: Any, tasks: np.ndarray) -> np.ndarray | None:
     """``(N,)`` one checked class a task, None where unchecked.
 

@@ -11,11 +11,11 @@ import pandas as pd
 from jaxtyping import Bool, Int
 from scipy import sparse
 
-from nbmodels.data.validation import distinct_codes, plain, positions, sorted_unique
+from nbmodels.data.validation import distinct_codes, in_pandas, plain, positions, sorted_unique
 from nbmodels.errors import DataError
 
-#: Names of columns, each with other names where it is a mapping.
-Columns = Sequence[str] | Mapping[str, Sequence[str]]
+#: Names of columns, in the order wanted, each with its other names.
+Columns = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -69,13 +69,13 @@ def read_long(
     Args:
         name: of the argument, for messages.
         table: data frame, mapping of columns, or array with as many columns.
-        columns: names of the columns, in the order wanted; a mapping also gives other names for
-            each, which count in lower or upper case, in the plural and with ``_id``.
-        by_name: whether a table without these names is refused; otherwise a table of as many
+        columns: names of the columns, in the order wanted, with other names for each, which count
+            in lower or upper case, in the plural and with ``_id``.
+        by_name: whether an array is refused, whose columns have no names; otherwise one of as many
             columns is read in the order wanted.
 
     Raises:
-        DataError: no such table, no rows, two columns for one role, or a null cell, with
+        DataError: no such table, no rows, no column or two for one role, or a null cell, with
             its row.
     """
     frame = _wanted(name, table, columns, by_name)
@@ -86,13 +86,9 @@ def read_long(
 
 def _wanted(name: str, table: Any, columns: Columns, by_name: bool) -> pd.DataFrame:
     """The table's wanted columns, in the order wanted."""
+    table = in_pandas(table)
     frame = table if isinstance(table, pd.DataFrame) else _as_frame(name, table, columns, by_name)
-    if set(columns) <= set(frame.columns):
-        frame = frame[list(columns)]
-    elif isinstance(columns, Mapping):
-        frame = frame[_found(name, frame, columns)]
-    elif by_name or frame.shape[1] != len(columns):
-        raise DataError(f"{name}: expected columns {', '.join(columns)}; {_there(frame)}")
+    frame = frame[_found(name, frame, columns)]
     if not len(frame):
         raise DataError(f"{name}: the table has no rows")
     return frame
@@ -108,15 +104,14 @@ def _there(frame: pd.DataFrame) -> str:
     return f"the table has {listed or 'none'}"
 
 
-def _found(name: str, frame: pd.DataFrame, columns: Mapping[str, Sequence[str]]) -> list[Any]:
+def _found(name: str, frame: pd.DataFrame, columns: Columns) -> list[Any]:
     """Names of the table's columns, in the order wanted."""
     out = []
     for wanted, others in columns.items():
-        if wanted in frame.columns:
-            out.append(wanted)
-            continue
         known = {f"{one}{end}" for one in (wanted, *others) for end in ("", "s", "_id", "id")}
-        hits = [c for c in frame.columns if isinstance(c, str) and c.strip().lower() in known]
+        texts = [c for c in frame.columns if isinstance(c, str)]
+        exact = [c for c in texts if c == wanted]
+        hits = exact or [c for c in texts if c.strip().lower() in known]
         if len(hits) != 1:
             what = f"{hits} could each be the {wanted}" if hits else f"no column is the {wanted}"
             raise DataError(

@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from nbmodels.data.annotations import Votes
+from nbmodels.data.annotations import Votes, row_ids
 from nbmodels.data.labels import Classes, is_missing, trusted_codes
 from nbmodels.data.validation import as_array, as_column, check_length, plain
 from nbmodels.errors import DataError
@@ -63,7 +63,8 @@ def read_labels(
         marker: value that means "no label"; None where every row has one.
         trusted: checked labels: one a row, or a mapping from ids of the items.
         votes: table of the votes of several annotators.
-        items: ids of the items, for ``votes`` and ``trusted``; their positions by default.
+        items: ids of the items, for ``votes`` and ``trusted``, which name those that occur once;
+            their positions by default.
         others: names of classes that occur elsewhere.
 
     Raises:
@@ -82,9 +83,8 @@ def read_labels(
     classes = Classes.infer(known_labels(named), declared)
     counts = None
     if table is not None:
-        counts = table.counts(
-            np.arange(n_rows) if items is None else items, table.workers(), classes
-        )
+        ids = np.arange(n_rows) if items is None else row_ids(table, items)
+        counts = table.counts(ids, table.workers(), classes)
     if items is not None and isinstance(trusted, Mapping):
         trusted = _by_position(trusted, items)
     checked = None if trusted is None else trusted_codes(trusted, classes, n_rows, marker)
@@ -110,14 +110,19 @@ def _by_position(trusted: Mapping[Any, Any], items: Any) -> dict[int, Any]:
     return out
 
 
+def check_given(y: Any, reader: str) -> None:
+    """Raises: DataError: there are no labels; the message names the estimator."""
+    if y is None:
+        raise DataError(f"y: {reader} requires y to be passed, but the target y is None")
+
+
 def read_given(y: Any, n_rows: int, reader: str) -> np.ndarray:
     """One label an item, as a column of the right length.
 
     Raises:
         DataError: None, another shape, or another length.
     """
-    if y is None:
-        raise DataError(f"y: {reader} requires y to be passed, but the target y is None")
+    check_given(y, reader)
     given = as_array("y", y)
     if given.ndim == 2:
         try:

@@ -15,8 +15,11 @@ from nbmodels.data.long_format import codes_of, counted, distinct, read_long
 from nbmodels.data.validation import check_length, plain
 from nbmodels.errors import DataError
 
-#: Columns of a table of interactions.
-COLUMNS = ("user", "item")
+#: Columns of a table of interactions, with the other names by which each is found.
+COLUMNS = {
+    "user": ("customer", "person", "author", "reader", "rater", "reviewer", "visitor", "member"),
+    "item": ("product", "thread", "document", "article", "post", "page", "movie", "book", "object"),
+}
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,9 @@ def read_graph(
     """A graph from a sparse users x items matrix or a table of (user, item) pairs.
 
     Args:
-        interactions: SciPy sparse matrix ``(users, items)`` of counts, or a data frame (or any
-            table) with columns ``user`` and ``item``, ids of any kind.
+        interactions: SciPy sparse matrix ``(users, items)`` of counts, or a table with columns
+            ``user`` and ``item``, or other names for them, ids of any kind. Pairs whose columns
+            have no names (a list of tuples) are of user and item, in this order.
         items: ids of the items, in the order wanted; those that occur, sorted, where None. For a
             matrix, names of its columns.
         duplicates: what to do with a pair that occurs more than once: ``"count"`` every
@@ -54,7 +58,7 @@ def read_graph(
         name: of the argument, for messages.
 
     Raises:
-        DataError: naming the row or the pair.
+        DataError: naming the row or the pair, or columns that are not there.
     """
     if duplicates not in ("count", "once", "refuse"):
         raise DataError(f"duplicates: expected 'count', 'once' or 'refuse', got {duplicates!r}")
@@ -78,7 +82,7 @@ def read_graph(
     else:
         user, item = read_long(name, interactions, COLUMNS)
         users = distinct(name, user, "user")
-        ids = distinct(name, item, "item") if items is None else np.asarray(items)
+        ids = distinct(name, item, "item") if items is None else _once(items)
         pairs = codes_of(name, item, ids, "item"), codes_of(name, user, users, "user")
         edges = counted(*pairs, (len(ids), len(users)))
     edges.sum_duplicates()
@@ -94,6 +98,19 @@ def read_graph(
             )
         edges.data[:] = 1
     return Graph(edges, users, ids)
+
+
+def _once(items: Any) -> np.ndarray:
+    """``(N,)`` ids of items by which pairs name them.
+
+    Raises:
+        DataError: one that occurs twice.
+    """
+    ids = np.asarray(items)
+    twice = pd.Index(ids).duplicated()
+    if twice.any():
+        raise DataError(f"items: row {np.argmax(twice)} is {plain(ids[twice][0])!r} again")
+    return ids
 
 
 def labelled_items(interactions: Any, labels: Any) -> np.ndarray | None:

@@ -67,6 +67,11 @@ def pad_rows(x: np.ndarray, length: int, fill: Any = 0) -> np.ndarray:
     return np.concatenate([x, extra]) if len(extra) else x
 
 
+def in_pandas(table: Any) -> Any:
+    """Tables of other libraries (Arrow, Polars) as data frames, anything else as it is."""
+    return table.to_pandas() if hasattr(table, "to_pandas") else table
+
+
 def as_array(name: str, values: Any) -> np.ndarray:
     """An array in which every value keeps its type: NumPy turns ``["a", nan]`` into text.
 

@@ -348,6 +348,7 @@ class DawidSkene(LatentClassModel):
         """
         from nbmodels.diagnostics.annotators import annotator_report, untempered
 
+        check_is_fitted(self)
         votes, model = self._votes, annotator_model(self.fit_)
         copies = self._copies
         if not copies.found:  # they were not sought where votes are taken for independent

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sklearn.utils.validation import check_is_fitted
+
 from nbmodels.fitting.checked_rows import checked_rows
 
 if TYPE_CHECKING:
@@ -88,4 +90,5 @@ def audit(
     """
     from nbmodels.audit.result import audit
 
+    check_is_fitted(self)
     return audit(plan, checked, level=level, partial=partial)

@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.data.column_types import column_kind, identifiers
 from nbmodels.data.features import check_names, without_marker
-from nbmodels.data.validation import check_weights
+from nbmodels.data.noisy_labels import check_given
+from nbmodels.data.validation import check_weights, in_pandas
 from nbmodels.diagnostics.reference_classifier import reference_classifier
 from nbmodels.errors import Caution, DataError, Interrupted, NbmodelsWarning, issue
 from nbmodels.estimators.any_classifier import NoisyLabelClassifier
@@ -171,11 +172,6 @@ def _coding(name: str, X: Any, marker: Any) -> Callable[[Any], Any]:
     if name in _ANY and marker is not None:  # scikit-learn knows one marker
         return partial(without_marker, marker=marker)
     return _as_it_is
-
-
-def _in_pandas(X: Any) -> Any:
-    """Tables of other libraries (Arrow, Polars) as data frames, anything else as it is."""
-    return X.to_pandas() if hasattr(X, "to_pandas") else X
 
 
 def suitable(X: Any) -> list[str]:
@@ -349,7 +345,8 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         Warns:
             as the estimator that is kept, and of columns of text with few rows a value.
         """
-        X = _in_pandas(X)
+        check_given(y, type(self).__name__)
+        X = in_pandas(X)
         check_names(self, X, reset=True)
         names = self._names(X)
         shared = {
@@ -420,7 +417,7 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """``(N, K)`` P(true class | features)."""
         check_is_fitted(self)
-        X = _in_pandas(X)
+        X = in_pandas(X)
         check_names(self, X, reset=False)
         return self.estimator_.predict_proba(self._coding(X))
 
@@ -438,7 +435,7 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
             DataError: other labels than those of the fit, or a wrong number of folds.
         """
         check_is_fitted(self)
-        X = _in_pandas(X)
+        X = in_pandas(X)
         # the kept estimator may not know the marker
         own = without_marker(X, self.missing_values) if classifier is None else X
         return self.estimator_.second_opinion(own, y, classifier, cv)
@@ -453,6 +450,7 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.categorical = tags.input_tags.string = True
-        marker = self.missing_values
-        tags.input_tags.allow_nan = marker is not None and bool(pd.isna(marker))
+        named = set() if is_auto(self.emission) else set(np.atleast_1d(self.emission).tolist())
+        declared = self.missing_values is not None or (bool(named) and named <= set(_ANY))
+        tags.input_tags.allow_nan = declared and "tfidf" not in named
         return tags

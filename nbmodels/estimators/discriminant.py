@@ -13,6 +13,7 @@ from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
+from sklearn.utils.validation import check_is_fitted
 
 from inference import Result, Status, solve
 from inference.arrays import on_device
@@ -289,6 +290,7 @@ class RobustNDA(TableClassifier):
     @property
     def covariances_(self) -> Float[np.ndarray, "*k d d"] | Float[np.ndarray, "k d"]:
         """``(K, d, d)``, ``(d, d)`` where tied, ``(K, d)`` where diagonal."""
+        check_is_fitted(self)
         diagonal = self.fitted_.settings["covariance"] == "diag"
         return _variances(self) if diagonal else _covariances(self)
 

@@ -214,7 +214,8 @@ class CollaborativeClassifier(LatentClassModel):
 
         Args:
             interactions: SciPy sparse matrix (users, items) of counts, or a data frame with columns
-                ``user`` and ``item``, a row an interaction, ids of any kind.
+                ``user`` and ``item``, found by these names or usual others (``customer``,
+                ``author``, ``product_id``, ``document``), a row an interaction, ids of any kind.
             labels: one label an item, in the items' order; or a mapping or series by item id, in
                 which items may lack and items without users may occur.
             sample_weight: (items,) weights, 0 or more.

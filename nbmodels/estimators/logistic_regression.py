@@ -299,6 +299,7 @@ class NoisyLogisticRegression(TableClassifier):
 
     def _calibrated(self) -> np.ndarray:
         """``(1 + d, K)`` intercepts and coefficients, calibrated; one column for two classes."""
+        check_is_fitted(self)
         log_slope, *bias = self.fitted_.calibration
         table = np.exp(log_slope) * np.asarray(self._regression[1].mean, float)
         table[0] += bias

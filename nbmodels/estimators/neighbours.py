@@ -296,6 +296,7 @@ class NoisyNeighbours(TableClassifier):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.metric == "precomputed"
+        tags.input_tags.allow_nan = not tags.input_tags.pairwise
         return tags
 
     # As one source among others -----------------------------------------------------------------

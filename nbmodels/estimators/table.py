@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from inference.arrays import on_device
 from nbmodels.core.jax_settings import computing
-from nbmodels.data.annotations import Votes
+from nbmodels.data.annotations import Votes, row_ids
 from nbmodels.data.features import (
     Block,
     check_columns,
@@ -145,8 +145,9 @@ class TableClassifier(LatentClassModel):
         """Votes by what they count for beside features; as they are under maximum likelihood."""
         if self._rule == "ml":
             return read
-        ids = np.arange(len(read.codes)) if items is None else np.asarray(items)
-        found = votes_of(DawidSkene(), votes, Votes.read(votes).workers(), read.classes)
+        table = Votes.read(votes)
+        ids = np.arange(len(read.codes)) if items is None else row_ids(table, np.asarray(items))
+        found = votes_of(DawidSkene(), votes, table.workers(), read.classes)
         return replace(read, votes=found.tempered(votes, ids, read.classes))
 
     def _builder(
@@ -371,9 +372,8 @@ class TableClassifier(LatentClassModel):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.missing_values is not None and bool(
-            pd.isna(self.missing_values)
-        )
+        # nulls are missing beside any marker
+        tags.input_tags.allow_nan = self.missing_values is not None
         if self.columns is not None:
             tags.input_tags.sparse = self.columns.sparse
             tags.input_tags.categorical = tags.input_tags.string = not self.columns.numeric

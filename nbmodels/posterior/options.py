@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple, get_args
 
 import jax
@@ -38,6 +39,10 @@ _SIZES = {
     "thin": Size(1, 100_000),
     "warmup": Size(0, 10_000_000),
 }
+
+
+#: Options of every method.
+_OF_ALL = (*_SIZES, "keep", "sandwich", "progress")
 
 
 def check_sizes(**sizes: Any) -> None:
@@ -83,8 +88,12 @@ def check_options(method: Method, options: Mapping[str, Any]) -> None:
     known = _OPTIONS[method]
     for name, value in options.items():
         if name not in known:
-            names = ", ".join(known) or "none"
-            raise DataError(f"{name}: unknown option of method={method!r}; its options: {names}")
+            names = [*_OF_ALL, *known]
+            close = get_close_matches(name, names, 1)
+            meant = f"did you mean {close[0]}? Its" if close else "its"
+            raise DataError(
+                f"{name}: unknown option of method={method!r}; {meant} options: {', '.join(names)}"
+            )
         known[name](name, value)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbmodels.data.annotations import Votes
+from nbmodels.data.annotations import Votes, row_ids
 from nbmodels.data.labels import Classes
 from nbmodels.data.long_format import CodedColumn
 from nbmodels.data.validation import distinct_codes, sorted_unique
@@ -83,6 +83,24 @@ def test_nulls_are_refused_with_their_row(null):
     votes.loc[[30, 500], "worker"] = null
     with pytest.raises(DataError, match="row 30 has no worker"):
         Votes.read(votes)
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if k != "category"])
+def test_rows_whose_id_repeats_are_refused_only_where_a_vote_is_on_them(kind):
+    votes = drawn().apply(KINDS[kind])
+    read, ids = Votes.read(votes), pd.Index(np.sort(pd.unique(votes["task"])))
+    assert row_ids(read, ids) is ids
+    other = KINDS[kind](pd.Series([77, 77, 77])).array
+    more = ids.insert(40, other[0]).insert(41, other[1]).insert(42, other[2])
+    classes = Classes(np.sort(read.label.names))
+    expected = read.cells(ids, read.workers(), classes)
+    for found, want in zip(
+        read.cells(row_ids(read, more), read.workers(), classes), expected, strict=True
+    ):
+        np.testing.assert_array_equal(found, want)
+    at = int(np.argmax((votes["task"] == ids[3]).to_numpy()))
+    with pytest.raises(DataError, match=rf"^votes: row {at} has the task .*, which is 2 rows by"):
+        row_ids(read, ids.insert(0, ids[3]))
 
 
 def test_a_class_that_is_named_once_is_refused_with_its_row():

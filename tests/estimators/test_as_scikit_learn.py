@@ -1,12 +1,14 @@
 """What users of scikit-learn do with an estimator, done with the three that they meet first."""
 
 import copy
+import inspect
 import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
 from every import BINARY, LABELS, every_estimator, fitted, quick
+from every import CASES as EVERY
 from marks import slow_among
 from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
@@ -17,10 +19,12 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_s
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 import nbmodels as nb
+from nbmodels.estimators.auto import _ANSWERS
 
 N = 60
 CODES = np.arange(N) % 2
@@ -160,15 +164,41 @@ def test_repr_and_html(name):
     assert "max_iter=77" in repr(changed)
 
 
+def answers(e):
+    """Names of the properties and of the methods that are for fitted estimators."""
+    found = {n: inspect.getattr_static(type(e), n) for n in dir(type(e)) if n[0] != "_"}
+    no_fit = {"fit", "get_params", "set_params", "get_metadata_routing"}
+    methods = {n for n, v in found.items() if inspect.isfunction(v)} - no_fit
+    return {n for n, v in found.items() if isinstance(v, property)}, methods
+
+
 @every_estimator
 def test_an_unfitted_estimator_raises_not_fitted(name):
     e = quick(name)
-    calls = [lambda: e.predict({} if name == "JointNB" else BINARY)]
-    calls += [lambda: e.corrected_labels(), lambda: e.verdict(), lambda: e.posterior()]
-    calls += [lambda: e.label_posterior_, lambda: e.class_prior_, lambda: e.converged_]
-    for call in calls:
+    properties, methods = answers(e)
+    if name == "AutoNoisyClassifier":
+        properties |= _ANSWERS
+    assert {"label_posterior_", "noise_matrix_", "converged_"} <= properties
+    assert {"predict", "predict_proba", "score"} <= methods
+    for one in properties:
         with pytest.raises(NotFittedError, match=f"This {name} instance is not fitted yet"):
-            call()
+            getattr(e, one)
+        assert not hasattr(e, one)
+    for one in methods:
+        call = getattr(e, one)
+        needs = [p for p in inspect.signature(call).parameters.values() if p.default is p.empty]
+        needs = [p for p in needs if p.kind == p.POSITIONAL_OR_KEYWORD]
+        with pytest.raises(NotFittedError, match=f"This {name} instance is not fitted yet"):
+            call(*[None] * len(needs))
+
+
+@every_estimator
+def test_labels_that_lack_are_told_of_the_right_estimator(name):
+    if name in ("UnlabelledNB", "DawidSkene"):
+        return
+    data = EVERY[name][1][0]
+    with pytest.raises(nb.DataError, match=rf"^y: ({name} requires y|no label names)"):
+        quick(name).fit(data, None)
 
 
 @every_estimator
@@ -178,11 +208,41 @@ def test_tags(name):
     assert get_tags(fitted(name)).estimator_type == "classifier"
 
 
-def test_missing_cells_are_declared():
-    for cls in (nb.NoisyBernoulliNB, nb.AutoNoisyClassifier):
-        assert not get_tags(cls()).input_tags.allow_nan
-        assert get_tags(cls(missing_values=np.nan)).input_tags.allow_nan
-        assert not get_tags(cls(missing_values=-1)).input_tags.allow_nan
+#: Estimators by whether they take NaN, beside those that are told of it by ``missing_values``.
+NAN = {
+    "neighbours": (nb.NoisyNeighbours(), True),
+    "distances": (nb.NoisyNeighbours(metric="precomputed", n_neighbors=3), False),
+    "regression": (nb.NoisyLogisticRegression(C=1.0, rounds=0), False),
+    "any": (nb.NoisyLabelClassifier(GaussianNB(), rounds=0), False),
+    "any with gaps": (nb.NoisyLabelClassifier(DecisionTreeClassifier(), rounds=0), True),
+    "logistic": (nb.AutoNoisyClassifier(emission="logistic"), True),
+    "tfidf": (nb.AutoNoisyClassifier(emission=["tfidf"], missing_values=np.nan), False),
+    "one of two": (nb.AutoNoisyClassifier(emission=["gaussian", "logistic"]), False),
+} | {
+    f"{name} {marker}": (quick(name, missing_values=marker), marker is not None)
+    for name in ("NoisyBernoulliNB", "NoisyMixedNB", "AutoNoisyClassifier", "PartialLabelNB")
+    for marker in (None, np.nan, -1)
+    if (name, marker) != ("AutoNoisyClassifier", None)
+}
+_LONG = ("any with gaps", "logistic", "AutoNoisyClassifier nan", "AutoNoisyClassifier -1")
+
+
+@pytest.mark.parametrize("case", NAN)
+def test_tags_tell_who_takes_missing_cells(case):
+    e, takes = NAN[case]
+    assert get_tags(e).input_tags.allow_nan == takes
+
+
+@pytest.mark.parametrize("case", slow_among(NAN, _LONG))
+def test_missing_cells_are_taken_as_tags_tell(case):
+    e, takes = NAN[case]
+    x = BINARY.astype(float)
+    x[3, 1] = x[20, 2] = np.nan
+    if takes:
+        assert np.isfinite(e.fit(x, LABELS).predict_proba(x)).all()
+    else:
+        with pytest.raises(ValueError, match=r"missing|NaN|distances"):
+            e.fit(x, LABELS)
 
 
 def test_two_folds_leave_a_round_with_nothing_to_learn_from():
@@ -198,6 +258,20 @@ def test_labels_of_the_fit_are_not_changed():
         quick(one).fit(x, y)
     np.testing.assert_array_equal(x, BINARY)
     np.testing.assert_array_equal(y, LABELS)
+
+
+@pytest.mark.parametrize("make", [nb.NoisyGaussianNB.published, nb.NoisyLabelClassifier])
+def test_an_index_that_repeats_is_no_name_for_votes(make):
+    fixed = {} if make == nb.NoisyGaussianNB.published else {"rounds": 0, "noise": "full"}
+    e = make(random_state=0, **fixed)
+    votes = pd.DataFrame({"task": np.arange(2 * N) // 2 % 40, "worker": ["a", "b"] * N})
+    votes["label"] = NAMES[votes["task"]]
+    x = REAL.set_axis([*range(40), *[99] * (N - 40)])
+    ours = e.fit(x, NAMES, votes=votes).label_posterior_
+    np.testing.assert_array_equal(ours, e.fit(REAL, NAMES, votes=votes).label_posterior_)
+    votes.loc[5, "task"] = 99
+    with pytest.raises(nb.DataError, match=r"^votes: row 5 has the task 99, which is 20 rows by"):
+        e.fit(x, NAMES, votes=votes)
 
 
 @pytest.mark.slow

@@ -173,6 +173,15 @@ def test_arguments_of_the_posterior(name, argument, value):
         fitted(name).posterior(**{argument: value})
 
 
-def test_unknown_options_of_the_posterior():
-    with pytest.raises(DataError, match=r"^drawz: unknown option"):
-        fitted("DawidSkene").posterior(drawz=10)
+@pytest.mark.parametrize(
+    ("option", "meant"),
+    [("n_draws", "draws"), ("chain", "chains"), ("Draws", "draws"), ("num_samples", None)],
+)
+def test_unknown_options_of_the_posterior(option, meant):
+    hint = rf"did you mean {meant}\? Its" if meant else "its"
+    known = "draws, chains, thin, warmup, keep, sandwich, progress$"
+    words = rf"^{option}: unknown option of method='gibbs'; {hint} options: {known}"
+    with pytest.raises(DataError, match=words):
+        fitted("DawidSkene").posterior(**{option: 10})
+    with pytest.raises(DataError, match=r"progress, target_accept$"):
+        fitted("DawidSkene").posterior("nuts", **{option: 10})
