@@ -8,7 +8,7 @@ multinomials, Nguyen, Do and Carneiro 2023). Classes that overlap count as noise
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -64,6 +64,8 @@ class NeighbourVotes(Transition):
         >>> print((labels == y).sum(), (found.resp.argmax(1) == y).sum())
         80 100
     """
+
+    overlap_is_noise: ClassVar[bool] = True
 
     uses: Any = field(default=1.0)
     composite: bool = field(default=True, metadata={"static": True})

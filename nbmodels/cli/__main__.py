@@ -2,4 +2,4 @@
 
 from nbmodels.cli.app import app
 
-app()
+app(prog_name="nbmodels")

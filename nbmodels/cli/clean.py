@@ -22,6 +22,7 @@ from nbmodels.data.labels import LabelColumn, as_text, spelt_as
 from nbmodels.data.user_table import Choice, check_columns, read_features, read_text
 from nbmodels.diagnostics.confident_learning import SecondOpinion
 from nbmodels.diagnostics.noise_range import NoiseRange
+from nbmodels.diagnostics.share_wrong import ShareLimits, share_limits
 from nbmodels.errors import DataError
 
 #: Labels from which on there is a second opinion.
@@ -134,9 +135,9 @@ class Cleaned:
         return float(self.model.fitted_.noisy)
 
     @property
-    def estimated(self) -> bool:
-        """Whether the features say anything of the labels; if not, shares are the prior's."""
-        return self.model.fitted_.drawn is None
+    def limits(self) -> ShareLimits:
+        """What limits the share of wrong labels, and whether there is an estimate of it at all."""
+        return share_limits(self.model.fitted_)
 
 
 def clean(

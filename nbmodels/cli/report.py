@@ -18,7 +18,7 @@ from nbmodels.cli.clean import Cleaned, Scores
 from nbmodels.cli.draws import LEVEL, Noise
 from nbmodels.cli.wording import bold
 from nbmodels.data.user_table import Choice
-from nbmodels.diagnostics.findings import LOWER_BOUND
+from nbmodels.diagnostics.share_wrong import NOT_ESTIMATED
 
 #: Up to so many classes the noise matrix is shown as a matrix; beyond, class by class.
 _MATRIX = 4
@@ -27,8 +27,6 @@ _NAMED = 0.02
 _LONGEST = 24
 #: Probability from which on labels are surely noisy, and a matrix needs no word about it.
 _SURELY = 0.9
-#: Why there is no share of wrong labels.
-_UNHEARD = "since the features do not surely predict the labels; P(given is wrong) is the prior's"
 
 
 def noise_table(noise: Noise) -> RenderableType:
@@ -300,6 +298,7 @@ def show(console: Console, cleaned: Cleaned, first_row: int = 0) -> None:
         cleaned: from :func:`nbmodels.cli.clean.clean`.
         first_row: number that is shown for the first row.
     """
+    limits = cleaned.limits
     if cleaned.ends is not None:
         console.print(Text(f"{cleaned.ends.sentence}.", style="bold"))
         console.print()
@@ -309,7 +308,7 @@ def show(console: Console, cleaned: Cleaned, first_row: int = 0) -> None:
     console.print()
     if cleaned.noise is not None:
         console.print(noise_table(cleaned.noise))
-        if cleaned.estimated and cleaned.noisy < _SURELY:
+        if limits.estimated and cleaned.noisy < _SURELY:
             console.print(
                 "This matrix is of labels that are noisy. Held-out labels give that a probability "
                 f"of {cleaned.noisy:.0%}; by the rest, all given labels are right.",
@@ -335,11 +334,10 @@ def show(console: Console, cleaned: Cleaned, first_row: int = 0) -> None:
             "right labels",
             highlight=False,
         )
-    wrong = f"{cleaned.expected_wrong:.1%}", LOWER_BOUND
-    value, why = wrong if cleaned.estimated else ("not estimated", _UNHEARD)
-    console.print(f"Expected share of wrong labels: {bold(value)}, {why}", highlight=False)
+    value = f"{cleaned.expected_wrong:.1%}" if limits.estimated else NOT_ESTIMATED
+    console.print(f"Expected share of wrong labels: {bold(value)}, {limits.words}", highlight=False)
     # where the features say nothing, so would both opinions
-    if cleaned.second is not None and cleaned.estimated:
+    if cleaned.second is not None and limits.estimated:
         console.print(Text.assemble(("Second opinion: ", "bold"), cleaned.second.sentence))
     for caution in cleaned.warnings:
         warn(console, caution)

@@ -152,7 +152,10 @@ class LabelChannel(Component):
     Attributes:
         prior: prior, in the family and the full shape of ``q``.
         weight: power of the likelihood.
+        overlap_is_noise: whether labels of classes that overlap count as wrong ones.
     """
+
+    overlap_is_noise: ClassVar[bool] = False
 
     def initial_responsibilities(self, data: Any) -> Float[Array, "n k"] | None:
         """``(N, K)`` responsibilities from these labels alone, rows of zeros without one."""

@@ -18,7 +18,7 @@ discounts the features' log-likelihood anyway (``weight`` other than 1, or cross
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -47,10 +47,18 @@ from nbmodels.diagnostics.checks import (
     Outcome,
 )
 from nbmodels.diagnostics.checks.base import run
+from nbmodels.diagnostics.checks.checked import LEAST
 from nbmodels.diagnostics.checks.labels import without_own_label
-from nbmodels.diagnostics.checks.remedies import CROSS_FIT
+from nbmodels.diagnostics.checks.remedies import (
+    AUDIT,
+    CROSS_FIT,
+    OTHER_EMISSION,
+    TRUSTED,
+    open_to,
+)
 from nbmodels.diagnostics.findings import Finding, Verdict
 from nbmodels.diagnostics.score_tests import of_columns
+from nbmodels.diagnostics.share_wrong import BOUNDED_BELOW, ShareLimits
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.reference import out_of_fold_predictions
@@ -132,6 +140,8 @@ def check_model(
     separable: Separable | None = None,
     vote_dependence: VoteDependence | None = None,
     reference: Int[np.ndarray, " n"] | None = None,
+    limits: ShareLimits = BOUNDED_BELOW,
+    advised: tuple[str, Collection[str]] | None = None,
 ) -> Verdict:
     """All checks of a fit.
 
@@ -147,11 +157,18 @@ def check_model(
         vote_dependence: how far several annotators' votes depend on each other, where known.
         reference: ``(N,)`` class that the features point to, learned from other items' labels, -1
             where it was not; None where there is none yet.
+        limits: what limits the share of wrong labels.
+        advised: name of the estimator that remedies are for, and of what can be set there
+            (:func:`nbmodels.diagnostics.checks.remedies.open_to`); None to give all of them.
     """
     reported = fit if label_posterior is None else replace(fit, resp=label_posterior)
+    checked = checked_labels(fit, data, separable)
     ends = None if separable is None else two_ends(fit, reported.resp, separable)
+    if ends is not None and checked is not None:
+        ends = replace(ends, checked=checked.ends)
     outcome = _outcome(reported, data, names)
-    outcome = replace(outcome, ends=ends, kept=_kept(_outcome(fit, data, names), outcome))
+    kept = _kept(_outcome(fit, data, names), outcome)
+    outcome = replace(outcome, ends=ends, kept=kept, limits=limits)
     findings = list(run(OUTCOME_CHECKS, outcome))
     if ends is not None:
         findings = [*run(END_CHECKS, ends), *findings]
@@ -159,13 +176,12 @@ def check_model(
         found = check_input(fit, data, names, columns, reference)
         if len(found.weights):
             findings = [*_of_labels(found), *_of_features(found), *findings]
-    checked = checked_labels(fit, data)
     if checked is not None:
         findings = [*run(CHECKED_CHECKS, checked), *findings]
     if vote_dependence is not None:
         findings = [*run(VOTE_CHECKS, vote_dependence), *findings]
-    taken = {CROSS_FIT} if data.parts.get(PRIOR) is not None else set()
-    return Verdict(tuple(_without(f, taken) for f in findings))
+    taken = _taken(fit, data)
+    return Verdict(tuple(_advising(f, taken, advised) for f in findings))
 
 
 def check_outcome(fit: Fit, data: Data, names: Any) -> Verdict:
@@ -185,12 +201,15 @@ def check_labels(fit: Fit, data: Data, names: Any, columns: Mapping[str, Sequenc
     return Verdict(tuple(_of_labels(check_input(fit, data, names, columns))))
 
 
-def checked_labels(fit: Fit, data: Data) -> CheckedLabels | None:
+def checked_labels(
+    fit: Fit, data: Data, separable: Separable | None = None
+) -> CheckedLabels | None:
     """The given labels that were checked by hand, beside what the fit makes of them otherwise.
 
     Args:
         fit: the fit.
         data: what it was fitted to, on the host.
+        separable: the model of the same labels whose classes are functions of the features.
 
     Returns:
         None where no given label was checked.
@@ -207,7 +226,12 @@ def checked_labels(fit: Fit, data: Data) -> CheckedLabels | None:
     parts = {name: part for name, part in data.parts.items() if name != "trusted"}
     resp = np.asarray(_posterior(model, fit.params, replace(data, parts=parts), fit.rule), float)
     right = resp[rows, given[rows]] / resp[rows].sum(1)
-    return CheckedLabels(given[rows] != true[rows], 1 - right)
+    other = np.full(n, np.nan)
+    if separable is not None:
+        own = separable.unchecked[np.arange(len(separable.codes)), separable.codes]
+        other[separable.rows] = 1 - own
+    mended = resp[rows].argmax(1) == true[rows]
+    return CheckedLabels(given[rows] != true[rows], 1 - right, mended, other[rows])
 
 
 @partial(jax.jit, static_argnames="rule")
@@ -256,9 +280,27 @@ def _of_features(found: CheckInput) -> Iterator[Finding]:
             yield replace(finding, bad=False, remedies=()) if informative else finding
 
 
-def _without(finding: Finding, remedies: set[str]) -> Finding:
-    """Without remedies that are taken already."""
-    return replace(finding, remedies=tuple(r for r in finding.remedies if r not in remedies))
+def _taken(fit: Fit, data: Data) -> set[str]:
+    """Remedies that are taken already, or that are none for a model without features' densities."""
+    n, k = fit.resp.shape
+    taken = {CROSS_FIT} if data.parts.get(PRIOR) is not None else set()
+    if not with_role(fit.model, Emission):
+        taken.add(OTHER_EMISSION)
+    if checked_rows(data, n, k).sum() >= LEAST:
+        taken |= {AUDIT, TRUSTED}
+    return taken
+
+
+def _advising(
+    finding: Finding, taken: set[str], advised: tuple[str, Collection[str]] | None
+) -> Finding:
+    """With the remedies that are left; an audit where a failed check has no other."""
+    left = tuple(one for one in finding.remedies if one not in taken)
+    if advised is not None:
+        left = open_to(left, *advised)
+    if finding.bad and finding.remedies and not left and AUDIT not in taken:
+        left = (AUDIT,)
+    return replace(finding, remedies=left)
 
 
 def _kept(alone: Outcome, reported: Outcome) -> float:

@@ -9,16 +9,15 @@ import pandas as pd
 
 from nbmodels.errors import Caution, IdentifiabilityWarning, VerdictWarning
 
-#: What limits every estimated share of wrong labels: where errors depend on the features, labels
-#: and features alone do not distinguish them from classes that overlap.
-LOWER_BOUND = "a lower bound if errors depend on the features"
-
 #: What each end of the range of shares assumes.
 INDEPENDENT = "if errors do not depend on the features"
 SEPARABLE = "if classes do not overlap, so that near items are of one class"
 
 #: Name of the finding that gives the share of wrong labels.
 SHARE_WRONG = "share of wrong labels"
+
+#: Name of the check whether as many labels that were checked by hand are wrong as expected.
+CHECKED_LABELS = "checked labels"
 
 #: Name of the check whether as many labels would be wrong if classes did not overlap.
 TWO_ENDS = "two ends"
@@ -29,6 +28,11 @@ LABELS_DEPEND = "noise depends on features"
 #: Said first where the data allow very different shares of wrong labels, and how to find out.
 _NOT_IDENTIFIED = "Labels and features cannot tell how many labels are wrong."
 _AUDIT = "Rows checked by hand can (audit_plan)."
+_MORE_CHECKS = "More rows checked by hand can (audit_plan)."
+
+#: How a verdict begins if checks failed, and if only the share of wrong labels is at fault.
+_NOT_USABLE = "Do not use this fit as it is"
+_SHARE_NOT_USABLE = "Do not rely on this fit's share of wrong labels"
 
 #: Failed checks and remedies that the verdict spells out.
 _SPELT_OUT = 3
@@ -50,6 +54,8 @@ class Finding:
         remedies: what may help; empty where nothing is needed.
         undecided: whether the data allow very different answers, which a verdict says first.
         warns: whether they differ so much that a fit without a failed check warns of it.
+        share_only: whether the check failed for the share of wrong labels alone, and labels are
+            corrected better than they were given.
 
     Examples:
         The first finding of a fit to 200 ants and bees, of which a fifth has the other label:
@@ -78,6 +84,7 @@ class Finding:
     remedies: tuple[str, ...] = ()
     undecided: bool = False
     warns: bool = False
+    share_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,19 +137,31 @@ class Verdict:
             return "No check could be made of this fit."
         share = [f"{f.sentence}." for f in self.findings if f.name == SHARE_WRONG]
         if self.ok:
+            share = [*self._checks, *share]
             passed = [f for f in self.findings if f.name != SHARE_WRONG and not f.undecided]
             names = ", ".join(dict.fromkeys(f.name for f in passed))
             if not any(f.undecided for f in self.findings):
                 return " ".join([f"All checks of this fit passed ({names}).", *share])
             others = f"All other checks of this fit passed ({names})."
-            return " ".join([_NOT_IDENTIFIED, *share, _AUDIT, others])
+            return " ".join([_NOT_IDENTIFIED, *share, self._way_out, others])
         reasons = "; ".join(f.sentence for f in self.bad[:_SPELT_OUT])
         others = ", ".join(f.name for f in self.bad[_SPELT_OUT:])
         counts = Counter(remedy for f in self.bad for remedy in f.remedies)
         remedies = ", or ".join(remedy for remedy, _ in counts.most_common(_SPELT_OUT))
         more = f"; further failed checks: {others}" if others else ""
         advice = f" Try {remedies}." if remedies else ""
-        return " ".join([f"Do not use this fit as it is: {reasons}{more}.{advice}", *share])
+        opening = _SHARE_NOT_USABLE if all(f.share_only for f in self.bad) else _NOT_USABLE
+        return " ".join([f"{opening}: {reasons}{more}.{advice}", *share])
+
+    @property
+    def _checks(self) -> list[str]:
+        """What rows that were checked by hand show, as sentences."""
+        found = (f.sentence for f in self.findings if f.name == CHECKED_LABELS)
+        return [f"{sentence[0].upper()}{sentence[1:]}." for sentence in found]
+
+    @property
+    def _way_out(self) -> str:
+        return _MORE_CHECKS if self._checks else _AUDIT
 
     def table(self) -> pd.DataFrame:
         """One row per finding, with the attributes of :class:`Finding` as columns."""
@@ -155,7 +174,7 @@ class Verdict:
         if not self.ok:
             return (Caution(VerdictWarning, self.sentence),)
         return tuple(
-            Caution(IdentifiabilityWarning, f"{_NOT_IDENTIFIED} {f.sentence}. {_AUDIT}")
+            Caution(IdentifiabilityWarning, f"{f.sentence}. {self._way_out}")
             for f in self.findings
             if f.warns
         )

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from nbmodels.diagnostics.checks.checked import CheckedEnds
 from nbmodels.diagnostics.findings import INDEPENDENT, SEPARABLE
 
 #: Probability of the intervals.
@@ -103,6 +104,7 @@ class NoiseRange:
         z: mean gain in held-out log-probability of the labels at the separable end, in standard
             errors; NaN where it could not be compared.
         level: probability of the intervals.
+        checked: labels that were checked by hand beside both ends; None without enough of them.
 
     Examples:
         Of 200 ants and bees, of which a fifth has the other label:
@@ -129,6 +131,7 @@ class NoiseRange:
     n_neighbours: int
     z: float
     level: float = LEVEL
+    checked: CheckedEnds | None = None
 
     @property
     def share(self) -> tuple[float, float]:
@@ -150,7 +153,7 @@ class NoiseRange:
 
     @property
     def sentence(self) -> str:
-        """Both shares, with what each assumes, and whether the data decide between them."""
+        """Both shares, with what each assumes, and whether data or checks decide between them."""
         one, other = (
             f"{100 * end.share:.1f} % ({100 * end.share_interval[0]:.1f} to "
             f"{100 * end.share_interval[1]:.1f})"
@@ -161,7 +164,11 @@ class NoiseRange:
             f"{self.separable.assumes}"
         )
         if self.overlap:
-            return f"{shares}; these intervals overlap"
+            shares = f"{shares}; these intervals overlap"
+        if self.checked is not None:
+            return f"{shares}. {self.checked.sentence}"
+        if self.overlap:
+            return shares
         if self.z > 2:
             return f"{shares}. Held-out labels are surely likelier under the latter"
         return f"{shares}. Labels and features cannot tell which: check some rows by hand"
@@ -216,6 +223,7 @@ def noise_range(
     z: float,
     seed: int,
     noisy: float = 1.0,
+    checked: CheckedEnds | None = None,
 ) -> NoiseRange:
     """Both ends from a fit with its draws, and from the votes of neighbours.
 
@@ -230,6 +238,7 @@ def noise_range(
         seed: of the draws of the other end.
         noisy: probability that labels are noisy at all. Where the interval of the fit's own end
             leaves out no more than the probability that they are not, it begins at no wrong label.
+        checked: labels that were checked by hand beside both ends, or None.
     """
     wrong = 1 - np.einsum("skk,sk->s", rates, shares)
     one = End.of(INDEPENDENT, transition, share, rates, wrong)
@@ -237,4 +246,4 @@ def noise_range(
         one = replace(one, share_interval=(0.0, one.share_interval[1]))
     drawn, wrong = separable.draws(len(rates), seed)
     other = End.of(SEPARABLE, separable.transition, separable.share_wrong, drawn, wrong)
-    return NoiseRange(names, one, other, separable.n_neighbours, z)
+    return NoiseRange(names, one, other, separable.n_neighbours, z, checked=checked)

@@ -365,6 +365,8 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
             coding = _coding(name, X, self.missing_values)
             own = coding(X)
             one = _MAKERS[name](own, **shared)
+            # advice names what can be set here
+            one._advised = type(self).__name__, frozenset(self._get_param_names())
             # warnings of an estimator matter if it is kept
             with warnings.catch_warnings(record=True, action="always") as caught:
                 self._interrupted = not _finished(

@@ -61,6 +61,9 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
     #: Whether JointNB takes it as a source.
     _is_source: ClassVar[bool] = False
 
+    #: Estimator that advice is for, by its name and what can be set there, where it is another one.
+    _advised: tuple[str, frozenset[str]] | None = None
+
     #: Plain steps to each look at the objective, where looking costs as much as the step.
     _stride: ClassVar[int] = 1
 
@@ -93,6 +96,10 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
             p for p in parts if isinstance(p, Solver | Priors | Joint | CrossFit | JointGraph)
         ]
         return {**{n: v for c in configs for n, v in c.get_params().items()}, **own}
+
+    def _settable(self) -> frozenset[str]:
+        """Names of the parameters that the advice of a verdict may set."""
+        return frozenset(self._get_param_names())
 
     def _validate(self) -> dict[str, Any]:
         """Check all parameters against their constraints; :meth:`_parameters`."""
@@ -337,6 +344,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if self._verdict is None:
             from nbmodels.diagnostics.check import check_model
+            from nbmodels.diagnostics.share_wrong import share_limits
 
             with computing(self.fitted_.double):
                 self._verdict = check_model(
@@ -349,6 +357,8 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
                     separable=self.fitted_.separable,
                     vote_dependence=self.fitted_.vote_dependence,
                     reference=self.fitted_.reference,
+                    limits=share_limits(self.fitted_),
+                    advised=self._advised or (type(self).__name__, self._settable()),
                 )
         return self._verdict
 
@@ -357,7 +367,8 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         """Both ends of the noise that labels and features allow, with intervals; computed once.
 
         Errors may depend on the features, and classes may overlap: labels and features alone do
-        not distinguish them. The intervals of the fit's own end are of 400 posterior draws. See
+        not distinguish them. The intervals of the fit's own end are of 400 posterior draws, by NUTS
+        where ``sample_weight`` is other than 0 and 1, which is slower. See
         :class:`nbmodels.diagnostics.noise_range.NoiseRange`.
 
         Raises:

@@ -129,6 +129,12 @@ class JointNB(LatentClassModel):
         self.solver = solver
         self.random_state = random_state
 
+    def _settable(self) -> frozenset[str]:
+        """Its own parameters, and the settings of its sources, which are fitted jointly."""
+        models = (one for one in self.sources.values() if isinstance(one, LatentClassModel))
+        of_sources = (one._settable() - {"training"} for one in models)
+        return super()._settable().union(*of_sources)
+
     # Fitting ------------------------------------------------------------------------------------
 
     def fit(

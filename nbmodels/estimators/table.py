@@ -97,6 +97,10 @@ class TableClassifier(LatentClassModel):
         open_ = [n for n in own if n in PUBLISHED and is_auto(own[n]) and n not in parameters]
         return one.set_params(**{name: PUBLISHED[name] for name in open_})
 
+    def _settable(self) -> frozenset[str]:
+        own = super()._settable()
+        return own | {"training__weight"} if "training" in own else own
+
     def _configured(self, name: str, value: Any) -> Any:
         if name == "training":
             return resolved_training(value) or CrossFit()
@@ -198,7 +202,8 @@ class TableClassifier(LatentClassModel):
             Interrupted: Ctrl-C, unless ``solver.on_interrupt`` is ``"keep"``.
 
         Warns:
-            IdentifiabilityWarning: the noise matrix is not diagonally dominant.
+            IdentifiabilityWarning: the noise matrix is not diagonally dominant, or the share of
+                wrong labels may be another one (``noise_range_``).
             NotConvergedWarning: the iteration did not converge.
             VerdictWarning: a model check failed; see :meth:`verdict`.
         """

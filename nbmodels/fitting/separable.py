@@ -33,8 +33,8 @@ from nbmodels.fitting.em import em
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.nearest import MOST_SIZES, NearestLabels, nearest_labels
 
-#: Names of the channels: of an item's own label, and of its neighbours' labels.
-LABELS, NEAR = "labels", "near"
+#: Names of the channels: of an item's own label, of its neighbours' labels, and of checks.
+LABELS, NEAR, TRUSTED = "labels", "near", "trusted"
 
 #: Numbers of neighbours' worth of the class shares by which shares of labels are smoothed.
 _PSEUDO = (0.3, 1.0, 3.0, 10.0)
@@ -58,6 +58,7 @@ class Separable:
         without_own: ``(n,)`` log-probability of each item's label given everything else.
         by_shares: ``(n,)`` the same by the smoothed shares of its neighbours' labels, which assume
             neither that classes overlap nor that they do not.
+        unchecked: ``(n, K)`` responsibilities without the checks of these items.
     """
 
     rows: Int[np.ndarray, " n"]
@@ -69,6 +70,7 @@ class Separable:
     n_neighbours: int
     without_own: Float[np.ndarray, " n"]
     by_shares: Float[np.ndarray, " n"]
+    unchecked: Float[np.ndarray, "n k"]
 
     def draws(
         self, n_draws: int, seed: int
@@ -118,7 +120,7 @@ def fit_separable(
     # a number of candidates that is always the same is one compiled program
     several = [*candidates, *[candidates[-1]] * (MOST_SIZES - len(sizes))]
     found = _solved(*jax.tree.map(lambda *leaves: np.stack(leaves), *several))
-    resp, rest, logs, counts = (np.asarray(part, float) for part in found)
+    resp, rest, unchecked, logs, counts = (np.asarray(part, float) for part in found)
     rates = np.exp(logs)
     seen = np.einsum("snk,skn->sn", rest[:, :n], rates[:, :, near.codes])
     without_own = np.log(np.maximum(seen, np.finfo(float).tiny))
@@ -133,6 +135,7 @@ def fit_separable(
         sizes[best],
         without_own[best],
         _by_shares(near, n_classes, here),
+        unchecked[best, :n] / unchecked[best, :n].sum(1, keepdims=True),
     )
 
 
@@ -180,28 +183,32 @@ def _candidate(
         NEAR: NeighbourVotes.pack(pad_rows(counts, length)),
     }
     if checked is not None:
-        model["trusted"] = TrustedLabels.of(k)
-        parts["trusted"] = pack_labels(pad_rows(checked, length, -1), k)
+        model[TRUSTED] = TrustedLabels.of(k)
+        parts[TRUSTED] = pack_labels(pad_rows(checked, length, -1), k)
     return model, Data(parts, on_device(pad_rows(weights, length)))
 
 
 @host_jit
-def _solved(model: Any, data: Data) -> tuple[Array, Array, Array, Array]:
+def _solved(model: Any, data: Data) -> tuple[Array, Array, Array, Array, Array]:
     """Fits of several models, stacked along the first axis of every array.
 
     Returns:
-        responsibilities, the same without the items' own labels, log-rates of the own labels, and
-        their counts by true class, the prior's pseudo-labels among them.
+        responsibilities, the same without the items' own labels and without checks, log-rates of
+        the own labels, and their counts by true class, the prior's pseudo-labels among them.
     """
 
-    def one(model: Any, data: Data) -> tuple[Array, Array, Array, Array]:
+    def one(model: Any, data: Data) -> tuple[Array, Array, Array, Array, Array]:
         params = em(model, data, tol=_TOLERANCE).params
         read = models.likelihood_params(model, params, "map")
-        parts = {name: part for name, part in data.parts.items() if name != LABELS}
-        others = {name: c for name, c in model.items() if name != LABELS}
-        resp = models.posterior(model, read, data).resp
-        rest = models.posterior(others, read, Data(parts, data.weights)).resp
-        return resp, rest, read[LABELS], params[LABELS].centred.concentration
+
+        def without(channel: str) -> Array:
+            parts = {name: part for name, part in data.parts.items() if name != channel}
+            others = {name: c for name, c in model.items() if name != channel}
+            return models.posterior(others, read, Data(parts, data.weights)).resp
+
+        resp, rest = models.posterior(model, read, data).resp, without(LABELS)
+        unchecked = without(TRUSTED) if TRUSTED in data.parts else resp
+        return resp, rest, unchecked, read[LABELS], params[LABELS].centred.concentration
 
     return jax.vmap(one)(model, data)
 
@@ -226,7 +233,7 @@ def with_separable(fitted: FittedModel, points: Any) -> FittedModel:
     near = nearest_labels(points, codes, k, copies=fitted.copies)
     if near is None:
         return fitted
-    trusted = _codes(parts["trusted"], n, k, weights) if "trusted" in parts else None
+    trusted = _codes(parts[TRUSTED], n, k, weights) if TRUSTED in parts else None
     effects = fitted.design_effects
     if effects is not None:  # as many rows as the labels are worth
         weights = weights / effects.noise

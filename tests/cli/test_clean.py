@@ -192,7 +192,7 @@ def test_no_share_of_wrong_labels_where_features_say_nothing(capsys):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
     found = clean(frame.assign(label=rng.choice(["x", "y"], 200)), "label", draws=0)
-    assert not found.estimated
+    assert not found.limits.estimated
     show(screen(), found)
     words = " ".join(capsys.readouterr().out.split())
     assert "Expected share of wrong labels: not estimated, since the features do not" in words

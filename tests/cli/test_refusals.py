@@ -1,5 +1,7 @@
 """What the command line refuses in one line, without writing."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -182,3 +184,12 @@ def test_directory_that_cannot_be_written(here):
             assert "--out: cannot write to" in done.output
             return
     pytest.skip("every directory here can be written")
+
+
+@pytest.mark.parametrize("module", ["nbmodels", "nbmodels.cli"])
+def test_the_package_is_a_command(module):
+    done = subprocess.run(
+        [sys.executable, "-m", module, "--help"], capture_output=True, text=True, check=True
+    )
+    assert "Usage: nbmodels " in done.stdout
+    assert "audit" in done.stdout

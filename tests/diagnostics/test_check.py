@@ -19,14 +19,19 @@ from nbmodels import (
     NoisyBernoulliNB,
     NoisyGaussianNB,
     NoisyMultinomialNB,
+    NoisyNeighbours,
     VerdictWarning,
 )
+from nbmodels.channels import NeighbourVotes, Transition
 from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.diagnostics.check import check_model
 from nbmodels.diagnostics.checks import OUTCOME_CHECKS, Outcome, remedies
 from nbmodels.diagnostics.checks.base import Check, Measurement, always, run
+from nbmodels.diagnostics.checks.checked import CHECKS as CHECKED_CHECKS
+from nbmodels.diagnostics.checks.checked import CheckedLabels
 from nbmodels.diagnostics.findings import Finding, Verdict
 from nbmodels.diagnostics.score_tests import LEVEL, largest, summed
+from nbmodels.diagnostics.share_wrong import LOWER_BOUND, UPPER_BOUND, ShareLimits, bounds
 from nbmodels.errors import Caution
 
 K, N = 3, 1000
@@ -332,6 +337,112 @@ def test_checked_labels_that_contradict_the_fit_are_named():
     with pytest.warns(VerdictWarning, match="of 25 checked labels 2[0-9] are wrong"):
         exchanged = NoisyBernoulliNB(random_state=0).fit(x, 1 - given, trusted=trusted)
     assert exchanged.verdict().findings[0].name == "checked labels"
+
+
+def audited(wrong, expected, mended, separable=np.nan, n=100):
+    """Finding and verdict on checked labels."""
+    about = CheckedLabels(
+        np.arange(n) < wrong,
+        np.full(n, expected / n),
+        np.arange(n) < mended,
+        np.full(n, separable / n),
+    )
+    (found,) = run(CHECKED_CHECKS, about)
+    return found, Verdict((found,))
+
+
+def test_a_share_that_checks_contradict_is_told_apart_from_a_fit_of_no_use():
+    found, verdict = audited(23, 10, 91)
+    assert found.bad
+    assert not verdict.ok
+    assert verdict.sentence == (
+        "Do not rely on this fit's share of wrong labels: of 100 checked labels 23 are wrong, "
+        "where the fit expects 10 without the checks, so that this share is too low; 77 of them "
+        "are right as given, and 91 as it suggests without the checks. Try AutoNoisyClassifier."
+    )
+    assert "too high" in audited(2, 20, 99)[0].sentence
+    # suggestions that are no better than the given labels
+    found, verdict = audited(23, 10, 77)
+    assert verdict.sentence.startswith("Do not use this fit as it is: of 100 checked labels 23")
+    assert "so that its share of wrong labels is too low" in found.sentence
+
+
+def test_checked_labels_are_counted_where_they_agree():
+    found, verdict = audited(12, 10, 95)
+    assert not found.bad
+    told = "Of 100 checked labels 12 are wrong, where the fit expects 10 without the checks."
+    assert told in verdict.sentence
+    # where they leave both ends open, only more of them can tell
+    open_ = replace(found, name="two ends", undecided=True, warns=True)
+    both = Verdict((open_, found))
+    assert "More rows checked by hand can (audit_plan)." in both.sentence
+    assert "More rows checked by hand can (audit_plan)." in both.cautions()[0].message
+
+
+def test_the_other_end_is_advised_where_checks_speak_for_it():
+    assert audited(23, 10, 91, 24)[0].remedies == (remedies.NEIGHBOURS, remedies.AUTO)
+    assert audited(23, 10, 91, 10)[0].remedies == (remedies.AUTO,)
+
+
+def test_no_audit_is_advised_after_one():
+    e = fitted()
+    codes = np.asarray(e.fitted_.data.parts["labels"])
+    resp = np.roll(e.fit_.resp, 1, axis=1)  # a fit that fails
+    about = (replace(e.fit_, resp=resp), e.fitted_.data, e.classes_, e.fitted_.columns)
+    none = ("NoisyGaussianNB", ())
+    assert remedies.AUDIT in {r for f in check_model(*about, advised=none).bad for r in f.remedies}
+    parts = {**e.fitted_.data.parts, "trusted": np.where(np.arange(len(codes)) < 20, 0, K)}
+    data_ = replace(e.fitted_.data, parts=parts)
+    after = check_model(about[0], data_, *about[2:], advised=none)
+    assert not any(remedies.AUDIT in f.remedies for f in after.findings)
+
+
+def test_remedies_are_those_that_an_estimator_can_take():
+    every = (remedies.CROSS_FIT, remedies.SMALLER_WEIGHT, remedies.SYMMETRIC_NOISE, remedies.AUTO)
+    assert remedies.open_to(every, "NoisyNeighbours", ("solver",)) == (remedies.AUTO,)
+    auto = remedies.open_to(every, "AutoNoisyClassifier", ("noise", "solver"))
+    assert auto == (remedies.SYMMETRIC_NOISE,)
+    naive = NoisyGaussianNB()
+    assert remedies.open_to(every, "NoisyGaussianNB", naive._settable()) == every
+    joint = JointNB({"a": NoisyGaussianNB()})
+    assert remedies.open_to(every, "JointNB", joint._settable()) == every[1:]
+
+
+def test_every_remedy_that_sets_a_parameter_is_known():
+    named = {r for n, r in vars(remedies).items() if n.isupper() and isinstance(r, str)}
+    asks = {r for r in named if "=" in r and "trusted=" not in r}
+    # another estimator, which has the parameter
+    assert asks - {remedies.STUDENT} <= set(remedies._SETS)
+
+
+def test_neighbours_take_overlap_for_noise():
+    assert bounds({"labels": Transition.of(2)}) == LOWER_BOUND
+    assert bounds({"labels": Transition.of(2), "near": NeighbourVotes.of(2)}) == UPPER_BOUND
+    emission = fitted().fit_.model["features"]
+    both = bounds({"features": emission, "near": NeighbourVotes.of(3)})
+    assert both == f"{LOWER_BOUND}, and {UPPER_BOUND}"
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")
+def test_the_share_by_neighbours_is_an_upper_bound():
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, 120)
+    x = rng.normal(size=(120, 2)) + 1.2 * y[:, None]  # every label is right
+    verdict = NoisyNeighbours(n_neighbors=3, random_state=0).fit(x, y).verdict()
+    assert "wrong: an upper bound if classes overlap" in verdict.sentence
+    assert "lower bound" not in verdict.sentence
+    told = " ".join(r for f in verdict.findings for r in f.remedies)
+    assert "training" not in told
+    assert "noise=" not in told
+
+
+def test_no_share_is_given_where_features_say_nothing():
+    resp, codes = np.array([[0.6, 0.4], [0.3, 0.7]]), np.array([0, 1])
+    limits = ShareLimits("since nothing is known", estimated=False)
+    about = Outcome(resp, np.ones(2), codes, ["ant", "bee"], False, (), 2.0, limits=limits)
+    (share,) = [f for f in run(OUTCOME_CHECKS, about) if f.name == "share of wrong labels"]
+    assert share.sentence == "The share of wrong labels is not estimated, since nothing is known"
+    assert np.isnan(share.effect)
 
 
 def test_labels_that_stay_against_the_fit_are_told_of():

@@ -1,13 +1,17 @@
 """The share of wrong labels at both ends: errors that depend on features, classes that overlap."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+import xarray as xr
 from sklearn.neighbors import KNeighborsClassifier
 
 from nbmodels import NoisyGaussianNB, NoisyLabelClassifier
 from nbmodels.datasets import corrupt
+from nbmodels.diagnostics.checks.checked import CheckedEnds
 from nbmodels.diagnostics.checks.ends import CHECKS, Ends
-from nbmodels.diagnostics.findings import TWO_ENDS
+from nbmodels.diagnostics.findings import TWO_ENDS, Verdict
 from nbmodels.diagnostics.noise_range import noise_range
 from nbmodels.errors import IdentifiabilityWarning
 from nbmodels.fitting.nearest import nearest_labels
@@ -67,7 +71,7 @@ def test_a_classifier_that_learned_the_errors_is_found_out():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+@pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")
 def test_overlap_without_noise_is_within_the_range():
     x, y, _, _ = clouds(2.2)
     model = NoisyGaussianNB(random_state=0).fit(x, y)
@@ -121,6 +125,9 @@ def test_nor_where_features_say_nothing():
         )
     with pytest.raises(AttributeError, match="noise_range_: the features"):
         _ = model.noise_range_
+    told = "The share of wrong labels is not estimated, since the features do not surely predict"
+    assert told in model.verdict().sentence
+    assert "lower bound" not in model.verdict().sentence
 
 
 def test_an_end_is_preferred_only_where_it_surely_predicts_labels():
@@ -135,6 +142,79 @@ def test_an_end_is_preferred_only_where_it_surely_predicts_labels():
     alike = check.run(Ends(0.29, 0.30, gain + 0.3, gain + 0.3, np.ones(400)))
     assert not alike.bad
     assert "as many labels" in alike.sentence
+
+
+def ends(independent, separable, gain=0.0, checked=None):
+    some = np.random.default_rng(0).normal(size=400)
+    some += gain - some.mean()
+    return Ends(independent, separable, some, some, np.ones(400), checked)
+
+
+def checks(wrong, independent, separable, n=100):
+    """Labels of which some are wrong, and of which each end expects some to be."""
+    return CheckedEnds(np.arange(n) < wrong, *(np.full(n, e / n) for e in (independent, separable)))
+
+
+@pytest.mark.parametrize(
+    ("independent", "separable", "warns"),
+    [
+        (0.03, 0.25, True),  # errors that follow the features strongly
+        (0.25, 0.03, True),  # a fit that takes overlap for errors
+        (0.20, 0.22, False),  # both ends agree
+        (0.01, 0.10, False),  # many times as much, and yet little
+        (0.15, 0.40, False),  # much, and not many times as much
+    ],
+)
+def test_a_fit_warns_where_the_ends_differ_widely(independent, separable, warns):
+    (check,) = CHECKS
+    found = check.run(ends(independent, separable))
+    assert found.warns is warns
+    cautions = Verdict((found,)).cautions()
+    assert bool(cautions) is warns
+    if warns:
+        assert cautions[0].category is IdentifiabilityWarning
+        assert cautions[0].message == (
+            f"{100 * independent:.1f} % of the given labels are wrong by this fit, and "
+            f"{100 * separable:.1f} % if classes do not overlap, so that near items are of one "
+            "class; labels and features cannot tell which. Rows checked by hand can (audit_plan)."
+        )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "speak"),
+    [
+        (6, "speak for the former"),
+        (24, "speak for the latter"),
+        (15, "lie between the two"),
+        (50, "agree with neither, and are nearer to the latter"),
+    ],
+)
+def test_checked_labels_decide_between_the_ends(wrong, speak):
+    (check,) = CHECKS
+    checked = checks(wrong, 5, 27)
+    assert checked.decided
+    found = check.run(ends(0.03, 0.25, checked=checked))
+    assert not found.undecided
+    assert not found.warns
+    assert found.sentence.endswith(f"checked labels {speak} (5 and 27 of 100 expected to be wrong)")
+    assert f"Of 100 checked labels {wrong} are wrong, where 5 and 27" in checked.sentence
+
+
+def test_checked_labels_may_leave_the_ends_open():
+    (check,) = CHECKS
+    checked = checks(2, 1, 4, n=12)
+    found = check.run(ends(0.03, 0.25, checked=checked))
+    assert found.undecided
+    (caution,) = Verdict((found,)).cautions()
+    told = "checked labels do not decide between the two (1 and 4 of 12 expected to be wrong)"
+    assert told in caution.message
+
+
+def test_checks_that_bear_out_a_fit_outdo_held_out_labels():
+    (check,) = CHECKS
+    assert check.run(ends(0.03, 0.25, 0.3)).bad
+    assert not check.run(ends(0.03, 0.25, 0.3, checks(6, 5, 27))).bad
+    assert check.run(ends(0.03, 0.25, 0.3, checks(24, 5, 27))).bad
 
 
 def test_known_noise_with_rates_of_zero_is_no_failed_check():
@@ -153,3 +233,57 @@ def test_the_interval_begins_at_no_wrong_label_where_labels_may_be_right():
     one, two = (noise_range(*about, *draws, other, 0.0, 0, noisy) for noisy in (0.99, 0.5))
     np.testing.assert_allclose(one.independent.share_interval, (0.02, 0.2))
     np.testing.assert_allclose(two.independent.share_interval, (0.0, 0.2))
+
+
+def test_a_range_says_what_checked_labels_speak_for():
+    about = np.array(["ant", "bee"]), np.eye(2), 0.02
+    draws = np.broadcast_to([[0.8, 0.2], [0.2, 0.8]], (50, 2, 2)), np.full((50, 2), 0.5)
+    x = np.repeat(np.eye(2), 40, axis=0) + 0.01 * np.random.default_rng(0).normal(size=(80, 2))
+    other = fit_separable(nearest_labels(x, np.repeat([0, 1], 40), 2), 2, np.ones(80))
+    found = noise_range(*about, *draws, other, 0.0, 0, checked=checks(24, 5, 27)).sentence
+    assert found.endswith("where 5 and 27 are expected: they speak for the latter")
+    assert "check some rows by hand" not in found
+
+
+def test_the_other_end_has_probabilities_without_the_checks():
+    y = np.repeat([0, 1], 40)
+    x = np.eye(2)[y] + 0.01 * np.random.default_rng(0).normal(size=(80, 2))
+    given = np.where(np.arange(80) % 8 == 0, 1 - y, y)
+    near = nearest_labels(x, given, 2)
+    trusted = np.where(np.arange(80) < 20, 1 - y, -1)  # checks that contradict everything
+    found = fit_separable(near, 2, np.ones(80), trusted)
+    checked = near.rows < 20
+    assert (found.resp[checked].argmax(1) == 1 - y[near.rows][checked]).all()
+    assert np.mean(found.unchecked[checked].argmax(1) == y[near.rows][checked]) > 0.8
+    plain = fit_separable(near, 2, np.ones(80))
+    np.testing.assert_array_equal(plain.unchecked, plain.resp)
+
+
+def test_row_weights_may_be_fractions(monkeypatch):
+    """Gibbs sampling takes weights of 0 and 1 alone."""
+    x, y, _, rng = clouds(5.0, n=90)
+    rates, shares = np.full((1, 9, 3, 3), 1 / 3), np.full((1, 9, 3), 1 / 3)
+    found = {"noise_matrix": xr.DataArray(rates), "class_prior": xr.DataArray(shares)}
+    draws = {"posterior": SimpleNamespace(dataset=found)}
+    asked = []
+
+    def posterior(self, method="gibbs", **options):
+        asked.append(method)
+        return draws
+
+    monkeypatch.setattr(NoisyGaussianNB, "posterior", posterior)
+    for weights in (None, rng.uniform(0.5, 1.5, 90)):
+        model = NoisyGaussianNB.published(random_state=0).fit(x, y, sample_weight=weights)
+        assert model.noise_range_.independent.share_interval[1] == pytest.approx(2 / 3)
+    assert asked == ["gibbs", "nuts"]
+
+
+@pytest.mark.slow
+def test_the_range_of_weighted_rows_is_that_of_about_as_many():
+    x, y, _, rng = clouds(5.0)
+    given = corrupt(y, PAIR, rng)
+    weights = rng.uniform(0.5, 1.5, len(y))
+    model = NoisyGaussianNB.published(random_state=0)
+    one = model.fit(x, given).noise_range_.independent.share_interval
+    other = model.fit(x, given, sample_weight=weights).noise_range_.independent.share_interval
+    np.testing.assert_allclose(one, other, atol=0.03)

@@ -5,7 +5,8 @@ can be rejected for its share of wrong labels alone. What can be tested is which
 item's label better from everything else. Where classes that do not overlap surely do, better than
 the fit and than the shares of the neighbours' labels themselves, the class says all that there is
 to say of a label, and the fit takes errors for overlap, or overlap for errors. The shares stand for
-any overlap: a fit may predict labels badly for reasons of its own.
+any overlap: a fit may predict labels badly for reasons of its own. Labels that were checked by hand
+decide where they contradict an end.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from jaxtyping import Float
 
 from nbmodels.diagnostics.checks import remedies
 from nbmodels.diagnostics.checks.base import Check, Measurement, always
+from nbmodels.diagnostics.checks.checked import CheckedEnds
 from nbmodels.diagnostics.findings import SEPARABLE, TWO_ENDS
 
 #: Difference between the shares that matters, and standard errors that it must exceed.
@@ -44,6 +46,7 @@ class Ends:
             classes less that by the fit.
         over_shares: ``(n,)`` the same, less that by the shares of its neighbours' labels.
         weights: ``(n,)`` row weights, above 0.
+        checked: labels that were checked by hand beside both ends; None without enough of them.
     """
 
     independent: float
@@ -51,6 +54,7 @@ class Ends:
     gain: Float[np.ndarray, " n"]
     over_shares: Float[np.ndarray, " n"]
     weights: Float[np.ndarray, " n"]
+    checked: CheckedEnds | None = None
 
     @property
     def differ(self) -> bool:
@@ -74,8 +78,10 @@ def _ends(at: Ends, threshold: float) -> Measurement:
     effect = at.separable - at.independent
     few, many = sorted([at.separable, at.independent])
     far = bool(at.differ and abs(effect) > threshold and many > _TIMES * few)
-    bad = far and at.z > _ERRORS
-    undecided = far and not bad
+    # the fit is borne out by the checks, and the other end is not
+    borne_out = at.checked is not None and at.checked.contradicted == (False, True)
+    bad = far and at.z > _ERRORS and not borne_out
+    undecided = far and not bad and not (at.checked is not None and at.checked.decided)
     warns = undecided and abs(effect) > _WARNED and many > _TIMES_WARNED * few
     return Measurement(effect, bad, at.differ, statistic=at.z, undecided=undecided, warns=warns)
 
@@ -90,6 +96,8 @@ def _sentence(at: Ends, found: Measurement) -> str:
             f"{shares}, which predicts held-out labels surely better: the fit takes "
             f"{'errors for overlap' if found.effect > 0 else 'overlap for errors'}"
         )
+    if at.checked is not None:
+        return f"{shares}; {at.checked.clause}"
     return f"{shares}; labels and features cannot tell which"
 
 

@@ -11,7 +11,8 @@ from jaxtyping import Float, Int
 from nbmodels.diagnostics.checks import remedies
 from nbmodels.diagnostics.checks.base import Check, Measurement, always, percent
 from nbmodels.diagnostics.checks.ends import Ends
-from nbmodels.diagnostics.findings import INDEPENDENT, LOWER_BOUND, SEPARABLE, SHARE_WRONG
+from nbmodels.diagnostics.findings import INDEPENDENT, SEPARABLE, SHARE_WRONG
+from nbmodels.diagnostics.share_wrong import BOUNDED_BELOW, NOT_ESTIMATED, ShareLimits
 from nbmodels.fitting.identifiability import vanished
 
 #: Least share of labels that stay against the fit for a sentence about it.
@@ -35,6 +36,7 @@ class Outcome:
         mass: sum of all row weights.
         ends: the fit beside the model whose classes are functions of the features, or None.
         kept: share of the given labels that the fit by itself would change, and that stay.
+        limits: what limits the share of wrong labels.
     """
 
     resp: Float[np.ndarray, "n k"]
@@ -46,6 +48,7 @@ class Outcome:
     mass: float
     ends: Ends | None = None
     kept: float = 0.0
+    limits: ShareLimits = BOUNDED_BELOW
 
 
 def _drift(at: Outcome, threshold: float) -> Measurement | None:
@@ -71,16 +74,22 @@ def _drift_sentence(at: Outcome, found: Measurement) -> str:
 def _share(at: Outcome, threshold: float) -> Measurement | None:
     if not len(at.codes):
         return None
+    if not at.limits.estimated:
+        return Measurement(np.nan, bad=False)
     right = at.resp[np.arange(len(at.codes)), at.codes]
     return Measurement(float(1 - np.average(right, weights=at.weights)), bad=False)
 
 
 def _share_sentence(at: Outcome, found: Measurement) -> str:
+    if not at.limits.estimated:
+        return f"The share of wrong labels is {NOT_ESTIMATED}, {at.limits.words}"
     sentence = f"An estimated {100 * found.effect:.1f} % of the given labels are wrong"
     if at.ends is None or not at.ends.differ:
-        sentence = f"{sentence}: {LOWER_BOUND}"
+        sentence = f"{sentence}: {at.limits.words}"
     else:
         sentence = f"{sentence} {INDEPENDENT}, and {100 * at.ends.separable:.1f} % {SEPARABLE}"
+        if at.ends.checked is not None:
+            sentence = f"{sentence}; {at.ends.checked.clause}"
     if at.kept < _TOLD:
         return sentence
     stay = f"{100 * at.kept:.1f} % of the labels would be changed by the fit alone, and stay"
