@@ -76,11 +76,7 @@ class NbmodelsWarning(UserWarning):
 
 
 class IdentifiabilityWarning(NbmodelsWarning):
-    """Data do not identify the noise: which class is which, or how many labels are wrong.
-
-    The noise matrix is not diagonally dominant, so that names of classes may be exchanged; or the
-    share of wrong labels at the two ends of what labels and features allow
-    (:mod:`nbmodels.diagnostics.noise_range`) differs by more than ten points and fourfold.
+    """The noise matrix is not diagonally dominant: classes may have traded names.
 
     Examples:
         >>> import warnings

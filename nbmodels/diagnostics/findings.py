@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from nbmodels.errors import Caution, IdentifiabilityWarning, VerdictWarning
+from nbmodels.errors import Caution, VerdictWarning
 
 #: What each end of the range of shares assumes.
 INDEPENDENT = "if errors do not depend on the features"
@@ -53,7 +53,6 @@ class Finding:
         sentence: the result as a sentence.
         remedies: what may help; empty where nothing is needed.
         undecided: whether the data allow very different answers, which a verdict says first.
-        warns: whether they differ so much that a fit without a failed check warns of it.
         share_only: whether the check failed for the share of wrong labels alone, and labels are
             corrected better than they were given.
 
@@ -83,7 +82,6 @@ class Finding:
     sentence: str
     remedies: tuple[str, ...] = ()
     undecided: bool = False
-    warns: bool = False
     share_only: bool = False
 
 
@@ -170,11 +168,5 @@ class Verdict:
         )
 
     def cautions(self) -> tuple[Caution, ...]:
-        """The warning to issue about the fit: of failed checks, or of what is not identified."""
-        if not self.ok:
-            return (Caution(VerdictWarning, self.sentence),)
-        return tuple(
-            Caution(IdentifiabilityWarning, f"{f.sentence}. {self._way_out}")
-            for f in self.findings
-            if f.warns
-        )
+        """The warning to issue about the fit; none where no check failed."""
+        return () if self.ok else (Caution(VerdictWarning, self.sentence),)

@@ -229,8 +229,7 @@ class CollaborativeClassifier(LatentClassModel):
             Interrupted: Ctrl-C, unless ``solver.on_interrupt`` is ``"keep"``.
 
         Warns:
-            IdentifiabilityWarning: the noise matrix is not diagonally dominant, or the share of
-                wrong labels may be another one (``noise_range_``).
+            IdentifiabilityWarning: the noise matrix is not diagonally dominant.
             NotConvergedWarning: the updates did not come to rest.
         """
         parameters = self._validate()

@@ -257,9 +257,8 @@ class NoisyLogisticRegression(TableClassifier):
             Interrupted: Ctrl-C, unless ``solver.on_interrupt`` is ``"keep"``.
 
         Warns:
-            IdentifiabilityWarning: the noise matrix is not diagonally dominant, the scores predict
-                held-out labels no better than the shares of the classes do, or the share of wrong
-                labels may be another one (``noise_range_``).
+            IdentifiabilityWarning: the noise matrix is not diagonally dominant, or the scores
+                predict held-out labels no better than the shares of the classes do.
             NotConvergedWarning: the iteration did not converge.
         """
         parameters = self._validate()

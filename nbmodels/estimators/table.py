@@ -202,8 +202,7 @@ class TableClassifier(LatentClassModel):
             Interrupted: Ctrl-C, unless ``solver.on_interrupt`` is ``"keep"``.
 
         Warns:
-            IdentifiabilityWarning: the noise matrix is not diagonally dominant, or the share of
-                wrong labels may be another one (``noise_range_``).
+            IdentifiabilityWarning: the noise matrix is not diagonally dominant.
             NotConvergedWarning: the iteration did not converge.
             VerdictWarning: a model check failed; see :meth:`verdict`.
         """

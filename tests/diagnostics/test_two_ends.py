@@ -71,7 +71,7 @@ def test_a_classifier_that_learned_the_errors_is_found_out():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_overlap_without_noise_is_within_the_range():
     x, y, _, _ = clouds(2.2)
     model = NoisyGaussianNB(random_state=0).fit(x, y)
@@ -156,31 +156,6 @@ def checks(wrong, independent, separable, n=100):
 
 
 @pytest.mark.parametrize(
-    ("independent", "separable", "warns"),
-    [
-        (0.03, 0.25, True),  # errors that follow the features strongly
-        (0.25, 0.03, True),  # a fit that takes overlap for errors
-        (0.20, 0.22, False),  # both ends agree
-        (0.01, 0.10, False),  # many times as much, and yet little
-        (0.15, 0.40, False),  # much, and not many times as much
-    ],
-)
-def test_a_fit_warns_where_the_ends_differ_widely(independent, separable, warns):
-    (check,) = CHECKS
-    found = check.run(ends(independent, separable))
-    assert found.warns is warns
-    cautions = Verdict((found,)).cautions()
-    assert bool(cautions) is warns
-    if warns:
-        assert cautions[0].category is IdentifiabilityWarning
-        assert cautions[0].message == (
-            f"{100 * independent:.1f} % of the given labels are wrong by this fit, and "
-            f"{100 * separable:.1f} % if classes do not overlap, so that near items are of one "
-            "class; labels and features cannot tell which. Rows checked by hand can (audit_plan)."
-        )
-
-
-@pytest.mark.parametrize(
     ("wrong", "speak"),
     [
         (6, "speak for the former"),
@@ -195,7 +170,6 @@ def test_checked_labels_decide_between_the_ends(wrong, speak):
     assert checked.decided
     found = check.run(ends(0.03, 0.25, checked=checked))
     assert not found.undecided
-    assert not found.warns
     assert found.sentence.endswith(f"checked labels {speak} (5 and 27 of 100 expected to be wrong)")
     assert f"Of 100 checked labels {wrong} are wrong, where 5 and 27" in checked.sentence
 

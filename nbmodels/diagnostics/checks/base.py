@@ -31,7 +31,6 @@ class Measurement:
         p_value: of the statistic.
         facts: what else the sentence needs.
         undecided: whether the data allow very different answers.
-        warns: whether they differ so much that it is a reason for a warning.
         share_only: whether a bad result leaves corrected labels as good as they are.
     """
 
@@ -42,7 +41,6 @@ class Measurement:
     p_value: float = np.nan
     facts: dict[str, Any] = field(default_factory=dict)
     undecided: bool = False
-    warns: bool = False
     share_only: bool = False
 
     @classmethod
@@ -94,7 +92,6 @@ class Check(Generic[T]):
             self.sentence(subject, found) if found.notable else self.passed,
             self.remedies(subject) if found.bad else (),
             found.undecided,
-            found.warns,
             found.share_only,
         )
 

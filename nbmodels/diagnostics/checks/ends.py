@@ -29,11 +29,6 @@ _LEAST, _ERRORS = 0.02, 2.0
 #: anyway.
 _TIMES = 2.0
 
-#: Difference and ratio of the shares from which on what is not identified is worth a warning. Over
-#: tables of 60 to 600 rows (``benchmarks/floor.py``) it speaks where errors follow the features,
-#: and rarely where they do not.
-_WARNED, _TIMES_WARNED = 0.10, 4.0
-
 
 @dataclass(frozen=True)
 class Ends:
@@ -82,8 +77,7 @@ def _ends(at: Ends, threshold: float) -> Measurement:
     borne_out = at.checked is not None and at.checked.contradicted == (False, True)
     bad = far and at.z > _ERRORS and not borne_out
     undecided = far and not bad and not (at.checked is not None and at.checked.decided)
-    warns = undecided and abs(effect) > _WARNED and many > _TIMES_WARNED * few
-    return Measurement(effect, bad, at.differ, statistic=at.z, undecided=undecided, warns=warns)
+    return Measurement(effect, bad, at.differ, statistic=at.z, undecided=undecided)
 
 
 def _sentence(at: Ends, found: Measurement) -> str:
