@@ -11,7 +11,7 @@ from nbmodels import NoisyGaussianNB, NoisyLabelClassifier
 from nbmodels.datasets import corrupt
 from nbmodels.diagnostics.checks.checked import CheckedEnds
 from nbmodels.diagnostics.checks.ends import CHECKS, Ends
-from nbmodels.diagnostics.findings import TWO_ENDS, Verdict
+from nbmodels.diagnostics.findings import TWO_ENDS
 from nbmodels.diagnostics.noise_range import noise_range
 from nbmodels.errors import IdentifiabilityWarning
 from nbmodels.fitting.nearest import nearest_labels
@@ -179,9 +179,8 @@ def test_checked_labels_may_leave_the_ends_open():
     checked = checks(2, 1, 4, n=12)
     found = check.run(ends(0.03, 0.25, checked=checked))
     assert found.undecided
-    (caution,) = Verdict((found,)).cautions()
     told = "checked labels do not decide between the two (1 and 4 of 12 expected to be wrong)"
-    assert told in caution.message
+    assert told in found.sentence
 
 
 def test_checks_that_bear_out_a_fit_outdo_held_out_labels():
