@@ -51,6 +51,7 @@ class PosteriorDraws:
         statistics: of the sampler, by ArviZ's names, ``(chains, draws)``.
         cautions: warnings about how the draws were taken.
         attrs: attributes of the resulting tree.
+        mixed: whether chains that stop by themselves had mixed; None of others.
     """
 
     values: dict[str, dict[str, np.ndarray]]
@@ -60,6 +61,7 @@ class PosteriorDraws:
     statistics: dict[str, np.ndarray] = field(default_factory=dict)
     cautions: tuple[Caution, ...] = ()
     attrs: dict[str, Any] = field(default_factory=dict)
+    mixed: bool | None = None
 
 
 def parameter_shapes(model: Model) -> dict[str, dict[str, Any]]:
