@@ -289,6 +289,9 @@ class JointNB(LatentClassModel):
         check_is_fitted(self)
         return self.fitted_.noise_matrices
 
+    def _coords(self) -> dict[str, Mapping[str, Any]]:
+        return _by_part(self._learned, "coords")
+
     def corrected_labels(self) -> pd.DataFrame:
         """The items' labels, given and suggested, the most doubtful ranked first.
 
