@@ -308,3 +308,14 @@ def test_a_source_must_be_one_and_names_must_be_free():
     with pytest.raises(DataError, match="cannot be a source"):
         JointNB({"x": object()}).fit({"x": np.eye(3)}, [0, 1, 2])
     assert "sources" in JointNB({"x": NoisyGaussianNB()}).get_params()
+
+
+def test_both_ends_of_the_noise_are_not_offered():
+    """With labels, features and noise to be learned, no condition is named that is met."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 60)
+    y = NAMES[corrupt(truth, uniform_noise(2, 0.1), rng)]
+    X = rng.normal(3.0 * truth[:, None], size=(60, 2))
+    model = JointNB({"numbers": NoisyGaussianNB()}, random_state=0).fit({"numbers": X}, y)
+    with pytest.raises(AttributeError, match="JointNB has none: .* no points of one space"):
+        _ = model.noise_range_
