@@ -39,6 +39,8 @@ class Draws(NamedTuple):
         interrupted: whether ``KeyboardInterrupt`` ended it before all draws were taken.
         warmup: sweeps of each chain that were discarded.
         stride: sweeps for each stored draw.
+        mixed: whether chains that stop by themselves had mixed; None where their number of draws
+            was given.
     """
 
     stored: PyTree
@@ -46,6 +48,7 @@ class Draws(NamedTuple):
     interrupted: bool
     warmup: int = 0
     stride: int = 1
+    mixed: bool | None = None
 
 
 class Watch(NamedTuple):
@@ -59,6 +62,37 @@ class Watch(NamedTuple):
 
     draws: np.ndarray
     share: float = 1.0
+
+    def shortfall(self, rhat: float, ess: float, first: int = 0) -> Shortfall:
+        """How far the draws are from mixing, by the rule that stops chains and warns of them.
+
+        Args:
+            rhat: largest R-hat that is allowed.
+            ess: fewest effective draws, bulk and tail; 0 where R-hat alone counts, which is then to
+                be as small for every quantity.
+            first: draws that are left out.
+        """
+        share = self.share if ess else 1.0
+        found = convergence(self.draws[:, first:])
+        effective = min(found.bulk, found.tail)
+        enough = found.rhat - 1 <= (rhat - 1) / share and effective >= ess * share
+        return Shortfall(found.rhat, effective, ess * share, enough)
+
+
+class Shortfall(NamedTuple):
+    """What a quantity has of R-hat and effective draws.
+
+    Attributes:
+        rhat: largest R-hat of its elements.
+        effective: fewest effective draws, bulk or tail.
+        needed: effective draws that are asked for.
+        mixed: whether both suffice.
+    """
+
+    rhat: float
+    effective: float
+    needed: float
+    mixed: bool
 
 
 class Stopping(NamedTuple):
@@ -191,12 +225,19 @@ class _Kept:
         """Leaves ``(chains, draws, ...)``, the first draws of all."""
         return jax.tree.map(lambda *x: np.stack(x)[:, :draws], *self._chains())
 
-    def finished(self, draws: int | None, interrupted: bool, warmup: int, thin: int) -> Draws:
+    def finished(
+        self,
+        draws: int | None,
+        interrupted: bool,
+        warmup: int,
+        thin: int,
+        mixed: bool | None = None,
+    ) -> Draws:
         assert self._total is not None
         mean = jax.tree.map(
             lambda *x: np.stack([np.asarray(one) / self.taken for one in x]), *self._total
         )
-        return Draws(self.stored(draws), mean, interrupted, warmup, self.stride * thin)
+        return Draws(self.stored(draws), mean, interrupted, warmup, self.stride * thin, mixed)
 
 
 class _Seen:
@@ -211,16 +252,14 @@ class _Seen:
         self._rounds.append(self._watched(stored))
 
     def mixed(self, first: int, rhat: float, ess: float) -> bool:
-        """Whether R-hat and effective draws of every array suffice, from a draw on.
-
-        R-hat is to be as small for all where no effective draws are asked for.
-        """
-        for parts in zip(*self._rounds, strict=True):
-            share = parts[0].share if ess else 1.0
-            found = convergence(np.concatenate([one.draws for one in parts], 1)[:, first:])
-            if found.rhat - 1 > (rhat - 1) / share or min(found.bulk, found.tail) < ess * share:
-                return False
-        return True
+        """Whether R-hat and effective draws of every array suffice, from a draw on."""
+        # one after the other: the first that has not mixed spares the others
+        return all(
+            Watch(np.concatenate([one.draws for one in parts], 1), parts[0].share)
+            .shortfall(rhat, ess, first)
+            .mixed
+            for parts in zip(*self._rounds, strict=True)
+        )
 
 
 def sample(
@@ -297,7 +336,7 @@ def sample_until(
     """
     rule = Stopping() if stopping is None else stopping
     chains, kept = _Chains(sweep, states, data, key, thin, report), _Kept(rule.stored)
-    interrupted, discarded = False, 0
+    interrupted, mixed, discarded = False, False, 0
     try:
         discarded = _warm_up(chains, watched, rule, warmup if warmup is None else warmup // thin)
         seen = _Seen(watched)
@@ -306,15 +345,16 @@ def sample_until(
             done = chains.advance()
             kept.add(done)
             seen.add(done)
-            if kept.taken >= look:
-                if seen.mixed(0, rule.rhat, rule.ess):
+            if kept.taken >= min(look, rule.most):
+                mixed = seen.mixed(0, rule.rhat, rule.ess)
+                if mixed:
                     break
                 look *= _GROWTH
     except KeyboardInterrupt:
         interrupted = True
         if not kept.taken:
             raise
-    return kept.finished(None, interrupted, discarded * thin, thin)
+    return kept.finished(None, interrupted, discarded * thin, thin, mixed)
 
 
 def _warm_up(

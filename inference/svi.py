@@ -18,6 +18,9 @@ _NARROW = 0.05
 #: First step of the default optimiser.
 _STEP = 0.02
 
+#: Gradient steps by default, and between reports.
+STEPS, _CHUNK = 3000, 50
+
 
 class Guided(NamedTuple):
     """A fitted variational distribution (guide) and draws of it.
@@ -41,14 +44,14 @@ def svi(
     key: PRNGKeyArray,
     *,
     draws: int = 2000,
-    steps: int = 3000,
+    steps: int = STEPS,
     guide: Literal["mean field", "low rank"] = "low rank",
     rank: int | None = None,
     optimiser: Any = None,
     particles: int = 1,
     batched: Callable[[], None] | None = None,
     start: Mapping[str, ArrayLike] | None = None,
-    progress: bool = False,
+    report: Callable[[int], None] | None = None,
 ) -> Guided:
     """Maximise the evidence lower bound (ELBO) of a guide by gradient steps, and draw from it.
 
@@ -65,7 +68,7 @@ def svi(
         batched: the same program with its items in minibatches, scaled up by a ``numpyro.plate``
             with ``subsample_size``; where given, gradients are of it.
         start: initial values of some sites.
-        progress: show NumPyro's progress bar.
+        report: called with the number of steps since the last call.
 
     Raises:
         ValueError: an unknown guide.
@@ -106,8 +109,8 @@ def svi(
     if optimiser is None:
         optimiser = optax.adam(optax.cosine_decay_schedule(_STEP, steps, 0.01))
     fitter = SVI(flat, made, optax_to_numpyro(optimiser), Trace_ELBO(num_particles=particles))
-    fitted = fitter.run(second, steps, progress_bar=progress)
-    at = made.get_posterior(fitted.params)
+    params, losses = _run(fitter, second, steps, report)
+    at = made.get_posterior(params)
     drawn = at.sample(third, (draws,))
 
     @jax.jit
@@ -120,6 +123,25 @@ def svi(
     return Guided(
         jax.tree.map(np.asarray, sites),
         np.asarray(density - log_guide),
-        np.asarray(fitted.losses),
+        losses,
         guide,
     )
+
+
+def _run(
+    fitter: Any, key: PRNGKeyArray, steps: int, report: Callable[[int], None] | None
+) -> tuple[Any, Float[np.ndarray, " steps"]]:
+    """Gradient steps a few at a time, so that they can be counted; parameters and losses."""
+
+    @partial(jax.jit, static_argnums=1)
+    def some(state: Any, n: int) -> tuple[Any, Array]:
+        return jax.lax.scan(lambda s, _: fitter.update(s), state, length=n)
+
+    state, losses = fitter.init(key), []
+    for at in range(0, steps, _CHUNK):
+        n = min(_CHUNK, steps - at)
+        state, loss = some(state, n)
+        losses.append(np.asarray(loss))  # waits
+        if report is not None:
+            report(n)
+    return fitter.get_params(state), np.concatenate(losses)

@@ -318,6 +318,10 @@ class FeatureColumns(Protocol):
         """``(N,)`` or ``(1,)`` log-density that the coding adds to each item; zero by default."""
         return np.zeros(1)
 
+    def coords(self) -> dict[str, np.ndarray]:
+        """Names along dimensions of the parameters, other than columns; none by default."""
+        return {}
+
     def units(self, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The emission's parameters, or draws of them, in the units of the data."""
         return values

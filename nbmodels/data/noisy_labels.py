@@ -31,6 +31,7 @@ class LabelData:
         has_given: whether there is a column of given labels at all.
         trusted: ``(N,)`` codes of checked labels, -1 where unchecked; or None.
         votes: ``(N, W * K)`` counts of the annotators' votes; or None.
+        workers: ``(W,)`` ids of the annotators; or None.
     """
 
     classes: Classes
@@ -39,6 +40,7 @@ class LabelData:
     has_given: bool
     trusted: Int[np.ndarray, " n"] | None = None
     votes: sparse.csr_array | None = None
+    workers: np.ndarray | None = None
 
 
 def read_labels(
@@ -81,15 +83,16 @@ def read_labels(
     if more:
         named = np.concatenate([one.astype(object) for one in (named, *more)])
     classes = Classes.infer(known_labels(named), declared)
-    counts = None
+    counts = workers = None
     if table is not None:
+        workers = table.workers()
         ids = np.arange(n_rows) if items is None else row_ids(table, items)
-        counts = table.counts(ids, table.workers(), classes)
+        counts = table.counts(ids, workers, classes)
     if items is not None and isinstance(trusted, Mapping):
         trusted = _by_position(trusted, items)
     checked = None if trusted is None else trusted_codes(trusted, classes, n_rows, marker)
     codes = classes.encode("y", given, missing)
-    return LabelData(classes, given, codes, y is not None, checked, counts)
+    return LabelData(classes, given, codes, y is not None, checked, counts, workers)
 
 
 def _by_position(trusted: Mapping[Any, Any], items: Any) -> dict[int, Any]:

@@ -238,6 +238,11 @@ class CategoricalColumns(FeatureColumns):
     def component(self, n_classes: int) -> Emission:
         return Categorical.of(tuple(len(c) for c in self.categories), n_classes, self.alpha)
 
+    def coords(self) -> dict[str, np.ndarray]:
+        """The categories of each column; numbers stay numbers where all are."""
+        known = [pd.Series(c, dtype=object).infer_objects() for c in self.categories]
+        return {f"category_{j}": one.to_numpy() for j, one in enumerate(known)}
+
     def pack(self, component: Categorical, block: Block, length: int) -> Any:
         """Categories that training never saw are left out, like missing cells."""
         codes = np.full(block.x.shape, -1)

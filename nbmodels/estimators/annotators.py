@@ -285,7 +285,8 @@ class DawidSkene(LatentClassModel):
         pooled = parameters["pooling"] != "none"
         part = Part(channel, votes(*about)[_NAME], pooled=pooled)
         powers = votes.powers if votes.correlation > 0 else None
-        return LearnedSource({_NAME: part}, votes, powers=powers)
+        coords = {_NAME: {"annotator": self.workers_}}
+        return LearnedSource({_NAME: part}, votes, powers=powers, coords=coords)
 
     # Read-outs ----------------------------------------------------------------------------------
 
@@ -356,6 +357,9 @@ class DawidSkene(LatentClassModel):
             sizes = len(self.workers_), len(self.classes_)
             copies = find_copies(replace(votes, weights=None), *sizes, of_functions)
         return annotator_report(untempered(model, votes), votes, self.workers_, level, copies)
+
+    def _coords(self) -> dict[str, Mapping[str, Any]]:
+        return {_NAME: {"annotator": self.workers_}}
 
     def corrected_labels(self) -> pd.DataFrame:
         """The tasks with majority vote and suggested class, the most doubtful ranked first.

@@ -64,6 +64,12 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
     #: Estimator that advice is for, by its name and what can be set there, where it is another one.
     _advised: tuple[str, frozenset[str]] | None = None
 
+    #: Whether classes have their names even if the noise matrix's diagonal does not dominate.
+    _named: ClassVar[bool] = False
+
+    #: Why there is no other end of the noise, where there is none for any data.
+    _one_end: ClassVar[str] = ""
+
     #: Plain steps to each look at the objective, where looking costs as much as the step.
     _stride: ClassVar[int] = 1
 
@@ -287,7 +293,6 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
                 posterior disagrees with the cut one.
         """
         from nbmodels.posterior.grouped_rows import for_groups
-        from nbmodels.posterior.opinion_pool import averaged
         from nbmodels.posterior.options import check_feedback
         from nbmodels.posterior.sampling import about_mode, sample
         from nbmodels.posterior.semi_modular import mixed
@@ -297,24 +302,25 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         seed = self._seed(random_state)
 
         def drawn(fitted: FittedModel) -> Any:
-            targets = fitted.posterior_targets
-            trees = [
-                sample(
-                    about_mode(one.fit),
-                    jax.tree.map(on_device, one.data),
-                    jax.random.key(seed),
-                    method=method,
-                    names=self.fitted_.names,
-                    features=dict(self.fitted_.columns),
-                    units=dict(self.fitted_.units),
-                    **options,
-                )
-                for one in targets
-            ]
-            weights = [one.probability for one in targets]
-            rng = np.random.default_rng(seed)
+            own, *others = (
+                one._replace(fit=about_mode(one.fit), data=jax.tree.map(on_device, one.data))
+                for one in fitted.posterior_targets
+            )
+            tree = sample(
+                own.fit,
+                own.data,
+                jax.random.key(seed),
+                method=method,
+                names=self.fitted_.names,
+                features=dict(self.fitted_.columns),
+                units=dict(self.fitted_.units),
+                coords=self._coords(),
+                alternatives=others,
+                named=self._named,
+                **options,
+            )
             effects = replace(fitted, copies=self.fitted_.copies).design_effects
-            return for_groups(averaged(trees, weights, rng), effects, rng)
+            return self._reported(for_groups(tree, effects, np.random.default_rng(seed)))
 
         with computing(self.fitted_.double):
             if feedback is None:
@@ -325,6 +331,14 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
                 return out
             cut, joint = (self._by_feedback(side) for side in ("cut", "joint"))
             return mixed(drawn(cut), drawn(joint), np.random.default_rng(seed))
+
+    def _reported(self, draws: Any) -> Any:
+        """Draws of what the estimator's attributes are of."""
+        return draws
+
+    def _coords(self) -> dict[str, Mapping[str, Any]]:
+        """Names along dimensions of draws, by component and dimension."""
+        return {c.name: c.encoder.coords() for c in self.fitted_.coded}
 
     def _by_feedback(self, side: Literal["cut", "joint"]) -> FittedModel:
         """The cut or the joint fit of the same data.
@@ -343,24 +357,28 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if self._verdict is None:
-            from nbmodels.diagnostics.check import check_model
-            from nbmodels.diagnostics.share_wrong import share_limits
-
             with computing(self.fitted_.double):
-                self._verdict = check_model(
-                    self.fitted_.fit,
-                    self.fitted_.data,
-                    self.classes_,
-                    self.fitted_.columns,
-                    collapsed=self.fitted_.collapsed,
-                    label_posterior=self.label_posterior_,
-                    separable=self.fitted_.separable,
-                    vote_dependence=self.fitted_.vote_dependence,
-                    reference=self.fitted_.reference,
-                    limits=share_limits(self.fitted_),
-                    advised=self._advised or (type(self).__name__, self._settable()),
-                )
+                self._verdict = self._check()
         return self._verdict
+
+    def _check(self) -> Verdict:
+        """The checks that make sense of such a fit."""
+        from nbmodels.diagnostics.check import check_model
+        from nbmodels.diagnostics.share_wrong import share_limits
+
+        return check_model(
+            self.fitted_.fit,
+            self.fitted_.data,
+            self.classes_,
+            self.fitted_.columns,
+            collapsed=self.fitted_.collapsed,
+            label_posterior=self.label_posterior_,
+            separable=self.fitted_.separable,
+            vote_dependence=self.fitted_.vote_dependence,
+            reference=self.fitted_.reference,
+            limits=share_limits(self.fitted_),
+            advised=self._advised or (type(self).__name__, self._settable()),
+        )
 
     @property
     def noise_range_(self) -> NoiseRange:
@@ -373,7 +391,8 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
 
         Raises:
             AttributeError: there is no noisy label an item, too few of them, no features, or the
-                noise is known.
+                noise is known; the estimator does not offer it, as :class:`nbmodels.JointNB`, whose
+                sources are no points of one space.
         """
         check_is_fitted(self)
         if self._range is None:

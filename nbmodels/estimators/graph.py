@@ -343,7 +343,8 @@ class CollaborativeClassifier(LatentClassModel):
             edges=Edges.of(graph.edges) if settings.collapsed else None,
             pooled=settings.learn_alpha,
         )
-        return LearnedSource({USERS: part}, _EdgesOf(graph.users, self.duplicates))
+        encode = _EdgesOf(graph.users, self.duplicates)
+        return LearnedSource({USERS: part}, encode, coords={USERS: {"user": graph.users}})
 
     # Read-outs ----------------------------------------------------------------------------------
 
@@ -369,6 +370,9 @@ class CollaborativeClassifier(LatentClassModel):
         """The fit of the noise alone, where it was cross-fitted, or None."""
         check_is_fitted(self)
         return self.fitted_.settings.get("noise_fit")
+
+    def _coords(self) -> dict[str, Mapping[str, Any]]:
+        return {USERS: {"user": self.users_}}
 
     def corrected_labels(self) -> pd.DataFrame:
         """As :meth:`NoisyBernoulliNB.corrected_labels`; ``row`` is the item."""

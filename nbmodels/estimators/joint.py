@@ -43,7 +43,8 @@ class JointNB(LatentClassModel):
     Each source is described by an estimator of this library, which knows how its data are read and
     what they are modelled by: ``NoisyMultinomialNB`` for words, ``NoisyGaussianNB`` for numbers,
     ``DawidSkene`` for votes, ``CollaborativeClassifier`` for interactions. Given the true class the
-    sources are independent, so that their log-likelihoods add up::
+    sources are independent, so that their log-likelihoods add up. There is no ``noise_range_``,
+    whose other end needs items that are points of one space::
 
         model = JointNB({
             "text": NoisyMultinomialNB(alpha=0.1, training=Joint(weight=0.3)),
@@ -103,6 +104,11 @@ class JointNB(LatentClassModel):
         >>> model.predict({"size": [[5.0], [8.0]]}).tolist()  # new items: their size alone
         ['ant', 'bee']
     """
+
+    _one_end: ClassVar[str] = (
+        "its other end is of near items, and items of several sources are no points of one space; "
+        "fit an estimator of one source, or check rows by hand (audit_plan)"
+    )
 
     constraints: ClassVar[Mapping[str, Constraint]] = {
         "noise_diagonal": Number(),
@@ -330,6 +336,9 @@ class JointNB(LatentClassModel):
         """
         check_is_fitted(self)
         return self.fitted_.noise_matrices
+
+    def _coords(self) -> dict[str, Mapping[str, Any]]:
+        return _by_part(self._learned, "coords")
 
     def corrected_labels(self) -> pd.DataFrame:
         """The items' labels, given and suggested, the most doubtful ranked first.

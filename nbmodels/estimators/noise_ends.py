@@ -28,7 +28,8 @@ def noise_range(self: LatentClassModel, draws: Any = None) -> NoiseRange:
 
     Raises:
         AttributeError: there is no noisy label an item, too few of them, no features, features
-            that do not surely predict held-out labels, or the noise is known.
+            that do not surely predict held-out labels, or the noise is known; or the estimator does
+            not offer it.
     """
     from nbmodels.diagnostics.check import checked_labels
     from nbmodels.diagnostics.noise_range import noise_range as both_ends
@@ -36,6 +37,8 @@ def noise_range(self: LatentClassModel, draws: Any = None) -> NoiseRange:
     check_is_fitted(self)
     fitted = self.fitted_
     other = fitted.separable
+    if self._one_end:
+        raise AttributeError(f"noise_range_: {type(self).__name__} has none: {self._one_end}")
     if other is None and fitted.drawn is not None:
         raise AttributeError(
             "noise_range_: the features do not surely predict held-out labels, so that nothing is "

@@ -47,6 +47,7 @@ class LearnedSource:
         units: by part, a function from its parameters to the units of the data.
         powers: from the arguments of ``encode`` to ``(N,)`` powers of each item's likelihood, by
             part; None where all are 1.
+        coords: names along other dimensions of the parameters than columns, by part and dimension.
     """
 
     parts: Mapping[str, Part]
@@ -54,6 +55,7 @@ class LearnedSource:
     columns: Mapping[str, list[str]] = field(default_factory=dict)
     units: Mapping[str, Any] = field(default_factory=dict)
     powers: Callable[[Any, np.ndarray, Classes], dict[str, np.ndarray]] | None = None
+    coords: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 class Source(Protocol):

@@ -301,6 +301,11 @@ class TableClassifier(LatentClassModel):
 
     # Read-outs ----------------------------------------------------------------------------------
 
+    def _coords(self) -> dict[str, Mapping[str, Any]]:
+        workers = None if self._label_data is None else self._label_data.workers
+        votes = {} if workers is None else {"votes": {"annotator": workers}}
+        return {**super()._coords(), **votes}
+
     def _by_feedback(self, side: Side) -> FittedModel:
         if "training" not in self._get_param_names():
             return super()._by_feedback(side)
@@ -412,7 +417,11 @@ class TableClassifier(LatentClassModel):
             parts[c.name] = Part(emissions[c.name], data, c.encoder.log_jacobian(here))
         names = {c.name: [block.names[j] for j in c.where] for c in coded}
         return LearnedSource(
-            parts, _Coding(self, emissions, coded), names, {c.name: c.encoder.units for c in coded}
+            parts,
+            _Coding(self, emissions, coded),
+            names,
+            {c.name: c.encoder.units for c in coded},
+            coords={c.name: c.encoder.coords() for c in coded},
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import jax
 import numpy as np
@@ -24,6 +24,7 @@ from nbmodels.data.features import Block
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import LabelData, missing_labels, read_given, read_labels
 from nbmodels.data.validation import plain
+from nbmodels.diagnostics.findings import Verdict
 from nbmodels.emissions import CategoricalColumns
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint
@@ -39,9 +40,15 @@ from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.label_sources import LabelSource, coded, trusted_channel
 from nbmodels.fitting.options import FitOptions
 
+if TYPE_CHECKING:
+    from xarray import DataTree
+
 #: Number of values, and share of the rows that have a value of their own, up to which a column is
 #: taken for symbols.
 _FEW_VALUES, _DISTINCT = 20, 0.8
+
+#: What may help where columns depend on each other, or on the label beyond the class.
+_REMEDIES = ("a weight below 1", "other columns")
 
 
 class PositiveUnlabelledNB(TableClassifier):
@@ -50,7 +57,9 @@ class PositiveUnlabelledNB(TableClassifier):
     ``estimator="moments"`` is eqs. (16) and (17), read as in :mod:`nbmodels.papers.denis2006`;
     ``estimator="em"`` begins there. Whether positive items are a sample of their own, as in the
     paper, or were labelled among all, the likelihood is that of noisy labels of which no negative
-    item gets a positive one. Predictions are for items like the unlabelled ones.
+    item gets a positive one. Predictions are for items like the unlabelled ones, and class shares
+    are theirs, those of :meth:`posterior` too. ``verdict()`` checks the features' model, and
+    whether positive items are labelled at random, but no label: an unlabelled item is not wrong.
 
     Parameters:
         positive: the label of positive items. The other label in y, if there is one, means
@@ -96,6 +105,9 @@ class PositiveUnlabelledNB(TableClassifier):
     constraints: ClassVar[Mapping[str, Constraint]] = CONSTRAINTS
     categories_ = categories
     feature_log_prob_ = category_log_probs
+    # no negative item is labelled positive, however few positive ones are
+    _named: ClassVar[bool] = True
+    _one_end: ClassVar[str] = "no label is wrong, since an item without one may be of either class"
 
     def __init__(
         self,
@@ -139,6 +151,7 @@ class PositiveUnlabelledNB(TableClassifier):
         Warns:
             ClippedWarning: an estimate of the closed form had to be moved into its range.
             NotConvergedWarning: the iteration did not converge.
+            VerdictWarning: a model check failed; see :meth:`verdict`.
         """
         parameters = self._validate()
         if self.positive is None:
@@ -152,8 +165,33 @@ class PositiveUnlabelledNB(TableClassifier):
         }
         fitted = self._fitted(parameters, block, labels.classes, sources, sample_weight)
         self._keep(X, replace(labels, codes=codes))
-        # two samples of different class shares, which checks would take for one
-        return self._finish(fitted, check=False)
+        return self._finish(fitted)
+
+    def _check(self) -> Verdict:
+        """The checks of the features' model, and of whether positive items are labelled at random.
+
+        Others compare the given labels with what the features predict of them without the item's
+        own. Here a positive label gives the class away, and "unlabelled" is no label that is right
+        or wrong.
+        """
+        from nbmodels.diagnostics.check import check_features
+
+        fitted = self.fitted_
+        found = check_features(fitted.fit, fitted.data, self.classes_, fitted.columns)
+        own = (replace(f, remedies=_REMEDIES if f.bad else ()) for f in found.findings)
+        return Verdict(tuple(own))
+
+    def _reported(self, draws: DataTree) -> DataTree:
+        """Class shares among the unlabelled items, as ``class_prior_`` has them."""
+        other = 1 - _positive_code(self.classes_, self.positive)
+        for group in ("posterior", "prior"):
+            if group in draws.children:
+                values = draws[group].to_dataset()
+                unlabelled = values["noise_matrix"].isel(observed_class=other, drop=True)
+                both = values["class_prior"] * unlabelled
+                values["class_prior"] = both / both.sum("true_class")
+                draws[group].dataset = values
+        return draws
 
     def _labels(
         self, y: Any, n_rows: int, trusted: Any = None, votes: Any = None, items: Any = None

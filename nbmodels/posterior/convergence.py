@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference.convergence import convergence
+from inference.gibbs import Stopping
 from nbmodels.errors import Caution, PosteriorWarning
 from nbmodels.fitting.identifiability import confused_classes
-from nbmodels.posterior.gibbs import CELL_SHARE
+from nbmodels.posterior.gibbs import CELL_SHARE, watches
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -24,11 +25,19 @@ _ESS = 100
 _CONSTANT = 1e-12
 
 
-def convergence_checks(tree: DataTree) -> list[Caution]:
+def convergence_checks(
+    tree: DataTree, *, mixed: bool | None = None, named: bool = False
+) -> list[Caution]:
     """Cautions about the draws of class shares and the noise matrix; empty if all checks pass.
 
     Args:
         tree: posterior draws.
+        mixed: of chains that stop by themselves (``draws="auto"``), whether they stopped since they
+            had mixed. Those that did are not checked again; those that ran into the limit are, by
+            the rule that stops them (:class:`inference.gibbs.Stopping`). None where the number of
+            draws was given.
+        named: whether classes have their names even if the noise matrix's diagonal does not
+            dominate.
 
     Examples:
         >>> import arviz_base
@@ -45,22 +54,65 @@ def convergence_checks(tree: DataTree) -> list[Caution]:
         the chains have not mixed: R-hat of class_prior reaches 1.49 (at most 1.05 is usual);
         take more draws and warm-up
     """
-    messages = [*_mixing(tree), *_divergences(tree), *_confused(tree)]
+    check = _mixing if mixed is None else _stopped_short
+    mixing = () if mixed else check(tree)
+    confused = () if named else _confused(tree)
+    messages = [*mixing, *_divergences(tree), *confused]
     return [Caution(PosteriorWarning, message) for message in messages]
 
 
-def _mixing(tree: DataTree) -> Sequence[str]:
+def _varying(tree: DataTree, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Draws by name, of those that there are; a quantity that is fixed has nothing to mix."""
     draws = tree["posterior"]
-    # a quantity that is fixed has nothing to mix
-    small = [
-        name
-        for name in ("class_prior", "noise_matrix")
+    return {
+        name: draws[name].to_numpy()
+        for name in names
         if name in draws and float(draws[name].std(("chain", "draw")).max()) > _CONSTANT
-    ]
+    }
+
+
+def _stopped_short(tree: DataTree) -> Sequence[str]:
+    """The rule by which chains stop, where they reached the limit without it."""
+    draws, rule = tree["posterior"], Stopping()
+    matrices = sorted(str(n) for n in draws.data_vars if str(n).endswith("noise_matrix"))
+    small = _varying(tree, ["class_prior", *matrices])
+    if draws.sizes["draw"] <= 3 or not small:
+        return ()
+    of_channels = [x for name, x in small.items() if name != "class_prior"]
+    watched = watches(small.get("class_prior"), of_channels)
+    found = [one.shortfall(rule.rhat, rule.ess) for one in watched]
+    short = [one for one in found if not one.mixed]
+    if not short:
+        return ()
+    named = " and ".join(small)
+    worst = max(one.rhat for one in short)
+    if worst > _RHAT:
+        return (_not_mixed(named, worst, rule.rhat),)
+    least = min(short, key=lambda one: one.effective / one.needed)
+    more = max(2, int(np.ceil(least.needed / least.effective)))
+    return (
+        f"the draws depend on each other: of {named} there are as few as {least.effective:.0f} "
+        f"effective ones, with R-hat of {worst:.2f} (draws='auto' asks for {rule.ess:.0f} of "
+        f"single rates, {CELL_SHARE * rule.ess:.0f} of the worst of all cells, and R-hat of at "
+        f"most {rule.rhat}); take {more} times as many sweeps for each draw (thin)",
+    )
+
+
+def _not_mixed(named: str, rhat: float, usual: float) -> str:
+    return (
+        f"the chains have not mixed: R-hat of {named} reaches {rhat:.2f} (at most {usual} is "
+        "usual); take more draws and warm-up"
+    )
+
+
+def _mixing(tree: DataTree) -> Sequence[str]:
+    """Usual limits, for as many draws as were asked for."""
+    draws = tree["posterior"]
+    small = _varying(tree, ["class_prior", "noise_matrix"])
     chains = draws.sizes["chain"]
     if chains == 1 or draws.sizes["draw"] <= 3 or not small:
         return ()
-    arrays = [draws[name].to_numpy() for name in small]
+    arrays = list(small.values())
     found = [convergence(array) for array in arrays]
     worst = max(one.rhat for one in found)
     # of many cells beside the right labels' rates, the worst is allowed fewer
@@ -69,10 +121,7 @@ def _mixing(tree: DataTree) -> Sequence[str]:
     cells = min(one.bulk for one in found)
     least = min(first, cells / CELL_SHARE)
     if worst > _RHAT:
-        return (
-            f"the chains have not mixed: R-hat of {' and '.join(small)} reaches {worst:.2f} "
-            f"(at most {_RHAT} is usual); take more draws and warm-up",
-        )
+        return (_not_mixed(" and ".join(small), worst, _RHAT),)
     if least < min(_ESS, draws.sizes["draw"] / 4) * chains:
         return (
             f"the draws depend on each other: of {' and '.join(small)} there are as few as "

@@ -84,6 +84,12 @@ def _qualified(dim: str, name: str) -> str:
     return dim if dim in _CLASSES else f"{name}_{dim}"
 
 
+def _coordinate(names: Any) -> np.ndarray:
+    """Names as netCDF holds them: those of several types, or of any but numbers, as strings."""
+    values = np.asarray(names)
+    return values.astype(str) if values.dtype.kind == "O" else values
+
+
 def to_datatree(
     model: Model,
     drawn: PosteriorDraws,
@@ -96,6 +102,7 @@ def to_datatree(
     names: Any,
     features: Mapping[str, Any] | None,
     units: Mapping[str, Any] | None,
+    coords: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> DataTree:
     """All groups of a set of draws; empty groups are left out.
 
@@ -110,6 +117,7 @@ def to_datatree(
         names: ``(K,)`` names of the classes.
         features: names of the columns of each emission.
         units: by emission, a function from its values to the units of the data.
+        coords: names along other dimensions, by component and dimension.
     """
     posterior, dims = named_variables(
         model, drawn.values, drawn.transitions, keep_all=keep_all, units=units
@@ -134,18 +142,18 @@ def to_datatree(
         groups["posterior_predictive"] = dict(replicated)
     if observed:
         groups["observed_data"] = dict(observed)
-    labels = np.arange(drawn.label_posterior.shape[-1]) if names is None else np.asarray(names)
-    if labels.dtype.kind == "O":
-        labels = labels.astype(str)
+    labels = np.arange(drawn.label_posterior.shape[-1]) if names is None else _coordinate(names)
     # sub-types of classes are more than the labels that are observed
     size = _n_observed(groups["posterior"], dims, len(labels))
     seen = labels if size == len(labels) else np.arange(size)
-    coords: dict[str, Any] = {"true_class": labels, "observed_class": seen}
+    axes: dict[str, Any] = {"true_class": labels, "observed_class": seen}
     for name, columns in (features or {}).items():
-        coords[f"{name}_feature"] = coords[f"{name}_other_feature"] = np.asarray(columns, str)
+        axes[f"{name}_feature"] = axes[f"{name}_other_feature"] = np.asarray(columns, str)
+    for name, of in (coords or {}).items():
+        axes.update({_qualified(dim, name): _coordinate(values) for dim, values in of.items()})
     used = {d for label in dims.values() for d in label}
     out = arviz_base.from_dict(
-        groups, coords={k: v for k, v in coords.items() if k in used}, dims=dims
+        groups, coords={k: v for k, v in axes.items() if k in used}, dims=dims
     )
     p = drawn.label_posterior.mean(0)[items]
     out["label_posterior"] = xarray.DataTree(

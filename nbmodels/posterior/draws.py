@@ -58,6 +58,7 @@ class PosteriorDraws:
         attrs: attributes of the resulting tree.
         class_shares: ``(chains, draws, K)`` shares of the true classes among the items; None where
             class shares are parameters.
+        mixed: whether chains that stop by themselves had mixed; None of others.
     """
 
     values: dict[str, dict[str, np.ndarray]]
@@ -68,6 +69,7 @@ class PosteriorDraws:
     cautions: tuple[Caution, ...] = ()
     attrs: dict[str, Any] = field(default_factory=dict)
     class_shares: Float[np.ndarray, "chains draws k"] | None = None
+    mixed: bool | None = None
 
 
 def parameter_shapes(model: Model) -> dict[str, dict[str, Any]]:

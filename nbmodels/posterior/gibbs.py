@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -23,6 +24,7 @@ from nbmodels.posterior.draws import (
     base_measure,
     evaluate_draw,
     parameter_draws,
+    parameter_shapes,
     shares_of_items,
     stored_quantities,
 )
@@ -80,20 +82,55 @@ _WATCHED = 1_000
 CELL_SHARE = 0.25
 
 
+#: Draws of a chain of a large model at the most, and of a small one.
+_MOST_LARGE, _MOST_SMALL = 2_000, 8_000
+
+#: Numbers that a sweep reads, times classes, up to which a model is small: on two busy cores 8,000
+#: draws of each of four chains took 3 to 5 seconds with 400 items, and 27 with 2,000 scored ones.
+_SMALL = 40_000
+
+#: Numbers read for each cell that is watched, whose draws are all held and compared.
+_CELL = 100
+
+
 def watched(stored: Any) -> list[sampler.Watch]:
-    """Draws by which chains stop: class shares and noise matrices, rates of right labels first.
+    """Draws by which chains stop: class shares and noise matrices.
 
     Without any of them, the log-likelihood.
 
     Args:
         stored: of :func:`sweep`, leaves ``(chains, draws, ...)``.
     """
-    matrices = list(stored["transitions"].values())
-    rates = [np.diagonal(t, axis1=-2, axis2=-1) for t in matrices]
     shares = stored["values"][PRIOR].get("probs")
-    found = [sampler.Watch(x) for x in [*rates, *([] if shares is None else [shares])]]
-    found += [sampler.Watch(t, CELL_SHARE) for t in matrices if t[0, 0].size <= _WATCHED]
+    found = watches(shares, list(stored["transitions"].values()))
     return found or [sampler.Watch(stored["lp"][..., None])]
+
+
+def watches(shares: np.ndarray | None, matrices: Sequence[np.ndarray]) -> list[sampler.Watch]:
+    """Quantities that have to mix, rates of right labels first.
+
+    Args:
+        shares: ``(chains, draws, K)`` of the classes, or None.
+        matrices: ``(chains, draws, K, observed)`` of each channel, on either side.
+    """
+    rates = [np.diagonal(t, axis1=-2, axis2=-1) for t in matrices]
+    found = [sampler.Watch(x) for x in [*rates, *([] if shares is None else [shares])]]
+    return found + [sampler.Watch(t, CELL_SHARE) for t in matrices if t[0, 0].size <= _WATCHED]
+
+
+def stopping(model: Model, data: Data) -> sampler.Stopping:
+    """When chains stop: after more draws where a sweep is cheap.
+
+    By sizes alone, so that the same key gives as many draws on every machine.
+
+    Args:
+        model: components by name.
+        data: their data.
+    """
+    k = parameter_shapes(model)[PRIOR].get("probs", data.weights[:1]).shape[-1]
+    read = sum(np.size(leaf) for leaf in jax.tree.leaves(data)) * k
+    most = _MOST_SMALL * _SMALL / max(read, _CELL * k * k, 1)
+    return sampler.Stopping(most=int(np.clip(most, _MOST_LARGE, _MOST_SMALL)))
 
 
 def gibbs_draws(
@@ -143,7 +180,14 @@ def gibbs_draws(
     shared: dict[str, Any] = {"thin": thin, "report": report}
     if draws is None:
         out = sampler.sample_until(
-            step, states, (model, data), second, watched=watched, warmup=warmup, **shared
+            step,
+            states,
+            (model, data),
+            second,
+            watched=watched,
+            warmup=warmup,
+            stopping=stopping(model, data),
+            **shared,
         )
     else:
         discarded = WARMUP if warmup is None else warmup
@@ -169,4 +213,5 @@ def collected(out: sampler.Draws, model: Model, data: Data, **attrs: Any) -> Pos
         (interrupted,) if out.interrupted else (),
         attrs,
         stored.get("class_shares"),
+        out.mixed,
     )

@@ -38,7 +38,7 @@ def opinion_pool(
 
     Returns:
         a tree with ``component`` among ``sample_stats``, the position of the posterior that a draw
-        is of; attributes are those of the first, with the warnings of all.
+        is of; attributes are those of the first.
 
     Examples:
         >>> import numpy as np
@@ -48,9 +48,7 @@ def opinion_pool(
         ...     drawn = xarray.Dataset({"rate": (("chain", "draw"), np.full((1, 1000), rate))})
         ...     items = xarray.Dataset({"p": ("item", np.array([rate]))})
         ...     groups = {"posterior": drawn, "label_posterior": items}
-        ...     out = xarray.DataTree.from_dict(groups)
-        ...     out.attrs["warnings"] = ""
-        ...     return out
+        ...     return xarray.DataTree.from_dict(groups)
         >>> pooled = opinion_pool([tree(0.1), tree(0.5)], [0.75, 0.25], np.random.default_rng(0))
         >>> print(float(pooled["posterior"]["rate"].mean().round(1)))
         0.2
@@ -76,8 +74,6 @@ def opinion_pool(
                 groups[name] = parts[0]
     out = xarray.DataTree.from_dict(groups)
     out.attrs.update(trees[0].attrs)
-    lines = [line for tree in trees for line in tree.attrs["warnings"].splitlines()]
-    out.attrs["warnings"] = "\n".join(dict.fromkeys(lines))
     return out
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -11,17 +11,20 @@ import numpy as np
 from jax import Array
 
 from inference.gibbs import Stopping
+from inference.svi import STEPS
 from nbmodels.core.model import Data, Model, class_prior, with_role
 from nbmodels.core.roles import LabelChannel
 from nbmodels.errors import issue
 from nbmodels.fitting.em import Fit
+from nbmodels.fitting.fitted_model import Drawn
 from nbmodels.fitting.progress import Progress
 from nbmodels.posterior.alignment import aligned
 from nbmodels.posterior.convergence import convergence_checks
 from nbmodels.posterior.datatree import to_datatree
 from nbmodels.posterior.draws import Keep, PosteriorDraws
-from nbmodels.posterior.gibbs import WARMUP, gibbs_draws
+from nbmodels.posterior.gibbs import WARMUP, gibbs_draws, stopping
 from nbmodels.posterior.numpyro import nuts_draws, svi_draws
+from nbmodels.posterior.opinion_pool import averaged
 from nbmodels.posterior.options import (
     Method,
     check_choices,
@@ -31,7 +34,7 @@ from nbmodels.posterior.options import (
 )
 from nbmodels.posterior.predictive import prior_draws, replicated
 from nbmodels.posterior.sandwich import open_faced_sandwich
-from nbmodels.posterior.variational import vb_draws
+from nbmodels.posterior.variational import check_variational, vb_draws
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -58,6 +61,9 @@ def sample(
     names: Any = None,
     features: Mapping[str, Any] | None = None,
     units: Mapping[str, Any] | None = None,
+    coords: Mapping[str, Mapping[str, Any]] | None = None,
+    alternatives: Sequence[Drawn] = (),
+    named: bool = False,
     progress: bool | None = None,
     **options: Any,
 ) -> DataTree:
@@ -73,8 +79,10 @@ def sample(
         draws: kept draws of each chain, 1 or more. ``"auto"``: Gibbs chains stop once class shares
             and rates of right labels have R-hat of 1.01 or less and 400 effective draws, bulk and
             tail, and the worst cell of a noise matrix R-hat of 1.04 and 100 effective draws; after
-            200 draws of each at the least, and 2,000 at the most, of which 250 to 500 are kept,
-            evenly spaced (:class:`inference.gibbs.Stopping`). 500 by the other methods.
+            200 draws of each at the least, and 8,000 at the most (2,000 of a large model, whose
+            sweeps take longer), of which 250 to 500 are kept, evenly spaced
+            (:class:`inference.gibbs.Stopping`). Chains that reach the limit first are warned of by
+            the same rule. 500 by the other methods.
         warmup: discarded sweeps or adaptation steps, 0 or more. None for 500 of NUTS; of Gibbs for
             200, or, where ``draws="auto"``, for as many as it takes until the chains agree, 500 at
             the most.
@@ -89,6 +97,11 @@ def sample(
         names: ``(K,)`` names of the classes.
         features: names of the columns of each emission.
         units: by emission, a function from its values to the units of the data.
+        coords: names along other dimensions, such as of annotators, by component and dimension.
+        alternatives: other forms of the model, over which draws are averaged by their
+            probabilities; ``fit`` has the rest. What is averaged is checked, and warned of, once.
+        named: whether classes have their names even if the noise matrix's diagonal does not
+            dominate, as where a label is never given to another class.
         progress: show a bar; None to show one after a few seconds.
         options: of the method: ``correct`` for ``"vb"`` (:mod:`nbmodels.posterior.variational`);
             ``batch``, ``steps``, ``guide``, ``rank``, ``particles``, ``optimiser`` for ``"svi"``
@@ -152,46 +165,69 @@ def sample(
     check_sizes(draws=draws, chains=chains, thin=thin, warmup=warmup)
     check_options(method, options)
     most = _DRAWS if isinstance(draws, str) else draws
-    check_memory(fit.model, data, method=method, draws=most, chains=chains, keep=keep)
-    first, second, third = jax.random.split(key, 3)
+    forms = [Drawn(fit, data, 1 - sum(one.probability for one in alternatives)), *alternatives]
+    for one in forms:
+        check_memory(one.fit.model, one.data, method=method, draws=most, chains=chains, keep=keep)
+        if method == "vb":
+            check_variational(one.fit, alone=len(forms) == 1)
     n_draws = None if isinstance(draws, str) else int(draws)
     size = _Size(n_draws, chains, warmup, thin)
-    drawn = _draw(fit, data, first, method, size, keep, progress, options)
-    drawn = aligned(fit.model, drawn, names)
-    items = np.asarray(data.weights) > 0
-    before: Any = None
-    again: dict[str, Any] = {}
-    observed: dict[str, Any] = {}
-    if keep != "parameters":
-        again, observed = replicated(fit.model, data, drawn, second)
-        before = prior_draws(fit.model, third, _PRIOR_DRAWS, chains)
-    out = to_datatree(
-        fit.model,
-        drawn,
-        items=items,
-        prior=before,
-        replicated=again,
-        observed=observed,
-        keep_all=keep == "all",
-        names=names,
-        features=features,
-        units=units,
-    )
-    rows = "all one" if np.isin(data.weights, (0, 1)).all() else "not all one"
-    kind = {
-        "method": method,
-        "kind": _kind(fit.model, rows),
-        "assumes": "errors that do not depend on the features given the true class",
-        "row_weights": rows,
-    }
-    out.attrs.update({**kind, **drawn.attrs})
-    if sandwich:
-        out = open_faced_sandwich(out)
-    cautions = (*drawn.cautions, *convergence_checks(out))
+    about: dict[str, Any] = {"names": names, "features": features, "units": units, "coords": coords}
+    trees, found = [], []
+    for one in forms:
+        first, second, third = jax.random.split(key, 3)
+        drawn = _draw(one.fit, one.data, first, method, size, keep, progress, options)
+        drawn = aligned(one.fit.model, drawn, names)
+        tree = _tree(one.fit.model, one.data, drawn, (second, third), keep, **about)
+        tree.attrs.update({"method": method, **_kinds(one.fit.model, one.data), **drawn.attrs})
+        trees.append(open_faced_sandwich(tree) if sandwich else tree)
+        found.append(drawn)
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    out = averaged(trees, [one.probability for one in forms], rng)
+    mixed = None if found[0].mixed is None else all(drawn.mixed for drawn in found)
+    own = [caution for drawn in found for caution in drawn.cautions]
+    cautions = tuple(dict.fromkeys([*own, *convergence_checks(out, mixed=mixed, named=named)]))
     # one string: netCDF has no lists of strings among its attributes
     out.attrs["warnings"] = "\n".join(caution.message for caution in cautions)
     issue(cautions)
     return out
+
+
+def _tree(
+    model: Model,
+    data: Data,
+    drawn: PosteriorDraws,
+    keys: tuple[Array, Array],
+    keep: Keep,
+    **about: Any,
+) -> DataTree:
+    """Draws as a tree, with those of replicated data and of the prior where they are kept."""
+    before: Any = None
+    again: dict[str, Any] = {}
+    observed: dict[str, Any] = {}
+    if keep != "parameters":
+        again, observed = replicated(model, data, drawn, keys[0])
+        before = prior_draws(model, keys[1], _PRIOR_DRAWS, len(drawn.label_posterior))
+    return to_datatree(
+        model,
+        drawn,
+        items=np.asarray(data.weights) > 0,
+        prior=before,
+        replicated=again,
+        observed=observed,
+        keep_all=keep == "all",
+        **about,
+    )
+
+
+def _kinds(model: Model, data: Data) -> dict[str, str]:
+    """What kind of posterior it is, for the attributes of a tree."""
+    rows = "all one" if np.isin(data.weights, (0, 1)).all() else "not all one"
+    return {
+        "kind": _kind(model, rows),
+        "assumes": "errors that do not depend on the features given the true class",
+        "row_weights": rows,
+    }
 
 
 def about_mode(fit: Fit) -> Fit:
@@ -225,10 +261,8 @@ class _Size(NamedTuple):
     warmup: int | None
     thin: int
 
-    @property
-    def sweeps(self) -> int:
+    def sweeps(self, rule: Stopping) -> int:
         """Sweeps of all chains by Gibbs sampling, at the most."""
-        rule = Stopping()
         draws = rule.most if self.draws is None else self.draws
         discarded = rule.warmup * self.thin if self.draws is None else WARMUP
         return self.chains * (
@@ -253,8 +287,11 @@ def _draw(
         with Progress(progress).bar("sampling", size.chains, "chain") as bar:
             return nuts_draws(fit, data, key, warmup=steps, report=bar.update, **fixed)
     if method == "svi":
-        return svi_draws(fit, data, key, progress=bool(progress), **fixed)
-    total = size.sweeps if method == "gibbs" else size.chains * draws
+        steps = options.get("steps", STEPS)
+        with Progress(progress).bar("fitting the guide", steps) as bar:
+            return svi_draws(fit, data, key, report=bar.update, **fixed)
+    rule = stopping(fit.model, data)
+    total = size.sweeps(rule) if method == "gibbs" else size.chains * draws
     label = "sampling, at most" if method == "gibbs" and size.draws is None else "sampling"
     with Progress(progress).bar(label, total, "sweep") as bar:
         if method == "vb":

@@ -95,6 +95,26 @@ def _stretched(q: Any, likelihood_params: Any, names: tuple[str, ...], matrix: A
     return out
 
 
+def check_variational(fit: Fit, *, alone: bool) -> None:
+    """Refuse a component whose family has no variational posterior, before anything is drawn.
+
+    Args:
+        fit: a fit by any rule.
+        alone: whether it is the only form of the model.
+
+    Raises:
+        DataError: such as a noise matrix that draws its prior, too.
+    """
+    for name, q in fit.params.items():
+        if isinstance(q, Family) and type(q).divergence is Family.divergence:
+            # of several forms, one draws its prior by any solver
+            other = ", or fit with solver='vb', whose draws take the learned prior as known"
+            raise DataError(
+                f"method: 'vb' cannot draw {name!r} together with its prior; take method='gibbs'"
+                f"{other if alone and fit.rule != 'vb' else ''}"
+            )
+
+
 def vb_draws(
     fit: Fit,
     data: Data,
@@ -119,17 +139,8 @@ def vb_draws(
             feasible (at most 500 such numbers, 5,000 parameters).
         report: called with numbers of draws.
 
-    Raises:
-        DataError: a component whose family has no variational posterior, such as a noise matrix
-            that draws its prior, too.
     """
     first, second = jax.random.split(key)
-    for name, q in fit.params.items():
-        if isinstance(q, Family) and type(q).divergence is Family.divergence:
-            raise DataError(
-                f"method: 'vb' cannot draw {name!r} together with its prior; take 'gibbs', 'nuts' "
-                "or 'svi', or fit with solver='vb', whose draws take the learned prior as known"
-            )
     if fit.rule != "vb":
         fit = fit_model(fit.model, data, rule="vb", key=first, start=fit.params, tol=1e-8)
     model, q = (jax.tree.map(jnp.asarray, x) for x in (fit.model, fit.params))

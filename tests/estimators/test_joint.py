@@ -382,3 +382,14 @@ def test_names_of_classes_come_from_checked_labels_and_from_sets():
     sets[4] = {"ant", "bee", "cat"} - {name[4]}
     with pytest.raises(DataError, match=f"possible: row 4 excludes {str(name[4])!r}, which trust"):
         model.fit({"x": x}, name, trusted={4: name[4]}, possible=sets)
+
+
+def test_both_ends_of_the_noise_are_not_offered():
+    """With labels, features and noise to be learned, no condition is named that is met."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 60)
+    y = NAMES[corrupt(truth, uniform_noise(2, 0.1), rng)]
+    X = rng.normal(3.0 * truth[:, None], size=(60, 2))
+    model = JointNB({"numbers": NoisyGaussianNB()}, random_state=0).fit({"numbers": X}, y)
+    with pytest.raises(AttributeError, match="JointNB has none: .* no points of one space"):
+        _ = model.noise_range_
