@@ -391,5 +391,5 @@ def test_both_ends_of_the_noise_are_not_offered():
     y = NAMES[corrupt(truth, uniform_noise(2, 0.1), rng)]
     X = rng.normal(3.0 * truth[:, None], size=(60, 2))
     model = JointNB({"numbers": NoisyGaussianNB()}, random_state=0).fit({"numbers": X}, y)
-    with pytest.raises(AttributeError, match="JointNB has none: .* no points of one space"):
+    with pytest.raises(AttributeError, match=r"JointNB has none: .* no points of one space"):
         _ = model.noise_range_
