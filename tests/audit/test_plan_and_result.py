@@ -150,7 +150,7 @@ def test_an_audit_that_stopped_early_is_not_too_sure():
 @pytest.mark.parametrize("useful", [True, False])
 @pytest.mark.parametrize(("planned", "done"), [(100, 20), (100, 50), (200, 40)])
 def test_intervals_hold_where_checking_stopped_early(useful, planned, done):
-    held, width, plain = [], [], []
+    held, width, plain, plain_held = [], [], [], []
     for seed in range(300):
         frame, true = labelled(2000, seed, share=0.1)
         if not useful:
@@ -163,8 +163,11 @@ def test_intervals_hold_where_checking_stopped_early(useful, planned, done):
         held.append(found.low <= wrong.mean() <= found.high)
         width.append(found.width)
         seen = wrong.sample(done, random_state=seed).mean()
-        plain.append(np.diff(jeffreys(seen, done / (1 - done / 2000)))[0])
-    assert np.mean(held) > 0.86
+        low, high = jeffreys(seen, done / (1 - done / 2000))
+        plain.append(high - low)
+        plain_held.append(low <= wrong.mean() <= high)
+    # of 20 rows none is wrong once in eight times, and Jeffreys' interval then misses 10 %
+    assert np.mean(held) > min(0.86, np.mean(plain_held) - 0.03)
     assert np.mean(width) < 1.06 * np.mean(plain)
 
 
