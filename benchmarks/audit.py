@@ -91,6 +91,17 @@ def overconfident(rng, n=2000):
     return rows(1 / (1 + np.exp(-5 * logit)), wrong, rng)
 
 
+def timid(share, n=2000):
+    """Wrong labels are found better than P(wrong) says: nearly all of them are in one stratum."""
+
+    def draw(rng):
+        wrong = rng.random(n) < share
+        p = np.where(wrong, rng.beta(4, 1.5, n), rng.beta(0.3, 8, n))
+        return rows(p, wrong, rng)
+
+    return draw
+
+
 def two_values(rng, n=2000):
     """P(wrong) is 0 for all rows but 1 %; 5 % are wrong, of which half among those."""
     p = np.zeros(n)
@@ -114,28 +125,36 @@ def live_streaming():
 
 
 def worlds(args):
-    """Name, world, rows to check; those of the issue, then those that were invented."""
+    """Name, world, rows of the plan, rows checked; those of the issue, then invented ones."""
     found = live_streaming() if "live" in args.only or not args.only else None
     if found is not None:
-        yield "live streaming", found, 100
+        yield "live streaming", found, 100, 100
     for share in (0.01, 0.05, 0.2, 0.4):
-        yield f"{share:.0%} wrong, good", good(share), 100
-        yield f"{share:.0%} wrong, useless", useless(share), 100
-    yield "20% wrong, 9 of 10 scored rightly", certain(0.2), 100
-    yield "errors only where P(wrong) is lowest", confidently_wrong, 100
-    yield "2,000 classes, 20% wrong", good(0.2, 20_000, 2000), 100
-    yield "60 rows, 50 of them checked", good(0.2, 60), 50
-    yield "scores five times too sure", overconfident, 100
-    yield "P(wrong) 0 or 1, mostly 0", two_values, 100
-    yield "30 checks, 5% wrong", good(0.05), 30
-    yield "1,000 checks of 20,000, 5% wrong", good(0.05, 20_000), 1000
+        yield f"{share:.0%} wrong, good", good(share), 100, 100
+        yield f"{share:.0%} wrong, useless", useless(share), 100, 100
+    yield "20% wrong, 9 of 10 scored rightly", certain(0.2), 100, 100
+    yield "errors only where P(wrong) is lowest", confidently_wrong, 100, 100
+    yield "2,000 classes, 20% wrong", good(0.2, 20_000, 2000), 100, 100
+    yield "60 rows, 50 of them checked", good(0.2, 60), 50, 50
+    yield "scores five times too sure", overconfident, 100, 100
+    yield "P(wrong) 0 or 1, mostly 0", two_values, 100, 100
+    yield "30 checks, 5% wrong", good(0.05), 30, 30
+    yield "1,000 checks of 20,000, 5% wrong", good(0.05, 20_000), 1000, 1000
+    for share in (0.05, 0.2):
+        yield f"{share:.0%} wrong, better than P(wrong) says", timid(share), 100, 100
+    for n, done in ((100, 10), (100, 20), (100, 50), (200, 40)):
+        for share in (0.01, 0.05, 0.2, 0.4):
+            for kind, world in (("good", good), ("useless", useless)):
+                yield f"{share:.0%} wrong, {kind}, stopped early", world(share), n, done
 
 
-def repeat(world, n, seed, rng):
+def repeat(world, planned, n, seed, rng):
     """Covered and wide: share, plain sample, suggestions; and the flip rates' coverage."""
     c = world.corrected
-    plan = draw_plan(c, world.classes, n, seed=seed)
-    result = audit(plan, world.true[plan.rows["position"]], level=LEVEL)
+    plan = draw_plan(c, world.classes, planned, seed=seed)
+    checked = world.true[plan.rows["position"]].astype(object)
+    checked[n:] = None
+    result = audit(plan, checked, level=LEVEL, partial=n < planned)
     given = c["given"].to_numpy()
     wrong, right = given != world.true, c["suggested"].to_numpy() == world.true
     seen = wrong[rng.choice(len(wrong), n, replace=False)].sum()
@@ -187,23 +206,23 @@ def main():
     args = parser.parse_args()
     console = Console(width=200)
     table = []
-    for name, draw, n in worlds(args):
+    for name, draw, planned, n in worlds(args):
         if args.only not in name:
             continue
         found = []
         for i in range(args.repeats):
             rng = np.random.default_rng([args.seed, i])
-            found.append(repeat(draw(rng), n, args.seed + i, rng))
+            found.append(repeat(draw(rng), planned, n, args.seed + i, rng))
         mean = pd.DataFrame(found).mean()
         row = {
             "world": name,
-            "checks": n,
+            "checks": n if n == planned else f"{n} of {planned}",
             "coverage": f"{mean['covered']:.1%}",
             "plain": f"{mean['plain covered']:.1%}",
             "exact": f"{mean['exact covered']:.1%}",
             "width": f"{mean['width']:.4f}",
             "of plain": f"{mean['width'] / mean['plain width']:.3f}",
-            "bound": f"{mean['bound']:.2f}" if "wrong, good" in name else "",
+            "bound": f"{mean['bound']:.2f}" if name.endswith("wrong, good") else "",
             "suggestions": f"{mean['suggestions covered']:.1%}",
             "flip rates": f"{mean['flips covered']:.1%}",
             "bias": f"{mean['bias']:+.4f}",

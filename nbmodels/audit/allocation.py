@@ -16,6 +16,8 @@ INFLATION = 1.06
 #: Checked rows of a stratum, on average, and the largest number of strata.
 _CHECKS = 10
 _MOST_STRATA = 20
+#: Checked rows that a stratum has at least where an audit stopped early.
+_FEWEST = 4
 #: Jump of ``arcsin(sqrt(P(wrong)))`` at which strata are cut, if it is so near (in strata).
 _JUMP = 0.05
 _NEAR = 0.45
@@ -108,3 +110,34 @@ def _cuts(
         cuts.append(at if jumps[at] > _JUMP else even)
     found = np.unique(np.asarray(cuts, int))
     return found[(found > 0) & (found < len(scale))]
+
+
+def joined(
+    checks: Int[np.ndarray, " strata"],
+    sizes: Int[np.ndarray, " strata"],
+    p_wrong: Float[np.ndarray, " strata"],
+) -> Int[np.ndarray, " strata"]:
+    """Strata joined to neighbours until each has a few checks, where an audit stopped early.
+
+    A stratum with one or two checks would say nothing of the spread of its rows. The one with the
+    fewest is joined to the neighbour with the nearer P(wrong), until none has too few.
+
+    Args:
+        checks: ``(H,)`` checked rows of each stratum.
+        sizes: ``(H,)`` rows of each stratum.
+        p_wrong: ``(H,)`` mean P(wrong) of each stratum.
+
+    Returns:
+        ``(H,)`` joined stratum of each, from 0, in the same order.
+    """
+    group = np.arange(len(checks))
+    while True:
+        found = np.bincount(group, checks)
+        mean = np.bincount(group, sizes * p_wrong) / np.bincount(group, sizes)
+        scale = np.arcsin(np.sqrt(np.clip(mean, 0, 1)))
+        least = int(np.argmin(found))
+        if found[least] >= _FEWEST or len(found) == 1:
+            return group
+        gaps = np.abs(np.diff(scale, prepend=-np.inf, append=np.inf))
+        lower = least - 1 if gaps[least] <= gaps[least + 1] else least
+        group = group - (group > lower)

@@ -21,12 +21,14 @@ from scipy import special
 _DRAWS = 10_000
 #: Concentration that a stratum with both outcomes loses: with n checks the posterior variance of a
 #: share is too small by ``(n - 1) / (n + 1)`` on average, which many small strata would add up;
-#: with concentration n - 2 it is right.
+#: with concentration n - 2 it is right. A single stratum has Jeffreys' interval and loses nothing.
 _LOST = 2.0
 #: Pseudo-counts of either outcome over all strata, between Jeffreys' 1/2 and the 1/3 whose median
 #: is the observed share (Kerman 2011). Half of them go by the strata's sizes, half to where errors
-#: are expected. Each stratum whose labels are almost surely wrong has Jeffreys' 1/2 at least: where
-#: that is too sure, a few checks may see no right label among them.
+#: are expected. Strata in which an outcome was not seen share all of its pseudo-counts: where only
+#: one stratum has wrong labels and ten of ten are wrong there, that is Jeffreys' case. Each stratum
+#: whose labels are almost surely wrong has Jeffreys' 1/2 at least: where that is too sure, a few
+#: checks may see no right label among them.
 _PRIOR, _SURE, _JEFFREYS = 0.4, 0.9, 0.5
 #: Errors (or right labels) from which on predictions are tuned.
 _LEAST_SEEN = 3
@@ -67,10 +69,13 @@ class Sample:
     Attributes:
         stratum: ``(n,)`` stratum of each checked row, from 0; none is without one.
         sizes: ``(H,)`` rows of each stratum, checked or not.
+        inverse: ``(n,)`` inverse inclusion probabilities, up to a factor in each stratum; None
+            where they are equal in each.
     """
 
     stratum: Int[np.ndarray, " n"]
     sizes: Int[np.ndarray, " strata"]
+    inverse: Float[np.ndarray, " n"] | None = None
 
     @property
     def checks(self) -> Int[np.ndarray, " strata"]:
@@ -83,23 +88,51 @@ class Sample:
         return self.sizes / self.sizes.sum()
 
     @property
-    def weights(self) -> Float[np.ndarray, " n"]:
-        """``(n,)`` inverse inclusion probabilities."""
-        return (self.sizes / self.checks)[self.stratum]
+    def portions(self) -> Float[np.ndarray, " n"]:
+        """``(n,)`` weights of the rows in the mean of their stratum."""
+        if self.inverse is None:
+            return (1 / self.checks)[self.stratum]
+        return self.inverse / self.totals(self.inverse)[self.stratum]
 
     @property
-    def mean_variance(self) -> Float[np.ndarray, " strata"]:
-        """``(H,)`` factor of the sum of squares in each stratum, in the variance of the mean."""
+    def weights(self) -> Float[np.ndarray, " n"]:
+        """``(n,)`` inverse inclusion probabilities."""
+        return self.sizes[self.stratum] * self.portions
+
+    @property
+    def mean_variance(self) -> Float[np.ndarray, " n"]:
+        """``(n,)`` factor of each row's squared deviation, in the variance of the mean."""
         n = self.checks
-        return self.share**2 * (1 - n / self.sizes) / n / np.maximum(n - 1, 1)
+        of_stratum = self.share**2 * (1 - n / self.sizes) * n / np.maximum(n - 1, 1)
+        return of_stratum[self.stratum] * self.portions**2
 
     def centred(self, values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         """Values less the mean of their stratum."""
-        return values - (self.totals(values) / self.checks)[self.stratum]
+        return values - self.means(values)[self.stratum]
+
+    def means(self, values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " strata"]:
+        """``(H,)`` estimated means of the strata."""
+        if self.inverse is None:
+            return self.totals(values) / self.checks
+        # not by portions: the mean of equal values is to be that value in all digits
+        return self.totals(self.inverse * values) / self.totals(self.inverse)
 
     def totals(self, values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " strata"]:
         """``(H,)`` sums over the checked rows of each stratum."""
         return np.bincount(self.stratum, values, len(self.sizes))
+
+    def effective(self, y: Float[np.ndarray, " n"]) -> Float[np.ndarray, " strata"]:
+        """``(H,)`` rows of a simple random sample that would tell as much of the share of ones.
+
+        By Kish's formula where all outcomes of a stratum are alike, else by the variance of the
+        weighted mean: where rows are wrong that are drawn more often, unequal weights are a gain.
+        """
+        portions, n, mean = self.portions, self.checks, self.means(y)
+        kish = 1 / self.totals(portions**2)
+        variance = self.totals((portions * self.centred(y)) ** 2)
+        spread = mean * (1 - mean)
+        found = np.divide(spread, variance, out=kish.copy(), where=spread > 0)
+        return np.clip(found, kish / 2, 2 * n)
 
 
 def stratified_share(
@@ -124,19 +157,22 @@ def stratified_share(
         suspected: ``(H,)`` mean P(wrong label) of each stratum; None where it is what is predicted.
     """
     y = np.asarray(outcome, float)
-    n, total, seen = sample.checks, int(sample.sizes.sum()), sample.totals(y)
-    plain = float(sample.share @ (seen / n))
+    n, total, seen, found = sample.checks, sample.sizes.sum(), sample.totals(y), sample.means(y)
+    plain = float(sample.share @ found)
     power, factor = _power(sample, y, predicted)
-    gap = predicted_means - sample.totals(predicted) / n
+    gap = predicted_means - sample.means(predicted)
     value = plain + power * float(sample.share @ gap)
 
+    effective = sample.effective(y)
     mixed = (seen > 0) & (seen < n)
-    scale = np.where(mixed, np.maximum(n - _LOST, 0.5), n) / n
+    lost = _LOST * (1 - 1 / len(n))
+    known = np.where(mixed, np.maximum(effective - lost, 0.5), effective)
     suspects = (predicted_means if suspected is None else suspected) > _SURE
-    prior = _prior(sample.share, predicted_means, suspects)
-    rate = rng.beta(scale * seen + prior, scale * (n - seen) + prior, (_DRAWS, len(n)))
+    ones = _prior(sample.share, predicted_means, suspects, seen == 0)
+    zeros = _prior(sample.share, predicted_means, suspects, seen == n)
+    rate = rng.beta(known * found + ones, known * (1 - found) + zeros, (_DRAWS, len(n)))
     # the rows that were not checked are drawn, too: the share is that of these rows
-    draws = (seen + rng.binomial(sample.sizes - n, rate)).sum(1) / total
+    draws = (n * found + rng.binomial(sample.sizes - n, rate)).sum(1) / total
     draws = value + np.sqrt(factor) * (draws - plain)
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     least, most = seen.sum() / total, 1 - (n - seen).sum() / total
@@ -149,10 +185,21 @@ def _prior(
     share: Float[np.ndarray, " strata"],
     predicted_means: Float[np.ndarray, " strata"],
     suspects: Bool[np.ndarray, " strata"],
+    unseen: Bool[np.ndarray, " strata"],
 ) -> Float[np.ndarray, " strata"]:
-    """``(H,)`` pseudo-counts of either outcome in each stratum."""
+    """``(H,)`` pseudo-counts of an outcome in each stratum.
+
+    Args:
+        share: ``(H,)`` share of each stratum in all rows.
+        predicted_means: ``(H,)`` mean prediction over all rows of each stratum.
+        suspects: ``(H,)`` strata whose labels are almost surely wrong.
+        unseen: ``(H,)`` strata of whose checked rows none has the outcome.
+    """
     expected = share * np.sqrt(np.clip(predicted_means * (1 - predicted_means), 1e-12, 1))
-    shared = _PRIOR / 2 * (share / share.sum() + expected / expected.sum())
+    by_size, by_errors = (
+        np.where(unseen, a / max(a[unseen].sum(), 1e-300), a / a.sum()) for a in (share, expected)
+    )
+    shared = _PRIOR / 2 * (by_size + by_errors)
     return np.where(suspects, np.maximum(shared, _JEFFREYS), shared)
 
 
@@ -168,7 +215,7 @@ def _power(
     few = min(y.sum(), len(y) - y.sum())
     if few < _LEAST_SEEN:
         return 0.0, 1.0
-    factor = sample.mean_variance[sample.stratum]
+    factor = sample.mean_variance
     dy, df = sample.centred(y), sample.centred(np.asarray(predicted, float))
     yy, ff, yf = (float(factor @ (a * b)) for a, b in ((dy, dy), (df, df), (dy, df)))
     if yy <= 0 or ff <= 0 or yf <= 0:
@@ -202,7 +249,7 @@ def domain_rate(
     effective = float(weight.sum() ** 2 / (weight @ weight))
     # linearised variance of the ratio, by strata
     score = sample.centred(domain * (outcome - value))
-    factor = sample.mean_variance[sample.stratum] * sample.sizes.sum() ** 2
+    factor = sample.mean_variance * sample.sizes.sum() ** 2
     variance = float(factor @ score**2) / weight.sum() ** 2
     if variance > 0:
         effective = float(np.clip(value * (1 - value) / variance, effective / 2, domain.sum()))

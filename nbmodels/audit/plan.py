@@ -24,13 +24,14 @@ _FORMAT = 1
 class AuditPlan:
     """Rows to be checked, in the order in which to check them.
 
-    The order is random: whoever stops early has a smaller sample of the same kind.
+    Rows of every stratum are in random order, spread evenly over the plan: whoever stops early has
+    a smaller sample of the same kind.
 
     Attributes:
         rows: frame of the rows to check with columns ``position`` (from 0, among all rows of the
             fit), ``row`` (its id, as in ``corrected_labels()``), ``given``, ``suggested``,
-            ``p_wrong``, ``p_suggested``, ``stratum``, and ``inclusion`` (its inclusion
-            probability).
+            ``p_wrong``, ``p_suggested``, ``stratum``, ``inclusion`` (its inclusion probability) and
+            ``same_id`` (rows of the fit that have its id).
         strata: frame with a row a stratum, by rising P(wrong): ``rows``, ``checks``, ``lowest`` and
             ``highest`` P(wrong), and the means over all its rows of ``p_wrong`` and
             ``p_suggested``.
@@ -38,6 +39,8 @@ class AuditPlan:
         n_items: rows of the fit, those without a label or with a trusted one included.
         share: share of wrong labels that the margins suppose.
         seed: of the draw and of the intervals.
+        heard: whether the features say anything of the labels; if not, the model expects no share
+            of wrong ones.
 
     Examples:
         >>> import numpy as np
@@ -62,6 +65,7 @@ class AuditPlan:
     n_items: int
     share: float
     seed: int
+    heard: bool = True
 
     def __len__(self) -> int:
         """Number of rows to check."""
@@ -69,7 +73,7 @@ class AuditPlan:
 
     @property
     def population(self) -> int:
-        """Rows that the answer is about: those with a label, less those that are trusted."""
+        """Rows that the answer is about: with a label and weight above 0, and not trusted."""
         return int(self.strata["rows"].sum())
 
     @property
@@ -88,6 +92,12 @@ class AuditPlan:
     @property
     def sentence(self) -> str:
         """What to check and how narrow the answer will be, as a sentence."""
+        if not self.heard:
+            return (
+                f"Check {len(self)} of {self.population} labels. The features say nothing of them, "
+                f"so that no share of wrong ones is expected; if {self.share:.1%} are wrong, this "
+                f"will be known to about ±{100 * self.cautious_margin:.1f} points (90 % interval)."
+            )
         return (
             f"Check {len(self)} of {self.population} labels. If {self.share:.1%} of the labels are "
             f"wrong, the share of wrong labels will be known to about ±{100 * self.margin:.1f} "
@@ -99,12 +109,14 @@ class AuditPlan:
         """The plan as JSON text, written to a file where a path is given."""
         content = {
             "format": _FORMAT,
-            "rows": _columns(self.rows),
+            "rows": {**_columns(self.rows), "row": [written(row) for row in self.rows["row"]]},
             "strata": _columns(self.strata),
             "classes": [plain(name) for name in self.classes],
             "n_items": self.n_items,
             "share": self.share,
             "seed": self.seed,
+            "heard": self.heard,
+            "dates": pd.api.types.is_datetime64_dtype(self.rows["row"]),
         }
         text = json.dumps(content, indent=1, default=str)
         if path is not None:
@@ -115,6 +127,8 @@ class AuditPlan:
     def from_json(cls, source: str | Path) -> AuditPlan:
         """A plan from :meth:`to_json`'s text, or from a path to it.
 
+        Ids of rows that are no text, numbers or dates are their text; audits take both.
+
         Raises:
             DataError: no such file, or no plan.
         """
@@ -123,13 +137,17 @@ class AuditPlan:
             content = json.loads(text)
             if content["format"] != _FORMAT:
                 raise DataError(f"plan: format {content['format']!r} is not known here")
+            rows = pd.DataFrame(content["rows"])
+            if content.get("dates"):
+                rows["row"] = pd.to_datetime(rows["row"], format="ISO8601")
             return cls(
-                pd.DataFrame(content["rows"]),
+                rows,
                 pd.DataFrame(content["strata"]),
                 np.asarray(content["classes"]),
                 int(content["n_items"]),
                 float(content["share"]),
                 int(content["seed"]),
+                bool(content.get("heard", True)),
             )
         except OSError as error:
             raise DataError(f"plan: {source} cannot be read: {error.strerror}") from error
@@ -143,6 +161,14 @@ def _columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
     return {str(name): [plain(v) for v in frame[name]] for name in frame}
 
 
+def written(row: Any) -> Any:
+    """The id of a row as it stands in a file: text and numbers, and the text of all others."""
+    row = plain(row)
+    if isinstance(row, tuple):  # of an index of several levels
+        row = tuple(plain(part) for part in row)
+    return row if isinstance(row, str | int | float) else str(row)
+
+
 def draw_plan(
     corrected: pd.DataFrame,
     classes: np.ndarray,
@@ -150,7 +176,9 @@ def draw_plan(
     *,
     margin: float | None = None,
     share: float | None = None,
-    trusted: np.ndarray | None = None,
+    separable: float | None = None,
+    heard: bool = True,
+    left_out: np.ndarray | None = None,
     seed: int = 0,
 ) -> AuditPlan:
     """Draw rows to be checked, stratified by P(wrong).
@@ -162,21 +190,24 @@ def draw_plan(
         margin: in the place of ``n_rows``: wanted half width of the 90 % interval of the share of
             wrong labels, such as 0.02; met even where P(wrong) says nothing, if ``share`` of the
             labels are wrong.
-        share: share of wrong labels to suppose for margins; the mean P(wrong) by default.
-        trusted: ``(N,)`` whether a row was checked before; it is not drawn again, and the answer is
-            about the other rows.
+        share: share of wrong labels to suppose for margins; by default the mean P(wrong), or
+            ``separable`` if that is more, and a half, the most cautious one, if not ``heard``.
+        separable: share of wrong labels if classes do not overlap.
+        heard: whether the features say anything of the labels.
+        left_out: ``(N,)`` whether a row was checked before, or has no weight; it is not drawn, and
+            the answer is about the other rows.
         seed: of the draw.
 
     Raises:
         DataError: an argument out of its range, or no label to check.
     """
     p = corrected["p_wrong"].to_numpy(float)
-    known = np.isfinite(p) if trusted is None else np.isfinite(p) & ~trusted
+    known = np.isfinite(p) if left_out is None else np.isfinite(p) & ~left_out
     positions = np.flatnonzero(known)
     if not len(positions):
         raise DataError("n_rows: no row has a label that was not checked before")
     p = np.clip(p[positions], 0, 1)
-    assumed = _share(share, p)
+    assumed = _share(share, p, separable, heard=heard)
     if (n_rows is None) == (margin is None):
         raise DataError("n_rows: give the number of rows to check, or margin, and not both")
     if margin is not None:
@@ -188,9 +219,12 @@ def draw_plan(
     drawn = np.concatenate(
         [rng.choice(np.flatnonzero(stratum == h), m, replace=False) for h, m in enumerate(checks)]
     )
-    drawn = rng.permutation(drawn)
+    # every stratum is spread evenly, from a random start: it has its share of the first rows, too
+    place = np.concatenate([(np.arange(m) + rng.random()) / m for m in checks])
+    drawn = drawn[np.argsort(place)]
     strata = _described(p, corrected["p_suggested"].to_numpy(float)[positions], stratum, checks)
     rows = corrected.iloc[positions[drawn]]
+    ids = pd.factorize(corrected["row"], use_na_sentinel=False)[0]
     found = pd.DataFrame(
         {
             "position": positions[drawn],
@@ -198,9 +232,10 @@ def draw_plan(
             "p_suggested": rows["p_suggested"].to_numpy(float),
             "stratum": stratum[drawn],
             "inclusion": (strata["checks"] / strata["rows"]).to_numpy()[stratum[drawn]],
+            "same_id": np.bincount(ids)[ids][positions[drawn]],
         }
     )
-    return AuditPlan(found, strata, np.asarray(classes), len(corrected), assumed, seed)
+    return AuditPlan(found, strata, np.asarray(classes), len(corrected), assumed, seed, heard)
 
 
 def _described(
@@ -219,15 +254,17 @@ def _described(
     )
 
 
-def _share(share: float | None, p: np.ndarray) -> float:
+def _share(share: float | None, p: np.ndarray, separable: float | None, *, heard: bool) -> float:
     """Supposed share of wrong labels.
 
     Raises:
         DataError: not between 0 and 1.
     """
+    if share is None and not heard:
+        return 0.5
     if share is None:
         # as if one more label in two were seen: a model may be sure that none is wrong
-        return float((p.sum() + 0.5) / (len(p) + 1))
+        return float(max((p.sum() + 0.5) / (len(p) + 1), separable or 0))
     if not 0 < share < 1:
         raise DataError(f"share: expected a share of wrong labels between 0 and 1, got {share}")
     return float(share)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nbmodels.audit.allocation import joined
 from nbmodels.audit.intervals import Estimate, Sample, domain_rate, stratified_share
-from nbmodels.audit.plan import AuditPlan
+from nbmodels.audit.plan import AuditPlan, written
 from nbmodels.data.labels import Classes
 from nbmodels.data.validation import as_column, check_length, check_level, plain
 from nbmodels.errors import DataError
@@ -34,7 +36,8 @@ class AuditResult:
         trusted: ``(N,)`` true labels of the checked rows, None elsewhere: the ``trusted=`` of
             ``fit``.
         level: probability of the intervals.
-        model_share: share of wrong labels that the model expects.
+        model_share: share of wrong labels that the model expects; None where the features say
+            nothing of the labels.
         population: rows that the answer is about.
 
     Examples:
@@ -48,7 +51,7 @@ class AuditResult:
         >>> plan = model.audit_plan(40)
         >>> result = model.audit(plan, names[truth[plan.rows["row"]]])  # checked by hand
         >>> print(result.share_wrong)
-        21.0% (17.5% to 23.5%)
+        21.0% (17.5% to 24.0%)
         >>> print((y != names[truth]).mean())
         0.21
         >>> sum(label is not None for label in result.trusted)  # for a further fit
@@ -61,7 +64,7 @@ class AuditResult:
     checked: pd.DataFrame
     trusted: np.ndarray
     level: float
-    model_share: float
+    model_share: float | None
     population: int
 
     @property
@@ -77,12 +80,17 @@ class AuditResult:
     @property
     def sentence(self) -> str:
         """The answer, as a sentence."""
-        inside = self.share_wrong.low <= self.model_share <= self.share_wrong.high
+        expected = ""
+        if self.model_share is not None:
+            inside = self.share_wrong.low <= self.model_share <= self.share_wrong.high
+            expected = (
+                f"; the model's {self.model_share:.1%} is {'inside' if inside else 'outside'} this "
+                f"{self.level:.0%} interval"
+            )
         return (
             f"{len(self.checked)} checked rows: {self.share_wrong} of {self.population} labels are "
-            f"wrong; the model's {self.model_share:.1%} is "
-            f"{'inside' if inside else 'outside'} this {self.level:.0%} interval. Suggested labels "
-            f"are right on {self.suggestions}, given ones on {self.labels}."
+            f"wrong{expected}. Suggested labels are right on {self.suggestions}, given ones on "
+            f"{self.labels}."
         )
 
     def table(self) -> pd.DataFrame:
@@ -118,7 +126,8 @@ def audit(
         :class:`AuditResult`.
 
     Raises:
-        DataError: a row that is not in the plan, that is not checked, or whose label is no class.
+        DataError: a row that is not in the plan, that is not checked, whose id other rows have,
+            too, or whose label is no class.
     """
     check_level(level)
     classes = Classes(plan.classes)
@@ -152,7 +161,7 @@ def audit(
         rows.assign(true=plan.classes[true]),
         trusted,
         level,
-        float(np.average(plan.strata["p_wrong"], weights=weights)),
+        float(np.average(plan.strata["p_wrong"], weights=weights)) if plan.heard else None,
         plan.population,
     )
 
@@ -165,12 +174,7 @@ def _checked_rows(plan: AuditPlan, checked: Any, partial: bool) -> tuple[pd.Data
     """
     ids = plan.rows["row"]
     if isinstance(checked, Mapping | pd.Series):
-        found = dict(checked.items())
-        known = set(ids)
-        strange = [row for row in found if row not in known]
-        if strange:
-            raise DataError(f"checked: row {plain(strange[0])!r} is not in the plan")
-        labels = np.asarray([None, *(found.get(row) for row in ids)], object)[1:]
+        labels = _by_id(plan, checked)
     else:
         labels = as_column("checked", checked).astype(object)
         check_length("checked", labels, len(plan))
@@ -191,19 +195,48 @@ def _checked_rows(plan: AuditPlan, checked: Any, partial: bool) -> tuple[pd.Data
     return plan.rows.iloc[:n].reset_index(drop=True), labels[:n]
 
 
+def _by_id(plan: AuditPlan, checked: Mapping[Any, Any] | pd.Series) -> np.ndarray:
+    """``(n,)`` labels of the plan's rows, None where unchecked.
+
+    Raises:
+        DataError: a row that is not in the plan or has several labels, or an id of several rows.
+    """
+    ids = list(plan.rows["row"])
+    drawn = Counter(ids)
+    in_fit = plan.rows["same_id"] if "same_id" in plan.rows else np.ones(len(ids), int)
+    rows_of = {row: max(int(n), drawn[row]) for row, n in zip(ids, in_fit, strict=True)}
+    found: dict[Any, Any] = {}
+    for row, label in checked.items():
+        # a plan from a file has the text of an id that is neither text nor a number
+        name = row if row in rows_of else written(row)
+        if name not in rows_of:
+            raise DataError(f"checked: row {plain(row)!r} is not in the plan")
+        if rows_of[name] > 1:
+            raise DataError(
+                f"checked: row {plain(row)!r} is {rows_of[name]} rows by the index of X; give an "
+                "array of labels in the plan's order"
+            )
+        if name in found:
+            raise DataError(f"checked: row {plain(row)!r} has more than one label")
+        found[name] = label
+    return np.asarray([None, *(found.get(row) for row in ids)], object)[1:]
+
+
 def _sample(plan: AuditPlan, rows: pd.DataFrame) -> tuple[Sample, dict[str, np.ndarray]]:
-    """The sample, strata without a checked row joined to the next one, and means of predictions."""
-    strata = plan.strata
-    reached = np.isin(np.arange(len(strata)), rows["stratum"])
-    # a stratum joins the next lower one that has checks, the first ones the first that has
-    joined = np.maximum(np.cumsum(reached) - 1, 0)
-    sizes = strata["rows"].to_numpy()
-    total = np.bincount(joined, sizes)
+    """The sample, strata joined where checking stopped early, and means of predictions."""
+    strata, at = plan.strata, rows["stratum"].to_numpy(int)
+    sizes = strata["rows"].to_numpy(int)
+    group = np.arange(len(strata))
+    if len(rows) < len(plan):
+        checks = np.bincount(at, minlength=len(strata))
+        group = joined(checks, sizes, strata["p_wrong"].to_numpy(float))
+    total = np.bincount(group, sizes).astype(int)
     means = {
-        name: np.bincount(joined, sizes * strata[name].to_numpy(float)) / total
+        name: np.bincount(group, sizes * strata[name].to_numpy(float)) / total
         for name in ("p_wrong", "p_suggested")
     }
-    return Sample(joined[rows["stratum"].to_numpy(int)], total.astype(int)), means
+    inverse = None if len(rows) == len(plan) else 1 / rows["inclusion"].to_numpy(float)
+    return Sample(group[at], total, inverse), means
 
 
 def _flip_rates(

@@ -13,6 +13,8 @@ from nbmodels.cli.checked import ROW, TRUE, filled_in
 from nbmodels.cli.console import InputError, input_errors, stages, tell_blanks, writing
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from nbmodels.audit import AuditPlan
     from nbmodels.cli.clean import Cleaned
     from nbmodels.cli.files import Table
@@ -103,6 +105,7 @@ def plan(
         drawn = _plan(cleaned, chosen, margin, share, seed)
         with writing(target):
             _write(table, drawn, truth, target)
+        _tell(console, cleaned)
         console.print(drawn.sentence, highlight=False)
         console.print(
             f"Wrote {bold(target)}: fill in its column {TRUE} from the top, then run "
@@ -110,6 +113,19 @@ def plan(
             highlight=False,
         )
         console.print(f"Wrote {bold(target.with_suffix('.json'))}: the plan", highlight=False)
+
+
+def _tell(console: Console, cleaned: Cleaned) -> None:
+    """What the fit says of the labels, with both ends, and why it may be unreliable."""
+    from nbmodels.cli.report import warn
+    from nbmodels.diagnostics.findings import SHARE_WRONG
+
+    if cleaned.estimated:
+        for finding in cleaned.model.verdict().findings:
+            if finding.name == SHARE_WRONG:
+                console.print(f"{finding.sentence}.", highlight=False, markup=False)
+    for caution in cleaned.warnings:
+        warn(console, caution)
 
 
 def _known(cleaned: Cleaned) -> int:
@@ -125,6 +141,7 @@ def _plan(
     import pandas as pd
 
     from nbmodels.audit.plan import draw_plan
+    from nbmodels.estimators.audits import expectations
 
     corrected = pd.DataFrame(
         {
@@ -135,8 +152,8 @@ def _plan(
             "p_suggested": cleaned.added[cleaned.columns["p_suggested"]].to_numpy(),
         }
     )
-    names = cleaned.model.classes_
-    return draw_plan(corrected, names, rows, margin=margin, share=share, seed=seed)
+    names, expected = cleaned.model.classes_, expectations(cleaned.model)
+    return draw_plan(corrected, names, rows, margin=margin, share=share, seed=seed, **expected)
 
 
 def _write(table: Table, drawn: AuditPlan, truth: str | None, target: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.fitting.checked_rows import checked_rows
@@ -24,14 +25,17 @@ def audit_plan(
     """Rows to check by hand, drawn by P(wrong), and how narrow the answer will be.
 
     Rows whose label is likely to be wrong are drawn more often, never so much that a useless
-    P(wrong) would make the answer more than 5 % wider than that of a plain random sample.
+    P(wrong) would make the answer more than 5 % wider than that of a plain random sample. Rows that
+    were checked (``trusted=``) or have ``sample_weight`` 0 are not drawn, and the answer is about
+    the others, of which each counts once, whatever its weight.
 
     Args:
         n_rows: rows to check.
         margin: in the place of ``n_rows``, the wanted half width of the 90 % interval of the
             share of wrong labels: 0.02 asks for as many rows as plus or minus 2 points need.
         share: share of wrong labels that margins suppose; by default what the model expects,
-            or what is expected if classes do not overlap, whichever is more.
+            or what is expected if classes do not overlap, whichever is more. A half where the
+            features say nothing of the labels.
         random_state: seed of the draw; the estimator's own by default.
 
     Returns:
@@ -43,21 +47,27 @@ def audit_plan(
     """
     from nbmodels.audit.plan import draw_plan
 
-    corrected = self.corrected_labels()
     n, k = self.label_posterior_.shape
-    other = self.fitted_.separable
-    if share is None and other is not None:
-        expected = float(corrected["p_wrong"].mean())
-        share = max(expected, other.share_wrong) or None
+    data = self.fitted_.data
     return draw_plan(
-        corrected,
+        self.corrected_labels(),
         self.classes_,
         n_rows,
         margin=margin,
         share=share,
-        trusted=checked_rows(self.fitted_.data, n, k),
+        left_out=checked_rows(data, n, k) | (np.asarray(data.weights)[:n] == 0),
         seed=self._seed(random_state),
+        **expectations(self),
     )
+
+
+def expectations(model: LatentClassModel) -> dict[str, Any]:
+    """What a fitted model lets expect of the share of wrong labels, for ``draw_plan``."""
+    other = model.fitted_.separable
+    return {
+        "separable": None if other is None else other.share_wrong,
+        "heard": model.fitted_.drawn is None,
+    }
 
 
 def audit(
@@ -76,7 +86,7 @@ def audit(
     Args:
         plan: from :meth:`audit_plan`.
         checked: true labels: ``(n,)`` in the order of ``plan.rows``, or a mapping or series
-            from the ids in ``plan.rows["row"]``.
+            from the ids in ``plan.rows["row"]``, if each is the id of one row only.
         level: probability of the intervals.
         partial: take a plan whose last rows are not checked yet.
 
@@ -85,8 +95,8 @@ def audit(
         ``.suggestions`` and ``.table()``.
 
     Raises:
-        DataError: a row that is not in the plan, that is not checked, or whose label is no
-            class.
+        DataError: a row that is not in the plan, that is not checked, whose id other rows have,
+            too, or whose label is no class.
     """
     from nbmodels.audit.result import audit
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nbmodels.audit.allocation import INFLATION, inclusion, intensity, stratify
+from nbmodels.audit.allocation import INFLATION, inclusion, intensity, joined, stratify
 from nbmodels.audit.intervals import Sample, domain_rate, jeffreys, stratified_share
 
 
@@ -68,6 +68,56 @@ def test_intervals_hold_where_suspects_are_too_sure():
     held, ratio = coverage_and_width(draw, 200)
     assert held > 0.82
     assert ratio < 0.5
+
+
+def better_than_it_says(share, n, rng):
+    """P(wrong) whose upper end is wrong more often than it says: one stratum has all errors."""
+    wrong = rng.random(n) < share
+    return np.where(wrong, rng.beta(4, 1.5, n), rng.beta(0.3, 8, n)), wrong
+
+
+@pytest.mark.slow
+def test_intervals_hold_where_one_stratum_has_all_errors():
+    """5 % wrong: 82 % coverage where all strata shared the pseudo-counts, the low end too high."""
+    held, ratio = coverage_and_width(lambda rng: better_than_it_says(0.05, 2000, rng), 400)
+    assert 0.87 < held < 0.97
+    assert ratio < 0.45
+
+
+def test_a_stratum_of_which_all_checked_labels_are_wrong_may_hold_right_ones():
+    stratum = np.repeat(np.arange(10), 10)
+    means = np.r_[np.full(9, 0.03), 0.7]
+    sample = Sample(stratum, np.r_[np.full(9, 210), 110])
+    about = stratum == 9, means[stratum], means
+    found = stratified_share(sample, *about, np.random.default_rng(0))
+    # a tenth of that stratum may be right: ten of ten are then seen to be wrong once in three times
+    assert found.low < 110 / 2000 * 0.9
+    assert found.value == pytest.approx(110 / 2000)
+    # and the other way about
+    right = stratum < 9, 1 - means[stratum], 1 - means
+    other = stratified_share(sample, *right, np.random.default_rng(0), suspected=means)
+    assert other.high > 1 - 110 / 2000 * 0.9
+
+
+def test_unequal_weights_within_a_stratum():
+    stratum, inverse = np.zeros(6, int), np.array([1.0, 1, 1, 3, 3, 3])
+    sample = Sample(stratum, np.array([120]), inverse)
+    y = np.array([1.0, 0, 0, 0, 0, 0])
+    assert sample.means(y)[0] == pytest.approx(1 / 12)
+    np.testing.assert_allclose(sample.weights, 10 * inverse)
+    assert 144 / 30 / 2 <= sample.effective(y)[0] <= 12
+    assert sample.effective(0 * y)[0] == pytest.approx(144 / 30)  # Kish
+    equal = Sample(stratum, np.array([120]))
+    assert equal.effective(y)[0] == pytest.approx(6)
+    np.testing.assert_allclose(equal.mean_variance, (1 - 6 / 120) / 30)
+
+
+def test_strata_with_few_checks_are_joined_to_the_more_alike_neighbour():
+    sizes, p = np.full(5, 100), np.array([0.01, 0.02, 0.3, 0.9, 0.95])
+    np.testing.assert_array_equal(joined(np.full(5, 4), sizes, p), np.arange(5))
+    np.testing.assert_array_equal(joined(np.array([5, 5, 5, 2, 5]), sizes, p), [0, 1, 2, 3, 3])
+    np.testing.assert_array_equal(joined(np.array([0, 5, 5, 5, 5]), sizes, p), [0, 0, 1, 2, 3])
+    np.testing.assert_array_equal(joined(np.array([1, 0, 0, 0, 0]), sizes, p), np.zeros(5))
 
 
 def test_everything_checked_is_a_point():

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from nbmodels.audit import AuditPlan
+from nbmodels.audit.intervals import jeffreys
 from nbmodels.audit.plan import draw_plan
 from nbmodels.audit.result import audit
 from nbmodels.errors import DataError
@@ -72,7 +73,7 @@ def test_rows_without_a_label_and_trusted_rows_are_not_drawn():
     frame, _ = labelled()
     frame.loc[:99, "p_wrong"] = np.nan
     trusted = np.arange(300) >= 250
-    plan = draw_plan(frame, NAMES, 150, trusted=trusted)
+    plan = draw_plan(frame, NAMES, 150, left_out=trusted)
     assert plan.population == 150
     assert plan.rows["position"].between(100, 249).all()
 
@@ -114,6 +115,126 @@ def test_checks_may_stop_early_but_not_skip():
         audit(plan, labels, partial=True)
     one = audit(plan, [*labels[:1], *[None] * 59], partial=True)
     assert one.share_wrong.width > 0.4
+
+
+def test_every_stratum_has_its_share_of_the_first_rows():
+    frame, _ = labelled(3000)
+    firsts = []
+    for seed in range(40):
+        plan = draw_plan(frame, NAMES, 100, seed=seed)
+        for n in (10, 35, 80):
+            seen = np.bincount(plan.rows["stratum"][:n], minlength=len(plan.strata))
+            assert (abs(seen - n / 100 * plan.strata["checks"]) < 2).all()
+        firsts.append(plan.rows["stratum"][0])
+    assert len(set(firsts)) > 4  # and none is always first
+
+
+def test_an_audit_that_stopped_early_is_not_too_sure():
+    """Nine labels in ten are right: of 12 of 100 rows, each stratum has one or two."""
+    frame, true = labelled(2000, share=0.1)
+    frame["p_wrong"] = np.random.default_rng(5).permutation(frame["p_wrong"])  # says nothing
+    wrong = np.mean(frame["given"] != true)
+    held, values = [], []
+    for seed in range(60):
+        plan = draw_plan(frame, NAMES, 100, seed=seed)
+        labels = true[plan.rows["position"]].astype(object)
+        labels[12:] = None
+        found = audit(plan, labels, partial=True).share_wrong
+        held.append(found.low <= wrong <= found.high)
+        values.append(found.value)
+    assert np.mean(held) > 0.85  # 60 to 80 % if strata of one or two checks stay alone
+    assert abs(np.mean(values) - wrong) < 3 * np.std(values) / np.sqrt(60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("useful", [True, False])
+@pytest.mark.parametrize(("planned", "done"), [(100, 20), (100, 50), (200, 40)])
+def test_intervals_hold_where_checking_stopped_early(useful, planned, done):
+    held, width, plain, plain_held = [], [], [], []
+    for seed in range(300):
+        frame, true = labelled(2000, seed, share=0.1)
+        if not useful:
+            frame["p_wrong"] = np.random.default_rng(seed).permutation(frame["p_wrong"])
+        plan = draw_plan(frame, NAMES, planned, seed=seed)
+        labels = true[plan.rows["position"]].astype(object)
+        labels[done:] = None
+        found = audit(plan, labels, partial=True).share_wrong
+        wrong = frame["given"] != true
+        held.append(found.low <= wrong.mean() <= found.high)
+        width.append(found.width)
+        seen = wrong.sample(done, random_state=seed).mean()
+        low, high = jeffreys(seen, done / (1 - done / 2000))
+        plain.append(high - low)
+        plain_held.append(low <= wrong.mean() <= high)
+    # of 20 rows none is wrong once in eight times, and Jeffreys' interval then misses 10 %
+    assert np.mean(held) > min(0.86, np.mean(plain_held) - 0.03)
+    assert np.mean(width) < 1.06 * np.mean(plain)
+
+
+def test_an_id_of_several_rows_is_refused():
+    frame, true = labelled()
+    frame["row"] = [f"r{i // 2}" for i in range(300)]
+    for n in (3, 300):  # drawn once and twice
+        plan = draw_plan(frame, NAMES, n)
+        labels = true[plan.rows["position"]]
+        name = plan.rows["row"].iloc[0]
+        by_id = pd.Series(labels, plan.rows["row"])
+        for checked in (by_id, dict(by_id)):
+            with pytest.raises(DataError, match=f"checked: row '{name}' is 2 rows .* plan's order"):
+                audit(plan, checked)
+        again = AuditPlan.from_json(plan.to_json())
+        with pytest.raises(DataError, match=f"checked: row '{name}' is 2 rows"):
+            audit(again, by_id)
+        assert len(audit(plan, labels).checked) == n
+
+
+def test_two_labels_of_one_row_are_refused():
+    frame, true = labelled()
+    plan = draw_plan(frame, NAMES, 20)
+    by_id = pd.Series(true[plan.rows["position"]], plan.rows["row"])
+    with pytest.raises(DataError, match="has more than one label"):
+        audit(plan, pd.concat([by_id, by_id[:1]]))
+
+
+IDS = {
+    "dates": pd.date_range("2020", periods=300, freq="90s500ms"),
+    "dates of a zone": pd.date_range("2020", periods=300, tz="Europe/Berlin"),
+    "periods": pd.period_range("2020", periods=300),
+    "pairs": pd.MultiIndex.from_product([range(30), range(10)]),
+    "numbers": pd.RangeIndex(7, 307),
+}
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_ids_of_any_kind_survive_a_file(kind):
+    frame, true = labelled()
+    frame["row"] = np.asarray(IDS[kind])
+    plan = draw_plan(frame, NAMES, 40)
+    again = AuditPlan.from_json(plan.to_json())
+    by_id = dict(zip(IDS[kind], true, strict=True))
+    at = plan.rows["position"]
+    checked = {row: by_id[row] for row in IDS[kind][at]}
+    assert audit(again, checked).sentence == audit(plan, checked).sentence
+    if kind == "dates":
+        assert (again.rows["row"] == IDS[kind][at]).all()
+
+
+def test_margins_suppose_the_larger_end():
+    frame, _ = labelled(3000)
+    more = draw_plan(frame, NAMES, margin=0.04, separable=0.4)
+    assert more.share == 0.4
+    assert len(more) > len(draw_plan(frame, NAMES, margin=0.04, separable=0.001))
+    assert draw_plan(frame, NAMES, 9, share=0.1, separable=0.4).share == 0.1
+
+
+def test_nothing_is_expected_where_features_say_nothing():
+    frame, true = labelled()
+    plan = draw_plan(frame, NAMES, 50, heard=False)
+    assert plan.share == 0.5
+    assert "no share of wrong ones is expected" in plan.sentence
+    result = audit(AuditPlan.from_json(plan.to_json()), true[plan.rows["position"]])
+    assert result.model_share is None
+    assert "model" not in result.sentence
 
 
 REFUSED = {

@@ -2,13 +2,16 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from cli_tables import QUICK, SPECIES, animals, run
 
+from nbmodels import NoisyMixedNB
 from nbmodels.audit.plan import draw_plan
+from nbmodels.cli.audit import _plan
 
 FILLED, COLUMN = "animals-audit.csv", "audit_true_label"
 
@@ -58,6 +61,45 @@ def test_plan_fill_in_and_read(here):
     assert "of 180" in done.output  # of the rows that are not checked
     found = pd.read_csv("animals-corrected.csv", dtype=str).iloc[rows["audit_row"].astype(int) - 1]
     assert (found["suggested_label"] == found["truth"]).all()
+
+
+def overlapping(n=1200):
+    """Labels that are wrong near the boundary, so that the two ends are far apart."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, 4))
+    side = x[:, 0] + 0.7 * x[:, 1]
+    wrong = rng.random(n) < 0.45 * np.exp(-1.5 * np.abs(side))
+    return pd.DataFrame(x, columns=list("wxyz")), np.where((side > 0) ^ wrong, "no", "yes")
+
+
+@pytest.mark.slow
+def test_margins_are_those_of_the_library(here):
+    x, given = overlapping()
+    x.assign(label=given).to_csv("t.csv", index=False)
+    done = run("audit", "plan", "t.csv", "--label", "label", "--margin", 0.03)
+    assert done.exit_code == 0, done.output
+    with pytest.warns(UserWarning, match="Labels and features cannot tell"):
+        plan = NoisyMixedNB(random_state=0).fit(x, given).audit_plan(margin=0.03)
+    words = " ".join(done.output.split())
+    assert plan.sentence in words
+    assert "if errors do not depend on the features, and" in words  # both ends
+    assert "Warning: Labels and features cannot tell" in words
+
+
+@pytest.mark.parametrize(("end", "share"), [(0.4, 0.4), (0.0, 0.2)])
+def test_margins_suppose_the_larger_end(end, share):
+    n = 400
+    fitted = SimpleNamespace(separable=SimpleNamespace(share_wrong=end), drawn=None)
+    cleaned = SimpleNamespace(
+        given=np.repeat("cat", n),
+        suggested=np.repeat("cat", n),
+        p_wrong=np.full(n, 0.2),
+        added=pd.DataFrame({"p": np.full(n, 0.8)}),
+        columns={"p_suggested": "p"},
+        model=SimpleNamespace(classes_=np.array(["cat", "dog"]), fitted_=fitted),
+    )
+    plan = _plan(cleaned, None, margin=0.05, share=None, seed=0)
+    assert plan.share == pytest.approx(share, abs=0.001)
 
 
 @pytest.mark.parametrize(

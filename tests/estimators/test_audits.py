@@ -42,6 +42,39 @@ def test_seeds_make_plans():
     assert list(first) == list(same) != list(other)
 
 
+def test_rows_without_weight_are_not_drawn():
+    x, given, true = rows()
+    weight = np.where(np.arange(240) < 100, 0, 1)
+    given[:100] = (true[:100] + 1) % 3
+    model = NoisyGaussianNB.published(random_state=0).fit(x, given, sample_weight=weight)
+    plan = model.audit_plan(60)
+    assert plan.population == 140
+    assert (plan.rows["position"] >= 100).all()
+    result = model.audit(plan, true[plan.rows["position"]])
+    assert result.share_wrong.low < np.mean(given[100:] != true[100:]) < result.share_wrong.high
+
+
+def test_ids_that_repeat_are_refused():
+    x, given, true = rows()
+    x.index = [f"site{i % 7}" for i in range(240)]
+    model = NoisyGaussianNB.published(random_state=0).fit(x, given)
+    plan = model.audit_plan(60)
+    checked = pd.Series(true[plan.rows["position"]], plan.rows["row"])
+    with pytest.raises(ValueError, match=r"checked: row 'site\d' is 3[45] rows by the index of X"):
+        model.audit(plan, checked)
+    assert len(model.audit(plan, checked.to_numpy()).checked) == 60
+
+
+def test_no_share_is_claimed_where_features_say_nothing():
+    rng = np.random.default_rng(0)
+    given = rng.integers(0, 3, 300)
+    with pytest.warns(UserWarning, match="do not surely predict"):
+        model = NoisyGaussianNB(random_state=0).fit(rng.normal(size=(300, 3)), given)
+    plan = model.audit_plan(50)
+    assert "no share of wrong ones is expected" in plan.sentence
+    assert "model" not in model.audit(plan, given[plan.rows["position"]]).sentence
+
+
 @pytest.mark.slow
 def test_audit_of_annotators_by_task():
     rng = np.random.default_rng(0)

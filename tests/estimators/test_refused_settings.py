@@ -90,10 +90,7 @@ def test_training(name, value):
         refuses("training", name, training=other)
 
 
-FORMS = {
-    "ClassConditionalNB": {"full", "symmetric", "pooled"},
-    "JointNB": {"full", "symmetric", "pooled"},
-}
+FORMS = {"ClassConditionalNB": {"full", "symmetric", "pooled"}}
 
 
 @pytest.mark.parametrize("name", FORMS)
