@@ -12,7 +12,7 @@ them better than any class does.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -166,6 +166,8 @@ class OneCoinAnnotators(Annotators):
         [[0.9 0.9]
          [0.6 0.6]]
     """
+
+    learns_prior: ClassVar[bool] = True
 
     strength: Any = field(default=STRENGTH)
     least_strength: Any = field(default=STRENGTH)

@@ -8,7 +8,7 @@ of one model, so that nothing has to be selected between them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -85,6 +85,8 @@ class PooledTransition(Transition):
         [0.3 0.3 0.4]
         [0.1 0.1 0.9]
     """
+
+    learns_prior: ClassVar[bool] = True
 
     shapes: Array
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -51,6 +51,8 @@ class PooledAnnotators(Annotators):
         [0.75 0.5 ]
         [0.9  0.89]
     """
+
+    learns_prior: ClassVar[bool] = True
 
     def pooled(self, q: Dirichlet, rule: Rule) -> PooledAnnotators:
         """With one prior for all annotators, learned from ``q``."""

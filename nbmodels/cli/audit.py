@@ -120,7 +120,7 @@ def _tell(console: Console, cleaned: Cleaned) -> None:
     from nbmodels.cli.report import warn
     from nbmodels.diagnostics.findings import SHARE_WRONG
 
-    if cleaned.estimated:
+    if cleaned.limits.estimated:
         for finding in cleaned.model.verdict().findings:
             if finding.name == SHARE_WRONG:
                 console.print(f"{finding.sentence}.", highlight=False, markup=False)

@@ -7,7 +7,7 @@ and ``grad``. ``model`` maps names to components and ``q`` the same names to con
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -84,6 +84,17 @@ class Data:
     parts: dict[str, Any]
     weights: Float[Array, " n"]
     powers: dict[str, Array] = field(default_factory=dict)
+
+
+def with_parts(data: Data, parts: Mapping[str, Any]) -> Data:
+    """The same items with other parts, and the powers of those that there are.
+
+    Args:
+        data: encoded data.
+        parts: packed data by component.
+    """
+    powers = {name: power for name, power in data.powers.items() if name in parts}
+    return replace(data, parts=dict(parts), powers=powers)
 
 
 def first_rows(data: Data, n_rows: int) -> Data:

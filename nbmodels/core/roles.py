@@ -153,9 +153,11 @@ class LabelChannel(Component):
         prior: prior, in the family and the full shape of ``q``.
         weight: power of the likelihood.
         overlap_is_noise: whether labels of classes that overlap count as wrong ones.
+        learns_prior: whether the prior is learned, see :meth:`pooled`.
     """
 
     overlap_is_noise: ClassVar[bool] = False
+    learns_prior: ClassVar[bool] = False
 
     def initial_responsibilities(self, data: Any) -> Float[Array, "n k"] | None:
         """``(N, K)`` responsibilities from these labels alone, rows of zeros without one."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
@@ -32,6 +32,7 @@ class LabelData:
         trusted: ``(N,)`` codes of checked labels, -1 where unchecked; or None.
         votes: ``(N, W * K)`` counts of the annotators' votes; or None.
         workers: ``(W,)`` ids of the annotators; or None.
+        vote_powers: ``(N,)`` power of each item's votes; None for 1.
     """
 
     classes: Classes
@@ -41,6 +42,7 @@ class LabelData:
     trusted: Int[np.ndarray, " n"] | None = None
     votes: sparse.csr_array | None = None
     workers: np.ndarray | None = None
+    vote_powers: Float[np.ndarray, " n"] | None = None
 
 
 def read_labels(

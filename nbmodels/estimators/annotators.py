@@ -280,7 +280,8 @@ class DawidSkene(LatentClassModel):
         self.workers_ = table.workers()
         votes = votes_of(self, values, self.workers_, classes)
         about = values, items, classes
-        parameters["n_votes"] = votes.tempered(*about).sum()
+        each = np.asarray(votes.counted(*about).sum(axis=1)).ravel()
+        parameters["n_votes"] = float((weights * votes.item_powers(*about)) @ each)
         channel = annotators(len(self.workers_), len(classes), parameters)
         pooled = parameters["pooling"] != "none"
         part = Part(channel, votes(*about)[_NAME], pooled=pooled)

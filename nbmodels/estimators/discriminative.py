@@ -59,7 +59,7 @@ def fit_scored(
         copies: rows that stay in one fold, see :func:`nbmodels.fitting.scores.stratified_folds`.
     """
     own = own or {}
-    sources = label_sources(labels)
+    sources = label_sources(labels, weights)
     noise = {n: GRIDS[n] for n in ("noise_diagonal",) if is_auto(parameters[n])}
     if is_auto(parameters["noise"]):
         # votes have channels of their own

@@ -25,10 +25,15 @@ from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.constraints import Constraint, Number
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.sources import LearnedSource, Part, Source
-from nbmodels.fitting.builder import is_pooled
 from nbmodels.fitting.collapsed_updates import given_shares
 from nbmodels.fitting.joint import Alternative, joint, select_parts
-from nbmodels.fitting.label_sources import LabelSource, candidate_sets, class_prior, label_sources
+from nbmodels.fitting.label_sources import (
+    LabelSource,
+    candidate_sets,
+    class_prior,
+    label_sources,
+    learned_priors,
+)
 from nbmodels.fitting.options import is_auto
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.selection import INTERRUPTED
@@ -217,8 +222,8 @@ class JointNB(LatentClassModel):
             jacobian = np.zeros(n)
             for name, part in found.items():
                 jacobian = jacobian + float(model[name].weight) * part.log_jacobian
-            own = ("labels",) if is_pooled(parameters) and "labels" in model else ()
             pooled = tuple(name for name, p in found.items() if p.pooled)
+            own = tuple(n for n in learned_priors(model) if n not in pooled)
             fitted = joint(
                 Candidate(model, data, (*own, *pooled)),
                 read.classes.names,

@@ -27,7 +27,7 @@ from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.copied_rows import row_groups
 from nbmodels.fitting.joint import joint
-from nbmodels.fitting.label_sources import class_prior, label_sources
+from nbmodels.fitting.label_sources import class_prior, label_sources, learned_priors, padded_powers
 from nbmodels.fitting.nearest import labels_near, nearest_labels
 from nbmodels.fitting.options import is_auto
 from nbmodels.fitting.points import Coding, Distances, point_coding
@@ -202,11 +202,14 @@ class NoisyNeighbours(TableClassifier):
             model: dict[str, Any] = {PRIOR: class_prior(k, parameters)}
             parts: dict[str, Any] = {PRIOR: None}
             full, length = {**parameters, "noise": "full"}, padded_length(n, k)
-            for name, source in label_sources(labels).items():
+            sources = label_sources(labels, weights)
+            for name, source in sources.items():
                 model[name], parts[name] = source.channel(k, full), source.padded(length)
             near = NeighbourVotes.pack(pad_rows(counts, length))
             model[NEAR], parts[NEAR] = self._channel(k), near
-            candidate = Candidate(model, Data(parts, on_device(pad_rows(weights, length))))
+            powers = padded_powers(sources, length)
+            data = Data(parts, on_device(pad_rows(weights, length)), powers)
+            candidate = Candidate(model, data, learned_priors(model))
             fitted = joint(candidate, labels.classes.names, n, self._options())
         self._keep(X, labels)
         chosen = {"n_neighbors": self.n_neighbors_}

@@ -111,6 +111,8 @@ class TableClassifier(LatentClassModel):
         if is_auto(parameters.get("noise")):
             # maximum likelihood has no prior to learn
             parameters["noise"] = "full" if self._rule == "ml" else self.auto_noise
+        # of annotators beside features, as of the noise
+        parameters["pooling"] = "none" if self._rule == "ml" else "own"
         return parameters
 
     # Reading ------------------------------------------------------------------------------------
@@ -152,7 +154,9 @@ class TableClassifier(LatentClassModel):
         table = Votes.read(votes)
         ids = np.arange(len(read.codes)) if items is None else row_ids(table, np.asarray(items))
         found = votes_of(DawidSkene(), votes, table.workers(), read.classes)
-        return replace(read, votes=found.tempered(votes, ids, read.classes))
+        about = votes, ids, read.classes
+        powers = found.item_powers(*about) if found.correlation > 0 else None
+        return replace(read, votes=found.counted(*about), vote_powers=powers)
 
     def _builder(
         self,
@@ -212,9 +216,8 @@ class TableClassifier(LatentClassModel):
         items = X.index if isinstance(X, pd.DataFrame) else None
         # classes first: their names are what everything else is checked against
         labels = self._labels(y, n_rows, trusted, votes, items)
-        fitted = self._fitted(
-            parameters, block, labels.classes, label_sources(labels), sample_weight, groups
-        )
+        sources = label_sources(labels, check_weights(sample_weight, n_rows))
+        fitted = self._fitted(parameters, block, labels.classes, sources, sample_weight, groups)
         self._keep(X, labels)
         about = fitted, block.x, self._options, block.missing
         return self._finish(with_comparisons(*about, warn_of_copies=groups is None))

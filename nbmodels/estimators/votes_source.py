@@ -54,12 +54,9 @@ class VotesOf:
         votes = VoteTable(*Votes.read(values).cells(items, self.workers, classes), len(items))
         return replace(votes, weights=self.copies.weights(votes)) if self.copies.found else votes
 
-    def tempered(self, values: Any, items: np.ndarray, classes: Classes) -> sparse.csr_array:
-        """``(N, W * K)`` counts of votes by what they count for, each item's to its power."""
-        votes = self._table(values, items, classes)
-        power = self._power(votes)[votes.row]
-        votes = replace(votes, weights=votes.weight * power)
-        return votes.counted(len(self.workers), len(classes))
+    def counted(self, values: Any, items: np.ndarray, classes: Classes) -> sparse.csr_array:
+        """``(N, W * K)`` counts of votes by what they count for."""
+        return self._table(values, items, classes).counted(len(self.workers), len(classes))
 
     def _power(self, votes: VoteTable) -> Float[np.ndarray, " n"]:
         """``(N,)`` power of each item's votes, by the design effect of their correlation."""
@@ -67,12 +64,17 @@ class VotesOf:
         return 1 / (1 + (number - 1) * self.correlation)
 
     def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
-        counts = self._table(values, items, classes).counted(len(self.workers), len(classes))
-        return {VOTES: Annotators.pack(counts)}
+        return {VOTES: Annotators.pack(self.counted(values, items, classes))}
+
+    def item_powers(
+        self, values: Any, items: np.ndarray, classes: Classes
+    ) -> Float[np.ndarray, " n"]:
+        """``(N,)`` power of each item's votes."""
+        return self._power(self._table(values, items, classes))
 
     def powers(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, np.ndarray]:
-        """``(N,)`` power of each item's votes, by the name of the component."""
-        return {VOTES: self._power(self._table(values, items, classes))}
+        """:meth:`item_powers` by the name of the component."""
+        return {VOTES: self.item_powers(values, items, classes)}
 
 
 def votes_of(crowd: DawidSkene, values: Any, workers: np.ndarray, classes: Classes) -> VotesOf:

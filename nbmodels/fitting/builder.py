@@ -19,7 +19,7 @@ from nbmodels.data.features import Block
 from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.errors import DataError
 from nbmodels.fitting.copied_rows import among, row_groups
-from nbmodels.fitting.label_sources import LabelSource, class_prior
+from nbmodels.fitting.label_sources import LabelSource, class_prior, learned_priors, padded_powers
 from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.scores import Candidate, Settings, cautious
 
@@ -143,8 +143,7 @@ class ModelBuilder:
         power = settings.get("size_power")
         coding = self._coding(settings)
         data = self._once("data", [coding, power], lambda: self._powered(emissions, packed, power))
-        learned = ("labels",) if is_pooled(settings) and "labels" in labels else ()
-        return Candidate({PRIOR: prior, **labels, **emissions}, data, learned)
+        return Candidate({PRIOR: prior, **labels, **emissions}, data, learned_priors(labels))
 
     def columns(self, chosen: Settings) -> list[Columns]:
         """Fitted encoders of the blocks of columns."""
@@ -153,7 +152,7 @@ class ModelBuilder:
 
     def of_rows(self, rows: Int[np.ndarray, " m"]) -> ModelBuilder:
         """The same for some rows, coded as all rows are."""
-        labels = {n: replace(one, values=one.values[rows]) for n, one in self._labels.items()}
+        labels = {name: one.of_rows(rows) for name, one in self._labels.items()}
         block, weights = self._block.rows(rows), self._weights[rows]
         about = (self._plan, weights, labels, self.n_classes, self.columns)
         one = ModelBuilder(self._fixed, self.grid, block, *about)
@@ -250,7 +249,8 @@ class ModelBuilder:
         return {n: source.channel(self.n_classes, settings) for n, source in self._labels.items()}
 
     def _powered(self, emissions: Model, packed: Data, power: Any) -> Data:
-        return replace(packed, powers=size_powers(emissions, packed, self.mean_sizes, power))
+        of_sizes = size_powers(emissions, packed, self.mean_sizes, power)
+        return replace(packed, powers={**packed.powers, **of_sizes})
 
     def _coded(self, settings: Settings) -> Any:
         """Settings that a fitted encoder depends on."""
@@ -265,12 +265,6 @@ class ModelBuilder:
         if name not in self._made:
             self._made[name] = make()
         return self._made[name]
-
-
-def is_pooled(settings: Settings) -> bool:
-    """Whether the prior of the noise is learned."""
-    noise = settings.get("noise")
-    return isinstance(noise, str) and noise == "pooled"
 
 
 def encode(
@@ -288,7 +282,7 @@ def encode(
         parts[name] = source.padded(length)
     for c in columns:
         parts[c.name] = c.encoder.pack(model[c.name], block.columns(c.where), length)
-    return Data(parts, on_device(pad_rows(weights, length)))
+    return Data(parts, on_device(pad_rows(weights, length)), padded_powers(labels, length))
 
 
 def size_powers(

@@ -138,7 +138,7 @@ def settle(
         tol: largest change of a responsibility at which they have settled.
     """
     others = {n: c for n, c in model.items() if n not in edges}
-    rest = Data({n: part for n, part in data.parts.items() if n not in edges}, data.weights)
+    rest = models.with_parts(data, {n: p for n, p in data.parts.items() if n not in edges})
 
     def body(s: Settled) -> Settled:
         table = models.log_likelihood(

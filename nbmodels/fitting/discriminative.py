@@ -29,13 +29,12 @@ from nbmodels.channels.fixed import fixed_at
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.errors import Caution, DataError
-from nbmodels.fitting.builder import is_pooled
 from nbmodels.fitting.cross_fitted import selected
 from nbmodels.fitting.design_effect import padded_groups
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fitted_model import Drawn, FittedModel
 from nbmodels.fitting.holdout import Comparison, compare_scores
-from nbmodels.fitting.label_sources import LabelSource, class_prior
+from nbmodels.fitting.label_sources import LabelSource, class_prior, learned_priors, padded_powers
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.scores import (
     Candidate,
@@ -129,8 +128,8 @@ class _ClassifierScores:
         own = {**self.settings, **settings}
         k = self.n_classes
         channels = {name: source.channel(k, own) for name, source in self.sources.items()}
-        learned = ("labels",) if is_pooled(own) and "labels" in channels else ()
-        return Candidate({PRIOR: class_prior(k, own), **channels}, self.data, learned)
+        model = {PRIOR: class_prior(k, own), **channels}
+        return Candidate(model, self.data, learned_priors(channels))
 
     def scores(self, settings: Settings, resp: Array, folds: Sequence[int] | None = None) -> Array:
         if resp is not self._of:
@@ -190,7 +189,7 @@ def train_scored(
     n_rows, k = len(weights), len(names)
     length = padded_length(n_rows)
     parts = {name: source.padded(length) for name, source in sources.items()}
-    data = Data(parts, on_device(pad_rows(weights, length)))
+    data = Data(parts, on_device(pad_rows(weights, length)), padded_powers(sources, length))
     first = {**settings, **cautious(grid)}
     channels = {name: source.channel(k, first) for name, source in sources.items()}
     resp = label_responsibilities(channels, data)

@@ -17,10 +17,10 @@ import jax.numpy as jnp
 from nbmodels.core.model import with_role
 from nbmodels.core.roles import Emission
 from nbmodels.errors import DataError
-from nbmodels.fitting.builder import is_pooled
 from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
+from nbmodels.fitting.label_sources import learned_priors
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.scores import Candidate
 
@@ -72,8 +72,7 @@ def _cut(whole: FittedModel, options: FitOptions) -> FittedModel:
     """The cross-fitted form of a joint fit, under the same settings, without self-training."""
     to_device: Any = jax.tree.map(jnp.asarray, (dict(whole.fit.model), whole.data))
     model, data = to_device
-    learned = ("labels",) if is_pooled(whole.settings) and "labels" in model else ()
-    candidate = Candidate(model, data, learned)
+    candidate = Candidate(model, data, learned_priors(model))
     features = tuple(with_role(model, Emission))
     n_rows = len(whole.fit.resp)
     return cross_fitted(

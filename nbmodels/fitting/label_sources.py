@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float, Int
 from scipy import sparse
 
 from inference.arrays import on_device
@@ -28,6 +29,8 @@ from nbmodels.channels.candidates import pack_candidates
 from nbmodels.channels.transition import pack_labels
 from nbmodels.class_priors import FixedProportions, Proportions
 from nbmodels.core.component import Component
+from nbmodels.core.model import with_role
+from nbmodels.core.roles import LabelChannel
 from nbmodels.data.noisy_labels import LabelData
 from nbmodels.data.validation import as_floats, pad_rows
 from nbmodels.errors import DataError
@@ -45,31 +48,56 @@ class LabelSource:
         values: ``(N, ...)`` one row an item.
         fill: row of an item of which nothing is known.
         pack: from rows to the channel's data.
+        powers: ``(N,)`` power of each item's likelihood; None for 1.
     """
 
     channel: Callable[[int, Settings], Component]
     values: np.ndarray
     fill: Any
     pack: Callable[[np.ndarray], Any]
+    powers: Float[np.ndarray, " n"] | None = None
 
     def padded(self, length: int) -> Any:
         """The channel's data for ``length`` rows, of which the last hold nothing."""
         return self.pack(pad_rows(self.values, length, self.fill))
 
+    def of_rows(self, rows: Int[np.ndarray, " m"]) -> LabelSource:
+        """The same of some items."""
+        powers = None if self.powers is None else self.powers[rows]
+        return replace(self, values=self.values[rows], powers=powers)
 
-def label_sources(labels: LabelData) -> dict[str, LabelSource]:
-    """Label sources of read labels, by the name of their channel."""
+
+def label_sources(
+    labels: LabelData, weights: Float[np.ndarray, " n"] | None = None
+) -> dict[str, LabelSource]:
+    """Label sources of read labels, by the name of their channel.
+
+    Args:
+        labels: as read.
+        weights: ``(N,)`` row weights, from which votes have theirs; None for 1.
+    """
     k = len(labels.classes)
     out = {}
     if labels.has_given:
         out["labels"] = coded(noise_channel, labels.codes, k)
     if labels.votes is not None:
-        channel = partial(annotators, labels.votes.shape[1] // k)
+        each = np.asarray(labels.votes.sum(axis=1)).ravel()
+        for one in (weights, labels.vote_powers):
+            each = each if one is None else each * one
+        n_votes = float(each.sum())
+        channel = partial(_votes_channel, labels.votes.shape[1] // k, n_votes)
         pack = partial(_pack_votes, labels.votes)
-        out["votes"] = LabelSource(channel, np.arange(len(labels.codes)), -1, pack)
+        rows = np.arange(len(labels.codes))
+        out["votes"] = LabelSource(channel, rows, -1, pack, labels.vote_powers)
     if labels.trusted is not None:
         out["trusted"] = coded(trusted_channel, labels.trusted, k)
     return out
+
+
+def padded_powers(sources: Mapping[str, LabelSource], length: int) -> dict[str, Any]:
+    """Powers of the items' likelihoods, by the names of the channels that have them."""
+    powers = {name: source.powers for name, source in sources.items()}
+    return {n: on_device(pad_rows(p, length, 1.0)) for n, p in powers.items() if p is not None}
 
 
 def coded(
@@ -139,6 +167,17 @@ _ANNOTATORS = {
     "shared": PooledAnnotators,
     "functions": LabellingFunctions,
 }
+
+
+def learned_priors(model: Mapping[str, Component]) -> tuple[str, ...]:
+    """Names of the label channels whose priors are learned (empirical Bayes)."""
+    return tuple(n for n, c in with_role(model, LabelChannel).items() if c.learns_prior)
+
+
+def _votes_channel(
+    n_annotators: int, n_votes: float, n_classes: int, settings: Settings
+) -> Component:
+    return annotators(n_annotators, n_classes, {**settings, "n_votes": n_votes})
 
 
 def annotators(n_annotators: int, n_classes: int, settings: Settings) -> Component:

@@ -302,7 +302,7 @@ def _of_labels(model: Model, params: Any, data: Data, rule: Rule) -> Any:
     others = {name: c for name, c in model.items() if name != PRIOR}
     parts = {name: part for name, part in data.parts.items() if name != PRIOR}
     read = models.likelihood_params(others, {name: params[name] for name in others}, rule)
-    table = models.log_likelihood(others, read, Data(parts, data.weights)).table
+    table = models.log_likelihood(others, read, models.with_parts(data, parts)).table
     return jnp.maximum(table, -1e6)
 
 

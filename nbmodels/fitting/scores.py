@@ -106,7 +106,7 @@ def with_score_prior(
     else:
         calibration = of()
     parts = {**labels.data.parts, PRIOR: Calibration.pack(scores)}
-    data = Data(parts, labels.data.weights)
+    data = models.with_parts(labels.data, parts)
     return Candidate({**labels.model, PRIOR: calibration}, data, labels.learned)
 
 
@@ -138,7 +138,7 @@ class EmissionScores:
         model, data, learned = self.build(settings)
         kept = {name: c for name, c in model.items() if name not in self.features}
         parts = {name: data.parts[name] for name in kept if name != PRIOR}
-        return Candidate(kept, Data(parts, data.weights), learned)
+        return Candidate(kept, models.with_parts(data, parts), learned)
 
     def scores(self, settings: Settings, resp: Array, folds: Sequence[int] | None = None) -> Array:
         if resp is not self._of:
@@ -170,7 +170,7 @@ def given_responsibilities(model: Model, data: Data) -> Float[Array, "n k"] | No
     """Responsibilities from the labels alone; None where there is none."""
     channels = with_role(model, LabelChannel)
     parts = {name: data.parts[name] for name in channels if name in data.parts}
-    guess = _initial(channels, Data(parts, data.weights))
+    guess = _initial(channels, models.with_parts(data, parts))
     return None if guess is None or not np.asarray(guess).any() else guess
 
 

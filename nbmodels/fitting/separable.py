@@ -204,7 +204,7 @@ def _solved(model: Any, data: Data) -> tuple[Array, Array, Array, Array, Array]:
         def without(channel: str) -> Array:
             parts = {name: part for name, part in data.parts.items() if name != channel}
             others = {name: c for name, c in model.items() if name != channel}
-            return models.posterior(others, read, Data(parts, data.weights)).resp
+            return models.posterior(others, read, models.with_parts(data, parts)).resp
 
         resp, rest = models.posterior(model, read, data).resp, without(LABELS)
         unchecked = without(TRUSTED) if TRUSTED in data.parts else resp

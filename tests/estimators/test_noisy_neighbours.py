@@ -104,6 +104,7 @@ def test_bad_input_is_named(clouds):
         NoisyNeighbours().fit(x[:40], None, votes=votes)
 
 
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")  # one label counts twice
 def test_columns_are_those_of_the_fit(clouds):
     x, _, given = clouds
     frame = pd.DataFrame(x, columns=["length", "width"])
