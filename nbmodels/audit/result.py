@@ -14,6 +14,7 @@ from nbmodels.audit.allocation import joined
 from nbmodels.audit.intervals import Estimate, Sample, domain_rate, stratified_share
 from nbmodels.audit.plan import AuditPlan, written
 from nbmodels.data.labels import Classes
+from nbmodels.data.readable import Readable
 from nbmodels.data.validation import as_column, check_length, check_level, plain
 from nbmodels.errors import DataError
 
@@ -22,7 +23,7 @@ _FEW_CLASSES = 50
 
 
 @dataclass(frozen=True)
-class AuditResult:
+class AuditResult(Readable):
     """What the checked rows say about all rows of the plan, whatever model is right.
 
     Attributes:

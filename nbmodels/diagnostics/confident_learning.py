@@ -15,6 +15,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
+from nbmodels.data.readable import Readable
+
 
 def confident_joint(
     probs: Float[np.ndarray, "n k"], codes: Int[np.ndarray, " n"]
@@ -52,7 +54,7 @@ def calibrated(
 
 
 @dataclass(frozen=True)
-class SecondOpinion:
+class SecondOpinion(Readable):
     """Two noise matrices beside each other.
 
     Attributes:

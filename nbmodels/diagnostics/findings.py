@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from nbmodels.data.readable import Readable
 from nbmodels.errors import Caution, VerdictWarning
 
 #: What each end of the range of shares assumes.
@@ -86,7 +87,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Readable):
     """The findings of all checks, and what they come to.
 
     Attributes:

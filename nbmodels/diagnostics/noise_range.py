@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from nbmodels.data.readable import Readable
 from nbmodels.diagnostics.checks.checked import CheckedEnds
 from nbmodels.diagnostics.findings import INDEPENDENT, SEPARABLE
 
@@ -93,7 +94,7 @@ class End:
 
 
 @dataclass(frozen=True)
-class NoiseRange:
+class NoiseRange(Readable):
     """Both ends of what labels and features allow.
 
     Attributes:

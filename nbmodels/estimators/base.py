@@ -21,6 +21,7 @@ from nbmodels.errors import Caution, DataError, Interrupted, issue
 from nbmodels.estimators.audits import audit, audit_plan
 from nbmodels.estimators.constraints import Constraint, check_parameters
 from nbmodels.estimators.noise_ends import noise_range
+from nbmodels.estimators.notebook import QuickLists
 from nbmodels.estimators.options import (
     CONFIGURED,
     CrossFit,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 _DOUBLE_UP_TO = 20_000_000
 
 
-class LatentClassModel(ClassifierMixin, BaseEstimator):
+class LatentClassModel(QuickLists, ClassifierMixin, BaseEstimator):
     """A model with a latent true class, fitted by EM or CAVI; answers from ``fitted_``."""
 
     solver: Any
@@ -279,7 +280,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
                 others each time.
             options: ``draws`` (``"auto"``, as many as it takes), ``warmup``, ``chains`` (4),
                 ``thin``, ``keep`` (``"small"``, ``"all"`` or ``"parameters"``), ``sandwich``,
-                ``progress``, and those of a method; see
+                ``progress`` (by default as the ``solver`` has it), and those of a method; see
                 :func:`nbmodels.posterior.sample`.
 
         Returns:
@@ -300,6 +301,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         check_feedback(feedback)
         seed = self._seed(random_state)
+        options.setdefault("progress", resolved_solver(self.solver).progress)
 
         def drawn(fitted: FittedModel) -> Any:
             own, *others = (

@@ -12,6 +12,7 @@ import pandas as pd
 
 from nbmodels.audit.intervals import Estimate
 from nbmodels.data.labels import Classes, trusted_codes
+from nbmodels.data.readable import Readable
 from nbmodels.data.validation import as_column, as_floats, check_length, check_level
 from nbmodels.errors import Caution, DataError, VerdictWarning, issue
 from nbmodels.metrics.contradiction import contradiction
@@ -30,7 +31,7 @@ _BY_CLASS = ("precision", "recall", "f1", "auc")
 
 
 @dataclass(frozen=True)
-class NoisyTestScores:
+class NoisyTestScores(Readable):
     """Scores against the true classes, estimated from noisy labels.
 
     Attributes:

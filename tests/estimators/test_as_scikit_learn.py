@@ -164,6 +164,48 @@ def test_repr_and_html(name):
     assert "max_iter=77" in repr(changed)
 
 
+def real(**settings):
+    return nb.NoisyGaussianNB.published(random_state=0, **settings).fit(REAL, NAMES)
+
+
+def test_looking_at_a_fit_draws_nothing(monkeypatch):
+    """scikit-learn reads every attribute where it lists them, and for its table."""
+    e = real()
+
+    def drawn(*args, **options):
+        raise AssertionError("posterior draws were taken")
+
+    monkeypatch.setattr(nb.NoisyGaussianNB, "posterior", drawn)
+    assert "noise_matrix_" in e._repr_html_()
+    assert "noise_range_" in dir(e)
+    assert "noise_range_" not in dir(nb.NoisyGaussianNB())
+
+
+def test_results_print_as_sentences():
+    verdict = real().verdict()
+    assert str(verdict) == verdict.sentence
+    html = verdict._repr_html_()
+    assert verdict.sentence.split(".")[0] in html
+    assert "<table" in html
+
+
+@pytest.mark.parametrize("progress", [None, False])
+def test_draws_show_what_the_solver_shows(monkeypatch, progress):
+    asked = []
+
+    def sample(*args, **options):
+        asked.append(options["progress"])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nbmodels.posterior.sampling.sample", sample)
+    e = real(solver=nb.Solver(progress=progress))
+    with pytest.raises(KeyboardInterrupt):
+        e.posterior()
+    with pytest.raises(KeyboardInterrupt):
+        e.posterior(progress=True)
+    assert asked == [progress, True]
+
+
 def answers(e):
     """Names of the properties and of the methods that are for fitted estimators."""
     found = {n: inspect.getattr_static(type(e), n) for n in dir(type(e)) if n[0] != "_"}

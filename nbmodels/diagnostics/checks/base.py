@@ -88,7 +88,7 @@ class Check(Generic[T]):
             found.p_value,
             found.effect,
             self.threshold,
-            found.bad and not self.advisory,
+            bool(found.bad and not self.advisory),
             self.sentence(subject, found) if found.notable else self.passed,
             self.remedies(subject) if found.bad else (),
             found.undecided,
