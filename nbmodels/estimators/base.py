@@ -21,7 +21,7 @@ from nbmodels.errors import Caution, DataError, Interrupted, issue
 from nbmodels.estimators.audits import audit, audit_plan
 from nbmodels.estimators.constraints import Constraint, check_parameters
 from nbmodels.estimators.noise_ends import noise_range
-from nbmodels.estimators.notebook import QuickLists
+from nbmodels.estimators.notebook import listed, shown
 from nbmodels.estimators.options import (
     CONFIGURED,
     CrossFit,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _DOUBLE_UP_TO = 20_000_000
 
 
-class LatentClassModel(QuickLists, ClassifierMixin, BaseEstimator):
+class LatentClassModel(ClassifierMixin, BaseEstimator):
     """A model with a latent true class, fitted by EM or CAVI; answers from ``fitted_``."""
 
     solver: Any
@@ -174,6 +174,8 @@ class LatentClassModel(QuickLists, ClassifierMixin, BaseEstimator):
 
     # Read-outs ----------------------------------------------------------------------------------
 
+    __dir__ = listed
+    _get_fitted_attr_html = shown
     audit_plan = audit_plan
     audit = audit
     noise_range = noise_range

@@ -1,29 +1,33 @@
-"""What a notebook lists of a fitted estimator, computed without sampling."""
+"""What a notebook lists of a fitted estimator, as methods of the base of all estimators.
+
+scikit-learn 1.9 reads every attribute where names are completed, and for its table in HTML: a cell
+that ends in ``model.fit(X, y)`` would take posterior draws.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from sklearn.base import BaseEstimator
+
+if TYPE_CHECKING:
+    from nbmodels.estimators.base import LatentClassModel
 
 #: Attributes that take posterior draws, which no one asks for who looks at an estimator.
 _DRAWN = frozenset({"noise_range_"})
 
 
-class QuickLists:
-    """Lists attributes that take posterior draws unread, and shows them in no table.
+def listed(self: LatentClassModel) -> list[str]:
+    """Names of the attributes; those that take draws unread, of fitted estimators only."""
+    ready = "fitted_" in vars(self) and not vars(self).get("_shown", False)
+    every = object.__dir__(self)
+    return [n for n in every if (ready if n in _DRAWN else hasattr(self, n))]
 
-    scikit-learn 1.9 reads every attribute where names are completed, and for its representation in
-    HTML: a cell that ends in ``model.fit(X, y)`` would sample.
-    """
 
-    def __dir__(self) -> Iterable[str]:
-        listed = "fitted_" in vars(self) and not vars(self).get("_shown", False)
-        every = object.__dir__(self)
-        return [n for n in every if (listed if n in _DRAWN else hasattr(self, n))]
-
-    def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
-        self._shown = True
-        try:
-            return super()._get_fitted_attr_html(doc_link)  # type: ignore[misc]
-        finally:
-            del self._shown
+def shown(self: LatentClassModel, doc_link: str = "") -> Any:
+    """Attributes for scikit-learn's table, without those that take draws."""
+    self._shown = True
+    try:
+        return BaseEstimator._get_fitted_attr_html(self, doc_link)
+    finally:
+        del self._shown
