@@ -15,11 +15,11 @@ class Readable:
     @property
     def sentence(self) -> str:
         """The result as a sentence."""
-        raise NotImplementedError
+        raise NotImplementedError  # every result has its own
 
     def table(self) -> pd.DataFrame:
         """The result as a table."""
-        raise NotImplementedError
+        raise NotImplementedError  # every result has its own
 
     def __str__(self) -> str:
         return self.sentence

@@ -32,7 +32,7 @@ from nbmodels.fitting.annotator_fits import better_held_out, first_estimate, tem
 from nbmodels.fitting.copied_votes import Copies, find_copies, no_copies
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
-from nbmodels.fitting.label_sources import annotators
+from nbmodels.fitting.label_sources import annotators, number_of_votes
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.subtypes import Subtypes
 from nbmodels.fitting.vote_dependence import (
@@ -280,14 +280,13 @@ class DawidSkene(LatentClassModel):
         self.workers_ = table.workers()
         votes = votes_of(self, values, self.workers_, classes)
         about = values, items, classes
-        each = np.asarray(votes.counted(*about).sum(axis=1)).ravel()
-        parameters["n_votes"] = float((weights * votes.item_powers(*about)) @ each)
+        counts, powers = votes.counted(*about), votes.item_powers(*about)
+        parameters["n_votes"] = number_of_votes(counts, weights, powers)
         channel = annotators(len(self.workers_), len(classes), parameters)
-        pooled = parameters["pooling"] != "none"
-        part = Part(channel, votes(*about)[_NAME], pooled=pooled)
-        powers = votes.powers if votes.correlation > 0 else None
+        part = Part(channel, Annotators.pack(counts))
         coords = {_NAME: {"annotator": self.workers_}}
-        return LearnedSource({_NAME: part}, votes, powers=powers, coords=coords)
+        tempered = votes.powers if votes.correlation > 0 else None
+        return LearnedSource({_NAME: part}, votes, powers=tempered, coords=coords)
 
     # Read-outs ----------------------------------------------------------------------------------
 

@@ -223,9 +223,8 @@ class JointNB(LatentClassModel):
             for name, part in found.items():
                 jacobian = jacobian + float(model[name].weight) * part.log_jacobian
             pooled = tuple(name for name, p in found.items() if p.pooled)
-            own = tuple(n for n in learned_priors(model) if n not in pooled)
             fitted = joint(
-                Candidate(model, data, (*own, *pooled)),
+                Candidate(model, data, (*learned_priors(model), *pooled)),
                 read.classes.names,
                 n,
                 options,

@@ -25,7 +25,7 @@ class Part:
         alternatives: what is to be compared on held-out labels, the cautious one first; empty where
             ``component`` is settled.
         edges: a graph in which an item's own vote is left out, or None.
-        pooled: whether the component's prior is learned.
+        pooled: whether an emission's prior is learned; a channel says so itself.
     """
 
     component: Component

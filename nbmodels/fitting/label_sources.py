@@ -81,10 +81,7 @@ def label_sources(
     if labels.has_given:
         out["labels"] = coded(noise_channel, labels.codes, k)
     if labels.votes is not None:
-        each = np.asarray(labels.votes.sum(axis=1)).ravel()
-        for one in (weights, labels.vote_powers):
-            each = each if one is None else each * one
-        n_votes = float(each.sum())
+        n_votes = number_of_votes(labels.votes, weights, labels.vote_powers)
         channel = partial(_votes_channel, labels.votes.shape[1] // k, n_votes)
         pack = partial(_pack_votes, labels.votes)
         rows = np.arange(len(labels.codes))
@@ -167,6 +164,24 @@ _ANNOTATORS = {
     "shared": PooledAnnotators,
     "functions": LabellingFunctions,
 }
+
+
+def number_of_votes(
+    counts: sparse.csr_array,
+    weights: Float[np.ndarray, " n"] | None = None,
+    powers: Float[np.ndarray, " n"] | None = None,
+) -> float:
+    """Number of votes by what they count for in the statistics of a fit.
+
+    Args:
+        counts: ``(N, W * K)`` votes of the items.
+        weights: ``(N,)`` row weights; None for 1.
+        powers: ``(N,)`` powers of the items' likelihoods; None for 1.
+    """
+    each = np.asarray(counts.sum(axis=1)).ravel()
+    for one in (weights, powers):
+        each = each if one is None else each * one
+    return float(each.sum())
 
 
 def learned_priors(model: Mapping[str, Component]) -> tuple[str, ...]:
