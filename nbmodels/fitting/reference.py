@@ -42,6 +42,9 @@ _RIDGE, _PSEUDO = 1.0, 1.0
 #: jitter of its Cholesky factor, and weight of the columns beside it.
 _LANDMARKS, _LENGTHS, _JITTER, _LINEAR = 200, (0.5, 1.0, 2.0), 1e-3, 0.3
 
+#: Steps of a multinomial regression.
+_STEPS = 500
+
 
 def out_of_fold_predictions(
     blocks: Sequence[Any], codes: Int[np.ndarray, " n"], n_classes: int
@@ -82,15 +85,19 @@ class Reference(NamedTuple):
     """Predictions of labels from other items' labels.
 
     Attributes:
-        classes: ``(n,)`` predicted class, -1 where there is none.
-        logs: ``(n, K)`` log-probabilities of the classes, zero where there are none.
+        classes: ``(n,)`` predicted class, -1 where no label is given.
+        logs: ``(n, K)`` log-probabilities of the classes; zero in rows that were not looked at.
         held_out: ``(n,)`` log-probability of each given label, by a calibration that did not see
             it; NaN where there is none.
+        fold: ``(n,)`` fold of each row whose label was learned from, -1 elsewhere.
+        complete: whether all rows were looked at.
     """
 
     classes: Int[np.ndarray, " n"]
     logs: Float[np.ndarray, "n k"]
     held_out: Float[np.ndarray, " n"]
+    fold: Int[np.ndarray, " n"]
+    complete: bool
 
     def margin(self, codes: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         """``(n,)`` log-probability of the likeliest other class less that of the given one.
@@ -122,18 +129,21 @@ def nonlinear_predictions(
         copies: rows that stay in one fold, see :func:`nbmodels.fitting.scores.stratified_folds`.
 
     Returns:
-        predictions of the rows that are looked at and have a label; None where there are too few
+        predictions, of all rows or of ten thousand that have a label; None where there are too few
         labels, or no features.
     """
-    rows = np.flatnonzero(codes >= 0)
-    rng = np.random.default_rng(len(rows))
-    if len(rows) > _ROWS:
-        rows = np.sort(rng.permutation(rows)[:_ROWS])
-    y = codes[rows]
-    if not points.shape[1] or _too_few(y):
+    labelled = np.flatnonzero(codes >= 0)
+    rng = np.random.default_rng(len(labelled))
+    if len(labelled) > _ROWS:
+        labelled = np.sort(rng.permutation(labelled)[:_ROWS])
+    if not points.shape[1] or _too_few(codes[labelled]):
         return None
-    fold = stratified_folds(y, _MORE_FOLDS, rng, among(copies, rows))
-    target = np.eye(n_classes)[y]
+    complete = len(codes) <= _ROWS
+    rows = np.arange(len(codes)) if complete else labelled
+    known = codes[rows] >= 0
+    fold = np.full(len(rows), -1)
+    fold[known] = stratified_folds(codes[labelled], _MORE_FOLDS, rng, among(copies, labelled))
+    target = np.eye(n_classes)[codes[rows]] * known[:, None]
     some = np.sort(rng.permutation(points.shape[1])[:_NARROW])
     x = np.asarray(points, float)[np.ix_(rows, some)]
     ranks = ndtri((rankdata(x, axis=0) - 0.5) / len(x))
@@ -142,14 +152,42 @@ def nonlinear_predictions(
     ways = [np.hstack([_standardised(x), one]), np.hstack([ranks, one])]
     ways += [np.hstack([_LINEAR * ranks, bent, one]) for bent in _kernel_features(ranks, rng)]
     scores = [_least_squares(way, target, fold) for way in ways]
-    best = min(scores, key=lambda one: float(np.square(one - target).sum()))
+    best = min(scores, key=lambda one: float(np.square(one - target)[known].sum()))
+    about = best[known], target[known]
+    plain = plain_classifier(*about, np.ones(len(labelled)), fold[known], False)
     classes, held_out = np.full(len(codes), -1), np.full(len(codes), np.nan)
-    classes[rows] = _likeliest(best, target, fold)
-    plain = plain_classifier(best, target, np.ones(len(rows)), fold, False)
-    held_out[rows] = plain.held_out
-    logs = np.zeros((len(codes), n_classes))
+    classes[labelled] = _likeliest(*about, fold[known])
+    held_out[labelled] = plain.held_out
+    logs, folds = np.zeros((len(codes), n_classes)), np.full(len(codes), -1)
     logs[rows] = log_softmax(np.exp(plain.calibration[0]) * best, axis=1)
-    return Reference(classes, logs, held_out)
+    folds[rows] = fold
+    return Reference(classes, logs, held_out, folds, complete)
+
+
+def recalibrated(reference: Reference, codes: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Log-probability of each given label by matrix scaling of the reference's scores.
+
+    A multinomial regression on log-probabilities (Dirichlet calibration; Kull et al. 2019),
+    cross-validated: where one temperature fits badly, a noise matrix would fit better though no
+    label is wrong.
+
+    Args:
+        reference: predictions of the labels.
+        codes: ``(n,)`` given labels, negative where there is none.
+
+    Returns:
+        ``(n,)``; NaN where there is no label, or no prediction of it.
+    """
+    from sklearn.linear_model import LogisticRegression  # a tenth of the library's start
+
+    out = np.full(len(codes), np.nan)
+    for f in range(reference.fold.max() + 1):
+        here, others = reference.fold == f, (reference.fold >= 0) & (reference.fold != f)
+        learned = LogisticRegression(max_iter=_STEPS).fit(reference.logs[others], codes[others])
+        logs = np.full((len(codes), reference.logs.shape[1]), -np.inf)
+        logs[:, learned.classes_] = learned.predict_log_proba(reference.logs)
+        out[here] = logs[here, codes[here]]
+    return out
 
 
 class Sides(NamedTuple):
@@ -235,6 +273,7 @@ def _kernel_features(
 
 
 def _least_squares(x: np.ndarray, target: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    """Out-of-fold predictions; rows of no fold are predicted from all others."""
     parts = [(x[fold == f], target[fold == f]) for f in range(fold.max() + 1)]
     squares = np.stack([a.T @ a for a, _ in parts])
     products = np.stack([a.T @ b for a, b in parts])
@@ -243,6 +282,8 @@ def _least_squares(x: np.ndarray, target: np.ndarray, fold: np.ndarray) -> np.nd
     out = np.empty(target.shape)
     for f, (a, _) in enumerate(parts):
         out[fold == f] = a @ table[f]
+    if (fold < 0).any():
+        out[fold < 0] = x[fold < 0] @ np.linalg.solve(squares.sum(0) + ridge, products.sum(0))
     return out
 
 

@@ -76,13 +76,13 @@ _AGREEMENT = 2.33
 #: features that say nothing lead to 0.37 and less.
 _RIGHT_OF_TWO, _RIGHT_OF_MORE = 0.5, 0.45
 
-_UNINFORMATIVE = Caution(
+UNINFORMATIVE = Caution(
     IdentifiabilityWarning,
     "the features do not surely predict held-out labels better than chance: no label is corrected, "
     "new items are predicted by the plain classifier of the given labels, and the noise matrix is "
     "that of the prior and of rows that were checked, with intervals as wide",
 )
-_PLAIN = Caution(
+PLAIN = Caution(
     IdentifiabilityWarning,
     "held-out labels are likelier under the plain classifier of the given labels than under any "
     "noise that was fitted: new items are predicted by the plain classifier, and no given label is "
@@ -212,7 +212,7 @@ class _Run:
                     floor = self.plain(best.settings)
                     plain, plain_scores = floor.calibration, floor.held_out
                     best, ranked, drawn = self.as_given(model, null, best.settings, plain)
-                    noisy, most, cautions = EVEN, 0, (_UNINFORMATIVE,)
+                    noisy, most, cautions = EVEN, 0, (UNINFORMATIVE,)
             if best.rounds < most:
                 settings, last = best.settings, best
                 model, _, learned = self.candidate(settings)
@@ -238,7 +238,7 @@ class _Run:
                     about = best.scores, floor.held_out, self.weights, self.groups
                     noisy = pseudo_bma(*about)
                     if self.better(best.scores, floor.held_out, SIGNIFICANT):
-                        plain, cautions = floor.calibration, (_PLAIN,)
+                        plain, cautions = floor.calibration, (PLAIN,)
                 best = self.relearned(best)
         except KeyboardInterrupt:
             interrupted = True

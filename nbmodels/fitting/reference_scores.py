@@ -1,0 +1,129 @@
+"""Noise estimated on the scores of the reference classifier, where the features' model is poor.
+
+A noise matrix given the scores of a poor model holds what that model gets wrong. The reference
+(:mod:`nbmodels.fitting.reference`) is a second classifier of the same labels: of the two, the one
+under whose scores noise explains held-out labels better is the better covariate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from inference import Status
+from inference.arrays import on_device
+from nbmodels.class_priors import Calibration
+from nbmodels.core import model as models
+from nbmodels.core.model import PRIOR
+from nbmodels.data.validation import pad_rows
+from nbmodels.errors import Caution, VerdictWarning
+from nbmodels.fitting.discriminative import LOG_SLOPE_SD
+from nbmodels.fitting.fitted_model import Drawn, FittedModel
+from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.reference import Reference
+from nbmodels.fitting.selection import PLAIN, UNINFORMATIVE
+
+_TAKEN = Caution(
+    VerdictWarning,
+    "this model of the features is poor: held-out labels are surely likelier under noise on the "
+    "scores of a nonlinear classifier of the same features. So labels are corrected, and the noise "
+    "matrix is estimated, by that classifier; predictions are still by this model, and "
+    "AutoNoisyClassifier may predict better",
+)
+
+
+class NoiseOnReference(NamedTuple):
+    """Noise on a reference's scores.
+
+    Attributes:
+        held_out: ``(N,)`` log-probability of each label by a fit that did not see it.
+        fitted: the fit with labels and noise by these scores, and predictions as before; None where
+            some rows have no scores, or the class shares are known.
+    """
+
+    held_out: Float[np.ndarray, " n"]
+    fitted: FittedModel | None
+
+
+def noise_on(
+    reference: Reference, fitted: FittedModel, options: FitOptions
+) -> NoiseOnReference | None:
+    """The labels' model with a reference's scores in the place of the features'.
+
+    Called where the fit's precision holds.
+
+    Args:
+        reference: predictions of the labels.
+        fitted: a cross-fitted model of them.
+        options: of the fits.
+
+    Returns:
+        None where a fit was interrupted.
+    """
+    n, length = len(reference.classes), len(fitted.data.weights)
+    scores = Calibration.pack(on_device(pad_rows(reference.logs, length)))
+    # where the features were not heard, the noise is open in what draws are of
+    own = fitted.fit if fitted.drawn is None else fitted.drawn[0]
+    kept = {name: c for name, c in own.model.items() if name not in fitted.scored}
+    prior = Calibration.of(reference.logs.shape[1], log_slope_sd=LOG_SLOPE_SD)
+    model = jax.tree.map(on_device, {**kept, PRIOR: prior})
+    # begun at the noise that was found: the scores hold it, too, and the labels show none besides
+    start = {**{name: own.params[name] for name in model}, PRIOR: prior.prior}
+    start = jax.tree.map(on_device, start)
+    parts = {n: on_device(fitted.data.parts[n]) for n in model if n != PRIOR}
+    whole = models.with_parts(jax.tree.map(on_device, fitted.data), {**parts, PRIOR: scores})
+    fold = pad_rows(reference.fold, length)
+    fold[n:] = -1
+    known = np.asarray(fitted.data.weights, float) * (fold >= 0)
+    folds = range(fold.max() + 1)
+    data = [replace(whole, weights=on_device(known * (fold != f))) for f in folds]
+    of_fold = options.fit_all([model] * len(data), data, starts=[start] * len(data))
+    if any(one.status == Status.INTERRUPTED for one in of_fold):
+        return None
+    held_out = np.full(n, -np.inf)
+    for f, one in zip(folds, of_fold, strict=True):
+        here = fold[:n] == f
+        held_out[here] = np.asarray(one.log_likelihood)[:n][here]
+    if fitted.settings.get("class_prior") is not None or not reference.complete:
+        return NoiseOnReference(held_out, None)
+    forms = [own, *(one.fit for one in fitted.alternatives)]
+    tried = [{**model, "labels": jax.tree.map(on_device, one.model["labels"])} for one in forms]
+    starts = [{**start, "labels": jax.tree.map(on_device, one.params["labels"])} for one in forms]
+    found = options.fit_all(tried, [whole] * len(forms), starts=starts)
+    if any(one.status == Status.INTERRUPTED for one in found):
+        return None
+    host = partial(jax.tree.map, np.asarray)
+    at = host(whole)
+    emissions = {name: fitted.fit.params[name] for name in fitted.scored}
+    first = replace(
+        found[0],
+        model={**fitted.fit.model, **host(found[0].model)},
+        params={**emissions, **host(found[0].params)},
+        resp=np.asarray(found[0].resp)[:n],
+        log_likelihood=np.asarray(found[0].log_likelihood)[:n],
+    )
+    others = tuple(
+        Drawn(fit, at, one.probability)
+        for fit, one in zip(found[1:], fitted.alternatives, strict=True)
+    )
+    before = {*fitted.fit.cautions(fitted.names), UNINFORMATIVE, PLAIN}
+    cautions = (one for one in fitted.cautions if one not in before)
+    calibration: Any = own.params[PRIOR]
+    taken = replace(
+        fitted,
+        fit=first,
+        data=at,
+        held_out_scores=held_out,
+        plain=np.asarray(calibration.mean) if fitted.plain is None else fitted.plain,
+        plain_scores=reference.held_out,
+        alternatives=others,
+        drawn=None,
+        ranked=None,
+        cautions=(*cautions, *first.cautions(fitted.names), _TAKEN),
+    )
+    return NoiseOnReference(held_out, taken)
