@@ -241,7 +241,11 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
 
     @property
     def chosen_(self) -> dict[str, Any]:
-        """Values of the settings that were selected, with the number of self-training rounds."""
+        """Values of the settings that were selected, with the number of self-training rounds.
+
+        ``scores`` is among them where the model of the features is poor, and noise and labels are
+        those under the scores of a nonlinear classifier.
+        """
         check_is_fitted(self)
         return dict(self.fitted_.chosen)
 

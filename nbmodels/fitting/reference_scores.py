@@ -23,10 +23,13 @@ from nbmodels.core.model import PRIOR
 from nbmodels.data.validation import pad_rows
 from nbmodels.errors import Caution, VerdictWarning
 from nbmodels.fitting.discriminative import LOG_SLOPE_SD
+from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fitted_model import Drawn, FittedModel
+from nbmodels.fitting.label_sources import learned_priors
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.reference import Reference
 from nbmodels.fitting.selection import PLAIN, UNINFORMATIVE
+from nbmodels.fitting.two_starts import fit_from_two_starts
 
 _TAKEN = Caution(
     VerdictWarning,
@@ -43,7 +46,8 @@ class NoiseOnReference(NamedTuple):
     Attributes:
         held_out: ``(N,)`` log-probability of each label by a fit that did not see it.
         fitted: the fit with labels and noise by these scores, and predictions as before; None where
-            some rows have no scores, or the class shares are known.
+            some rows have no scores, the number of self-training rounds or the class shares are
+            given.
     """
 
     held_out: Float[np.ndarray, " n"]
@@ -71,32 +75,33 @@ def noise_on(
     own = fitted.fit if fitted.drawn is None else fitted.drawn[0]
     kept = {name: c for name, c in own.model.items() if name not in fitted.scored}
     prior = Calibration.of(reference.logs.shape[1], log_slope_sd=LOG_SLOPE_SD)
-    model = jax.tree.map(on_device, {**kept, PRIOR: prior})
-    # begun at the noise that was found: the scores hold it, too, and the labels show none besides
-    start = {**{name: own.params[name] for name in model}, PRIOR: prior.prior}
-    start = jax.tree.map(on_device, start)
-    parts = {n: on_device(fitted.data.parts[n]) for n in model if n != PRIOR}
+    parts = {name: on_device(fitted.data.parts[name]) for name in kept if name != PRIOR}
     whole = models.with_parts(jax.tree.map(on_device, fitted.data), {**parts, PRIOR: scores})
+    forms = [own, *(one.fit for one in fitted.alternatives)]
+    found = []
+    for form in forms:
+        model = jax.tree.map(on_device, {**kept, PRIOR: prior, "labels": form.model["labels"]})
+        begun = fit_from_two_starts([model], [whole], options)[0]
+        start = jax.tree.map(on_device, begun.params)
+        about = model, whole, learned_priors(model), options.without_restarts()
+        found.append(fit_with_learned_priors(*about, start=start))
     fold = pad_rows(reference.fold, length)
     fold[n:] = -1
     known = np.asarray(fitted.data.weights, float) * (fold >= 0)
     folds = range(fold.max() + 1)
     data = [replace(whole, weights=on_device(known * (fold != f))) for f in folds]
+    model, start = (jax.tree.map(on_device, at) for at in (found[0].model, found[0].params))
+    # begun at the noise of all labels: the scores hold it, too, and few labels show none besides
     of_fold = options.fit_all([model] * len(data), data, starts=[start] * len(data))
-    if any(one.status == Status.INTERRUPTED for one in of_fold):
+    if any(one.status == Status.INTERRUPTED for one in (*found, *of_fold)):
         return None
     held_out = np.full(n, -np.inf)
     for f, one in zip(folds, of_fold, strict=True):
         here = fold[:n] == f
         held_out[here] = np.asarray(one.log_likelihood)[:n][here]
-    if fitted.settings.get("class_prior") is not None or not reference.complete:
+    as_asked = fitted.settings.get("rounds") != "auto"  # a fit whose training was given stays it
+    if as_asked or fitted.settings.get("class_prior") is not None or not reference.complete:
         return NoiseOnReference(held_out, None)
-    forms = [own, *(one.fit for one in fitted.alternatives)]
-    tried = [{**model, "labels": jax.tree.map(on_device, one.model["labels"])} for one in forms]
-    starts = [{**start, "labels": jax.tree.map(on_device, one.params["labels"])} for one in forms]
-    found = options.fit_all(tried, [whole] * len(forms), starts=starts)
-    if any(one.status == Status.INTERRUPTED for one in found):
-        return None
     host = partial(jax.tree.map, np.asarray)
     at = host(whole)
     emissions = {name: fitted.fit.params[name] for name in fitted.scored}
@@ -121,6 +126,7 @@ def noise_on(
         held_out_scores=held_out,
         plain=np.asarray(calibration.mean) if fitted.plain is None else fitted.plain,
         plain_scores=reference.held_out,
+        chosen={**fitted.chosen, "scores": "nonlinear classifier"},
         alternatives=others,
         drawn=None,
         ranked=None,

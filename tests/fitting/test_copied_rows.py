@@ -32,6 +32,12 @@ def with_copies(x, rows, times, spread, rng):
     return np.vstack([x, more]), np.r_[np.arange(len(x)), again]
 
 
+def gross_errors(rng):
+    """Of the cells, one in twenty is a hundred times too large: such rows lie on lines."""
+    x = rng.normal(size=(600, 6))
+    return np.where(rng.random(x.shape) < 0.05, 100 * x, x)
+
+
 @pytest.mark.parametrize("columns", [6, 30])
 @pytest.mark.parametrize("spread", [0.0, 0.02])
 def test_copies_are_found(columns, spread):
@@ -61,6 +67,7 @@ def test_a_table_of_exact_copies(records, times):
         *(load(return_X_y=True)[0] for load in (load_breast_cancer, load_iris, load_wine)),
         *(np.random.default_rng(d).normal(size=(500, d)) for d in (1, 2, 5, 20)),
         np.random.default_rng(0).standard_t(2, size=(400, 4)),
+        gross_errors(np.random.default_rng(0)),
         np.cumsum(np.random.default_rng(2).normal(size=(400, 6)), 0),
         np.random.default_rng(1).integers(0, 2, (400, 12)),
         np.random.default_rng(1).integers(18, 90, 600)[:, None] ** np.arange(1, 4),
@@ -68,7 +75,7 @@ def test_a_table_of_exact_copies(records, times):
         np.random.default_rng(1).normal(size=(20, 5)),
     ],
     ids=[
-        *("cancer", "iris", "wine", "1", "2", "5", "20", "tails", "walk", "binary"),
+        *("cancer", "iris", "wine", "1", "2", "5", "20", "tails", "gross errors", "walk", "binary"),
         *("ages and their powers", "two units", "few"),
     ],
 )
