@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 from scipy import sparse
 
 from nbmodels.core.component import Given
@@ -18,7 +19,12 @@ from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.plain import pseudo_bma
-from nbmodels.fitting.reference import nonlinear_predictions, recalibrated, sides_of
+from nbmodels.fitting.reference import (
+    Reference,
+    nonlinear_predictions,
+    recalibrated,
+    sides_of,
+)
 from nbmodels.fitting.reference_scores import noise_on
 from nbmodels.fitting.trials import SIGNIFICANT
 
@@ -60,9 +66,8 @@ def with_reference(
         options: makes those of fits, where the fit's precision holds.
     """
     k = len(fitted.names)
-    # where the features were not heard, the noise is open in what draws are of
-    model = fitted.fit.model if fitted.drawn is None else fitted.drawn[0].model
-    channel = model.get("labels")
+    unheard = fitted.drawn is not None  # the noise is then open in what draws are of
+    channel = (fitted.drawn[0] if fitted.drawn else fitted.fit).model.get("labels")
     if fitted.interrupted or channel is None or isinstance(channel, Given) or k < 2:
         return fitted
     if points is None or sparse.issparse(points):
@@ -73,8 +78,19 @@ def with_reference(
     reference = nonlinear_predictions(points, codes, k, fitted.copies)
     if reference is None:
         return fitted
-    margin = reference.margin(codes)
-    fitted = replace(fitted, reference=reference.classes, reference_margin=margin)
+    seen = replace(fitted, reference=reference.classes, reference_margin=reference.margin(codes))
+    found = _held_to(reference, seen, codes, options)
+    # features that stay unheard have no reference: their labels are left as they are
+    return fitted if unheard and found.drawn is not None and not found.interrupted else found
+
+
+def _held_to(
+    reference: Reference,
+    fitted: FittedModel,
+    codes: Int[np.ndarray, " n"],
+    options: Callable[[], FitOptions],
+) -> FittedModel:
+    n, k = len(codes), len(fitted.names)
     others = set(fitted.fit.model) - {PRIOR, "labels", "trusted", *fitted.scored}
     if fitted.data.parts.get(PRIOR) is None or others:
         return fitted
