@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.stats import t
 
 from floor_worlds.base import N_NEW, Items, Setting, classes, world
 
 #: Columns of tables, words of documents.
 _COLUMNS, _WORDS = 8, 300
 
+#: Degrees of freedom of heavy tails.
+_DOF = 1.2
+
 #: Few sizes, each with several kinds of errors: programs are compiled for a size.
 _TINY = (Setting(60, 2), Setting(60, 2, errors="features"))
 _SMALL = (Setting(100, 3), Setting(100, 3, errors="pair"), Setting(100, 3, share=0.4))
+_CLEAR = Setting(600, 3)
 _RARE, _MEDIUM = Setting(600, 3, True, share=0.1), Setting(600, 3, errors="features")
 
 
@@ -53,6 +59,39 @@ def overlapping(setting: Setting, rng: np.random.Generator) -> Items:
 def correlated(setting: Setting, rng: np.random.Generator) -> Items:
     """Correlated columns, which naive Bayes takes for independent."""
     return _gaussian(setting, rng, 0.8, 0.6)
+
+
+@world("heavy tails", "reals", quick=(_CLEAR,))
+def heavy_tails(setting: Setting, rng: np.random.Generator) -> Items:
+    """Student's t with 1.2 degrees of freedom, which has a mean and no variance."""
+    y, y_new = (classes(n, setting, rng) for n in (setting.n, N_NEW))
+    means = rng.normal(0, 2, (setting.k, _COLUMNS))
+    both = np.concatenate([y, y_new])
+    x = means[both] + rng.standard_t(_DOF, (len(both), _COLUMNS))
+    return _split(x, y, y_new, t.logpdf(x[:, None] - means, _DOF).sum(2))
+
+
+@world("gross errors", "reals", quick=(_CLEAR,))
+def gross_errors(setting: Setting, rng: np.random.Generator) -> Items:
+    """One cell in twenty is a hundred times too large: a decimal point is missing."""
+    found = _gaussian(setting, rng, 1.0, 0.0)
+    x, x_new = (
+        np.where(rng.random(part.shape) < 0.05, 100 * part, part) for part in (found.x, found.x_new)
+    )
+    return replace(found, x=x, x_new=x_new)
+
+
+@world("rings", "reals", quick=(_CLEAR,))
+def rings(setting: Setting, rng: np.random.Generator) -> Items:
+    """Rings about one centre, beside two columns of chance."""
+    y, y_new = (classes(n, setting, rng) for n in (setting.n, N_NEW))
+    both = np.concatenate([y, y_new])
+    angle = rng.uniform(0, 2 * np.pi, len(both))
+    radius = 1 + both + 0.25 * rng.normal(size=len(both))
+    plane = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1)
+    gaps = (radius[:, None] - 1 - np.arange(setting.k)) / 0.25
+    x = np.hstack([plane, rng.normal(size=(len(both), 2))])
+    return _split(x, y, y_new, -0.5 * gaps**2)
 
 
 def _binary(setting: Setting, rng: np.random.Generator, columns: int, copies: int) -> Items:

@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from nbmodels.data.outliers import Winsoriser
+
 
 def reference_classifier(X: Any) -> Any:
     """A logistic regression of scikit-learn for a table, with the columns' coding.
@@ -19,7 +21,8 @@ def reference_classifier(X: Any) -> Any:
     Args:
         X: features, a data frame, an array of any type or a sparse matrix. NaN is missing: the mean
             of a column of numbers, a symbol of its own elsewhere
-            (:func:`nbmodels.data.features.without_marker`).
+            (:func:`nbmodels.data.features.without_marker`). Numbers that lie far out in a column
+            are cut off (:class:`nbmodels.data.outliers.Winsoriser`).
 
     Returns:
         an unfitted pipeline; it shares none of the assumptions of naive Bayes.
@@ -35,7 +38,7 @@ def reference_classifier(X: Any) -> Any:
     if sparse.issparse(X):
         gaps = [means] if np.isnan(X.data).any() else []  # a loop over the columns
         return make_pipeline(*gaps, MaxAbsScaler(), logistic)
-    reals = make_pipeline(means, StandardScaler())
+    reals = make_pipeline(means, Winsoriser(), StandardScaler())
     symbols = OneHotEncoder(handle_unknown="ignore")
     if isinstance(X, pd.DataFrame):
         numeric = [c for c in X if pd.api.types.is_numeric_dtype(X[c])]

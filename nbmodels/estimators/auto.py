@@ -37,6 +37,7 @@ from nbmodels.estimators.options import (
 )
 from nbmodels.fitting.holdout import Comparison, compare_scores
 from nbmodels.fitting.options import is_auto
+from nbmodels.fitting.reference_scores import COMPARE
 from nbmodels.fitting.selection import INTERRUPTED
 from nbmodels.fitting.trials import choice_table
 
@@ -395,7 +396,7 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         cautions.extend([] if sparse.issparse(X) else identifiers(pd.DataFrame(X)))
         for w in caught:
             if issubclass(w.category, NbmodelsWarning):
-                cautions.append(Caution(w.category, str(w.message)))
+                cautions.append(Caution(w.category, str(w.message).removesuffix(COMPARE)))
             else:
                 warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
         issue(cautions)

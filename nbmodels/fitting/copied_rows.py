@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from nbmodels.data.outliers import Winsoriser
 from nbmodels.errors import Caution, DataError, VerdictWarning
 from nbmodels.fitting import points as features
 
@@ -40,9 +41,6 @@ _MANY = 0.05
 #: and largest share of the distance to the last of these neighbours: in many dimensions all
 #: distances are alike.
 _BY_CHANCE, _MORE, _NEAREST = 0.5, 3, 0.2
-
-#: Interquartile ranges beyond a quartile from which on a value is far out.
-_FAR_OUT = 3.0
 
 
 def row_groups(
@@ -111,7 +109,9 @@ def copied_rows(points: Any) -> Int[np.ndarray, " n"] | None:
     pairs = _near_pairs(distinct) if m >= _LEAST_ROWS else np.empty((0, 2), int)
     if len(pairs):
         # far out in one column, rows lie on a line: without that, the other columns count as well
-        inside = _near_pairs(_winsorised(distinct))
+        inside = Winsoriser().fit_transform(distinct)
+        spread = inside.std(0)
+        inside = _near_pairs(inside / np.where(spread > 0, spread, 1))
         pairs = pairs[np.isin(_number(pairs, m), _number(inside, m))]
     graph = sparse.coo_array((np.ones(len(pairs)), pairs.T), (m, m))
     _, group = sparse.csgraph.connected_components(graph, directed=False)
@@ -166,15 +166,6 @@ def _continuous(column: Float[np.ndarray, " m"], n_distinct: int, n_rows: int) -
         return False
     steps = (values[-1] - values[0]) / np.diff(values).min()
     return len(values) > _DISTINCT * n_rows or steps > _FINER * len(values)
-
-
-def _winsorised(points: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
-    """Columns cut off where values are far out (Tukey's fences), of variance 1."""
-    low, high = np.quantile(points, [0.25, 0.75], axis=0)
-    fence = np.where(high > low, _FAR_OUT * (high - low), np.inf)
-    inside = np.clip(points, low - fence, high + fence)
-    spread = inside.std(0)
-    return inside / np.where(spread > 0, spread, 1)
 
 
 def _number(pairs: Int[np.ndarray, "pairs 2"], n_rows: int) -> Int[np.ndarray, " pairs"]:

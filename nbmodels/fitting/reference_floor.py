@@ -25,7 +25,7 @@ from nbmodels.fitting.reference import (
     recalibrated,
     sides_of,
 )
-from nbmodels.fitting.reference_scores import noise_on
+from nbmodels.fitting.reference_scores import COMPARE, noise_on
 from nbmodels.fitting.trials import SIGNIFICANT
 
 #: Standard errors from which on it is said that the reference is better, and share of the labels
@@ -36,7 +36,7 @@ _LIKELIER = Caution(
     VerdictWarning,
     "held-out labels are surely likelier under a nonlinear classifier of the features that knows "
     "no noise: this model of the features is poor, labels are changed where that is likely to "
-    "help only, and the noise matrix holds the model's errors; AutoNoisyClassifier may do better",
+    f"help only, and the noise matrix holds the model's errors{COMPARE}",
 )
 
 

@@ -31,12 +31,14 @@ from nbmodels.fitting.reference import Reference
 from nbmodels.fitting.selection import PLAIN, UNINFORMATIVE
 from nbmodels.fitting.two_starts import fit_from_two_starts
 
+#: Advice about a poor model, which is none where several are compared already.
+COMPARE = "; AutoNoisyClassifier may do better"
+
 _TAKEN = Caution(
     VerdictWarning,
     "this model of the features is poor: held-out labels are surely likelier under noise on the "
     "scores of a nonlinear classifier of the same features. So labels are corrected, and the noise "
-    "matrix is estimated, by that classifier; predictions are still by this model, and "
-    "AutoNoisyClassifier may predict better",
+    f"matrix is estimated, by that classifier; predictions are still by this model{COMPARE}",
 )
 
 
@@ -123,9 +125,7 @@ def noise_on(
         fitted,
         fit=first,
         data=at,
-        held_out_scores=held_out,
         plain=np.asarray(calibration.mean) if fitted.plain is None else fitted.plain,
-        plain_scores=reference.held_out,
         chosen={**fitted.chosen, "scores": "nonlinear classifier"},
         alternatives=others,
         drawn=None,
