@@ -68,7 +68,7 @@ def train_by_sample(
         fitted = _cross_fitted(found, build, names, options)
     own = found.fit.cautions(names)
     sure = contradicted(fitted.data, len(names))  # though perhaps not in the sample
-    if found.drawn is None:  # otherwise all rows were compared, too
+    if found.heard:  # otherwise all rows were compared, too
         fitted = replace(
             fitted,
             plain=found.plain,
@@ -104,7 +104,6 @@ def _joint(
 def _cross_fitted(
     found: FittedModel, build: ModelBuilder, names: np.ndarray, options: FitOptions
 ) -> FittedModel:
-    unheard = found.drawn is not None
     of_labels = {n: q for n, q in found.fit.params.items() if n not in build.features}
     return cross_fitted(
         build,
@@ -115,8 +114,8 @@ def _cross_fitted(
         grid={name: (value,) for name, value in found.settings.items()},
         rounds=found.chosen.get("rounds", 0),
         copies=build.copies,
-        hold_out=unheard,
-        start=None if unheard or not found.scored else of_labels,
+        hold_out=not found.heard,
+        start=of_labels if found.heard and found.scored else None,
     )
 
 

@@ -25,6 +25,7 @@ from nbmodels.errors import Caution
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.design_effect import DesignEffects, design_effects
 from nbmodels.fitting.em import Fit
+from nbmodels.fitting.label_sources import VOTES
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.vote_dependence import VoteDependence
 
@@ -72,7 +73,7 @@ class FittedModel:
         ranked: ``(N, K)`` P(true class) of the training items by the plain classifier, where the
             features do not predict held-out labels; see :mod:`nbmodels.fitting.unheard`.
         plain: ``(1 + K,)`` calibration by which new items are predicted, where it is that of the
-            plain classifier of the given labels; see :mod:`nbmodels.fitting.plain`.
+            plain classifier of the given labels or votes; see :mod:`nbmodels.fitting.plain`.
         plain_scores: ``(N,)`` log-probability of each item's labels under the plain classifier, by
             a fit that did not see them, or None.
         separable: the model of the same labels whose classes are functions of the features
@@ -156,6 +157,14 @@ class FittedModel:
         return self.fit.status.ok and not self.interrupted
 
     @property
+    def heard(self) -> bool:
+        """Whether the features count for the training items: they predict held-out labels.
+
+        Where they do not, classes are those of the votes and, where there are none, of the labels.
+        """
+        return self.drawn is None and (self.plain is None or VOTES not in self.data.parts)
+
+    @property
     def label_posterior(self) -> Float[np.ndarray, "n k"]:
         """P(true class | everything known) of the training items.
 
@@ -198,7 +207,7 @@ class FittedModel:
     def noise_matrix(self) -> Float[np.ndarray, "observed k"] | None:
         """That of the given labels, or of the features' votes; None where there is neither."""
         found = self.noise_matrices
-        return found.get("labels", found.get("votes"))
+        return found.get("labels", found.get(VOTES))
 
     @property
     def posterior_targets(self) -> tuple[Drawn, ...]:

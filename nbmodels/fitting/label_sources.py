@@ -37,6 +37,9 @@ from nbmodels.errors import DataError
 
 Settings = Mapping[str, Any]
 
+#: Name of the channel of several annotators' votes.
+VOTES = "votes"
+
 
 @dataclass(frozen=True)
 class LabelSource:
@@ -85,7 +88,7 @@ def label_sources(
         channel = partial(_votes_channel, labels.votes.shape[1] // k, n_votes)
         pack = partial(_pack_votes, labels.votes)
         rows = np.arange(len(labels.codes))
-        out["votes"] = LabelSource(channel, rows, -1, pack, labels.vote_powers)
+        out[VOTES] = LabelSource(channel, rows, -1, pack, labels.vote_powers)
     if labels.trusted is not None:
         out["trusted"] = coded(trusted_channel, labels.trusted, k)
     return out

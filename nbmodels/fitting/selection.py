@@ -30,6 +30,7 @@ from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fit import Fit
 from nbmodels.fitting.holdout import beyond_chance, compare_scores
 from nbmodels.fitting.identifiability import vanished
+from nbmodels.fitting.label_sources import VOTES
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.plain import PlainClassifier, plain_classifier, pseudo_bma
 from nbmodels.fitting.progress import Report, Task
@@ -81,6 +82,12 @@ UNINFORMATIVE = Caution(
     "the features do not surely predict held-out labels better than chance: no label is corrected, "
     "new items are predicted by the plain classifier of the given labels, and the noise matrix is "
     "that of the prior and of rows that were checked, with intervals as wide",
+)
+_UNINFORMATIVE_BESIDE_VOTES = Caution(
+    IdentifiabilityWarning,
+    "the features do not surely predict held-out labels better than chance: the training items' "
+    "classes are those of the votes without the features, and new items are predicted by the plain "
+    "classifier of the labels and votes as they are",
 )
 PLAIN = Caution(
     IdentifiabilityWarning,
@@ -210,9 +217,13 @@ class _Run:
                 heard = heard or self.agreement(best.settings) > _AGREEMENT
                 if not heard or not self.credible(best):
                     floor = self.plain(best.settings)
-                    plain, plain_scores = floor.calibration, floor.held_out
-                    best, ranked, drawn = self.as_given(model, null, best.settings, plain)
-                    noisy, most, cautions = EVEN, 0, (UNINFORMATIVE,)
+                    plain, most = floor.calibration, 0
+                    if VOTES in null.fit.model:  # which show the noise without any features
+                        best, cautions = null, (_UNINFORMATIVE_BESIDE_VOTES,)
+                    else:
+                        plain_scores = floor.held_out
+                        best, ranked, drawn = self.as_given(model, null, best.settings, plain)
+                        noisy, cautions = EVEN, (UNINFORMATIVE,)
             if best.rounds < most:
                 settings, last = best.settings, best
                 model, _, learned = self.candidate(settings)

@@ -3,12 +3,14 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 from sklearn.naive_bayes import GaussianNB
 
 from nbmodels import (
     CrossFit,
+    DawidSkene,
     NoisyBernoulliNB,
     NoisyGaussianNB,
     NoisyLabelClassifier,
@@ -62,6 +64,34 @@ def test_unheard_labels_are_ranked_by_the_plain_classifier(maker):
         np.testing.assert_array_equal(labels["suggested"], noisy)
         found.append(roc_auc_score(noisy != y, labels["p_wrong"]))
     assert np.mean(found) > 0.6
+
+
+def votes_on(y, rng):
+    """Three of six annotators on each item; two of them mostly guess."""
+    item = np.repeat(np.arange(len(y)), 3)
+    worker = rng.permuted(np.tile(range(6), (len(y), 1)), axis=1)[:, :3].ravel()
+    right = np.array([0.5, 0.5, 0.8, 0.8, 0.9, 0.9])[worker]
+    guess = rng.integers(K, size=len(item))
+    label = np.where(rng.random(len(item)) < right, y[item], guess)
+    return pd.DataFrame({"task": item, "worker": worker, "label": label})
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+@pytest.mark.parametrize("maker", [NoisyGaussianNB, NoisyLogisticRegression])
+def test_beside_features_that_say_nothing_votes_are_heard(maker, labelled):
+    x, y, noisy, x_new, _ = table(300, 1000.0, 0.3)
+    votes = votes_on(y, np.random.default_rng(1))
+    with pytest.warns(IdentifiabilityWarning, match="those of the votes without the features"):
+        e = maker(random_state=0).fit(x, noisy if labelled else None, votes=votes)
+    right = np.mean(e.label_posterior_.argmax(1) == y)
+    own = votes.assign(worker=votes["worker"].astype(str))
+    if labelled:  # one more annotator
+        own = pd.concat([own, pd.DataFrame({"task": range(300), "worker": "y", "label": noisy})])
+    alone = DawidSkene(random_state=0).fit(own).label_posterior_.argmax(1)
+    assert right > np.mean(alone == y) - 0.01
+    assert e.fitted_.noisy == 1
+    assert not e.fitted_.heard
+    assert set(e.predict(x_new)) <= set(range(K))
 
 
 @pytest.mark.slow
