@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -56,22 +55,23 @@ def _values(model: Model, read: Any) -> tuple[Any, Any]:
     return jax.lax.map(one, read)
 
 
-def comparable(model: Model, data: Data, values: Mapping[str, Any]) -> list[str]:
+def comparable(model: Model, data: Data, drawn: PosteriorDraws) -> list[str]:
     """Components whose data can be compared with replicated ones, and are small.
+
+    Those whose parameters were too large to be stored have nothing to be replicated from.
 
     Args:
         model: components by name.
         data: encoded data.
-        values: drawn parameters by component and name, ``(chains, draws, ...)``.
+        drawn: the draws.
     """
-    channels = models.transitions(model, {n: _first(v) for n, v in values.items()})
     return [
         name
         for name, component in model.items()
         if name != PRIOR
         and name in data.parts
-        and (name in channels or component.dims())
-        and len(values.get(name, {})) == len(component.dims())
+        and (name in drawn.transitions or component.dims())
+        and len(drawn.values.get(name, {})) == len(component.dims())
         and _observed_size(model, data, name) is not None
     ]
 
@@ -80,10 +80,6 @@ def _observed_size(model: Model, data: Data, name: str) -> int | None:
     """Size of a component's observed data, if they are comparable and small; not computed."""
     shape = jax.eval_shape(model[name].observed, data.parts[name])
     return shape.size if shape is not None and shape.size <= MODERATE // 100 else None
-
-
-def _first(values: Mapping[str, np.ndarray]) -> dict[str, Array]:
-    return {part: jnp.asarray(draws[0, 0]) for part, draws in values.items()}
 
 
 def replicated(
@@ -99,7 +95,7 @@ def replicated(
         replicated data by component ``(chains, draws, N, ...)``; observed data ``(N, ...)``.
     """
     values = drawn.values
-    names = comparable(model, data, values)
+    names = comparable(model, data, drawn)
     rows = np.asarray(data.weights) > 0
     seen = {name: np.asarray(model[name].observed(data.parts[name]))[rows] for name in names}
     chains, draws = (
