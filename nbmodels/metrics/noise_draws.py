@@ -18,7 +18,8 @@ def read_noise(noise: Any) -> tuple[Float[np.ndarray, "s observed k"], np.ndarra
     """Draws ``(S, K, K)`` of a noise matrix ``[observed, true]``, and class names where it has any.
 
     Args:
-        noise: ``(K, K)`` known matrix, ``(S, K, K)`` draws, or the ``DataTree`` of ``posterior()``.
+        noise: ``(K, K)`` known matrix, ``(S, K, K)`` draws, the ``DataTree`` of ``posterior()``, or
+            a noise matrix among its variables.
 
     Raises:
         DataError: another shape, columns that are no distributions, or a matrix that maps two
@@ -26,9 +27,9 @@ def read_noise(noise: Any) -> tuple[Float[np.ndarray, "s observed k"], np.ndarra
     """
     names = None
     if hasattr(noise, "children"):
-        if "posterior" not in noise.children or "noise_matrix" not in noise["posterior"]:
-            raise DataError("noise: the tree holds no draws of a 'noise_matrix'")
-        drawn = noise["posterior"]["noise_matrix"]
+        noise = _of_labels(noise)
+    if {"observed_class", "true_class"} <= set(getattr(noise, "dims", ())):
+        drawn = noise.transpose(..., "observed_class", "true_class")
         names = drawn["true_class"].to_numpy()
         noise = drawn.to_numpy().reshape(-1, *drawn.shape[-2:])
     draws = as_floats("noise", noise)
@@ -47,3 +48,24 @@ def read_noise(noise: Any) -> tuple[Float[np.ndarray, "s observed k"], np.ndarra
             f"(condition number {condition:.0f}); merge classes that are labelled alike"
         )
     return draws, names
+
+
+def _of_labels(tree: Any) -> Any:
+    """Draws of the noise matrix of an item's label.
+
+    That of votes is not taken for it: the majority of several votes on an item errs less than one.
+
+    Raises:
+        DataError: there are none; the message says which other ones can be passed.
+    """
+    there = tree["posterior"].data_vars if "posterior" in tree.children else {}
+    if "noise_matrix" in there:
+        return there["noise_matrix"]
+    said = "noise: the tree holds no draws of a 'noise_matrix' of labels"
+    others = [str(name) for name in there if str(name).endswith("_noise_matrix")]
+    if others:
+        said += (
+            f"; pass noise=tree['posterior'][{others[0]!r}] if each test label is the vote of one "
+            "annotator taken at random, whose noise that is. A majority of several votes errs less"
+        )
+    raise DataError(said)

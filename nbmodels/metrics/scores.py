@@ -152,7 +152,9 @@ def noisy_test_scores(
         y_given: ``(n,)`` given labels of the test rows.
         y_pred: ``(n,)`` predicted classes, by any classifier.
         noise: noise matrix ``[observed, true]``: ``(K, K)`` if known, ``(S, K, K)`` draws, or the
-            ``DataTree`` that ``model.posterior()`` returns.
+            ``DataTree`` that ``model.posterior()`` returns. Of a fit to votes alone,
+            ``tree["posterior"]["votes_noise_matrix"]`` is that of one annotator taken at random:
+            for test labels that are one vote each, and not the majority of several.
         scores: ``(n, K)`` scores or probabilities of the classes, for the AUC; with two classes
             ``(n,)`` scores of the second will do.
         trusted: ``(n,)`` true classes of checked rows, null elsewhere; or a mapping row -> class.

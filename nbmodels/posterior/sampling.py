@@ -13,7 +13,7 @@ from jax import Array
 from inference.gibbs import Stopping
 from inference.svi import STEPS
 from nbmodels.core.model import Data, Model, class_prior, with_role
-from nbmodels.core.roles import LabelChannel
+from nbmodels.core.roles import Emission, LabelChannel
 from nbmodels.errors import issue
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.fitted_model import Drawn
@@ -225,9 +225,19 @@ def _kinds(model: Model, data: Data) -> dict[str, str]:
     rows = "all one" if np.isin(data.weights, (0, 1)).all() else "not all one"
     return {
         "kind": _kind(model, rows),
-        "assumes": "errors that do not depend on the features given the true class",
+        "assumes": _assumption(model),
         "row_weights": rows,
     }
+
+
+def _assumption(model: Model) -> str:
+    """What the noise matrices assume of the errors."""
+    features = with_role(model, Emission) or class_prior(model).conditioned_on
+    channels = with_role(model, LabelChannel).values()
+    votes = any("annotator" in axes for c in channels for axes in c.dims().values())
+    of = "the features" if features else "each other" if votes else "anything else"
+    also = "each other or " if features and votes else ""
+    return f"errors that do not depend on {also}{of} given the true class"
 
 
 def about_mode(fit: Fit) -> Fit:

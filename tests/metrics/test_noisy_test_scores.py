@@ -28,6 +28,13 @@ def labelled(n=1000, seed=0, copied=0.0):
     return true, given, np.where(same, given, predicted)
 
 
+def tree_of(name):
+    """Draws, one of them, of the noise matrix under this name."""
+    values = {name: (("chain", "draw", "observed_class", "true_class"), NOISE[None, None])}
+    found = xarray.Dataset(values, coords={"true_class": NAMES, "observed_class": NAMES})
+    return xarray.DataTree.from_dict({"posterior": found})
+
+
 def test_scores_are_those_against_the_truth():
     true, given, predicted = labelled(20_000)
     found = noisy_test_scores(NAMES[given], NAMES[predicted], NOISE, draws=200)
@@ -69,21 +76,21 @@ def test_draws_of_the_matrix_widen_intervals():
 
 def test_a_tree_of_draws_names_the_classes():
     _, given, predicted = labelled(500)
-    tree = xarray.DataTree.from_dict(
-        {
-            "posterior": xarray.Dataset(
-                {
-                    "noise_matrix": (
-                        ("chain", "draw", "observed_class", "true_class"),
-                        NOISE[None, None],
-                    )
-                },
-                coords={"true_class": NAMES, "observed_class": NAMES},
-            )
-        }
-    )
-    ours = noisy_test_scores(NAMES[given], NAMES[predicted], tree)
+    ours = noisy_test_scores(NAMES[given], NAMES[predicted], tree_of("noise_matrix"))
     assert ours.accuracy == noisy_test_scores(given, predicted, NOISE).accuracy
+
+
+def test_noise_of_votes_is_taken_where_it_is_asked_for():
+    """A majority of votes is not as noisy as one."""
+    _, given, predicted = labelled(500)
+    tree = tree_of("votes_noise_matrix")
+    about = NAMES[given], NAMES[predicted]
+    with pytest.raises(DataError, match=r"tree\['posterior'\]\['votes_noise_matrix'\] if each"):
+        noisy_test_scores(*about, tree)
+    ours = noisy_test_scores(*about, tree["posterior"]["votes_noise_matrix"])
+    assert ours.accuracy == noisy_test_scores(given, predicted, NOISE).accuracy
+    with pytest.raises(DataError, match=r"no draws of a 'noise_matrix' of labels$"):
+        noisy_test_scores(*about, tree_of("class_prior"))
 
 
 def test_two_classes_have_the_closed_form_of_the_auc():

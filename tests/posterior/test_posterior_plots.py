@@ -3,6 +3,7 @@
 import io
 
 import numpy as np
+import pandas as pd
 import pytest
 from marks import slow_among
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -142,6 +143,54 @@ def test_without_a_class_prior_there_are_shares_among_the_items_and_traces_of_ri
     _, draws = plots.chains(CUT)
     assert list(draws)[2:] == [f"noise_matrix[{k}]" for k in range(3)]
     assert list(plots.chains(TREE)[1])[2:] == [f"class_prior[{k}]" for k in range(3)]
+
+
+def of_votes(*channels):
+    """Draws without labels, of the noise of these channels of votes."""
+    tree = some_tree()
+    kept = {group: tree[group].to_dataset() for group in ("prior", "posterior")}
+    for group, found in kept.items():
+        noise = found["noise_matrix"]
+        kept[group] = found.drop_vars("noise_matrix").assign(
+            {f"{name}_noise_matrix": noise for name in channels}
+        )
+    return type(tree).from_dict({**kept, "label_posterior": tree["label_posterior"]})
+
+
+def test_the_only_noise_matrix_is_shown_by_default():
+    tree = of_votes("votes")
+    for plot in (plots.noise_matrix, plots.flip_rates, plots.prior_and_posterior):
+        figure, frame = plot(tree)
+        drawn(figure)
+        pd.testing.assert_frame_equal(frame, plot(tree, name="votes_noise_matrix")[1])
+    _, both = plots.agreement({"votes": tree, "labels": TREE})
+    assert both.groupby("method").size().tolist() == [9, 9]
+    with pytest.raises(DataError, match="one of 'votes_noise_matrix', 'others_noise_matrix'"):
+        plots.noise_matrix(of_votes("votes", "others"))
+    with pytest.raises(DataError, match=r"no noise matrix in its group .*; it has 'class_prior'"):
+        plots.noise_matrix(of_votes())
+
+
+def test_shares_without_given_labels():
+    figure, shares = plots.class_shares(of_votes("votes"))
+    drawn(figure)
+    assert shares["given"].isna().all()
+    np.testing.assert_allclose(shares["mean"], plots.class_shares(TREE)[1]["mean"])
+    with pytest.raises(DataError, match="no observed 'votes'"):
+        plots.class_shares(of_votes("votes"), labels="votes")
+    unseen = TREE.filter(lambda node: node.name != "observed_data")
+    with pytest.raises(DataError, match="no observed 'labels'"):
+        plots.class_shares(unseen)
+
+
+def test_matrices_of_sub_types_are_no_heat_map():
+    tree = of_votes("votes")
+    for group in ("prior", "posterior"):
+        tree[group] = type(tree)(tree[group].to_dataset().isel(observed_class=[0, 1]))
+    plots.flip_rates(tree)
+    for plot in (plots.noise_matrix, plots.prior_and_posterior):
+        with pytest.raises(DataError, match="3 columns and 2 rows"):
+            plot(tree)
 
 
 NAMED = {

@@ -169,6 +169,9 @@ def test_parameters_that_are_too_large_to_store_leave_the_rest():
         with warnings.catch_warnings(action="ignore"):  # few draws
             tree = model.posterior(draws=2, warmup=0, chains=1, progress=False)
         assert "votes_transitions" not in tree["posterior"]
+        also = "" if model is crowd else " or the features"
+        said = f"errors that do not depend on each other{also} given the true class"
+        assert tree.attrs["assumes"] == said
         assert tree["posterior"]["votes_noise_matrix"].shape == (1, 2, 5, 5)
         assert tree["log_likelihood"]["items"].shape == (1, 2, 200)
     assert tree["posterior_predictive"]["labels"].shape == (1, 2, 200)

@@ -14,6 +14,8 @@ from nbmodels.posterior.plots.shared import (
     POSTERIOR,
     PRIOR,
     PlotFigure,
+    check_square,
+    noise_matrix_name,
     short_names,
     single_axes,
     stacked_draws,
@@ -28,9 +30,14 @@ _PANELS = 12
 
 
 def prior_and_posterior(
-    tree: DataTree, *, name: str = "noise_matrix", bins: int = 50
+    tree: DataTree, *, name: str | None = None, bins: int = 50
 ) -> tuple[Figure, pd.DataFrame]:
     """Histograms of the share of correct labels of each class, in the prior and the posterior.
+
+    Args:
+        tree: draws of both.
+        name: of the noise matrix; by default that of the labels or, without labels, of the votes.
+        bins: number of bins.
 
     Returns:
         The figure, and a frame with columns ``true``, ``left`` (of the bin), ``prior`` and
@@ -53,8 +60,10 @@ def prior_and_posterior(
           0.5    1.5        2.0
     """
     edges = np.linspace(0, 1, bins + 1)
+    name = noise_matrix_name(tree, name)
     both = {g: stacked_draws(tree, name, g) for g in ("prior", "posterior")}
     classes = both["posterior"]["true_class"].to_numpy()
+    check_square(len(classes), both["posterior"].sizes["observed_class"])
     parts = []
     for k, true in enumerate(classes):
         heights = {

@@ -14,6 +14,7 @@ from nbmodels.posterior.plots.heat_map import noise_heat_map
 from nbmodels.posterior.plots.shared import (
     LABELS,
     POSTERIOR,
+    check_square,
     interval_bars,
     interval_summary,
     matrix_cells,
@@ -31,13 +32,13 @@ _ROWS = 25
 
 
 def noise_matrix(
-    tree: DataTree, *, name: str = "noise_matrix", level: float = 0.9
+    tree: DataTree, *, name: str | None = None, level: float = 0.9
 ) -> tuple[Figure, pd.DataFrame]:
     """Heat map of a noise matrix with intervals, by :func:`noise_heat_map`.
 
     Args:
         tree: posterior draws.
-        name: of the noise matrix.
+        name: of the noise matrix; by default that of the labels or, without labels, of the votes.
         level: probability of the intervals.
 
     Examples:
@@ -54,19 +55,20 @@ def noise_matrix(
          [0.2 1. ]]
     """
     cells = matrix_cells(tree, name, level)
-    k = round(len(cells) ** 0.5)
+    k = cells["true"].nunique()
+    check_square(k, len(cells) // k)
     mean, low, high = (cells[c].to_numpy().reshape(k, k) for c in ("mean", "low", "high"))
     return noise_heat_map(mean, low, high, cells["true"].iloc[:k], level=level)
 
 
 def flip_rates(
-    tree: DataTree, *, name: str = "noise_matrix", level: float = 0.9, most: int = _ROWS
+    tree: DataTree, *, name: str | None = None, level: float = 0.9, most: int = _ROWS
 ) -> tuple[Figure, pd.DataFrame]:
     """Forest of the flip rates, the largest first: P(observed | true) off the diagonal.
 
     Args:
         tree: posterior draws.
-        name: of the noise matrix.
+        name: of the noise matrix; by default that of the labels or, without labels, of the votes.
         level: probability of the thin lines; the thick ones are the central half.
         most: rates shown; the table has all.
 
@@ -111,21 +113,23 @@ def _flips(cells: pd.DataFrame, rows: Any) -> list[str]:
 
 
 def class_shares(
-    tree: DataTree, *, labels: str = "labels", level: float = 0.9
+    tree: DataTree, *, labels: str | None = None, level: float = 0.9
 ) -> tuple[Figure, pd.DataFrame]:
     """Class shares among the given labels, beside the posterior of the true shares.
 
     True shares are the model's ``class_prior``; where it has none, as in a cross-fitted model, they
-    are ``class_shares``, those among the items.
+    are ``class_shares``, those among the items. Draws of votes alone have no given label an item,
+    and are shown without them.
 
     Args:
-        tree: posterior draws with observed labels.
-        labels: name of the channel.
+        tree: posterior draws.
+        labels: name of the channel; by default ``"labels"``, if the model has it.
         level: probability of the thin lines.
 
     Raises:
-        DataError: the tree has no observed labels (``keep="parameters"``), or neither of the two,
-            as with ``feedback="mixed"``, whose cut and joint posterior have one each.
+        DataError: the tree does not hold the labels that were observed (``keep="parameters"``), or
+            neither of the two, as with ``feedback="mixed"``, whose cut and joint posterior have one
+            each.
 
     Examples:
         >>> import numpy as np
@@ -144,18 +148,16 @@ def class_shares(
     name = "class_shares" if "class_shares" in variables(tree) else "class_prior"
     draws = stacked_draws(tree, name).transpose("true_class", "sample")
     classes = draws["true_class"].to_numpy().astype(str)
-    if "observed_data" not in tree.children or labels not in tree["observed_data"].data_vars:
-        raise DataError(f"tree: there are no observed {labels!r}")
-    codes = tree["observed_data"][labels].to_numpy()
-    codes = codes[codes >= 0].astype(int)
-    given = np.bincount(codes, minlength=len(classes))[: len(classes)] / max(len(codes), 1)
+    of_labels = labels is not None or "noise_matrix" in variables(tree)
+    given = _given_shares(tree, labels or "labels", len(classes)) if of_labels else np.nan
     frame = interval_summary(draws, level)
     frame.insert(0, "class", classes)
     frame.insert(1, "given", given)
     short = short_names(list(classes))
     figure, axes = single_axes(len(frame), short)
     y = np.arange(len(frame))
-    axes.plot(given, y, "D", color=LABELS, markersize=5, label="labels as given")
+    if of_labels:
+        axes.plot(given, y, "D", color=LABELS, markersize=5, label="labels as given")
     interval_bars(axes, y, frame, POSTERIOR, "true classes, inferred")
     axes.set_yticks(y, short)
     axes.set_ylim(len(frame) - 0.4, -0.6)
@@ -167,14 +169,27 @@ def class_shares(
     return figure, frame
 
 
+def _given_shares(tree: DataTree, labels: str, n_classes: int) -> np.ndarray:
+    """``(K,)`` shares of the classes among the observed labels.
+
+    Raises:
+        DataError: the tree does not hold them.
+    """
+    if labels not in variables(tree, "observed_data"):
+        raise DataError(f"tree: there are no observed {labels!r}")
+    codes = tree["observed_data"][labels].to_numpy()
+    codes = codes[codes >= 0].astype(int)
+    return np.bincount(codes, minlength=n_classes)[:n_classes] / max(len(codes), 1)
+
+
 def agreement(
-    methods: Mapping[str, Any], *, name: str = "noise_matrix", level: float = 0.9, most: int = 12
+    methods: Mapping[str, Any], *, name: str | None = None, level: float = 0.9, most: int = 12
 ) -> tuple[Figure, pd.DataFrame]:
     """The same cells of a noise matrix by several methods: means and intervals side by side.
 
     Args:
         methods: by name, trees of draws, or ``(K, K)`` ``[observed, true]`` points such as EM's.
-        name: of the noise matrix in the trees.
+        name: of the noise matrix in the trees; by default each tree's, as in :func:`noise_matrix`.
         level: probability of the intervals.
         most: cells shown, the largest by the first tree's means; the table has all.
 

@@ -52,6 +52,33 @@ def stacked_draws(tree: DataTree, name: str, group: str = "posterior") -> DataAr
     return tree[group][name].stack(sample=("chain", "draw"))
 
 
+def noise_matrix_name(tree: DataTree, name: str | None = None) -> str:
+    """Name of the noise matrix to show: as given, that of the labels, or the only other one.
+
+    Raises:
+        DataError: no name is given, and there is no noise matrix, or several others.
+    """
+    there = variables(tree)
+    if name is not None or "noise_matrix" in there:
+        return name or "noise_matrix"
+    found = [n for n in there if n.endswith("_noise_matrix")]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise DataError(f"name: expected one of {', '.join(map(repr, found))}")
+    named = f"; it has {', '.join(map(repr, there))}" if there else ""
+    raise DataError(f"tree: there is no noise matrix in its group 'posterior'{named}")
+
+
+def check_square(n_true: int, n_observed: int) -> None:
+    """Raises: DataError: a noise matrix has columns of sub-types, which have no label of theirs."""
+    if n_true != n_observed:
+        raise DataError(
+            f"tree: the noise matrix has {n_true} columns and {n_observed} rows, of sub-types and "
+            "of classes; flip_rates and agreement show such a matrix"
+        )
+
+
 def interval_summary(draws: DataArray, level: float) -> pd.DataFrame:
     """Mean, ends of the central half and of the interval of ``level``, a row a cell."""
     tail = (1 - level) / 2
@@ -61,9 +88,11 @@ def interval_summary(draws: DataArray, level: float) -> pd.DataFrame:
     return pd.DataFrame({name: np.ravel(x) for name, x in columns.items()})
 
 
-def matrix_cells(tree: DataTree, name: str, level: float) -> pd.DataFrame:
+def matrix_cells(tree: DataTree, name: str | None, level: float) -> pd.DataFrame:
     """Summary of a noise matrix, with the names of the classes."""
-    draws = stacked_draws(tree, name).transpose("observed_class", "true_class", "sample")
+    draws = stacked_draws(tree, noise_matrix_name(tree, name)).transpose(
+        "observed_class", "true_class", "sample"
+    )
     observed, true = (draws[d].to_numpy().astype(str) for d in ("observed_class", "true_class"))
     index = pd.MultiIndex.from_product([observed, true], names=["observed", "true"])
     frame = index.to_frame(index=False)[["true", "observed"]]
