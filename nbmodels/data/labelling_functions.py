@@ -54,6 +54,30 @@ def read_outputs(outputs: Any, abstain: Any, name: str = "votes") -> VoteSource:
     return VoteSource(votes, tasks, workers)
 
 
+def check_abstentions(source: VoteSource, abstain: Any, name: str = "votes") -> None:
+    """Refuse -1 as a class where it seems to be the abstention, as in most libraries.
+
+    Args:
+        source: votes whose classes are not declared.
+        abstain: value by which a function is said to abstain.
+        name: of the argument, for messages.
+
+    Raises:
+        DataError: no function ever abstains, and -1 occurs beside others than 1.
+    """
+    label = source.table.label
+    everywhere = len(label.codes) == len(source.tasks) * len(source.workers)
+    found = label.names
+    usual = found.dtype.kind in "iu" and -1 in found and not np.isin(found, (-1, 1)).all()
+    if everywhere and usual:
+        share = np.mean(found[label.codes] == -1)
+        raise DataError(
+            f"{name}: abstain={abstain!r} does not occur, and -1, by which labelling functions "
+            f"usually abstain, is {share:.0%} of the outputs; pass abstain=-1, or name all classes "
+            "with classes= if -1 is one"
+        )
+
+
 def _frame(name: str, outputs: Any) -> pd.DataFrame:
     values = np.asarray(outputs)
     if values.ndim != 2:

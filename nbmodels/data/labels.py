@@ -45,8 +45,13 @@ class Classes:
         self.names = np.asarray(names)
 
     @classmethod
-    def infer(cls, y: np.ndarray, declared: Any = None) -> Classes:
+    def infer(cls, y: np.ndarray, declared: Any = None, name: str = "y") -> Classes:
         """From the labels that occur, sorted, or from a declared list.
+
+        Args:
+            y: the labels.
+            declared: names of all classes, or None.
+            name: of the argument that holds the labels, for messages.
 
         Raises:
             DataError: fewer than two classes, a duplicate, or labels that cannot be sorted.
@@ -63,11 +68,11 @@ class Classes:
             except TypeError as error:
                 kinds = sorted({type(v).__name__ for v in y})
                 raise DataError(
-                    f"y: labels of mixed types {kinds} cannot be sorted; make them all strings"
+                    f"{name}: labels of mixed types {kinds} cannot be sorted; make them all strings"
                 ) from error
         if len(names) < 2:
             only = f": only {plain(names[0])!r} occurs" if len(names) else ": no label occurs"
-            where = "y" if declared is None else "classes"
+            where = name if declared is None else "classes"
             raise DataError(
                 f"{where}: at least two classes are needed, got {len(names)} class(es){only}"
             )
@@ -77,7 +82,12 @@ class Classes:
         return len(self.names)
 
     def encode(
-        self, name: str, y: np.ndarray, missing: np.ndarray, rows: np.ndarray | None = None
+        self,
+        name: str,
+        y: np.ndarray,
+        missing: np.ndarray,
+        rows: np.ndarray | None = None,
+        unit: str = "row",
     ) -> Int[np.ndarray, " n"]:
         """``(N,)`` codes, -1 where missing.
 
@@ -86,6 +96,7 @@ class Classes:
             y: ``(N,)`` labels.
             missing: ``(N,)`` where there is none.
             rows: ``(N,)`` rows that the labels belong to; their own positions by default.
+            unit: what ``rows`` are, for messages.
 
         Raises:
             DataError: a label outside the classes, with its row.
@@ -94,17 +105,17 @@ class Classes:
         codes[~missing] = positions(self.names, y[~missing])
         bad = np.flatnonzero((codes < 0) & ~missing)
         if len(bad):
-            row = bad[0] if rows is None else rows[bad[0]]
+            row = plain(bad[0] if rows is None else rows[bad[0]])
             known = ", ".join(map(str, self.names[:12])) + (", ..." if len(self) > 12 else "")
             raise DataError(
-                f"{name}: row {row} has the label {plain(y[bad[0]])!r}, which is not among the "
-                f"{len(self)} classes ({known})"
+                f"{name}: {unit} {row!r} has the label {plain(y[bad[0]])!r}, which is not among "
+                f"the {len(self)} classes ({known})"
             )
         return codes
 
 
 def trusted_codes(
-    trusted: Any, classes: Classes, n_rows: int, marker: Any
+    trusted: Any, classes: Classes, n_rows: int, marker: Any, tasks: np.ndarray | None = None
 ) -> Int[np.ndarray, " n"]:
     """``(N,)`` codes of checked labels, -1 where none.
 
@@ -113,6 +124,7 @@ def trusted_codes(
         classes: names and codes.
         n_rows: N.
         marker: value that means "unchecked"; None for nulls alone.
+        tasks: ``(N,)`` ids of the items, by which messages name them; None for their rows.
 
     Raises:
         DataError: another number of rows, or a label outside the classes, with its row.
@@ -122,7 +134,8 @@ def trusted_codes(
     else:
         values = as_column("trusted", trusted)
         check_length("trusted", values, n_rows)
-    return classes.encode("trusted", values, unchecked(values, marker))
+    unit = "row" if tasks is None else "task"
+    return classes.encode("trusted", values, unchecked(values, marker), tasks, unit)
 
 
 def unchecked(values: np.ndarray, marker: Any) -> Bool[np.ndarray, " n"]:

@@ -84,7 +84,8 @@ def read_labels(
     more = [*others, *([] if table is None else [table.label.names])]
     if more:
         named = np.concatenate([one.astype(object) for one in (named, *more)])
-    classes = Classes.infer(known_labels(named), declared)
+    said = "y" if table is None or y is not None else "votes"
+    classes = Classes.infer(known_labels(named, said), declared, said)
     counts = workers = None
     if table is not None:
         workers = table.workers()
@@ -162,8 +163,12 @@ def missing_labels(given: np.ndarray, marker: Any) -> Bool[np.ndarray, " n"]:
     return missing
 
 
-def known_labels(labels: np.ndarray) -> np.ndarray:
+def known_labels(labels: np.ndarray, name: str = "y") -> np.ndarray:
     """Known labels in their own type; numbers stay objects where a missing label was None.
+
+    Args:
+        labels: without missing ones.
+        name: of the argument that holds them, for messages.
 
     Raises:
         DataError: labels of mixed types, or that are no classes.
@@ -175,12 +180,12 @@ def known_labels(labels: np.ndarray) -> np.ndarray:
         kinds = sorted({"str" if issubclass(t, str) else t.__name__ for t in found})
         if len(kinds) > 1:
             raise DataError(
-                f"y: labels of mixed types {kinds} cannot be sorted; make them all strings"
+                f"{name}: labels of mixed types {kinds} cannot be sorted; make them all strings"
             )
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
             check_classification_targets(pd.unique(labels))
     except (TypeError, ValueError) as error:
-        raise DataError(f"y: {error}") from error
+        raise DataError(f"{name}: {error}") from error
     return labels

@@ -39,9 +39,7 @@ def annotator_report(
     check_level(level)
     number = np.bincount(votes.worker, minlength=len(names))
     mean, variance = _accuracy(model, votes, number)
-    # a Beta distribution of this mean and variance
-    size = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-12) - 1, 1e-3)
-    low, high = stats.beta.interval(level, mean * size, (1 - mean) * size)
+    low, high = _interval(mean, variance, _sizes(model, number), level)
     frame = pd.DataFrame(
         {
             "worker": names,
@@ -54,6 +52,31 @@ def annotator_report(
         }
     )
     return frame.sort_values("votes", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def _interval(
+    mean: Float[np.ndarray, " w"],
+    variance: Float[np.ndarray, " w"],
+    sizes: Float[np.ndarray, " w"],
+    level: float,
+) -> tuple[Float[np.ndarray, " w"], Float[np.ndarray, " w"]]:
+    """Ends of the intervals: those of a Beta distribution of this mean and variance.
+
+    At a mean of one the variance of a mode vanishes, however few votes there are. So no interval
+    leaves out what as many votes leave open that are all right, or all wrong.
+    """
+    size = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-12) - 1, 1e-3)
+    low, high = stats.beta.interval(level, mean * size, (1 - mean) * size)
+    # Jeffreys' prior; the other end of votes that are all wrong is its mirror image
+    least = stats.beta.ppf((1 - level) / 2, sizes + 0.5, 0.5)
+    return np.minimum(low, np.minimum(least, mean)), np.maximum(high, np.maximum(1 - least, mean))
+
+
+def _sizes(model: AnnotatorModel, number: Int[np.ndarray, " w"]) -> Float[np.ndarray, " w"]:
+    """``(W,)`` votes and pseudo-votes that an accuracy is known by."""
+    if model.abstains:
+        return number.astype(float)
+    return np.maximum((model.pseudo.sum(1) - model.repeated).sum(1), 0)
 
 
 def _accuracy(

@@ -18,7 +18,7 @@ from nbmodels.channels.candidates import pack_candidates
 from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.annotations import Votes, trusted_tasks
-from nbmodels.data.labelling_functions import VoteSource, read_outputs
+from nbmodels.data.labelling_functions import VoteSource, check_abstentions, read_outputs
 from nbmodels.data.labels import Classes, trusted_codes
 from nbmodels.data.noisy_labels import known_labels
 from nbmodels.data.validation import pad_rows, padded_length
@@ -164,10 +164,12 @@ class DawidSkene(LatentClassModel):
             NotConvergedWarning: the iteration did not converge.
         """
         parameters = self._validate()
-        table, tasks, workers = self._read(votes)
+        table, tasks, workers = source = self._read(votes)
+        if self.abstain is not None and self.classes is None:
+            check_abstentions(source, self.abstain)
         table.check_labels(self.classes)
         checked = trusted_tasks(trusted, tasks)
-        classes = Classes.infer(known_labels(table.label.names), self.classes)
+        classes = Classes.infer(known_labels(table.label.names, _NAME), self.classes, _NAME)
         n, k = len(tasks), len(classes)
         coded = VoteTable(*table.cells(tasks, workers, classes), n)
         types = Subtypes(k, self.subtypes)
@@ -176,7 +178,7 @@ class DawidSkene(LatentClassModel):
             model: dict[str, Any] = {PRIOR: types.prior(parameters)}
             parts: dict[str, Any] = {PRIOR: None}
             if checked is not None:
-                known = trusted_codes(checked, classes, n, None)
+                known = trusted_codes(checked, classes, n, None, tasks)
                 model["trusted"] = CandidateSets.of(types.number)
                 allowed = pad_rows(types.allowed(known), length, True)
                 parts["trusted"] = pack_candidates(allowed, types.number)

@@ -264,7 +264,7 @@ def test_refused_checks():
     with pytest.raises(DataError, match="checked: row 'r999' is not in the plan"):
         audit(plan, {"r999": "ant"})
     name = plan.rows["row"].iloc[2]
-    with pytest.raises(DataError, match=f"checked: row {name} has the label 'dog'"):
+    with pytest.raises(DataError, match=f"checked: row {name!r} has the label 'dog'"):
         audit(plan, ["ant", "bee", "dog", *labels[3:]])
     with pytest.raises(DataError, match="no row is checked"):
         audit(plan, {}, partial=True)

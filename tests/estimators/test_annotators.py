@@ -11,6 +11,7 @@ from nbmodels import (
     DataError,
     DawidSkene,
     IdentifiabilityWarning,
+    NoisyGaussianNB,
     NotConvergedWarning,
     Priors,
     Solver,
@@ -238,7 +239,22 @@ BAD = {
     "one class": (
         pd.DataFrame({"task": [1, 2], "worker": ["a", "b"], "label": ["x", "x"]}),
         {},
-        "at least two classes",
+        "^votes: at least two classes",
+    ),
+    "one class declared": (
+        pd.DataFrame({"task": [1, 2], "worker": ["a", "b"], "label": ["x", "x"]}),
+        {"classes": ["x"]},
+        "^classes: at least two classes",
+    ),
+    "mixed": (
+        pd.DataFrame({"task": [1, 2], "worker": ["a", "b"], "label": ["x", 1]}),
+        {},
+        "^votes: labels of mixed types",
+    ),
+    "continuous": (
+        pd.DataFrame({"task": [1, 2], "worker": ["a", "b"], "label": [0.3, 0.7]}),
+        {},
+        "^votes: (Unknown label type|Support for labels)",
     ),
     "outside": (
         pd.DataFrame({"task": [1, 2], "worker": ["a", "b"], "label": ["x", "q"]}),
@@ -277,8 +293,19 @@ def test_bad_trusted_tasks():
     table, _ = crowd(20)
     with pytest.raises(DataError, match="there is no vote on task 99"):
         DawidSkene().fit(table, trusted={99: "x"})
-    with pytest.raises(DataError, match="trusted: row 0 has the label 'q'"):
-        DawidSkene().fit(table, trusted={0: "q"})
+    with pytest.raises(DataError, match="trusted: task 7 has the label 'q'"):
+        DawidSkene().fit(table, trusted={7: "q"})
+    named = table.assign(task="t" + table["task"].astype(str))
+    with pytest.raises(DataError, match="trusted: task 't3' has the label 'q'"):
+        DawidSkene().fit(named, trusted={"t3": "q"})
+
+
+@pytest.mark.parametrize(("label", "words"), [(["x"] * 40, "at least two"), (None, "Unknown|Supp")])
+def test_votes_beside_features_are_named_in_messages(label, words):
+    label = np.random.default_rng(0).random(40) if label is None else label
+    votes = pd.DataFrame({"task": range(40), "worker": "a", "label": label})
+    with pytest.raises(DataError, match=f"^votes: .*({words})"):
+        NoisyGaussianNB().fit(np.zeros((40, 1)), votes=votes)
 
 
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")

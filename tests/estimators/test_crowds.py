@@ -126,6 +126,17 @@ def test_report_of_workers():
     assert found["spammer_score"][0] < 0.5
 
 
+@pytest.mark.parametrize("pooling", ["own", "shared", "none"])
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_votes_that_are_all_right_leave_their_number_open(pooling):
+    """The mode of an accuracy is one however few they are."""
+    table, _ = crowd(60, (0.0, 0.0, 0.0))
+    found = DawidSkene(pooling=pooling).fit(table).worker_report()
+    assert (found["low"] <= found["accuracy"]).all()
+    assert (found["accuracy"] <= found["high"]).all()
+    assert found["low"].between(0.9, 0.98).all()
+
+
 def test_a_level_is_no_percentage():
     model = DawidSkene().fit(crowd(60, (0.1, 0.2, 0.3))[0])
     with pytest.raises(DataError, match=r"^level: expected a probability between 0 and 1, got 95"):
@@ -290,6 +301,17 @@ def test_outputs_may_be_sparse_or_a_frame():
 def test_bad_outputs_are_refused(outputs, words):
     with pytest.raises(DataError, match=words):
         DawidSkene.weak_supervision().fit(outputs)
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
+def test_the_usual_abstention_is_no_class():
+    outputs, _ = functions(300)
+    crowd = DawidSkene.weak_supervision(abstain=9)
+    with pytest.raises(DataError, match=r"^votes: abstain=9 does not occur, and -1, .* abstain=-1"):
+        crowd.fit(outputs)
+    crowd.set_params(classes=np.unique(outputs)).fit(outputs)
+    crowd.set_params(classes=None).fit(np.where(outputs == 0, 9, outputs))  # 9 occurs
+    crowd.fit(np.where(outputs > 0, 1, -1))  # the other of two classes
 
 
 @pytest.mark.slow
