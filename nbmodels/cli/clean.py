@@ -6,6 +6,7 @@ estimator reports: :meth:`corrected_labels`, :meth:`verdict` and :meth:`second_o
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from nbmodels.cli.draws import Noise, collected, noise_draws
 from nbmodels.cli.options import EstimatorName
 from nbmodels.cli.roles import checked_classes, compared_rows, names_of_groups
 from nbmodels.cli.wording import worded
+from nbmodels.data.annotations import vote_columns
 from nbmodels.data.labels import LabelColumn, as_text, spelt_as
 from nbmodels.data.user_table import Choice, check_columns, read_features, read_text
 from nbmodels.diagnostics.confident_learning import SecondOpinion
@@ -194,6 +196,8 @@ def clean(
     begin = stage or (lambda name: None)
     frame = frame.reset_index(drop=True)
     check_columns(frame, label, text, features, truth)
+    if text is None and features is None and groups is None:
+        _refuse_votes(frame.drop(columns=[label]))
     group_names = None
     if groups is not None:
         group_names = names_of_groups(frame, groups, (label, text, truth, *(features or ())))
@@ -266,7 +270,7 @@ def clean(
         held = None if ends is None else ends.holds(labels_there, true_there)
     if probabilities is None:
         probabilities = len(labels.names) <= FEW_CLASSES
-    added, columns = _added(frame, labels, resp, p_wrong, rank, probabilities, notes)
+    added, columns = added_columns(frame, labels, resp, p_wrong, rank, probabilities, notes)
     noise_matrix = None
     if posterior is not None:
         noise_matrix = Noise.of(posterior, symmetric=choice.settings["noise"] == "symmetric")
@@ -289,6 +293,19 @@ def clean(
         [worded(caution) for caution in cautions],
         model,
     )
+
+
+def _refuse_votes(frame: pd.DataFrame) -> None:
+    """Raises: DataError: each row seems to be the vote of one annotator on an item."""
+    found = vote_columns(frame)
+    if found is not None:
+        task, worker = found
+        asked = f"--task {shlex.quote(task)} --worker {shlex.quote(worker)}"
+        raise DataError(
+            f"label: each row seems to be a vote, on an item of {task!r} by an annotator of "
+            f"{worker!r}; nbmodels clean {asked} learns how far to trust each of them, and "
+            "--features A,B,... takes each row for an item of its own"
+        )
 
 
 def _check_settings(noise: Any, training: Any, weight: Any, alpha: Any) -> None:
@@ -387,7 +404,7 @@ def _second_opinion(model: Any, x: Any, given: np.ndarray) -> SecondOpinion | No
     return model.second_opinion(x, given, plain)
 
 
-def _added(
+def added_columns(
     frame: pd.DataFrame,
     labels: LabelColumn,
     resp: np.ndarray,
@@ -396,6 +413,7 @@ def _added(
     probabilities: bool,
     notes: list[str],
 ) -> tuple[pd.DataFrame, dict[str, str]]:
+    """The new columns, and their names: others than usual where a table has them already."""
     taken = set(map(str, frame.columns))
     renamed = []
 

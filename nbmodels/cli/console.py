@@ -17,6 +17,8 @@ _OPTIONS = {
     name: f"--{name}"
     for name in (
         "label",
+        "task",
+        "worker",
         "text",
         "features",
         "groups",

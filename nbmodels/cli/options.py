@@ -26,6 +26,27 @@ Groups = Annotated[
 ]
 
 
+Task = Annotated[
+    str | None,
+    typer.Option(
+        "--task",
+        "--item",
+        metavar="COLUMN",
+        help="With --worker: rows are votes of several annotators, on items that this column "
+        "names.",
+    ),
+]
+Worker = Annotated[
+    str | None,
+    typer.Option(
+        "--worker",
+        "--annotator",
+        metavar="COLUMN",
+        help="With --task: column that names the annotator who gave the label.",
+    ),
+]
+
+
 class EstimatorName(StrEnum):
     """Estimators of a table."""
 

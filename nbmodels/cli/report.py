@@ -16,6 +16,7 @@ from rich.text import Text
 from nbmodels.audit import AuditResult
 from nbmodels.cli.clean import Cleaned, Scores
 from nbmodels.cli.draws import LEVEL, Noise
+from nbmodels.cli.votes import CleanedVotes
 from nbmodels.cli.wording import bold
 from nbmodels.data.user_table import Choice
 from nbmodels.diagnostics.share_wrong import NOT_ESTIMATED
@@ -193,6 +194,8 @@ def doubtful_table(
     *,
     count: int = 8,
     truth: Any = None,
+    of: str = "row",
+    voted: str = "given",
 ) -> Table:
     """The labels to check first.
 
@@ -204,17 +207,19 @@ def doubtful_table(
         rank: 1 for the label to check first; NaN where there is none.
         count: how many to show.
         truth: true labels, where known.
+        of: what ``rows`` are.
+        voted: what ``given`` are.
     """
     order = np.argsort(np.asarray(rank, float), kind="stable")[:count]
     table = _titled("Most doubtful labels")
-    table.add_column("row", justify="right")
-    for name in ("given", "suggested", *(() if truth is None else ("true",))):
+    table.add_column(of, justify="right")
+    for name in (voted, "suggested", *(() if truth is None else ("true",))):
         table.add_column(name)
-    table.add_column("P(given is wrong)", justify="right")
+    table.add_column(f"P({voted} is wrong)", justify="right")
     for i in order:
         extra = [] if truth is None else [_short(truth[i])]
         table.add_row(
-            str(rows[i]), _short(given[i]), _short(suggested[i]), *extra, f"{p_wrong[i]:.4f}"
+            _short(rows[i]), _short(given[i]), _short(suggested[i]), *extra, f"{p_wrong[i]:.4f}"
         )
     return table
 
@@ -339,6 +344,61 @@ def show(console: Console, cleaned: Cleaned, first_row: int = 0) -> None:
     # where the features say nothing, so would both opinions
     if cleaned.second is not None and limits.estimated:
         console.print(Text.assemble(("Second opinion: ", "bold"), cleaned.second.sentence))
+    for caution in cleaned.warnings:
+        warn(console, caution)
+
+
+def workers_table(workers: pd.DataFrame, count: int = 20) -> Table:
+    """How far each annotator can be trusted, those with the most votes first."""
+    more = f", {count} of {len(workers)}" if len(workers) > count else ""
+    table = _titled(f"Annotators{more}, {LEVEL:.0%} intervals")
+    table.add_column("annotator", style="bold", no_wrap=True)
+    for name in ("votes", "right", "interval", "spammer score"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("agrees too often with")
+    for one in workers.head(count).to_dict("records"):
+        table.add_row(
+            _short(one["worker"]),
+            str(one["votes"]),
+            _number(one["accuracy"]),
+            _interval(one["low"], one["high"]),
+            f"{one['spammer_score']:.2f}",
+            ", ".join(map(_short, one["copies"])),
+        )
+    return table
+
+
+def show_votes(console: Console, cleaned: CleanedVotes) -> None:
+    """The annotators of a cleaned table of votes, and the items to check first."""
+    items = cleaned.items
+    console.print(
+        f"{cleaned.n_votes} votes of {len(cleaned.workers)} annotators on {len(items)} items",
+        highlight=False,
+    )
+    for note in cleaned.notes:
+        console.print(f"  [dim]{escape(note)}[/]", highlight=False)
+    for part in (
+        workers_table(cleaned.workers),
+        changes_table(cleaned.majority, cleaned.suggested),
+        doubtful_table(
+            items.iloc[:, 0].to_numpy(),
+            cleaned.majority,
+            cleaned.suggested,
+            cleaned.p_wrong,
+            cleaned.rank,
+            of="item",
+            voted="majority",
+        ),
+    ):
+        console.print()
+        console.print(part)
+    console.print()
+    if cleaned.scores is not None:
+        console.print(scores_table(cleaned.scores, "Majorities against the truth"))
+        console.print()
+    share = f"{cleaned.p_wrong.mean():.1%}"
+    console.print(f"Expected share of wrong majorities: {bold(share)}", highlight=False)
+    console.print(Text(cleaned.verdict))
     for caution in cleaned.warnings:
         warn(console, caution)
 

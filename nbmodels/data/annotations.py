@@ -12,7 +12,13 @@ from jaxtyping import Int
 from scipy import sparse
 
 from nbmodels.data.labels import Classes
-from nbmodels.data.long_format import CodedColumn, distinct, ordered_matrix, read_coded
+from nbmodels.data.long_format import (
+    CodedColumn,
+    columns_named,
+    distinct,
+    ordered_matrix,
+    read_coded,
+)
 from nbmodels.data.validation import plain, positions
 from nbmodels.errors import DataError
 
@@ -22,6 +28,11 @@ COLUMNS = {
     "worker": ("annotator", "performer", "rater", "labeler", "labeller", "coder", "judge", "user"),
     "label": ("vote", "answer", "response", "annotation", "judgment", "judgement", "class"),
 }
+
+
+#: Share of votes that are again of the same annotator on the same item, up to which a table seems
+#: to be one of votes.
+_REPEATED = 0.1
 
 
 @dataclass(frozen=True)
@@ -121,6 +132,21 @@ class Votes:
             worker * len(classes) + label,
             (len(tasks), len(workers) * len(classes)),
         )
+
+
+def vote_columns(frame: pd.DataFrame) -> tuple[str, str] | None:
+    """Columns of items and annotators, where a table seems to be one of votes; None elsewhere.
+
+    Both go by a usual name, several annotators vote on an item and on several items each, and
+    hardly a pair of them occurs twice.
+    """
+    found = columns_named(frame, {role: COLUMNS[role] for role in ("task", "worker")})
+    if found is None:
+        return None
+    pairs = frame[found].dropna()
+    several = all(2 * pairs[column].nunique() <= len(pairs) for column in found)
+    once = len(pairs) > 0 and pairs.duplicated().mean() < _REPEATED
+    return (found[0], found[1]) if several and once else None
 
 
 def row_ids(votes: Votes, index: Any, name: str = "votes") -> Any:

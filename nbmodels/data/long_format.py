@@ -123,6 +123,14 @@ def _found(name: str, frame: pd.DataFrame, columns: Columns) -> list[Any]:
     return out
 
 
+def columns_named(frame: pd.DataFrame, columns: Columns) -> list[str] | None:
+    """Columns by their usual names, in the order wanted; None where one is not there, or twice."""
+    try:
+        return _found("table", frame, columns)
+    except DataError:
+        return None
+
+
 def _as_frame(name: str, table: Any, columns: Columns, by_name: bool) -> pd.DataFrame:
     try:
         frame = pd.DataFrame(table)

@@ -1,0 +1,151 @@
+"""Votes of several annotators: the work behind ``nbmodels clean --task --worker``.
+
+A row of the table is a vote, and what is corrected is an item: by :class:`nbmodels.DawidSkene`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from nbmodels.cli.clean import FEW_CLASSES, Scores, added_columns
+from nbmodels.cli.draws import collected
+from nbmodels.cli.roles import compared_rows
+from nbmodels.data.labels import LabelColumn, as_text, spelt_as
+from nbmodels.errors import DataError
+
+
+@dataclass(frozen=True)
+class CleanedVotes:
+    """Result of :func:`clean_votes`.
+
+    Attributes:
+        items: the corrected table, one row an item, in the order of their first votes.
+        workers: the annotators' report, see :meth:`nbmodels.DawidSkene.worker_report`.
+        n_votes: number of votes.
+        majority: ``(N,)`` majority of each item's votes, as text.
+        suggested: ``(N,)`` suggested labels, as text.
+        p_wrong: ``(N,)`` probability that the majority is wrong.
+        rank: ``(N,)`` 1 for the item to check first.
+        scores: comparison with the truth, where there is a column of it.
+        verdict: whether the fit passed its checks, as a sentence.
+        notes: what else to know, as sentences.
+        warnings: why results may be unreliable, as sentences.
+    """
+
+    items: pd.DataFrame
+    workers: pd.DataFrame
+    n_votes: int
+    majority: np.ndarray
+    suggested: np.ndarray
+    p_wrong: np.ndarray
+    rank: np.ndarray
+    scores: Scores | None
+    verdict: str
+    notes: list[str]
+    warnings: list[str]
+
+
+def clean_votes(
+    frame: pd.DataFrame,
+    label: str,
+    task: str,
+    worker: str,
+    *,
+    truth: str | None = None,
+    probabilities: bool | None = None,
+    random_state: int = 0,
+    stage: Callable[[str], None] | None = None,
+) -> CleanedVotes:
+    """Suggest a label for every item of a table of votes.
+
+    Args:
+        frame: the table, a row a vote; rows without a label are no votes.
+        label: column of the votes.
+        task: column that names the items.
+        worker: column that names the annotators.
+        truth: column of the items' true labels, only compared with.
+        probabilities: add a column for each class; by default with up to 10 classes.
+        random_state: seed.
+        stage: called with the name of every stage at its start.
+
+    Raises:
+        DataError: the message names the argument.
+    """
+    from nbmodels import DawidSkene, Solver
+
+    begin = stage or (lambda name: None)
+    frame = frame.reset_index(drop=True)
+    _check_columns(frame, {"label": label, "task": task, "worker": worker, "truth": truth})
+    labels = LabelColumn.of(frame[label], label)
+    cast = labels.codes >= 0
+    notes = [] if cast.all() else [f"{(~cast).sum()} rows have no label; they are no votes"]
+    table = {"task": frame[task], "worker": frame[worker], "label": labels.text}
+    votes = pd.DataFrame(table)[cast]
+    cautions: list[str] = []
+    model = DawidSkene(
+        classes=labels.names, random_state=random_state, solver=Solver(progress=False)
+    )
+    with collected(cautions):
+        begin("fitting the model")
+        model.fit(votes)
+    order = pd.Index(model.tasks_).get_indexer(pd.unique(votes["task"]))
+    found = model.corrected_labels().iloc[order].reset_index(drop=True)
+    resp = model.label_posterior_[order]
+    majority = found["given"].to_numpy(object)
+    codes = pd.Index(labels.names).get_indexer(pd.Index(majority))
+    p_wrong, rank = found["p_wrong"].to_numpy(float), found["rank"].to_numpy(float)
+    suggested = labels.names[resp.argmax(1)]
+    of_items = LabelColumn(majority, codes, labels.names, labels.values)
+    scores = None
+    if truth is not None:
+        known = pd.Series(spelt_as(as_text(frame[truth]), labels.names))[cast]
+        true = known.groupby(votes["task"], sort=False).first().loc[found["row"]].to_numpy(object)
+        unchecked = np.full(len(found), None, object)
+        rows, doubts = compared_rows(of_items, true, unchecked, label, truth)
+        cautions.extend(doubts)
+        scores = Scores.of(majority[rows], suggested[rows], rank[rows], true[rows])
+    items = pd.DataFrame(
+        {
+            task: found["row"],
+            "votes": found["votes"],
+            "majority_label": labels.values.iloc[codes].reset_index(drop=True),
+        }
+    )
+    if probabilities is None:
+        probabilities = len(labels.names) <= FEW_CLASSES
+    added, _ = added_columns(items, of_items, resp, p_wrong, rank, probabilities, notes)
+    verdict = model.verdict()
+    cautions.extend(f"{a.sentence}; compare {', or '.join(a.remedies)}" for a in verdict.advice)
+    return CleanedVotes(
+        pd.concat([items, added], axis=1),
+        model.worker_report(),
+        len(votes),
+        majority,
+        suggested,
+        p_wrong,
+        rank,
+        scores,
+        verdict.sentence,
+        notes,
+        cautions,
+    )
+
+
+def _check_columns(frame: pd.DataFrame, roles: dict[str, str | None]) -> None:
+    """Raises: DataError: a column that is not there, has two roles, or does not name each row."""
+    taken: dict[str, str] = {}
+    for role, column in roles.items():
+        if column is None:
+            continue
+        if column not in frame.columns:
+            raise DataError(f"{role}: there is no column {column!r}")
+        if column in taken:
+            raise DataError(f"{role}: {column!r} is the column of the {taken[column]}")
+        taken[column] = role
+        null = frame[column].isna().to_numpy()
+        if role in ("task", "worker") and null.any():
+            raise DataError(f"{role}: column {column!r} is empty in row {np.argmax(null) + 1}")

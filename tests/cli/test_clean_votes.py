@@ -1,0 +1,120 @@
+"""``nbmodels clean`` on votes of several annotators: items are corrected, and votes are noticed."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli_tables import SPECIES, run
+
+ROLES = ["--label", "label", "--task", "task", "--worker", "worker"]
+
+
+def votes(n=150, seed=0):
+    """Three of five annotators on each item, the last of whom guesses; ids with zeros in front."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    item = np.repeat(np.arange(n), 3)
+    worker = rng.permuted(np.tile(np.arange(5), (n, 1)), axis=1)[:, :3].ravel()
+    right = rng.random(3 * n) < np.array([0.95, 0.9, 0.9, 0.85, 0.0])[worker]
+    label = np.where(right, y[item], rng.integers(0, 3, 3 * n))
+    return pd.DataFrame(
+        {
+            "task": [f"{i:04d}" for i in item[::-1]],
+            "worker": np.array(["ann", "bob", "cat", "dan", "eve"])[worker[::-1]],
+            "label": SPECIES[label[::-1]],
+            "truth": SPECIES[y[item[::-1]]],
+        }
+    )
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_items_of_votes_are_corrected(here, suffix):
+    frame = votes()
+    frame.loc[0, "label"] = None
+    write = frame.to_parquet if suffix == ".parquet" else frame.to_csv
+    write(f"votes{suffix}", index=False)
+    done = run("clean", f"votes{suffix}", *ROLES, "--truth", "truth")
+    assert done.exit_code == 0, done.output
+    written = f"votes-corrected{suffix}"
+    read = (
+        pd.read_csv(written, dtype={"task": str}) if suffix == ".csv" else pd.read_parquet(written)
+    )
+    assert list(read) == [
+        "task", "votes", "majority_label", "suggested_label", "p_label_wrong", "p_suggested",
+        "check_rank", "p_cat", "p_dog", "p_emu",
+    ]  # fmt: skip
+    assert read["task"].tolist() == frame["task"].unique().tolist()
+    assert read["votes"].tolist() == [2, *[3] * 149]
+    true = frame.groupby("task")["truth"].first()[read["task"]].to_numpy()
+    right = np.mean(read["suggested_label"] == true)
+    assert right >= np.mean(read["majority_label"] == true)
+    assert right > 0.9
+    for words in (
+        "449 votes of 5 annotators on 150 items",
+        "1 rows have no label",
+        "spammer score",
+        "P(majority is wrong)",
+        "labels right after",
+    ):
+        assert words in done.output
+    spammer = next(line for line in done.output.splitlines() if "eve" in line)
+    assert float(spammer.split("│")[5]) > 0.9
+
+
+def test_roles_have_the_names_of_columns_and_of_others(here):
+    renamed = {"task": "question", "worker": "who", "label": "answer", "truth": "votes"}
+    votes(60).rename(columns=renamed).to_csv("votes.csv", index=False)
+    roles = ["--label", "answer", "--item", "question", "--annotator", "who"]
+    done = run("clean", "votes.csv", *roles, "--no-probabilities", "--out", "new.csv")
+    assert done.exit_code == 0, done.output
+    assert list(pd.read_csv("new.csv"))[:2] == ["question", "votes"]
+
+
+@pytest.mark.parametrize("command", [["clean"], ["audit", "plan"]])
+def test_votes_are_no_items(here, command):
+    given = votes().drop(columns="truth").rename(columns={"task": "Item ID", "worker": "rater"})
+    given.columns = given.columns.str.replace(" ", "_")
+    given.to_csv("votes.csv", index=False)
+    done = run(*command, "votes.csv", "--label", "label")
+    assert done.exit_code == 2
+    said = " ".join(done.output.split())
+    assert "--label: each row seems to be a vote, on an item of 'Item_ID'" in said
+    assert "nbmodels clean --task Item_ID --worker rater" in said
+    assert [path.name for path in Path().glob("votes*")] == ["votes.csv"]
+
+
+def test_other_tables_are_not_taken_for_votes(here):
+    """One label an item, or items that are seen again by the same user."""
+    from nbmodels.data.annotations import vote_columns
+
+    frame = votes()
+    assert vote_columns(frame) == ("task", "worker")
+    assert vote_columns(frame.drop_duplicates("task")) is None
+    assert vote_columns(pd.concat([frame, frame])) is None
+    assert vote_columns(frame.assign(item=frame["task"])[["item", "worker"]]) is not None
+    assert vote_columns(frame.rename(columns={"worker": "age"})) is None
+    assert vote_columns(frame.assign(worker=None)) is None
+
+
+BAD = {
+    "one role": (["--task", "task"], "--worker: --task names one column"),
+    "the other role": (["--worker", "worker"], "--task: --worker names one column"),
+    "features": ([*ROLES[2:], "--features", "a"], "--features: not for a table of votes"),
+    "estimator": ([*ROLES[2:], "--estimator", "auto"], "--estimator: not for a table of votes"),
+    "no column": (["--task", "task", "--worker", "rater"], "--worker: there is no column 'rater'"),
+    "two roles": (["--task", "task", "--worker", "task"], "--worker: 'task' is the column of the"),
+    "empty": (["--task", "gaps", "--worker", "worker"], "--task: column 'gaps' is empty in row 3"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_refused(here, case):
+    frame = votes(20)
+    frame["gaps"] = frame["task"].where(frame.index != 2)
+    frame.to_csv("votes.csv", index=False)
+    more, words = BAD[case]
+    done = run("clean", "votes.csv", "--label", "label", *more)
+    assert done.exit_code == 2
+    assert words in " ".join(done.output.split())
+    assert not Path("votes-corrected.csv").exists()
