@@ -219,7 +219,8 @@ class _Run:
                     floor = self.plain(best.settings)
                     plain, most = floor.calibration, 0
                     if VOTES in null.fit.model:  # which show the noise without any features
-                        best, cautions = null, (_UNINFORMATIVE_BESIDE_VOTES,)
+                        best = null._replace(fit=self.of_votes(null))
+                        cautions = (_UNINFORMATIVE_BESIDE_VOTES,)
                     else:
                         plain_scores = floor.held_out
                         best, ranked, drawn = self.as_given(model, null, best.settings, plain)
@@ -335,6 +336,29 @@ class _Run:
         about = model, data, null.data, plain, shares
         fit, ranked, drawn = as_given(*about, self.options, report=self.report)
         return null._replace(fit=fit), ranked, drawn
+
+    def of_votes(self, null: Trial) -> Fit:
+        """The votes' own model without the features, with the calibration for new items beside it.
+
+        As :class:`nbmodels.DawidSkene` does, it is fitted as if votes were independent and tempered
+        afterwards: tempered votes say less than the shares of the classes, which a rare class
+        would then lose to the others.
+        """
+        model, data, learned = self.source.labels(null.settings)
+        powers = {name: power for name, power in data.powers.items() if name != VOTES}
+        loose = replace(data, parts={**data.parts, PRIOR: None}, powers=powers)
+        about = model, loose, learned, self.options
+        fit = finished(fit_with_learned_priors(*about, report=self.report))
+        resp = fit.resp ** np.reshape(data.powers.get(VOTES, 1.0), (-1, 1))
+        own = null.fit.params[PRIOR]
+        shares = np.asarray(fit.point_of(PRIOR), own.mean.dtype)
+        calibration = replace(own, mean=np.concatenate([own.mean[:1], shares]))
+        return replace(
+            fit,
+            model={**fit.model, PRIOR: null.fit.model[PRIOR]},
+            params={**fit.params, PRIOR: calibration},
+            resp=resp / resp.sum(1, keepdims=True),
+        )
 
     def plain(self, settings: Settings) -> PlainClassifier:
         """The plain classifier of the same features."""

@@ -94,6 +94,26 @@ def test_beside_features_that_say_nothing_votes_are_heard(maker, labelled):
     assert set(e.predict(x_new)) <= set(range(K))
 
 
+def test_tempered_votes_lose_no_class_where_features_say_nothing():
+    """Votes that depend on each other; a fit to tempered ones gives a class to the others."""
+    rng = np.random.default_rng(0)
+    n, w = 400, 10
+    y = rng.integers(0, K, n)
+    right = rng.random((n, w)) < np.r_[0.6, rng.uniform(0.6, 0.85, w - 1)]
+    cast = np.where(right, y[:, None], (y[:, None] + rng.integers(1, K, (n, w))) % K)
+    copied = (rng.random((n, w)) < 0.4) & (np.arange(w) < 6)
+    cast = np.where(copied, cast[:, :1], cast)
+    item, worker = np.divmod(np.arange(n * w), w)
+    votes = pd.DataFrame({"task": item, "worker": worker, "label": cast.ravel()})
+    with warnings.catch_warnings(action="ignore"):
+        e = NoisyGaussianNB(random_state=0).fit(rng.normal(size=(n, 4)), votes=votes)
+        alone = DawidSkene(random_state=0).fit(votes)
+    assert not e.fitted_.heard
+    own = np.mean(e.label_posterior_.argmax(1) == y)
+    assert own > np.mean(alone.label_posterior_.argmax(1) == y) - 0.01
+    assert e.label_posterior_.max(1).mean() < 0.95  # tempered nonetheless
+
+
 @pytest.mark.slow
 def test_fixed_settings_have_the_same_floor():
     """Nothing is open, and held-out labels still say that the features are not to be heard."""
