@@ -56,6 +56,8 @@ class Finding:
         undecided: whether the data allow very different answers, which a verdict says first.
         share_only: whether the check failed for the share of wrong labels alone, and labels are
             corrected better than they were given.
+        accounted: whether something was found that the fit reckons with: the check neither failed
+            nor passed.
 
     Examples:
         The first finding of a fit to 200 ants and bees, of which a fifth has the other label:
@@ -84,6 +86,7 @@ class Finding:
     remedies: tuple[str, ...] = ()
     undecided: bool = False
     share_only: bool = False
+    accounted: bool = False
 
 
 @dataclass(frozen=True)
@@ -137,12 +140,11 @@ class Verdict(Readable):
         share = [f"{f.sentence}." for f in self.findings if f.name == SHARE_WRONG]
         if self.ok:
             share = [*self._checks, *share]
-            passed = [f for f in self.findings if f.name != SHARE_WRONG and not f.undecided]
-            names = ", ".join(dict.fromkeys(f.name for f in passed))
             if not any(f.undecided for f in self.findings):
-                return " ".join([f"All checks of this fit passed ({names}).", *share])
-            others = f"All other checks of this fit passed ({names})."
-            return " ".join([_NOT_IDENTIFIED, *share, self._way_out, others])
+                return " ".join([*self._reckoned_with, self._passed, *share])
+            return " ".join(
+                [_NOT_IDENTIFIED, *share, self._way_out, *self._reckoned_with, self._passed]
+            )
         reasons = "; ".join(f.sentence for f in self.bad[:_SPELT_OUT])
         others = ", ".join(f.name for f in self.bad[_SPELT_OUT:])
         counts = Counter(remedy for f in self.bad for remedy in f.remedies)
@@ -151,6 +153,20 @@ class Verdict(Readable):
         advice = f" Try {remedies}." if remedies else ""
         opening = _SHARE_NOT_USABLE if all(f.share_only for f in self.bad) else _NOT_USABLE
         return " ".join([f"{opening}: {reasons}{more}.{advice}", *share])
+
+    @property
+    def _passed(self) -> str:
+        """Which checks passed, as a sentence."""
+        others = [f for f in self.findings if f.undecided or f.accounted]
+        passed = [f for f in self.findings if f.name != SHARE_WRONG and f not in others]
+        names = ", ".join(dict.fromkeys(f.name for f in passed))
+        which = "All other checks" if others else "All checks"
+        return f"{which} of this fit passed ({names})."
+
+    @property
+    def _reckoned_with(self) -> list[str]:
+        """What was found that the fit takes into account, as sentences."""
+        return [f"Taken into account: {f.sentence}." for f in self.findings if f.accounted]
 
     @property
     def _checks(self) -> list[str]:

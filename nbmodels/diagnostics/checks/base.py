@@ -32,6 +32,7 @@ class Measurement:
         facts: what else the sentence needs.
         undecided: whether the data allow very different answers.
         share_only: whether a bad result leaves corrected labels as good as they are.
+        accounted: whether the fit reckons with what was found.
     """
 
     effect: float
@@ -42,6 +43,7 @@ class Measurement:
     facts: dict[str, Any] = field(default_factory=dict)
     undecided: bool = False
     share_only: bool = False
+    accounted: bool = False
 
     @classmethod
     def of_test(cls, test: Largest, threshold: float, **facts: Any) -> Measurement:
@@ -93,6 +95,7 @@ class Check(Generic[T]):
             self.remedies(subject) if found.bad else (),
             found.undecided,
             found.share_only,
+            found.accounted,
         )
 
 

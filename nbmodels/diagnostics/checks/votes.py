@@ -15,7 +15,7 @@ def _independence(at: VoteDependence, threshold: float) -> Measurement | None:
         return None
     bad = at.visible - at.correlation > threshold
     notable = bool(bad or at.visible > threshold)
-    return Measurement(at.visible, bool(bad), notable)
+    return Measurement(at.visible, bool(bad), notable, accounted=notable and not bad)
 
 
 def _independence_sentence(at: VoteDependence, found: Measurement) -> str:
@@ -39,7 +39,8 @@ def _unsupported(at: VoteDependence, threshold: float) -> Measurement | None:
 
 
 def _copying(at: VoteDependence, threshold: float) -> Measurement | None:
-    return Measurement(at.copying, at.copying >= threshold, at.copying > 0)
+    bad, some = at.copying >= threshold, at.copying > 0
+    return Measurement(at.copying, bad, some, accounted=some and not bad)
 
 
 CHECKS: tuple[Check[VoteDependence], ...] = (
