@@ -92,6 +92,7 @@ def _accuracy(
         rates = model.matrices[:, right, np.arange(n_classes)]
         sizes = model.pseudo.sum(1) - model.repeated
         within = (shares**2 * rates * (1 - rates) / (sizes + 1)).sum(1)
+        within *= (1 - model.guessed) ** 2
     p = (model.resp[votes.row] * (right == votes.label[:, None])).sum(1)
     between = np.bincount(votes.worker, p * (1 - p), len(number)) / np.maximum(number, 1) ** 2
     return mean, within + between

@@ -111,6 +111,7 @@ class AnnotatorModel:
         power: ``(W,)`` what abstentions of each function count for; None for 1.
         repeated: pseudo-votes of each row that only say again what the annotator's votes on other
             classes do: no evidence of an accuracy besides them.
+        guessed: share of the items on which all votes are guesses; the matrices are of the others.
     """
 
     pseudo: Float[np.ndarray, "w observed c"]
@@ -119,6 +120,7 @@ class AnnotatorModel:
     abstains: bool = False
     power: Float[np.ndarray, " w"] | None = None
     repeated: float = 0.0
+    guessed: float = 0.0
 
     @property
     def matrices(self) -> Float[np.ndarray, "w observed c"]:
@@ -134,12 +136,13 @@ class AnnotatorModel:
 
     @property
     def accuracy(self) -> Float[np.ndarray, " w"]:
-        """``(W,)`` P(a vote is right) of each annotator."""
+        """``(W,)`` P(a vote is right) of each annotator, be the item guessed or not."""
         n_observed, n_classes = self.of_votes.pseudo.shape[1:]
         right = np.arange(n_classes) // (n_classes // n_observed)
         matrix, shares = self.matrices, np.exp(self.log_prior)
         voted = matrix[:, :n_observed].sum(1) @ shares
-        return (matrix[:, right, np.arange(n_classes)] @ shares) / voted
+        following = (matrix[:, right, np.arange(n_classes)] @ shares) / voted
+        return (1 - self.guessed) * following + self.guessed / n_observed
 
     @property
     def of_votes(self) -> AnnotatorModel:
@@ -207,19 +210,20 @@ def annotator_model(fit: Fit, name: str = "votes") -> AnnotatorModel:
     if isinstance(channel, LabellingFunctions):
         power = np.broadcast_to(np.asarray(channel.power, float), len(pseudo))
         return AnnotatorModel(pseudo, shares, resp, True, power)
-    repeated = float(getattr(channel, "repeated", 0.0))
-    return AnnotatorModel(pseudo, shares, resp, repeated=repeated)
+    repeated, guessed = (float(getattr(channel, one, 0.0)) for one in ("repeated", "guessed"))
+    return AnnotatorModel(pseudo, shares, resp, repeated=repeated, guessed=guessed)
 
 
 def fitted_to(fit: Fit, votes: VoteTable, name: str = "votes") -> AnnotatorModel:
     """:func:`annotator_model` with the weights by which items taught it: less where guessed."""
-    model, channel = annotator_model(fit, name), fit.model[name]
-    guessed = float(getattr(channel, "guessed", 0.0))
-    if model.abstains or not guessed:
+    model = annotator_model(fit, name)
+    if model.abstains or not model.guessed:
         return model
     logs, _ = model.evidence(votes)
     sizes = np.bincount(votes.row, votes.weight, votes.n_items)[:, None]
-    odds = votes.summed(logs) + sizes * np.log(model.pseudo.shape[1]) + np.log(1 / guessed - 1)
+    odds = (
+        votes.summed(logs) + sizes * np.log(model.pseudo.shape[1]) + np.log(1 / model.guessed - 1)
+    )
     return replace(model, resp=model.resp * expit(odds))
 
 

@@ -388,3 +388,20 @@ def test_half_of_the_annotators_copy_one():
         model = DawidSkene().fit(votes)
     assert np.mean(model.predict() == true) > 0.85  # of the majority 0.72, and it was 0.64
     assert model.worker_report().set_index("worker").loc[0, "copies"] == (1, 2, 3)
+
+
+def test_accuracy_counts_votes_on_guessed_tasks():
+    rng = np.random.default_rng(6)
+    n, w, k = 600, 12, 3
+    y = rng.integers(0, k, n)
+    chance = (rng.random(n) < 0.3)[:, None] | (rng.random((n, w)) < 0.1)
+    labels = np.where(chance, rng.integers(0, k, (n, w)), y[:, None])
+    table = pd.DataFrame({"task": np.repeat(np.arange(n), w), "label": labels.ravel()})
+    model = DawidSkene().fit(table.assign(worker=np.tile(np.arange(w), n)))
+    right = (labels == y[:, None]).mean(0)
+    assert model.worker_accuracy_["accuracy"].mean() == pytest.approx(right.mean(), abs=0.02)
+    report = model.worker_report().set_index("worker").sort_index()
+    assert ((report["low"] <= right) & (right <= report["high"])).mean() > 0.8
+    sentence = model.verdict().sentence
+    assert sentence.startswith("Taken into account: votes on a task are not independent given its")
+    assert "All other checks of this fit passed (own votes, supported classes" in sentence
