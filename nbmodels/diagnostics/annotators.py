@@ -15,7 +15,12 @@ from nbmodels.fitting.vote_dependence import AnnotatorModel, VoteTable, tempered
 
 
 def annotator_report(
-    model: AnnotatorModel, votes: VoteTable, names: np.ndarray, level: float, copies: Copies
+    model: AnnotatorModel,
+    votes: VoteTable,
+    names: np.ndarray,
+    level: float,
+    copies: Copies,
+    evidence: Float[np.ndarray, " w"],
 ) -> pd.DataFrame:
     """Annotators with the quality of their votes, the most frequent first.
 
@@ -25,6 +30,7 @@ def annotator_report(
         names: ``(W,)`` of the annotators.
         level: probability inside the intervals.
         copies: clusters of annotators who copy from each other.
+        evidence: ``(W,)`` votes and pseudo-votes that show an annotator's accuracy.
 
     Returns:
         a frame with ``worker``, ``votes``, ``accuracy`` (expected share of right votes), ``low``
@@ -39,7 +45,9 @@ def annotator_report(
     check_level(level)
     number = np.bincount(votes.worker, minlength=len(names))
     mean, variance = _accuracy(model, votes, number)
-    low, high = _interval(mean, variance, _sizes(model, number), level)
+    # an accuracy is known no better than by as many votes on known classes
+    variance = np.maximum(variance, mean * (1 - mean) / (evidence + 1))
+    low, high = _interval(mean, variance, evidence, level)
     frame = pd.DataFrame(
         {
             "worker": names,
@@ -70,13 +78,6 @@ def _interval(
     # Jeffreys' prior; the other end of votes that are all wrong is its mirror image
     least = stats.beta.ppf((1 - level) / 2, sizes + 0.5, 0.5)
     return np.minimum(low, np.minimum(least, mean)), np.maximum(high, np.maximum(1 - least, mean))
-
-
-def _sizes(model: AnnotatorModel, number: Int[np.ndarray, " w"]) -> Float[np.ndarray, " w"]:
-    """``(W,)`` votes and pseudo-votes that an accuracy is known by."""
-    if model.abstains:
-        return number.astype(float)
-    return np.maximum((model.pseudo.sum(1) - model.repeated).sum(1), 0)
 
 
 def _accuracy(

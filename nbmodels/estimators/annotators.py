@@ -28,7 +28,14 @@ from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName,
 from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.estimators.votes_source import VOTES as _NAME
 from nbmodels.estimators.votes_source import votes_of
-from nbmodels.fitting.annotator_fits import better_held_out, first_estimate, tempered
+from nbmodels.fitting.annotator_fits import (
+    ALIKE,
+    all_alike,
+    better_held_out,
+    first_estimate,
+    held_near,
+    tempered,
+)
 from nbmodels.fitting.copied_votes import Copies, find_copies, no_copies
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
@@ -40,6 +47,7 @@ from nbmodels.fitting.vote_dependence import (
     annotator_model,
     tempered_posterior,
 )
+from nbmodels.fitting.vote_shares import LEAST_SHOWN, items_held, shown_share, shown_votes
 
 #: What ``pooling="auto"`` is: variational fits make too much of priors that are nearly certain.
 _AUTO_POOLING: Mapping[str, str] = {"map": "own", "vb": "none", "ml": "none"}
@@ -52,15 +60,18 @@ class DawidSkene(LatentClassModel):
     model takes votes on a task for independent given its class. They seldom are, and its
     probabilities are then far too sure: ``dependence`` tempers them, by what held-out votes show
     and by an assumption about what votes cannot show (:mod:`nbmodels.fitting.vote_dependence`). The
-    likeliest class is that of the task's votes under the workers' matrices. With ``dependence=0``,
-    all votes on a task may be guesses (under ``pooling="own"``), which leaves a rare class fewer
-    tasks. With ``solver="ml"`` the model is the paper's: nothing is pooled or tempered.
+    likeliest class is that of the task's votes under the workers' matrices. Under ``pooling="own"``
+    all votes on a task may be guesses: such tasks teach the matrices nothing, and with
+    ``dependence=0`` their votes say nothing of the class. With ``solver="ml"`` the model is the
+    paper's: nothing is pooled or tempered.
 
     Parameters:
         pooling: what the workers' noise matrices are drawn to: ``"own"``, each to the matrix of the
             worker's own accuracy, the same for all classes; ``"shared"``, to a matrix that all
             workers share, where that predicts held-out votes no worse; ``"none"``, the pseudo-votes
-            of ``priors``. ``"auto"`` is ``"own"`` for ``"map"``, and ``"none"`` for others.
+            of ``priors``. ``"auto"`` is ``"own"`` for ``"map"``, and ``"none"`` for others; where
+            workers hardly vote on the same tasks, so that votes do not show who is right, it takes
+            all workers to be alike, and tasks keep their votes.
         dependence: correlation of the votes on a task given its class, 0 to 1; 0 takes them for
             independent; ``"auto"`` to learn it. Intervals of :meth:`posterior` are those of
             independent votes.
@@ -190,13 +201,16 @@ class DawidSkene(LatentClassModel):
             parts[_NAME] = Annotators.pack(counts)
             data = Data(parts, on_device(pad_rows(np.ones(n), length)))
 
-            def fitted(pooling: str) -> FittedModel:
+            def fitted(pooling: str, held: Any = 0.0) -> FittedModel:
                 settings = {**parameters, "pooling": pooling, "n_votes": coded.weight.sum()}
                 channel: Any = annotators(len(workers), k, settings)
                 if pooling == "functions":
                     channel = replace(channel, power=on_device(copies.powers()))
-                learned = () if pooling == "none" else (_NAME,)
-                candidate = Candidate({**model, _NAME: channel}, data, learned)
+                elif pooling == ALIKE:
+                    channel = all_alike(channel, coded, types.each)
+                learned = () if pooling in ("none", ALIKE) else (_NAME,)
+                prior = held_near(model[PRIOR], held / types.each, types.each)
+                candidate = Candidate({**model, PRIOR: prior, _NAME: channel}, data, learned)
                 begin = types.start(candidate, self._rule, self._seed())
                 if pooling == "functions" and types.each == 1:
                     held = pad_rows(known >= 0, length)
@@ -204,17 +218,31 @@ class DawidSkene(LatentClassModel):
                     candidate, begin = first_estimate(candidate, *about)
                 return joint(candidate, types.names(classes.names), n, self._options(), start=begin)
 
-            found = fitted(parameters["pooling"])
-            if parameters["pooling"] == "shared":
-                found = better_held_out(found, fitted("none"), coded)
+            pooling, shown = parameters["pooling"], 1.0
+            if self.abstain is None:
+                shown = shown_share(coded, len(workers), known >= 0)
+                if self.pooling == "auto" and self._rule != "ml" and shown < LEAST_SHOWN:
+                    pooling = ALIKE
+            found = fitted(pooling)
+            if pooling == "shared":
+                pooling, found = better_held_out(found, fitted("none"), coded)
+            open_ = self.abstain is None and self.class_prior is None and checked is None
+            if open_ and self._rule != "ml":
+                telling = annotator_model(found.fit).information()[coded.worker]
+                telling = replace(coded, weights=coded.weight * np.sqrt(telling))
+                held = items_held(types.summed(found.class_shares), telling)
+                if held is not None and not found.interrupted:
+                    found = fitted(pooling, held)
             self.tasks_, self.workers_ = tasks, workers
             by_class = np.bincount(cast.row * k + cast.label, minlength=n * k).reshape(n, k)
             self._task_votes, self._majority = by_class @ np.ones(k, int), by_class.argmax(1)
             self._votes, self._copies = coded, copies
+            self._shown = shown_votes(coded, len(workers), known >= 0) * (pooling != ALIKE)
             if not found.interrupted and not (self._rule == "ml" and self.dependence == "auto"):
                 # by one vote of a doubtful function, an item is rather of a more frequent class
                 fixed = known >= 0, self.abstain is None
-                found = tempered(found, coded, copies.share, self.dependence, *fixed)
+                about = {"copying": copies.share, "pooling": pooling, "shown": shown}
+                found = tempered(found, coded, self.dependence, *fixed, **about)
             self._finish(found)
         self.classes_ = classes.names
         return self
@@ -358,7 +386,11 @@ class DawidSkene(LatentClassModel):
             of_functions = self.abstain is not None
             sizes = len(self.workers_), len(self.classes_)
             copies = find_copies(replace(votes, weights=None), *sizes, of_functions)
-        return annotator_report(untempered(model, votes), votes, self.workers_, level, copies)
+        priors = resolved_priors(self.priors)
+        # no "auto", which votes refuse
+        pseudo = float(priors.noise_alpha) + float(priors.noise_diagonal)
+        model = untempered(model, votes)
+        return annotator_report(model, votes, self.workers_, level, copies, self._shown + pseudo)
 
     def _coords(self) -> dict[str, Mapping[str, Any]]:
         return {_NAME: {"annotator": self.workers_}}

@@ -12,7 +12,9 @@ import numpy as np
 from jaxtyping import Bool
 
 from inference.arrays import on_device
+from nbmodels.channels import Annotators
 from nbmodels.core import model as models
+from nbmodels.core.component import Component
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data
 from nbmodels.fitting.fit import with_arrays
@@ -27,14 +29,53 @@ from nbmodels.fitting.vote_dependence import (
     tempered_posterior,
     visible_dependence,
 )
+from nbmodels.fitting.vote_shares import alike
+
+#: Pooling of annotators whose accuracies votes do not show.
+ALIKE = "alike"
+
+#: Pseudo-votes of each row of their matrices, in multiples of the votes of the busiest annotator.
+_FIRM = 10.0
 
 
-def better_held_out(pooled: FittedModel, plain: FittedModel, votes: VoteTable) -> FittedModel:
-    """The pooled fit, unless the plain one predicts held-out votes better."""
+def better_held_out(
+    pooled: FittedModel, plain: FittedModel, votes: VoteTable
+) -> tuple[str, FittedModel]:
+    """The pooled fit, unless the plain one predicts held-out votes better, and how it is pooled."""
     if pooled.interrupted:
-        return pooled
+        return "shared", pooled
     scores = [held_out_score(fitted_to(one.fit, votes), votes) for one in (pooled, plain)]
-    return pooled if scores[0] >= scores[1] else plain
+    return ("shared", pooled) if scores[0] >= scores[1] else ("none", plain)
+
+
+def all_alike(channel: Annotators, votes: VoteTable, each: int) -> Annotators:
+    """Annotators held to one matrix, under which items keep their votes.
+
+    Args:
+        channel: of as many annotators.
+        votes: on all items.
+        each: number of sub-types of a class.
+    """
+    n_annotators, n_observed, _ = channel.prior.concentration.shape
+    matrix = np.repeat(alike(votes, n_observed)[0], each, 1)
+    firm = _FIRM * (1 + np.bincount(votes.worker).max())
+    return Annotators.sharing(n_annotators, 1 + firm * matrix)
+
+
+def held_near(prior: Component, items: Any, each: int) -> Component:
+    """Shares of the classes, with pseudo-items of each class where there are any.
+
+    Args:
+        prior: of the classes or of their sub-types.
+        items: ``(K,)`` of each sub-type of a class; 0 for none.
+        each: number of sub-types of a class.
+    """
+    if not np.any(items):
+        return prior
+    extra = on_device(np.repeat(items, each), float)
+    shares: Any = prior
+    concentration = shares.prior.concentration + extra
+    return replace(shares, prior=replace(shares.prior, concentration=concentration))
 
 
 def first_estimate(
@@ -65,20 +106,20 @@ def first_estimate(
 def tempered(
     fitted: FittedModel,
     votes: VoteTable,
-    copying: float,
     dependence: float | Literal["auto"],
     known: Bool[np.ndarray, " n"],
     supported: bool,
+    **about: Any,
 ) -> FittedModel:
     """With the dependence of the votes, and responsibilities tempered by it.
 
     Args:
         fitted: model of annotators.
         votes: that it was fitted to.
-        copying: share of the annotators who copy.
         dependence: correlation of the votes; ``"auto"`` to learn it.
         known: ``(N,)`` items of a known class.
         supported: whether each other item is expected to be of a class that one of its votes names.
+        about: other attributes of the :class:`VoteDependence`.
     """
     model = fitted_to(fitted.fit, votes)
     visible, gain = visible_dependence(model, votes)
@@ -89,7 +130,7 @@ def tempered(
         resp = np.where(known[:, None], resp, tempered_posterior(model, votes, correlation))
     passed = known if supported else np.ones(len(known), bool)
     here = described(replace(model, resp=resp), votes, correlation, passed, visible, gain)
-    here = replace(here, copying=copying)
+    here = replace(here, **about)
     return replace(fitted, fit=replace(fitted.fit, resp=resp), vote_dependence=here)
 
 

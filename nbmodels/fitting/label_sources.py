@@ -163,6 +163,7 @@ def trusted_channel(n_classes: int, settings: Settings) -> Component:
 #: Channels of annotators by what their noise matrices are drawn to.
 _ANNOTATORS = {
     "none": Annotators,
+    "alike": Annotators,
     "own": OneCoinAnnotators,
     "shared": PooledAnnotators,
     "functions": LabellingFunctions,

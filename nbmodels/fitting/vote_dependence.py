@@ -181,6 +181,8 @@ class VoteDependence:
         unsupported: share of these items whose likeliest class none of their votes names, of those
             whose class is not known otherwise; NaN without one.
         copying: share of the annotators who copy from each other, as far as that was looked for.
+        pooling: what the annotators' matrices are drawn to; ``"alike"`` where they are all one.
+        shown: share of the votes whose annotators' accuracies other votes show.
     """
 
     correlation: float
@@ -190,6 +192,8 @@ class VoteDependence:
     votes: float
     unsupported: float
     copying: float = 0.0
+    pooling: str = "own"
+    shown: float = 1.0
 
 
 def effective_number(weights: Float[np.ndarray, " v"], votes: VoteTable) -> np.ndarray:

@@ -19,6 +19,8 @@ AUDIT = "an audit of some rows (audit_plan), whose labels then serve as trusted=
 NEIGHBOURS = "NoisyNeighbours"
 DEPENDENCE = 'dependence="auto"'
 OWN_POOLING = 'pooling="own"'
+AUTO_POOLING = 'pooling="auto"'
+MORE_VOTES = "second votes on some tasks"
 TRUSTED = "some verified labels (trusted=)"
 AUTO = "AutoNoisyClassifier"
 
@@ -32,6 +34,7 @@ _SETS = {
     NO_RESTARTS: "solver",
     DEPENDENCE: "dependence",
     OWN_POOLING: "pooling",
+    AUTO_POOLING: "pooling",
 }
 
 

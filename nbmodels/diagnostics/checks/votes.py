@@ -6,7 +6,9 @@ import numpy as np
 
 from nbmodels.diagnostics.checks import remedies
 from nbmodels.diagnostics.checks.base import Check, Measurement, always, percent
+from nbmodels.fitting.annotator_fits import ALIKE
 from nbmodels.fitting.vote_dependence import VoteDependence
+from nbmodels.fitting.vote_shares import LEAST_SHOWN
 
 
 def _independence(at: VoteDependence, threshold: float) -> Measurement | None:
@@ -38,9 +40,29 @@ def _unsupported(at: VoteDependence, threshold: float) -> Measurement | None:
     return Measurement(at.unsupported, bad, at.unsupported > 0)
 
 
+def _has(at: VoteDependence, remedy: str) -> bool:
+    """Whether a remedy is taken already, or none where votes do not show accuracies."""
+    by_pooling = {remedies.OWN_POOLING: ("own", ALIKE), remedies.AUTO_POOLING: (ALIKE,)}
+    return at.pooling in by_pooling.get(remedy, ())
+
+
 def _copying(at: VoteDependence, threshold: float) -> Measurement | None:
     bad, some = at.copying >= threshold, at.copying > 0
     return Measurement(at.copying, bad, some, accounted=some and not bad)
+
+
+def _accuracies(at: VoteDependence, threshold: float) -> Measurement | None:
+    """Share of the votes by annotators who hardly vote beside others."""
+    hidden = 1 - at.shown
+    return Measurement(hidden, hidden > threshold, hidden > threshold)
+
+
+def _accuracies_sentence(at: VoteDependence, found: Measurement) -> str:
+    shown = (
+        f"{percent(found.effect)} of the votes are by annotators who hardly vote beside others: "
+        "votes do not show how often each of them is right"
+    )
+    return f"{shown}, and all are taken to be alike" if at.pooling == ALIKE else shown
 
 
 CHECKS: tuple[Check[VoteDependence], ...] = (
@@ -74,7 +96,22 @@ CHECKS: tuple[Check[VoteDependence], ...] = (
             f"{percent(found.effect)} of the tasks are given a class for which nobody voted: a "
             "class may have become the one of disputed tasks"
         ),
-        always(remedies.OWN_POOLING, remedies.TRUSTED),
+        lambda at: tuple(
+            one for one in (remedies.OWN_POOLING, remedies.TRUSTED) if not _has(at, one)
+        ),
         "every task is given a class for which somebody voted",
+    ),
+    Check(
+        "accuracies",
+        "Do votes show how often each annotator is right?",
+        _accuracies,
+        1 - LEAST_SHOWN,
+        _accuracies_sentence,
+        lambda at: tuple(
+            one
+            for one in (remedies.MORE_VOTES, remedies.TRUSTED, remedies.AUTO_POOLING)
+            if not _has(at, one)
+        ),
+        "annotators vote beside others often enough for their accuracies to be seen",
     ),
 )

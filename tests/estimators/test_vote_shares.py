@@ -1,0 +1,121 @@
+"""What votes do not show: accuracies of workers who vote alone, and classes that are confused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbmodels import DawidSkene, VerdictWarning
+from nbmodels.diagnostics.checks.base import run
+from nbmodels.diagnostics.checks.remedies import AUTO_POOLING, OWN_POOLING
+from nbmodels.diagnostics.checks.votes import CHECKS
+from nbmodels.fitting.vote_dependence import VoteDependence, VoteTable
+from nbmodels.fitting.vote_shares import alike, items_held, mean_accuracy, shown_share
+
+
+def cast(y, matrices, rng, per):
+    """Table of votes of ``per`` random workers a task; ``(W, true, observed)`` matrices."""
+    n, w = len(y), len(matrices)
+    size = np.broadcast_to(per, n)
+    draws = rng.random((w, n, 1))
+    chosen = rng.random((n, w)).argsort(1).argsort(1) < size[:, None]
+    upto = matrices[:, y].cumsum(2)[:, :, :-1]
+    labels = (draws > upto).sum(2).T
+    task, worker = np.nonzero(chosen)
+    return pd.DataFrame({"task": task, "worker": worker, "label": labels[chosen]})
+
+
+def one_rate(right, k):
+    right = np.asarray(right, float)[:, None, None]
+    return np.where(np.eye(k, dtype=bool), right, (1 - right) / (k - 1))
+
+
+def given(model):
+    return model.corrected_labels()["given"].to_numpy()
+
+
+@pytest.mark.parametrize("solver", ["map", "vb"])
+@pytest.mark.parametrize("share_of_one", [1.0, 0.9])
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_tasks_with_one_vote_keep_it(share_of_one, solver):
+    rng = np.random.default_rng(1)
+    y, right = rng.choice(3, 600, p=[0.5, 0.3, 0.2]), rng.uniform(0.5, 0.95, 10)
+    per = np.where(rng.random(600) < share_of_one, 1, 3)
+    model = DawidSkene(solver=solver, random_state=0).fit(cast(y, one_rate(right, 3), rng, per))
+    alone = per == 1
+    np.testing.assert_array_equal(model.predict()[alone], given(model)[alone])
+    assert (model.predict() == y).mean() >= (given(model) == y).mean() - 0.01
+    report = model.worker_report()
+    truth = right[report["worker"]]
+    assert ((report["low"] <= truth) & (truth <= report["high"])).mean() >= 0.8
+    assert [f.name for f in model.verdict().bad] == ["accuracies"]
+
+
+def test_one_vote_a_task_is_said_not_to_show_accuracies():
+    rng = np.random.default_rng(2)
+    table = cast(rng.integers(0, 2, 200), one_rate([0.8] * 5, 2), rng, 1)
+    with pytest.warns(VerdictWarning, match="100 % of the votes .* all are taken to be alike"):
+        model = DawidSkene().fit(table)
+    remedies = model.verdict().bad[0].remedies
+    assert not any("pooling" in one for one in remedies)  # the right one is set
+    # smoothed shares of one vote of two classes
+    np.testing.assert_allclose(model.label_posterior_.max(1), 0.75, atol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("pooling", "left"),
+    [
+        ("none", {OWN_POOLING, AUTO_POOLING}),
+        ("own", {AUTO_POOLING}),
+        ("alike", set()),
+    ],
+)
+def test_remedies_do_not_name_what_is_set(pooling, left):
+    at = VoteDependence(0.5, 0.0, 0.0, 1.0, 1.0, unsupported=0.3, pooling=pooling, shown=0.1)
+    found = list(run(CHECKS, at))
+    assert [f.name for f in found if f.bad] == ["supported classes", "accuracies"]
+    assert {r for f in found for r in f.remedies if "pooling" in r} == left
+
+
+@pytest.mark.parametrize("solver", ["map", "vb"])
+def test_of_two_confused_classes_none_takes_the_other(solver):
+    rng = np.random.default_rng(1007)
+    y, w = rng.integers(0, 5, 600), 15
+    matrices = np.tile(np.eye(5) * 0.96 + 0.01, (w, 1, 1))
+    for one, mistaken in zip(matrices, rng.uniform(0.2, 0.55, w), strict=True):
+        one[:2, :2] = [[0.97 - mistaken, mistaken], [mistaken, 0.97 - mistaken]]
+    matrices /= matrices.sum(2, keepdims=True)
+    model = DawidSkene(solver=solver, random_state=0).fit(cast(y, matrices, rng, 5))
+    assert model.class_prior_[:2].min() > 0.1  # of 0.2
+    assert (model.predict() == y).mean() >= (given(model) == y).mean() - 0.01
+
+
+def test_known_shares_and_trusted_tasks_are_not_held_near_the_votes():
+    rng = np.random.default_rng(4)
+    y = (rng.random(300) < 0.1).astype(int)
+    to_one = np.tile([[0.55, 0.45], [0.05, 0.95]], (6, 1, 1))
+    table = cast(y, to_one, rng, 6)
+    known = DawidSkene(class_prior=[0.9, 0.1]).fit(table)
+    np.testing.assert_allclose(known.class_prior_, [0.9, 0.1])
+    trusted = DawidSkene().fit(table, trusted=dict(enumerate(y[:150].tolist())))
+    assert trusted.class_prior_[1] < 0.2
+
+
+def test_accuracy_is_seen_in_how_often_pairs_agree():
+    rng = np.random.default_rng(5)
+    table = cast(rng.choice(3, 3000, p=[0.7, 0.2, 0.1]), one_rate([0.8] * 6, 3), rng, 3)
+    votes = VoteTable(*(table[c].to_numpy() for c in ("task", "worker", "label")), 3000)
+    assert mean_accuracy(votes, 3) == pytest.approx(0.8, abs=0.02)
+    assert shown_share(votes, 6, np.zeros(3000, bool)) == 1.0
+    # a class may be as rare as votes less errors say, but not far rarer
+    assert items_held(np.array([0.7, 0.2, 0.1]), votes) is None
+    held = items_held(np.array([0.88, 0.02, 0.1]), votes)
+    np.testing.assert_allclose(held / held.sum(), [0.7, 0.2, 0.1], atol=0.03)
+
+
+def test_without_pairs_a_vote_is_right_as_smoothed_shares_say():
+    label = np.repeat([0, 1], [80, 20])
+    votes = VoteTable(np.arange(100), np.arange(100) % 7, label, 100)
+    assert shown_share(votes, 7, np.zeros(100, bool)) == 0.0
+    matrix, shares = alike(votes, 2)
+    resp = matrix * shares / (matrix * shares).sum(1, keepdims=True)
+    np.testing.assert_allclose(resp, [[0.75, 0.25], [0.25, 0.75]])
