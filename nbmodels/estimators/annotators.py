@@ -36,7 +36,7 @@ from nbmodels.fitting.annotator_fits import (
     held_near,
     tempered,
 )
-from nbmodels.fitting.copied_votes import Copies, find_copies, no_copies
+from nbmodels.fitting.copied_votes import MOST_UNEVEN, Copies, find_copies, no_copies, unevenness
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import annotators, number_of_votes
@@ -218,10 +218,13 @@ class DawidSkene(LatentClassModel):
                     candidate, begin = first_estimate(candidate, *about)
                 return joint(candidate, types.names(classes.names), n, self._options(), start=begin)
 
-            pooling, shown = parameters["pooling"], 1.0
+            pooling, shown, uneven = parameters["pooling"], 1.0, 0.0
             if self.abstain is None:
                 shown = shown_share(coded, len(workers), known >= 0)
-                if self.pooling == "auto" and self._rule != "ml" and shown < LEAST_SHOWN:
+                if self._rule != "ml" and self.dependence != 0:
+                    uneven = unevenness(cast, copies, k)
+                hidden = shown < LEAST_SHOWN or uneven > MOST_UNEVEN
+                if hidden and self.pooling == "auto" and self._rule != "ml":
                     pooling = ALIKE
             found = fitted(pooling)
             if pooling == "shared":
@@ -241,8 +244,9 @@ class DawidSkene(LatentClassModel):
             if not found.interrupted and not (self._rule == "ml" and self.dependence == "auto"):
                 # by one vote of a doubtful function, an item is rather of a more frequent class
                 fixed = known >= 0, self.abstain is None
-                about = {"copying": copies.share, "pooling": pooling, "shown": shown}
-                found = tempered(found, coded, self.dependence, *fixed, **about)
+                seen = {"copying": copies.share, "shown": shown, "uneven": uneven}
+                how: dict[str, Any] = {"pooling": pooling, **seen}
+                found = tempered(found, coded, self.dependence, *fixed, **how)
             self._finish(found)
         self.classes_ = classes.names
         return self

@@ -38,6 +38,10 @@ _LEAST_SHARED, _LEAST_COPIED = 10, 0.5
 #: Level of the test of all pairs together.
 _LEVEL = 0.01
 
+#: Fewest pairs whose agreements are compared, and how many times as uneven as chance would have
+#: them they are at most where annotators are not taken for a group.
+_FEWEST_PAIRS, MOST_UNEVEN = 3, 2.0
+
 #: Fewest items that are looked at where functions abstain.
 _FEWEST_ITEMS = 100
 
@@ -138,6 +142,42 @@ def find_copies(votes: VoteTable, n_workers: int, n_labels: int, abstains: bool)
     return tried[int(np.argmax(scores))]
 
 
+def unevenness(votes: VoteTable, copies: Copies, n_labels: int) -> float:
+    """How unevenly pairs agree, beyond the clusters found: about 1 where votes are independent.
+
+    It is the mean square, in standard errors, of what pairs agree beyond their expectation and what
+    is usual, less the standard error of that mean. Who copies in part from many is not found as a
+    pair. But the classes that a fit suggests are then those of the group, and its members agree as
+    often as expected while all others agree too often. That it is the group that is right, and not
+    the others, is no more than the fit's own view.
+
+    Args:
+        votes: that were cast.
+        copies: found among them.
+        n_labels: K.
+
+    Returns:
+        0 for fewer than three pairs.
+    """
+    n_workers = len(copies.cluster)
+    pairs = annotator_pairs(votes, n_workers)
+    apart = copies.cluster[pairs.first] != copies.cluster[pairs.second]
+    pairs = pairs.those(apart & (pairs.shared >= _LEAST_SHARED))
+    pairs = pairs.those(_sampled(pairs))
+    if len(pairs) < _FEWEST_PAIRS:
+        return 0.0
+    agreement, expected = _agreements(votes, pairs, copies, n_labels, _BEGINS[-1])
+    left = np.maximum(1 - expected, 1e-6)
+    usual = float(np.median((agreement - expected) / left))
+    z = _surprise(agreement, np.clip(expected + usual * left, 0, 1), pairs.shared)
+    return float(np.mean(z**2) - np.sqrt(2 / len(z)))
+
+
+def _sampled(pairs: AnnotatorPairs) -> Bool[np.ndarray, " p"]:
+    """An even part of all pairs, by which it is known what is usual."""
+    return np.arange(len(pairs)) % max(-(-int(pairs.shared.sum()) // _MOST_EXPECTED), 1) == 0
+
+
 def _grown(votes: VoteTable, none: Copies, k: int, begin: tuple[int, float]) -> Iterator[Copies]:
     """Clusters to which the pairs of the largest tests are added, round by round."""
     found, pairs = none, annotator_pairs(votes, len(none.cluster))
@@ -220,13 +260,9 @@ def _tested(
     """Pairs who agree too often, given the clusters that are known."""
     n_workers = len(so_far.cluster)
     logs, whole, matrices = _counted(votes, so_far.weights(votes), n_workers, k, begin)
-    sums = logs
-    if so_far.found:
-        together = _in_cluster(votes, so_far.cluster)
-        sums = np.stack([np.bincount(together, x) for x in logs.T], 1)[together]
-    by_class = agreement_by_class(matrices, pairs)
-    # who might be found, and an even part of all pairs, by which it is known what is usual
-    sample = np.arange(len(pairs)) % max(-(-int(pairs.shared.sum()) // _MOST_EXPECTED), 1) == 0
+    by_class, sums = agreement_by_class(matrices, pairs), _of_clusters(votes, so_far, logs)
+    # who might be found, and those by which it is known what is usual
+    sample = _sampled(pairs)
     tested = _possible(pairs, by_class) | sample
     level, pairs, by_class = _LEVEL / max(len(pairs), 1), pairs.those(tested), by_class[tested]
     if not len(pairs):
@@ -241,6 +277,24 @@ def _tested(
     columns = pairs.first, pairs.second, pairs.shared, agreement, expected, copied, z
     found = pd.DataFrame(dict(zip(_COLUMNS, columns, strict=True)))
     return found[(z > stats.norm.isf(level)) & (copied > _LEAST_COPIED)]
+
+
+def _agreements(
+    votes: VoteTable, pairs: AnnotatorPairs, so_far: Copies, k: int, begin: tuple[int, float]
+) -> tuple[Float[np.ndarray, " p"], Float[np.ndarray, " p"]]:
+    """Shares of their items on which pairs agree, and would agree if votes were independent."""
+    logs, whole, matrices = _counted(votes, so_far.weights(votes), len(so_far.cluster), k, begin)
+    by_class, sums = agreement_by_class(matrices, pairs), _of_clusters(votes, so_far, logs)
+    number = expected_agreement(votes, pairs, by_class, so_far.cluster, whole, sums)
+    return pairs.agreed / pairs.shared, number / pairs.shared
+
+
+def _of_clusters(votes: VoteTable, copies: Copies, logs: np.ndarray) -> np.ndarray:
+    """``(V, K)`` sums of the log-likelihoods of all votes of a vote's cluster on its item."""
+    if not copies.found:
+        return logs
+    together = _in_cluster(votes, copies.cluster)
+    return np.stack([np.bincount(together, x) for x in logs.T], 1)[together]
 
 
 def _surprise(

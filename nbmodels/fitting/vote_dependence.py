@@ -183,6 +183,7 @@ class VoteDependence:
         copying: share of the annotators who copy from each other, as far as that was looked for.
         pooling: what the annotators' matrices are drawn to; ``"alike"`` where they are all one.
         shown: share of the votes whose annotators' accuracies other votes show.
+        uneven: how unevenly pairs of annotators agree; about 1 where votes are independent.
     """
 
     correlation: float
@@ -194,6 +195,7 @@ class VoteDependence:
     copying: float = 0.0
     pooling: str = "own"
     shown: float = 1.0
+    uneven: float = 0.0
 
 
 def effective_number(weights: Float[np.ndarray, " v"], votes: VoteTable) -> np.ndarray:

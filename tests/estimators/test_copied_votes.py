@@ -12,7 +12,7 @@ from nbmodels.class_priors import Proportions
 from nbmodels.core import model as m
 from nbmodels.core import numpyro_program as program
 from nbmodels.fitting import copied_votes, vote_pairs
-from nbmodels.fitting.copied_votes import find_copies
+from nbmodels.fitting.copied_votes import MOST_UNEVEN, find_copies, no_copies, unevenness
 from nbmodels.fitting.vote_dependence import VoteTable
 
 
@@ -197,3 +197,23 @@ def test_votes_on_rows_of_a_table_count_as_in_a_joint_model():
         {**sources, "crowd": DawidSkene(dependence=0)}, solver="map", random_state=0
     ).fit({"crowd": frame(votes), "x": x})
     assert np.abs(plain.label_posterior_ - both.label_posterior_).max() > 0.1
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+@pytest.mark.parametrize("seed", range(4))
+def test_a_group_that_copies_in_part_does_not_outvote_the_others(seed):
+    rates = (0.4, 0.25, 0.3, 0.2, 0.35, 0.28, 0.24, 0.33, 0.2, 0.3)
+    votes, y = world(rates, range(6), part=0.55, seed=seed)
+    copies = find_copies(coded(votes), 10, 3, abstains=False)
+    assert unevenness(coded(votes), copies, 3) > MOST_UNEVEN
+    model = DawidSkene(random_state=0).fit(frame(votes))
+    assert [f.name for f in model.verdict().bad] == ["groups"]
+    assert (model.predict() == y).mean() >= majority(votes, y) - 0.02
+
+
+@pytest.mark.parametrize("rates", [(0.3,) * 8, (0.1,) * 8, (2 / 3,) * 6 + (0.15,) * 4])
+def test_independent_annotators_agree_evenly(rates):
+    for seed in range(5):
+        votes, _ = world(rates, seed=seed)
+        assert unevenness(coded(votes), no_copies(len(rates)), 3) < MOST_UNEVEN
+    assert unevenness(coded(votes[:, :2]), no_copies(2), 3) == 0.0

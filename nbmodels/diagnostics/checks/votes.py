@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from nbmodels.diagnostics.checks import remedies
 from nbmodels.diagnostics.checks.base import Check, Measurement, always, percent
 from nbmodels.fitting.annotator_fits import ALIKE
+from nbmodels.fitting.copied_votes import MOST_UNEVEN
 from nbmodels.fitting.vote_dependence import VoteDependence
 from nbmodels.fitting.vote_shares import LEAST_SHOWN
 
@@ -40,15 +43,27 @@ def _unsupported(at: VoteDependence, threshold: float) -> Measurement | None:
     return Measurement(at.unsupported, bad, at.unsupported > 0)
 
 
-def _has(at: VoteDependence, remedy: str) -> bool:
-    """Whether a remedy is taken already, or none where votes do not show accuracies."""
-    by_pooling = {remedies.OWN_POOLING: ("own", ALIKE), remedies.AUTO_POOLING: (ALIKE,)}
-    return at.pooling in by_pooling.get(remedy, ())
+def _left(*found: str) -> Callable[[VoteDependence], tuple[str, ...]]:
+    """Remedies without those that are taken already, or are none where accuracies are not shown."""
+    settled = {remedies.OWN_POOLING: ("own", ALIKE), remedies.AUTO_POOLING: (ALIKE,)}
+    return lambda at: tuple(one for one in found if at.pooling not in settled.get(one, ()))
 
 
 def _copying(at: VoteDependence, threshold: float) -> Measurement | None:
     bad, some = at.copying >= threshold, at.copying > 0
     return Measurement(at.copying, bad, some, accounted=some and not bad)
+
+
+def _groups(at: VoteDependence, threshold: float) -> Measurement | None:
+    return Measurement(at.uneven, at.uneven > threshold, at.uneven > threshold)
+
+
+def _groups_sentence(at: VoteDependence, found: Measurement) -> str:
+    shown = (
+        f"pairs of annotators agree {found.effect:.1f} times as unevenly as independent votes "
+        "would: some vote as a group, and votes do not show whose side is right"
+    )
+    return f"{shown}; all are taken to be alike" if at.pooling == ALIKE else shown
 
 
 def _accuracies(at: VoteDependence, threshold: float) -> Measurement | None:
@@ -88,6 +103,15 @@ CHECKS: tuple[Check[VoteDependence], ...] = (
         "no annotators were found who copy from each other",
     ),
     Check(
+        "groups",
+        "Do pairs of annotators agree as evenly as independent votes would?",
+        _groups,
+        MOST_UNEVEN,
+        _groups_sentence,
+        _left(remedies.TRUSTED, remedies.AUTO_POOLING),
+        "pairs of annotators agree about as evenly as independent votes would",
+    ),
+    Check(
         "supported classes",
         "Does somebody vote for the class that a task is given?",
         _unsupported,
@@ -96,9 +120,7 @@ CHECKS: tuple[Check[VoteDependence], ...] = (
             f"{percent(found.effect)} of the tasks are given a class for which nobody voted: a "
             "class may have become the one of disputed tasks"
         ),
-        lambda at: tuple(
-            one for one in (remedies.OWN_POOLING, remedies.TRUSTED) if not _has(at, one)
-        ),
+        _left(remedies.OWN_POOLING, remedies.TRUSTED),
         "every task is given a class for which somebody voted",
     ),
     Check(
@@ -107,11 +129,7 @@ CHECKS: tuple[Check[VoteDependence], ...] = (
         _accuracies,
         1 - LEAST_SHOWN,
         _accuracies_sentence,
-        lambda at: tuple(
-            one
-            for one in (remedies.MORE_VOTES, remedies.TRUSTED, remedies.AUTO_POOLING)
-            if not _has(at, one)
-        ),
+        _left(remedies.MORE_VOTES, remedies.TRUSTED, remedies.AUTO_POOLING),
         "annotators vote beside others often enough for their accuracies to be seen",
     ),
 )
