@@ -39,6 +39,9 @@ _MOST_VOTES = 100_000
 #: Error of the correlation that ends the search; its standard error is larger by far.
 _SEARCHED_TO = 1e-3
 
+#: Standard errors by which classes must differ in their numbers of votes.
+_SURELY = 4.0
+
 _TINY = 1e-300
 
 
@@ -180,6 +183,8 @@ class VoteDependence:
         votes: mean number of votes of an item with votes.
         unsupported: share of these items whose likeliest class none of their votes names, of those
             whose class is not known otherwise; NaN without one.
+        by_class: ratio of the mean number of votes on items of the class with most to that of the
+            class with fewest, 1 where that may be chance; NaN where abstentions are evidence.
         copying: share of the annotators who copy from each other, as far as that was looked for.
         pooling: what the annotators' matrices are drawn to; ``"alike"`` where they are all one.
         shown: share of the votes whose annotators' accuracies other votes show.
@@ -192,6 +197,7 @@ class VoteDependence:
     effective: float
     votes: float
     unsupported: float
+    by_class: float = 1.0
     copying: float = 0.0
     pooling: str = "own"
     shown: float = 1.0
@@ -309,7 +315,21 @@ def described(
         float(worth.mean()),
         float(having[having > 0].mean()),
         float((named[inferred] == 0).mean()) if inferred.any() else np.nan,
+        np.nan if model.abstains else _ratio_of_votes(model.resp, having, n_observed),
     )
+
+
+def _ratio_of_votes(resp: Float[np.ndarray, "n c"], votes: np.ndarray, k: int) -> float:
+    """Of the classes' mean numbers of votes an item, the largest to the smallest; 1 by chance."""
+    by_class = resp[votes > 0].reshape(-1, k, resp.shape[1] // k).sum(2)
+    number = votes[votes > 0].astype(float)
+    size = by_class.sum(0)
+    by_class, size = by_class[:, size >= 1], size[size >= 1]
+    mean = number @ by_class / size
+    spread = np.sqrt((by_class * (number[:, None] - mean) ** 2).sum(0)) / size
+    most, least = mean.argmax(), mean.argmin()
+    apart = mean[most] - mean[least] > _SURELY * np.hypot(spread[most], spread[least])
+    return float(mean[most] / mean[least]) if apart else 1.0
 
 
 def tempered_posterior(

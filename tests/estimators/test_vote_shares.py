@@ -119,3 +119,16 @@ def test_without_pairs_a_vote_is_right_as_smoothed_shares_say():
     matrix, shares = alike(votes, 2)
     resp = matrix * shares / (matrix * shares).sum(1, keepdims=True)
     np.testing.assert_allclose(resp, [[0.75, 0.25], [0.25, 0.75]])
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_a_class_that_workers_skip_is_said_to_have_other_shares():
+    rng = np.random.default_rng(6)
+    y = rng.integers(0, 3, 600)
+    table = cast(y, one_rate(rng.uniform(0.65, 0.9, 20), 3), rng, np.where(y == 2, 1, 5))
+    skipped = DawidSkene().fit(table)
+    assert [f.name for f in skipped.verdict().bad] == ["votes by class"]
+    assert skipped.class_prior_[2] > 0.2  # of 0.33
+    per = np.where(rng.random(600) < 0.4, 1, 5)
+    table = cast(y, one_rate(rng.uniform(0.65, 0.9, 20), 3), rng, per)
+    assert DawidSkene().fit(table).verdict().ok

@@ -21,6 +21,7 @@ DEPENDENCE = 'dependence="auto"'
 OWN_POOLING = 'pooling="own"'
 AUTO_POOLING = 'pooling="auto"'
 MORE_VOTES = "second votes on some tasks"
+EVEN_VOTES = "as many votes on every task"
 TRUSTED = "some verified labels (trusted=)"
 AUTO = "AutoNoisyClassifier"
 

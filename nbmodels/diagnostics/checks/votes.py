@@ -43,6 +43,13 @@ def _unsupported(at: VoteDependence, threshold: float) -> Measurement | None:
     return Measurement(at.unsupported, bad, at.unsupported > 0)
 
 
+def _by_class(at: VoteDependence, threshold: float) -> Measurement | None:
+    """How many times more votes tasks of one class have than those of another."""
+    if np.isnan(at.by_class):
+        return None
+    return Measurement(at.by_class, at.by_class > threshold, at.by_class > threshold)
+
+
 def _left(*found: str) -> Callable[[VoteDependence], tuple[str, ...]]:
     """Remedies without those that are taken already, or are none where accuracies are not shown."""
     settled = {remedies.OWN_POOLING: ("own", ALIKE), remedies.AUTO_POOLING: (ALIKE,)}
@@ -131,5 +138,18 @@ CHECKS: tuple[Check[VoteDependence], ...] = (
         _accuracies_sentence,
         _left(remedies.MORE_VOTES, remedies.TRUSTED, remedies.AUTO_POOLING),
         "annotators vote beside others often enough for their accuracies to be seen",
+    ),
+    Check(
+        "votes by class",
+        "Does the number of votes on a task depend on its class?",
+        _by_class,
+        1.5,
+        lambda _, found: (
+            f"tasks of one class have {found.effect:.1f} times as many votes as those of another: "
+            "who votes on which task depends on its class, and the estimated shares of the "
+            "classes can be far off"
+        ),
+        always(remedies.EVEN_VOTES, remedies.TRUSTED),
+        "tasks of all classes have about as many votes",
     ),
 )
