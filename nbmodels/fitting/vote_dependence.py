@@ -39,8 +39,8 @@ _MOST_VOTES = 100_000
 #: Error of the correlation that ends the search; its standard error is larger by far.
 _SEARCHED_TO = 1e-3
 
-#: Standard errors by which classes must differ in their numbers of votes.
-_SURELY = 4.0
+#: Standard errors by which classes must differ in their numbers of votes, and their fewest items.
+_SURELY, _FEWEST_ITEMS = 4.0, 10
 
 _TINY = 1e-300
 
@@ -324,7 +324,10 @@ def _ratio_of_votes(resp: Float[np.ndarray, "n c"], votes: np.ndarray, k: int) -
     by_class = resp[votes > 0].reshape(-1, k, resp.shape[1] // k).sum(2)
     number = votes[votes > 0].astype(float)
     size = by_class.sum(0)
-    by_class, size = by_class[:, size >= 1], size[size >= 1]
+    some = size >= _FEWEST_ITEMS
+    if some.sum() < 2:
+        return 1.0
+    by_class, size = by_class[:, some], size[some]
     mean = number @ by_class / size
     spread = np.sqrt((by_class * (number[:, None] - mean) ** 2).sum(0)) / size
     most, least = mean.argmax(), mean.argmin()
