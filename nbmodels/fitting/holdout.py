@@ -154,11 +154,12 @@ def compare_on_holdout(
         for held in parts:
             rest = [_without_labels(one, held, n_classes) for one in data]
             seen = np.asarray(rest[0].parts[_LABELS])
-            given = np.bincount(seen[seen < n_classes], minlength=n_classes)
+            known = seen < n_classes
+            given = np.eye(n_classes)[seen[known]]
             for c, fitted in enumerate(options.compared(candidates, rest, bar)):
                 score, named = _scored(fitted, codes, held)
                 scores[c].append(score)
-                kept = np.asarray(fitted.resp)[seen < n_classes].sum(0)
+                kept = np.asarray(fitted.resp)[known]
                 identified[c] &= named and not len(vanished(given, kept))
     whole = [np.concatenate(one) for one in scores]
     return compare_scores(whole, identified, np.ones(len(whole[0])))
@@ -207,13 +208,13 @@ def held_out_scores(
         fold = np.argsort(np.argsort(first))[group] % n_folds
         held = [order[fold == k] for k in range(n_folds)]
     parts = [_without_labels(data, rows, n_classes) for rows in held]
-    scores, kept, named = np.zeros(len(codes)), np.zeros(n_classes), True
+    scores, kept, named = np.zeros(len(codes)), np.zeros((len(codes), n_classes)), True
     for rows, one in zip(held, options.fit_all([model] * n_folds, parts), strict=True):
         scores[rows], own = _scored(finished(one), codes, rows)
-        kept += np.asarray(one.resp)[rows].sum(0)
+        kept[rows] = np.asarray(one.resp)[rows]
         named = named and own
-    given = np.bincount(codes[labelled], minlength=n_classes)
-    return HeldOut(scores, named and not len(vanished(given, kept)))
+    given = np.eye(n_classes)[codes[labelled]]
+    return HeldOut(scores, named and not len(vanished(given, kept[labelled])))
 
 
 def cross_fitted_posterior(

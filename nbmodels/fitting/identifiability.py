@@ -14,6 +14,12 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.optimize import linear_sum_assignment
 
+#: Labels from which on a class may be said to vanish, and the share of them that must be left.
+_FEW, _LEFT = 10, 0.2
+
+#: Bound of the surplus of right labels, by which numbers of items are found from those of labels.
+_LEAST_RIGHT = 0.05
+
 
 class Diagnosis(NamedTuple):
     """How a transition violates diagonal dominance, and whether a renaming mends it.
@@ -64,15 +70,36 @@ def diagnose(transition: Float[np.ndarray, "k k"]) -> Diagnosis:
 
 
 def vanished(
-    given: Float[np.ndarray, " k"], kept: Float[np.ndarray, " k"]
+    given: Float[np.ndarray, "n k"],
+    resp: Float[np.ndarray, "n k"],
+    weights: Float[np.ndarray, " n"] | None = None,
 ) -> Int[np.ndarray, " classes"]:
     """Classes that a fit has all but dissolved, a sign that it follows something else than labels.
 
+    A rare class may keep few of its labels and be right: errors of the other classes, spread
+    evenly, bring it more labels than it has items. What is left is then held to what errors of the
+    fit's rate leave, and must be items of which the fit is sure and most of which are labelled so.
+    A class that was dissolved has none, or has items whose labels are others.
+
     Args:
-        given: ``(K,)`` numbers of items labelled as each class.
-        kept: ``(K,)`` numbers of the same items assigned to it, or their expectations.
+        given: ``(N, K)`` the given labels, a one in each row, or rows that sum to one; rows of
+            zeros are left out.
+        resp: ``(N, K)`` what a fit takes the items for.
+        weights: row weights; None where all are one.
 
     Returns:
         indices of the classes of 10 labels or more with less than a fifth of them left.
     """
-    return np.flatnonzero((given >= 10) & (kept < 0.2 * given))
+    n, k = given.shape
+    rows = given.sum(1) * (np.ones(n) if weights is None else weights)
+    labels, kept = rows @ given, rows @ resp
+    gone = (labels >= _FEW) & (kept < _LEFT * labels)
+    if not gone.any():
+        return np.flatnonzero(gone)
+    sure = resp > 0.5
+    items, own = rows @ sure, rows @ (sure * given)
+    wrong = 1 - float(rows @ np.sum(given * resp, 1)) / labels.sum()
+    spread = wrong / max(k - 1, 1)
+    due = (labels - spread * labels.sum()) / max(1 - wrong - spread, _LEAST_RIGHT)
+    alive = (items >= _FEW) & (own > items / 2) & (kept >= _LEFT * due)
+    return np.flatnonzero(gone & ~alive)

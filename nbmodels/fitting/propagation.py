@@ -132,8 +132,7 @@ class LabelledGraph:
     def identified(self, fitted: Fit) -> bool:
         """Whether all classes of a fit kept their names and their items."""
         resp = np.asarray(fitted.resp)[: len(self.weights)]
-        known = self.weights * self.resp.any(1)
-        gone = vanished(self.weights @ self.resp, known @ resp)
+        gone = vanished(self.resp, resp, self.weights)
         matrices = fitted.transitions.values()
         return not len(gone) and not any(map(confused_classes, matrices))
 

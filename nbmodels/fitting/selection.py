@@ -446,8 +446,7 @@ class _Run:
             held = self.fold == k
             scores[held], kept[held] = fitted.log_likelihood[held], fitted.resp[held]
         identified = not any(fitted.confused for fitted in fits)
-        given, left = self.weights @ self.given, self.weights @ kept
-        identified = identified and not len(vanished(given, left))
+        identified = identified and not len(vanished(self.given, kept, self.weights))
         return Trial(settings, rounds, scores, identified, whole, data)
 
     def other_forms(self, best: Trial) -> dict[str, Fit]:

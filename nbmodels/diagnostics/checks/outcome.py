@@ -37,6 +37,7 @@ class Outcome:
         ends: the fit beside the model whose classes are functions of the features, or None.
         kept: share of the given labels that the fit by itself would change, and that stay.
         limits: what limits the share of wrong labels.
+        share: expected share of wrong labels; None for that of :attr:`resp`.
     """
 
     resp: Float[np.ndarray, "n k"]
@@ -49,13 +50,13 @@ class Outcome:
     ends: Ends | None = None
     kept: float = 0.0
     limits: ShareLimits = BOUNDED_BELOW
+    share: float | None = None
 
 
 def _drift(at: Outcome, threshold: float) -> Measurement | None:
     if not len(at.codes):
         return None
-    given = np.bincount(at.codes, at.weights, at.resp.shape[1])
-    gone = vanished(given, at.weights @ at.resp)
+    gone = vanished(np.eye(at.resp.shape[1])[at.codes], at.resp, at.weights)
     right = at.resp[np.arange(len(at.codes)), at.codes]
     wrong = float(1 - np.average(right, weights=at.weights))
     # where labels were checked, most of the others may well be wrong
@@ -76,6 +77,8 @@ def _share(at: Outcome, threshold: float) -> Measurement | None:
         return None
     if not at.limits.estimated:
         return Measurement(np.nan, bad=False)
+    if at.share is not None:
+        return Measurement(at.share, bad=False)
     right = at.resp[np.arange(len(at.codes)), at.codes]
     return Measurement(float(1 - np.average(right, weights=at.weights)), bad=False)
 
