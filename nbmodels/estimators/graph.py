@@ -68,8 +68,8 @@ class CollaborativeClassifier(LatentClassModel):
     with the noise, by the weights under which labels that they have not seen are likeliest
     (:mod:`nbmodels.fitting.stacked_graph`). Where it predicts labels no better than chance, labels
     stay as they are, new items are classified by their neighbours' votes, and draws of the noise
-    are those of its prior; where the noise level is hardly identified, labels are changed only as
-    far as that is unlikely to do harm. A joint model holds the shares of the classes at those of
+    are those of its prior; where the noise level is hardly identified, labels are changed with more
+    caution the likelier harm is. A joint model holds the shares of the classes at those of
     the given labels, unless ``class_prior`` says otherwise: learned they run off to one class.
 
     Parameters:
@@ -97,7 +97,8 @@ class CollaborativeClassifier(LatentClassModel):
         solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
             with the limits of the iteration.
         random_state: seed of restarts and posterior draws; None takes others each time. The folds
-            of the same items in the same order are the same for every seed.
+            of the same items are the same for every seed, and in an average of models for every
+            order of items and users, too.
 
     Attributes:
         classes_: ``(K,)`` names of the classes.

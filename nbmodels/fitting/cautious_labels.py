@@ -1,21 +1,22 @@
-"""Corrected labels averaged over the noise level, and corrected only where that does no harm.
+"""Corrected labels averaged over the noise level, with more caution the likelier harm is.
 
 Where the scores are weak, labels that are seldom wrong and scores that say much explain the data as
 well as labels that are often wrong: the noise level is hardly identified, and a point estimate may
-change many right labels. So P(true class) is averaged over the posterior of the level. If under the
-lower levels of that posterior the corrected labels would be worse than the given ones, only the
-lowest levels are averaged.
+change many right labels. So P(true class) is averaged over the posterior of the level, as a sceptic
+has it who takes some labels to be right beforehand: none where corrected labels can hardly be worse
+than the given ones, many where they may well be. The number rises smoothly with the probability of
+harm. A bound at which caution sets in would let chance decide, as by the draw of the folds, between
+a table that is corrected and one that is not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import xlog1py, xlogy
+from scipy.special import ndtr, xlog1py, xlogy
 
 from inference.arrays import on_device
 from nbmodels.channels import FixedTransition
@@ -31,14 +32,12 @@ _LEVELS = np.array([0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45
 #: Levels on either side of a well-identified estimate, in shares of it.
 _NEAR = np.array([-0.3, -0.2, -0.1, -0.05, 0.0, 0.05, 0.1, 0.2, 0.3])
 
-#: Probability that corrections may do harm.
-_RISK = 0.1
-
 #: Labels that a sceptic takes to be right beforehand, where harm is judged.
 _SCEPTIC = 4
 
-#: Lower parts of the posterior of the level that are averaged, the largest first.
-_PARTS = (1.0, 0.75, 0.5, 0.25, 0.1)
+#: Labels that are taken to be right beforehand where harm is certain; they rise with the square of
+#: its probability, 2 at a fifth and 10 at a half.
+_CAUTION = 40
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ def _evidence(fitted: Fit, weights: Float[np.ndarray, " n"]) -> float:
 def cautious(
     levels: Levels, codes: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
 ) -> Float[np.ndarray, "n k"]:
-    """``(N, K)`` P(true class), under which corrected labels are unlikely to be the worse ones.
+    """``(N, K)`` P(true class), the more cautious, the likelier corrections are to do harm.
 
     Args:
         levels: posterior of the level.
@@ -134,21 +133,34 @@ def cautious(
         weights: ``(N,)`` row weights.
     """
     rows = np.flatnonzero(codes >= 0)
-    sceptical = levels.weight * (1 - levels.share) ** _SCEPTIC
-    upto = np.cumsum(levels.weight)
-    for part in _PARTS:
-        share = np.clip(part - (upto - levels.weight), 0, levels.weight)
-        probs = np.tensordot(share / share.sum(), levels.probs, 1)
-        best = probs.argmax(1)
-        gains = levels.probs[:, rows, best[rows]] - levels.probs[:, rows, codes[rows]]
-        if _quantile(gains @ weights[rows], sceptical, _RISK) >= 0:
-            return probs
-    return levels.probs[0]
+    best = np.tensordot(levels.weight, levels.probs, 1).argmax(1)
+    gains = levels.probs[:, rows, best[rows]] - levels.probs[:, rows, codes[rows]]
+    right = _CAUTION * _harm(gains @ weights[rows], _tilted(levels, _SCEPTIC)) ** 2
+    return np.tensordot(_tilted(levels, right), levels.probs, 1)
 
 
-def _quantile(
-    values: Float[np.ndarray, " l"], weights: Float[np.ndarray, " l"], at: float
+def expected_wrong(
+    levels: Levels, codes: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
 ) -> float:
-    order: Sequence[int] = np.argsort(values, kind="stable").tolist()
-    upto = np.cumsum(weights[order])
-    return float(values[order][np.searchsorted(upto, at * upto[-1])])
+    """Expected share of the given labels that is wrong, over the whole posterior of the level.
+
+    Caution about changes is no evidence that labels are right; arguments as of :func:`cautious`.
+    """
+    rows = np.flatnonzero((codes >= 0) & (weights > 0))
+    if not len(rows):
+        return 0.0
+    right = levels.weight @ levels.probs[:, rows, codes[rows]]
+    return float(1 - np.average(right, weights=weights[rows]))
+
+
+def _tilted(levels: Levels, right: float) -> Float[np.ndarray, " l"]:
+    """Posterior of the level with some more labels that are right."""
+    out = levels.weight * (1 - levels.share) ** right
+    return out / out.sum()
+
+
+def _harm(gains: Float[np.ndarray, " l"], weights: Float[np.ndarray, " l"]) -> float:
+    """Probability that a gain is negative, of a normal with their moments, so that it is smooth."""
+    mean = float(weights @ gains)
+    spread = float(np.sqrt(weights @ (gains - mean) ** 2))
+    return float(ndtr(-mean / spread)) if spread > 0 else float(mean < 0)

@@ -33,6 +33,7 @@ from nbmodels.fitting.em import Fit
 from nbmodels.fitting.fitted_graph import FittedGraph
 from nbmodels.fitting.fitted_model import FittedModel, fitted_model
 from nbmodels.fitting.graph_draws import alternatives
+from nbmodels.fitting.graph_folds import graph_folds
 from nbmodels.fitting.graph_forms import (
     Form,
     credible,
@@ -54,7 +55,7 @@ from nbmodels.fitting.propagation import (
     own_labels,
     propagated,
 )
-from nbmodels.fitting.scores import Candidate, draw_folds, label_responsibilities
+from nbmodels.fitting.scores import Candidate, label_responsibilities
 from nbmodels.fitting.selection import INTERRUPTED
 from nbmodels.fitting.unheard_graph import (
     UNINFORMATIVE,
@@ -101,7 +102,7 @@ def train_stacked(
 
     abouts = {form: labelled(form) for form in forms_to_try(settings["noise"], weights, len(names))}
     first = next(iter(abouts.values()))
-    fold = draw_folds(first.resp, _N_FOLDS)
+    fold = graph_folds(graph, first.resp, weights, _N_FOLDS)
     found: list[Form] = []
     interrupted = False
     total = sum(_MOST_ROUNDS * (1 + about.has_many_rates()) + 1 for about in abouts.values())

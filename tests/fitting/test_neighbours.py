@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from nbmodels.fitting.cautious_labels import Levels, cautious
+from nbmodels.fitting.cautious_labels import Levels, cautious, expected_wrong
+from nbmodels.fitting.graph_folds import graph_folds
 from nbmodels.fitting.neighbours import (
     Graph,
     NeighbourVotes,
@@ -98,3 +99,38 @@ def test_evidence_that_is_not_heard_ranks_and_changes_nothing():
     np.testing.assert_allclose(ranked.sum(1), 1)
     own = evidence[np.arange(50), given] - evidence.mean(1)
     assert np.corrcoef(own, ranked[np.arange(50), given])[0, 1] > 0.8
+
+
+def test_caution_rises_smoothly():
+    """A little more doubt of the noise level changes P(true class) a little, never by a leap."""
+    codes, weights = np.zeros(200, int), np.ones(200)
+    share = np.array([0.1, 0.2, 0.3, 0.4])
+    right = np.clip(np.array([[0.9], [0.6], [0.3], [0.1]]) + np.linspace(-0.2, 0.2, 200), 0, 1)
+    probs = np.stack([right, 1 - right], 2)
+    found = []
+    for low_share in np.linspace(0, 0.5, 200):
+        weight = np.array([low_share, 0.1, 0.3, 0.6 - low_share])
+        found.append(cautious(Levels(share, weight, probs), codes, weights)[:, 0])
+    assert np.ptp(found, axis=0).max() > 0.4
+    assert np.abs(np.diff(found, axis=0)).max() < 0.02
+
+
+def test_caution_is_no_evidence_that_labels_are_right():
+    codes, weights = np.array([0, 0, -1, 0]), np.array([1.0, 1, 1, 0])
+    sure, weak = np.tile([0.9, 0.1], (4, 1)), np.tile([0.1, 0.9], (4, 1))
+    levels = Levels(np.array([0.1, 0.4]), np.array([0.4, 0.6]), np.stack([sure, weak]))
+    assert expected_wrong(levels, codes, weights) == pytest.approx(0.4 * 0.1 + 0.6 * 0.9)
+    assert (1 - cautious(levels, codes, weights)[:, 0] < 0.2).all()
+    assert expected_wrong(levels, np.full(4, -1), weights) == 0
+
+
+def test_folds_do_not_hang_on_the_order_of_items_and_users():
+    edges, resp, _ = drawn(n=200, users=40)
+    weights = np.ones(200)
+    fold = graph_folds(edges, resp, weights, 10)
+    assert (np.bincount(fold) == 20).all()
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        rows, columns = rng.permutation(200), rng.permutation(40)
+        moved = sparse.csr_array(edges[rows][:, columns])
+        np.testing.assert_array_equal(graph_folds(moved, resp[rows], weights, 10), fold[rows])
