@@ -137,6 +137,7 @@ def check_model(
     *,
     collapsed: bool = False,
     label_posterior: Float[np.ndarray, "n k"] | None = None,
+    share_wrong: float | None = None,
     separable: Separable | None = None,
     vote_dependence: VoteDependence | None = None,
     reference: Int[np.ndarray, " n"] | None = None,
@@ -153,6 +154,7 @@ def check_model(
         collapsed: whether responsibilities are from collapsed updates on a graph, and not of one
             joint model; then only the outcome can be checked.
         label_posterior: P(true class) as it is reported, where that is not the fit's own.
+        share_wrong: expected share of wrong labels, where that is not the posterior's.
         separable: the model of the same labels whose classes are functions of the features.
         vote_dependence: how far several annotators' votes depend on each other, where known.
         reference: ``(N,)`` class that the features point to, learned from other items' labels, -1
@@ -163,12 +165,12 @@ def check_model(
     """
     reported = fit if label_posterior is None else replace(fit, resp=label_posterior)
     checked = checked_labels(fit, data, separable)
-    ends = None if separable is None else two_ends(fit, reported.resp, separable)
+    ends = None if separable is None else two_ends(fit, reported.resp, separable, share_wrong)
     if ends is not None and checked is not None:
         ends = replace(ends, checked=checked.ends)
     outcome = _outcome(reported, data, names)
     kept = _kept(_outcome(fit, data, names), outcome)
-    outcome = replace(outcome, ends=ends, kept=kept, limits=limits)
+    outcome = replace(outcome, ends=ends, kept=kept, limits=limits, share=share_wrong)
     findings = list(run(OUTCOME_CHECKS, outcome))
     if ends is not None:
         findings = [*run(END_CHECKS, ends), *findings]
@@ -241,13 +243,19 @@ def _posterior(model: Model, params: Any, data: Data, rule: Rule) -> Any:
     return models.posterior(here, models.likelihood_params(here, of_model, rule), data).resp
 
 
-def two_ends(fit: Fit, reported: Float[np.ndarray, "n k"], separable: Separable) -> Ends:
+def two_ends(
+    fit: Fit,
+    reported: Float[np.ndarray, "n k"],
+    separable: Separable,
+    share_wrong: float | None = None,
+) -> Ends:
     """A fit beside the model whose classes are functions of the features.
 
     Args:
         fit: the fit.
         reported: ``(N, K)`` P(true class) as it is reported.
         separable: the other model of the same labels.
+        share_wrong: expected share of wrong labels, where that is not of ``reported``.
     """
     transition = np.asarray(fit.transitions["labels"], float)
     transition = transition / transition.sum(1, keepdims=True)
@@ -259,7 +267,7 @@ def two_ends(fit: Fit, reported: Float[np.ndarray, "n k"], separable: Separable)
     weights = separable.weights
     right = reported[rows, codes] / reported[rows].sum(1)
     return Ends(
-        float(1 - np.average(right, weights=weights)),
+        float(1 - np.average(right, weights=weights)) if share_wrong is None else share_wrong,
         separable.share_wrong,
         separable.without_own - np.log(np.maximum(seen, np.finfo(float).tiny)),
         separable.without_own - separable.by_shares,

@@ -381,6 +381,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
             self.fitted_.columns,
             collapsed=self.fitted_.collapsed,
             label_posterior=self.label_posterior_,
+            share_wrong=self.fitted_.share_wrong,
             separable=self.fitted_.separable,
             vote_dependence=self.fitted_.vote_dependence,
             reference=self.fitted_.reference,

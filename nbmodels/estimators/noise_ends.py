@@ -57,13 +57,16 @@ def noise_range(self: LatentClassModel, draws: Any = None) -> NoiseRange:
     shares = found["class_prior"].to_numpy() if "class_prior" in found else self.class_prior_
     k = len(fitted.names)
     rates = rates.reshape(-1, k, k)
-    right = self.label_posterior_[other.rows, other.codes]
+    share = fitted.share_wrong
+    if share is None:
+        right = self.label_posterior_[other.rows, other.codes]
+        share = float(1 - np.average(right, weights=other.weights))
     z = [f.statistic for f in self.verdict().findings if f.name == TWO_ENDS]
     checked = checked_labels(fitted.fit, fitted.data, other)
     return both_ends(
         fitted.names,
         self.noise_matrix_.T,
-        float(1 - np.average(right, weights=other.weights)),
+        share,
         rates,
         np.broadcast_to(np.reshape(shares, (-1, k)), (len(rates), k)),
         other,

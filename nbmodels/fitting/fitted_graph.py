@@ -26,11 +26,19 @@ class FittedGraph(FittedModel):
         neighbours: the average; None where labels stay as they are.
         corrected: ``(N, K)`` P(true class | everything known).
         counts: ``(users, K)`` the users' edges to each class, by the corrected labels.
+        wrong: expected share of the given labels that is wrong, over the posterior of the noise;
+            None where labels stay as they are, or there are none but checked ones.
     """
 
     neighbours: Mixture | None = None
     corrected: Float[np.ndarray, "n k"] = field(default_factory=lambda: np.zeros((0, 0)))
     counts: Float[np.ndarray, "users k"] = field(default_factory=lambda: np.zeros((0, 0)))
+    wrong: float | None = None
+
+    @property
+    def share_wrong(self) -> float | None:
+        """Expected share of the given labels that is wrong, without caution about changes."""
+        return self.wrong
 
     @property
     def label_posterior(self) -> Float[np.ndarray, "n k"]:

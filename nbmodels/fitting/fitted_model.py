@@ -183,6 +183,14 @@ class FittedModel:
         return weight * resp + (1 - weight) * given
 
     @property
+    def share_wrong(self) -> float | None:
+        """Expected share of the given labels that is wrong; None where it is that of the posterior.
+
+        A posterior under which labels are changed with caution takes more of them for right.
+        """
+        return None
+
+    @property
     def class_shares(self) -> Float[np.ndarray, " k"]:
         """Shares of the true classes; among the training items where items have their own prior."""
         if self.data.parts.get(PRIOR) is not None:

@@ -27,7 +27,7 @@ from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.emissions import Users
 from nbmodels.errors import Caution
-from nbmodels.fitting.cautious_labels import Levels, cautious, noise_levels
+from nbmodels.fitting.cautious_labels import Levels, cautious, expected_wrong, noise_levels
 from nbmodels.fitting.collapsed_updates import given_shares
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.fitted_graph import FittedGraph
@@ -193,15 +193,17 @@ def _heard(
     held_out = chosen.mixture.held_out()
     own = own_labels(fit, about.labels)[:n_rows]
     channel = about.labels.model.get("labels")
+    wrong = None
     if channel is not None and not isinstance(channel, Given):
         codes = np.asarray(about.labels.data.parts["labels"])[:n_rows]
         codes = np.where(codes < len(names), codes, -1)
         prior = (float(settings["noise_alpha"]), float(settings["noise_diagonal"]))
-        corrected = np.zeros((n_rows, len(names)))
+        corrected, wrong = np.zeros((n_rows, len(names))), 0.0
         for one, share in zip(found, shares, strict=True):
             if share > 0:
                 levels = _levels(one, prior, options)
                 corrected += share * cautious(levels, codes, about.weights)
+                wrong += share * expected_wrong(levels, codes, about.weights)
     else:
         corrected = normalised(calibrated_logs(fit, _midway(chosen)) + own)
     counts = about.graph.counts(corrected * about.weights[:, None])
@@ -235,7 +237,11 @@ def _heard(
         cautions=cautions,
     )
     return FittedGraph(
-        **_attributes(plain), neighbours=chosen.mixture, corrected=corrected, counts=counts
+        **_attributes(plain),
+        neighbours=chosen.mixture,
+        corrected=corrected,
+        counts=counts,
+        wrong=wrong,
     )
 
 
