@@ -54,14 +54,17 @@ def read_graph(
         items: ids of the items, in the order wanted; those that occur, sorted, where None. For a
             matrix, names of its columns.
         duplicates: what to do with a pair that occurs more than once: ``"count"`` every
-            occurrence, ``"once"`` take it for one edge, ``"refuse"``.
+            occurrence, ``"once"`` take it for one edge, ``"refuse"``; ``"auto"`` counts, and leaves
+            it to the fit what a count says.
         name: of the argument, for messages.
 
     Raises:
         DataError: naming the row or the pair, or columns that are not there.
     """
-    if duplicates not in ("count", "once", "refuse"):
-        raise DataError(f"duplicates: expected 'count', 'once' or 'refuse', got {duplicates!r}")
+    if duplicates not in ("auto", "count", "once", "refuse"):
+        raise DataError(
+            f"duplicates: expected 'auto', 'count', 'once' or 'refuse', got {duplicates!r}"
+        )
     if sparse.issparse(interactions):
         edges = sparse.csr_array(interactions.T).astype(float)
         users = np.arange(edges.shape[1])
@@ -87,7 +90,7 @@ def read_graph(
         edges = counted(*pairs, (len(ids), len(users)))
     edges.sum_duplicates()
     edges.eliminate_zeros()
-    if duplicates != "count":
+    if duplicates in ("once", "refuse"):
         twice = np.flatnonzero(edges.data != 1)
         if duplicates == "refuse" and len(twice):
             row = int(np.searchsorted(edges.indptr, twice[0], side="right")) - 1

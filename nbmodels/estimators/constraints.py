@@ -205,7 +205,7 @@ CONSTRAINTS: dict[str, Constraint] = {
     "subtypes": Number(1, most=20, whole=True),
     "abstain": Marker(),
     "dependence": Number(most=1.0, words=("auto",)),
-    "duplicates": OneOf(("count", "once", "refuse")),
+    "duplicates": OneOf(("auto", "count", "once", "refuse")),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -51,6 +51,7 @@ from nbmodels.fitting.graph_training import (
 )
 from nbmodels.fitting.joint import Alternative
 from nbmodels.fitting.label_sources import item_prior_source, label_sources
+from nbmodels.fitting.neighbours import READINGS, has_repeats
 from nbmodels.fitting.options import is_auto
 from nbmodels.fitting.points import points
 from nbmodels.fitting.separable import with_separable
@@ -83,7 +84,10 @@ class CollaborativeClassifier(LatentClassModel):
             for users that learn from the given labels of other items alone, weighted as far as they
             predict labels.
         duplicates: pairs that occur more than once: ``"count"`` every occurrence, take them
-            ``"once"``, or ``"refuse"``.
+            ``"once"``, or ``"refuse"``; ``"auto"`` averages models that count every occurrence, the
+            logarithm of one more than their number, and each pair once, by held-out labels, and
+            takes three times as long where pairs occur more than once. Outside of the average of
+            neighbour models it counts.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), or a known
             ``(K, K)`` matrix ``[observed, true]`` whose columns sum to one; ``"auto"`` for a full
             one where held-out labels reward it, corrected labels averaged over both where that is
@@ -149,7 +153,7 @@ class CollaborativeClassifier(LatentClassModel):
         alpha: ArrayLike | Literal["auto", "bound"] = "auto",
         weight: float | Literal["auto"] = "auto",
         training: Literal["auto", "joint", "cross_fit"] | JointGraph = "auto",
-        duplicates: Literal["count", "once", "refuse"] = "count",
+        duplicates: Literal["auto", "count", "once", "refuse"] = "auto",
         noise: NoiseForm | ArrayLike = "auto",
         class_prior: ArrayLike | None = None,
         priors: Priors | None = None,
@@ -256,7 +260,9 @@ class CollaborativeClassifier(LatentClassModel):
             about = (graph.edges, sources, weights, read.classes.names, self._options())
             if self._is_averaged():
                 alpha = None if is_auto(self.alpha) else self._alpha(len(graph.users), k)
-                fitted: FittedModel = train_stacked(parameters, alpha, *about)
+                fitted: FittedModel = train_stacked(
+                    parameters, alpha, *about, self._readings(graph.edges)
+                )
             else:
                 settings = self._graph_settings(parameters, len(graph.users), k)
                 train = train_cross_fitted if self.training == "cross_fit" else train_joint
@@ -269,6 +275,10 @@ class CollaborativeClassifier(LatentClassModel):
         """Whether an average of models is fitted, and not one model of the graph."""
         bound = isinstance(self.alpha, str) and not is_auto(self.alpha)
         return is_auto(self.training) and is_auto(self.weight) and not bound
+
+    def _readings(self, edges: sparse.csr_array) -> Sequence[str | None]:
+        """What repeated edges may say, where that is to be found out."""
+        return READINGS if is_auto(self.duplicates) and has_repeats(edges) else (None,)
 
     def _graph_settings(
         self, parameters: Mapping[str, Any], n_users: int, n_classes: int

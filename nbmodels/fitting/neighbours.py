@@ -20,15 +20,44 @@ from scipy import sparse
 _SMOOTHING = 0.5
 
 
+#: What repeated edges between a user and an item say: each as much as the first, each less than the
+#: one before, or nothing.
+COUNT, LOG, ONCE = READINGS = ("count", "log", "once")
+
+
+def has_repeats(edges: sparse.csr_array) -> bool:
+    """Whether some pairs of a user and an item count more than others."""
+    return bool(edges.nnz) and float(np.ptp(edges.data)) > 0
+
+
+def read_repeats(edges: sparse.csr_array, reading: str | None) -> sparse.csr_array:
+    """``(n, users)`` what edges count under one of :data:`READINGS`; as they are where None.
+
+    A single edge counts 1 under each of them.
+    """
+    if reading is None or reading == COUNT:
+        return edges
+    out = edges.copy()
+    out.data = np.log2(1 + edges.data) if reading == LOG else 1.0 * (edges.data > 0)
+    return out
+
+
 @dataclass(frozen=True)
 class Graph:
     """A user-item graph as a list of its edges.
 
     Attributes:
         edges: ``(N, users)`` numbers of edges.
+        reading: of repeated ones by which :attr:`edges` were made; None where there is no choice.
     """
 
     edges: sparse.csr_array
+    reading: str | None = None
+
+    @classmethod
+    def read(cls, edges: sparse.csr_array, reading: str | None) -> Graph:
+        """A graph whose repeated edges count as under one of :data:`READINGS`."""
+        return cls(read_repeats(edges, reading), reading)
 
     @cached_property
     def item(self) -> Int[np.ndarray, " e"]:

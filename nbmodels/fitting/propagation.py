@@ -55,6 +55,7 @@ class Propagated:
             label has had a part in what its neighbours are now taken for.
         counts: ``(users, K)`` the users' edges to each class, as :attr:`whole` is learned from.
         identified: whether all classes kept their names and their items.
+        reading: what repeated edges count; None where there is no choice.
     """
 
     kind: Evidence
@@ -65,10 +66,12 @@ class Propagated:
     whole: Float[np.ndarray, "n k"]
     counts: Float[np.ndarray, "users k"]
     identified: bool
+    reading: str | None = None
 
     def describe(self) -> dict[str, Any]:
         """Settings, for a table."""
-        return {**self.kind.describe(), "start": self.start, "rounds": self.rounds}
+        own = {**self.kind.describe(), "start": self.start, "rounds": self.rounds}
+        return own if self.reading is None else {**own, "repeats": self.reading}
 
 
 @dataclass(frozen=True)
@@ -213,7 +216,7 @@ def _rounds(
         for one, fit in zip(scores, fits, strict=True):
             known = about.identified(fit)
             kept = (one.held_out, one.whole, one.counts)
-            found.append(Propagated(one.kind, start, r, fit, *kept, known))
+            found.append(Propagated(one.kind, start, r, fit, *kept, known, about.graph.reading))
         bar.update()
         reached = max(_score(about, fitted) for fitted in fits)
         best, at = (reached, r) if reached > best else (best, at)

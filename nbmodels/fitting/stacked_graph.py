@@ -2,9 +2,11 @@
 
 Candidates are users' evidence under several concentrations and shares of neighbours' votes under
 several powers, from given labels and after some rounds of propagation
-(:mod:`nbmodels.fitting.propagation`), each calibrated with the noise. Their predictions are
-averaged by stacking weights (:mod:`nbmodels.fitting.stacking`), and the noise is fitted once more
-to the average. Labels as they are, and what neighbours' votes say of new items, are the floor:
+(:mod:`nbmodels.fitting.propagation`), each calibrated with the noise; and each under several
+readings of repeated edges, where there are any: a user's hundredth visit to an item may say as much
+as the first, or nothing, and under counts of long tails a few pairs outvote all others. Predictions
+are averaged by stacking weights (:mod:`nbmodels.fitting.stacking`), and the noise is fitted once
+more to the average. Labels as they are, and what neighbours' votes say of new items, are the floor:
 where the average does not predict labels better than chance they are the answer, and where it may
 do harm labels are changed with caution (:mod:`nbmodels.fitting.cautious_labels`).
 """
@@ -82,6 +84,7 @@ def train_stacked(
     weights: np.ndarray,
     names: np.ndarray,
     options: FitOptions,
+    readings: Sequence[str | None] = (None,),
 ) -> FittedModel:
     """Fit an average of neighbour models.
 
@@ -93,6 +96,8 @@ def train_stacked(
         weights: ``(N,)`` row weights.
         names: ``(K,)`` names of the classes.
         options: of the fits.
+        readings: of repeated edges, of :data:`nbmodels.fitting.neighbours.READINGS`; (None,) where
+            each counts as it stands.
     """
     data = _padded(sources, weights)
     kinds = _kinds(alpha)
@@ -106,11 +111,14 @@ def train_stacked(
     found: list[Form] = []
     interrupted = False
     total = sum(_MOST_ROUNDS * (1 + about.has_many_rates()) + 1 for about in abouts.values())
-    with options.progress.bar("learning from neighbours", total) as bar:
+    graphs = [Graph.read(graph, reading) for reading in readings]
+    with options.progress.bar("learning from neighbours", len(graphs) * total) as bar:
         for form, about in abouts.items():
             candidates: list[Propagated] = []
             try:
-                propagated(about, kinds, fold, options, _MOST_ROUNDS, candidates, bar)
+                for one in graphs:
+                    read = replace(about, graph=one)
+                    propagated(read, kinds, fold, options, _MOST_ROUNDS, candidates, bar)
                 found.append(stacked(form, about, candidates, fold, options))
             except KeyboardInterrupt:
                 interrupted = True

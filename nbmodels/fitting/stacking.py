@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy import sparse
 
-from nbmodels.fitting.neighbours import scores_of_new
+from nbmodels.fitting.neighbours import read_repeats, scores_of_new
 from nbmodels.fitting.propagation import Propagated, calibrated_logs
 
 #: Steps of EM for the weights, few enough to leave tied candidates near equal weights.
@@ -78,7 +78,10 @@ class Mixture:
         Args:
             edges: ``(n, users)`` numbers of edges.
         """
-        tables = [scores_of_new(one.kind, edges, one.counts, self.shares) for one in self.parts]
+        tables = [
+            scores_of_new(one.kind, read_repeats(edges, one.reading), one.counts, self.shares)
+            for one in self.parts
+        ]
         return self._mixed(
             [calibrated_logs(one.fit, table) for one, table in zip(self.parts, tables, strict=True)]
         )
