@@ -46,7 +46,7 @@ class FittedGraph(FittedModel):
         return self.corrected
 
     def predict_new(self, edges: sparse.csr_array) -> Float[np.ndarray, "n k"]:
-        """P(true class | users) of new items; rows sum to one.
+        """P(true class | users) of new items; the classes' shares where no user says anything.
 
         Args:
             edges: ``(n, users)`` numbers of edges to the users of the fit.
@@ -56,4 +56,6 @@ class FittedGraph(FittedModel):
             heard = self.counts[graph.user]
             return NeighbourVotes(0.0).shares(graph, heard, self.counts, shares)
         with computing(self.double):
-            return normalised(calibrated_logs(self.fit, self.neighbours.of_new(edges)))
+            found = normalised(calibrated_logs(self.fit, self.neighbours.of_new(edges)))
+        # biases are learned from items with evidence, and say nothing of those without
+        return np.where(self.neighbours.heard(edges)[:, None], found, self.class_shares)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy import sparse
 
 from nbmodels.fitting.neighbours import read_repeats, scores_of_new
@@ -85,6 +85,15 @@ class Mixture:
         return self._mixed(
             [calibrated_logs(one.fit, table) for one, table in zip(self.parts, tables, strict=True)]
         )
+
+    def heard(self, edges: sparse.csr_array) -> Bool[np.ndarray, " n"]:
+        """Whether some of an item's users are known to touch labelled items.
+
+        Args:
+            edges: ``(n, users)`` numbers of edges.
+        """
+        known = np.any([one.counts.sum(1) > 0 for one in self.parts], axis=0)
+        return np.asarray(edges @ known.astype(float)) > 0
 
     def _mixed(self, logs: Sequence[Float[np.ndarray, "n k"]]) -> Float[np.ndarray, "n k"]:
         probs = sum(
