@@ -11,7 +11,7 @@ a table that is corrected and one that is not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -92,10 +92,7 @@ def noise_levels(
         rows = rows + np.diag(1 - rows.sum(1))
         labels = {**model, "labels": FixedTransition(prior=on_device(rows))}
         held.append(Candidate(labels, data, learned))
-    scored = [
-        LabelledGraph(about.graph, one, about.resp, about.weights, about.shares).scored(held_out)
-        for one in held
-    ]
+    scored = [replace(about, labels=one).predictions().scored(held_out) for one in held]
     found = options.fit_all([c.model for c in scored], [c.data for c in scored])
     fits = [finished(one) for one in found]
     n = len(whole)

@@ -76,7 +76,7 @@ def _hierarchical(
         return None
     fit = chosen.fit
     if chosen.about is not full:
-        (fit,) = full.calibrated([chosen.mixture.held_out()], options)
+        (fit,) = full.predictions().calibrated([chosen.mixture.held_out()], options)
     return Drawn(_pooled(fit, settings), _drawn_data(chosen._replace(about=full)), _HIERARCHICAL)
 
 

@@ -82,13 +82,14 @@ def stacked(
     """
     rows = about.weights * about.resp.any(1)
     mixed, share = mixture(candidates, rows, about.shares)
-    (fit,) = about.calibrated([mixed.held_out()], options)
+    predictions = about.predictions()
+    (fit,) = predictions.calibrated([mixed.held_out()], options)
     # more candidates and a larger matrix fit better by chance: forms are compared on labels that
     # had no part in the weights, the calibration and the noise
     seen = [fold != f for f in range(int(fold.max()) + 1)]
     parts = [mixture(candidates, rows * one, about.shares)[0].held_out() for one in seen]
     held_out = np.zeros(len(rows))
-    for one, found in zip(seen, about.calibrated(parts, options, seen), strict=True):
+    for one, found in zip(seen, predictions.calibrated(parts, options, seen), strict=True):
         held_out[~one] = np.asarray(found.log_likelihood)[: len(rows)][~one]
     return Form(form, about, candidates, mixed, share, fit, held_out)
 

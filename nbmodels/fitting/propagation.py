@@ -21,6 +21,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from inference.arrays import on_device
+from nbmodels.class_priors import FixedProportions
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
 from nbmodels.core.model import PRIOR, Data, Model
@@ -84,6 +85,8 @@ class LabelledGraph:
         resp: ``(N, K)`` the given labels, rows of zeros where there is none.
         weights: ``(N,)`` row weights.
         shares: ``(K,)`` shares of the given labels.
+        predicted: whether scores are log-probabilities, which hold the shares, and not neighbours'
+            scores, which are relative to them.
     """
 
     graph: Graph
@@ -91,11 +94,21 @@ class LabelledGraph:
     resp: Float[np.ndarray, "n k"]
     weights: Float[np.ndarray, " n"]
     shares: Float[np.ndarray, " k"]
+    predicted: bool = False
 
     def scored(self, scores: Float[np.ndarray, "n k"]) -> Candidate:
         """The labels' model with scores in the place of the class shares."""
-        padded = pad_rows(scores, len(self.labels.data.weights))
-        return with_score_prior(self.labels, on_device(padded), log_slope_sd=LOG_SLOPE_SD)
+        padded = on_device(pad_rows(scores, len(self.labels.data.weights)))
+        labels, k = self.labels, len(self.shares)
+        if self.predicted and isinstance(labels.model[PRIOR], FixedProportions):
+            # known shares would count twice
+            even = FixedProportions(prior=on_device(np.full(k, 1 / k)))
+            labels = labels._replace(model={**labels.model, PRIOR: even})
+        return with_score_prior(labels, padded, log_slope_sd=LOG_SLOPE_SD)
+
+    def predictions(self) -> LabelledGraph:
+        """The same, for scores that are log-probabilities."""
+        return replace(self, predicted=True)
 
     def calibrated(
         self,

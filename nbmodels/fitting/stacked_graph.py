@@ -105,15 +105,17 @@ def train_stacked(
     def labelled(form: Any) -> LabelledGraph:
         return _labelled(settings, form, Graph(graph), sources, data, weights, len(names))
 
-    abouts = {form: labelled(form) for form in forms_to_try(settings["noise"], weights, len(names))}
-    first = next(iter(abouts.values()))
+    # a known matrix is a form, too, and is no key of a dict
+    forms = forms_to_try(settings["noise"], weights, len(names))
+    abouts = [(form, labelled(form)) for form in forms]
+    first = abouts[0][1]
     fold = graph_folds(graph, first.resp, weights, _N_FOLDS)
     found: list[Form] = []
     interrupted = False
-    total = sum(_MOST_ROUNDS * (1 + about.has_many_rates()) + 1 for about in abouts.values())
+    total = sum(_MOST_ROUNDS * (1 + about.has_many_rates()) + 1 for _, about in abouts)
     graphs = [Graph.read(graph, reading) for reading in readings]
     with options.progress.bar("learning from neighbours", len(graphs) * total) as bar:
-        for form, about in abouts.items():
+        for form, about in abouts:
             candidates: list[Propagated] = []
             try:
                 for one in graphs:
@@ -141,7 +143,7 @@ def train_stacked(
     shares = form_weights(chosen, found)
     full = None
     if is_auto(settings["noise"]) and len(names) > 1 and not interrupted:
-        full = abouts.get("full") or labelled("full")
+        full = dict(abouts).get("full") or labelled("full")
     try:
         others = alternatives(chosen, found, shares, full, settings, options)
     except KeyboardInterrupt:

@@ -86,3 +86,14 @@ def test_a_single_edge_counts_one_under_every_reading():
     np.testing.assert_allclose(found["log"], [[1, 0, 2], [0, 3, 1]])
     np.testing.assert_allclose(found["once"], [[1, 0, 1], [0, 1, 1]])
     np.testing.assert_allclose(edges.toarray(), [[1, 0, 3], [0, 7, 1]])
+
+
+def test_known_shares_of_the_classes_count_once():
+    rng = np.random.default_rng(3)
+    classes = rng.choice(2, 300, p=[0.8, 0.2])
+    taste = rng.integers(0, 2, 60)
+    often = np.where(classes == taste[:, None], 0.1, 0.05)
+    edges = sparse.csr_array((rng.random((60, 300)) < often).astype(float).T)
+    e = fitted(edges, classes, 2, class_prior=[0.8, 0.2], noise=np.eye(2) * 0.98 + 0.01)
+    assert e.weight_ > 0
+    assert e.predict_proba(edges.T)[:, 1].mean() == pytest.approx(0.2, abs=0.04)
