@@ -35,12 +35,14 @@ from nbmodels.core.residuals import Residuals
 from nbmodels.core.roles import Emission
 from nbmodels.diagnostics.checks import (
     CHECKED_CHECKS,
+    CONFIRMED_CHECKS,
     END_CHECKS,
     FEATURE_CHECKS,
     LABEL_CHECKS,
     OUTCOME_CHECKS,
     VOTE_CHECKS,
     CheckedLabels,
+    Confirmed,
     EmissionEvidence,
     Ends,
     LabelEvidence,
@@ -52,7 +54,9 @@ from nbmodels.diagnostics.checks.labels import without_own_label
 from nbmodels.diagnostics.checks.remedies import (
     AUDIT,
     CROSS_FIT,
+    OPEN_GRAPH,
     OTHER_EMISSION,
+    SYMMETRIC_NOISE,
     TRUSTED,
     open_to,
 )
@@ -61,6 +65,7 @@ from nbmodels.diagnostics.score_tests import of_columns
 from nbmodels.diagnostics.share_wrong import BOUNDED_BELOW, ShareLimits
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.em import Fit
+from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.reference import out_of_fold_predictions
 from nbmodels.fitting.separable import Separable
 from nbmodels.fitting.vote_dependence import VoteDependence
@@ -136,6 +141,7 @@ def check_model(
     columns: Mapping[str, Sequence[str]],
     *,
     collapsed: bool = False,
+    crossed: tuple[FittedModel, FittedModel] | None = None,
     label_posterior: Float[np.ndarray, "n k"] | None = None,
     share_wrong: float | None = None,
     separable: Separable | None = None,
@@ -153,6 +159,8 @@ def check_model(
         columns: names of the columns of each emission.
         collapsed: whether responsibilities are from collapsed updates on a graph, and not of one
             joint model; then only the outcome can be checked.
+        crossed: a joint fit to a graph and a cross-fitted one, with scores of held-out labels; None
+            where there are not both.
         label_posterior: P(true class) as it is reported, where that is not the fit's own.
         share_wrong: expected share of wrong labels, where that is not the posterior's.
         separable: the model of the same labels whose classes are functions of the features.
@@ -178,11 +186,15 @@ def check_model(
         found = check_input(fit, data, names, columns, reference)
         if len(found.weights):
             findings = [*_of_labels(found), *_of_features(found), *findings]
+    if crossed is not None:
+        findings = [*run(CONFIRMED_CHECKS, _confirmed(*crossed)), *findings]
     if checked is not None:
         findings = [*run(CHECKED_CHECKS, checked), *findings]
     if vote_dependence is not None:
         findings = [*run(VOTE_CHECKS, vote_dependence), *findings]
     taken = _taken(fit, data)
+    # one error rate does not keep a graph's factors from rewarding one class for all
+    taken.add(SYMMETRIC_NOISE if collapsed else OPEN_GRAPH)
     return Verdict(tuple(_advising(f, taken, advised) for f in findings))
 
 
@@ -273,6 +285,17 @@ def two_ends(
         separable.without_own - separable.by_shares,
         weights,
     )
+
+
+def _confirmed(joint: FittedModel, crossed: FittedModel) -> Confirmed:
+    """A joint fit to a graph beside a cross-fitted one."""
+    n, k = joint.fit.resp.shape
+    codes, weights = np.asarray(joint.data.parts["labels"])[:n], np.asarray(joint.data.weights)[:n]
+    rows = np.flatnonzero((codes < k) & (weights > 0) & ~checked_rows(joint.data, n, k))
+    scores = [np.asarray(one.held_out_scores)[rows] for one in (joint, crossed)]
+    wrong = [1 - one.label_posterior[rows, codes[rows]] for one in (joint, crossed)]
+    shares = [float(np.average(one, weights=weights[rows])) for one in wrong]
+    return Confirmed(scores[0], scores[1], weights[rows], (shares[0], shares[1]))
 
 
 def _of_labels(found: CheckInput) -> Iterator[Finding]:

@@ -380,6 +380,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
             self.classes_,
             self.fitted_.columns,
             collapsed=self.fitted_.collapsed,
+            crossed=self._crossed(),
             label_posterior=self.label_posterior_,
             share_wrong=self.fitted_.share_wrong,
             separable=self.fitted_.separable,
@@ -388,6 +389,10 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
             limits=share_limits(self.fitted_),
             advised=self._advised or (type(self).__name__, self._settable()),
         )
+
+    def _crossed(self) -> tuple[FittedModel, FittedModel] | None:
+        """A joint fit to a graph beside a cross-fitted one; None where it is no such fit."""
+        return None
 
     @property
     def noise_range_(self) -> NoiseRange:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,9 @@ from nbmodels.estimators.constraints import Constraint, Number
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.sources import LearnedSource, Part, Source
 from nbmodels.fitting.collapsed_updates import given_shares
+from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.graph_evidence import Known, beliefs
+from nbmodels.fitting.holdout import held_out_scores
 from nbmodels.fitting.joint import Alternative, joint, select_parts
 from nbmodels.fitting.label_sources import (
     LabelSource,
@@ -37,6 +40,9 @@ from nbmodels.fitting.label_sources import (
 from nbmodels.fitting.options import is_auto
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.selection import INTERRUPTED
+
+#: Folds of the labels by which joint and cross-fitted graphs are compared.
+_FOLDS = 5
 
 #: Names of the components that are not sources.
 _TAKEN = (PRIOR, "labels", "trusted", "possible")
@@ -64,15 +70,18 @@ class JointNB(LatentClassModel):
         sources: estimators by the sources' names. Their own settings of the fit (``solver``,
             ``noise`` and the like) are not used. A table's settings at ``"auto"`` are not selected
             but take a cautious value: ``alpha=1``, ``covariance="diag"``, ``weight=1``,
-            ``size_power=0``. A graph's ``alpha`` and ``weight`` are selected by labels held out of
-            ``y``, cross-validated where there are fewer than 3,000; where there is no ``y``, give
-            them as numbers. A graph's factors reward one class for all: beside one, the shares of
-            the classes are held at those of the given labels where ``class_prior`` is None.
+            ``size_power=0``. A graph is cross-fitted: its users learn from what is known of other
+            items (:mod:`nbmodels.fitting.graph_evidence`), and it has no weight where that does not
+            surely predict labels. With a number for its ``weight``, ``alpha="bound"`` or a
+            ``training`` of its own it is fitted jointly; what is open of ``alpha`` and ``weight``
+            is then selected by labels held out of ``y``, the shares of the classes are held at
+            those of the given labels where ``class_prior`` is None, since a graph's factors reward
+            one class for all, and the verdict compares the fit with a cross-fitted one.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
             (full, shrunk to one error rate as far as the classes are alike), or a known ``(K, K)``
             matrix ``[observed, true]`` whose columns sum to one. ``"auto"``: pooled; beside a graph
-            symmetric, or full where held-out labels are surely likelier so; full for
-            ``solver="ml"``.
+            symmetric or full, as held-out labels are likelier, surely so where the graph is fitted
+            jointly; full for ``solver="ml"``.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
@@ -188,67 +197,124 @@ class JointNB(LatentClassModel):
         weights, k = check_weights(sample_weight, n), len(read.classes)
         cells = sum(map(_cells, X.values()))
         with computing(self._double(cells * k)):
-            model: dict[str, Component] = {PRIOR: class_prior(k, parameters)}
-            parts: dict[str, Any] = {PRIOR: None}
             learned = _learned(sources, X, ids, read.classes, weights)
-            found: dict[str, Part] = _by_part(learned, "parts")
-            forms = self._forms(found)
-            parameters["noise"] = forms[0]
-            for name, source in labels.items():
-                model[name], parts[name] = source.channel(k, parameters), source.padded(n)
-            for name, part in found.items():
-                model[name], parts[name] = part.component, part.data
-            data = Data(parts, on_device(weights), _item_powers(learned, X, ids, read.classes))
-            edges = {name: p.edges for name, p in found.items() if p.edges is not None}
-            if edges and self.class_prior is None:
-                model[PRIOR] = given_shares(model, data, parameters["class_alpha"])
-            _check_settings(found, model, self._rule)
-            options = replace(self._options(), graphs=edges)
-            open_ = {
-                name: [_of_source(name, tried) for tried in part.alternatives]
-                for name, part in found.items()
-                if part.alternatives
-            }
-            of_labels = labels.get("labels")
-            models: list[tuple[dict[str, Any], Model]] = [({}, model)]
-            if of_labels is not None and len(forms) > 1:
-                channels = [of_labels.channel(k, {**parameters, "noise": one}) for one in forms]
-                models = [
-                    ({"noise": form}, {**model, "labels": channel})
-                    for form, channel in zip(forms, channels, strict=True)
-                ]
-            selected = select_parts(models, data, open_, options)
-            model = dict(selected.model)
-            jacobian = np.zeros(n)
-            for name, part in found.items():
-                jacobian = jacobian + float(model[name].weight) * part.log_jacobian
-            pooled = tuple(name for name, p in found.items() if p.pooled)
-            fitted = joint(
-                Candidate(model, data, (*learned_priors(model), *pooled)),
-                read.classes.names,
-                n,
-                options,
-                log_jacobian=jacobian,
-                columns=_by_part(learned, "columns"),
-                units=_by_part(learned, "units"),
-                chosen=selected.chosen,
-                choice=selected.table,
-                interrupted=selected.interrupted,
-                cautions=(INTERRUPTED,) if selected.interrupted else _muted(model, open_),
-            )
+            about = _About(X, ids, read.classes, labels, weights, parameters)
+            interrupted = False
+            listening = {n: one.listening for n, one in learned.items() if one.listening}
+            if listening:
+                learned, interrupted = self._listened(learned, listening, about)
+            crossed = {n: one.crossed for n, one in learned.items() if one.crossed}
+            compared = bool(crossed) and "labels" in labels
+            fitted = self._jointly(learned, about, interrupted, scored=compared)
+            if compared and not fitted.interrupted:
+                other, interrupted = self._listened(learned, crossed, about)
+                if not interrupted:
+                    other_fit = self._jointly(other, about, False, scored=True)
+                    fitted = replace(fitted, counterpart=other_fit)
         self.sources_, self.items_ = sources, ids
         self._learned, self._labels = learned, read
         return self._finish(fitted)
 
-    def _forms(self, found: Mapping[str, Part]) -> list[Any]:
+    def _jointly(
+        self,
+        learned: Mapping[str, LearnedSource],
+        about: _About,
+        interrupted: bool,
+        *,
+        scored: bool = False,
+    ) -> FittedModel:
+        """Select what is open, and fit.
+
+        Args:
+            learned: what the sources learned.
+            about: what the model is assembled from beside that.
+            interrupted: whether Ctrl-C ended what went before.
+            scored: whether labels are held out of the selected model, too.
+        """
+        found: dict[str, Part] = _by_part(learned, "parts")
+        forms = self._forms(found, learned)
+        n, k = len(about.ids), len(about.classes)
+        about = about._replace(parameters={**about.parameters, "noise": forms[0]})
+        model, data = about.assembled(learned)
+        edges = {name: p.edges for name, p in found.items() if p.edges is not None}
+        if edges and self.class_prior is None:
+            model[PRIOR] = given_shares(model, data, about.parameters["class_alpha"])
+        _check_settings(found, model, self._rule)
+        options = replace(self._options(), graphs=edges)
+        open_ = {
+            name: [_of_source(name, tried) for tried in part.alternatives]
+            for name, part in found.items()
+            if part.alternatives
+        }
+        of_labels = about.labels.get("labels")
+        models: list[tuple[dict[str, Any], Model]] = [({}, model)]
+        if of_labels is not None and len(forms) > 1:
+            channels = [of_labels.channel(k, {**about.parameters, "noise": one}) for one in forms]
+            models = [
+                ({"noise": form}, {**model, "labels": channel})
+                for form, channel in zip(forms, channels, strict=True)
+            ]
+        selected = select_parts(models, data, open_, options)
+        model, interrupted = dict(selected.model), interrupted or selected.interrupted
+        scores = None
+        if scored and not interrupted:
+            scores = held_out_scores(model, data, options, _FOLDS).scores
+        pooled = tuple(name for name, p in found.items() if p.pooled)
+        tried = [*open_, *(name for name, one in learned.items() if one.heard is not None)]
+        fitted = joint(
+            Candidate(model, data, (*learned_priors(model), *pooled)),
+            about.classes.names,
+            n,
+            options,
+            log_jacobian=_log_jacobian(found, model, n),
+            columns=_by_part(learned, "columns"),
+            units=_by_part(learned, "units"),
+            chosen=selected.chosen,
+            choice=selected.table,
+            held_out_scores=scores,
+            interrupted=interrupted,
+            cautions=_cautions(model, tried, interrupted),
+        )
+        alone = set(model) == {PRIOR, "labels", *tried} and not any(model[t].weight for t in tried)
+        # labels alone say nothing of their noise: it has its prior
+        return replace(fitted, drawn=(fitted.fit, fitted.data), collapsed=True) if alone else fitted
+
+    def _listened(
+        self,
+        learned: Mapping[str, LearnedSource],
+        listening: Mapping[str, Callable[[Known], LearnedSource]],
+        about: _About,
+    ) -> tuple[dict[str, LearnedSource], bool]:
+        """Sources, of which graphs have learned from the others; whether Ctrl-C prevented it."""
+        settings, options = about.parameters, self._options()
+        others = {name: one for name, one in learned.items() if not _is_graph(one)}
+        known: dict[str, LabelSource] = dict(about.labels)
+        if others:
+            noise = self._forms({}, {})[0]
+            model, data = about._replace(parameters={**settings, "noise": noise}).assembled(others)
+            candidate = Candidate(model, data, learned_priors(model))
+            fitted = joint(candidate, about.classes.names, len(about.ids), options)
+            if fitted.interrupted:
+                return dict(learned), True
+            known = {name: one for name, one in known.items() if name == "labels"}
+            known["beliefs"] = beliefs(fitted.fit, fitted.data, len(about.ids))
+        of_noise = {**settings, "noise": self.noise}
+        rest = Known(known, of_noise, about.weights, about.classes.names, options)
+        return {**learned, **{name: listen(rest) for name, listen in listening.items()}}, False
+
+    def _forms(self, found: Mapping[str, Part], learned: Mapping[str, LearnedSource]) -> list[Any]:
         """Forms of the noise that labels may have, the cautious one first.
 
-        Beside a graph a hierarchical prior takes what the edges say for errors of one class.
+        Beside a graph a hierarchical prior takes what the edges say for errors of one class; a
+        graph that has learned from the labels has compared the forms.
         """
         if not is_auto(self.noise):
             return [self.noise]
         if self._rule == "ml":  # it has no prior to learn
             return ["full"]
+        for one in learned.values():
+            if one.heard is not None and one.heard.heard:
+                return [one.heard.noise]
         of_graphs = any(part.alternatives or part.edges is not None for part in found.values())
         return ["symmetric", "full"] if of_graphs else ["pooled"]
 
@@ -341,6 +407,10 @@ class JointNB(LatentClassModel):
         check_is_fitted(self)
         return self.fitted_.noise_matrices
 
+    def _crossed(self) -> tuple[FittedModel, FittedModel] | None:
+        other = self.fitted_.counterpart
+        return None if other is None else (self.fitted_, other)
+
     def _coords(self) -> dict[str, Mapping[str, Any]]:
         return _by_part(self._learned, "coords")
 
@@ -355,6 +425,46 @@ class JointNB(LatentClassModel):
         return self._corrected(self.items_, self._labels.given, self._labels.codes)
 
 
+def _is_graph(learned: LearnedSource) -> bool:
+    """Whether a source is a graph, in whichever way it is fitted."""
+    parts = learned.parts.values()
+    return learned.listening is not None or any(
+        p.alternatives or p.edges is not None for p in parts
+    )
+
+
+class _About(NamedTuple):
+    """What models of the items are assembled from, beside what the sources learned.
+
+    Attributes:
+        X: data by source.
+        ids: ``(N,)`` ids of the items.
+        classes: names of the classes.
+        labels: label sources, by channel.
+        weights: ``(N,)`` row weights.
+        parameters: settings of the channels and the class shares.
+    """
+
+    X: Mapping[str, Any]
+    ids: np.ndarray
+    classes: Classes
+    labels: Mapping[str, LabelSource]
+    weights: np.ndarray
+    parameters: dict[str, Any]
+
+    def assembled(self, learned: Mapping[str, LearnedSource]) -> tuple[dict[str, Any], Data]:
+        """Model and data of the labels and of these sources."""
+        n, k = len(self.ids), len(self.classes)
+        model: dict[str, Component] = {PRIOR: class_prior(k, self.parameters)}
+        parts: dict[str, Any] = {PRIOR: None}
+        for name, source in self.labels.items():
+            model[name], parts[name] = source.channel(k, self.parameters), source.padded(n)
+        for name, part in _by_part(learned, "parts").items():
+            model[name], parts[name] = part.component, part.data
+        powers = _item_powers(learned, self.X, self.ids, self.classes)
+        return model, Data(parts, on_device(self.weights), powers)
+
+
 def _check_settings(found: Mapping[str, Part], model: Mapping[str, Component], rule: str) -> None:
     for name, part in found.items():
         if part.alternatives and "labels" not in model:
@@ -366,8 +476,16 @@ def _check_settings(found: Mapping[str, Part], model: Mapping[str, Component], r
             raise DataError(f"{name}: method 'ml' has no prior to learn; take 'map' or 'vb'")
 
 
-def _muted(model: Model, tried: Iterable[str]) -> tuple[Caution, ...]:
-    """A warning of each source that was left without weight."""
+def _log_jacobian(found: Mapping[str, Part], model: Model, n: int) -> np.ndarray:
+    """``(N,)`` what the codings of the data add to the items' log-densities."""
+    terms = [float(model[name].weight) * part.log_jacobian for name, part in found.items()]
+    return np.zeros(n) + sum(terms)
+
+
+def _cautions(model: Model, tried: Iterable[str], interrupted: bool) -> tuple[Caution, ...]:
+    """A warning of each source that was left without weight, unless Ctrl-C ended that."""
+    if interrupted:
+        return (INTERRUPTED,)
     silent = [name for name in tried if model[name].weight == 0]
     return tuple(
         Caution(

@@ -11,6 +11,7 @@ import numpy as np
 from nbmodels.core.component import Component
 from nbmodels.data.labels import Classes
 from nbmodels.fitting.collapsed_updates import Edges
+from nbmodels.fitting.graph_evidence import GraphEvidence, Known
 from nbmodels.fitting.joint import Alternative
 
 
@@ -48,6 +49,10 @@ class LearnedSource:
         powers: from the arguments of ``encode`` to ``(N,)`` powers of each item's likelihood, by
             part; None where all are 1.
         coords: names along other dimensions of the parameters than columns, by part and dimension.
+        listening: of a graph whose evidence is learned from what is known of the items beside it,
+            which is to be called with that; until then its part has no weight. None otherwise.
+        crossed: likewise of a graph that is fitted jointly, to compare with; None otherwise.
+        heard: what it then learned, or None.
     """
 
     parts: Mapping[str, Part]
@@ -56,6 +61,9 @@ class LearnedSource:
     units: Mapping[str, Any] = field(default_factory=dict)
     powers: Callable[[Any, np.ndarray, Classes], dict[str, np.ndarray]] | None = None
     coords: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    listening: Callable[[Known], LearnedSource] | None = None
+    crossed: Callable[[Known], LearnedSource] | None = None
+    heard: GraphEvidence | None = None
 
 
 class Source(Protocol):

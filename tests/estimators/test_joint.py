@@ -20,9 +20,11 @@ from nbmodels import (
     NoisyMultinomialNB,
     PartialLabelNB,
     Solver,
+    VerdictWarning,
 )
 from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.errors import PosteriorWarning
+from nbmodels.estimators.options import JointGraph
 from nbmodels.papers import maystre2021
 
 K = 3
@@ -238,21 +240,38 @@ def test_bad_input_names_its_source(case):
         JointNB(sources(), classes=options.get("classes")).fit(evidence, y, **rest)
 
 
-def test_a_graph_without_given_labels_needs_its_settings(world):
-    e = JointNB({"users": CollaborativeClassifier()}, classes=NAMES)
+def test_a_joint_graph_without_given_labels_needs_its_settings(world):
+    e = JointNB({"users": CollaborativeClassifier(training=JointGraph())}, classes=NAMES)
     known = dict(enumerate(NAMES[world["y"][:50]]))
     with pytest.raises(DataError, match="users: settings are selected by labels held out of y"):
         e.fit({"users": world["pairs"]}, trusted=known, items=np.arange(2 * world["n"]))
 
 
 @pytest.mark.slow
-def test_settings_of_a_graph_are_chosen_by_held_out_labels(world):
+def test_a_graph_learns_from_votes_alone(world):
+    """What others know of the neighbours takes the place of given labels."""
+    n = 2 * world["n"]
+    evidence = {"crowd": world["votes"], "users": world["pairs"]}
+    known = {"classes": NAMES, "random_state": 0}
+    right = {}
+    for names in (("crowd",), ("crowd", "users")):
+        sources = {"crowd": DawidSkene(), "users": CollaborativeClassifier()}
+        e = JointNB({name: sources[name] for name in names}, **known)
+        e.fit({name: evidence[name] for name in names}, items=np.arange(n))
+        right[len(names)] = np.mean(e.label_posterior_.argmax(1) == world["y"])
+    assert right[2] > right[1] + 0.05
+    new = e.predict({"users": world["pairs"]}, items=np.arange(n))
+    assert np.mean(new == NAMES[world["y"]]) > 0.5
+
+
+@pytest.mark.slow
+def test_a_graph_is_heard_as_far_as_it_predicts_unseen_labels(world):
     """A graph that follows the classes is listened to; the same one shuffled is switched off."""
     rng = np.random.default_rng(2)
     n = 2 * world["n"]
     y = NAMES[corrupt(world["y"], uniform_noise(K, 0.3), rng)]
-    # beside a graph the shares are held; here they are known, so that the fits can be compared
-    known = {"noise": "symmetric", "class_prior": np.full(K, 1 / K), "random_state": 0}
+    # beside a graph errors have one rate here, so that the fits can be compared
+    known = {"noise": "symmetric", "random_state": 0}
     alone = JointNB({"x": NoisyGaussianNB()}, **known).fit({"x": world["numbers"]}, y)
     shuffled = world["pairs"].assign(item=rng.permutation(world["pairs"]["item"]))
     weights, right, said = {}, {}, {}
@@ -264,15 +283,48 @@ def test_settings_of_a_graph_are_chosen_by_held_out_labels(world):
         said[name] = [str(w.message) for w in caught]
         weights[name] = float(e.fit_.model["users"].weight)
         right[name] = np.mean(e.label_posterior_.argmax(1) == world["y"])
-    assert weights["informative"] > 0
+    assert weights == {"informative": 1, "shuffled": 0}
     assert said["informative"] == []
     assert any("users: its data do not surely predict" in one for one in said["shuffled"])
-    assert e.chosen_ == {"users_alpha": None, "users_weight": 0.0}
-    assert len(e.choice_) == 37
     without = np.mean(alone.label_posterior_.argmax(1) == world["y"])
     assert right["informative"] > without + 0.02
-    assert weights["shuffled"] == 0
     assert abs(right["shuffled"] - without) < 0.005
+
+
+def clear_graph(seed, n=300):
+    """Users who mostly prefer one class, and labels of which a quarter are wrong."""
+    rng = np.random.default_rng(seed)
+    graph = maystre2021.simulate(rng, M=n // 2, N=n, K=K, S=6, alpha=0.3)
+    given = corrupt(graph.v, uniform_noise(K, 0.25), rng)
+    item, user = graph.edges.nonzero()
+    return pd.DataFrame({"user": user, "item": item}), graph.v, given
+
+
+@pytest.mark.slow
+def test_a_graph_beside_labels_does_not_take_errors_for_the_truth():
+    """Fitted jointly, users learn the errors, and hardly a label would be wrong."""
+    pairs, true, given = clear_graph(0)
+    model = JointNB({"users": CollaborativeClassifier()}, noise="symmetric", random_state=0)
+    found = model.fit({"users": pairs}, given).label_posterior_
+    alone = CollaborativeClassifier(noise="symmetric", random_state=0)
+    alone = alone.fit(pairs, given, items=np.arange(len(true))).label_posterior_
+    wrong, given_wrong = np.mean(found.argmax(1) != true), np.mean(given != true)
+    assert wrong < given_wrong - 0.06
+    assert wrong < np.mean(alone.argmax(1) != true) + 0.015
+    p_wrong = np.mean(1 - found[np.arange(len(true)), given])
+    assert p_wrong == pytest.approx(given_wrong, abs=0.08)
+
+
+@pytest.mark.slow
+def test_a_joint_graph_that_confirms_its_own_labels_is_reported():
+    pairs, true, given = clear_graph(0)
+    graph = CollaborativeClassifier(alpha=1.0, weight=0.3)
+    model = JointNB({"users": graph}, noise="symmetric", random_state=0)
+    with pytest.warns(VerdictWarning, match="it has learned its own errors"):
+        model.fit({"users": pairs}, given)
+    assert np.mean(1 - model.label_posterior_[np.arange(len(true)), given]) < 0.1
+    assert "alpha, weight and training left open" in model.verdict().sentence
+    assert 'noise="symmetric"' not in model.verdict().sentence
 
 
 @pytest.mark.slow
@@ -367,7 +419,7 @@ def test_a_graph_beside_few_labels_is_heard(seed, errors):
     model = JointNB({"users": CollaborativeClassifier()}, random_state=0)
     model.fit({"users": pd.DataFrame({"user": user, "item": item})}, given)
     assert np.mean(model.label_posterior_.argmax(1) == graph.v) > np.mean(given == graph.v) + 0.08
-    assert model.chosen_["noise"] == {"uniform": "symmetric", "pair": "full"}[errors]
+    assert np.ptp(np.diag(model.noise_matrix_)) == pytest.approx(0) if errors == "uniform" else True
 
 
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")

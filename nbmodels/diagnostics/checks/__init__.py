@@ -2,6 +2,8 @@
 
 from nbmodels.diagnostics.checks.checked import CHECKS as CHECKED_CHECKS
 from nbmodels.diagnostics.checks.checked import CheckedLabels
+from nbmodels.diagnostics.checks.confirmed import CHECKS as CONFIRMED_CHECKS
+from nbmodels.diagnostics.checks.confirmed import Confirmed
 from nbmodels.diagnostics.checks.ends import CHECKS as END_CHECKS
 from nbmodels.diagnostics.checks.ends import Ends
 from nbmodels.diagnostics.checks.features import CHECKS as FEATURE_CHECKS
@@ -14,12 +16,14 @@ from nbmodels.diagnostics.checks.votes import CHECKS as VOTE_CHECKS
 
 __all__ = [
     "CHECKED_CHECKS",
+    "CONFIRMED_CHECKS",
     "END_CHECKS",
     "FEATURE_CHECKS",
     "LABEL_CHECKS",
     "OUTCOME_CHECKS",
     "VOTE_CHECKS",
     "CheckedLabels",
+    "Confirmed",
     "EmissionEvidence",
     "Ends",
     "LabelEvidence",

@@ -115,7 +115,12 @@ CHECKS: tuple[Check[Outcome], ...] = (
         _drift,
         0.5,
         _drift_sentence,
-        always(remedies.CROSS_FIT, remedies.SYMMETRIC_NOISE, remedies.SMALLER_WEIGHT),
+        always(
+            remedies.CROSS_FIT,
+            remedies.OPEN_GRAPH,
+            remedies.SYMMETRIC_NOISE,
+            remedies.SMALLER_WEIGHT,
+        ),
     ),
     Check(
         "restarts",
