@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from inference.arrays import on_device
 from nbmodels.core.component import Component
 from nbmodels.core.jax_settings import computing
-from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.core.model import PRIOR, Data, Model, with_role
+from nbmodels.core.roles import Emission
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import LabelData, read_labels
 from nbmodels.data.possible_labels import allowed_classes, check_possible, names_of_known
@@ -28,6 +29,7 @@ from nbmodels.estimators.sources import LearnedSource, Part, Source
 from nbmodels.fitting.collapsed_updates import given_shares
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.graph_evidence import Known, beliefs
+from nbmodels.fitting.heard_features import heard
 from nbmodels.fitting.holdout import held_out_scores
 from nbmodels.fitting.joint import Alternative, joint, select_parts
 from nbmodels.fitting.label_sources import (
@@ -70,9 +72,11 @@ class JointNB(LatentClassModel):
         sources: estimators by the sources' names. Their own settings of the fit (``solver``,
             ``noise`` and the like) are not used. A table's settings at ``"auto"`` are not selected
             but take a cautious value: ``alpha=1``, ``covariance="diag"``, ``weight=1``,
-            ``size_power=0``. A graph is cross-fitted: its users learn from what is known of other
-            items (:mod:`nbmodels.fitting.graph_evidence`), and it has no weight where that does not
-            surely predict labels. With a number for its ``weight``, ``alpha="bound"`` or a
+            ``size_power=0``. Features have no weight, and that is said, where labels and votes of
+            items that a fit has not seen are not likelier given them than given the class shares
+            (:mod:`nbmodels.fitting.heard_features`). A graph is cross-fitted: its users learn from
+            what is known of other items (:mod:`nbmodels.fitting.graph_evidence`), and it has no
+            weight where that does not surely predict labels. With a number for its ``weight``, ``alpha="bound"`` or a
             ``training`` of its own it is fitted jointly; what is open of ``alpha`` and ``weight``
             is then selected by labels held out of ``y``, the shares of the classes are held at
             those of the given labels where ``class_prior`` is None, since a graph's factors reward
@@ -199,9 +203,9 @@ class JointNB(LatentClassModel):
         with computing(self._double(cells * k)):
             learned = _learned(sources, X, ids, read.classes, weights)
             about = _About(X, ids, read.classes, labels, weights, parameters)
-            interrupted = False
+            learned, interrupted = self._heard(learned, about)
             listening = {n: one.listening for n, one in learned.items() if one.listening}
-            if listening:
+            if listening and not interrupted:
                 learned, interrupted = self._listened(learned, listening, about)
             crossed = {n: one.crossed for n, one in learned.items() if one.crossed}
             compared = bool(crossed) and "labels" in labels
@@ -260,7 +264,7 @@ class JointNB(LatentClassModel):
         if scored and not interrupted:
             scores = held_out_scores(model, data, options, _FOLDS).scores
         pooled = tuple(name for name, p in found.items() if p.pooled)
-        tried = [*open_, *(name for name, one in learned.items() if one.heard is not None)]
+        tried = [*open_, *_silent(found)]
         fitted = joint(
             Candidate(model, data, (*learned_priors(model), *pooled)),
             about.classes.names,
@@ -275,9 +279,37 @@ class JointNB(LatentClassModel):
             interrupted=interrupted,
             cautions=_cautions(model, tried, interrupted),
         )
-        alone = set(model) == {PRIOR, "labels", *tried} and not any(model[t].weight for t in tried)
+        alone = not any(model[name].weight for name in set(model) - {PRIOR, "labels"})
         # labels alone say nothing of their noise: it has its prior
         return replace(fitted, drawn=(fitted.fit, fitted.data), collapsed=True) if alone else fitted
+
+    def _heard(
+        self, learned: dict[str, LearnedSource], about: _About
+    ) -> tuple[dict[str, LearnedSource], bool]:
+        """Sources, of which features that predict no labels or votes have no weight.
+
+        The flag that comes last is of Ctrl-C, after which all features have the weight they had.
+        """
+        known = {name: one for name, one in learned.items() if not _is_graph(one)}
+        noise = self._forms({}, {})[0]
+        settings = {**about.parameters, "noise": noise}
+        model, data = about._replace(parameters=settings).assembled(known)
+        emissions = with_role(model, Emission)
+        parts = {
+            name: [_part(name, part, len(one.parts)) for part in one.parts]
+            for name, one in known.items()
+        }
+        features = {name: own for name, own in parts.items() if set(own) <= set(emissions)}
+        votes = [part for name, own in parts.items() if name not in features for part in own]
+        if not features or not (votes or "labels" in model):
+            return learned, False
+        labels = [*votes, *(name for name in model if name in about.labels)]
+        try:
+            found = heard(model, data, features, labels, self._options())
+        except KeyboardInterrupt:
+            return learned, True
+        silent = {name: learned[name].silenced() for name, one in found.items() if not one}
+        return {**learned, **silent}, False
 
     def _listened(
         self,
@@ -423,6 +455,11 @@ class JointNB(LatentClassModel):
         """
         check_is_fitted(self)
         return self._corrected(self.items_, self._labels.given, self._labels.codes)
+
+
+def _silent(found: Mapping[str, Part]) -> list[str]:
+    """Names of the components that were tried before, and have no weight."""
+    return [name for name in found if np.all(np.asarray(found[name].component.weight) == 0)]
 
 
 def _is_graph(learned: LearnedSource) -> bool:

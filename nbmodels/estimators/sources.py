@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -64,6 +64,14 @@ class LearnedSource:
     listening: Callable[[Known], LearnedSource] | None = None
     crossed: Callable[[Known], LearnedSource] | None = None
     heard: GraphEvidence | None = None
+
+    def silenced(self) -> LearnedSource:
+        """The same without weight."""
+        parts = {
+            name: replace(part, component=replace(part.component, weight=0.0))
+            for name, part in self.parts.items()
+        }
+        return replace(self, parts=parts)
 
 
 class Source(Protocol):
