@@ -17,7 +17,7 @@ import pandas as pd
 from nbmodels import Joint
 from nbmodels.cli.draws import Noise, collected, noise_draws
 from nbmodels.cli.options import EstimatorName
-from nbmodels.cli.roles import checked_classes, compared_rows, names_of_groups
+from nbmodels.cli.roles import checked_classes, compared_rows, names_of_groups, repeated_items
 from nbmodels.cli.wording import worded
 from nbmodels.data.annotations import vote_columns
 from nbmodels.data.labels import LabelColumn, as_text, spelt_as
@@ -209,6 +209,13 @@ def clean(
     trusted = checked_classes(checked or {}, labels)
     true = None if truth is None else spelt_as(as_text(frame[truth]), labels.names)
     compared, cautions = compared_rows(labels, true, trusted, label, truth)
+    item = repeated_items(frame, label, (text, truth))
+    if item is not None:
+        cautions.append(
+            f"all rows of a value of {item!r} have the same label: if rows are what users did with "
+            "items, no label would be found wrong here; clean takes a row an item, and users' "
+            "interactions are for CollaborativeClassifier, in Python"
+        )
     begin("reading the columns")
     if text is not None:
         choice, x = read_text(frame, text, label, truth)

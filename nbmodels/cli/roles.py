@@ -79,3 +79,27 @@ def compared_rows(
 def _some(names: np.ndarray, most: int = 3) -> str:
     """The first names of several."""
     return ", ".join(repr(str(v)) for v in names[:most]) + (", ..." if len(names) > most else "")
+
+
+def repeated_items(frame: pd.DataFrame, label: str, others: Sequence[str | None]) -> str | None:
+    """Column of items whose label is repeated in each of several rows; None without one.
+
+    Such a table is of events, as of users and the items that they touch: its rows confirm each
+    other's labels, and none would be wrong.
+
+    Args:
+        frame: the table.
+        label: column of given labels.
+        others: columns with another role.
+    """
+    n_classes = frame[label].nunique()
+    for name in frame.columns:
+        if name == label or name in others:
+            continue
+        n_items = frame[name].nunique()
+        # few values with one label each may well be a feature
+        if 5 * n_classes <= n_items <= len(frame) / 2:
+            of_item = frame.groupby(name)[label].nunique()
+            if of_item.max() <= 1:
+                return str(name)
+    return None

@@ -53,14 +53,16 @@ from nbmodels.diagnostics.checks.checked import LEAST
 from nbmodels.diagnostics.checks.labels import without_own_label
 from nbmodels.diagnostics.checks.remedies import (
     AUDIT,
+    AUTO,
     CROSS_FIT,
+    NEIGHBOURS,
     OPEN_GRAPH,
     OTHER_EMISSION,
     SYMMETRIC_NOISE,
     TRUSTED,
     open_to,
 )
-from nbmodels.diagnostics.findings import Finding, Verdict
+from nbmodels.diagnostics.findings import Finding, Verdict, about_edges
 from nbmodels.diagnostics.score_tests import of_columns
 from nbmodels.diagnostics.share_wrong import BOUNDED_BELOW, ShareLimits
 from nbmodels.fitting.checked_rows import checked_rows
@@ -148,6 +150,7 @@ def check_model(
     vote_dependence: VoteDependence | None = None,
     reference: Int[np.ndarray, " n"] | None = None,
     limits: ShareLimits = BOUNDED_BELOW,
+    of_graph: bool = False,
     advised: tuple[str, Collection[str]] | None = None,
 ) -> Verdict:
     """All checks of a fit.
@@ -168,6 +171,7 @@ def check_model(
         reference: ``(N,)`` class that the features point to, learned from other items' labels, -1
             where it was not; None where there is none yet.
         limits: what limits the share of wrong labels.
+        of_graph: whether items are known by their edges alone, and have no features.
         advised: name of the estimator that remedies are for, and of what can be set there
             (:func:`nbmodels.diagnostics.checks.remedies.open_to`); None to give all of them.
     """
@@ -195,6 +199,10 @@ def check_model(
     taken = _taken(fit, data)
     # one error rate does not keep a graph's factors from rewarding one class for all
     taken.add(SYMMETRIC_NOISE if collapsed else OPEN_GRAPH)
+    if of_graph:
+        # estimators of tables take no graph
+        taken |= {NEIGHBOURS, AUTO, OTHER_EMISSION}
+        findings = [about_edges(one) for one in findings]
     return Verdict(tuple(_advising(f, taken, advised) for f in findings))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -187,3 +187,11 @@ class Verdict(Readable):
     def cautions(self) -> tuple[Caution, ...]:
         """The warning to issue about the fit; none where no check failed."""
         return () if self.ok else (Caution(VerdictWarning, self.sentence),)
+
+
+def about_edges(finding: Finding) -> Finding:
+    """The same of a graph, whose items have edges and no features."""
+    question, sentence = (
+        words.replace("features", "edges") for words in (finding.question, finding.sentence)
+    )
+    return replace(finding, question=question, sentence=sentence)

@@ -387,8 +387,13 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
             vote_dependence=self.fitted_.vote_dependence,
             reference=self.fitted_.reference,
             limits=share_limits(self.fitted_),
+            of_graph=self._of_graph(),
             advised=self._advised or (type(self).__name__, self._settable()),
         )
+
+    def _of_graph(self) -> bool:
+        """Whether items are known by their edges alone."""
+        return False
 
     def _crossed(self) -> tuple[FittedModel, FittedModel] | None:
         """A joint fit to a graph beside a cross-fitted one; None where it is no such fit."""

@@ -31,6 +31,7 @@ from nbmodels.estimators.constraints import (
     Noise,
     Number,
 )
+from nbmodels.estimators.graph_input import graph_cautions, in_words_of_graphs, refuse_arguments
 from nbmodels.estimators.options import (
     JointGraph,
     NoiseForm,
@@ -216,6 +217,7 @@ class CollaborativeClassifier(LatentClassModel):
         *,
         items: Any = None,
         item_prior: Any = None,
+        **others: Any,
     ) -> Self:
         """Fit to a graph and the items' noisy labels.
 
@@ -230,8 +232,10 @@ class CollaborativeClassifier(LatentClassModel):
             items: ids of the items, in the order of ``labels``.
             item_prior: (items, classes) prior probabilities of each item, the paper's beta where it
                 is more than a noisy label; None for none.
+            others: none; arguments of other estimators' ``fit`` are refused by name.
 
         Raises:
+            TypeError: an argument that is not among these.
             DataError: bad input, naming the argument and the row.
             Interrupted: Ctrl-C, unless ``solver.on_interrupt`` is ``"keep"``.
 
@@ -239,21 +243,29 @@ class CollaborativeClassifier(LatentClassModel):
             IdentifiabilityWarning: the noise matrix is not diagonally dominant.
             NotConvergedWarning: the updates did not come to rest.
         """
+        refuse_arguments(type(self).__name__, others)
         parameters = self._validate()
+        if labels is None:
+            raise DataError(
+                "labels: a graph needs one noisy label an item; where there are votes or checked "
+                "labels alone, see JointNB"
+            )
         known = labelled_items(interactions, labels) if items is None else items
         graph = read_graph(interactions, known, duplicates=self.duplicates)
         n_items = len(graph.items)
         y = item_labels(labels, graph.items)
         # an item that a mapping leaves out has no label, and needs no marker to say so
         by_id = np.nan if y is not labels else None
-        read = read_labels(
-            y,
-            n_items,
-            reader=type(self).__name__,
-            declared=self.classes,
-            marker=by_id if self.missing_label is None else self.missing_label,
-            trusted=trusted,
-        )
+        with in_words_of_graphs():
+            read = read_labels(
+                y,
+                n_items,
+                reader=type(self).__name__,
+                declared=self.classes,
+                marker=by_id if self.missing_label is None else self.missing_label,
+                trusted=trusted,
+            )
+        cautions = graph_cautions(interactions, graph, read.classes.names, self.missing_label)
         sources, k = label_sources(read), len(read.classes)
         if item_prior is not None:
             sources["beliefs"] = item_prior_source(item_prior, n_items, k)
@@ -271,7 +283,7 @@ class CollaborativeClassifier(LatentClassModel):
                 fitted = train(settings, *about)
         self.items_, self.users_ = graph.items, graph.users
         self._labels = read
-        return self._finish(with_separable(fitted, points(graph.edges)))
+        return self._finish(with_separable(fitted, points(graph.edges)), cautions)
 
     def _is_averaged(self) -> bool:
         """Whether an average of models is fitted, and not one model of the graph."""
@@ -389,6 +401,9 @@ class CollaborativeClassifier(LatentClassModel):
         """The fit of the noise alone, where it was cross-fitted, or None."""
         check_is_fitted(self)
         return self.fitted_.settings.get("noise_fit")
+
+    def _of_graph(self) -> bool:
+        return True
 
     def _coords(self) -> dict[str, Mapping[str, Any]]:
         return {USERS: {"user": self.users_}}

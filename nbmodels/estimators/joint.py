@@ -76,11 +76,12 @@ class JointNB(LatentClassModel):
             items that a fit has not seen are not likelier given them than given the class shares
             (:mod:`nbmodels.fitting.heard_features`). A graph is cross-fitted: its users learn from
             what is known of other items (:mod:`nbmodels.fitting.graph_evidence`), and it has no
-            weight where that does not surely predict labels. With a number for its ``weight``, ``alpha="bound"`` or a
-            ``training`` of its own it is fitted jointly; what is open of ``alpha`` and ``weight``
-            is then selected by labels held out of ``y``, the shares of the classes are held at
-            those of the given labels where ``class_prior`` is None, since a graph's factors reward
-            one class for all, and the verdict compares the fit with a cross-fitted one.
+            weight where that does not surely predict labels. With a number for its ``weight``,
+            ``alpha="bound"`` or a ``training`` of its own it is fitted jointly; what is open of
+            ``alpha`` and ``weight`` is then selected by labels held out of ``y``, the shares of the
+            classes are held at those of the given labels where ``class_prior`` is None, since a
+            graph's factors reward one class for all, and the verdict compares the fit with a
+            cross-fitted one.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
             (full, shrunk to one error rate as far as the classes are alike), or a known ``(K, K)``
             matrix ``[observed, true]`` whose columns sum to one. ``"auto"``: pooled; beside a graph
@@ -438,6 +439,9 @@ class JointNB(LatentClassModel):
         """
         check_is_fitted(self)
         return self.fitted_.noise_matrices
+
+    def _of_graph(self) -> bool:
+        return all(map(_is_graph, self._learned.values()))
 
     def _crossed(self) -> tuple[FittedModel, FittedModel] | None:
         other = self.fitted_.counterpart

@@ -1,0 +1,83 @@
+"""What is said of input that users of tables may bring to a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from nbmodels.data.user_item_graph import Graph
+from nbmodels.errors import Caution, DataError, IdentifiabilityWarning, NbmodelsWarning
+
+#: Names of columns that would count interactions.
+_COUNTS = ("weight", "weights", "count", "counts", "number")
+
+
+def refuse_arguments(reader: str, others: Mapping[str, Any]) -> None:
+    """Refuse arguments that other estimators have.
+
+    Raises:
+        TypeError: there is one; the message names it.
+    """
+    for name in others:
+        advice = ""
+        if name == "votes":
+            advice = "; for several annotators beside a graph see JointNB"
+        elif name == "groups":
+            advice = "; items of one group may have a user of their own"
+        raise TypeError(f"{reader}.fit takes no argument {name!r}{advice}")
+
+
+@contextmanager
+def in_words_of_graphs() -> Iterator[None]:
+    """Errors of labels by the names that arguments have here.
+
+    Raises:
+        DataError: as raised inside.
+    """
+    try:
+        yield
+    except DataError as error:
+        words = str(error).replace("; X has", "; interactions has")
+        if words.startswith("y: "):
+            words = "labels" + words[1:]
+        raise type(error)(words) from error
+
+
+def graph_cautions(
+    interactions: Any, graph: Graph, names: np.ndarray, missing_label: Any
+) -> tuple[Caution, ...]:
+    """Warnings of input that is read in another way than it may be meant.
+
+    Args:
+        interactions: as given.
+        graph: as read.
+        names: ``(K,)`` names of the classes.
+        missing_label: value that means "no label", or None.
+    """
+    columns = interactions.columns if isinstance(interactions, pd.DataFrame) else ()
+    out = [
+        Caution(
+            NbmodelsWarning,
+            f"interactions: column {column!r} is not read, a row is one interaction; repeat rows, "
+            "or give a sparse matrix (users x items) of counts",
+        )
+        for column in columns
+        if str(column).lower() in _COUNTS
+    ]
+    if not graph.edges.nnz:
+        words = "interactions: there are no edges, so that labels stay as they are"
+        out.append(Caution(IdentifiabilityWarning, words))
+    numeric = names.dtype.kind in "if" and len(names) > 2
+    if missing_label is None and numeric and -1 in names and names.min() == -1:
+        out.append(
+            Caution(
+                NbmodelsWarning,
+                "labels: -1 is taken for a class; if it means that there is no label, say "
+                "missing_label=-1",
+            )
+        )
+    return tuple(out)

@@ -1,0 +1,50 @@
+"""Input of graphs in other words than those of tables, and input that may be meant otherwise."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from nbmodels import CollaborativeClassifier, DataError, NbmodelsWarning
+from nbmodels.data.user_item_graph import read_graph
+from nbmodels.diagnostics.findings import Finding, about_edges
+from nbmodels.estimators.graph_input import graph_cautions
+
+EDGES = sparse.csr_array(np.eye(6)[[0, 1, 2, 3, 4, 5, 0]])
+LABELS = np.array([0, 1, 2, 0, 1, 2])
+
+
+def test_errors_name_the_arguments_of_graphs():
+    model = CollaborativeClassifier()
+    with pytest.raises(DataError, match="labels: a graph needs one noisy label an item"):
+        model.fit(EDGES, None)
+    with pytest.raises(DataError, match="trusted: row 99 does not exist; interactions has 6 rows"):
+        model.fit(EDGES, LABELS, trusted={99: 1})
+    with pytest.raises(DataError, match="labels: row 0 has no label"):
+        model.fit(EDGES, np.where(LABELS, LABELS, np.nan))
+    with pytest.raises(TypeError, match=r"no argument 'votes'; .* see JointNB"):
+        model.fit(EDGES, LABELS, votes=pd.DataFrame())
+    with pytest.raises(TypeError, match="no argument 'groups'"):
+        model.fit(EDGES, LABELS, groups=LABELS)
+
+
+def cautions(interactions, names=LABELS, missing_label=None):
+    graph = read_graph(interactions)
+    found = graph_cautions(interactions, graph, np.unique(names), missing_label)
+    assert all(issubclass(one.category, NbmodelsWarning) for one in found)
+    return [one.message for one in found]
+
+
+def test_input_that_may_be_meant_otherwise_is_reported():
+    pairs = pd.DataFrame({"user": [0, 1], "item": [0, 1]})
+    assert cautions(pairs) == []
+    assert "'weight' is not read" in cautions(pairs.assign(weight=3))[0]
+    assert "there are no edges" in cautions(sparse.csr_array((3, 6)))[0]
+    assert "missing_label=-1" in cautions(EDGES, [-1, 0, 1])[0]
+    assert cautions(EDGES, [-1, 1]) == cautions(EDGES, [-1, 0, 1], -1) == []
+
+
+def test_findings_of_graphs_are_about_edges():
+    found = Finding("a", "Do features help?", 0.0, 1.0, 0.0, 0.1, False, "the features' part", ())
+    found = about_edges(found)
+    assert (found.question, found.sentence) == ("Do edges help?", "the edges' part")
