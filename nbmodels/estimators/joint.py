@@ -468,10 +468,8 @@ def _silent(found: Mapping[str, Part]) -> list[str]:
 
 def _is_graph(learned: LearnedSource) -> bool:
     """Whether a source is a graph, in whichever way it is fitted."""
-    parts = learned.parts.values()
-    return learned.listening is not None or any(
-        p.alternatives or p.edges is not None for p in parts
-    )
+    ways = (learned.listening, learned.crossed, learned.heard)
+    return any(one is not None for one in ways)
 
 
 class _About(NamedTuple):
