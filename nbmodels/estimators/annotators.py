@@ -213,8 +213,7 @@ class DawidSkene(LatentClassModel):
                 candidate = Candidate({**model, PRIOR: prior, _NAME: channel}, data, learned)
                 begin = types.start(candidate, self._rule, self._seed())
                 if pooling == "functions" and types.each == 1:
-                    held = pad_rows(known >= 0, length)
-                    about = (_NAME, held, self._rule, parameters)
+                    about = (_NAME, pad_rows(known >= 0, length), self._rule, parameters)
                     candidate, begin = first_estimate(candidate, *about)
                 return joint(candidate, types.names(classes.names), n, self._options(), start=begin)
 
