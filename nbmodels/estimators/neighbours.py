@@ -29,8 +29,11 @@ from nbmodels.fitting.copied_rows import row_groups
 from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import class_prior, label_sources, learned_priors, padded_powers
 from nbmodels.fitting.nearest import labels_near, nearest_labels
+from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.options import is_auto
+from nbmodels.fitting.overlap import overlap_caution
 from nbmodels.fitting.points import Coding, Distances, point_coding
+from nbmodels.fitting.points import points as coded
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.separable import NEAR, fit_separable
 
@@ -183,7 +186,8 @@ class NoisyNeighbours(TableClassifier):
         Warns:
             IdentifiabilityWarning: the noise matrix is not diagonally dominant.
             NotConvergedWarning: the iteration did not converge.
-            VerdictWarning: a model check failed; see :meth:`verdict`.
+            VerdictWarning: a model check failed, see :meth:`verdict`; or far fewer labels are wrong
+                if classes overlap.
         """
         parameters = self._validate()
         self._check_rows(X, reset=True)
@@ -213,7 +217,11 @@ class NoisyNeighbours(TableClassifier):
             fitted = joint(candidate, labels.classes.names, n, self._options())
         self._keep(X, labels)
         chosen = {"n_neighbors": self.n_neighbors_}
-        return self._finish(replace(fitted, settings=chosen, copies=copies))
+        fitted = replace(fitted, settings=chosen, copies=copies)
+        with one_thread_if_small(X):
+            where = None if self.metric == "precomputed" else coded(X)
+            beside = overlap_caution(fitted, where, self._options())
+        return self._finish(replace(fitted, cautions=(*fitted.cautions, *beside)))
 
     def _check_rows(self, X: Any, *, reset: bool) -> None:
         """Refuse other columns than at fit, and cells that are no features; NaN is missing.

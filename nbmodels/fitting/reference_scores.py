@@ -29,7 +29,6 @@ from nbmodels.fitting.label_sources import learned_priors
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.reference import Reference
 from nbmodels.fitting.selection import PLAIN, UNINFORMATIVE
-from nbmodels.fitting.two_starts import fit_from_two_starts
 
 #: Advice about a poor model, which is none where several are compared already.
 COMPARE = "; AutoNoisyClassifier may do better"
@@ -83,8 +82,8 @@ def noise_on(
     found = []
     for form in forms:
         model = jax.tree.map(on_device, {**kept, PRIOR: prior, "labels": form.model["labels"]})
-        begun = fit_from_two_starts([model], [whole], options)[0]
-        start = jax.tree.map(on_device, begun.params)
+        noise = {name: form.params[name] for name in model if name != PRIOR}
+        start = jax.tree.map(on_device, {**noise, PRIOR: prior.prior})
         about = model, whole, learned_priors(model), options.without_restarts()
         found.append(fit_with_learned_priors(*about, start=start))
     fold = pad_rows(reference.fold, length)

@@ -8,7 +8,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import kneighbors_graph
 
-from nbmodels import DataError, JointNB, NoisyGaussianNB, NoisyNeighbours
+from nbmodels import DataError, JointNB, NoisyGaussianNB, NoisyNeighbours, VerdictWarning
 from nbmodels.datasets import corrupt
 
 NAMES = np.array(["apple", "berry", "cherry"], object)
@@ -38,6 +38,19 @@ def test_labels_and_noise_are_found(fitted, clouds):
     frame = fitted.corrected_labels()
     assert set(frame["suggested"]) == set(NAMES)
     assert fitted.verdict().ok
+
+
+def test_classes_that_overlap_are_told_from_wrong_labels():
+    """All labels are right, and a quarter is in the middle of another class."""
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 3, 400)
+    x = np.column_stack([1.5 * y + rng.normal(size=400), rng.normal(size=400)])
+    with pytest.warns(VerdictWarning, match="right labels where classes overlap"):
+        model = NoisyNeighbours().fit(x, NAMES[y])
+    assert np.mean(model.corrected_labels()["suggested"] == NAMES[y]) < 0.9
+    # no classifier without a model of its own is asked where distances are given
+    near = kneighbors_graph(x, 20, mode="distance")
+    NoisyNeighbours(metric="precomputed", n_neighbors=9).fit(near, NAMES[y])
 
 
 def test_new_items_are_of_the_class_of_the_items_they_are_near(fitted):

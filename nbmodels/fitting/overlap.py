@@ -1,0 +1,80 @@
+"""Beside neighbours' votes: how many labels are wrong if it is the classes that overlap.
+
+A model whose near items are of one class takes overlap for noise. A nonlinear classifier of the
+same features, with noise on its scores, takes errors that follow the features for overlap. Labels
+and features cannot tell which is right (:mod:`nbmodels.fitting.separable`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nbmodels.core.component import Given
+from nbmodels.core.jax_settings import computing
+from nbmodels.errors import Caution, VerdictWarning
+from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.plain import pseudo_bma
+from nbmodels.fitting.reference import nonlinear_predictions, recalibrated
+from nbmodels.fitting.reference_scores import noise_on
+from nbmodels.fitting.separable import NEAR
+
+#: Groups of rows below which a classifier says nothing of the others.
+_GROUPS = 30
+
+#: Difference of the shares of wrong labels, and their ratio, from which on it is said.
+_APART, _TIMES = 0.1, 2.0
+
+
+def overlap_caution(fitted: FittedModel, points: Any, options: FitOptions) -> tuple[Caution, ...]:
+    """A warning where few labels are wrong if classes overlap, and many by the neighbours.
+
+    Args:
+        fitted: labels and neighbours' votes.
+        points: ``(N, d)`` items; where they are sparse, distances or None, or of few groups, nothing
+            is compared.
+        options: of the fits.
+    """
+    k, n = len(fitted.names), len(fitted.fit.resp)
+    channel = fitted.fit.model.get("labels")
+    if fitted.interrupted or channel is None or isinstance(channel, Given) or k < 2:
+        return ()
+    few = fitted.copies is not None and len(np.unique(fitted.copies)) < _GROUPS
+    if points is None or sparse.issparse(points) or few:
+        return ()
+    weights = np.asarray(fitted.data.weights, float)[:n]
+    codes = np.asarray(fitted.data.parts["labels"])[:n]
+    codes = np.where((codes < k) & (weights > 0), codes, -1)
+    reference = nonlinear_predictions(points, codes, k, fitted.copies)
+    if reference is None or not reference.complete:
+        return ()
+    cut = replace(fitted, scored=(NEAR,), settings={"rounds": "auto"})
+    with computing(fitted.double):
+        found = noise_on(reference, cut, options)
+    if found is None or found.fitted is None:
+        return ()
+    rows = np.flatnonzero(codes >= 0)
+    about = weights[rows], None if fitted.copies is None else fitted.copies[rows]
+    ways = reference.held_out[rows], recalibrated(reference, codes)[rows]
+    plain = max(ways, key=lambda one: float(about[0] @ one))
+    noisy = pseudo_bma(found.held_out[rows], plain, *about)
+    here, there = (
+        1 - float(np.average(resp[rows, codes[rows]], weights=about[0]))
+        for resp in (fitted.label_posterior, found.fitted.label_posterior)
+    )
+    there *= noisy
+    if here - there < _APART or here < _TIMES * there:
+        return ()
+    return (
+        Caution(
+            VerdictWarning,
+            f"labels and features cannot tell how many labels are wrong: {here:.0%} if near items "
+            f"are of one class, as this estimator assumes, and {there:.0%} if classes overlap and "
+            "errors do not depend on the features. Suggestions change right labels where classes "
+            "overlap; check some rows by hand (audit_plan)",
+        ),
+    )
