@@ -35,8 +35,8 @@ def overlap_caution(fitted: FittedModel, points: Any, options: FitOptions) -> tu
 
     Args:
         fitted: labels and neighbours' votes.
-        points: ``(N, d)`` items; where they are sparse, distances or None, or of few groups, nothing
-            is compared.
+        points: ``(N, d)`` items; where they are sparse, distances or None, or of few groups,
+            nothing is compared.
         options: of the fits.
     """
     k, n = len(fitted.names), len(fitted.fit.resp)
