@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from scipy import sparse
 
 from nbmodels.core.component import Given
@@ -107,29 +107,40 @@ def _held_to(
     if not rows.any():
         return replace(fitted, noisy=noisy)
     about = weights[rows], None if fitted.copies is None else fitted.copies[rows]
-    plain = reference.held_out[rows]
-    found = compare_scores((own[rows], plain), [True, True], about[0], SIGNIFICANT, about[1])
-    poor = found.best == 1
+    mine, plain = own[rows], reference.held_out[rows]
+    lead = _lead(mine, plain, *about)
+    poor = lead > SIGNIFICANT
     alone = fitted.plain_scores
-    if not poor and (alone is None or about[0] @ (plain - np.nan_to_num(alone[rows])) <= 0):
+    # without noise it may be the better classifier, and with noise likelier than the fit
+    if not poor and (alone is None or _lead(alone[rows], plain, *about) <= SIGNIFICANT):
         return replace(fitted, noisy=noisy)
     with computing(fitted.double):
         beside = noise_on(reference, fitted, options())
     if beside is None:
         return replace(fitted, interrupted=True)
-    pair = own[rows], beside.held_out[rows]
-    better = compare_scores(pair, [True, True], about[0], _SURELY, about[1]).best == 1
-    if better and beside.fitted is not None:
+    theirs = beside.held_out[rows]
+    if beside.fitted is not None and _lead(mine, theirs, *about) > _SURELY:
         ways = plain, recalibrated(reference, codes)[rows]
         right = max(ways, key=lambda one: float(about[0] @ one))
         proven = contradicted(fitted.data, k)
-        noisy = 1.0 if proven else pseudo_bma(pair[1], right, *about)
-        return replace(beside.fitted, noisy=noisy)
+        return replace(beside.fitted, noisy=1.0 if proven else pseudo_bma(theirs, right, *about))
     if checked or not poor:
         return replace(fitted, noisy=noisy)
-    scores = max(pair, key=lambda one: float(about[0] @ one))
+    scores = max((mine, theirs), key=lambda one: float(about[0] @ one))
     noisy = min(noisy, pseudo_bma(scores, plain, *about))
     matters = noisy < 0.5 and sides.changed > _CHANGED * np.count_nonzero(rows)
-    sure = matters and found.gain[1] > _SURELY * found.standard_error[1]
+    sure = matters and lead > _SURELY
     cautions = (*fitted.cautions, *((_LIKELIER,) if sure else ()))
     return replace(fitted, noisy=noisy, cautions=cautions)
+
+
+def _lead(
+    scores: Float[np.ndarray, " n"],
+    others: Float[np.ndarray, " n"],
+    weights: Float[np.ndarray, " n"],
+    groups: Int[np.ndarray, " n"] | None,
+) -> float:
+    """Standard errors by which held-out labels are likelier under the others."""
+    pair = np.nan_to_num(scores), others
+    found = compare_scores(pair, [True, True], weights, groups=groups)
+    return float(found.gain[1] / max(found.standard_error[1], np.finfo(float).tiny))
