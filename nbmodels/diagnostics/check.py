@@ -417,6 +417,9 @@ def check_input(
     reference = None if reference is None else reference[rows]
     if scores is not None:  # a calibrated class prior holds out-of-fold scores already
         nonlinear, reference = reference, np.argmax(np.asarray(scores)[rows], 1)
+        # scores that are that classifier's own compare with nothing
+        if nonlinear is not None and np.all((nonlinear == reference) | (nonlinear < 0)):
+            nonlinear = None
     resp = np.asarray(fit.resp, float)[rows]
     return CheckInput(
         resp / resp.sum(1, keepdims=True),
