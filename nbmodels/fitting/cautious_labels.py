@@ -37,7 +37,7 @@ _SCEPTIC = 4
 
 #: Labels that are taken to be right beforehand where harm is certain; they rise with the square of
 #: its probability, 2 at a fifth and 10 at a half.
-_CAUTION = 40
+_CAUTION = 80
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ same answer.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -178,12 +179,14 @@ def recalibrated(reference: Reference, codes: Int[np.ndarray, " n"]) -> Float[np
     Returns:
         ``(n,)``; NaN where there is no label, or no prediction of it.
     """
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression  # a tenth of the library's start
 
     out = np.full(len(codes), np.nan)
     for f in range(reference.fold.max() + 1):
         here, others = reference.fold == f, (reference.fold >= 0) & (reference.fold != f)
-        learned = LogisticRegression(max_iter=_STEPS).fit(reference.logs[others], codes[others])
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # near enough
+            learned = LogisticRegression(max_iter=_STEPS).fit(reference.logs[others], codes[others])
         logs = np.full((len(codes), reference.logs.shape[1]), -np.inf)
         logs[:, learned.classes_] = learned.predict_log_proba(reference.logs)
         out[here] = logs[here, codes[here]]

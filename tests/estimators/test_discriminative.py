@@ -129,7 +129,7 @@ def test_new_items_are_predicted_better_than_from_the_labels_as_they_are(seed):
     np.testing.assert_allclose(e.predict_proba(x[new]).sum(1), 1)
     # the classifier's own word, calibrated; no class is less likely to it than one item in all
     probs = np.maximum(e.estimator_.predict_proba(x[new]), 1 / len(train))
-    log_slope, *bias = e.fit_.point["class_prior"]
+    log_slope, *bias = e.fitted_.calibration
     raw = np.exp(np.log(probs) * np.exp(log_slope) + bias)
     np.testing.assert_allclose(
         e.predict_proba(x[new]), raw / raw.sum(1, keepdims=True), rtol=1e-5, atol=1e-12
@@ -317,6 +317,7 @@ def counted(x, y, **more):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")  # naive Bayes is a poor model of it
 @pytest.mark.parametrize("cv", [3, 5, slow(8)])
 def test_few_trainings_without_self_training(cv):
     """Where a class is two clouds, corrected labels teach naive Bayes to overlook the smaller."""

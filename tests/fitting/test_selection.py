@@ -263,6 +263,7 @@ def test_the_emission_is_chosen(chosen):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")  # a forest would be better yet
 def test_dependent_features_ask_for_a_regression():
     rng = np.random.default_rng(0)
     y = np.arange(800) % 2

@@ -97,6 +97,7 @@ def test_rows_without_a_label_have_no_rank():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")  # naive Bayes is a poor model of it
 @pytest.mark.skipif(not STREAMS.exists(), reason="the shared data are not at hand")
 def test_live_streaming():
     frame = pd.read_csv(STREAMS)

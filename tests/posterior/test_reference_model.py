@@ -96,8 +96,8 @@ def quiet(draw, *args, **options):
 )
 def test_sources_whose_names_begin_alike(method, options):
     rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 40)
-    x = (rng.random((40, 2)) < 0.2 + 0.6 * y[:, None]).astype(int)
+    y = rng.integers(0, 2, 120)
+    x = (rng.random((120, 2)) < 0.2 + 0.6 * y[:, None]).astype(int)
     e = JointNB({"a": NoisyBernoulliNB(), "a_b": NoisyBernoulliNB()})
     e.fit({"a": x, "a_b": 1 - x}, y)
     tree = quiet(e.posterior, method, draws=5, chains=1, **options)["posterior"]
