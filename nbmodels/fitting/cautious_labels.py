@@ -36,7 +36,7 @@ _NEAR = np.array([-0.3, -0.2, -0.1, -0.05, 0.0, 0.05, 0.1, 0.2, 0.3])
 _SCEPTIC = 4
 
 #: Labels that are taken to be right beforehand where harm is certain; they rise with the square of
-#: its probability, 2 at a fifth and 10 at a half.
+#: its probability, 3 at a fifth and 20 at a half.
 _CAUTION = 80
 
 

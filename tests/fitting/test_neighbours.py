@@ -108,7 +108,7 @@ def test_caution_rises_smoothly():
     right = np.clip(np.array([[0.9], [0.6], [0.3], [0.1]]) + np.linspace(-0.2, 0.2, 200), 0, 1)
     probs = np.stack([right, 1 - right], 2)
     found = []
-    for low_share in np.linspace(0, 0.5, 200):
+    for low_share in np.linspace(0, 0.5, 400):
         weight = np.array([low_share, 0.1, 0.3, 0.6 - low_share])
         found.append(cautious(Levels(share, weight, probs), codes, weights)[:, 0])
     assert np.ptp(found, axis=0).max() > 0.4
