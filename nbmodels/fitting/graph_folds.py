@@ -17,7 +17,7 @@ from nbmodels.fitting.scores import draw_folds
 #: Steps from an item to its users and back.
 _STEPS = 3
 
-#: Parts of a label, a weight or a number of edges that are told apart.
+#: Resolution at which labels, weights and numbers of edges are compared, in parts of one.
 _PARTS = 1e6
 
 

@@ -88,7 +88,7 @@ def heard(
         for name in sources:
             tried = {**found, name: True}
             other, classes = scores(tried, sources[name])
-            # an item without labels and votes tells nothing
+            # items without labels and votes are not compared
             about = weights[np.concatenate(held)] * ((best != 0) | (other != 0))
             if not about.any():
                 return dict.fromkeys(sources, True)

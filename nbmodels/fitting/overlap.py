@@ -18,8 +18,7 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.errors import Caution, VerdictWarning
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.options import FitOptions
-from nbmodels.fitting.plain import pseudo_bma
-from nbmodels.fitting.reference import nonlinear_predictions, recalibrated
+from nbmodels.fitting.reference import nonlinear_predictions
 from nbmodels.fitting.reference_scores import noise_on
 from nbmodels.fitting.separable import NEAR
 
@@ -52,21 +51,17 @@ def overlap_caution(fitted: FittedModel, points: Any, options: FitOptions) -> tu
     reference = nonlinear_predictions(points, codes, k, fitted.copies)
     if reference is None or not reference.complete:
         return ()
-    cut = replace(fitted, scored=(NEAR,), settings={"rounds": "auto"})
     with computing(fitted.double):
-        found = noise_on(reference, cut, options)
-    if found is None or found.fitted is None:
+        found = noise_on(reference, replace(fitted, scored=(NEAR,)), options)
+    if found is None:
         return ()
     rows = np.flatnonzero(codes >= 0)
     about = weights[rows], None if fitted.copies is None else fitted.copies[rows]
-    ways = reference.held_out[rows], recalibrated(reference, codes)[rows]
-    plain = max(ways, key=lambda one: float(about[0] @ one))
-    noisy = pseudo_bma(found.held_out[rows], plain, *about)
     here, there = (
-        1 - float(np.average(resp[rows, codes[rows]], weights=about[0]))
-        for resp in (fitted.label_posterior, found.fitted.label_posterior)
+        1 - float(np.average(np.asarray(resp)[rows, codes[rows]], weights=about[0]))
+        for resp in (fitted.label_posterior, found.fits[0].resp)
     )
-    there *= noisy
+    there *= found.probability(reference, codes, rows, *about)
     if here - there < _APART or here < _TIMES * there:
         return ()
     return (

@@ -22,10 +22,9 @@ from nbmodels.fitting.plain import pseudo_bma
 from nbmodels.fitting.reference import (
     Reference,
     nonlinear_predictions,
-    recalibrated,
     sides_of,
 )
-from nbmodels.fitting.reference_scores import COMPARE, noise_on
+from nbmodels.fitting.reference_scores import COMPARE, noise_on, replaceable, with_noise_of
 from nbmodels.fitting.trials import SIGNIFICANT
 
 #: Standard errors from which on it is said that the reference is better, and share of the labels
@@ -119,11 +118,10 @@ def _held_to(
     if beside is None:
         return replace(fitted, interrupted=True)
     theirs = beside.held_out[rows]
-    if beside.fitted is not None and _lead(mine, theirs, *about) > _SURELY:
-        ways = plain, recalibrated(reference, codes)[rows]
-        right = max(ways, key=lambda one: float(about[0] @ one))
+    if replaceable(reference, fitted) and _lead(mine, theirs, *about) > _SURELY:
         proven = contradicted(fitted.data, k)
-        return replace(beside.fitted, noisy=1.0 if proven else pseudo_bma(theirs, right, *about))
+        noisy = 1.0 if proven else beside.probability(reference, codes, rows, *about)
+        return replace(with_noise_of(beside, fitted), noisy=noisy)
     if checked or not poor:
         return replace(fitted, noisy=noisy)
     scores = max((mine, theirs), key=lambda one: float(about[0] @ one))

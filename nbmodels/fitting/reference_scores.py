@@ -13,21 +13,23 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from inference import Status
 from inference.arrays import on_device
 from nbmodels.class_priors import Calibration
 from nbmodels.core import model as models
-from nbmodels.core.model import PRIOR
+from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows
 from nbmodels.errors import Caution, VerdictWarning
 from nbmodels.fitting.discriminative import LOG_SLOPE_SD
+from nbmodels.fitting.em import Fit
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fitted_model import Drawn, FittedModel
 from nbmodels.fitting.label_sources import learned_priors
 from nbmodels.fitting.options import FitOptions
-from nbmodels.fitting.reference import Reference
+from nbmodels.fitting.plain import pseudo_bma
+from nbmodels.fitting.reference import Reference, recalibrated
 from nbmodels.fitting.selection import PLAIN, UNINFORMATIVE
 
 #: Advice about a poor model, which is none where several are compared already.
@@ -46,13 +48,33 @@ class NoiseOnReference(NamedTuple):
 
     Attributes:
         held_out: ``(N,)`` log-probability of each label by a fit that did not see it.
-        fitted: the fit with labels and noise by these scores, and predictions as before; None where
-            some rows have no scores, the number of self-training rounds or the class shares are
-            given.
+        fits: to all labels, under each form of the noise, the fit's own first.
+        data: labels, and the reference's scores in the place of the features'.
     """
 
     held_out: Float[np.ndarray, " n"]
-    fitted: FittedModel | None
+    fits: tuple[Fit, ...]
+    data: Data
+
+    def probability(
+        self,
+        reference: Reference,
+        codes: Int[np.ndarray, " n"],
+        rows: Any,
+        weights: Float[np.ndarray, " m"],
+        groups: Int[np.ndarray, " m"] | None,
+    ) -> float:
+        """Posterior probability that labels are noisy, against the better plain calibration.
+
+        Args:
+            reference: the predictions that it is of.
+            codes: ``(N,)`` given labels, negative where there is none.
+            rows: those that are compared.
+            weights, groups: of these rows, see :func:`nbmodels.fitting.plain.pseudo_bma`.
+        """
+        ways = reference.held_out[rows], recalibrated(reference, codes)[rows]
+        plain = max(ways, key=lambda one: float(weights @ one))
+        return pseudo_bma(self.held_out[rows], plain, weights, groups)
 
 
 def noise_on(
@@ -100,30 +122,44 @@ def noise_on(
     for f, one in zip(folds, of_fold, strict=True):
         here = fold[:n] == f
         held_out[here] = np.asarray(one.log_likelihood)[:n][here]
-    as_asked = fitted.settings.get("rounds") != "auto"  # a fit whose training was given stays it
-    if as_asked or fitted.settings.get("class_prior") is not None or not reference.complete:
-        return NoiseOnReference(held_out, None)
+    return NoiseOnReference(held_out, tuple(found), jax.tree.map(np.asarray, whole))
+
+
+def replaceable(reference: Reference, fitted: FittedModel) -> bool:
+    """Whether another classifier's scores may take the place of a fit's own.
+
+    All rows have them, and neither self-training nor the class shares were given: such a fit stays
+    what was asked for.
+    """
+    given = fitted.settings.get("class_prior") is not None
+    return reference.complete and not given and fitted.settings.get("rounds") == "auto"
+
+
+def with_noise_of(found: NoiseOnReference, fitted: FittedModel) -> FittedModel:
+    """The fit with labels and noise by a reference's scores, and predictions as before."""
+    n = len(fitted.fit.resp)
+    own = fitted.fit if fitted.drawn is None else fitted.drawn[0]
     host = partial(jax.tree.map, np.asarray)
-    at = host(whole)
+    whole, *forms = found.fits
     emissions = {name: fitted.fit.params[name] for name in fitted.scored}
     first = replace(
-        found[0],
-        model={**fitted.fit.model, **host(found[0].model)},
-        params={**emissions, **host(found[0].params)},
-        resp=np.asarray(found[0].resp)[:n],
-        log_likelihood=np.asarray(found[0].log_likelihood)[:n],
+        whole,
+        model={**fitted.fit.model, **host(whole.model)},
+        params={**emissions, **host(whole.params)},
+        resp=np.asarray(whole.resp)[:n],
+        log_likelihood=np.asarray(whole.log_likelihood)[:n],
     )
     others = tuple(
-        Drawn(fit, at, one.probability)
-        for fit, one in zip(found[1:], fitted.alternatives, strict=True)
+        Drawn(fit, found.data, one.probability)
+        for fit, one in zip(forms, fitted.alternatives, strict=True)
     )
     before = {*fitted.fit.cautions(fitted.names), UNINFORMATIVE, PLAIN}
     cautions = (one for one in fitted.cautions if one not in before)
     calibration: Any = own.params[PRIOR]
-    taken = replace(
+    return replace(
         fitted,
         fit=first,
-        data=at,
+        data=found.data,
         plain=np.asarray(calibration.mean) if fitted.plain is None else fitted.plain,
         chosen={**fitted.chosen, "scores": "nonlinear classifier"},
         alternatives=others,
@@ -131,4 +167,3 @@ def noise_on(
         ranked=None,
         cautions=(*cautions, *first.cautions(fitted.names), _TAKEN),
     )
-    return NoiseOnReference(held_out, taken)
