@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -15,27 +15,33 @@ from sklearn.utils.validation import check_is_fitted
 from inference.arrays import on_device
 from nbmodels.core.component import Component
 from nbmodels.core.jax_settings import computing
-from nbmodels.core.model import PRIOR, Data, Model, with_role
-from nbmodels.core.roles import Emission
+from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import LabelData, read_labels
 from nbmodels.data.possible_labels import allowed_classes, check_possible, names_of_known
 from nbmodels.data.validation import as_column, check_weights
-from nbmodels.errors import Caution, DataError, IdentifiabilityWarning
+from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.constraints import Constraint, Number
+from nbmodels.estimators.joint_assembly import (
+    About,
+    by_part,
+    item_powers,
+    left_out,
+    log_jacobian_of,
+    part_name,
+    silent_parts,
+)
+from nbmodels.estimators.joint_hearing import hear_features, hear_graphs, is_graph
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.sources import LearnedSource, Part, Source
 from nbmodels.fitting.collapsed_updates import given_shares
 from nbmodels.fitting.fitted_model import FittedModel
-from nbmodels.fitting.graph_evidence import Known, beliefs
-from nbmodels.fitting.heard_features import heard
 from nbmodels.fitting.holdout import held_out_scores
 from nbmodels.fitting.joint import Alternative, joint, select_parts
 from nbmodels.fitting.label_sources import (
     LabelSource,
     candidate_sets,
-    class_prior,
     label_sources,
     learned_priors,
 )
@@ -203,19 +209,21 @@ class JointNB(LatentClassModel):
         cells = sum(map(_cells, X.values()))
         with computing(self._double(cells * k)):
             learned = _learned(sources, X, ids, read.classes, weights)
-            about = _About(X, ids, read.classes, labels, weights, parameters)
-            learned, interrupted = self._heard(learned, about)
+            about = About(X, ids, read.classes, labels, weights, parameters)
+            options, alone = self._options(), self._forms({}, {})[0]
+            learned, interrupted = hear_features(learned, about, alone, options)
             listening = {n: one.listening for n, one in learned.items() if one.listening}
             if listening and not interrupted:
-                learned, interrupted = self._listened(learned, listening, about)
+                learned, interrupted = hear_graphs(learned, listening, about, alone, options)
             crossed = {n: one.crossed for n, one in learned.items() if one.crossed}
             compared = bool(crossed) and "labels" in labels
             fitted = self._jointly(learned, about, interrupted, scored=compared)
             if compared and not fitted.interrupted:
-                other, interrupted = self._listened(learned, crossed, about)
-                if not interrupted:
-                    other_fit = self._jointly(other, about, False, scored=True)
-                    fitted = replace(fitted, counterpart=other_fit)
+                other, interrupted = hear_graphs(learned, crossed, about, alone, options)
+                crossed_fit = self._jointly(other, about, interrupted, scored=True)
+                fitted = replace(fitted, counterpart=crossed_fit)
+                if crossed_fit.interrupted:
+                    fitted = replace(fitted, interrupted=True, cautions=(INTERRUPTED,))
         self.sources_, self.items_ = sources, ids
         self._learned, self._labels = learned, read
         return self._finish(fitted)
@@ -223,7 +231,7 @@ class JointNB(LatentClassModel):
     def _jointly(
         self,
         learned: Mapping[str, LearnedSource],
-        about: _About,
+        about: About,
         interrupted: bool,
         *,
         scored: bool = False,
@@ -236,10 +244,10 @@ class JointNB(LatentClassModel):
             interrupted: whether Ctrl-C ended what went before.
             scored: whether labels are held out of the selected model, too.
         """
-        found: dict[str, Part] = _by_part(learned, "parts")
+        found: dict[str, Part] = by_part(learned, "parts")
         forms = self._forms(found, learned)
         n, k = len(about.ids), len(about.classes)
-        about = about._replace(parameters={**about.parameters, "noise": forms[0]})
+        about = about.with_noise(forms[0])
         model, data = about.assembled(learned)
         edges = {name: p.edges for name, p in found.items() if p.edges is not None}
         if edges and self.class_prior is None:
@@ -254,7 +262,7 @@ class JointNB(LatentClassModel):
         of_labels = about.labels.get("labels")
         models: list[tuple[dict[str, Any], Model]] = [({}, model)]
         if of_labels is not None and len(forms) > 1:
-            channels = [of_labels.channel(k, {**about.parameters, "noise": one}) for one in forms]
+            channels = [of_labels.channel(k, about.with_noise(one).parameters) for one in forms]
             models = [
                 ({"noise": form}, {**model, "labels": channel})
                 for form, channel in zip(forms, channels, strict=True)
@@ -263,77 +271,29 @@ class JointNB(LatentClassModel):
         model, interrupted = dict(selected.model), interrupted or selected.interrupted
         scores = None
         if scored and not interrupted:
-            scores = held_out_scores(model, data, options, _FOLDS).scores
+            try:
+                scores = held_out_scores(model, data, options, _FOLDS).scores
+            except KeyboardInterrupt:
+                interrupted = True
         pooled = tuple(name for name, p in found.items() if p.pooled)
-        tried = [*open_, *_silent(found)]
+        tried = [*open_, *silent_parts(found)]
         fitted = joint(
             Candidate(model, data, (*learned_priors(model), *pooled)),
             about.classes.names,
             n,
             options,
-            log_jacobian=_log_jacobian(found, model, n),
-            columns=_by_part(learned, "columns"),
-            units=_by_part(learned, "units"),
+            log_jacobian=log_jacobian_of(found, model, n),
+            columns=by_part(learned, "columns"),
+            units=by_part(learned, "units"),
             chosen=selected.chosen,
             choice=selected.table,
             held_out_scores=scores,
             interrupted=interrupted,
-            cautions=_cautions(model, tried, interrupted),
+            cautions=left_out(model, tried, interrupted),
         )
         alone = not any(model[name].weight for name in set(model) - {PRIOR, "labels"})
         # labels alone say nothing of their noise: it has its prior
         return replace(fitted, drawn=(fitted.fit, fitted.data), collapsed=True) if alone else fitted
-
-    def _heard(
-        self, learned: dict[str, LearnedSource], about: _About
-    ) -> tuple[dict[str, LearnedSource], bool]:
-        """Sources, of which features that predict no labels or votes have no weight.
-
-        The flag that comes last is of Ctrl-C, after which all features have the weight they had.
-        """
-        known = {name: one for name, one in learned.items() if not _is_graph(one)}
-        noise = self._forms({}, {})[0]
-        settings = {**about.parameters, "noise": noise}
-        model, data = about._replace(parameters=settings).assembled(known)
-        emissions = with_role(model, Emission)
-        parts = {
-            name: [_part(name, part, len(one.parts)) for part in one.parts]
-            for name, one in known.items()
-        }
-        features = {name: own for name, own in parts.items() if set(own) <= set(emissions)}
-        votes = [part for name, own in parts.items() if name not in features for part in own]
-        if not features or not (votes or "labels" in model):
-            return learned, False
-        labels = [*votes, *(name for name in model if name in about.labels)]
-        try:
-            found = heard(model, data, features, labels, self._options())
-        except KeyboardInterrupt:
-            return learned, True
-        silent = {name: learned[name].silenced() for name, one in found.items() if not one}
-        return {**learned, **silent}, False
-
-    def _listened(
-        self,
-        learned: Mapping[str, LearnedSource],
-        listening: Mapping[str, Callable[[Known], LearnedSource]],
-        about: _About,
-    ) -> tuple[dict[str, LearnedSource], bool]:
-        """Sources, of which graphs have learned from the others; whether Ctrl-C prevented it."""
-        settings, options = about.parameters, self._options()
-        others = {name: one for name, one in learned.items() if not _is_graph(one)}
-        known: dict[str, LabelSource] = dict(about.labels)
-        if others:
-            noise = self._forms({}, {})[0]
-            model, data = about._replace(parameters={**settings, "noise": noise}).assembled(others)
-            candidate = Candidate(model, data, learned_priors(model))
-            fitted = joint(candidate, about.classes.names, len(about.ids), options)
-            if fitted.interrupted:
-                return dict(learned), True
-            known = {name: one for name, one in known.items() if name == "labels"}
-            known["beliefs"] = beliefs(fitted.fit, fitted.data, len(about.ids))
-        of_noise = {**settings, "noise": self.noise}
-        rest = Known(known, of_noise, about.weights, about.classes.names, options)
-        return {**learned, **{name: listen(rest) for name, listen in listening.items()}}, False
 
     def _forms(self, found: Mapping[str, Part], learned: Mapping[str, LearnedSource]) -> list[Any]:
         """Forms of the noise that labels may have, the cautious one first.
@@ -421,8 +381,8 @@ class JointNB(LatentClassModel):
             parts: dict[str, Any] = {PRIOR: None}
             for name, values in X.items():
                 packed = _naming(name, self._learned[name].encode, values, ids, classes)
-                parts |= {_part(name, part, len(packed)): x for part, x in packed.items()}
-            powers = _item_powers(self._learned, X, ids, classes)
+                parts |= {part_name(name, part, len(packed)): x for part, x in packed.items()}
+            powers = item_powers(self._learned, X, ids, classes)
             return self.fitted_.predict(Data(parts, on_device(np.ones(len(ids))), powers))
 
     def predict(self, X: Mapping[str, Any], items: Any = None) -> np.ndarray:
@@ -441,14 +401,14 @@ class JointNB(LatentClassModel):
         return self.fitted_.noise_matrices
 
     def _of_graph(self) -> bool:
-        return all(map(_is_graph, self._learned.values()))
+        return all(map(is_graph, self._learned.values()))
 
     def _crossed(self) -> tuple[FittedModel, FittedModel] | None:
         other = self.fitted_.counterpart
         return None if other is None else (self.fitted_, other)
 
     def _coords(self) -> dict[str, Mapping[str, Any]]:
-        return _by_part(self._learned, "coords")
+        return by_part(self._learned, "coords")
 
     def corrected_labels(self) -> pd.DataFrame:
         """The items' labels, given and suggested, the most doubtful ranked first.
@@ -461,49 +421,6 @@ class JointNB(LatentClassModel):
         return self._corrected(self.items_, self._labels.given, self._labels.codes)
 
 
-def _silent(found: Mapping[str, Part]) -> list[str]:
-    """Names of the components that were tried before, and have no weight."""
-    return [name for name in found if np.all(np.asarray(found[name].component.weight) == 0)]
-
-
-def _is_graph(learned: LearnedSource) -> bool:
-    """Whether a source is a graph, in whichever way it is fitted."""
-    ways = (learned.listening, learned.crossed, learned.heard)
-    return any(one is not None for one in ways)
-
-
-class _About(NamedTuple):
-    """What models of the items are assembled from, beside what the sources learned.
-
-    Attributes:
-        X: data by source.
-        ids: ``(N,)`` ids of the items.
-        classes: names of the classes.
-        labels: label sources, by channel.
-        weights: ``(N,)`` row weights.
-        parameters: settings of the channels and the class shares.
-    """
-
-    X: Mapping[str, Any]
-    ids: np.ndarray
-    classes: Classes
-    labels: Mapping[str, LabelSource]
-    weights: np.ndarray
-    parameters: dict[str, Any]
-
-    def assembled(self, learned: Mapping[str, LearnedSource]) -> tuple[dict[str, Any], Data]:
-        """Model and data of the labels and of these sources."""
-        n, k = len(self.ids), len(self.classes)
-        model: dict[str, Component] = {PRIOR: class_prior(k, self.parameters)}
-        parts: dict[str, Any] = {PRIOR: None}
-        for name, source in self.labels.items():
-            model[name], parts[name] = source.channel(k, self.parameters), source.padded(n)
-        for name, part in _by_part(learned, "parts").items():
-            model[name], parts[name] = part.component, part.data
-        powers = _item_powers(learned, self.X, self.ids, self.classes)
-        return model, Data(parts, on_device(self.weights), powers)
-
-
 def _check_settings(found: Mapping[str, Part], model: Mapping[str, Component], rule: str) -> None:
     for name, part in found.items():
         if part.alternatives and "labels" not in model:
@@ -513,26 +430,6 @@ def _check_settings(found: Mapping[str, Part], model: Mapping[str, Component], r
             )
         if part.pooled and rule == "ml":
             raise DataError(f"{name}: method 'ml' has no prior to learn; take 'map' or 'vb'")
-
-
-def _log_jacobian(found: Mapping[str, Part], model: Model, n: int) -> np.ndarray:
-    """``(N,)`` what the codings of the data add to the items' log-densities."""
-    terms = [float(model[name].weight) * part.log_jacobian for name, part in found.items()]
-    return np.zeros(n) + sum(terms)
-
-
-def _cautions(model: Model, tried: Iterable[str], interrupted: bool) -> tuple[Caution, ...]:
-    """A warning of each source that was left without weight, unless Ctrl-C ended that."""
-    if interrupted:
-        return (INTERRUPTED,)
-    silent = [name for name in tried if model[name].weight == 0]
-    return tuple(
-        Caution(
-            IdentifiabilityWarning,
-            f"{name}: its data do not surely predict labels that were held out, and have no weight",
-        )
-        for name in silent
-    )
 
 
 def _of_source(name: str, tried: Alternative) -> Alternative:
@@ -585,24 +482,4 @@ def _learned(
     return {
         name: _naming(name, sources[name]._source_learn, values, ids, classes, weights)
         for name, values in X.items()
-    }
-
-
-def _item_powers(learned: Mapping[str, LearnedSource], X: Mapping[str, Any], *about: Any) -> Any:
-    """``(N,)`` powers of the items' likelihoods, by the name of the component."""
-    of = {name: one.powers for name, one in learned.items() if one.powers and name in X}
-    return {name: on_device(x) for name, f in of.items() for x in f(X[name], *about).values()}
-
-
-def _part(name: str, part: str, n_parts: int) -> str:
-    """Name of a component: the source's own where it has one part only."""
-    return name if n_parts == 1 else f"{name}_{part}"
-
-
-def _by_part(learned: Mapping[str, LearnedSource], what: str) -> dict[str, Any]:
-    """One attribute of all sources, by the name of the component."""
-    return {
-        _part(name, part, len(one.parts)): value
-        for name, one in learned.items()
-        for part, value in getattr(one, what).items()
     }

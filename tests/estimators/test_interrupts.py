@@ -71,7 +71,7 @@ FITS = {
 LONG = ("auto", "degrees of freedom", "graph", "selected", "pooled", "several sources")
 
 #: How often Ctrl-C is pressed, where fits take long.
-MOMENTS = {"auto": 5, "selected": 6}
+MOMENTS = {"auto": 5, "selected": 6, "several sources": 14}
 
 
 @dataclass
