@@ -5,10 +5,9 @@ Whatever is heavy is imported inside the commands, so that ``nbmodels --help`` i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,8 +16,6 @@ from nbmodels.cli.audit import audit_app
 from nbmodels.cli.console import InputError, input_errors, stages, tell_blanks, writing
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from nbmodels.cli.files import Table
 
 app = typer.Typer(
@@ -78,7 +75,7 @@ def clean(
         typer.Option(
             metavar="FOLDER",
             help="Also write the noise matrix (table, heat map; by confident learning) and the "
-            "posterior.",
+            "posterior; of votes the annotators, their noise matrices and the posterior.",
         ),
     ] = None,
     estimator: options.Estimator = options.EstimatorName.naive_bayes,
@@ -126,19 +123,19 @@ def clean(
 
         of_votes = task is not None or worker is not None
         if of_votes:
+            from nbmodels.cli.votes_table import check_roles
+
             unused = {
                 "--text": text,
                 "--features": features,
                 "--groups": groups,
-                "--checked": checked,
-                "--report": report,
                 "--noise": noise,
                 "--training": training,
                 "--weight": weight,
                 "--alpha": alpha,
                 "--estimator": None if estimator == options.EstimatorName.naive_bayes else 1,
             }
-            _check_roles_of_votes(task, worker, unused)
+            check_roles(task, worker, unused)
 
         target = out if out is not None else Path(f"{file.stem}-corrected{file.suffix}")
         if out is not None and target.suffix.lower() not in files.SUFFIXES:
@@ -161,8 +158,18 @@ def clean(
         table, blanks = table.with_labels(label, truth)
         tell_blanks(console, blanks)
         if task is not None and worker is not None:
-            roles = task, worker, truth
-            _clean_votes(console, table, label, roles, probabilities, seed, target)
+            from nbmodels.cli.votes_table import VotesTable, clean_items
+
+            votes = VotesTable.of(table, label, task, worker, truth)
+            clean_items(
+                console,
+                votes,
+                target,
+                report,
+                checked=checked,
+                probabilities=probabilities,
+                seed=seed,
+            )
             return
         with stages(screen(stderr=True)) as stage:
             cleaned = job.clean(
@@ -204,62 +211,12 @@ def clean(
             console.print(f"Wrote {bold(report)}: {written}", highlight=False)
 
 
-def _check_roles_of_votes(task: str | None, worker: str | None, unused: Mapping[str, Any]) -> None:
-    """Raises: InputError: one of the two columns alone, or options that votes have no use for."""
-    if task is None or worker is None:
-        there, other = ("--task", "--worker") if worker is None else ("--worker", "--task")
-        raise InputError(f"{other}: {there} names one column of a table of votes; give both")
-    for name, value in unused.items():
-        if value is not None:
-            raise InputError(f"{name}: not for a table of votes (--task, --worker)")
-
-
-def _clean_votes(
-    console: Console,
-    table: Table,
-    label: str,
-    roles: tuple[str, str, str | None],
-    probabilities: bool | None,
-    seed: int,
-    target: Path,
-) -> None:
-    """The items of a table of votes, corrected, written and shown.
-
-    Args:
-        console: where to.
-        table: of votes.
-        label: column of the votes.
-        roles: columns of the items, of the annotators, and of the truth.
-        probabilities: whether to add a column for each class.
-        seed: of all randomness.
-        target: where the items are written.
-    """
-    from nbmodels.cli import files
-    from nbmodels.cli import report as reports
-    from nbmodels.cli.votes import clean_votes
-    from nbmodels.cli.wording import bold, screen
-
-    task, worker, truth = roles
-    table, _ = table.with_labels(task, worker)  # ids, as they are spelt
-    about: dict[str, Any] = {"truth": truth, "probabilities": probabilities, "random_state": seed}
-    with stages(screen(stderr=True)) as stage:
-        cleaned = clean_votes(table.frame, label, task, worker, stage=stage, **about)
-        with writing(target):
-            items = cleaned.items
-            files.write_table(files.Table(table.path, items, items), items.iloc[:, :0], target)
-    console.print()
-    reports.show_votes(console, cleaned)
-    console.print(f"Wrote {bold(target)}: {len(items)} items", highlight=False)
-
-
 def _true_classes(checked: Path, table: Table, label: str) -> dict[int, str]:
     """True classes by row of the input, from 0, as text."""
     from nbmodels.cli.checked import filled_in
     from nbmodels.cli.files import read_table
-    from nbmodels.data.labels import as_text
 
-    given = as_text(table.frame[label]) if label in table.frame else ()
-    rows = filled_in(read_table(checked), {x for x in given if x is not None}, "--checked")
+    rows = filled_in(read_table(checked), table.classes(label), "--checked")
     return {row - 1: name for row, name in rows.items() if name is not None}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,11 +13,10 @@ from nbmodels.cli.checked import ROW, TRUE, filled_in
 from nbmodels.cli.console import InputError, input_errors, stages, tell_blanks, writing
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    import pandas as pd
 
     from nbmodels.audit import AuditPlan
     from nbmodels.cli.clean import Cleaned
-    from nbmodels.cli.files import Table
 
 audit_app = typer.Typer(
     help="Check some rows by hand, and learn from them how many labels are wrong.",
@@ -33,6 +32,8 @@ _ROWS = 100
 def plan(
     file: options.TableFile,
     label: options.Label,
+    task: options.Task = None,
+    worker: options.Worker = None,
     text: options.Text = None,
     features: options.Features = None,
     groups: options.Groups = None,
@@ -63,10 +64,19 @@ def plan(
 
     Fill in the column [bold]audit_true_label[/] of the written table, in any order and over days;
     [bold]nbmodels audit read[/] then takes it. The plan itself is written beside it, as .json.
+
+    With [bold]--task[/] and [bold]--worker[/] each row is a vote of one of several annotators, and
+    what is checked is the majority of an item's votes.
     """
     with input_errors():
         from nbmodels.cli import files
 
+        if task is not None or worker is not None:
+            from nbmodels.cli.votes_table import check_roles
+
+            of_tables = None if estimator == options.EstimatorName.naive_bayes else estimator
+            unused = {"--text": text, "--features": features, "--groups": groups}
+            check_roles(task, worker, {**unused, "--estimator": of_tables})
         target = out if out is not None else Path(f"{file.stem}-audit.csv")
         if target.suffix.lower() not in (".csv", ".tsv"):
             raise InputError(f"--out: {target} is neither .csv nor .tsv")
@@ -82,30 +92,46 @@ def plan(
         from rich.markup import escape
 
         from nbmodels.cli.clean import clean
+        from nbmodels.cli.report import warn
         from nbmodels.cli.wording import bold, screen
 
         console = screen()
         table, blanks = table.with_labels(label, truth)
         tell_blanks(console, blanks)
-        with stages(screen(stderr=True)) as stage:
-            cleaned = clean(
-                table.frame,
-                label,
-                text=text,
-                features=options.column_names(features),
-                groups=groups,
-                truth=truth,
-                estimator=estimator.value,
-                probabilities=False,
-                draws=0,
-                random_state=seed,
-                stage=stage,
-            )
-        chosen = rows if rows is not None or margin is not None else min(_ROWS, _known(cleaned))
-        drawn = _plan(cleaned, chosen, margin, share, seed)
+        if task is not None and worker is not None:
+            from nbmodels.cli.votes_table import VotesTable
+
+            votes = VotesTable.of(table, label, task, worker, truth)
+            items = votes.cleaned(screen(stderr=True), random_state=seed)
+            model, corrected, cells = items.model, items.corrected, votes.of_items(items)
+            told, cautions = [items.verdict], items.warnings
+        else:
+            with stages(screen(stderr=True)) as stage:
+                cleaned = clean(
+                    table.frame,
+                    label,
+                    text=text,
+                    features=options.column_names(features),
+                    groups=groups,
+                    truth=truth,
+                    estimator=estimator.value,
+                    probabilities=False,
+                    draws=0,
+                    random_state=seed,
+                    stage=stage,
+                )
+            model, corrected = cleaned.model, _corrected(cleaned)
+            cells = table.cells.drop(columns=[] if truth is None else [truth])
+            told, cautions = _told(cleaned), cleaned.warnings
+        if rows is None and margin is None:
+            rows = min(_ROWS, int(corrected["given"].notna().sum()))
+        drawn = _plan(model, corrected, rows, margin, share, seed)
         with writing(target):
-            _write(table, drawn, truth, target)
-        _tell(console, cleaned)
+            _write(cells, drawn, target)
+        for sentence in told:
+            console.print(sentence, highlight=False, markup=False)
+        for caution in cautions:
+            warn(console, caution)
         console.print(drawn.sentence, highlight=False)
         console.print(
             f"Wrote {bold(target)}: fill in its column {TRUE} from the top, then run "
@@ -115,53 +141,55 @@ def plan(
         console.print(f"Wrote {bold(target.with_suffix('.json'))}: the plan", highlight=False)
 
 
-def _tell(console: Console, cleaned: Cleaned) -> None:
-    """What the fit says of the labels, with both ends, and why it may be unreliable."""
-    from nbmodels.cli.report import warn
+def _told(cleaned: Cleaned) -> list[str]:
+    """What the fit says of the share of wrong labels, with both ends."""
     from nbmodels.diagnostics.findings import SHARE_WRONG
 
-    if cleaned.limits.estimated:
-        for finding in cleaned.model.verdict().findings:
-            if finding.name == SHARE_WRONG:
-                console.print(f"{finding.sentence}.", highlight=False, markup=False)
-    for caution in cleaned.warnings:
-        warn(console, caution)
+    findings = cleaned.model.verdict().findings if cleaned.limits.estimated else ()
+    return [f"{one.sentence}." for one in findings if one.name == SHARE_WRONG]
 
 
-def _known(cleaned: Cleaned) -> int:
+def _corrected(cleaned: Cleaned) -> pd.DataFrame:
+    """Labels of the whole table, as ``corrected_labels`` has those of the rows of a fit."""
     import pandas as pd
 
-    return int(pd.notna(cleaned.given).sum())
+    p_suggested = cleaned.added[cleaned.columns["p_suggested"]].to_numpy()
+    return pd.DataFrame(
+        {
+            "given": cleaned.given,
+            "suggested": cleaned.suggested,
+            "p_wrong": cleaned.p_wrong,
+            "p_suggested": p_suggested,
+        }
+    )
 
 
 def _plan(
-    cleaned: Cleaned, rows: int | None, margin: float | None, share: float | None, seed: int
+    model: Any,
+    corrected: pd.DataFrame,
+    rows: int | None,
+    margin: float | None,
+    share: float | None,
+    seed: int,
 ) -> AuditPlan:
+    """A plan of rows that are numbered from 1."""
     import numpy as np
-    import pandas as pd
 
     from nbmodels.audit.plan import draw_plan
     from nbmodels.estimators.audits import expectations
 
-    corrected = pd.DataFrame(
-        {
-            "row": np.arange(1, len(cleaned.given) + 1),
-            "given": cleaned.given,
-            "suggested": cleaned.suggested,
-            "p_wrong": cleaned.p_wrong,
-            "p_suggested": cleaned.added[cleaned.columns["p_suggested"]].to_numpy(),
-        }
+    numbered = corrected.assign(row=np.arange(1, len(corrected) + 1))
+    expected = expectations(model)
+    return draw_plan(
+        numbered, model.classes_, rows, margin=margin, share=share, seed=seed, **expected
     )
-    names, expected = cleaned.model.classes_, expectations(cleaned.model)
-    return draw_plan(corrected, names, rows, margin=margin, share=share, seed=seed, **expected)
 
 
-def _write(table: Table, drawn: AuditPlan, truth: str | None, target: Path) -> None:
-    """Rows to check as they stand in the input, less the truth, and the plan beside them."""
+def _write(cells: pd.DataFrame, drawn: AuditPlan, target: Path) -> None:
+    """Rows to check, ``cells`` of which are shown, and the plan beside them."""
     from nbmodels.cli.files import replacing
 
-    shown = table.cells.iloc[drawn.rows["position"]]
-    shown = shown.drop(columns=[] if truth is None else [truth])
+    shown = cells.iloc[drawn.rows["position"]].copy()
     shown.insert(0, ROW, drawn.rows["row"].to_numpy())
     shown[TRUE] = ""
     plan_path = target.with_suffix(".json")

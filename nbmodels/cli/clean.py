@@ -310,7 +310,7 @@ def _refuse_votes(frame: pd.DataFrame) -> None:
         asked = f"--task {shlex.quote(task)} --worker {shlex.quote(worker)}"
         raise DataError(
             f"label: each row seems to be a vote, on an item of {task!r} by an annotator of "
-            f"{worker!r}; nbmodels clean {asked} learns how far to trust each of them, and "
+            f"{worker!r}; {asked} learns how far to trust each of them, and "
             "--features A,B,... takes each row for an item of its own"
         )
 

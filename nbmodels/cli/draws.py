@@ -55,6 +55,19 @@ class Noise:
         return cls(names, flat.mean(0), low, high, symmetric)
 
 
+def annotators_matrices(posterior: Any, level: float = LEVEL) -> pd.DataFrame:
+    """Every annotator's noise matrix: a row a cell, ``true`` and ``vote``, with its interval."""
+    from nbmodels.posterior.plots.shared import interval_summary, stacked_draws
+
+    draws = stacked_draws(posterior, "votes_transitions")
+    roles = {"votes_annotator": "annotator", "true_class": "true", "observed_class": "vote"}
+    draws = draws.transpose(*roles, "sample")
+    names = [draws[d].to_numpy().tolist() for d in roles]
+    index = pd.MultiIndex.from_product(names, names=list(roles.values()))
+    summary = interval_summary(draws, level)[["mean", "low", "high"]]
+    return pd.concat([index.to_frame(index=False), summary], axis=1)
+
+
 def noise_draws(
     model: Any, x: Any, options: dict[str, Any], cautions: list[str]
 ) -> tuple[Any, list[str]]:

@@ -30,8 +30,14 @@ SUFFIXES = (".csv", ".tsv", ".parquet")
 #: Files of a report, beside the corrected table.
 REPORT = ("noise_matrix.csv", "noise_matrix.png", "posterior.nc")
 
+#: Files of a report of annotators.
+REPORT_OF_VOTES = ("annotators.csv", "annotators.png", "noise_matrices.csv", "posterior.nc")
+
 #: The noise matrix by confident learning, where there are rows enough.
 SECOND_OPINION = "second_opinion.csv"
+
+#: All files that folders may get.
+_FOLDERS = {*REPORT, *REPORT_OF_VOTES, SECOND_OPINION}
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,13 @@ class Table:
                 frame[column], count = _labels(self.raw[column], frame[column])
                 blanks += count
         return replace(self, frame=frame), blanks
+
+    def classes(self, column: str) -> set[str]:
+        """Labels in a column, as text; none where there is no such column."""
+        from nbmodels.data.labels import as_text
+
+        found = as_text(self.frame[column]) if column in self.frame else ()
+        return {name for name in found if name is not None}
 
 
 def _labels(raw: Any, typed: pd.Series) -> tuple[pd.Series, int]:
@@ -179,7 +192,7 @@ def check_output(
     Raises:
         DataError: the message names the argument.
     """
-    parts = [path / part for part in (*REPORT, SECOND_OPINION)] if folder else []
+    parts = [path / part for part in _FOLDERS] if folder else []
     for what, other in (others or {}).items():
         for one in (path, *parts):
             if other is not None and _same(one, other):
@@ -250,6 +263,25 @@ def write_table(table: Table, added: pd.DataFrame, path: Path) -> None:
         pyarrow.parquet.write_table(arrow, temporary)
 
 
+@contextlib.contextmanager
+def replacing_files(folder: Path) -> Iterator[Path]:
+    """A temporary folder whose files move into ``folder`` if all goes well, and are gone if not.
+
+    Args:
+        folder: where they are to be; made if it is not there.
+    """
+    parent = folder.absolute().parent
+    with tempfile.TemporaryDirectory(dir=parent, prefix=f".{folder.name}-") as name:
+        made = Path(name) / "report"
+        made.mkdir()
+        yield made
+        if not folder.exists():
+            made.rename(folder)
+            return
+        for one in made.iterdir():
+            one.replace(folder / one.name)
+
+
 def write_report(
     folder: Path,
     noise: Noise,
@@ -258,7 +290,7 @@ def write_report(
     corrected: pd.DataFrame | None = None,
     second: SecondOpinion | None = None,
 ) -> None:
-    """Write all files of a report, or none: they are made elsewhere and moved in at the end.
+    """Write all files of a report, or none.
 
     Args:
         folder: of the report; made if it is not there.
@@ -269,10 +301,7 @@ def write_report(
     """
     from nbmodels.posterior.plots import noise_heat_map
 
-    parent = folder.absolute().parent
-    with tempfile.TemporaryDirectory(dir=parent, prefix=f".{folder.name}-") as name:
-        made = Path(name) / "report"
-        made.mkdir()
+    with replacing_files(folder) as made:
         figure, cells = noise_heat_map(noise.mean, noise.low, noise.high, noise.names)
         cells.to_csv(made / "noise_matrix.csv", index=False, float_format="%.6f")
         figure.savefig(made / "noise_matrix.png", dpi=150, bbox_inches="tight")
@@ -281,8 +310,27 @@ def write_report(
             corrected.to_csv(made / "corrected.csv", index=False, float_format="%.6f")
         if second is not None:
             second.theirs.to_csv(made / SECOND_OPINION, float_format="%.6f")
-        if not folder.exists():
-            made.rename(folder)
-            return
-        for one in made.iterdir():
-            one.replace(folder / one.name)
+
+
+def write_report_of_votes(folder: Path, workers: pd.DataFrame, posterior: Any) -> None:
+    """Write all files of a report of annotators, or none.
+
+    Args:
+        folder: of the report; made if it is not there.
+        workers: the annotators' report, see :meth:`nbmodels.DawidSkene.worker_report`.
+        posterior: ArviZ ``DataTree``.
+    """
+    from nbmodels.cli.draws import annotators_matrices
+    from nbmodels.posterior import plots
+
+    with replacing_files(folder) as made:
+        listed = workers.assign(
+            copies=workers["copies"].map(lambda names: "; ".join(map(str, names)))
+        )
+        listed.to_csv(made / "annotators.csv", index=False, float_format="%.6f")
+        figure, _ = plots.annotators(posterior)
+        figure.savefig(made / "annotators.png", dpi=150, bbox_inches="tight")
+        annotators_matrices(posterior).to_csv(
+            made / "noise_matrices.csv", index=False, float_format="%.6f"
+        )
+        posterior.to_netcdf(made / "posterior.nc")

@@ -1,12 +1,13 @@
-"""Votes of several annotators: the work behind ``nbmodels clean --task --worker``.
+"""Votes of several annotators: the work behind ``--task --worker`` of the command line.
 
 A row of the table is a vote, and what is corrected is an item: by :class:`nbmodels.DawidSkene`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ import pandas as pd
 from nbmodels.cli.clean import FEW_CLASSES, Scores, added_columns
 from nbmodels.cli.draws import collected
 from nbmodels.cli.roles import compared_rows
+from nbmodels.cli.wording import worded
 from nbmodels.data.labels import LabelColumn, as_text, spelt_as
 from nbmodels.errors import DataError
 
@@ -34,6 +36,9 @@ class CleanedVotes:
         verdict: whether the fit passed its checks, as a sentence.
         notes: what else to know, as sentences.
         warnings: why results may be unreliable, as sentences.
+        posterior: ArviZ ``DataTree`` of the draws, or None.
+        model: the fitted estimator.
+        corrected: its corrected labels, in the order of ``items``.
     """
 
     items: pd.DataFrame
@@ -47,6 +52,9 @@ class CleanedVotes:
     verdict: str
     notes: list[str]
     warnings: list[str]
+    posterior: Any
+    model: Any
+    corrected: pd.DataFrame
 
 
 def clean_votes(
@@ -56,7 +64,9 @@ def clean_votes(
     worker: str,
     *,
     truth: str | None = None,
+    checked: Mapping[str, str] | None = None,
     probabilities: bool | None = None,
+    draws: int = 0,
     random_state: int = 0,
     stage: Callable[[str], None] | None = None,
 ) -> CleanedVotes:
@@ -68,7 +78,10 @@ def clean_votes(
         task: column that names the items.
         worker: column that names the annotators.
         truth: column of the items' true labels, only compared with.
+        checked: true classes by item, both as text; these items are known in the fit, and left out
+            where suggestions are compared with the truth.
         probabilities: add a column for each class; by default with up to 10 classes.
+        draws: posterior draws of each chain; 0 for none.
         random_state: seed.
         stage: called with the name of every stage at its start.
 
@@ -85,13 +98,18 @@ def clean_votes(
     notes = [] if cast.all() else [f"{(~cast).sum()} rows have no label; they are no votes"]
     table = {"task": frame[task], "worker": frame[worker], "label": labels.text}
     votes = pd.DataFrame(table)[cast]
+    trusted = _trusted(checked or {}, votes["task"], labels)
     cautions: list[str] = []
     model = DawidSkene(
         classes=labels.names, random_state=random_state, solver=Solver(progress=False)
     )
+    posterior = None
     with collected(cautions):
         begin("fitting the model")
-        model.fit(votes)
+        model.fit(votes, trusted=trusted or None)
+        if draws:
+            begin("drawing from the posterior")
+            posterior = model.posterior(draws=draws, progress=False, random_state=random_state)
     order = pd.Index(model.tasks_).get_indexer(pd.unique(votes["task"]))
     found = model.corrected_labels().iloc[order].reset_index(drop=True)
     resp = model.label_posterior_[order]
@@ -104,8 +122,8 @@ def clean_votes(
     if truth is not None:
         known = pd.Series(spelt_as(as_text(frame[truth]), labels.names))[cast]
         true = known.groupby(votes["task"], sort=False).first().loc[found["row"]].to_numpy(object)
-        unchecked = np.full(len(found), None, object)
-        rows, doubts = compared_rows(of_items, true, unchecked, label, truth)
+        known_classes = np.array([trusted.get(one) for one in found["row"]], object)
+        rows, doubts = compared_rows(of_items, true, known_classes, label, truth)
         cautions.extend(doubts)
         scores = Scores.of(majority[rows], suggested[rows], rank[rows], true[rows])
     items = pd.DataFrame(
@@ -129,10 +147,28 @@ def clean_votes(
         p_wrong,
         rank,
         scores,
-        verdict.sentence,
+        worded(verdict.sentence),
         notes,
-        cautions,
+        [worded(caution) for caution in cautions],
+        posterior,
+        model,
+        found,
     )
+
+
+def _trusted(checked: Mapping[str, str], tasks: pd.Series, labels: LabelColumn) -> dict[Any, str]:
+    """True classes of checked items, by their ids.
+
+    Raises:
+        DataError: an item without votes, or a class that no vote is.
+    """
+    ids = dict(zip(as_text(tasks), tasks, strict=True))
+    for item, name in checked.items():
+        if item not in ids:
+            raise DataError(f"checked: item {item!r} has no vote in the table")
+        if name not in labels.names:
+            raise DataError(f"checked: item {item!r} is {name!r}, which no vote is")
+    return {ids[item]: name for item, name in checked.items()}
 
 
 def _check_columns(frame: pd.DataFrame, roles: dict[str, str | None]) -> None:

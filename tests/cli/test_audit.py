@@ -88,15 +88,11 @@ def test_margins_are_those_of_the_library(here):
 def test_margins_suppose_the_larger_end(end, share):
     n = 400
     fitted = SimpleNamespace(separable=SimpleNamespace(share_wrong=end), drawn=None)
-    cleaned = SimpleNamespace(
-        given=np.repeat("cat", n),
-        suggested=np.repeat("cat", n),
-        p_wrong=np.full(n, 0.2),
-        added=pd.DataFrame({"p": np.full(n, 0.8)}),
-        columns={"p_suggested": "p"},
-        model=SimpleNamespace(classes_=np.array(["cat", "dog"]), fitted_=fitted),
+    corrected = pd.DataFrame(
+        {"given": "cat", "suggested": "cat", "p_wrong": np.full(n, 0.2), "p_suggested": 0.8}
     )
-    plan = _plan(cleaned, None, margin=0.05, share=None, seed=0)
+    model = SimpleNamespace(classes_=np.array(["cat", "dog"]), fitted_=fitted)
+    plan = _plan(model, corrected, None, margin=0.05, share=None, seed=0)
     assert plan.share == pytest.approx(share, abs=0.001)
 
 

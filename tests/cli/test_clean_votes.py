@@ -80,7 +80,7 @@ def test_votes_are_no_items(here, command):
     assert done.exit_code == 2
     said = " ".join(done.output.split())
     assert "--label: each row seems to be a vote, on an item of 'Item_ID'" in said
-    assert "nbmodels clean --task Item_ID --worker rater" in said
+    assert "--task Item_ID --worker rater learns" in said
     assert [path.name for path in Path().glob("votes*")] == ["votes.csv"]
 
 
@@ -118,3 +118,71 @@ def test_refused(here, case):
     assert done.exit_code == 2
     assert words in " ".join(done.output.split())
     assert not Path("votes-corrected.csv").exists()
+
+
+def test_items_are_checked_and_known_in_a_fit(here):
+    frame = votes(120)
+    frame["url"] = "https://example.org/" + frame["task"]
+    frame["when"] = np.arange(len(frame))
+    frame.to_csv("votes.csv", index=False)
+    done = run("audit", "plan", "votes.csv", *ROLES, "--truth", "truth", "--rows", "30")
+    assert done.exit_code == 0, done.output
+    assert "Check 30 of 120 labels" in " ".join(done.output.split())
+    rows = pd.read_csv("votes-audit.csv", dtype={"task": str})
+    # what is the same in all votes on an item helps to check it; the truth would, too well
+    assert list(rows) == ["audit_row", "task", "votes", "majority_label", "url", "audit_true_label"]
+    order = frame["task"].unique()
+    assert rows["task"].tolist() == order[rows["audit_row"] - 1].tolist()
+    true = frame.groupby("task")["truth"].first()
+    rows["audit_true_label"] = true[rows["task"]].to_numpy()
+    rows.to_csv("votes-audit.csv", index=False)
+    done = run("audit", "read", "votes-audit.csv")
+    assert done.exit_code == 0, done.output
+    assert "of 120 labels are wrong" in " ".join(done.output.split())
+
+    checked = ["--checked", "votes-audit.csv"]
+    done = run("clean", "votes.csv", *ROLES, "--truth", "truth", *checked)
+    assert done.exit_code == 0, done.output
+    assert "of 90" in done.output  # checked items are not compared with
+    found = pd.read_csv("votes-corrected.csv", dtype={"task": str}).set_index("task")
+    found = found.loc[rows["task"]]
+    assert found["suggested_label"].tolist() == rows["audit_true_label"].tolist()
+    np.testing.assert_allclose(found["p_suggested"], 1)
+
+
+CHECKED = {
+    "an unknown item": ({"task": ["9999"]}, "--checked: item '9999' has no vote"),
+    "an unknown class": ({"audit_true_label": ["fox"]}, "--checked: item '0019' is 'fox'"),
+    "no items": ({"task": None}, "has no column 'task'"),
+}
+
+
+@pytest.mark.parametrize("case", CHECKED)
+def test_checked_items_are_refused(here, case):
+    votes(20).to_csv("votes.csv", index=False)
+    other, words = CHECKED[case]
+    rows = pd.DataFrame({"audit_row": [1], "task": ["0019"], "audit_true_label": ["cat"]})
+    rows = rows.assign(**other).dropna(axis=1)
+    rows.to_csv("rows.csv", index=False)
+    done = run("clean", "votes.csv", *ROLES, "--checked", "rows.csv")
+    assert done.exit_code == 2
+    assert words in " ".join(done.output.split())
+
+
+@pytest.mark.slow
+def test_report_of_annotators(here):
+    frame = votes()
+    frame.to_csv("votes.csv", index=False)
+    done = run("clean", "votes.csv", *ROLES, "--report", "report")
+    assert done.exit_code == 0, done.output
+    assert {path.name for path in Path("report").iterdir()} == {
+        "annotators.csv", "annotators.png", "noise_matrices.csv", "posterior.nc",
+    }  # fmt: skip
+    cells = pd.read_csv("report/noise_matrices.csv")
+    assert len(cells) == 5 * 3 * 3
+    np.testing.assert_allclose(cells.groupby(["annotator", "true"])["mean"].sum(), 1, atol=1e-5)
+    assert (cells["low"] <= cells["high"]).all()
+    right = cells[cells["true"] == cells["vote"]].groupby("annotator")["mean"].mean()
+    assert right.idxmin() == "eve"
+    workers = pd.read_csv("report/annotators.csv")
+    assert sorted(workers["worker"]) == sorted(frame["worker"].unique())

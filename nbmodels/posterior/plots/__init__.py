@@ -6,6 +6,7 @@ pyplot, so that no global state and no display is touched; traces and ranks are 
 arviz-plots.
 """
 
+from nbmodels.posterior.plots.annotators import annotators
 from nbmodels.posterior.plots.distributions import chains, item, prior_and_posterior
 from nbmodels.posterior.plots.heat_map import noise_heat_map
 from nbmodels.posterior.plots.intervals import agreement, class_shares, flip_rates, noise_matrix
@@ -13,6 +14,7 @@ from nbmodels.posterior.plots.selection import held_out_scores
 
 __all__ = [
     "agreement",
+    "annotators",
     "chains",
     "class_shares",
     "flip_rates",

@@ -1,0 +1,142 @@
+"""Tables of votes on the command line: ``clean`` and ``audit plan`` with ``--task --worker``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nbmodels.cli.console import InputError, stages, writing
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+
+    from nbmodels.cli.files import Table
+    from nbmodels.cli.votes import CleanedVotes
+
+#: Posterior draws of each chain for a report.
+_DRAWS = 200
+
+
+def check_roles(task: str | None, worker: str | None, unused: Mapping[str, Any]) -> None:
+    """Raises: InputError: one of the two columns alone, or options that votes have no use for."""
+    if task is None or worker is None:
+        there, other = ("--task", "--worker") if worker is None else ("--worker", "--task")
+        raise InputError(f"{other}: {there} names one column of a table of votes; give both")
+    for name, value in unused.items():
+        if value is not None:
+            raise InputError(f"{name}: not for a table of votes (--task, --worker)")
+
+
+@dataclass(frozen=True)
+class VotesTable:
+    """A table of votes, and what its columns are.
+
+    Attributes:
+        table: a row a vote, items and annotators as they are spelt.
+        label: column of the votes.
+        task: column of the items.
+        worker: column of the annotators.
+        truth: column of the items' true labels, or None.
+    """
+
+    table: Table
+    label: str
+    task: str
+    worker: str
+    truth: str | None
+
+    @classmethod
+    def of(cls, table: Table, label: str, task: str, worker: str, truth: str | None) -> VotesTable:
+        """From a table whose labels are as they are spelt."""
+        return cls(table.with_labels(task, worker)[0], label, task, worker, truth)
+
+    def cleaned(self, console: Console, **options: Any) -> CleanedVotes:
+        """:func:`nbmodels.cli.votes.clean_votes` of the table, with its stages on the screen."""
+        from nbmodels.cli.votes import clean_votes
+
+        columns = self.label, self.task, self.worker
+        with stages(console) as stage:
+            return clean_votes(self.table.frame, *columns, truth=self.truth, stage=stage, **options)
+
+    def checked(self, path: Path) -> dict[str, str]:
+        """True classes of checked items, both as text.
+
+        Raises:
+            InputError: no table as ``audit plan`` writes it, of these items.
+        """
+        from nbmodels.cli.checked import filled_in
+        from nbmodels.cli.files import read_table
+        from nbmodels.data.labels import as_text
+
+        table, _ = read_table(path).with_labels(self.task)
+        true = filled_in(table, self.table.classes(self.label), "--checked")
+        if self.task not in table.frame.columns:
+            raise InputError(f"--checked: {path} has no column {self.task!r}, of the items")
+        items = as_text(table.frame[self.task])
+        return {
+            item: name for item, name in zip(items, true.values(), strict=True) if name is not None
+        }
+
+    def of_items(self, cleaned: CleanedVotes) -> pd.DataFrame:
+        """Items with their votes' majority, and columns that say the same in all their votes."""
+        import pandas as pd
+
+        items = cleaned.items.iloc[:, :3]  # the item, its number of votes, their majority
+        cells = self.table.cells
+        roles = {self.label, self.task, self.worker, self.truth, *items}
+        others = [name for name in cells.columns if name not in roles]
+        by_item = cells.groupby(self.table.frame[self.task], sort=False)
+        alike = [name for name in others if by_item[name].nunique(dropna=False).max() == 1]
+        if not alike:
+            return items
+        found = by_item[alike].first().loc[items[self.task]]
+        return pd.concat([items, found.reset_index(drop=True)], axis=1)
+
+
+def clean_items(
+    console: Console,
+    votes: VotesTable,
+    target: Path,
+    report: Path | None,
+    *,
+    checked: Path | None,
+    probabilities: bool | None,
+    seed: int,
+) -> None:
+    """The items of a table of votes, corrected, written and shown.
+
+    Args:
+        console: where to.
+        votes: the table.
+        target: where the items are written.
+        report: folder of the report, or None.
+        checked: items checked by hand, or None.
+        probabilities: whether to add a column for each class.
+        seed: of all randomness.
+    """
+    from nbmodels.cli import files
+    from nbmodels.cli import report as reports
+    from nbmodels.cli.wording import bold, screen
+
+    cleaned = votes.cleaned(
+        screen(stderr=True),
+        checked=None if checked is None else votes.checked(checked),
+        probabilities=probabilities,
+        draws=0 if report is None else _DRAWS,
+        random_state=seed,
+    )
+    items = cleaned.items
+    with writing(target):
+        files.write_table(files.Table(votes.table.path, items, items), items.iloc[:, :0], target)
+    if report is not None:
+        with writing(report):
+            files.write_report_of_votes(report, cleaned.workers, cleaned.posterior)
+    console.print()
+    reports.show_votes(console, cleaned)
+    console.print(f"Wrote {bold(target)}: {len(items)} items", highlight=False)
+    if report is not None:
+        written = ", ".join(files.REPORT_OF_VOTES)
+        console.print(f"Wrote {bold(report)}: {written}", highlight=False)
