@@ -18,7 +18,7 @@ from jax.tree_util import PyTreeDef
 from jaxtyping import Float, PyTree, ScalarLike
 
 from inference import driver
-from inference.compilation import host_jit
+from inference.compilation import loop_jit
 from inference.driver import Report, State, Step
 from inference.results import Result
 from inference.squarem import IDENTITY, Coordinates
@@ -40,7 +40,7 @@ class _Axes(NamedTuple):
         return jax.tree.unflatten(self.structure, self.leaves)
 
 
-@partial(host_jit, static_argnames=("step", "in_axes", "coordinates", "stride"))
+@partial(loop_jit, static_argnames=("step", "in_axes", "coordinates", "stride"))
 def _advance(
     step: Step,
     state: State,

@@ -20,7 +20,7 @@ from jax import Array, lax
 from jaxtyping import Bool, DTypeLike, Float, Int, PyTree, ScalarLike
 
 from inference import squarem
-from inference.compilation import host_jit
+from inference.compilation import loop_jit
 from inference.moments import Total
 from inference.results import Result, Status
 from inference.squarem import IDENTITY, Coordinates, Cycle, pick
@@ -222,7 +222,7 @@ def solve(
 
 # From the host -----------------------------------------------------------------------------------
 
-_advance = host_jit(advance, static_argnames=("step", "coordinates", "stride"))
+_advance = loop_jit(advance, static_argnames=("step", "coordinates", "stride"))
 
 
 def run(

@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import PRNGKeyArray, PyTree, UInt32
 
-from inference.compilation import host_jit
+from inference.compilation import loop_jit
 from inference.convergence import convergence
 from inference.threads import in_threads
 
@@ -124,7 +124,7 @@ class Stopping(NamedTuple):
 _LOOK, _GROWTH = 100, 1.25
 
 
-@partial(host_jit, static_argnames=("sweep", "thin"))
+@partial(loop_jit, static_argnames=("sweep", "thin"))
 def _chunk(
     sweep: Sweep,
     state: PyTree,

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import ArrayLike, PRNGKeyArray, Shaped
 
-from inference.compilation import host_jit
+from inference.compilation import loop_jit
 from inference.sparse_dirichlet import SUFFIX, with_short_tails
 
 #: Sampler statistics, by their ArviZ names.
@@ -65,7 +65,7 @@ def nuts(
     kernel = NUTS(program, init_strategy=strategy, target_accept_prob=target_accept)
 
     # one program of all: begun outside, NumPyro compiles some 400 small ones
-    @host_jit
+    @loop_jit
     def chain(key: PRNGKeyArray) -> tuple[Any, Any]:
         state = kernel.init(key, warmup, None, (), {})
         constrain = kernel.postprocess_fn((), {})

@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-import jax
 import numpy as np
 from jaxtyping import Bool
 
 from inference.arrays import on_device
+from inference.compilation import host_jit
 from nbmodels.channels import Annotators
 from nbmodels.core import model as models
 from nbmodels.core.component import Component
@@ -134,7 +134,7 @@ def tempered(
     return replace(fitted, fit=replace(fitted.fit, resp=resp), vote_dependence=here)
 
 
-@partial(jax.jit, static_argnames=("name", "rule"))
+@partial(host_jit, static_argnames=("name", "rule"))
 def _functions_begin(
     model: Any, data: Data, held: Any, shares: Any, name: str, rule: Rule
 ) -> tuple[Any, Any]:

@@ -6,12 +6,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from inference.arrays import on_device
+from inference.compilation import host_jit
 from nbmodels.core.families import Dirichlet, Rule
 from nbmodels.core.model import Data
 from nbmodels.errors import Caution, ClippedWarning, DataError, IdentifiabilityWarning
@@ -110,7 +110,7 @@ def fit_from_start(
     return replace(fitted, cautions=(*cautions, *own))
 
 
-@partial(jax.jit, static_argnames="rule")
+@partial(host_jit, static_argnames="rule")
 def _closed_form_params(
     model: Any, data: Data, probs: Array, positive: Array, least: float, rule: Rule
 ) -> Any:

@@ -27,6 +27,7 @@ from scipy import sparse
 
 from inference import Status
 from inference.arrays import on_device
+from inference.compilation import host_jit
 from nbmodels.class_priors import FixedProportions
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
@@ -114,7 +115,7 @@ def log_likelihood_without_self(
     return jax.ops.segment_sum(votes, edges.item, n_items, indices_are_sorted=True)
 
 
-@partial(jax.jit, static_argnames="rule")
+@partial(host_jit, static_argnames="rule")
 def settle(
     model: Model,
     data: Data,
@@ -167,7 +168,7 @@ def _counted(model: Model, data: Data, params: Any, resp: Array, rule: Rule) -> 
     return models.update(model, models.stats(model, read, resp, data), rule)
 
 
-@partial(jax.jit, static_argnames="rule")
+@partial(host_jit, static_argnames="rule")
 def _begin(model: Model, data: Data, params: Any, rule: Rule) -> Settled:
     resp = initial_guess(model, data)
     if params is None:

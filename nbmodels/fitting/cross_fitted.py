@@ -18,6 +18,7 @@ import jax
 import numpy as np
 from jaxtyping import Int
 
+from inference.compilation import host_jit
 from nbmodels.core import model as models
 from nbmodels.data.validation import drawn_length, pad_rows
 from nbmodels.fitting.design_effect import padded_groups
@@ -36,7 +37,7 @@ from nbmodels.fitting.trials import Selection, anything_open
 
 _N_FOLDS = 5
 
-_learned = jax.jit(models.start, static_argnames="rule")
+_learned = host_jit(models.start, static_argnames="rule")
 
 
 def cross_fitted(

@@ -141,7 +141,7 @@ def _finish(
     return resp, lik + models.base_measure(model, data), constant.value, transitions
 
 
-_objective = jax.jit(models.objective, static_argnames="rule")
+_objective = host_jit(models.objective, static_argnames="rule")
 
 
 def _to_host(tree: Any) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 
 from inference import Status
 from inference.arrays import on_device
+from inference.compilation import host_jit
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
 from nbmodels.fitting.em import Fit
@@ -70,7 +71,7 @@ def fit_with_learned_priors(
     return fitted
 
 
-@partial(jax.jit, static_argnames="rule")
+@partial(host_jit, static_argnames="rule")
 def _pooled(component: Any, q: Any, rule: Rule) -> Any:
     return component.pooled(q, rule)
 

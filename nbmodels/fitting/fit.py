@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 
 from inference import Status
 from inference.arrays import on_device
+from inference.compilation import host_jit
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
@@ -23,7 +24,7 @@ from nbmodels.errors import Caution, IdentifiabilityWarning, NotConvergedWarning
 _SHOWN = 10
 
 # one program in the place of dozens of single operations, each compiled on its own
-_likelihood_params = jax.jit(models.likelihood_params, static_argnames="rule")
+_likelihood_params = host_jit(models.likelihood_params, static_argnames="rule")
 
 
 def with_arrays(tree: Any) -> Any:
@@ -38,7 +39,7 @@ def noise_at_prior(channel: Any, rule: Rule) -> Float[np.ndarray, "k observed"]:
     return np.asarray(found["labels"])
 
 
-@partial(jax.jit, static_argnames="rule")
+@partial(host_jit, static_argnames="rule")
 def _noise_matrices(channels: Model, params: Any, rule: Rule) -> dict[str, Array]:
     """``(K, observed)`` P(observed | true) of each channel of noisy labels, by its name.
 

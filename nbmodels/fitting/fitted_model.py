@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 
 from inference import Status
 from inference.arrays import floating, on_device
+from inference.compilation import host_jit
 from nbmodels.class_priors import Calibration
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
@@ -274,7 +275,7 @@ class FittedModel:
         return resp / resp.sum(1, keepdims=True)
 
 
-@partial(jax.jit, static_argnames=("scored", "rule"))
+@partial(host_jit, static_argnames=("scored", "rule"))
 def _posterior(model: Model, params: Any, data: Data, scored: tuple[str, ...], rule: Rule) -> Any:
     read = models.likelihood_params(model, params, rule)
     if scored:

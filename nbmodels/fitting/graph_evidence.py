@@ -22,6 +22,7 @@ from jaxtyping import Float
 from scipy import sparse
 
 from inference.arrays import floating, on_device
+from inference.compilation import host_jit
 from nbmodels.channels import ExternalEvidence
 from nbmodels.core import model as models
 from nbmodels.core.component import LogLikelihood
@@ -159,7 +160,7 @@ def _pack(values: np.ndarray) -> Array:
     return on_device(values, floating())
 
 
-@partial(jax.jit, static_argnames="rule")
+@partial(host_jit, static_argnames="rule")
 def _table(model: Model, params: Any, data: Data, rule: Rule) -> Array:
     read = models.likelihood_params(model, params, rule)
     return jnp.maximum(models.log_likelihood(model, read, data).table, _LEAST)

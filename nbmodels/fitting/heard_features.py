@@ -15,12 +15,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import jax
 import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
 from inference.arrays import on_device
+from inference.compilation import host_jit
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
@@ -131,12 +131,12 @@ def _parts(data: Data, model: Mapping[str, Any]) -> Data:
     return models.with_parts(data, {name: data.parts[name] for name in model})
 
 
-@partial(jax.jit, static_argnames="rule")
+@partial(host_jit, static_argnames="rule")
 def _logs(model: Model, params: Any, data: Data, rule: Rule) -> Array:
     return models.log_likelihood(model, models.likelihood_params(model, params, rule), data).table
 
 
-@partial(jax.jit, static_argnames="rule")
+@partial(host_jit, static_argnames="rule")
 def _evidence(model: Model, params: Any, data: Data, rule: Rule) -> Array:
     return models.posterior(
         model, models.likelihood_params(model, params, rule), data

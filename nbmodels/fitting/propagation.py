@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from inference.arrays import on_device
+from inference.compilation import host_jit
 from nbmodels.class_priors import FixedProportions
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
@@ -311,7 +311,7 @@ def calibrated_logs(fitted: Fit, scores: Float[np.ndarray, "n k"]) -> Float[np.n
     return table - np.log(np.exp(table).sum(1, keepdims=True))
 
 
-@partial(jax.jit, static_argnames="rule")
+@partial(host_jit, static_argnames="rule")
 def _of_labels(model: Model, params: Any, data: Data, rule: Rule) -> Any:
     """``(N, K)`` log-likelihood of the items' own labels; finite, as it may be multiplied by 0."""
     others = {name: c for name, c in model.items() if name != PRIOR}

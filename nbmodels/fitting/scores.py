@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int
 
+from inference.compilation import host_jit
 from nbmodels.class_priors import Calibration, FixedProportions
 from nbmodels.core import model as models
 from nbmodels.core.component import Component
@@ -174,7 +174,7 @@ def given_responsibilities(model: Model, data: Data) -> Float[Array, "n k"] | No
     return None if guess is None or not np.asarray(guess).any() else guess
 
 
-_initial = jax.jit(models.initial_responsibilities)
+_initial = host_jit(models.initial_responsibilities)
 
 
 def draw_folds(
@@ -222,12 +222,12 @@ def stratified_folds(
     return fold
 
 
-@partial(jax.jit, static_argnames="rule")
+@partial(host_jit, static_argnames="rule")
 def out_of_fold_log_likelihood(
     emissions: Mapping[str, Component],
     data: Data,
     resp: Float[Array, "n k"],
-    fold: Int[Array, " n"],
+    fold: Int[Array, " n"] | Int[np.ndarray, " n"],
     *,
     n_folds: Any,
     rule: Rule = "map",

@@ -18,6 +18,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
+from inference.compilation import host_jit
 from nbmodels.core.component import Component
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model, initial_responsibilities, start
@@ -80,7 +81,7 @@ class Subtypes:
         return _divided(with_arrays(candidate.model), candidate.data, key, self.each, rule)
 
 
-@partial(jax.jit, static_argnames=("each", "rule"))
+@partial(host_jit, static_argnames=("each", "rule"))
 def _divided(model: Model, data: Data, key: Array, each: int, rule: Rule) -> dict[str, Any]:
     """Parameters from initial responsibilities, those of each class divided at random."""
     shared = initial_responsibilities(model, data)

@@ -18,6 +18,7 @@ from jaxtyping import Float
 
 from inference import Status
 from inference.arrays import floating, on_device
+from inference.compilation import host_jit
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
 from nbmodels.core.model import PRIOR, Data, Model
@@ -66,7 +67,7 @@ def _better(first: Fit, second: Fit) -> Fit:
     return replace(found, status=Status.INTERRUPTED) if stopped else found
 
 
-@partial(jax.jit, static_argnames="rule")
+@partial(host_jit, static_argnames="rule")
 def _likeliest(
     model: Model, data: Data, log_shares: Float[Array, "*k"], rule: Rule
 ) -> dict[str, Any]:
