@@ -58,8 +58,9 @@ class DawidSkene(LatentClassModel):
 
     Every worker has a noise matrix of their own, which ``pooling`` draws to a simpler one. The
     model takes votes on a task for independent given its class. They seldom are, and its
-    probabilities are then far too sure: ``dependence`` tempers them, by what held-out votes show
-    and by an assumption about what votes cannot show (:mod:`nbmodels.fitting.vote_dependence`). The
+    probabilities are then far too sure: ``dependence`` tempers them, by what votes show
+    (:mod:`nbmodels.fitting.item_effects`) and by an assumption about what votes cannot show, the
+    weaker the surer they are independent (:mod:`nbmodels.fitting.vote_dependence`). The
     likeliest class is that of the task's votes under the workers' matrices. Under ``pooling="own"``
     all votes on a task may be guesses: such tasks teach the matrices nothing, and with
     ``dependence=0`` their votes say nothing of the class. With ``solver="ml"`` the model is the
@@ -73,8 +74,9 @@ class DawidSkene(LatentClassModel):
             workers hardly vote on the same tasks, so that votes do not show who is right, it takes
             all workers to be alike, and tasks keep their votes.
         dependence: correlation of the votes on a task given its class, 0 to 1; 0 takes them for
-            independent; ``"auto"`` to learn it. Intervals of :meth:`posterior` are those of
-            independent votes.
+            independent; ``"auto"`` to learn it; ``"shown"`` without the assumption, for votes that
+            no cue misleads together. On eleven real crowds ``"shown"`` was 3 to 22 points too sure.
+            Intervals of :meth:`posterior` are those of independent votes.
         subtypes: number of sub-types of each class, each with matrices of its own: workers may then
             agree in what they mistake (EBCC; Li, Rubinstein and Cohn 2019).
         abstain: where given, votes are a matrix of labelling functions' outputs, a row an item and
@@ -124,7 +126,7 @@ class DawidSkene(LatentClassModel):
         self,
         *,
         pooling: Literal["auto", "own", "shared", "none"] | bool = "auto",
-        dependence: float | Literal["auto"] = "auto",
+        dependence: float | Literal["auto", "shown"] = "auto",
         subtypes: int = 1,
         abstain: Any = None,
         class_prior: ArrayLike | None = None,
