@@ -182,6 +182,19 @@ def test_copies_do_not_lead_a_table_astray():
     assert right > majority(votes, y) + 0.1
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_votes_copied_in_part_do_not_lead_a_joint_model_astray():
+    rates = (0.4, 0.25, 0.3, 0.2, 0.35, 0.28, 0.24, 0.33, 0.2, 0.3)
+    votes, y = world(rates, range(6), part=0.75, seed=2)
+    x = np.eye(3)[y] + np.random.default_rng(2).normal(size=(400, 3))
+    sources = {"x": NoisyGaussianNB(), "votes": DawidSkene()}
+    joint = JointNB(sources, random_state=0).fit({"x": x, "votes": frame(votes)})
+    alone = DawidSkene(random_state=0).fit(frame(votes))
+    right = (joint.label_posterior_.argmax(1) == y).mean()
+    assert right > (alone.predict() == y).mean() > 0.85  # they were 0.60 and 0.67
+
+
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_votes_on_rows_of_a_table_count_as_in_a_joint_model():
     rng = np.random.default_rng(2)
