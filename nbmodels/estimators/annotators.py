@@ -22,7 +22,7 @@ from nbmodels.data.labelling_functions import VoteSource, check_abstentions, rea
 from nbmodels.data.labels import Classes, trusted_codes
 from nbmodels.data.noisy_labels import known_labels
 from nbmodels.data.validation import pad_rows, padded_length
-from nbmodels.errors import DataError
+from nbmodels.errors import Caution, DataError, PosteriorWarning, issue
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, resolved_priors
 from nbmodels.estimators.sources import LearnedSource, Part
@@ -396,6 +396,19 @@ class DawidSkene(LatentClassModel):
         pseudo = float(priors.noise_alpha) + float(priors.noise_diagonal)
         model = untempered(model, votes)
         return annotator_report(model, votes, self.workers_, level, copies, self._shown + pseudo)
+
+    def _reported(self, draws: Any) -> Any:
+        """Draws; with a warning where the accuracies that they hold for known are assumed."""
+        dependence = self.fitted_.vote_dependence
+        if dependence is not None and dependence.pooling == ALIKE:
+            what = (
+                "all workers are taken to be alike, with an accuracy that counts of votes suggest: "
+                "intervals of class shares and noise matrices hold it for known, are too narrow, "
+                "and class shares are drawn to even ones"
+            )
+            draws.attrs["warnings"] = "\n".join(filter(None, (draws.attrs["warnings"], what)))
+            issue([Caution(PosteriorWarning, what)])
+        return draws
 
     def _coords(self) -> dict[str, Mapping[str, Any]]:
         return {_NAME: {"annotator": self.workers_}}
