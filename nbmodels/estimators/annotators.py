@@ -22,7 +22,7 @@ from nbmodels.data.labelling_functions import VoteSource, check_abstentions, rea
 from nbmodels.data.labels import Classes, trusted_codes
 from nbmodels.data.noisy_labels import known_labels
 from nbmodels.data.validation import pad_rows, padded_length
-from nbmodels.errors import DataError
+from nbmodels.errors import Caution, DataError, PosteriorWarning, issue
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, resolved_priors
 from nbmodels.estimators.sources import LearnedSource, Part
@@ -58,8 +58,9 @@ class DawidSkene(LatentClassModel):
 
     Every worker has a noise matrix of their own, which ``pooling`` draws to a simpler one. The
     model takes votes on a task for independent given its class. They seldom are, and its
-    probabilities are then far too sure: ``dependence`` tempers them, by what held-out votes show
-    and by an assumption about what votes cannot show (:mod:`nbmodels.fitting.vote_dependence`). The
+    probabilities are then far too sure: ``dependence`` tempers them, by what votes show
+    (:mod:`nbmodels.fitting.item_effects`) and by an assumption about what votes cannot show, the
+    weaker the surer they are independent (:mod:`nbmodels.fitting.vote_dependence`). The
     likeliest class is that of the task's votes under the workers' matrices. Under ``pooling="own"``
     all votes on a task may be guesses: such tasks teach the matrices nothing, and with
     ``dependence=0`` their votes say nothing of the class. With ``solver="ml"`` the model is the
@@ -73,8 +74,9 @@ class DawidSkene(LatentClassModel):
             workers hardly vote on the same tasks, so that votes do not show who is right, it takes
             all workers to be alike, and tasks keep their votes.
         dependence: correlation of the votes on a task given its class, 0 to 1; 0 takes them for
-            independent; ``"auto"`` to learn it. Intervals of :meth:`posterior` are those of
-            independent votes.
+            independent; ``"auto"`` to learn it; ``"shown"`` without the assumption, for votes that
+            no cue misleads together. On eleven real crowds ``"shown"`` was 3 to 22 points too sure.
+            Intervals of :meth:`posterior` are those of independent votes.
         subtypes: number of sub-types of each class, each with matrices of its own: workers may then
             agree in what they mistake (EBCC; Li, Rubinstein and Cohn 2019).
         abstain: where given, votes are a matrix of labelling functions' outputs, a row an item and
@@ -124,7 +126,7 @@ class DawidSkene(LatentClassModel):
         self,
         *,
         pooling: Literal["auto", "own", "shared", "none"] | bool = "auto",
-        dependence: float | Literal["auto"] = "auto",
+        dependence: float | Literal["auto", "shown"] = "auto",
         subtypes: int = 1,
         abstain: Any = None,
         class_prior: ArrayLike | None = None,
@@ -394,6 +396,19 @@ class DawidSkene(LatentClassModel):
         pseudo = float(priors.noise_alpha) + float(priors.noise_diagonal)
         model = untempered(model, votes)
         return annotator_report(model, votes, self.workers_, level, copies, self._shown + pseudo)
+
+    def _reported(self, draws: Any) -> Any:
+        """Draws; with a warning where the accuracies that they hold for known are assumed."""
+        dependence = self.fitted_.vote_dependence
+        if dependence is not None and dependence.pooling == ALIKE:
+            what = (
+                "all workers are taken to be alike, with an accuracy that counts of votes suggest: "
+                "intervals of class shares and noise matrices hold it for known, are too narrow, "
+                "and class shares are drawn to even ones"
+            )
+            draws.attrs["warnings"] = "\n".join(filter(None, (draws.attrs["warnings"], what)))
+            issue([Caution(PosteriorWarning, what)])
+        return draws
 
     def _coords(self) -> dict[str, Mapping[str, Any]]:
         return {_NAME: {"annotator": self.workers_}}

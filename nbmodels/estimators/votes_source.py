@@ -93,10 +93,10 @@ def votes_of(crowd: DawidSkene, values: Any, workers: np.ndarray, classes: Class
     with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
         alone.fit(values)
     found, size = alone.fitted_.vote_dependence, annotator_model(alone.fit_).information()
-    if crowd.dependence != "auto":
+    if not isinstance(crowd.dependence, str):
         correlation = float(crowd.dependence)
     else:
         assert found is not None  # of votes alone
-        ratio = 2 * found.gain * len(alone._votes.row)
+        ratio = 2 * found.gain
         correlation = found.visible if ratio > _SURELY else 0.0
     return VotesOf(workers, alone._copies, np.sqrt(size), correlation)

@@ -19,8 +19,10 @@ from nbmodels.core.families import Rule
 from nbmodels.core.model import Data
 from nbmodels.fitting.fit import with_arrays
 from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.item_effects import shown_dependence
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.vote_dependence import (
+    AnnotatorModel,
     VoteTable,
     assumed_dependence,
     described,
@@ -106,7 +108,7 @@ def first_estimate(
 def tempered(
     fitted: FittedModel,
     votes: VoteTable,
-    dependence: float | Literal["auto"],
+    dependence: float | Literal["auto", "shown"],
     known: Bool[np.ndarray, " n"],
     supported: bool,
     **about: Any,
@@ -116,14 +118,16 @@ def tempered(
     Args:
         fitted: model of annotators.
         votes: that it was fitted to.
-        dependence: correlation of the votes; ``"auto"`` to learn it.
+        dependence: correlation of the votes; ``"shown"`` for what votes show of it, ``"auto"`` with
+            what is assumed besides.
         known: ``(N,)`` items of a known class.
         supported: whether each other item is expected to be of a class that one of its votes names.
         about: other attributes of the :class:`VoteDependence`.
     """
     model = fitted_to(fitted.fit, votes)
-    visible, gain = visible_dependence(model, votes)
-    correlation = assumed_dependence(visible) if dependence == "auto" else float(dependence)
+    visible, gain, log_factor = _shown(model, votes)
+    learned = {"auto": assumed_dependence(visible, log_factor), "shown": visible}
+    correlation = learned[dependence] if isinstance(dependence, str) else float(dependence)
     resp = np.asarray(fitted.fit.resp)
     if correlation > 0:
         # from the votes alone: whether they may be guesses matters to the matrices only
@@ -132,6 +136,14 @@ def tempered(
     here = described(replace(model, resp=resp), votes, correlation, passed, visible, gain)
     here = replace(here, **about)
     return replace(fitted, fit=replace(fitted.fit, resp=resp), vote_dependence=here)
+
+
+def _shown(model: AnnotatorModel, votes: VoteTable) -> tuple[float, float, float]:
+    """The correlation that votes show, its gain in nats, and the log Bayes factor for any."""
+    if model.abstains:  # of functions who name one class each, items have no effects on labels
+        return *visible_dependence(model, votes), np.inf
+    found = shown_dependence(model, votes)
+    return found.correlation, found.gain, found.log_factor
 
 
 @partial(host_jit, static_argnames=("name", "rule"))

@@ -8,6 +8,12 @@ probability ``c`` of a copy the agreement is ``c + (1 - c) expected``. Difficult
 pairs agree more than expected; the median pair is the measure, tested at 1 % for all pairs
 together (Bonferroni).
 
+Who copies at least every other vote is kept where that makes the votes likelier. A fit to partly
+copied votes follows the copies, though, and takes them for independent. So of who copies now and
+then those pairs are kept who agree too often by a fit to the weighted votes, too, if either the fit
+to all votes says the same of them together, or the annotators outside agree with each other so well
+that they can judge them. Among spammers, the few who are right agree as often as copies do.
+
 ``m`` annotators who copy with probability ``c`` count as ``m / (1 + (m - 1) c)`` (the design effect
 of cluster samples, Kish 1965, section 5.4).
 """
@@ -32,11 +38,16 @@ from nbmodels.fitting.vote_pairs import (
     pairs_of_votes,
 )
 
-#: Fewest items that a pair must share, and least probability of a copy beyond the usual one.
-_LEAST_SHARED, _LEAST_COPIED = 10, 0.5
+#: Fewest items that a pair must share, and least probability of a copy beyond the usual one: of
+#: those who copy often, and, where there are none, of those who copy now and then.
+_LEAST_SHARED, _OFTEN, _SELDOM = 10, 0.5, 0.2
 
 #: Level of the test of all pairs together.
 _LEVEL = 0.01
+
+#: Least agreement, corrected for chance (Cohen's kappa), of those who can judge others: of three
+#: classes they are right in 63 % of their votes. Standard errors by which they must surpass it.
+_JUDGES, _SURELY = 0.2, 1.64
 
 #: Fewest pairs whose agreements are compared, and how many times as uneven as chance would have
 #: them they are at most where annotators are not taken for a group.
@@ -59,7 +70,7 @@ _BEGINS = ((2, 0.5), (30, 1.0))
 _PSEUDO, _STRENGTH = (2.0, 1.0), 5.0
 
 #: Probabilities of a copy that a cluster's is sought among, and least probability of a pair.
-_TRIED, _TINY = np.linspace(0.5, 0.95, 10), 1e-12
+_TRIED, _TINY = np.linspace(_OFTEN, 0.95, 10), 1e-12
 
 _COLUMNS = ["first", "second", "shared", "agreement", "expected", "copied", "z"]
 
@@ -135,11 +146,15 @@ def find_copies(votes: VoteTable, n_workers: int, n_labels: int, abstains: bool)
     table = _with_abstentions(votes, n_workers, n_labels) if abstains else votes
     if table is None:
         return none
-    tried = [none, *_grown(table, none, n_labels, _BEGINS[0])]
-    if len(tried) == 1:
-        return none
-    scores = [_pairwise_score(table, one, n_labels) for one in tried]
-    return tried[int(np.argmax(scores))]
+    tried = [none, *_grown(table, none, n_labels, _OFTEN)]
+    if len(tried) > 1:
+        scores = [_pairwise_score(table, one, n_labels) for one in tried]
+        best = tried[int(np.argmax(scores))]
+        if best.found:
+            return best
+    # functions agree on a class that each of them finds
+    seldom = [] if abstains else list(_grown(table, none, n_labels, _SELDOM))
+    return _confirmed(table, seldom[-1], n_labels) if seldom else none
 
 
 def unevenness(votes: VoteTable, copies: Copies, n_labels: int) -> float:
@@ -159,10 +174,9 @@ def unevenness(votes: VoteTable, copies: Copies, n_labels: int) -> float:
     Returns:
         0 for fewer than three pairs.
     """
-    n_workers = len(copies.cluster)
-    pairs = annotator_pairs(votes, n_workers)
+    pairs = _well_shared(votes, len(copies.cluster))
     apart = copies.cluster[pairs.first] != copies.cluster[pairs.second]
-    pairs = pairs.those(apart & (pairs.shared >= _LEAST_SHARED))
+    pairs = pairs.those(apart)
     pairs = pairs.those(_sampled(pairs))
     if len(pairs) < _FEWEST_PAIRS:
         return 0.0
@@ -173,17 +187,68 @@ def unevenness(votes: VoteTable, copies: Copies, n_labels: int) -> float:
     return float(np.mean(z**2) - np.sqrt(2 / len(z)))
 
 
+def _well_shared(votes: VoteTable, n_workers: int) -> AnnotatorPairs:
+    pairs = annotator_pairs(votes, n_workers)
+    return pairs.those(pairs.shared >= _LEAST_SHARED)
+
+
 def _sampled(pairs: AnnotatorPairs) -> Bool[np.ndarray, " p"]:
     """An even part of all pairs, by which it is known what is usual."""
     return np.arange(len(pairs)) % max(-(-int(pairs.shared.sum()) // _MOST_EXPECTED), 1) == 0
 
 
-def _grown(votes: VoteTable, none: Copies, k: int, begin: tuple[int, float]) -> Iterator[Copies]:
-    """Clusters to which the pairs of the largest tests are added, round by round."""
-    found, pairs = none, annotator_pairs(votes, len(none.cluster))
-    pairs = pairs.those(pairs.shared >= _LEAST_SHARED)
+def _confirmed(votes: VoteTable, found: Copies, k: int) -> Copies:
+    """Those of the clusters that a fit to the weighted votes confirms and somebody can judge."""
+    n_workers = len(found.cluster)
+    none, pairs = no_copies(n_workers), _well_shared(votes, n_workers)
+    level = stats.norm.isf(_LEVEL / max(len(pairs), 1))
     for _ in range(_ROUNDS):
-        tested = _tested(votes, pairs, found, k, begin)
+        cluster = found.cluster
+        apart = cluster[pairs.first] != cluster[pairs.second]
+        frame = _judged(votes, pairs, found, k, apart)
+        spread = 1.4826 * stats.median_abs_deviation(frame["z"][apart]) if apart.any() else 1.0
+        copied = (frame["z"] > level * max(spread, 1)) & (frame["copied"] > _SELDOM)
+        kept = frame[copied & ~apart]
+        if not len(kept):
+            return none
+        found = _clustered(kept, n_workers)
+        if (found.cluster == cluster).all():
+            break
+    of_all = _judged(votes, pairs, none, k, np.ones(len(pairs), bool))["z"][kept.index]
+    together = of_all.sum() / np.sqrt(len(kept)) > stats.norm.isf(_LEVEL)
+    alone = np.bincount(found.cluster)[found.cluster] == 1
+    outside = pairs.those(alone[pairs.first] & alone[pairs.second])
+    return found if together or _can_judge(votes, outside, k) else none
+
+
+def _can_judge(votes: VoteTable, pairs: AnnotatorPairs, k: int) -> bool:
+    """Whether pairs agree so much more often than by chance that others can be judged by them."""
+    number = pairs.shared.sum()
+    if not number:
+        return False
+    agreement = pairs.agreed.sum() / number
+    chance = float((np.bincount(votes.label, minlength=k) ** 2).sum()) / len(votes.label) ** 2
+    spread = np.sqrt(agreement * (1 - agreement) / number)
+    left = max(1 - chance, 1e-6)
+    return bool((agreement - _SURELY * spread - chance) / left >= _JUDGES)
+
+
+def _judged(
+    votes: VoteTable, pairs: AnnotatorPairs, so_far: Copies, k: int, usual: np.ndarray
+) -> pd.DataFrame:
+    """Pairs with their tests by a fit; ``usual`` are those by which it is known what is usual."""
+    agreement, expected = _agreements(votes, pairs, so_far, k, _BEGINS[-1])
+    left = np.maximum(1 - expected, 1e-6)
+    copied = (agreement - expected) / left
+    middle = max(float(np.median(copied[usual])), 0.0) if usual.any() else 0.0
+    return _frame(pairs, agreement, expected, copied, middle)
+
+
+def _grown(votes: VoteTable, none: Copies, k: int, least: float) -> Iterator[Copies]:
+    """Clusters to which the pairs of the largest tests are added, round by round."""
+    found, pairs = none, _well_shared(votes, len(none.cluster))
+    for _ in range(_ROUNDS):
+        tested = _tested(votes, pairs, found, k, least)
         joined = tested[tested["z"] >= _PART * tested["z"].max()]
         apart = found.cluster[joined["first"]] != found.cluster[joined["second"]]
         if not apart.any():
@@ -255,15 +320,15 @@ def _in_cluster(votes: VoteTable, cluster: np.ndarray) -> np.ndarray:
 
 
 def _tested(
-    votes: VoteTable, pairs: AnnotatorPairs, so_far: Copies, k: int, begin: tuple[int, float]
+    votes: VoteTable, pairs: AnnotatorPairs, so_far: Copies, k: int, least: float
 ) -> pd.DataFrame:
     """Pairs who agree too often, given the clusters that are known."""
     n_workers = len(so_far.cluster)
-    logs, whole, matrices = _counted(votes, so_far.weights(votes), n_workers, k, begin)
+    logs, whole, matrices = _counted(votes, so_far.weights(votes), n_workers, k, _BEGINS[0])
     by_class, sums = agreement_by_class(matrices, pairs), _of_clusters(votes, so_far, logs)
     # who might be found, and those by which it is known what is usual
     sample = _sampled(pairs)
-    tested = _possible(pairs, by_class) | sample
+    tested = _possible(pairs, by_class, least) | sample
     level, pairs, by_class = _LEVEL / max(len(pairs), 1), pairs.those(tested), by_class[tested]
     if not len(pairs):
         return no_copies(n_workers).pairs
@@ -272,11 +337,23 @@ def _tested(
     left = np.maximum(1 - expected, 1e-6)
     copied = (agreement - expected) / left
     usual = max(float(np.median(copied[sample[tested]])), 0.0)
+    found = _frame(pairs, agreement, expected, copied, usual)
+    return found[(found["z"] > stats.norm.isf(level)) & (found["copied"] > least)]
+
+
+def _frame(
+    pairs: AnnotatorPairs,
+    agreement: Float[np.ndarray, " p"],
+    expected: Float[np.ndarray, " p"],
+    copied: Float[np.ndarray, " p"],
+    usual: float,
+) -> pd.DataFrame:
+    """Pairs as :class:`Copies` has them, by probabilities of a copy of which one is usual."""
+    left = np.maximum(1 - expected, 1e-6)
     z = _surprise(agreement, expected + usual * left, pairs.shared)
     copied = np.clip(copied - usual, 0, 1)
     columns = pairs.first, pairs.second, pairs.shared, agreement, expected, copied, z
-    found = pd.DataFrame(dict(zip(_COLUMNS, columns, strict=True)))
-    return found[(z > stats.norm.isf(level)) & (copied > _LEAST_COPIED)]
+    return pd.DataFrame(dict(zip(_COLUMNS, columns, strict=True)))
 
 
 def _agreements(
@@ -307,7 +384,9 @@ def _surprise(
     return (agreement - expected) / spread
 
 
-def _possible(pairs: AnnotatorPairs, by_class: Float[np.ndarray, "p k"]) -> Bool[np.ndarray, " p"]:
+def _possible(
+    pairs: AnnotatorPairs, by_class: Float[np.ndarray, "p k"], least_copied: float
+) -> Bool[np.ndarray, " p"]:
     """Pairs who would be found if every item were of the class in which they agree least.
 
     No other pair can be found: the expected agreement is a mean over classes, and test and
@@ -316,7 +395,7 @@ def _possible(pairs: AnnotatorPairs, by_class: Float[np.ndarray, "p k"]) -> Bool
     agreement, least = pairs.agreed / pairs.shared, by_class.min(1, initial=1.0)
     beyond = _surprise(agreement, least, pairs.shared)
     copied = (agreement - least) / np.maximum(1 - least, 1e-6)
-    return (beyond > stats.norm.isf(_LEVEL / max(len(pairs), 1))) & (copied > _LEAST_COPIED)
+    return (beyond > stats.norm.isf(_LEVEL / max(len(pairs), 1))) & (copied > least_copied)
 
 
 def _counted(

@@ -8,10 +8,12 @@ raised to the power ``1 / (1 + (n - 1) r)``: its likeliest class stays. ``n`` co
 information: ``(sum s)^2 / sum s^2`` with ``s^2`` the mutual information of an annotator's vote and
 the class, since a vote that says nothing shares no error with others.
 
-Held-out votes identify a part of ``r``: each vote is predicted from the others on its item, the
-item deleted from the annotators' matrices, and under too much certainty these predictions fail. The
-rest is hidden. A cue that misleads most annotators makes them agree on a wrong class, and from
-votes alone that class is the true one. ``HIDDEN`` is the part of ``r`` that is assumed instead.
+Votes identify a part of ``r`` (:mod:`nbmodels.fitting.item_effects`; of labelling functions, each
+vote is predicted from the others on its item, the item deleted from the annotators' matrices, and
+under too much certainty these predictions fail). The rest is hidden. A cue that misleads most
+annotators makes them agree on a wrong class, and from votes alone that class is the true one.
+``HIDDEN`` is the part of ``r`` that is assumed instead, the less the surer the votes show that they
+are independent: where items differ visibly, they will do so in what is not seen, too.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ from nbmodels.channels import LabellingFunctions
 from nbmodels.core.model import PRIOR
 from nbmodels.fitting.em import Fit
 
-#: Correlation of votes that votes cannot show: an assumption, and no estimate.
-HIDDEN = 0.5
+#: Correlation of votes that votes cannot show, and odds of crowds in which there is any: an
+#: assumption, and no estimate.
+HIDDEN, _ODDS = 0.5, 9.0
 
 #: Most votes that the correlation is learned from; whole items are drawn beyond that.
 _MOST_VOTES = 100_000
@@ -176,8 +179,8 @@ class VoteDependence:
 
     Attributes:
         correlation: by which posteriors are tempered.
-        visible: what held-out votes show of it.
-        gain: nats a vote by which held-out votes are likelier under ``visible`` than under
+        visible: what votes show of it.
+        gain: nats by which the votes looked at are likelier under ``visible`` than under
             independence.
         effective: mean number of independent votes that an item's votes are worth.
         votes: mean number of votes of an item with votes.
@@ -273,22 +276,28 @@ def _leave_one_out(model: AnnotatorModel, votes: VoteTable) -> Callable[[float],
     return score
 
 
-def assumed_dependence(visible: float) -> float:
+def assumed_dependence(visible: float, log_factor: float = np.inf) -> float:
     """The correlation to be assumed, by the one that votes show.
 
-    A share ``HIDDEN`` of the dependence is taken for granted; what votes show adds to it:
-    ``1 - (1 - HIDDEN) (1 - visible)``.
+    With the probability ``p`` that votes depend on each other at all, a share ``HIDDEN p`` of the
+    dependence is taken for granted; what votes show adds to it:
+    ``1 - (1 - HIDDEN p) (1 - visible)``.
+
+    Args:
+        visible: correlation that votes show.
+        log_factor: logarithm of the Bayes factor of dependence against independence.
     """
-    return 1 - (1 - HIDDEN) * (1 - visible)
+    return 1 - (1 - HIDDEN * expit(np.log(_ODDS) + log_factor)) * (1 - visible)
 
 
 def visible_dependence(model: AnnotatorModel, votes: VoteTable) -> tuple[float, float]:
-    """The correlation by which held-out votes are likeliest, and their gain in nats a vote."""
-    score = cache(_leave_one_out(model, votes.thinned(_MOST_VOTES)))
+    """The correlation by which held-out votes are likeliest, and their gain in nats."""
+    some = votes.thinned(_MOST_VOTES)
+    score = cache(_leave_one_out(model, some))
     options = {"xatol": _SEARCHED_TO}
     found = minimize_scalar(lambda r: -score(r), bounds=(0, 1), method="bounded", options=options)
     best = max([0.0, float(found.x), 1.0], key=score)
-    return best, score(best) - score(0.0)
+    return best, (score(best) - score(0.0)) * len(some.row)
 
 
 def described(

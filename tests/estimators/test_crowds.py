@@ -59,7 +59,7 @@ def test_independent_votes_show_no_dependence():
     table, _ = crowd(800, seed=2)
     found = DawidSkene().fit(table).fitted_.vote_dependence
     assert found.visible < 0.1  # from where on the verdict speaks
-    assert found.correlation == pytest.approx(1 - (1 - HIDDEN) * (1 - found.visible))
+    assert found.visible <= found.correlation < 1 - (1 - HIDDEN) * (1 - found.visible)
     assert DawidSkene(dependence=0.0).fit(table).verdict().ok
 
 
@@ -98,6 +98,7 @@ def test_a_class_does_not_become_the_disputed_tasks(seed):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")  # of free matrices, which overfit
 def test_a_shared_prior_predicts_held_out_votes_no_worse():
     from nbmodels.fitting.vote_dependence import annotator_model, held_out_score
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbmodels import DawidSkene, VerdictWarning
+from nbmodels import DawidSkene, PosteriorWarning, VerdictWarning
 from nbmodels.diagnostics.checks.base import run
 from nbmodels.diagnostics.checks.remedies import AUTO_POOLING, OWN_POOLING
 from nbmodels.diagnostics.checks.votes import CHECKS
@@ -59,6 +59,17 @@ def test_one_vote_a_task_is_said_not_to_show_accuracies():
     assert not any("pooling" in one for one in remedies)  # the right one is set
     # smoothed shares of one vote of two classes
     np.testing.assert_allclose(model.label_posterior_.max(1), 0.75, atol=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_draws_of_workers_taken_for_alike_are_said_to_be_too_narrow():
+    rng = np.random.default_rng(2)
+    table = cast(rng.integers(0, 2, 200), one_rate([0.8] * 5, 2), rng, 1)
+    model = DawidSkene(random_state=0).fit(table)
+    with pytest.warns(PosteriorWarning, match="too narrow"):
+        tree = model.posterior()
+    assert "too narrow" in tree.attrs["warnings"]
 
 
 @pytest.mark.parametrize(

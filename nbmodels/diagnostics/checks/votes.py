@@ -15,7 +15,7 @@ from nbmodels.fitting.vote_shares import LEAST_SHOWN
 
 
 def _independence(at: VoteDependence, threshold: float) -> Measurement | None:
-    """Correlation that held-out votes show, beyond the one that is reckoned with."""
+    """Correlation that votes show, beyond the one that is reckoned with."""
     if np.isnan(at.visible):
         return None
     bad = at.visible - at.correlation > threshold
@@ -25,7 +25,7 @@ def _independence(at: VoteDependence, threshold: float) -> Measurement | None:
 
 def _independence_sentence(at: VoteDependence, found: Measurement) -> str:
     shown = (
-        f"votes on a task are not independent given its class: held-out votes show a correlation "
+        f"votes on a task are not independent given its class: they show a correlation "
         f"of {at.visible:.2f}"
     )
     if found.bad:
@@ -95,7 +95,7 @@ CHECKS: tuple[Check[VoteDependence], ...] = (
         0.1,
         _independence_sentence,
         always(remedies.DEPENDENCE),
-        "held-out votes do not show that votes on a task depend on each other given its class",
+        "votes on a task do not show that they depend on each other given its class",
     ),
     Check(
         "own votes",
