@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from scipy import stats
 
 from nbmodels.data.validation import check_level
-from nbmodels.fitting.copied_votes import Copies
+from nbmodels.fitting.copies import Copies
 from nbmodels.fitting.vote_dependence import AnnotatorModel, VoteTable, tempered_posterior
 
 

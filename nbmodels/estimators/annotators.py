@@ -36,7 +36,8 @@ from nbmodels.fitting.annotator_fits import (
     held_near,
     tempered,
 )
-from nbmodels.fitting.copied_votes import MOST_UNEVEN, Copies, find_copies, no_copies, unevenness
+from nbmodels.fitting.copied_votes import MOST_UNEVEN, find_copies, unevenness
+from nbmodels.fitting.copies import Copies, no_copies
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import annotators, number_of_votes

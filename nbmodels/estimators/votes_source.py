@@ -21,7 +21,7 @@ from nbmodels.data.annotations import Votes
 from nbmodels.data.labels import Classes
 from nbmodels.errors import NbmodelsWarning
 from nbmodels.estimators.options import Solver
-from nbmodels.fitting.copied_votes import Copies, no_copies
+from nbmodels.fitting.copies import Copies, no_copies
 from nbmodels.fitting.vote_dependence import VoteTable, annotator_model, effective_number
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Annotators who copy from each other, found by counting votes, and what their votes are worth.
+"""Annotators who copy from each other, found by counting votes.
 
 A fit takes copied votes for independent evidence, and a group of copies for the truth: its own
 residuals then show nothing. So copies are sought before any fit, by classes that votes weighted by
@@ -13,21 +13,18 @@ copied votes follows the copies, though, and takes them for independent. So of w
 then those pairs are kept who agree too often by a fit to the weighted votes, too, if either the fit
 to all votes says the same of them together, or the annotators outside agree with each other so well
 that they can judge them. Among spammers, the few who are right agree as often as copies do.
-
-``m`` annotators who copy with probability ``c`` count as ``m / (1 + (m - 1) c)`` (the design effect
-of cluster samples, Kish 1965, section 5.4).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from scipy import sparse, stats
 
+from nbmodels.fitting.copies import COLUMNS, Copies, in_cluster, no_copies
 from nbmodels.fitting.vote_dependence import VoteTable, softmax
 from nbmodels.fitting.vote_pairs import (
     MOST_PAIRS,
@@ -71,66 +68,6 @@ _PSEUDO, _STRENGTH = (2.0, 1.0), 5.0
 
 #: Probabilities of a copy that a cluster's is sought among, and least probability of a pair.
 _TRIED, _TINY = np.linspace(_OFTEN, 0.95, 10), 1e-12
-
-_COLUMNS = ["first", "second", "shared", "agreement", "expected", "copied", "z"]
-
-
-@dataclass(frozen=True)
-class Copies:
-    """Clusters of annotators who copy from each other.
-
-    Attributes:
-        cluster: ``(W,)`` cluster of each annotator; who copies from nobody is one of their own.
-        copied: ``(W,)`` mean probability of a copy within it, 0 for a cluster of one.
-        pairs: frame with ``first`` and ``second`` (codes of the annotators), ``shared`` items,
-            ``agreement``, the ``expected`` one, probability ``copied``, and ``z``, worst first.
-    """
-
-    cluster: Int[np.ndarray, " w"]
-    copied: Float[np.ndarray, " w"]
-    pairs: pd.DataFrame
-
-    @property
-    def found(self) -> bool:
-        """Whether there are any."""
-        return len(self.pairs) > 0
-
-    @property
-    def share(self) -> float:
-        """Share of the annotators who copy."""
-        return 1 - float((np.bincount(self.cluster)[self.cluster] == 1).mean())
-
-    def partners(self, worker: int) -> Int[np.ndarray, " m"]:
-        """Codes of the others in a cluster."""
-        same = self.cluster == self.cluster[worker]
-        same[worker] = False
-        return np.flatnonzero(same)
-
-    def powers(self) -> Float[np.ndarray, " w"]:
-        """``(W,)`` what an annotator counts for where the whole cluster votes on all items."""
-        sizes = np.bincount(self.cluster)[self.cluster]
-        return 1 / (1 + (sizes - 1) * self.copied)
-
-    def weights(self, votes: VoteTable) -> Float[np.ndarray, " v"]:
-        """``(V,)`` what each vote counts for, by the votes of its cluster on its item."""
-        if not self.found:
-            return np.ones(len(votes.row))
-        together = _in_cluster(votes, self.cluster)
-        sizes = np.bincount(together)[together]
-        return 1 / (1 + (sizes - 1) * self.copied[votes.worker])
-
-    def extended(self, known: Int[np.ndarray, " w"]) -> Copies:
-        """For other annotators, by their codes among these, -1 for who copies from nobody."""
-        own = np.arange(len(known)) + len(self.cluster)
-        some = known >= 0
-        cluster = np.where(some, self.cluster[np.maximum(known, 0)], own)
-        return replace(self, cluster=cluster, copied=np.where(some, self.copied[known], 0.0))
-
-
-def no_copies(n_workers: int) -> Copies:
-    """Of annotators who are independent."""
-    empty = pd.DataFrame({name: np.empty(0) for name in _COLUMNS})
-    return Copies(np.arange(n_workers), np.zeros(n_workers), empty)
 
 
 def find_copies(votes: VoteTable, n_workers: int, n_labels: int, abstains: bool) -> Copies:
@@ -313,12 +250,6 @@ def _with_abstentions(votes: VoteTable, n_workers: int, n_labels: int) -> VoteTa
     return VoteTable(row, worker, label.ravel(), len(items))
 
 
-def _in_cluster(votes: VoteTable, cluster: np.ndarray) -> np.ndarray:
-    """``(V,)`` number of each vote's item and cluster together."""
-    key = votes.row.astype(np.int64) * (int(cluster.max()) + 1) + cluster[votes.worker]
-    return np.unique(key, return_inverse=True)[1]
-
-
 def _tested(
     votes: VoteTable, pairs: AnnotatorPairs, so_far: Copies, k: int, least: float
 ) -> pd.DataFrame:
@@ -353,7 +284,7 @@ def _frame(
     z = _surprise(agreement, expected + usual * left, pairs.shared)
     copied = np.clip(copied - usual, 0, 1)
     columns = pairs.first, pairs.second, pairs.shared, agreement, expected, copied, z
-    return pd.DataFrame(dict(zip(_COLUMNS, columns, strict=True)))
+    return pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
 
 
 def _agreements(
@@ -370,7 +301,7 @@ def _of_clusters(votes: VoteTable, copies: Copies, logs: np.ndarray) -> np.ndarr
     """``(V, K)`` sums of the log-likelihoods of all votes of a vote's cluster on its item."""
     if not copies.found:
         return logs
-    together = _in_cluster(votes, copies.cluster)
+    together = in_cluster(votes, copies.cluster)
     return np.stack([np.bincount(together, x) for x in logs.T], 1)[together]
 
 

@@ -12,7 +12,8 @@ from nbmodels.class_priors import Proportions
 from nbmodels.core import model as m
 from nbmodels.core import numpyro_program as program
 from nbmodels.fitting import copied_votes, vote_pairs
-from nbmodels.fitting.copied_votes import MOST_UNEVEN, find_copies, no_copies, unevenness
+from nbmodels.fitting.copied_votes import MOST_UNEVEN, find_copies, unevenness
+from nbmodels.fitting.copies import no_copies
 from nbmodels.fitting.vote_dependence import VoteTable
 
 
