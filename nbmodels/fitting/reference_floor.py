@@ -24,7 +24,13 @@ from nbmodels.fitting.reference import (
     nonlinear_predictions,
     sides_of,
 )
-from nbmodels.fitting.reference_scores import COMPARE, noise_on, replaceable, with_noise_of
+from nbmodels.fitting.reference_scores import (
+    COMPARE,
+    noise_on,
+    replaceable,
+    with_draws_of,
+    with_noise_of,
+)
 from nbmodels.fitting.trials import SIGNIFICANT
 
 #: Standard errors from which on it is said that the reference is better, and share of the labels
@@ -53,9 +59,10 @@ def with_reference(
     explains what a bad model of the features gets wrong as well as it does wrong labels, which a
     plain classifier with the same scores cannot show. Where noise on the reference's scores is
     surely likelier than the fit, noise and labels are those on them
-    (:mod:`nbmodels.fitting.reference_scores`). A joint model is not held to any of it: its features
-    pass their own checks, and may show the classes apart where errors follow the features and any
-    classifier of the given labels learns them.
+    (:mod:`nbmodels.fitting.reference_scores`); where it may be, a share of the draws is. A
+    joint model is not held to any of it: its features pass their own checks, and may show the
+    classes apart where errors follow the features and any classifier of the given labels learns
+    them.
 
     Args:
         fitted: a model of given labels; where their noise is known, or there is none, or the fit
@@ -118,10 +125,12 @@ def _held_to(
     if beside is None:
         return replace(fitted, interrupted=True)
     theirs = beside.held_out[rows]
-    if replaceable(reference, fitted) and _lead(mine, theirs, *about) > _SURELY:
-        proven = contradicted(fitted.data, k)
-        noisy = 1.0 if proven else beside.probability(reference, codes, rows, *about)
-        return replace(with_noise_of(beside, fitted), noisy=noisy)
+    if replaceable(reference, fitted):
+        if _lead(mine, theirs, *about) > _SURELY:
+            proven = contradicted(fitted.data, k)
+            noisy = 1.0 if proven else beside.probability(reference, codes, rows, *about)
+            return replace(with_noise_of(beside, fitted), noisy=noisy)
+        fitted = with_draws_of(beside, fitted, pseudo_bma(theirs, mine, *about))
     if checked or not poor:
         return replace(fitted, noisy=noisy)
     scores = max((mine, theirs), key=lambda one: float(about[0] @ one))
