@@ -33,7 +33,7 @@ from nbmodels.fitting.reference_scores import (
 )
 from nbmodels.fitting.trials import SIGNIFICANT
 
-#: Standard errors from which on it is said that the reference is better, and share of the labels
+#: Standard errors from which on one is said to be better than the other, and share of the labels
 #: that would have been changed.
 _SURELY, _CHANGED = 2.0, 0.01
 
@@ -117,8 +117,10 @@ def _held_to(
     lead = _lead(mine, plain, *about)
     poor = lead > SIGNIFICANT
     alone = fitted.plain_scores
-    # without noise it may be the better classifier, and with noise likelier than the fit
-    if not poor and (alone is None or _lead(alone[rows], plain, *about) <= SIGNIFICANT):
+    # without noise it may be the better classifier, and with noise likelier than the fit; where the
+    # own scores are surely better without noise, its scores are no candidate
+    ahead = lead if alone is None else _lead(alone[rows], plain, *about)
+    if not poor and (alone is None or ahead <= -_SURELY):
         return replace(fitted, noisy=noisy)
     with computing(fitted.double):
         beside = noise_on(reference, fitted, options())
@@ -126,7 +128,8 @@ def _held_to(
         return replace(fitted, interrupted=True)
     theirs = beside.held_out[rows]
     if replaceable(reference, fitted):
-        if _lead(mine, theirs, *about) > _SURELY:
+        better = poor or ahead > SIGNIFICANT
+        if better and _lead(mine, theirs, *about) > _SURELY:
             proven = contradicted(fitted.data, k)
             noisy = 1.0 if proven else beside.probability(reference, codes, rows, *about)
             return replace(with_noise_of(beside, fitted), noisy=noisy)
