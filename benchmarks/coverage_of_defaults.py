@@ -3,8 +3,8 @@
 Data of each estimator's own model, with a random noise matrix each; the estimator as it comes,
 everything it selects or learns included; and the share of true rates that lie inside the 90 %
 intervals of ``posterior()``. A rate that is zero, which no central interval holds, counts as inside
-where the lower end is below 0.01. ``copies`` are binary features of which each is there four times,
-where the model is wrong.
+where the lower end is below 0.01. Of some cases the model is wrong: ``copies`` are binary features
+of which each is there four times; others have heavy tails, two clusters a class, or gross errors.
 """
 
 import argparse
@@ -87,6 +87,45 @@ def regression(n, k, rng, d=5):
     return x, np.argmax(logits + rng.gumbel(size=(n, k)), 1)
 
 
+def correlated(n, k, rng, d=5):
+    """Normal classes, each with a covariance of its own."""
+    y = rng.integers(k, size=n)
+    means, factors = rng.normal(0, 1.2, (k, d)), rng.normal(size=(k, d, d)) / np.sqrt(d)
+    noise = rng.normal(size=(n, 1, d)) @ (factors + 0.7 * np.eye(d))[y]
+    return means[y] + noise[:, 0], y
+
+
+def heavy_tails(n, k, rng, d=5):
+    """Student's t with two degrees of freedom."""
+    y = rng.integers(k, size=n)
+    return rng.normal(0, 1.8, (k, d))[y] + rng.standard_t(2, size=(n, d)), y
+
+
+def clusters(n, k, rng, d=5):
+    """Two clusters a class."""
+    y, part = rng.integers(k, size=n), rng.integers(2, size=n)
+    return rng.normal(0, 2.2, (k, 2, d))[y, part] + rng.normal(size=(n, d)), y
+
+
+def gross_errors(n, k, rng, d=5):
+    """A logistic regression of which three cells in a hundred are 50 times too large."""
+    x, y = regression(n, k, rng, d)
+    return np.where(rng.random(x.shape) < 0.03, 50 * x, x), y
+
+
+def two_tables(n, k, rng):
+    y = rng.integers(k, size=n)
+    real = rng.normal(size=(k, 3))[y] + rng.normal(size=(n, 3))
+    probs = rng.beta(1, 1, (k, 10))
+    return {"real": real, "binary": (rng.random((n, 10)) < probs[y]).astype(int)}, y
+
+
+def joint(**options):
+    """One model of two tables."""
+    sources = {"real": nb.NoisyGaussianNB(), "binary": nb.NoisyBernoulliNB()}
+    return nb.JointNB(sources, **options)
+
+
 class Case(NamedTuple):
     """An estimator with data of its own model.
 
@@ -110,6 +149,11 @@ CASES = {
     "NoisyCategoricalNB": Case(nb.NoisyCategoricalNB, symbols),
     "NoisyLogisticRegression": Case(nb.NoisyLogisticRegression, regression),
     "NoisyLabelClassifier": Case(nb.NoisyLabelClassifier, normal),
+    "RobustNDA": Case(nb.RobustNDA, correlated),
+    "JointNB": Case(joint, two_tables),
+    "NoisyGaussianNB, heavy tails": Case(nb.NoisyGaussianNB, heavy_tails),
+    "NoisyGaussianNB, clusters": Case(nb.NoisyGaussianNB, clusters),
+    "NoisyLogisticRegression, gross errors": Case(nb.NoisyLogisticRegression, gross_errors),
 }
 
 

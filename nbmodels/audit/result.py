@@ -127,10 +127,14 @@ def audit(
         :class:`AuditResult`.
 
     Raises:
-        DataError: a row that is not in the plan, that is not checked, whose id other rows have,
-            too, or whose label is no class.
+        DataError: ``plan`` is none; a row that is not in the plan, that is not checked, whose id
+            other rows have, too, or whose label is no class.
     """
     check_level(level)
+    if not isinstance(plan, AuditPlan):
+        raise DataError(
+            f"plan: expected an AuditPlan, from audit_plan() or AuditPlan.from_json(); got {plan!r}"
+        )
     classes = Classes(plan.classes)
     rows, labels = _checked_rows(plan, checked, partial)
     names = rows["row"].to_numpy()

@@ -293,19 +293,21 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
             :class:`~xarray.DataTree` of ArviZ; see :func:`nbmodels.posterior.sample`.
 
         Raises:
-            DataError: an option out of its range; ``feedback`` of a model that has no such fit.
+            DataError: an unknown option, or one out of its range; ``feedback`` of a model that has
+                no such fit.
 
         Warns:
             PosteriorWarning: a convergence or accuracy check of the draws failed, or the joint
                 posterior disagrees with the cut one.
         """
         from nbmodels.posterior.grouped_rows import for_groups
-        from nbmodels.posterior.options import check_feedback
+        from nbmodels.posterior.options import check_feedback, check_known
         from nbmodels.posterior.sampling import about_mode, sample
         from nbmodels.posterior.semi_modular import mixed
 
         check_is_fitted(self)
         check_feedback(feedback)
+        check_known(method, options)
         seed = self._seed(random_state)
         options.setdefault("progress", resolved_solver(self.solver).progress)
 

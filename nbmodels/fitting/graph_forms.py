@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 
 from nbmodels.errors import Caution, IdentifiabilityWarning
 from nbmodels.fitting.em import Fit
+from nbmodels.fitting.identifiability import APART, POSSIBLE
 from nbmodels.fitting.options import FitOptions, is_auto
 from nbmodels.fitting.plain import pseudo_bma
 from nbmodels.fitting.propagation import LabelledGraph, Propagated
@@ -25,9 +26,6 @@ _LABELS_A_CELL = 5
 
 #: Probability below which a form of the noise matrix counts nothing.
 _LEAST_FORM = 0.02
-
-#: Probability of a form, and difference of the shares of right labels, from which on it is said.
-_POSSIBLE, _APART = 0.1, 0.1
 
 
 class Form(NamedTuple):
@@ -132,7 +130,7 @@ def undecided(chosen: Form, found: Sequence[Form], shares: Sequence[float]) -> t
     right = [float(np.diag(_matrix(one.fit)).mean()) for one in found]
     at = [one is chosen for one in found].index(True)
     for i, share in enumerate(shares):
-        if i != at and share >= _POSSIBLE and abs(right[i] - right[at]) >= _APART:
+        if i != at and share >= POSSIBLE and abs(right[i] - right[at]) >= APART:
             sentence = (
                 f"the noise is hardly identified: held-out labels are about as likely where "
                 f"{right[i]:.0%} of the labels are right ({found[i].noise} noise) as where "

@@ -20,6 +20,10 @@ _FEW, _LEFT = 10, 0.2
 #: Bound of the surplus of right labels, by which numbers of items are found from those of labels.
 _LEAST_RIGHT = 0.05
 
+#: Probability of another form of the noise, and difference of the shares of right labels, from
+#: which on it is said that the noise is hardly identified.
+POSSIBLE, APART = 0.1, 0.1
+
 
 class Diagnosis(NamedTuple):
     """How a transition violates diagonal dominance, and whether a renaming mends it.

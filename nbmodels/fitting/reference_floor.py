@@ -24,10 +24,16 @@ from nbmodels.fitting.reference import (
     nonlinear_predictions,
     sides_of,
 )
-from nbmodels.fitting.reference_scores import COMPARE, noise_on, replaceable, with_noise_of
+from nbmodels.fitting.reference_scores import (
+    COMPARE,
+    noise_on,
+    replaceable,
+    with_draws_of,
+    with_noise_of,
+)
 from nbmodels.fitting.trials import SIGNIFICANT
 
-#: Standard errors from which on it is said that the reference is better, and share of the labels
+#: Standard errors from which on one is said to be better than the other, and share of the labels
 #: that would have been changed.
 _SURELY, _CHANGED = 2.0, 0.01
 
@@ -53,9 +59,10 @@ def with_reference(
     explains what a bad model of the features gets wrong as well as it does wrong labels, which a
     plain classifier with the same scores cannot show. Where noise on the reference's scores is
     surely likelier than the fit, noise and labels are those on them
-    (:mod:`nbmodels.fitting.reference_scores`). A joint model is not held to any of it: its features
-    pass their own checks, and may show the classes apart where errors follow the features and any
-    classifier of the given labels learns them.
+    (:mod:`nbmodels.fitting.reference_scores`); where it may be, a share of the draws is. A
+    joint model is not held to any of it: its features pass their own checks, and may show the
+    classes apart where errors follow the features and any classifier of the given labels learns
+    them.
 
     Args:
         fitted: a model of given labels; where their noise is known, or there is none, or the fit
@@ -110,18 +117,23 @@ def _held_to(
     lead = _lead(mine, plain, *about)
     poor = lead > SIGNIFICANT
     alone = fitted.plain_scores
-    # without noise it may be the better classifier, and with noise likelier than the fit
-    if not poor and (alone is None or _lead(alone[rows], plain, *about) <= SIGNIFICANT):
+    # without noise it may be the better classifier, and with noise likelier than the fit; where the
+    # own scores are surely better without noise, its scores are no candidate
+    ahead = lead if alone is None else _lead(alone[rows], plain, *about)
+    if not poor and (alone is None or ahead <= -_SURELY):
         return replace(fitted, noisy=noisy)
     with computing(fitted.double):
         beside = noise_on(reference, fitted, options())
     if beside is None:
         return replace(fitted, interrupted=True)
     theirs = beside.held_out[rows]
-    if replaceable(reference, fitted) and _lead(mine, theirs, *about) > _SURELY:
-        proven = contradicted(fitted.data, k)
-        noisy = 1.0 if proven else beside.probability(reference, codes, rows, *about)
-        return replace(with_noise_of(beside, fitted), noisy=noisy)
+    if replaceable(reference, fitted):
+        better = poor or ahead > SIGNIFICANT
+        if better and _lead(mine, theirs, *about) > _SURELY:
+            proven = contradicted(fitted.data, k)
+            noisy = 1.0 if proven else beside.probability(reference, codes, rows, *about)
+            return replace(with_noise_of(beside, fitted), noisy=noisy)
+        fitted = with_draws_of(beside, fitted, pseudo_bma(theirs, mine, *about))
     if checked or not poor:
         return replace(fitted, noisy=noisy)
     scores = max((mine, theirs), key=lambda one: float(about[0] @ one))

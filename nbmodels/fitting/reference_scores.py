@@ -21,11 +21,12 @@ from nbmodels.class_priors import Calibration
 from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows
-from nbmodels.errors import Caution, VerdictWarning
+from nbmodels.errors import Caution, IdentifiabilityWarning, VerdictWarning
 from nbmodels.fitting.discriminative import LOG_SLOPE_SD
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fitted_model import Drawn, FittedModel
+from nbmodels.fitting.identifiability import APART, POSSIBLE
 from nbmodels.fitting.label_sources import learned_priors
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.plain import pseudo_bma
@@ -34,6 +35,10 @@ from nbmodels.fitting.selection import PLAIN, UNINFORMATIVE
 
 #: Advice about a poor model, which is none where several are compared already.
 COMPARE = "; AutoNoisyClassifier may do better"
+
+#: Probability from which on draws are of the reference's scores, too: the ends of an interval of
+#: 90 % are at 5 % of the draws, and a smaller share hardly moves them.
+_LEAST = 0.05
 
 _TAKEN = Caution(
     VerdictWarning,
@@ -133,6 +138,51 @@ def replaceable(reference: Reference, fitted: FittedModel) -> bool:
     """
     given = fitted.settings.get("class_prior") is not None
     return reference.complete and not given and fitted.settings.get("rounds") == "auto"
+
+
+def with_draws_of(found: NoiseOnReference, fitted: FittedModel, probability: float) -> FittedModel:
+    """The fit, a share of whose draws is of the noise on a reference's scores.
+
+    Where held-out labels hardly tell which scores are the better covariate, an interval given one
+    of them leaves out what is open between them (Bayesian model averaging). A warning names both
+    shares of right labels where these differ.
+
+    Args:
+        found: noise on the reference's scores.
+        fitted: the fit that stays.
+        probability: that of the reference's scores, by held-out labels.
+    """
+    whole, *forms = found.fits
+    if probability < _LEAST or whole.confused or fitted.drawn is not None:
+        return fitted
+    others = fitted.alternatives
+    own = 1 - sum(one.probability for one in others)
+    shares = own, *(one.probability for one in others)
+    drawn = (
+        *(one._replace(probability=(1 - probability) * one.probability) for one in others),
+        *(
+            Drawn(fit, found.data, probability * share)
+            for fit, share in zip((whole, *forms), shares, strict=True)
+        ),
+    )
+    right, instead = (
+        float(np.diag(np.asarray(one.transitions["labels"], float)).mean())
+        for one in (fitted.fit, whole)
+    )
+    cautions = fitted.cautions
+    if probability >= POSSIBLE and abs(right - instead) >= APART:
+        cautions = (*cautions, _undecided(right, instead))
+    return replace(fitted, alternatives=drawn, cautions=cautions)
+
+
+def _undecided(right: float, instead: float) -> Caution:
+    return Caution(
+        IdentifiabilityWarning,
+        "the noise is hardly identified: held-out labels do not tell surely whether "
+        f"{right:.0%} of the labels are right, as this model of the features has it, or "
+        f"{instead:.0%}, as under the scores of a nonlinear classifier; posterior draws are "
+        "averaged over both, corrected labels and noise matrix are by this model",
+    )
 
 
 def with_noise_of(found: NoiseOnReference, fitted: FittedModel) -> FittedModel:

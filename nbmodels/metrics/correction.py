@@ -23,6 +23,9 @@ from jaxtyping import Float, Int
 #: Cells (draws x rows x classes) of row weights that are held at once.
 _CELLS = 10_000_000
 
+#: Means over the classes, and what they are of.
+_MEANS = {"balanced_accuracy": "recall", "macro_f1": "f1", "macro_auc": "auc"}
+
 
 @dataclass(frozen=True)
 class TestRows:
@@ -145,11 +148,14 @@ def figures(
             ],
             axis=1,
         )
-        out["macro_auc"] = out["auc"].mean(1)
+    # means before classes are cut off at 0 and 1: a recall of 1 is estimated above 1 as often as
+    # below, and cut off first its draws have a mean below 1
+    for mean, name in _MEANS.items():
+        if name in out:
+            out[mean] = out[name].mean(1)
     for name in ("precision", "recall", "f1", "auc"):
         if name in out:
             out[name] = np.clip(out[name], 0, 1)
-    out["balanced_accuracy"], out["macro_f1"] = out["recall"].mean(1), out["f1"].mean(1)
     return out
 
 

@@ -36,8 +36,9 @@ class NoisyTestScores(Readable):
 
     Attributes:
         accuracy: share of right predictions.
-        balanced_accuracy: mean recall of the classes.
-        macro_f1: mean F1 of the classes.
+        balanced_accuracy: mean recall of the classes, of which each may be estimated above 1, and
+            is cut off in ``by_class`` only.
+        macro_f1: mean F1 of the classes, likewise.
         auc: area under the ROC curve, for more than two classes the mean of each class against
             the rest; None without scores.
         by_class: frame with a row a class: ``precision``, ``recall``, ``f1`` and ``auc``, each with

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -79,22 +79,32 @@ def check_feedback(feedback: Any) -> None:
     _one_of("feedback", feedback, (*get_args(Feedback), None))
 
 
+def check_known(method: Any, options: Iterable[str]) -> None:
+    """Check the names of the options of one method, those of every method among them.
+
+    Raises:
+        DataError: an unknown method or option; the message names it.
+    """
+    _one_of("method", method, get_args(Method))
+    names = [*_OF_ALL, *_OPTIONS[method]]
+    for name in options:
+        if name not in names:
+            close = get_close_matches(name, names, 1)
+            meant = f"did you mean {close[0]}? Its" if close else "its"
+            raise DataError(
+                f"{name}: unknown option of method={method!r}; {meant} options: {', '.join(names)}"
+            )
+
+
 def check_options(method: Method, options: Mapping[str, Any]) -> None:
     """Check the options of one method.
 
     Raises:
         DataError: an unknown option, or a value that the method cannot use; the message names it.
     """
-    known = _OPTIONS[method]
+    check_known(method, options)
     for name, value in options.items():
-        if name not in known:
-            names = [*_OF_ALL, *known]
-            close = get_close_matches(name, names, 1)
-            meant = f"did you mean {close[0]}? Its" if close else "its"
-            raise DataError(
-                f"{name}: unknown option of method={method!r}; {meant} options: {', '.join(names)}"
-            )
-        known[name](name, value)
+        _OPTIONS[method][name](name, value)
 
 
 def check_memory(

@@ -270,6 +270,8 @@ def test_refused_checks():
         audit(plan, {}, partial=True)
     with pytest.raises(DataError, match="level"):
         audit(plan, labels, level=1)
+    with pytest.raises(DataError, match=r"^plan: expected an AuditPlan, .* got 'ant'"):
+        audit("ant", labels)
     with pytest.raises(DataError, match="no audit plan"):
         AuditPlan.from_json("{}")
     with pytest.raises(DataError, match="cannot be read"):

@@ -172,7 +172,14 @@ def test_arguments_of_the_posterior(name, argument, value):
 
 @pytest.mark.parametrize(
     ("option", "meant"),
-    [("n_draws", "draws"), ("chain", "chains"), ("Draws", "draws"), ("num_samples", None)],
+    [
+        ("n_draws", "draws"),
+        ("chain", "chains"),
+        ("Draws", "draws"),
+        ("num_samples", None),
+        ("names", None),
+        ("units", None),
+    ],
 )
 def test_unknown_options_of_the_posterior(option, meant):
     hint = rf"did you mean {meant}\? Its" if meant else "its"

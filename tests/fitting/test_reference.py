@@ -13,7 +13,7 @@ from nbmodels import (
     NoisyLogisticRegression,
     VerdictWarning,
 )
-from nbmodels.datasets import corrupt, uniform_noise
+from nbmodels.datasets import corrupt, flip_noise, uniform_noise
 from nbmodels.fitting.reference import nonlinear_predictions
 from nbmodels.fitting.reference_floor import with_reference
 
@@ -124,6 +124,27 @@ def gross_errors(rng, n=600, d=6):
     true = rng.integers(K, size=n)
     x = 1.3 * rng.normal(size=(K, d))[true] + rng.normal(size=(n, d))
     return np.where(rng.random((n, d)) < 0.05, 100 * x, x), true
+
+
+def test_draws_are_of_both_scores_where_labels_do_not_tell_which_are_better():
+    """Student's t with two degrees of freedom, and errors to the next class."""
+    rng = np.random.default_rng(8005)
+    true = rng.integers(K, size=300)
+    x = 1.8 * rng.normal(size=(K, 5))[true] + rng.standard_t(2, size=(300, 5))
+    noise = flip_noise(K, {(k, (k + 1) % K): 0.25 for k in range(K)})
+    given = corrupt(true, noise, rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NbmodelsWarning)
+        model = NoisyGaussianNB(random_state=0).fit(x, given)
+        tree = model.posterior(draws=100, chains=2)
+    own, other = model.fitted_.posterior_targets
+    assert "scores" not in model.chosen_
+    assert 0.1 < other.probability < 0.9
+    assert own.probability + other.probability == pytest.approx(1)
+    assert np.mean(tree["sample_stats"]["component"]) == pytest.approx(other.probability, abs=0.1)
+    drawn = np.diag(tree["posterior"]["noise_matrix"].mean(["chain", "draw"]))
+    # 75 % of the labels are right; the fit takes tails for wrong labels
+    assert np.diag(model.noise_matrix_).mean() + 0.01 < drawn.mean() < 0.78
 
 
 def many_rings(rng):

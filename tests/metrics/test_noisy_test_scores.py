@@ -65,6 +65,18 @@ def test_intervals_hold_with_a_known_matrix():
     assert 0.84 < held / 200 < 0.96  # two standard errors of 200 repeats are 4 points
 
 
+@pytest.mark.filterwarnings("ignore:Do not use the corrected scores")
+def test_intervals_of_means_over_classes_hold_a_perfect_classifier():
+    held = np.zeros(3)
+    for seed in range(60):
+        true, given, _ = labelled(300, seed)
+        options = {"draws": 200, "random_state": seed, "scores": np.eye(3)[true]}
+        found = noisy_test_scores(given, true, NOISE, **options)
+        scores = found.balanced_accuracy, found.macro_f1, found.auc
+        held += [one.high == 1 for one in scores]
+    assert (held >= 51).all()  # 57 are expected: above 1 nothing can lie
+
+
 def test_draws_of_the_matrix_widen_intervals():
     _, given, predicted = labelled(2000)
     rng = np.random.default_rng(0)
