@@ -93,7 +93,8 @@ def stacked(
     parts = [part.held_out() for part, _ in of_folds]
     held_out = np.zeros(len(rows))
     begun = [fit] * len(seen)
-    for one, found in zip(seen, predictions.calibrated(parts, options, seen, begun), strict=True):
+    fits = predictions.calibrated(parts, options, seen, begun, second_start=False)
+    for one, found in zip(seen, fits, strict=True):
         held_out[~one] = np.asarray(found.log_likelihood)[: len(rows)][~one]
     return Form(form, about, candidates, mixed, share, fit, held_out)
 

@@ -122,6 +122,7 @@ class LabelledGraph:
         options: FitOptions,
         seen: Sequence[Bool[np.ndarray, " n"]] | None = None,
         begun: Sequence[Fit] | None = None,
+        second_start: bool = True,
     ) -> list[Fit]:
         """Calibration and noise fitted to each table of scores, begun at the labels.
 
@@ -134,6 +135,7 @@ class LabelledGraph:
             options: of the fits.
             seen: ``(N,)`` for each fit, the items that it is of; None for all.
             begun: fits to scores much like these, where fits of many items begin instead.
+            second_start: whether these have a second start, too.
 
         Raises:
             KeyboardInterrupt: a fit was interrupted.
@@ -145,7 +147,7 @@ class LabelledGraph:
             data = [replace(one, weights=w) for one, w in zip(data, rows, strict=True)]
         warm = begun is not None and len(self.weights) >= MANY_ROWS
         starts = [jax.tree.map(on_device, f.params) for f in begun or ()] if warm else None
-        if not self.has_many_rates():
+        if not self.has_many_rates() or (warm and not second_start):
             return [finished(f) for f in options.fit_all(own, data, starts=starts)]
         shares = np.log(self.shares)
         fits = fit_from_two_starts(own, data, options, log_shares=shares, starts=starts)
@@ -239,7 +241,9 @@ def _rounds(
     fits: list[Fit] | None = None
     before = np.full(len(scores), -np.inf)
     for r in range(first, most_rounds + 1):
-        fits = about.calibrated([one.held_out for one in scores], options, begun=fits)
+        # scores of later rounds are much like those before, whose fits had both starts
+        tables, early = [one.held_out for one in scores], r <= first + 1
+        fits = about.calibrated(tables, options, begun=fits, second_start=early)
         known = [about.identified(fit) for fit in fits]
         for one, fit, named in zip(scores, fits, known, strict=True):
             kept = (one.held_out, one.whole, one.counts)
