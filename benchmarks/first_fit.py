@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"
@@ -61,6 +62,22 @@ def words():
     rng = np.random.default_rng(0)
     wrong = rng.random(len(y)) < 0.2
     return counts, np.where(wrong, rng.integers(0, 20, len(y)), y)
+
+
+def visits(n, k=4, per_item=6):
+    """Users of items, in proportions of their own, and a fifth of the labels drawn anew."""
+    rng = np.random.default_rng(0)
+    true = rng.integers(0, k, n)
+    appeal = rng.dirichlet(np.full(k, 0.3), n // 4).cumsum(0)
+    item = np.repeat(np.arange(n), per_item)
+    at = rng.random(len(item)) * appeal[-1, true[item]]
+    user = np.empty(len(item), int)
+    for c in range(k):
+        here = true[item] == c
+        user[here] = np.searchsorted(appeal[:, c], at[here])
+    edges = sparse.csr_array((np.ones(len(item)), (user, item)), shape=(n // 4, n))
+    edges.data[:] = 1  # each pair once
+    return edges, np.where(rng.random(n) < 0.2, rng.integers(0, k, n), true)
 
 
 # Scenarios, each in a process of its own ----------------------------------------------------------
@@ -160,6 +177,19 @@ def trees(quick):
     return beside_cleanlab(name, ours, boosted, *drawn(n, 10, 3, binary=False))
 
 
+def graph(quick):
+    """Default fits to users and items, programs at hand."""
+    from nbmodels import CollaborativeClassifier
+
+    out = {}
+    for n in (4_000,) if quick else (20_000, 100_000):
+        edges, y = visits(n)
+        CollaborativeClassifier().fit(edges, y)
+        name = f"CollaborativeClassifier, {n:,} items, {edges.nnz:,} edges, K = 4, warm"
+        out[name] = seconds(lambda edges=edges, y=y: CollaborativeClassifier().fit(edges, y))
+    return out
+
+
 class Row(NamedTuple):
     """A scenario: what runs, what it needs, and with which state of the folder of programs."""
 
@@ -180,6 +210,7 @@ ROWS = {
     "clean": Row(["-m", "nbmodels.cli", *CLEAN], (STREAMING,), states=BOTH),
     "demo": Row(["-m", "nbmodels.cli", "demo", "--overwrite"], states=BOTH),
     "text": Row(text, (NEWS,)),
+    "graph": Row(graph),
     "binary": Row(table(1_000_000, 20, 4, binary=True), peer="cleanlab"),
     "real": Row(table(200_000, 50, 4, binary=False), peer="cleanlab"),
     "classes": Row(table(60_000, 20, 300, binary=False), peer="cleanlab"),

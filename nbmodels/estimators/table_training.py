@@ -33,7 +33,7 @@ from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import Comparison, compare_scores, held_out_scores
 from nbmodels.fitting.joint import select_joint
 from nbmodels.fitting.noise_evidence import probability_of_noise_jointly
-from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.options import MANY_ROWS, FitOptions
 from nbmodels.fitting.scores import Candidate, Settings, given_responsibilities
 from nbmodels.fitting.selection import INFORMATIVE, INTERRUPTED
 from nbmodels.fitting.trials import SIGNIFICANT
@@ -44,9 +44,6 @@ _SMALL = 20_000_000
 
 #: Folds by which the joint model's labels are held out.
 _FOLDS = 5
-
-#: Rows from which on each fit begins at its neighbour's solution.
-_MANY = 4096
 
 #: Components beside the features under which held-out labels are compared.
 _COMPARED = {PRIOR, "labels", "trusted"}
@@ -128,7 +125,7 @@ def _trained(
         rounds=rounds,
         copies=build.copies,
         hold_out=True,
-        warm=warm or build.n_rows >= _MANY,
+        warm=warm or build.n_rows >= MANY_ROWS,
     )
     fitted = replace(fitted, candidate=_kept(fitted, build))
     if training is not None or fitted.interrupted:

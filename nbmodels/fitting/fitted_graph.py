@@ -52,9 +52,7 @@ class FittedGraph(FittedModel):
             edges: ``(n, users)`` numbers of edges to the users of the fit.
         """
         if self.neighbours is None:
-            graph, shares = Graph(edges), self.class_shares
-            heard = self.counts[graph.user]
-            return NeighbourVotes(0.0).shares(graph, heard, self.counts, shares)
+            return NeighbourVotes(0.0).shares(Graph(edges), self.counts, None, self.class_shares)
         with computing(self.double):
             found = normalised(calibrated_logs(self.fit, self.neighbours.of_new(edges)))
         # biases are learned from items with evidence, and say nothing of those without

@@ -19,7 +19,7 @@ from nbmodels.fitting.identifiability import APART, POSSIBLE
 from nbmodels.fitting.options import FitOptions, is_auto
 from nbmodels.fitting.plain import pseudo_bma
 from nbmodels.fitting.propagation import LabelledGraph, Propagated
-from nbmodels.fitting.stacking import Mixture, mixture
+from nbmodels.fitting.stacking import Mixture, mixtures
 
 #: Labels that a full noise matrix needs for each of its cells to be tried.
 _LABELS_A_CELL = 5
@@ -79,15 +79,20 @@ def stacked(
         KeyboardInterrupt: a fit was interrupted.
     """
     rows = about.weights * about.resp.any(1)
-    mixed, share = mixture(candidates, rows, about.shares)
-    predictions = about.predictions()
-    (fit,) = predictions.calibrated([mixed.held_out()], options)
     # more candidates and a larger matrix fit better by chance: forms are compared on labels that
     # had no part in the weights, the calibration and the noise
     seen = [fold != f for f in range(int(fold.max()) + 1)]
-    parts = [mixture(candidates, rows * one, about.shares)[0].held_out() for one in seen]
+    of_all, *of_folds = mixtures(
+        candidates, np.stack([rows, *(rows * one for one in seen)]), about.shares
+    )
+    mixed, share = of_all
+    predictions = about.predictions()
+    (fit,) = predictions.calibrated([mixed.held_out()], options)
+    parts = [part.held_out() for part, _ in of_folds]
     held_out = np.zeros(len(rows))
-    for one, found in zip(seen, predictions.calibrated(parts, options, seen), strict=True):
+    begun = [fit] * len(seen)
+    fits = predictions.calibrated(parts, options, seen, begun, second_start=False)
+    for one, found in zip(seen, fits, strict=True):
         held_out[~one] = np.asarray(found.log_likelihood)[: len(rows)][~one]
     return Form(form, about, candidates, mixed, share, fit, held_out)
 

@@ -7,7 +7,7 @@ shares of the classes: users without other items, and items without users, score
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -18,6 +18,9 @@ from scipy import sparse
 
 #: Neighbours' worth of the class shares in a share of votes.
 _SMOOTHING = 0.5
+
+#: Cells of a table by edge and class that is made at a time: half a megabyte.
+_BLOCK = 1 << 16
 
 
 #: What repeated edges between a user and an item say: each as much as the first, each less than the
@@ -75,26 +78,30 @@ class Graph:
         return self.edges.data
 
     @cached_property
-    def _by_item(self) -> sparse.csr_array:
-        shape = (self.edges.shape[0], self.edges.nnz)
-        ones = np.ones(self.edges.nnz)
-        return sparse.csr_array((ones, np.arange(self.edges.nnz), self.edges.indptr), shape=shape)
+    def degree(self) -> Float[np.ndarray, " n"]:
+        """Number of edges of each item."""
+        return np.asarray(self.edges.sum(1), float)
 
-    def summed(self, values: Float[np.ndarray, "e k"]) -> Float[np.ndarray, "n k"]:
-        """Sums over the edges of each item."""
-        return np.asarray(self._by_item @ values)
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether each edge counts one."""
+        return bool(np.all(self.count == 1))
+
+    @cached_property
+    def _by_user(self) -> sparse.csr_array:
+        return sparse.csr_array(self.edges.T)
+
+    def by_item(self, values: Float[np.ndarray, " e"]) -> sparse.csr_array:
+        """``(N, users)`` with other values in the place of the numbers of edges."""
+        return sparse.csr_array((values, self.user, self.edges.indptr), shape=self.edges.shape)
 
     def counts(self, resp: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "users k"]:
         """Number of edges of each user to each class."""
-        return np.asarray(self.edges.T @ resp)
+        return np.asarray(self._by_user @ resp)
 
-    def without_own(
-        self, counts: Float[np.ndarray, "users k"], resp: Float[np.ndarray, "n k"]
-    ) -> Float[np.ndarray, "e k"]:
-        """By edge, its user's counts less what its item added to them."""
-        rest = counts[self.user] - self.count[:, None] * resp[self.item]
-        # what is left of a sum after one of its terms is taken away may round below zero
-        return np.maximum(rest, 0)
+
+#: By item, what it added to its users' counts for each of its edges; None where it is not in them.
+Own = Float[np.ndarray, "n k"] | None
 
 
 class Evidence(Protocol):
@@ -103,16 +110,16 @@ class Evidence(Protocol):
     def scores(
         self,
         graph: Graph,
-        heard: Float[np.ndarray, "e k"],
         counts: Float[np.ndarray, "users k"],
+        own: Own,
         shares: Float[np.ndarray, " k"],
     ) -> Float[np.ndarray, "n k"]:
-        """Scores of items.
+        """Scores of items by what their users did beside them.
 
         Args:
             graph: the items' edges.
-            heard: by edge, its user's counts, without the item itself where it is among them.
-            counts: those of all users, by which scores are scaled.
+            counts: of all users.
+            own: what each item added to them, which it is not to see.
             shares: of the classes.
         """
 
@@ -137,18 +144,15 @@ class UserEvidence:
     def scores(
         self,
         graph: Graph,
-        heard: Float[np.ndarray, "e k"],
         counts: Float[np.ndarray, "users k"],
+        own: Own,
         shares: Float[np.ndarray, " k"],
     ) -> Float[np.ndarray, "n k"]:
-        if np.ndim(self.alpha):
-            own = np.broadcast_to(self.alpha, counts.shape)
-            logs = np.log(heard + own[graph.user])
-        else:
-            prior = float(self.alpha) * len(shares) * shares
-            logs = np.log((heard + prior) / shares)
-        logs = logs - logs.mean(1, keepdims=True)
-        return graph.summed(graph.count[:, None] * logs)
+        prior = self.alpha if np.ndim(self.alpha) else self.alpha * len(shares) * shares
+        table = _summed_logs(graph, counts, own, np.asarray(prior, float))
+        if not np.ndim(self.alpha):  # what is the same for every edge is taken off their sum
+            table -= np.outer(graph.degree, np.log(shares))
+        return _centred(table)
 
     def describe(self) -> dict[str, Any]:
         many = np.ndim(self.alpha) > 0
@@ -170,28 +174,36 @@ class NeighbourVotes:
     def scores(
         self,
         graph: Graph,
-        heard: Float[np.ndarray, "e k"],
         counts: Float[np.ndarray, "users k"],
+        own: Own,
         shares: Float[np.ndarray, " k"],
     ) -> Float[np.ndarray, "n k"]:
-        logs = np.log(self.shares(graph, heard, counts, shares) / shares)
-        return logs - logs.mean(1, keepdims=True)
+        return _centred(np.log(self.shares(graph, counts, own, shares) / shares))
 
     def shares(
         self,
         graph: Graph,
-        heard: Float[np.ndarray, "e k"],
         counts: Float[np.ndarray, "users k"],
+        own: Own,
         shares: Float[np.ndarray, " k"],
     ) -> Float[np.ndarray, "n k"]:
         """``(N, K)`` shares of the votes; arguments as of :meth:`scores`."""
-        votes = graph.summed(self._weights(graph.count, heard.sum(1))[:, None] * heard)
-        size = counts.sum(1)
+        total = row_sums(counts)
+        size = total[graph.user]
+        if own is not None:
+            size = size - graph.count * row_sums(own)[graph.item]
+        weights = self._weights(graph.count, size)
+        # an item's own votes are taken off the sum, which spares a table by edge and class
+        votes = np.asarray(graph.by_item(weights) @ counts)
+        if own is not None:
+            votes -= own * np.asarray(graph.by_item(weights * graph.count).sum(1))[:, None]
+        # what is left of a sum after some of its terms are taken away may round below zero
+        votes = np.maximum(votes, 0)
         # a typical vote: the mean over edges of what one adds
-        typical = np.sum(self._weights(size, size) * size) / max(np.sum(size), 1e-300)
+        typical = np.sum(self._weights(total, total) * total) / max(np.sum(total), 1e-300)
         typical = typical if typical > 0 else 1.0
         votes = votes / typical + _SMOOTHING * shares
-        return votes / votes.sum(1, keepdims=True)
+        return votes / row_sums(votes)[:, None]
 
     def _weights(
         self, count: Float[np.ndarray, " e"], size: Float[np.ndarray, " e"]
@@ -218,8 +230,7 @@ def scores_without_own(
         shares: of the classes.
     """
     counts = graph.counts(resp)
-    heard = graph.without_own(counts, resp)
-    return [kind.scores(graph, heard, counts, shares) for kind in kinds]
+    return [kind.scores(graph, counts, resp, shares) for kind in kinds]
 
 
 def scores_of_new(
@@ -236,5 +247,59 @@ def scores_of_new(
         counts: of the users, from all items of the fit.
         shares: of the classes.
     """
-    graph = Graph(edges)
-    return kind.scores(graph, counts[graph.user], counts, shares)
+    return kind.scores(Graph(edges), counts, None, shares)
+
+
+def row_sums(table: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
+    """Sums of rows; as a product, since NumPy's sums of short rows take ten times as long."""
+    return table @ np.ones(table.shape[1])
+
+
+def _centred(table: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
+    return table - (row_sums(table) / table.shape[1])[:, None]
+
+
+def _summed_logs(
+    graph: Graph, counts: Float[np.ndarray, "users k"], own: Own, prior: Float[np.ndarray, "*s k"]
+) -> Float[np.ndarray, "n k"]:
+    """``(N, K)`` sums over edges of ``log(count + prior)``, each item's own part left out.
+
+    Args:
+        graph: the items' edges.
+        counts, own: as of :meth:`Evidence.scores`.
+        prior: ``(K,)`` or ``(users, K)`` pseudo-counts.
+    """
+    n, k = graph.edges.shape[0], counts.shape[1]
+    start, user = graph.edges.indptr, graph.user
+    raised, least = counts + prior, prior.min()
+    out = np.empty((n, k))
+    for first, last in _blocks(start, k):
+        at = slice(start[first], start[last])
+        count = graph.count[at]
+        rest = np.take(raised, user[at], axis=0)
+        if own is not None:
+            part = np.take(own, graph.item[at], axis=0)
+            if not graph.is_plain:
+                part *= np.repeat(count, k).reshape(-1, k)
+            rest -= part
+            # what is left of a sum after one of its terms is taken away may round below the prior
+            np.maximum(rest, least, out=rest)
+        np.log(rest, out=rest)
+        of_block = (count, np.arange(len(rest)), start[first : last + 1] - start[first])
+        out[first:last] = sparse.csr_array(of_block, shape=(last - first, len(rest))) @ rest
+    return out
+
+
+def _blocks(start: Int[np.ndarray, " m"], k: int) -> Iterator[tuple[int, int]]:
+    """First and last item, exclusive, of blocks whose edges' tables fit into a core's cache.
+
+    Args:
+        start: ``(N + 1,)`` number of edges before each item.
+        k: number of classes.
+    """
+    first, n = 0, len(start) - 1
+    while first < n:
+        most = start[first] + max(_BLOCK // k, 1)
+        last = max(int(np.searchsorted(start, most, side="right")) - 1, first + 1)
+        yield first, last
+        first = last

@@ -15,6 +15,10 @@ from nbmodels.fitting.collapsed_updates import Edges, fit_collapsed
 from nbmodels.fitting.em import Fit, fit_many
 from nbmodels.fitting.progress import Progress, Report, Task
 
+#: Rows from which on fits begin at their neighbour's solution. On fewer the noise may be hardly
+#: identified, and where a fit comes to rest hangs on where it began.
+MANY_ROWS = 4096
+
 
 def is_auto(value: Any) -> bool:
     """Whether a parameter is to be selected."""

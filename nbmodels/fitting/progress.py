@@ -19,6 +19,13 @@ from typing import Any, TextIO
 #: Seconds after which progress appears by itself, between ticks of a bar, and between lines.
 _DELAY, _TICK, _LINE = 3.0, 1.0, 10.0
 
+#: Units, and share of all units, that are timed before the time left is estimated. The first is not
+#: among them: it compiles the programs of the others, and takes a hundred times as long.
+_TIMED, _SHARE = 2, 0.05
+
+#: A bar with a total; what is filled in is the time left.
+_BAR = "{{l_bar}}{{bar}}| {{n_fmt}}/{{total_fmt}} [{{elapsed}}<{}{{postfix}}]"
+
 #: Called with the number of iterations and the value that they improve.
 Report = Callable[[int, float], None]
 
@@ -35,12 +42,24 @@ class Task:
     def __init__(self, label: str, total: int | None = None, unit: str = "step") -> None:
         self.label, self.total, self.unit = label, total, unit
         self.n, self.note, self.began = 0, "", time.time()
+        self._first: tuple[int, float] | None = None
 
     def update(self, n: int = 1) -> None:
         """Count more units."""
         self.n += n
+        if self._first is None:
+            self._first = self.n, time.time()
         if self.total is not None and self.n > self.total:
             self.total = None
+
+    def left(self) -> float | None:
+        """Seconds to the total at the pace since the first unit; None before it is known."""
+        if self.total is None or self._first is None:
+            return None
+        counted, since = self.n - self._first[0], time.time() - self._first[1]
+        if counted < max(_TIMED, _SHARE * self.total):
+            return None
+        return since / counted * (self.total - self.n)
 
 
 @dataclass(frozen=True)
@@ -122,6 +141,8 @@ class _Display:
         while True:
             task = self._now()
             bar.start_t, bar.n, bar.total, bar.unit = task.began, task.n, task.total, task.unit
+            # tqdm's own estimate counts the first unit
+            bar.bar_format = None if task.total is None else _BAR.format(_left(task) or "?")
             bar.set_description_str(task.label, refresh=False)
             bar.set_postfix_str(task.note, refresh=False)
             bar.refresh()
@@ -157,9 +178,15 @@ def _line(task: Task) -> str:
     elapsed = time.time() - task.began
     count = f"{task.n}" if task.total is None else f"{task.n} of {task.total}"
     parts = [f"{task.label}: {count} {task.unit}s", f"{_clock(elapsed)} so far"]
-    if task.total is not None and task.n > 0:
-        parts.append(f"{_clock(elapsed * (task.total / task.n - 1))} left")
+    if left := _left(task):
+        parts.append(f"{left} left")
     return ", ".join([*parts, *([task.note] if task.note else [])])
+
+
+def _left(task: Task) -> str:
+    """The time left, empty where it is not known."""
+    left = task.left()
+    return "" if left is None else _clock(left)
 
 
 def _clock(seconds: float) -> str:

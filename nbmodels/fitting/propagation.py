@@ -10,6 +10,7 @@ graph whose updates run off to one class shows that in the likelihood of these l
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,14 +30,23 @@ from nbmodels.data.validation import pad_rows
 from nbmodels.fitting.discriminative import LOG_SLOPE_SD
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.identifiability import confused_classes, vanished
-from nbmodels.fitting.neighbours import Evidence, Graph, scores_without_own
-from nbmodels.fitting.options import FitOptions, finished
+from nbmodels.fitting.neighbours import Evidence, Graph, row_sums, scores_without_own
+from nbmodels.fitting.options import MANY_ROWS, FitOptions, finished
 from nbmodels.fitting.progress import Task
 from nbmodels.fitting.scores import Candidate, with_score_prior
+from nbmodels.fitting.stacking_weights import stacking_weights
 from nbmodels.fitting.two_starts import fit_from_two_starts
 
 #: Rounds tried beyond the best so far.
 _PATIENCE = 2
+
+#: Nats a label below which a round has gained nothing: probabilities differ by a hundredth of a per
+#: cent, which on a large graph may be sure, and changes no label.
+_GAIN = 1e-4
+
+#: Share of the tolerance for fits that begin at a neighbour's solution: where the noise is hardly
+#: identified they would stop there, and fall behind round by round.
+_CLOSER = 0.01
 
 #: What the first round takes items for: given labels as corrected by a fit, or neighbours' votes.
 GIVEN, VOTES = "labels", "votes"
@@ -115,6 +125,8 @@ class LabelledGraph:
         scores: Sequence[Float[np.ndarray, "n k"]],
         options: FitOptions,
         seen: Sequence[Bool[np.ndarray, " n"]] | None = None,
+        begun: Sequence[Fit] | None = None,
+        second_start: bool = True,
     ) -> list[Fit]:
         """Calibration and noise fitted to each table of scores, begun at the labels.
 
@@ -126,6 +138,8 @@ class LabelledGraph:
             scores: one table a fit.
             options: of the fits.
             seen: ``(N,)`` for each fit, the items that it is of; None for all.
+            begun: fits to scores much like these, where fits of many items begin instead.
+            second_start: whether these have a second start, too.
 
         Raises:
             KeyboardInterrupt: a fit was interrupted.
@@ -135,9 +149,13 @@ class LabelledGraph:
         if seen is not None:
             rows = [on_device(pad_rows(self.weights * one, len(data[0].weights))) for one in seen]
             data = [replace(one, weights=w) for one, w in zip(data, rows, strict=True)]
-        if not self.has_many_rates():
-            return [finished(f) for f in options.fit_all(own, data)]
-        fits = fit_from_two_starts(own, data, options, log_shares=np.log(self.shares))
+        warm = begun is not None and len(self.weights) >= MANY_ROWS
+        starts = [jax.tree.map(on_device, f.params) for f in begun or ()] if warm else None
+        options = replace(options, tol=_CLOSER * options.tol) if warm else options
+        if not self.has_many_rates() or (warm and not second_start):
+            return [finished(f) for f in options.fit_all(own, data, starts=starts)]
+        shares = np.log(self.shares)
+        fits = fit_from_two_starts(own, data, options, log_shares=shares, starts=starts)
         return [finished(f) for f in fits]
 
     def has_many_rates(self) -> bool:
@@ -173,7 +191,7 @@ class _Scores:
 
 
 #: From scores, and where labels are not hidden, to ``(N, K)`` what items are taken for.
-_Correction = Callable[[Float[np.ndarray, "n k"], Any], Float[np.ndarray, "n k"]]
+_Correction = Callable[[Float[np.ndarray, "n k"], Bool[np.ndarray, " n"]], Float[np.ndarray, "n k"]]
 
 
 def propagated(
@@ -223,22 +241,49 @@ def _rounds(
     start: str,
 ) -> None:
     """Rounds from given scores on, of which ``first`` made them."""
+    enough = _GAIN * float(about.weights.sum())
     best, at = -np.inf, first
+    fits: list[Fit] | None = None
+    before = np.full(len(scores), -np.inf)
     for r in range(first, most_rounds + 1):
-        fits = about.calibrated([one.held_out for one in scores], options)
-        for one, fit in zip(scores, fits, strict=True):
-            known = about.identified(fit)
+        # scores of later rounds are much like those before, whose fits had both starts
+        tables, early = [one.held_out for one in scores], r <= first + 1
+        fits = about.calibrated(tables, options, begun=fits, second_start=early)
+        known = [about.identified(fit) for fit in fits]
+        for one, fit, named in zip(scores, fits, known, strict=True):
             kept = (one.held_out, one.whole, one.counts)
-            found.append(Propagated(one.kind, start, r, fit, *kept, known, about.graph.reading))
+            found.append(Propagated(one.kind, start, r, fit, *kept, named, about.graph.reading))
         bar.update()
-        reached = max(_score(about, fitted) for fitted in fits)
-        best, at = (reached, r) if reached > best else (best, at)
-        if r == most_rounds or r - at >= _PATIENCE:
+        reached = np.array([_score(about, fit) for fit in fits])
+        best, at = (reached.max(), r) if reached.max() > best + enough else (best, at)
+        settled = bool((np.abs(reached - before) < enough).all())
+        if r == most_rounds or settled or r - at >= _PATIENCE:
+            bar.update(most_rounds - r)
             return
+        going = np.full(len(fits), True)
+        if r > first and len(about.weights) >= MANY_ROWS:
+            going = _promising(about, fits, known)
         scores = [
             _corrected(about, one, fold, _by_fit(about, fit))
-            for one, fit in zip(scores, fits, strict=True)
+            for one, fit in itertools.compress(zip(scores, fits, strict=True), going)
         ]
+        fits, before = list(itertools.compress(fits, going)), reached[going]
+
+
+def _promising(
+    about: LabelledGraph, fits: Sequence[Fit], known: Sequence[bool]
+) -> Bool[np.ndarray, " c"]:
+    """Which kinds of scores go on: those with a weight in the average of this round's.
+
+    Where classes are not identified, later rounds may mend that.
+    """
+    named = np.array(known)
+    out = ~named
+    if named.any():
+        rows = about.weights * about.resp.any(1)
+        tables = [np.asarray(fit.log_likelihood, float)[: len(rows)] for fit in fits]
+        out[named] = stacking_weights(np.stack(tables)[named], rows) > 0
+    return out
 
 
 def _of_given_labels(
@@ -249,7 +294,7 @@ def _of_given_labels(
     given = about.resp * about.weights[:, None]
     counts = about.graph.counts(given)
     whole = score(resp=given)
-    hidden = [score(resp=given * seen) for seen in _seen(fold)]
+    hidden = [score(resp=given * seen[:, None]) for seen in _seen(fold)]
     return [
         _Scores(kind, whole[i], [one[i] for one in hidden], whole[i], counts)
         for i, kind in enumerate(kinds)
@@ -262,25 +307,35 @@ def _corrected(
     """Scores from what items are taken for."""
     weights = about.weights[:, None]
     score = partial(scores_without_own, [scores.kind], about.graph, shares=about.shares)
-    heard = correct(scores.whole, 1.0) * weights
+    heard = correct(scores.whole, np.full(len(weights), True)) * weights
     (whole,) = score(resp=heard)
     hidden, out = [], np.empty_like(whole)
-    for f, seen in enumerate(_seen(fold)):
-        (table,) = score(resp=correct(scores.hidden[f], seen) * weights)
-        out[fold == f] = table[fold == f]
+    for before, seen in zip(scores.hidden, _seen(fold), strict=True):
+        (table,) = score(resp=correct(before, seen) * weights)
+        out[~seen] = table[~seen]
         hidden.append(table)
     return _Scores(scores.kind, whole, hidden, out, about.graph.counts(heard))
 
 
 def _seen(fold: Int[np.ndarray, " n"]) -> list[np.ndarray]:
-    """``(N, 1)`` for each fold, where labels are not hidden."""
-    return [(fold != f)[:, None] for f in range(int(fold.max()) + 1)]
+    """``(N,)`` for each fold, where labels are not hidden."""
+    return [fold != f for f in range(int(fold.max()) + 1)]
 
 
 def _by_fit(about: LabelledGraph, fitted: Fit) -> _Correction:
     """P(true class | scores, own label) under a fit."""
     own = own_labels(fitted, about.labels)[: len(about.weights)]
-    return lambda scores, seen: normalised(calibrated_logs(fitted, scores) + own * seen)
+    at = np.asarray(fitted.point_of(PRIOR), float)
+    slope, bias = np.exp(at[0]), own + at[1:]
+
+    def correct(scores: Float[np.ndarray, "n k"], seen: Any) -> Float[np.ndarray, "n k"]:
+        # a constant of a row changes no probability
+        table = slope * scores
+        table += bias
+        table[~seen] -= own[~seen]
+        return _softmax(table)
+
+    return correct
 
 
 def _voted(
@@ -288,7 +343,7 @@ def _voted(
 ) -> Float[np.ndarray, "n k"]:
     """The likeliest class by the neighbours' labels; items without neighbours keep their own."""
     best = np.eye(scores.shape[1])[np.argmax(scores + np.log(about.shares), 1)]
-    return np.where(np.ptp(scores, axis=1, keepdims=True) > 0, best, about.resp * seen)
+    return np.where(np.ptp(scores, axis=1, keepdims=True) > 0, best, about.resp * seen[:, None])
 
 
 def own_labels(fitted: Fit, labels: Candidate) -> Float[np.ndarray, "n k"]:
@@ -299,8 +354,15 @@ def own_labels(fitted: Fit, labels: Candidate) -> Float[np.ndarray, "n k"]:
 
 def normalised(logs: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
     """Probabilities from their logarithms up to a constant a row."""
-    probs = np.exp(logs - logs.max(1, keepdims=True))
-    return probs / probs.sum(1, keepdims=True)
+    return _softmax(np.array(logs))
+
+
+def _softmax(table: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
+    """Probabilities, in the place of the logarithms."""
+    table -= table.max(1, keepdims=True)
+    np.exp(table, out=table)
+    table /= row_sums(table)[:, None]
+    return table
 
 
 def calibrated_logs(fitted: Fit, scores: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:

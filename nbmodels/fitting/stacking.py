@@ -1,8 +1,4 @@
-"""Stacking: predictions averaged by weights under which held-out labels are likeliest.
-
-Where candidates tie, a choice of one hangs on the folds; the average hardly does (Wolpert 1992; Yao
-et al. 2018, Bayesian Analysis 13).
-"""
+"""Neighbour models averaged by :mod:`nbmodels.fitting.stacking_weights`."""
 
 from __future__ import annotations
 
@@ -15,39 +11,7 @@ from scipy import sparse
 
 from nbmodels.fitting.neighbours import read_repeats, scores_of_new
 from nbmodels.fitting.propagation import Propagated, calibrated_logs
-
-#: Steps of EM for the weights, few enough to leave tied candidates near equal weights.
-_STEPS = 100
-
-#: Weight that no candidate begins below.
-_SMALLEST = 1e-6
-
-#: Weight below which a candidate is left out.
-_LEAST = 0.01
-
-
-def stacking_weights(
-    log_likelihoods: Float[np.ndarray, "c n"], weights: Float[np.ndarray, " n"]
-) -> Float[np.ndarray, " c"]:
-    """Weights of candidates under whose average labels are likeliest; they sum to one.
-
-    The steps begin at pseudo-BMA weights, by which a much worse candidate counts nothing.
-
-    Args:
-        log_likelihoods: log-probability of each label under each candidate that has not seen it.
-        weights: row weights.
-    """
-    probs = np.exp(log_likelihoods - log_likelihoods.max(0))
-    total = log_likelihoods @ weights
-    share = np.maximum(np.exp(total - total.max()), _SMALLEST)
-    share = share / share.sum()
-    if not np.any(weights):
-        return share
-    for _ in range(_STEPS):
-        parts = share[:, None] * probs
-        share = (parts / parts.sum(0)) @ weights / weights.sum()
-    share = np.where(share >= min(_LEAST, share.max()), share, 0.0)
-    return share / share.sum()
+from nbmodels.fitting.stacking_weights import stacking_weights
 
 
 @dataclass(frozen=True)
@@ -102,12 +66,12 @@ class Mixture:
         return np.log(np.maximum(probs, 1e-12))
 
 
-def mixture(
+def mixtures(
     candidates: Sequence[Propagated],
-    weights: Float[np.ndarray, " n"],
+    weights: Float[np.ndarray, "f n"],
     shares: Float[np.ndarray, " k"],
-) -> tuple[Mixture, Float[np.ndarray, " c"]]:
-    """The average of candidates, and the weight of each.
+) -> list[tuple[Mixture, Float[np.ndarray, " c"]]]:
+    """Averages of candidates, and the weight of each, one for each set of row weights.
 
     Args:
         candidates: those whose classes are not identified are left out, unless it is all of them.
@@ -116,8 +80,12 @@ def mixture(
     """
     taken = [one.identified for one in candidates]
     allowed = np.array(taken if any(taken) else [True] * len(taken))
-    tables = np.stack([np.asarray(one.fit.log_likelihood, float) for one in candidates])
-    share = np.zeros(len(candidates))
-    share[allowed] = stacking_weights(tables[allowed, : len(weights)], weights)
-    parts = [one for one, w in zip(candidates, share, strict=True) if w > 0]
-    return Mixture(parts, share[share > 0], shares), share
+    n_rows = weights.shape[1]
+    tables = np.stack([np.asarray(one.fit.log_likelihood, float)[:n_rows] for one in candidates])
+    found = np.zeros((len(weights), len(candidates)))
+    found[:, allowed] = stacking_weights(tables[allowed], weights)
+    out = []
+    for share in found:
+        parts = [one for one, w in zip(candidates, share, strict=True) if w > 0]
+        out.append((Mixture(parts, share[share > 0], shares), share))
+    return out

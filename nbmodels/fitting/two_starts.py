@@ -37,6 +37,7 @@ def fit_from_two_starts(
     *,
     log_shares: Any = 0.0,
     report: Report | None = None,
+    starts: Sequence[Any] | None = None,
 ) -> list[Fit]:
     """Fit each model begun at the labels and at the likeliest classes; the better of the two.
 
@@ -46,18 +47,19 @@ def fit_from_two_starts(
         options: of the fits.
         log_shares: ``(K,)`` what the second start adds to the scores.
         report: called now and then with the iterations and the value they improve.
+        starts: parameters of each that take the place of the labels as the first start.
 
     Returns:
         the fits; the second start is taken where it is better by a nat or more. A fit that was
         interrupted in either start has the status ``INTERRUPTED``.
     """
-    fits = options.fit_all(models_, data, report=report)
+    fits = options.fit_all(models_, data, starts=starts, report=report)
     if any(f.status == Status.INTERRUPTED for f in fits):
         return fits
     shares = on_device(log_shares, floating())
     pairs = zip(map(models.at_fixed_priors, models_), data, strict=True)
-    starts = [_likeliest(model, one, shares, options.rule) for model, one in pairs]
-    again = options.fit_all(models_, data, starts=starts, report=report)
+    others = [_likeliest(model, one, shares, options.rule) for model, one in pairs]
+    again = options.fit_all(models_, data, starts=others, report=report)
     return [_better(a, b) for a, b in zip(fits, again, strict=True)]
 
 

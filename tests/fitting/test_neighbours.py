@@ -1,9 +1,14 @@
 """Neighbours' scores, their average, and labels that stay as they are."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import sparse
 
+from nbmodels import CollaborativeClassifier
+from nbmodels.fitting import neighbours, propagation
+from nbmodels.fitting.batched import counted_fits
 from nbmodels.fitting.cautious_labels import Levels, cautious, expected_wrong
 from nbmodels.fitting.graph_folds import graph_folds
 from nbmodels.fitting.neighbours import (
@@ -13,7 +18,7 @@ from nbmodels.fitting.neighbours import (
     scores_of_new,
     scores_without_own,
 )
-from nbmodels.fitting.stacking import stacking_weights
+from nbmodels.fitting.stacking_weights import stacking_weights
 from nbmodels.fitting.unheard_graph import without_changes
 
 K = 3
@@ -52,6 +57,67 @@ def test_items_without_neighbours_have_no_score(kind):
     assert found[0].argmax() == 1
 
 
+@pytest.mark.parametrize("block", [1, 40, 1 << 16])
+def test_scores_are_the_formulas_sums_over_edges(block, monkeypatch):
+    """Tables by edge and class are made in blocks, or spared; repeated edges count each time."""
+    monkeypatch.setattr(neighbours, "_BLOCK", block)
+    edges, resp, shares = drawn()
+    edges.data[:] = np.random.default_rng(1).integers(1, 4, edges.nnz)
+    graph = Graph(edges)
+    heard = np.maximum(graph.counts(resp)[graph.user] - graph.count[:, None] * resp[graph.item], 0)
+    own = np.random.default_rng(2).random((edges.shape[1], K))
+    by_alpha = (
+        (UserEvidence(0.5), np.log((heard + 0.5 * K * shares) / shares)),
+        (UserEvidence(own), np.log(heard + own[graph.user])),
+    )
+    for kind, one in by_alpha:
+        (found,) = scores_without_own([kind], graph, resp, shares)
+        wanted = np.zeros_like(resp)
+        np.add.at(wanted, graph.item, graph.count[:, None] * one)
+        np.testing.assert_allclose(found, wanted - wanted.mean(1, keepdims=True), atol=1e-10)
+    for power in (0.0, 0.5):
+        size = heard.sum(1)
+        weight = np.where(size > 1e-9, graph.count * np.maximum(size, 1e-9) ** -power, 0)
+        votes = np.zeros_like(resp)
+        np.add.at(votes, graph.item, weight[:, None] * heard)
+        found = NeighbourVotes(power).shares(graph, graph.counts(resp), resp, shares)
+        total = graph.counts(resp).sum(1)
+        typical = np.sum(total ** (2 - power)) / total.sum()
+        wanted = votes / typical + 0.5 * shares
+        np.testing.assert_allclose(found, wanted / wanted.sum(1, keepdims=True), atol=1e-10)
+
+
+def test_kinds_of_scores_without_a_weight_end():
+    rng = np.random.default_rng(0)
+    good, bad = np.log(rng.uniform(0.6, 0.9, 5000)), np.log(rng.uniform(0.2, 0.5, 5000))
+    resp = np.eye(K)[rng.integers(0, K, 5000)]
+    about = SimpleNamespace(weights=np.ones(5000), resp=resp)
+    fits = [SimpleNamespace(log_likelihood=one) for one in (bad, good, bad, good[::-1])]
+    going = propagation._promising(about, fits, [True, True, False, True])
+    np.testing.assert_array_equal(going, [False, True, True, True])  # what may become better stays
+    assert propagation._promising(about, fits, [False] * 4).all()
+
+
+@pytest.mark.slow
+def test_many_items_take_fewer_fits_to_the_same_answer(monkeypatch):
+    """Kinds of scores without a weight end, and so do rounds that gain nothing."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 3000)
+    appeal = rng.dirichlet(np.full(3, 0.3), 700)
+    edges = sparse.csr_array(1 * (rng.random((700, 3000)) < 0.02 * appeal[:, truth]))
+    given = np.where(rng.random(3000) < 0.3, rng.integers(0, 3, 3000), truth)
+    found, made = [], []
+    for many in (10_000, 1_000):
+        monkeypatch.setattr(propagation, "MANY_ROWS", many)
+        with counted_fits() as count:
+            model = CollaborativeClassifier(random_state=0).fit(edges, given)
+        found.append(model.label_posterior_)
+        made.append(count.n)
+    assert made[1] < 0.75 * made[0]
+    assert np.mean(found[1].argmax(1) == found[0].argmax(1)) > 0.995
+    assert np.abs(found[1] - found[0]).mean() < 0.003
+
+
 def test_users_of_many_items_count_less():
     """Item 0 has a user of one other item, of class 1, and a popular one, mostly of class 0."""
     edges = np.zeros((22, 2))
@@ -78,6 +144,11 @@ def test_stacking_weights_follow_the_likelihood():
     mixed = np.where(np.arange(300) % 2, good, bad)
     both = stacking_weights(np.array([mixed, mixed[::-1]]), np.ones(300))
     np.testing.assert_allclose(both, 0.5, atol=0.1)
+    # several sets of row weights at once, one of which holds no label
+    rows = np.stack([np.ones(300), 1.0 * (np.arange(300) >= 5), np.zeros(300)])
+    several = stacking_weights(np.array([bad, first]), rows)
+    for one, found in zip(rows, several, strict=True):
+        np.testing.assert_allclose(found, stacking_weights(np.array([bad, first]), one))
 
 
 def test_labels_change_only_where_that_does_no_harm():

@@ -4,6 +4,7 @@ import contextlib
 import io
 import re
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -64,6 +65,27 @@ def test_a_total_that_was_too_low_is_dropped():
     lines = shown(counting(25, 5)).splitlines()
     assert "of" not in lines[-1].split(",")[0]
     assert " left" not in lines[-1]
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_the_time_left_is_that_of_a_steady_pace(stream, monkeypatch):
+    """The first of 400 units takes six seconds, 50 more take as many; no hour is announced."""
+    clock = [0.0]
+    monkeypatch.setattr(progress, "time", SimpleNamespace(time=lambda: clock[0]))
+
+    def work(one):
+        with one.bar("working", 400) as bar:
+            for n in range(51):
+                clock[0] += 6.0 if n == 0 else 0.02
+                bar.update()
+                time.sleep(0.005)
+            assert bar.left() == pytest.approx(0.02 * 349)
+
+    text = shown(work, stream(), setting=True)
+    announced = re.findall(r"(?:, |<)(\d+:\d\d)(?: left|\])", text)
+    assert announced
+    assert set(announced) <= {"0:07", "0:08"}
 
 
 @pytest.mark.usefixtures("quick")
