@@ -21,6 +21,7 @@ from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.plain import pseudo_bma
 from nbmodels.fitting.reference import (
     Reference,
+    Sides,
     nonlinear_predictions,
     sides_of,
 )
@@ -30,6 +31,9 @@ from nbmodels.fitting.trials import SIGNIFICANT
 #: Standard errors from which on it is said that the reference is better, and share of the labels
 #: that would have been changed.
 _SURELY, _CHANGED = 2.0, 0.01
+
+#: Belief in the changes below which it is said.
+_DOUBTED = 0.5
 
 _LIKELIER = Caution(
     VerdictWarning,
@@ -46,10 +50,10 @@ def with_reference(
 
     A cross-fitted model that takes labels for wrong because its features' model is bad (outliers,
     say) contradicts labels that a better classifier predicts. So among the labels that would be
-    changed, those are counted that the reference predicts as given, and as suggested. The posterior
-    probability that the latter are more frequent (Jeffreys' prior) is one more factor of the
-    probability that labels are noisy. And where all labels are likelier under the reference by more
-    than a standard error, that probability is no larger than by this comparison: a noise model
+    changed, those are counted that the reference predicts as given, and as suggested. How far that
+    speaks for the changes (:attr:`nbmodels.fitting.reference.Sides.belief`) is one more factor of
+    the probability that labels are noisy. And where all labels are likelier under the reference by
+    more than a standard error, that probability is no larger than by this comparison: a noise model
     explains what a bad model of the features gets wrong as well as it does wrong labels, which a
     plain classifier with the same scores cannot show. Where noise on the reference's scores is
     surely likelier than the fit, noise and labels are those on them
@@ -96,8 +100,11 @@ def _held_to(
     free = ~checked_rows(fitted.data, n, k)  # the class of the others is no inference
     sides = sides_of(reference.classes[free], codes[free], fitted.label_posterior[free].argmax(1))
     checked = "trusted" in fitted.data.parts  # what they show is in the fit already
-    noisy = fitted.noisy * (1 if checked else sides.probability)
+    noisy = fitted.noisy * (1 if checked else sides.belief)
     own = fitted.held_out_scores
+    before = fitted
+    if not checked and sides.belief < _DOUBTED and sides.changed > _CHANGED * n:
+        fitted = replace(fitted, cautions=(*fitted.cautions, _doubted(sides)))
     if own is None:
         return replace(fitted, noisy=noisy)
     weights = np.asarray(fitted.data.weights, float)[:n]
@@ -121,7 +128,7 @@ def _held_to(
     if replaceable(reference, fitted) and _lead(mine, theirs, *about) > _SURELY:
         proven = contradicted(fitted.data, k)
         noisy = 1.0 if proven else beside.probability(reference, codes, rows, *about)
-        return replace(with_noise_of(beside, fitted), noisy=noisy)
+        return replace(with_noise_of(beside, before), noisy=noisy)
     if checked or not poor:
         return replace(fitted, noisy=noisy)
     scores = max((mine, theirs), key=lambda one: float(about[0] @ one))
@@ -130,6 +137,16 @@ def _held_to(
     sure = matters and lead > _SURELY
     cautions = (*fitted.cautions, *((_LIKELIER,) if sure else ()))
     return replace(fitted, noisy=noisy, cautions=cautions)
+
+
+def _doubted(sides: Sides) -> Caution:
+    return Caution(
+        VerdictWarning,
+        f"of {sides.changed} labels that this model would change, a nonlinear classifier of the "
+        f"features predicts {sides.given} as given and {sides.suggested} as suggested, from other "
+        "items' labels. Where changes are right it errs more rarely: labels are changed where that "
+        "is likely to help only, and the noise matrix holds what this model gets wrong",
+    )
 
 
 def _lead(
