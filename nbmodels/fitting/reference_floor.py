@@ -12,7 +12,8 @@ from scipy import sparse
 
 from nbmodels.core.component import Given
 from nbmodels.core.jax_settings import computing
-from nbmodels.core.model import PRIOR
+from nbmodels.core.model import PRIOR, with_role
+from nbmodels.core.roles import Emission
 from nbmodels.errors import Caution, VerdictWarning
 from nbmodels.fitting.checked_rows import checked_rows, contradicted
 from nbmodels.fitting.fitted_model import FittedModel
@@ -32,8 +33,13 @@ from nbmodels.fitting.trials import SIGNIFICANT
 #: that would have been changed.
 _SURELY, _CHANGED = 2.0, 0.01
 
-#: Belief in the changes below which it is said.
-_DOUBTED = 0.5
+#: Belief in the changes below which it is said: of a cut fit, whose labels stay then, and of a
+#: joint one, whose changes may be right where errors follow the features.
+_DOUBTED, _HARDLY = 0.5, 0.1
+
+#: What follows for the labels.
+_CUT = "labels are changed where that is likely to help only"
+_JOINT = "more right labels than wrong ones may be changed"
 
 _LIKELIER = Caution(
     VerdictWarning,
@@ -59,7 +65,7 @@ def with_reference(
     surely likelier than the fit, noise and labels are those on them
     (:mod:`nbmodels.fitting.reference_scores`). A joint model is not held to any of it: its features
     pass their own checks, and may show the classes apart where errors follow the features and any
-    classifier of the given labels learns them.
+    classifier of the given labels learns them. Where few of its changes can be right, it is said.
 
     Args:
         fitted: a model of given labels; where their noise is known, or there is none, or the fit
@@ -94,17 +100,24 @@ def _held_to(
     options: Callable[[], FitOptions],
 ) -> FittedModel:
     n, k = len(codes), len(fitted.names)
-    others = set(fitted.fit.model) - {PRIOR, "labels", "trusted", *fitted.scored}
-    if fitted.data.parts.get(PRIOR) is None or others:
+    joint = fitted.data.parts.get(PRIOR) is None
+    features = with_role(fitted.fit.model, Emission) if joint else fitted.scored
+    if set(fitted.fit.model) - {PRIOR, "labels", "trusted", *features}:
         return fitted
     free = ~checked_rows(fitted.data, n, k)  # the class of the others is no inference
     sides = sides_of(reference.classes[free], codes[free], fitted.label_posterior[free].argmax(1))
     checked = "trusted" in fitted.data.parts  # what they show is in the fit already
+    if joint:
+        # where predictions as given are in the majority, the verdict says so
+        silent = not checked and sides.z <= _SURELY and sides.changed > _CHANGED * n
+        if not silent or sides.belief >= _HARDLY:
+            return fitted
+        return replace(fitted, cautions=(*fitted.cautions, _doubted(sides, _JOINT)))
     noisy = fitted.noisy * (1 if checked else sides.belief)
     own = fitted.held_out_scores
     before = fitted
     if not checked and sides.belief < _DOUBTED and sides.changed > _CHANGED * n:
-        fitted = replace(fitted, cautions=(*fitted.cautions, _doubted(sides)))
+        fitted = replace(fitted, cautions=(*fitted.cautions, _doubted(sides, _CUT)))
     if own is None:
         return replace(fitted, noisy=noisy)
     weights = np.asarray(fitted.data.weights, float)[:n]
@@ -139,13 +152,13 @@ def _held_to(
     return replace(fitted, noisy=noisy, cautions=cautions)
 
 
-def _doubted(sides: Sides) -> Caution:
+def _doubted(sides: Sides, so: str) -> Caution:
     return Caution(
         VerdictWarning,
         f"of {sides.changed} labels that this model would change, a nonlinear classifier of the "
         f"features predicts {sides.given} as given and {sides.suggested} as suggested, from other "
-        "items' labels. Where changes are right it errs more rarely: labels are changed where that "
-        "is likely to help only, and the noise matrix holds what this model gets wrong",
+        f"items' labels. Where changes are right it errs more rarely: {so}, and the noise matrix "
+        "holds what this model gets wrong",
     )
 
 

@@ -11,9 +11,10 @@ from nbmodels import (
     NbmodelsWarning,
     NoisyGaussianNB,
     NoisyLogisticRegression,
+    RobustNDA,
     VerdictWarning,
 )
-from nbmodels.datasets import corrupt, uniform_noise
+from nbmodels.datasets import corrupt, flip_noise, uniform_noise
 from nbmodels.fitting.reference import Sides, nonlinear_predictions
 from nbmodels.fitting.reference_floor import with_reference
 
@@ -232,6 +233,17 @@ def test_changes_that_the_reference_contradicts_are_not_made(seed):
         model = NoisyLogisticRegression(random_state=0).fit(x, y)
     assert np.mean(model.corrected_labels()["suggested"] == true) > np.mean(y == true) - 0.01
     assert any("labels that this model would change" in str(w.message) for w in found)
+
+
+@pytest.mark.parametrize("seed", [2, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_joint_fit_whose_changes_few_would_make_says_so(seed):
+    """Five classes, 100 rows: up to 32 points of right labels were lost in silence."""
+    rng = np.random.default_rng(seed)
+    true = rng.integers(5, size=100)
+    x = 1.2 * rng.normal(size=(5, 4))[true] + rng.normal(size=(100, 4))
+    y = corrupt(true, flip_noise(5, {((k + 1) % 5, k): 0.2 for k in range(5)}), rng)
+    with pytest.warns(VerdictWarning, match="labels that this model would change"):
+        RobustNDA(random_state=0).fit(x, y)
 
 
 def test_sparse_features_have_no_reference():
