@@ -48,7 +48,7 @@ def gross_errors(seed, n=1000):
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_regression_s_predictions_know_no_gross_errors(seed):
-    """A column's scale was that of its errors: 55 to 85 % of new items were predicted."""
+    """A column's scale was that of its errors: 66 to 83 % of the rows were predicted."""
     x, true, rng = gross_errors(seed)
     given = corrupt(true[:500], uniform_noise(K, 0.2), rng)
     model = NoisyLogisticRegression(random_state=0).fit(x[:500], given)

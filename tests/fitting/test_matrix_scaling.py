@@ -70,7 +70,7 @@ def test_two_classes_or_many_labels_have_a_temperature():
 
 @pytest.mark.parametrize("seed", [1, pytest.param(5, marks=pytest.mark.slow)])
 def test_useless_columns_cost_no_right_labels(seed):
-    """The penalty shrank the class in the middle most: 5 to 16 points of right labels were lost."""
+    """The penalty shrank the class in the middle most: up to 16 points of labels were lost."""
     x, true, y = sparse_signal(seed)
     model = NoisyLogisticRegression(random_state=0).fit(x, y)
     assert model.chosen_["scaling"] == "matrix"

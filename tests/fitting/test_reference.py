@@ -207,7 +207,7 @@ def test_a_good_model_corrects_as_before():
 
 
 def test_belief_in_changes_falls_before_half_of_them_are_predicted_as_given():
-    """The reference errs with the fit: of 30 % predicted as given most were right."""
+    """The reference errs with the fit: it predicts few right labels as given, too."""
     ways = [Sides(100, 0, 90), Sides(100, 10, 80), Sides(100, 20, 70), Sides(100, 35, 60)]
     assert [one.belief for one in ways[:2]] == [1, 1]
     assert ways[2].belief > 0.6
