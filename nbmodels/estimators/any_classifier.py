@@ -198,7 +198,9 @@ class NoisyLabelClassifier(TableClassifier):
             where it makes held-out labels likelier by half a standard error, which is tested where
             there are four folds or more: ``2 cv + 1`` trainings at most where there is none. Where
             there is one, it costs ``cv (cv + 1) / 2`` trainings besides: what scores a fold never
-            saw its labels, in no round.
+            saw its labels, in no round. Where it is ``"auto"``, there are more than two classes and
+            labels are few (rows x squared classes up to five million), held-out labels select,
+            too, whether the probabilities' calibration is one temperature or a matrix.
         cv: number of folds, which are the same whatever ``random_state`` is; or a splitter of
             scikit-learn's, or a list of (train, test) rows, of which the tests hold each row once.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``

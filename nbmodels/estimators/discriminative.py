@@ -18,6 +18,7 @@ from nbmodels.fitting.batched import counted_fits
 from nbmodels.fitting.discriminative import NOISE_FORMS, Learner, train_scored
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.label_sources import label_sources
+from nbmodels.fitting.matrix_scaling import scalings
 from nbmodels.fitting.options import is_auto
 
 
@@ -67,11 +68,15 @@ def fit_scored(
         parameters = {**parameters, "noise": forms[0]}
         noise |= {"noise": forms} if len(forms) > 1 else {}
     rounds = parameters["rounds"]
+    scaling: dict[str, Sequence[Any]] = {}
+    if is_auto(rounds):  # a number is of rounds of the fit that was asked for
+        compared = scalings(len(labels.classes), len(weights))
+        scaling = {"scaling": compared} if len(compared) > 1 else {}
     with counted_fits() as count:
         fitted = train_scored(
             learner,
             parameters,
-            {**own, **noise},
+            {**own, **scaling, **noise},
             sources,
             labels.classes.names,
             weights,

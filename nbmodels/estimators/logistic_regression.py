@@ -20,6 +20,7 @@ from nbmodels.core import model as models
 from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import Data
 from nbmodels.data.features import Block, check_missing, numbers
+from nbmodels.data.outliers import Winsoriser
 from nbmodels.data.validation import check_weights, pad_rows, padded_length
 from nbmodels.estimators.constraints import Constraint, Number
 from nbmodels.estimators.discriminative import SCORED, fit_scored
@@ -48,6 +49,9 @@ _GRID, _SPARSE_GRID = (0.1, 1.0, 0.01), (1.0, 0.1, 10.0)
 #: otherwise be learned again and again, and no more cells (rows x columns x classes) than so many.
 _ROUNDS, _FEW, _LARGE = 4, 200, 20_000_000
 
+#: Values far out in their columns as they are, and cut off at Tukey's outer fences.
+_KEPT, _CUT_OFF = "kept", "cut off"
+
 _start = jax.jit(models.start, static_argnames="rule")
 
 
@@ -57,22 +61,45 @@ def _scores(component: Logistic, q: Any, data: Design, rule: Any) -> Any:
 
 
 class _Scale(NamedTuple):
-    """Location and scale of each column, by which dense columns are standardised."""
+    """By what dense columns are cut off, and then standardised.
+
+    Attributes:
+        location, scale: ``(d,)`` of each column.
+        fences: between which values are; None where all are kept.
+    """
 
     location: np.ndarray
     scale: np.ndarray
+    fences: Winsoriser | None = None
 
     @classmethod
-    def of(cls, block: Block, weights: np.ndarray) -> _Scale:
+    def of(cls, block: Block, weights: np.ndarray, fences: Winsoriser | None = None) -> _Scale:
         """Of the rows that have a weight; sparse columns stay as they are."""
         if block.is_sparse:
             return cls(np.zeros(block.x.shape[1]), np.ones(block.x.shape[1]))
+        x = block.x if fences is None else fences.transform(block.x)
         mass = weights / weights.sum()
-        location = mass @ block.x
-        scale = np.sqrt(mass @ np.square(block.x - location))
+        location = mass @ x
+        scale = np.sqrt(mass @ np.square(x - location))
         # a column that varies by less than its values' rounding is constant
         flat = scale <= 1e-12 * np.abs(location)
-        return cls(location, np.where(flat, 1.0, scale))
+        return cls(location, np.where(flat, 1.0, scale), fences)
+
+    def applied(self, x: np.ndarray) -> np.ndarray:
+        """Columns cut off and standardised."""
+        inside = x if self.fences is None else self.fences.transform(x)
+        return (inside - self.location) / self.scale
+
+
+def _scales(block: Block, weights: np.ndarray) -> dict[str, _Scale]:
+    """What columns may be standardised by, the cautious way first: a way for kept outliers, and one
+    without them where there are any."""
+    found = {_KEPT: _Scale.of(block, weights)}
+    if not block.is_sparse:
+        fences = Winsoriser().fit(block.x[weights > 0])
+        if not np.array_equal(fences.transform(block.x), block.x):
+            found[_CUT_OFF] = _Scale.of(block, weights, fences)
+    return found
 
 
 @dataclass(frozen=True)
@@ -81,31 +108,43 @@ class _Regression:
 
     Attributes:
         block: features.
-        scale: by which they are standardised; None where they are not.
+        scales: by which they are standardised, a way for each value of the setting ``outliers``;
+            none where they are not.
         rounds: see :class:`nbmodels.fitting.discriminative.Learner`.
     """
 
     block: Block
-    scale: _Scale | None
+    scales: Mapping[str, _Scale]
     rounds: int = 1
 
     @cached_property
-    def design(self) -> Design:
+    def _designs(self) -> dict[str, Design]:
+        return {}
+
+    def design(self, outliers: str = _KEPT) -> Design:
+        """The columns as the regression takes them, packed."""
+        if outliers not in self._designs:
+            self._designs[outliers] = self._packed(self.scales.get(outliers))
+        return self._designs[outliers]
+
+    def _packed(self, scale: _Scale | None) -> Design:
         x = self.block.x
         if self.block.is_sparse:
             return Logistic.pack(x)
-        if self.scale is not None:
-            x = (x - self.scale.location) / self.scale.scale
+        if scale is not None:
+            x = scale.applied(x)
         # few shapes are compiled for; sparse rows are laid out by their number of entries
         return Logistic.pack(pad_rows(x, padded_length(*x.shape)))
 
     def component(self, n_classes: int, C: float) -> Logistic:
         # two classes have two mirrored vectors here, and a single one in scikit-learn
         variance = C / 2 if n_classes == 2 else C
-        return Logistic.of(self.design.x.shape[1], n_classes, float(np.sqrt(variance)))
+        return Logistic.of(self.block.x.shape[1], n_classes, float(np.sqrt(variance)))
 
-    def _given(self, resp: np.ndarray, weights: np.ndarray, C: float) -> tuple[Any, Data, Any]:
-        design = self.design
+    def _given(
+        self, resp: np.ndarray, weights: np.ndarray, settings: Mapping[str, Any]
+    ) -> tuple[Any, Data, Any]:
+        design, C = self.design(settings.get("outliers", _KEPT)), float(settings["C"])
         padded = on_device(pad_rows(weights, design.x.shape[0]))
         data = Data({_FEATURES: design}, padded)
         guess = on_device(pad_rows(resp, design.x.shape[0]), padded.dtype)
@@ -120,15 +159,17 @@ class _Regression:
         folds: Sequence[int] | None = None,
     ) -> np.ndarray:
         """Of all folds at once, by one program."""
-        model, data, guess = self._given(resp, weights, float(settings["C"]))
+        model, data, guess = self._given(resp, weights, settings)
         padded = on_device(pad_rows(fold.astype(np.int32), len(guess)))
         n_folds = int(fold.max()) + 1
         found = out_of_fold_log_likelihood(model, data, guess, padded, n_folds=n_folds, rule="map")
         return np.asarray(found)[: len(resp)]
 
-    def learned(self, resp: np.ndarray, weights: np.ndarray, C: float) -> tuple[Logistic, Any]:
+    def learned(
+        self, resp: np.ndarray, weights: np.ndarray, settings: Mapping[str, Any]
+    ) -> tuple[Logistic, Any]:
         """The component and its parameters, fitted to all items."""
-        model, data, guess = self._given(resp, weights, C)
+        model, data, guess = self._given(resp, weights, settings)
         found = _start(model, guess, data, "map")[_FEATURES]
         return jax.tree.map(np.asarray, (model[_FEATURES], found))
 
@@ -144,13 +185,18 @@ class NoisyLogisticRegression(TableClassifier):
         C: inverse strength of the penalty on squared coefficients. A number is scikit-learn's, and
             columns are taken as they are: bring them to similar scales. ``"auto"``: dense columns
             are standardised, and held-out labels select among 0.1, 1 and 0.01, the first unless
-            another is clearly better, since a weak penalty learns wrong labels by heart; sparse
-            columns stay as they are, with 1, 0.1 and 10.
+            another is clearly better, since a weak penalty learns wrong labels by heart. Where
+            values lie beyond Tukey's outer fences (three interquartile ranges from a quartile),
+            held-out labels select first whether they are cut off there. Sparse columns stay as
+            they are, with 1, 0.1 and 10.
         rounds: how often the classifier is learned anew from the corrected labels (self-training);
             at 0 it learns from the given ones alone; ``"auto"`` for four rounds (one with up to 200
             rows, or beyond 20 million cells: rows x columns x classes) where the first makes
             held-out labels likelier by half a standard error, which is tested where there are four
-            folds or more. What scores a fold never saw its labels, in no round.
+            folds or more. What scores a fold never saw its labels, in no round. Where it is
+            ``"auto"``, there are more than two classes and labels are few (rows x squared classes
+            up to five million), held-out labels select, too, whether the scores' calibration is
+            one temperature or a matrix, by which classes may count differently.
         cv: number of folds, which are the same whatever ``random_state`` is; or a splitter of
             scikit-learn's, or a list of (train, test) rows, of which the tests hold each row once.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
@@ -176,8 +222,10 @@ class NoisyLogisticRegression(TableClassifier):
         choice_: data frame of all that was compared, or None.
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         coef_: ``(K, d)`` coefficients, calibrated; ``(1, d)`` of the second class where there are
-            two.
+            two. They are of columns cut off at ``fences_``.
         intercept_: ``(K,)`` or ``(1,)``.
+        fences_: ``(2, d)`` least and largest value of each column, between which training and new
+            rows are cut off; None where nothing is.
 
     Examples:
         >>> import numpy as np
@@ -267,18 +315,20 @@ class NoisyLogisticRegression(TableClassifier):
         index = X.index if isinstance(X, pd.DataFrame) else None
         labels = self._labels(y, n_rows, trusted, votes, index)
         weights = check_weights(sample_weight, n_rows)
-        self._scale = _Scale.of(block, weights) if is_auto(self.C) else None
+        scales = _scales(block, weights) if is_auto(self.C) else {}
         cells = int(np.prod(block.x.shape)) * len(labels.classes)
         rounds = _ROUNDS if n_rows > _FEW and cells <= _LARGE else 1
-        items = _Regression(block, self._scale, rounds)
+        items = _Regression(block, scales, rounds)
         grid = _SPARSE_GRID if block.is_sparse else _GRID
-        own = {"C": grid} if is_auto(self.C) else {}
+        own: dict[str, Sequence[Any]] = {"C": grid} if is_auto(self.C) else {}
+        if len(scales) > 1:  # first: no penalty is right for columns that a few cells stretch
+            own = {"outliers": tuple(scales), **own}
         copies = row_groups(block.x, groups=groups)
         with computing(self._double(cells)):
             fitted = fit_scored(self, items, parameters, labels, weights, own, copies)
             assert fitted.learned_from is not None  # cross-fitted
-            C = float(fitted.settings["C"])
-            self._regression = items.learned(fitted.learned_from, weights, C)
+            self._regression = items.learned(fitted.learned_from, weights, fitted.settings)
+        self._scale = scales.get(fitted.settings.get("outliers", _KEPT))
         self._keep(X, labels)
         about = fitted, block.x, self._options
         return self._finish(with_comparisons(*about, warn_of_copies=groups is None))
@@ -291,17 +341,23 @@ class NoisyLogisticRegression(TableClassifier):
     def predict_proba(self, X: Any) -> np.ndarray:
         """``(N, K)`` P(true class | features)."""
         check_is_fitted(self)
-        items = _Regression(self._read(X, reset=False), self._scale)
+        scales = {} if self._scale is None else {_KEPT: self._scale}
+        items = _Regression(self._read(X, reset=False), scales)
         with computing(self.fitted_.double):
             component, q = jax.tree.map(on_device, self._regression)
-            scores = np.asarray(_scores(component, q, items.design, "map"))
+            scores = np.asarray(_scores(component, q, items.design(), "map"))
             return predict_scored(self.fitted_, scores[: items.block.x.shape[0]])
 
     def _calibrated(self) -> np.ndarray:
         """``(1 + d, K)`` intercepts and coefficients, calibrated; one column for two classes."""
         check_is_fitted(self)
         log_slope, *bias = self.fitted_.calibration
-        table = np.exp(log_slope) * np.asarray(self._regression[1].mean, float)
+        table = np.asarray(self._regression[1].mean, float)
+        scaling = self.fitted_.scaling
+        if scaling is not None:
+            table = scaling.scaled(table)
+            table[1:] -= scaling.bias
+        table = np.exp(log_slope) * table
         table[0] += bias
         if self._scale is not None:
             table[1:] /= self._scale.scale[:, None]
@@ -312,6 +368,13 @@ class NoisyLogisticRegression(TableClassifier):
     def coef_(self) -> np.ndarray:
         """``(K, d)`` coefficients of ``predict_proba``; ``(1, d)`` where there are two classes."""
         return self._calibrated()[1:].T
+
+    @property
+    def fences_(self) -> np.ndarray | None:
+        """``(2, d)`` values between which columns are cut off; None where nothing is."""
+        check_is_fitted(self)
+        fences = None if self._scale is None else self._scale.fences
+        return None if fences is None else np.stack([fences.low_, fences.high_])
 
     @property
     def intercept_(self) -> np.ndarray:

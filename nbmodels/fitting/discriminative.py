@@ -35,6 +35,12 @@ from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fitted_model import Drawn, FittedModel
 from nbmodels.fitting.holdout import Comparison, compare_scores
 from nbmodels.fitting.label_sources import LabelSource, class_prior, learned_priors, padded_powers
+from nbmodels.fitting.matrix_scaling import (
+    MATRIX,
+    MatrixScaling,
+    matrix_scaling,
+    scaled_out_of_fold,
+)
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.scores import (
     Candidate,
@@ -134,7 +140,8 @@ class _ClassifierScores:
     def scores(self, settings: Settings, resp: Array, folds: Sequence[int] | None = None) -> Array:
         if resp is not self._of:
             self._of, self._kept = resp, {}
-        key = (*(settings.get(name) for name in self.own), None if folds is None else (*folds,))
+        about = (settings.get(name) for name in (*self.own, "scaling"))
+        key = (*about, None if folds is None else (*folds,))
         if key not in self._kept:
             known = np.asarray(resp)[: len(self.weights)]
             self._kept[key] = self.scored(settings, known, self.fold, folds)
@@ -149,8 +156,21 @@ class _ClassifierScores:
     ) -> Any:
         """Padded scores of a classifier of the other folds' items, folds as given."""
         own = {**self.settings, **settings}
-        found = self.learner.out_of_fold(resp, self.weights, fold, own, folds)
+        by_matrix = own.get("scaling") == MATRIX
+        # a matrix is learned from scores of all other folds
+        needed = None if by_matrix else folds
+        found = self.learner.out_of_fold(resp, self.weights, fold, own, needed)
+        if by_matrix:
+            found = scaled_out_of_fold(found, self.weights[:, None] * resp, fold)
         return pad_rows(found, len(self.data.weights))
+
+    def scaling(self, settings: Settings, resp: np.ndarray) -> MatrixScaling | None:
+        """What scores of new items are scaled by; None where a temperature is all."""
+        own = {**self.settings, **settings}
+        if own.get("scaling") != MATRIX:
+            return None
+        found = self.learner.out_of_fold(resp, self.weights, self.fold, own)
+        return matrix_scaling(found, self.weights[:, None] * resp)
 
 
 def train_scored(
@@ -203,7 +223,10 @@ def train_scored(
         if not anything_open(grid, rounds):
             found = replace(found, table=None)
     fitted = selected(found, names, n_rows)
-    fitted = replace(fitted, settings={**first, **found.settings}, copies=copies)
+    assert fitted.learned_from is not None  # cross-fitted
+    scaling = source.scaling(found.settings, fitted.learned_from)
+    own_settings = {**first, **found.settings}
+    fitted = replace(fitted, settings=own_settings, copies=copies, scaling=scaling)
     try:
         return replace(fitted, alternatives=_other_forms(source, found, grid, options))
     except KeyboardInterrupt:
@@ -349,6 +372,8 @@ def predict_scored(
     fitted: FittedModel, scores: Float[np.ndarray, "n k"]
 ) -> Float[np.ndarray, "n k"]:
     """P(true class | features) of new items, from a classifier's scores."""
+    if fitted.scaling is not None:
+        scores = fitted.scaling.scaled(scores)
     padded = on_device(pad_rows(np.asarray(scores), padded_length(len(scores))))
     return fitted.predict(Data({PRIOR: padded}, on_device(np.ones(len(padded)))))[: len(scores)]
 

@@ -31,6 +31,7 @@ from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.vote_dependence import VoteDependence
 
 if TYPE_CHECKING:
+    from nbmodels.fitting.matrix_scaling import MatrixScaling
     from nbmodels.fitting.separable import Separable
 
 
@@ -77,6 +78,8 @@ class FittedModel:
             plain classifier of the given labels or votes; see :mod:`nbmodels.fitting.plain`.
         plain_scores: ``(N,)`` log-probability of each item's labels under the plain classifier, by
             a fit that did not see them, or None.
+        scaling: matrix scaling of a classifier's scores, which those of new items meet, too
+            (:mod:`nbmodels.fitting.matrix_scaling`); None where a temperature is all.
         separable: the model of the same labels whose classes are functions of the features
             (:mod:`nbmodels.fitting.separable`), or None.
         copies: ``(N,)`` first row of each row's group, as given or of near copies, which were kept
@@ -138,6 +141,7 @@ class FittedModel:
     ranked: Float[np.ndarray, "n k"] | None = None
     plain: Float[np.ndarray, " k1"] | None = None
     plain_scores: Float[np.ndarray, " n"] | None = None
+    scaling: MatrixScaling | None = None
     separable: Separable | None = None
     copies: Int[np.ndarray, " n"] | None = None
     reference: Int[np.ndarray, " n"] | None = None

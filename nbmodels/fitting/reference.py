@@ -43,6 +43,12 @@ _RIDGE, _PSEUDO = 1.0, 1.0
 #: jitter of its Cholesky factor, and weight of the columns beside it.
 _LANDMARKS, _LENGTHS, _JITTER, _LINEAR = 200, (0.5, 1.0, 2.0), 1e-3, 0.3
 
+#: Share of changed labels that are predicted as given, of those predicted as given or as suggested,
+#: from which on changes are more likely to harm. It errs together with the fit, whose features and
+#: labels it shares: in simulated worlds of 60 to 2,000 rows it predicted 0 to 24 % as given where
+#: labels were rightly changed, and mostly 25 to 40 % where more than half of changes were wrong.
+_HARMFUL = 0.25
+
 #: Steps of a multinomial regression.
 _STEPS = 500
 
@@ -207,11 +213,17 @@ class Sides(NamedTuple):
     suggested: int
 
     @property
-    def probability(self) -> float:
-        """Posterior probability that suggestions are predicted more often (Jeffreys' prior)."""
+    def belief(self) -> float:
+        """How far changes are to be believed: 1 where they are more likely to help than not.
+
+        Twice the posterior probability (Jeffreys' prior) that the share of labels predicted as
+        given is below that at which changes do harm, which few labels leave near one: caution rises
+        smoothly from where harm is likelier.
+        """
         if not self.given:
             return 1.0
-        return float(betainc(self.given + 0.5, self.suggested + 0.5, 0.5))
+        about = self.given + 0.5, self.suggested + 0.5
+        return min(1.0, 2 * float(betainc(*about, _HARMFUL)))
 
     @property
     def z(self) -> float:

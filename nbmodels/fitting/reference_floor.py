@@ -12,7 +12,8 @@ from scipy import sparse
 
 from nbmodels.core.component import Given
 from nbmodels.core.jax_settings import computing
-from nbmodels.core.model import PRIOR
+from nbmodels.core.model import PRIOR, with_role
+from nbmodels.core.roles import Emission
 from nbmodels.errors import Caution, VerdictWarning
 from nbmodels.fitting.checked_rows import checked_rows, contradicted
 from nbmodels.fitting.fitted_model import FittedModel
@@ -21,6 +22,7 @@ from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.plain import pseudo_bma
 from nbmodels.fitting.reference import (
     Reference,
+    Sides,
     nonlinear_predictions,
     sides_of,
 )
@@ -37,6 +39,14 @@ from nbmodels.fitting.trials import SIGNIFICANT
 #: that would have been changed.
 _SURELY, _CHANGED = 2.0, 0.01
 
+#: Belief in the changes below which it is said: of a cut fit, whose labels stay then, and of a
+#: joint one, whose changes may be right where errors follow the features.
+_DOUBTED, _HARDLY = 0.5, 0.1
+
+#: What follows for the labels.
+_CUT = "labels are changed where that is likely to help only"
+_JOINT = "more right labels than wrong ones may be changed"
+
 _LIKELIER = Caution(
     VerdictWarning,
     "held-out labels are surely likelier under a nonlinear classifier of the features that knows "
@@ -52,17 +62,17 @@ def with_reference(
 
     A cross-fitted model that takes labels for wrong because its features' model is bad (outliers,
     say) contradicts labels that a better classifier predicts. So among the labels that would be
-    changed, those are counted that the reference predicts as given, and as suggested. The posterior
-    probability that the latter are more frequent (Jeffreys' prior) is one more factor of the
-    probability that labels are noisy. And where all labels are likelier under the reference by more
-    than a standard error, that probability is no larger than by this comparison: a noise model
+    changed, those are counted that the reference predicts as given, and as suggested. How far that
+    speaks for the changes (:attr:`nbmodels.fitting.reference.Sides.belief`) is one more factor of
+    the probability that labels are noisy. And where all labels are likelier under the reference by
+    more than a standard error, that probability is no larger than by this comparison: a noise model
     explains what a bad model of the features gets wrong as well as it does wrong labels, which a
     plain classifier with the same scores cannot show. Where noise on the reference's scores is
     surely likelier than the fit, noise and labels are those on them
     (:mod:`nbmodels.fitting.reference_scores`); where it may be, a share of the draws is. A
     joint model is not held to any of it: its features pass their own checks, and may show the
     classes apart where errors follow the features and any classifier of the given labels learns
-    them.
+    them. Where few of its changes can be right, it is said.
 
     Args:
         fitted: a model of given labels; where their noise is known, or there is none, or the fit
@@ -97,14 +107,24 @@ def _held_to(
     options: Callable[[], FitOptions],
 ) -> FittedModel:
     n, k = len(codes), len(fitted.names)
-    others = set(fitted.fit.model) - {PRIOR, "labels", "trusted", *fitted.scored}
-    if fitted.data.parts.get(PRIOR) is None or others:
+    joint = fitted.data.parts.get(PRIOR) is None
+    features = with_role(fitted.fit.model, Emission) if joint else fitted.scored
+    if set(fitted.fit.model) - {PRIOR, "labels", "trusted", *features}:
         return fitted
     free = ~checked_rows(fitted.data, n, k)  # the class of the others is no inference
     sides = sides_of(reference.classes[free], codes[free], fitted.label_posterior[free].argmax(1))
     checked = "trusted" in fitted.data.parts  # what they show is in the fit already
-    noisy = fitted.noisy * (1 if checked else sides.probability)
+    if joint:
+        # where predictions as given are in the majority, the verdict says so
+        silent = not checked and sides.z <= _SURELY and sides.changed > _CHANGED * n
+        if not silent or sides.belief >= _HARDLY:
+            return fitted
+        return replace(fitted, cautions=(*fitted.cautions, _doubted(sides, _JOINT)))
+    noisy = fitted.noisy * (1 if checked else sides.belief)
     own = fitted.held_out_scores
+    before = fitted
+    if not checked and sides.belief < _DOUBTED and sides.changed > _CHANGED * n:
+        fitted = replace(fitted, cautions=(*fitted.cautions, _doubted(sides, _CUT)))
     if own is None:
         return replace(fitted, noisy=noisy)
     weights = np.asarray(fitted.data.weights, float)[:n]
@@ -132,7 +152,7 @@ def _held_to(
         if better and _lead(mine, theirs, *about) > _SURELY:
             proven = contradicted(fitted.data, k)
             noisy = 1.0 if proven else beside.probability(reference, codes, rows, *about)
-            return replace(with_noise_of(beside, fitted), noisy=noisy)
+            return replace(with_noise_of(beside, before), noisy=noisy)
         fitted = with_draws_of(beside, fitted, pseudo_bma(theirs, mine, *about))
     if checked or not poor:
         return replace(fitted, noisy=noisy)
@@ -142,6 +162,16 @@ def _held_to(
     sure = matters and lead > _SURELY
     cautions = (*fitted.cautions, *((_LIKELIER,) if sure else ()))
     return replace(fitted, noisy=noisy, cautions=cautions)
+
+
+def _doubted(sides: Sides, so: str) -> Caution:
+    return Caution(
+        VerdictWarning,
+        f"of {sides.changed} labels that this model would change, a nonlinear classifier of the "
+        f"features predicts {sides.given} as given and {sides.suggested} as suggested, from other "
+        f"items' labels. Where changes are right it errs more rarely: {so}, and the noise matrix "
+        "holds what this model gets wrong",
+    )
 
 
 def _lead(

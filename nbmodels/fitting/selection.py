@@ -247,8 +247,7 @@ class _Run:
                 plain_scores = floor.held_out
                 # a checked label that differs from the given one leaves nothing to compare
                 if not contradicted(best.data, self.given.shape[1]):
-                    about = best.scores, floor.held_out, self.weights, self.groups
-                    noisy = pseudo_bma(*about)
+                    noisy = self.noisy(best, grid.get("scaling", ()))
                     if self.better(best.scores, floor.held_out, SIGNIFICANT):
                         plain, cautions = floor.calibration, (PLAIN,)
                 best = self.relearned(best)
@@ -366,6 +365,20 @@ class _Run:
         return plain_classifier(
             scores, self.given, self.weights, self.fold, self.source.without_shares
         )
+
+    def noisy(self, trial: Trial, scalings: Sequence[Any]) -> float:
+        """Probability that labels are noisy, against the plain classifier.
+
+        Args:
+            trial: the fit.
+            scalings: ways to calibrate scores, where they were compared. Where one temperature fits
+                badly, a noise matrix would fit better though no label is wrong: so the probability
+                is against the likeliest of them.
+        """
+        ways: list[Settings] = [{**trial.settings, "scaling": one} for one in scalings]
+        ways = ways or [trial.settings]
+        plain = max((self.plain(one).held_out for one in ways), key=lambda p: self.weights @ p)
+        return pseudo_bma(trial.scores, plain, self.weights, self.groups)
 
     def credible(self, trial: Trial) -> bool:
         """Whether enough labels are right, where nothing but the features contradicts them."""

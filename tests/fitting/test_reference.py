@@ -11,10 +11,11 @@ from nbmodels import (
     NbmodelsWarning,
     NoisyGaussianNB,
     NoisyLogisticRegression,
+    RobustNDA,
     VerdictWarning,
 )
 from nbmodels.datasets import corrupt, flip_noise, uniform_noise
-from nbmodels.fitting.reference import nonlinear_predictions
+from nbmodels.fitting.reference import Sides, nonlinear_predictions
 from nbmodels.fitting.reference_floor import with_reference
 
 K = 3
@@ -224,6 +225,46 @@ def test_a_good_model_corrects_as_before():
     assert np.mean(model.fitted_.reference == true) > 0.8
     assert model.fitted_.noisy > 0.9
     assert np.mean(model.corrected_labels()["suggested"] == true) > np.mean(given == true) + 0.08
+
+
+def test_belief_in_changes_falls_before_half_of_them_are_predicted_as_given():
+    """The reference errs with the fit: it predicts few right labels as given, too."""
+    ways = [Sides(100, 0, 90), Sides(100, 10, 80), Sides(100, 20, 70), Sides(100, 35, 60)]
+    assert [one.belief for one in ways[:2]] == [1, 1]
+    assert ways[2].belief > 0.6
+    assert ways[3].belief < 0.05
+    assert Sides(0, 0, 0).belief == 1
+
+
+def inflated(rng, n=600, d=8):
+    """Most cells are zeros: rows say little or much of their class, which one slope cannot know."""
+    true = rng.integers(K, size=n)
+    x = np.exp(rng.normal(1, 1, (K, d))[true] + 0.5 * rng.normal(size=(n, d)))
+    return np.where(rng.random(x.shape) < 0.6, 0, x), true
+
+
+@pytest.mark.parametrize("seed", [6, pytest.param(7, marks=pytest.mark.slow)])
+def test_changes_that_the_reference_contradicts_are_not_made(seed):
+    """5 points of right labels were lost, without a word."""
+    rng = np.random.default_rng(seed)
+    x, true = inflated(rng)
+    y = corrupt(true, uniform_noise(K, 0.2), rng)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        model = NoisyLogisticRegression(random_state=0).fit(x, y)
+    assert np.mean(model.corrected_labels()["suggested"] == true) > np.mean(y == true) - 0.01
+    assert any("labels that this model would change" in str(w.message) for w in found)
+
+
+@pytest.mark.parametrize("seed", [2, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_joint_fit_whose_changes_few_would_make_says_so(seed):
+    """Five classes, 100 rows: up to 32 points of right labels were lost in silence."""
+    rng = np.random.default_rng(seed)
+    true = rng.integers(5, size=100)
+    x = 1.2 * rng.normal(size=(5, 4))[true] + rng.normal(size=(100, 4))
+    y = corrupt(true, flip_noise(5, {((k + 1) % 5, k): 0.2 for k in range(5)}), rng)
+    with pytest.warns(VerdictWarning, match="labels that this model would change"):
+        RobustNDA(random_state=0).fit(x, y)
 
 
 def test_sparse_features_have_no_reference():
