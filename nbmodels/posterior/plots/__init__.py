@@ -6,7 +6,7 @@ pyplot, so that no global state and no display is touched; traces and ranks are 
 arviz-plots.
 """
 
-from nbmodels.posterior.plots.annotators import annotators
+from nbmodels.posterior.plots.accuracies import annotators
 from nbmodels.posterior.plots.distributions import chains, item, prior_and_posterior
 from nbmodels.posterior.plots.heat_map import noise_heat_map
 from nbmodels.posterior.plots.intervals import agreement, class_shares, flip_rates, noise_matrix
