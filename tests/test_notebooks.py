@@ -57,7 +57,11 @@ print(json.dumps(printed))
 
 #: Notebooks whose short form, too, takes longer than the fast tests have time for.
 LONG = {
+    "02_noise_matrix",
     "03_auditing",
+    "05_chen2019",
+    "06_identifiability",
+    "08_your_own_component",
     "01_five_minutes",
     "06_when_not_to_believe_it",
     "01_zeng2022",

@@ -53,7 +53,8 @@ def test_truth_is_never_a_feature(here):
     np.testing.assert_allclose(with_truth.p_wrong, without.p_wrong)
 
 
-@pytest.mark.parametrize("estimator", ["naive_bayes", pytest.param("auto", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("estimator", ["naive_bayes", "auto"])
 def test_groups_stay_together(here, estimator):
     """Six visits of each patient share one wrong diagnosis."""
     rng = np.random.default_rng(63)
@@ -200,6 +201,7 @@ def test_no_share_of_wrong_labels_where_features_say_nothing(capsys):
     assert "This model estimates" not in words
 
 
+@pytest.mark.slow
 def test_a_matrix_of_labels_that_may_be_right_says_so(capsys, monkeypatch):
     found = clean(animals(), "label", draws=50)
     for noisy, told in ((0.08, True), (0.99, False)):

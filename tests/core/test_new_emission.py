@@ -257,6 +257,7 @@ def test_it_is_a_family_of_mixed_columns(world):
         nb.NoisyMixedNB(families={"poisson": [0]}).fit(X, labels)
 
 
+@pytest.mark.slow
 def test_it_is_a_source_among_others(world):
     x, y, labels = world
     rng = np.random.default_rng(2)

@@ -60,6 +60,7 @@ def test_the_regression_s_predictions_know_no_gross_errors(seed):
     np.testing.assert_allclose(model.predict_proba(x[500:]), softmax(logits, 1), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_nothing_is_open_where_nothing_is_far_out():
     rng = np.random.default_rng(0)
     true = rng.integers(2, size=100)

@@ -43,6 +43,7 @@ def test_checks_of_all_rows():
     np.testing.assert_array_equal(model.corrected_labels()["suggested"], true)
 
 
+@pytest.mark.slow
 def test_checks_show_the_noise_where_features_say_nothing():
     _, true, given = three_classes(n=600)
     given = np.where(true == 0, 0, given)

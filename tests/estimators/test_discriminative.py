@@ -286,6 +286,7 @@ def test_bad_input_is_named(items, how, words):
         fitted(x, noisy, **how)
 
 
+@pytest.mark.slow
 @doubtful
 def test_trainings_at_a_time_learn_the_same(items, plain):
     x, _, noisy = items

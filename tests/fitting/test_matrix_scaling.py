@@ -68,7 +68,8 @@ def test_two_classes_or_many_labels_have_a_temperature():
     assert len(scalings(2, 600)) == len(scalings(20, 100_000)) == 1
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 5])
 def test_useless_columns_cost_no_right_labels(seed):
     """The penalty shrank the class in the middle most: up to 16 points of labels were lost."""
     x, true, y = sparse_signal(seed)

@@ -49,6 +49,7 @@ def test_held_out_labels_choose_the_form(errors):
     assert abs(np.diag(model.noise_matrix_).mean() - 0.7) < 0.12
 
 
+@pytest.mark.slow
 def test_draws_are_of_both_forms_at_even_odds():
     model, *_ = fitted("pooled")
     (other,) = model.fitted_.alternatives

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 from sklearn.metrics import roc_auc_score
 from sklearn.naive_bayes import GaussianNB
 
@@ -52,7 +53,7 @@ def test_features_that_say_nothing_change_no_label(maker):
     assert np.quantile(right, 0.95) > 0.9
 
 
-@pytest.mark.parametrize("maker", [NoisyGaussianNB, NoisyLogisticRegression])
+@pytest.mark.parametrize("maker", [NoisyGaussianNB, slow(NoisyLogisticRegression)])
 def test_unheard_labels_are_ranked_by_the_plain_classifier(maker):
     """By the noise of the prior alone all labels of a class would be equally doubtful."""
     found = []
@@ -76,8 +77,8 @@ def votes_on(y, rng):
     return pd.DataFrame({"task": item, "worker": worker, "label": label})
 
 
-@pytest.mark.parametrize("labelled", [False, True])
-@pytest.mark.parametrize("maker", [NoisyGaussianNB, NoisyLogisticRegression])
+@pytest.mark.parametrize("labelled", [False, slow(True)])
+@pytest.mark.parametrize("maker", [NoisyGaussianNB, slow(NoisyLogisticRegression)])
 def test_beside_features_that_say_nothing_votes_are_heard(maker, labelled):
     x, y, noisy, x_new, _ = table(300, 1000.0, 0.3)
     votes = votes_on(y, np.random.default_rng(1))

@@ -127,6 +127,7 @@ def gross_errors(rng, n=600, d=6):
     return np.where(rng.random((n, d)) < 0.05, 100 * x, x), true
 
 
+@pytest.mark.slow
 def test_draws_are_of_both_scores_where_labels_do_not_tell_which_are_better():
     """Student's t with two degrees of freedom, and errors to the next class."""
     rng = np.random.default_rng(8005)
@@ -195,6 +196,7 @@ def test_a_fit_whose_training_or_shares_are_given_keeps_its_own_scores():
             assert not any("by that classifier" in c.message for c in model.fitted_.cautions)
 
 
+@pytest.mark.slow
 def test_checked_rows_keep_the_better_scores():
     rng = np.random.default_rng(3)
     x, true = gross_errors(rng)

@@ -76,6 +76,7 @@ def test_svi_shows_progress_by_itself(monkeypatch, capsys):
         assert ("fitting the guide: 7 of 90 steps" in capsys.readouterr().err) == expected
 
 
+@pytest.mark.slow
 def test_svi_counts_its_steps():
     def program():
         mean = numpyro.sample("mean", dist.Normal(0, 10))
