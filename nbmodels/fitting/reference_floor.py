@@ -153,7 +153,8 @@ def _held_to(
             proven = contradicted(fitted.data, k)
             noisy = 1.0 if proven else beside.probability(reference, codes, rows, *about)
             return replace(with_noise_of(beside, before), noisy=noisy)
-        fitted = with_draws_of(beside, fitted, pseudo_bma(theirs, mine, *about))
+        with computing(fitted.double):
+            fitted = with_draws_of(beside, fitted, pseudo_bma(theirs, mine, *about))
     if checked or not poor:
         return replace(fitted, noisy=noisy)
     scores = max((mine, theirs), key=lambda one: float(about[0] @ one))

@@ -145,7 +145,7 @@ def with_draws_of(found: NoiseOnReference, fitted: FittedModel, probability: flo
 
     Where held-out labels hardly tell which scores are the better covariate, an interval given one
     of them leaves out what is open between them (Bayesian model averaging). A warning names both
-    shares of right labels where these differ.
+    shares of right labels where these differ. Called where the fit's precision holds.
 
     Args:
         found: noise on the reference's scores.
