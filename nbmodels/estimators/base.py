@@ -33,6 +33,7 @@ from nbmodels.estimators.options import (
     resolved_solver,
     seed_of,
 )
+from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.options import FitOptions
@@ -443,7 +444,10 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         known = codes >= 0
         right = resp[np.arange(len(resp)), np.maximum(codes, 0)]
         p_wrong = np.where(known, 1 - right, np.nan)
-        order = pd.Series(self._suspicion(p_wrong, known & (resp.argmax(1) != codes)))
+        order = self._suspicion(p_wrong, known & (resp.argmax(1) != codes))
+        # what was checked is not to be checked again
+        checked = known & checked_rows(self.fitted_.data, *resp.shape)
+        order = pd.Series(np.where(checked, -np.inf, order))
         rank = order.rank(ascending=False, method="first").astype("Int64")
         frame = pd.DataFrame(
             {

@@ -18,7 +18,9 @@ def checked_rows(data: Data, n_rows: int, n_classes: int) -> Bool[np.ndarray, " 
     """
     if "trusted" not in data.parts:
         return np.zeros(n_rows, bool)
-    return np.asarray(data.parts["trusted"])[:n_rows] < n_classes
+    known = np.asarray(data.parts["trusted"])[:n_rows]
+    # of votes they are candidates, the sub-types of one class
+    return ~known.all(1) if known.ndim == 2 else known < n_classes
 
 
 def contradicted(data: Data, n_classes: int) -> bool:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from nbmodels import NoisyGaussianNB, NoisyLabelClassifier, NoisyLogisticRegression
+from nbmodels import DawidSkene, NoisyGaussianNB, NoisyLabelClassifier, NoisyLogisticRegression
 from nbmodels.errors import DataError, IdentifiabilityWarning
 
 
@@ -35,6 +35,25 @@ def test_errors_that_are_proved_do_not_make_other_labels_right(model):
     assert model.fitted_.noisy == 1
     others = model.corrected_labels()[40:]
     assert np.mean(others["suggested"] == true[40:]) > 0.92  # of the given ones 0.79
+
+
+def test_checked_rows_are_not_to_be_checked_again():
+    x, true, given = three_classes()
+    model = NoisyGaussianNB(training="cross_fit", random_state=0)
+    rank = model.fit(x, given, trusted=first_rows(true, 40)).corrected_labels()["rank"]
+    assert rank[40:].max() == 260  # some of the checked ones were wrong
+
+
+def test_nor_are_checked_items_of_votes():
+    _, true, _ = three_classes(n=100)
+    item, worker = np.divmod(np.arange(300), 3)
+    label = np.where(np.random.default_rng(0).random(300) < 0.8, true[item], 0)
+    votes = pd.DataFrame({"task": item, "worker": worker, "label": label})
+    for subtypes in (1, 2):
+        model = DawidSkene(subtypes=subtypes, random_state=0)
+        model.fit(votes, trusted=first_rows(true, 30))
+        assert model.corrected_labels()["rank"][30:].max() == 70
+        assert model.audit_plan(20).rows["row"].min() >= 30
 
 
 def test_checks_of_all_rows():
