@@ -82,7 +82,7 @@ class Priors(_Parameters):
         >>> import numpy as np
         >>> from nbmodels import NoisyGaussianNB, Priors
         >>> X = np.concatenate([np.linspace(0, 1, 20), np.linspace(8, 9, 20)])[:, None]
-        >>> y = ["bee"] * 5 + ["ant"] * 15 + ["bee"] * 20  # a quarter of the ants are called bees
+        >>> y = ["bee", "ant", "ant", "ant"] * 5 + ["bee"] * 20  # of the ants a quarter
         >>> model = NoisyGaussianNB(noise="full", training="joint")
         >>> model.fit(X, y).noise_matrix_.round(2)  # [given, true]
         array([[0.74, 0.04],

@@ -324,9 +324,10 @@ class TableClassifier(LatentClassModel):
             A frame in the rows' own order with columns ``row`` (the index of X where it was a data
             frame), ``given``, ``suggested``, ``p_suggested``, ``p_wrong`` (probability that the
             given label is wrong; NaN where none was given) and ``rank`` (1 for the label to check
-            first; rows that were checked come last). In a cross-fitted model of up to 2,000 labels ranks are averages of those by
-            ``p_wrong``, by a nonlinear classifier and by neighbours' labels, after the labels that
-            are changed (:func:`nbmodels.fitting.suspects.suspicion`). Its ``attrs["verdict"]`` is
+            first; rows that were checked come last). In a cross-fitted model of up to 2,000 labels
+            ranks are averages of those by ``p_wrong``, by a nonlinear classifier and by neighbours'
+            labels, after the labels that are changed
+            (:func:`nbmodels.fitting.suspects.suspicion`). Its ``attrs["verdict"]`` is
             the sentence of :meth:`verdict`; where a check failed, a column ``failed_checks`` names
             it, so that a written file holds it too.
         """

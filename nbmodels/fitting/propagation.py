@@ -41,8 +41,8 @@ from nbmodels.fitting.two_starts import fit_from_two_starts
 #: Rounds tried beyond the best so far.
 _PATIENCE = 2
 
-#: Nats a label below which a round has gained nothing: probabilities differ by a hundredth of a per
-#: cent, which on a large graph may be sure, and changes no label.
+#: Nats a label below which a round over many items has gained nothing: probabilities differ by a
+#: hundredth of a per cent, which may be sure, and changes next to no label.
 _GAIN = 1e-4
 
 #: Share of the tolerance for fits that begin at a neighbour's solution: where the noise is hardly
@@ -242,7 +242,8 @@ def _rounds(
     start: str,
 ) -> None:
     """Rounds from given scores on, of which ``first`` made them."""
-    enough = _GAIN * float(about.weights.sum())
+    many = len(about.weights) >= MANY_ROWS
+    enough = _GAIN * float(about.weights.sum()) if many else 0.0
     best, at = -np.inf, first
     fits: list[Fit] | None = None
     before = np.full(len(scores), -np.inf)
@@ -262,7 +263,7 @@ def _rounds(
             bar.update(most_rounds - r)
             return
         going = np.full(len(fits), True)
-        if r > first and len(about.weights) >= MANY_ROWS:
+        if r > first and many:
             going = _promising(about, fits, known)
         scores = [
             _corrected(about, one, fold, _by_fit(about, fit))

@@ -226,7 +226,7 @@ def test_a_classifier_without_weights_learns_the_likeliest_classes(items):
         fitted(x, noisy, base, sample_weight=weights + 0.5)
 
 
-@doubtful
+@pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
 @pytest.mark.slow
 def test_a_class_that_a_fold_never_saw(items):
     x, _, noisy = items
