@@ -131,7 +131,8 @@ careful.worker_report()[["worker", "votes", "accuracy", "low", "high", "copies"]
 
 # %% [markdown]
 # It names the pair. It can do so as there are others to compare with: where most workers copy, or
-# copy less than a third of their votes, votes alone do not tell who is honest. So look at the raw agreement yourself: two independent workers, both right in 80 % of the cases,
+# copy less than a third of their votes, votes alone do not tell who is honest. So look at the raw
+# agreement yourself: two independent workers, both right in 80 % of the cases,
 # agree on about $0.8 \cdot 0.8 + 0.2 \cdot 0.2 / 2 = 0.66$ of the items.
 
 # %%

@@ -444,10 +444,10 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         known = codes >= 0
         right = resp[np.arange(len(resp)), np.maximum(codes, 0)]
         p_wrong = np.where(known, 1 - right, np.nan)
-        order = self._suspicion(p_wrong, known & (resp.argmax(1) != codes))
+        soon = self._suspicion(p_wrong, known & (resp.argmax(1) != codes))
         # what was checked is not to be checked again
         checked = known & checked_rows(self.fitted_.data, *resp.shape)
-        order = pd.Series(np.where(checked, -np.inf, order))
+        order = pd.Series(np.where(checked, -np.inf, soon))
         rank = order.rank(ascending=False, method="first").astype("Int64")
         frame = pd.DataFrame(
             {

@@ -20,7 +20,7 @@ def checked_rows(data: Data, n_rows: int, n_classes: int) -> Bool[np.ndarray, " 
         return np.zeros(n_rows, bool)
     known = np.asarray(data.parts["trusted"])[:n_rows]
     # of votes they are candidates, the sub-types of one class
-    return ~known.all(1) if known.ndim == 2 else known < n_classes
+    return np.any(~known, axis=1) if known.ndim == 2 else known < n_classes
 
 
 def contradicted(data: Data, n_classes: int) -> bool:

@@ -18,7 +18,7 @@ from nbmodels.errors import Caution, VerdictWarning
 from nbmodels.fitting.checked_rows import checked_rows, contradicted
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import compare_scores
-from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.options import MANY_ROWS, FitOptions
 from nbmodels.fitting.plain import pseudo_bma
 from nbmodels.fitting.reference import (
     Reference,
@@ -140,7 +140,9 @@ def _held_to(
     # without noise it may be the better classifier, and with noise likelier than the fit; where the
     # own scores are surely better without noise, its scores are no candidate
     ahead = lead if alone is None else _lead(alone[rows], plain, *about)
-    if not poor and (alone is None or ahead <= -_SURELY):
+    # many labels tell which scores are better, and each fit to them takes long
+    open_from = SIGNIFICANT if n >= MANY_ROWS else -_SURELY
+    if not poor and (alone is None or ahead <= open_from):
         return replace(fitted, noisy=noisy)
     with computing(fitted.double):
         beside = noise_on(reference, fitted, options())

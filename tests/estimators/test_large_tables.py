@@ -6,7 +6,7 @@ from marks import slow_among
 
 from nbmodels import NoisyBernoulliNB, Solver
 from nbmodels.estimators import large_tables, table_training
-from nbmodels.fitting import options
+from nbmodels.fitting import options, reference_floor
 
 pytestmark = pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
 
@@ -33,6 +33,7 @@ def sampled(monkeypatch):
     """Tables of more than 1,200 rows are large; the number of rows of each fit as it comes."""
     for module in (large_tables, table_training):
         monkeypatch.setattr(module, "SAMPLE", SMALL)
+    monkeypatch.setattr(reference_floor, "MANY_ROWS", 2 * SMALL)
     rows, fit_many = [], options.fit_many
 
     def counted(models, data, **more):
