@@ -18,11 +18,10 @@ ROOT = DOCS.parent
 # what is documented is this checkout, whatever is installed
 sys.path[:0] = [str(ROOT), str(DOCS)]
 
-# these are imported below statements (E402), since the paths have to be set first
-import inventories  # noqa: E402
+import inventories  # noqa: E402 (after the paths that it is found by)
 
-import nbmodels  # noqa: E402
-from examples.render import figure_text  # noqa: E402
+import nbmodels  # noqa: E402 (likewise)
+from examples.render import figure_text  # noqa: E402 (likewise)
 
 project = "nbmodels"
 author = "the authors of nbmodels"

@@ -104,7 +104,7 @@ def plan(
             votes = VotesTable.of(table, label, task, worker, truth)
             items = votes.cleaned(screen(stderr=True), random_state=seed)
             model, corrected, cells = items.model, items.corrected, votes.of_items(items)
-            told, cautions = [items.verdict], items.warnings
+            findings, cautions = [items.verdict], items.warnings
         else:
             with stages(screen(stderr=True)) as stage:
                 cleaned = clean(
@@ -122,13 +122,13 @@ def plan(
                 )
             model, corrected = cleaned.model, _corrected(cleaned)
             cells = table.cells.drop(columns=[] if truth is None else [truth])
-            told, cautions = _told(cleaned), cleaned.warnings
+            findings, cautions = _share_findings(cleaned), cleaned.warnings
         if rows is None and margin is None:
             rows = min(_ROWS, int(corrected["given"].notna().sum()))
         drawn = _plan(model, corrected, rows, margin, share, seed)
         with writing(target):
             _write(cells, drawn, target)
-        for sentence in told:
+        for sentence in findings:
             console.print(sentence, highlight=False, markup=False)
         for caution in cautions:
             warn(console, caution)
@@ -141,7 +141,7 @@ def plan(
         console.print(f"Wrote {bold(target.with_suffix('.json'))}: the plan", highlight=False)
 
 
-def _told(cleaned: Cleaned) -> list[str]:
+def _share_findings(cleaned: Cleaned) -> list[str]:
     """What the fit says of the share of wrong labels, with both ends."""
     from nbmodels.diagnostics.findings import SHARE_WRONG
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -13,7 +13,6 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from inference.arrays import on_device
-from nbmodels.channels import ExternalEvidence
 from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import Data
 from nbmodels.data.labels import Classes
@@ -32,6 +31,7 @@ from nbmodels.estimators.constraints import (
     Number,
 )
 from nbmodels.estimators.graph_input import graph_cautions, in_words_of_graphs, refuse_arguments
+from nbmodels.estimators.graph_source import EdgesOf, Listening
 from nbmodels.estimators.options import (
     JointGraph,
     NoiseForm,
@@ -44,7 +44,6 @@ from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.fitting.collapsed_updates import Edges
 from nbmodels.fitting.fitted_graph import FittedGraph
 from nbmodels.fitting.fitted_model import FittedModel
-from nbmodels.fitting.graph_evidence import GraphEvidence, Known, graph_evidence
 from nbmodels.fitting.graph_training import (
     USERS,
     GraphSettings,
@@ -359,7 +358,7 @@ class CollaborativeClassifier(LatentClassModel):
         self.users_ = graph.users
         alpha = self._alpha(len(graph.users), len(classes))
         kept = None if isinstance(self.alpha, str) else alpha
-        crossed = _Listening(graph.edges, graph.users, self.duplicates, kept)
+        crossed = Listening(graph.edges, graph.users, self.duplicates, kept)
         if self._is_averaged():
             return crossed.silent(len(classes))
         settings = self._graph_settings(parameters, len(graph.users), len(classes))
@@ -373,7 +372,7 @@ class CollaborativeClassifier(LatentClassModel):
             edges=Edges.of(graph.edges) if settings.collapsed else None,
             pooled=settings.learn_alpha,
         )
-        encode = _EdgesOf(graph.users, self.duplicates)
+        encode = EdgesOf(graph.users, self.duplicates)
         coords = {USERS: {"user": graph.users}}
         return LearnedSource({USERS: part}, encode, coords=coords, crossed=crossed)
 
@@ -449,62 +448,3 @@ def _alternatives(settings: GraphSettings, users: Users) -> tuple[Alternative, .
     tried, found = alternatives(settings, users)
     names = [{"alpha": alpha, "weight": weight} for alpha, weight in tried]
     return tuple(map(Alternative, names, found))
-
-
-@dataclass(frozen=True)
-class _EdgesOf:
-    """Packs edges of new items to the users of a fit."""
-
-    users: np.ndarray
-    duplicates: str
-
-    def edges(self, values: Any, items: np.ndarray) -> sparse.csr_array:
-        """``(n, users)`` numbers of edges."""
-        return edges_to_known(self.users, read_graph(values, items, duplicates=self.duplicates))
-
-    def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
-        return {USERS: Users.pack(self.edges(values, items))}
-
-
-@dataclass(frozen=True)
-class _EvidenceOf(_EdgesOf):
-    """Packs the log-likelihoods of new items by the users of a fit."""
-
-    heard: GraphEvidence
-
-    def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
-        return {USERS: ExternalEvidence.pack(self.heard.of_new(self.edges(values, items)))}
-
-
-@dataclass(frozen=True)
-class _Listening:
-    """A graph beside other sources, which learns from what is known of its items.
-
-    Attributes:
-        graph: ``(N, users)`` numbers of edges.
-        users: ids of the users.
-        duplicates: what becomes of pairs that occur more than once.
-        alpha: concentration of the users' proportions, or None for several.
-    """
-
-    graph: sparse.csr_array
-    users: np.ndarray
-    duplicates: str
-    alpha: Any
-
-    def silent(self, n_classes: int) -> LearnedSource:
-        """Before it has learned."""
-        nothing = np.zeros((self.graph.shape[0], n_classes))
-        part = Part(_evidence(n_classes, 0.0), ExternalEvidence.pack(nothing))
-        return LearnedSource({USERS: part}, _EdgesOf(self.users, self.duplicates), listening=self)
-
-    def __call__(self, known: Known) -> LearnedSource:
-        found = graph_evidence(self.alpha, self.graph, known)
-        component = _evidence(len(known.names), float(found.heard))
-        part = Part(component, ExternalEvidence.pack(found.of_items()))
-        encode = _EvidenceOf(self.users, self.duplicates, found)
-        return LearnedSource({USERS: part}, encode, heard=found)
-
-
-def _evidence(n_classes: int, weight: float) -> ExternalEvidence:
-    return replace(ExternalEvidence.of(n_classes), weight=weight)
