@@ -11,10 +11,13 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from crowd_worlds import table_of, voted
+from graph_worlds import mixed_users
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -126,34 +129,68 @@ def joint(**options):
     return nb.JointNB(sources, **options)
 
 
+def shared_items(n, k, rng):
+    """Users of some items each, mostly of one class: interactions (users, items)."""
+    world = mixed_users(rng, n, k)
+    return world.edges.T, world.classes
+
+
+def one_label(data):
+    """One noisy label an item, beside features of ``data``."""
+
+    def observed(n, k, noise, rng):
+        x, y = data(n, k, rng)
+        rho = NOISE[noise](k, rng)
+        given = corrupt(y, rho, rng)
+        if np.bincount(given, minlength=k).min() < 2 or np.bincount(y, minlength=k).min() < 2:
+            return None
+        return (x, given), rho
+
+    return observed
+
+
+def votes(n, k, noise, rng, annotators=8, per_item=3):
+    """Votes of three of eight annotators on an item, each with a noise matrix of its own."""
+    y = rng.integers(k, size=n)
+    rates = np.stack([NOISE[noise](k, rng).T for _ in range(annotators)])
+    return (table_of(voted(y, rates, rng, per_item)),), rates
+
+
 class Case(NamedTuple):
     """An estimator with data of its own model.
 
     Attributes:
         make: the estimator.
-        data: from (n, K, generator) to features and true classes.
+        observed: from (n, K, kind of noise, generator) to arguments of ``fit`` and the true rates,
+            (..., K, K); None where a class has fewer than two labels.
+        rates: the posterior's variable that holds the rates.
     """
 
     make: Callable[..., Any]
-    data: Callable[..., Any]
+    observed: Callable[..., Any]
+    rates: str = "noise_matrix"
 
 
 CASES = {
-    "NoisyBernoulliNB": Case(nb.NoisyBernoulliNB, binary),
+    "NoisyBernoulliNB": Case(nb.NoisyBernoulliNB, one_label(binary)),
     "NoisyBernoulliNB, weak": Case(
-        nb.NoisyBernoulliNB, lambda n, k, rng: binary(n, k, rng, concentration=3.0)
+        nb.NoisyBernoulliNB, one_label(partial(binary, concentration=3.0))
     ),
-    "NoisyBernoulliNB, copies": Case(nb.NoisyBernoulliNB, copies),
-    "NoisyMultinomialNB": Case(nb.NoisyMultinomialNB, words),
-    "NoisyGaussianNB": Case(nb.NoisyGaussianNB, normal),
-    "NoisyCategoricalNB": Case(nb.NoisyCategoricalNB, symbols),
-    "NoisyLogisticRegression": Case(nb.NoisyLogisticRegression, regression),
-    "NoisyLabelClassifier": Case(nb.NoisyLabelClassifier, normal),
-    "RobustNDA": Case(nb.RobustNDA, correlated),
-    "JointNB": Case(joint, two_tables),
-    "NoisyGaussianNB, heavy tails": Case(nb.NoisyGaussianNB, heavy_tails),
-    "NoisyGaussianNB, clusters": Case(nb.NoisyGaussianNB, clusters),
-    "NoisyLogisticRegression, gross errors": Case(nb.NoisyLogisticRegression, gross_errors),
+    "NoisyBernoulliNB, copies": Case(nb.NoisyBernoulliNB, one_label(copies)),
+    "NoisyMultinomialNB": Case(nb.NoisyMultinomialNB, one_label(words)),
+    "NoisyGaussianNB": Case(nb.NoisyGaussianNB, one_label(normal)),
+    "NoisyCategoricalNB": Case(nb.NoisyCategoricalNB, one_label(symbols)),
+    "NoisyLogisticRegression": Case(nb.NoisyLogisticRegression, one_label(regression)),
+    "NoisyLabelClassifier": Case(nb.NoisyLabelClassifier, one_label(normal)),
+    "RobustNDA": Case(nb.RobustNDA, one_label(correlated)),
+    "JointNB": Case(joint, one_label(two_tables)),
+    "CollaborativeClassifier": Case(nb.CollaborativeClassifier, one_label(shared_items)),
+    "DawidSkene": Case(nb.DawidSkene, votes, "votes_transitions"),
+    "NoisyGaussianNB, heavy tails": Case(nb.NoisyGaussianNB, one_label(heavy_tails)),
+    "NoisyGaussianNB, clusters": Case(nb.NoisyGaussianNB, one_label(clusters)),
+    "NoisyLogisticRegression, gross errors": Case(
+        nb.NoisyLogisticRegression, one_label(gross_errors)
+    ),
 }
 
 
@@ -177,25 +214,23 @@ class Found(NamedTuple):
 
 def covered(case, n, k, noise, seed, draws):
     """One data set, one default fit; None where a class has fewer than two labels."""
-    rng = np.random.default_rng(seed)
-    x, y = case.data(n, k, rng)
-    rho = NOISE[noise](k, rng)
-    given = corrupt(y, rho, rng)
-    if np.bincount(given, minlength=k).min() < 2 or np.bincount(y, minlength=k).min() < 2:
+    observed = case.observed(n, k, noise, np.random.default_rng(seed))
+    if observed is None:
         return None
+    data, rho = observed
     with warnings.catch_warnings(record=True, action="always") as caught:
-        fitted = case.make(random_state=seed).fit(x, given)
+        fitted = case.make(random_state=seed).fit(*data)
     with warnings.catch_warnings(action="ignore"):  # few draws
         tree = fitted.posterior(draws=draws, chains=2, progress=False)
-    drawn = tree["posterior"]["noise_matrix"].to_numpy().reshape(-1, k, k)
+    drawn = tree["posterior"][case.rates].to_numpy().reshape(-1, *rho.shape)
     ends = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], 0)
     inside = ((ends[0] <= rho) | ((rho == 0) & (ends[0] < ZERO))) & (rho <= ends[1])
-    off = ~np.eye(k, dtype=bool)
+    own = np.eye(k, dtype=bool)
     return Found(
-        np.diag(inside).mean(),
-        inside[off].mean(),
-        np.diag(drawn.mean(0) - rho).mean(),
-        np.diag(ends[1] - ends[0]).mean(),
+        inside[..., own].mean(),
+        inside[..., ~own].mean(),
+        (drawn.mean(0) - rho)[..., own].mean(),
+        (ends[1] - ends[0])[..., own].mean(),
         any(issubclass(w.category, NbmodelsWarning) for w in caught),
     )
 
