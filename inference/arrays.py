@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import DTypeLike
+from jaxtyping import DTypeLike, PyTree
 
 
 def floating(dtype: DTypeLike | None = None) -> np.dtype:
@@ -32,3 +32,12 @@ def on_device(x: Any, dtype: DTypeLike | None = None) -> Array:
         return x if dtype is None or x.dtype == floating(dtype) else jnp.asarray(x, dtype)
     host = np.asarray(x, None if dtype is None else floating(dtype))
     return jax.device_put(host, may_alias=False)
+
+
+def strongly_typed(tree: PyTree) -> PyTree:
+    """Leaves on the device; numbers of Python get the type of the arrays among them.
+
+    By themselves they are weakly typed, for which programs are compiled a second time.
+    """
+    dtype = jnp.result_type(*jax.tree.leaves(tree))
+    return jax.tree.map(lambda x: on_device(x, dtype if isinstance(x, float) else None), tree)

@@ -20,10 +20,12 @@ from scipy import sparse
 
 from inference.arrays import on_device
 from inference.products.dense import Inner
-from inference.products.layout import padded_size
 
 #: Fewest entries that there is room for, and most that are held in this format.
 _LEAST, MOST = 16_384, 65_536
+
+#: Fewest entries that there is room for where a sampler goes over them again and again.
+_FEWEST = 1_024
 
 
 @jax.tree_util.register_dataclass
@@ -83,9 +85,10 @@ class Coordinate:
 
     def first_rows(self, n_rows: int) -> Coordinate:
         """The first rows, where those that follow have no entries, with less room for padding."""
-        size = padded_size(int(np.sum(np.asarray(self.row) < n_rows)))
-        kept = self.row[:size], self.column[:size], self.value[:size]
-        return Coordinate(*kept, (n_rows, self.shape[1]))
+        kept = int(np.sum(np.asarray(self.row) < n_rows))
+        size = max(_FEWEST, 1 << (max(kept, 1) - 1).bit_length())
+        entries = self.row[:size], self.column[:size], self.value[:size]
+        return Coordinate(*entries, (n_rows, self.shape[1]))
 
     def to_dense(self) -> Float[Array, "n d"]:
         """The matrix as a JAX array."""

@@ -27,6 +27,9 @@ _LEAST_CELLS = 2_000_000
 #: Rows that folds are drawn for, at the least.
 _LEAST_DRAWN = 32
 
+#: Rows up to which a sweep of a sampler takes about as long as of a few.
+_LEAST_SAMPLED = 512
+
 #: Types whose numbers an int64 holds.
 _WHOLE = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)][:-1]
 
@@ -51,7 +54,7 @@ def padded_length(n: int, width: int = 1) -> int:
 
 
 def drawn_length(n: int) -> int:
-    """The row count for which folds and posteriors of ``n`` rows are drawn: few leading digits.
+    """The row count for which folds of ``n`` rows are drawn: few leading digits.
 
     It must not change: other folds are other fits.
     """
@@ -59,6 +62,19 @@ def drawn_length(n: int) -> int:
         return _LEAST_DRAWN
     unit = 1 << max(int(n - 1).bit_length() - 1 - _LEADING, 0)
     return -(-n // unit) * unit
+
+
+def posterior_length(n: int) -> int:
+    """The row count that posterior draws of ``n`` rows are computed for: powers of two and 3/4.
+
+    Few sizes, since a sampler compiles for longer than it runs on small data; but shorter than
+    :func:`padded_length`, since every sweep pays for every row.
+    """
+    if n > _DOUBLED_UP_TO:
+        return drawn_length(n)
+    whole = max(1 << (n - 1).bit_length(), _LEAST_SAMPLED)
+    shorter = 3 * whole // 4
+    return shorter if _LEAST_SAMPLED < n <= shorter else whole
 
 
 def pad_rows(x: np.ndarray, length: int, fill: Any = 0) -> np.ndarray:

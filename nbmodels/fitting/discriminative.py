@@ -312,10 +312,11 @@ def _tested(
         if not test.pays:
             return replace(first, table=table)
         taken = {name: (value,) for name, value in settings.items()}
-        found = _selected(source, resp, options, taken, source.learner.rounds)
+        # labels are held out again: the last round's scores are compared with other classifiers'
+        found = _selected(source, resp, options, taken, source.learner.rounds, hold_out=True)
     except KeyboardInterrupt:
         return replace(first, interrupted=True, cautions=(INTERRUPTED,))
-    kept = {n: getattr(first, n) for n in ("scores", "plain", "plain_scores", "noisy")}
+    kept = {n: getattr(first, n) for n in ("plain", "plain_scores", "noisy")}
     return replace(found, table=table, **kept)
 
 

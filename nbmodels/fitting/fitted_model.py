@@ -21,7 +21,7 @@ from nbmodels.core import model as models
 from nbmodels.core.families import Rule
 from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data, Model
-from nbmodels.data.validation import drawn_length
+from nbmodels.data.validation import posterior_length
 from nbmodels.errors import Caution
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.design_effect import DesignEffects, design_effects
@@ -230,7 +230,7 @@ class FittedModel:
         """
         fit, data = self.drawn or (without(self.fit, self.scored), self.data)
         own = Drawn(fit, data, 1 - sum(other.probability for other in self.alternatives))
-        length = drawn_length(len(self.fit.resp))
+        length = posterior_length(len(self.fit.resp))
         return tuple(
             one._replace(data=models.first_rows(one.data, length))
             for one in (own, *self.alternatives)

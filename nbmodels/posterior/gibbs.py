@@ -7,11 +7,11 @@ from functools import cache
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from inference import gibbs as sampler
+from inference.arrays import strongly_typed
 from inference.categorical import categorical
 from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data, Model, class_prior
@@ -170,8 +170,7 @@ def gibbs_draws(
             f"sample_weight: row {row} weighs {weights[row]}; Gibbs sampling draws one class a row "
             "and needs weights of 0 or 1; repeat rows instead, or use method='nuts'"
         )
-    model = jax.tree.map(jnp.asarray, fit.model)
-    params = jax.tree.map(jnp.asarray, fit.params)
+    model, params = strongly_typed((fit.model, fit.params))
     first, second = jax.random.split(key)
     begun = parameter_draws(model, params, jax.random.split(first, chains))
     states = [jax.tree.map(lambda x, c=c: x[c], begun) for c in range(chains)]

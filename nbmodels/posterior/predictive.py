@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from inference.arrays import strongly_typed
 from inference.categorical import categorical
 from inference.compilation import host_jit
 from nbmodels.core import model as models
@@ -32,8 +33,8 @@ def prior_draws(
     """
     # drawing the probabilities of thousands of words takes long, and they are not stored
     model = {
-        name: jax.tree.map(jnp.asarray, component)
-        for name, component in model.items()
+        name: component
+        for name, component in strongly_typed(model).items()
         if sum(np.size(leaf) for leaf in jax.tree.leaves(component.prior)) <= 2 * SMALL
     }
     priors = {name: component.prior for name, component in model.items()}
@@ -104,12 +105,11 @@ def replicated(
     names = [n for n in names if seen[n].size * chains * draws <= MODERATE]
     if not names or not (values[PRIOR] or not model[PRIOR].dims()):
         return {}, seen
-    model = jax.tree.map(jnp.asarray, model)
+    model = strongly_typed(model)
     at = {name: values[name] for name in {PRIOR, *names}}
     flat = jax.tree.map(lambda x: jnp.reshape(x, (chains * draws, *x.shape[2:])), at)
-    keys = jax.random.split(key, chains * draws)
     covariates = data.parts[PRIOR]
-    out = _replicate(model, covariates, flat, keys, names=tuple(names), n_items=len(rows))
+    out = _replicate(model, covariates, flat, key, names=tuple(names), n_items=len(rows))
     out = jax.tree.map(np.asarray, out)
     again = {
         name: x[:, rows].reshape(chains, draws, -1, *x.shape[2:])
@@ -125,7 +125,7 @@ def replicated(
 
 @partial(host_jit, static_argnames=("names", "n_items"))
 def _replicate(
-    model: Model, covariates: Any, at: Any, keys: Array, *, names: tuple[str, ...], n_items: int
+    model: Model, covariates: Any, at: Any, key: Array, *, names: tuple[str, ...], n_items: int
 ) -> dict[str, Array]:
     """Replicated data of some components at each draw."""
 
@@ -140,6 +140,7 @@ def _replicate(
             for name, other in zip(names, others, strict=True)
         }
 
+    keys = jax.random.split(key, len(jax.tree.leaves(at)[0]))
     return jax.lax.map(one, (at, keys))
 
 

@@ -24,6 +24,7 @@ from jax import Array
 from jaxtyping import Float
 
 from inference import gibbs as sampler
+from inference.arrays import strongly_typed
 from nbmodels.core import model as models
 from nbmodels.core.families import Family
 from nbmodels.core.model import PRIOR, Data, Model
@@ -143,7 +144,7 @@ def vb_draws(
     first, second = jax.random.split(key)
     if fit.rule != "vb":
         fit = fit_model(fit.model, data, rule="vb", key=first, start=fit.params, tol=1e-8)
-    model, q = (jax.tree.map(jnp.asarray, x) for x in (fit.model, fit.params))
+    model, q = strongly_typed((fit.model, fit.params))
     stored = stored_quantities(model, data, chains * draws, keep)
     names = _responding(model, q)
     if correct is None:

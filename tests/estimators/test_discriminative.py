@@ -382,6 +382,18 @@ def test_the_regression_finds_the_noise(items, regressed):
     assert regressed.converged_
 
 
+def test_a_right_model_is_compared_as_it_is_after_self_training():
+    """Before it a nonlinear classifier is likelier, which holds a part of the noise."""
+    rng = np.random.default_rng(1404)
+    x = rng.normal(size=(800, 5))
+    y = np.argmax(x @ rng.normal(0, 2.0, (5, 3)) + rng.gumbel(size=(800, 3)), 1)
+    noisy = np.where(rng.random(800) < 0.3, (y + 1) % 3, y)
+    fit = regression(x, noisy)
+    assert fit.chosen_["rounds"] > 0
+    assert "scores" not in fit.chosen_
+    assert abs(np.diag(fit.noise_matrix_).mean() - 0.7) < 0.04
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("C", [0.5, "auto"])
 def test_coefficients_are_those_of_the_probabilities(items, C):

@@ -238,6 +238,21 @@ def test_a_first_default_fit_compiles_few_programs_and_other_sizes_none(name):
     assert others == 0
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")  # few draws
+@pytest.mark.parametrize(
+    ("make", "draw"),
+    [(NoisyBernoulliNB, indicators), (NoisyLogisticRegression, reals), (DawidSkene, votes)],
+)
+def test_draws_of_another_size_compile_nothing(make, draw, compiled):
+    drawn = {"draws": 40, "chains": 2, "progress": False, "keep": "parameters"}
+    make(random_state=0).fit(*draw(0, 250)).posterior(**drawn)
+    other = make(random_state=0).fit(*draw(0, 300))
+    before = compiled()
+    other.posterior(**drawn)
+    assert compiled() == before
+
+
 def count_first_and_others(name):
     """Programs of a first default fit, and of fits to other sizes of the same table."""
     e, draw, sizes = DEFAULTS[name]
