@@ -63,6 +63,8 @@ LONG = {
     "06_identifiability",
     "08_your_own_component",
     "01_five_minutes",
+    "04_maystre2021",
+    "07_the_cut",
     "06_when_not_to_believe_it",
     "01_zeng2022",
     "02_denis2006",

@@ -194,6 +194,7 @@ def test_rows_that_are_still_to_be_checked(here):
     assert "30 checked rows" in done.output
 
 
+@pytest.mark.slow
 def test_names_of_files_are_printed_as_they_are(here):
     args = [*QUICK, "--features", "weight", "--rows", 9, "--out", "a [v2] :smile:.csv"]
     done = run("audit", "plan", "animals.csv", *args)

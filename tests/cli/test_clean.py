@@ -159,6 +159,7 @@ def test_numbered_classes_stay_numbers(here):
     assert list(after.columns[-3:]) == ["p_2", "p_9", "p_10"]
 
 
+@pytest.mark.slow
 def test_labels_keep_their_spelling(here):
     frame = animals().assign(label=lambda t: t["label"].map({"cat": "01", "dog": "02", "emu": "x"}))
     frame["truth"] = frame["truth"].map({"cat": "1.0", "dog": "02", "emu": "x"})
@@ -189,6 +190,7 @@ def test_true_labels_that_no_label_is():
     assert found.scores.rows == 240
 
 
+@pytest.mark.slow
 def test_no_share_of_wrong_labels_where_features_say_nothing(capsys):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])

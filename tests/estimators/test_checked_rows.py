@@ -94,6 +94,7 @@ def test_checked_rows_are_named_by_the_index_of_a_data_frame():
         NoisyGaussianNB().fit(doubled, given, trusted={4: 0})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model", [NoisyLogisticRegression(random_state=0), NoisyGaussianNB(random_state=0)]
 )

@@ -196,6 +196,7 @@ def test_votes_copied_in_part_do_not_lead_a_joint_model_astray():
     assert right > (alone.predict() == y).mean() > 0.85  # they were 0.60 and 0.67
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_votes_on_rows_of_a_table_count_as_in_a_joint_model():
     rng = np.random.default_rng(2)

@@ -391,6 +391,7 @@ def test_half_of_the_annotators_copy_one():
     assert model.worker_report().set_index("worker").loc[0, "copies"] == (1, 2, 3)
 
 
+@pytest.mark.slow
 def test_accuracy_counts_votes_on_guessed_tasks():
     rng = np.random.default_rng(6)
     n, w, k = 600, 12, 3

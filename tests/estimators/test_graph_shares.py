@@ -21,6 +21,7 @@ def fitted(edges, given, k, **options):
         return e.fit(edges.T, given)
 
 
+@pytest.mark.slow
 def test_caution_does_not_lower_the_share_of_wrong_labels():
     rng = np.random.default_rng(0)
     world = weak_edges(rng, 250, alpha=2.0)

@@ -436,6 +436,7 @@ def test_names_of_classes_come_from_checked_labels_and_from_sets():
         model.fit({"x": x}, name, trusted={4: name[4]}, possible=sets)
 
 
+@pytest.mark.slow
 def test_both_ends_of_the_noise_are_not_offered():
     """With labels, features and noise to be learned, no condition is named that is met."""
     rng = np.random.default_rng(0)

@@ -87,6 +87,7 @@ def test_items_without_a_label_are_predicted_too(clouds):
     assert np.mean(one.label_posterior_.argmax(1)[:20] == y[:20]) > 0.9
 
 
+@pytest.mark.slow
 def test_neighbours_are_a_source_among_others(clouds):
     x, y, given = clouds
     model = JointNB({"near": NoisyNeighbours(n_neighbors=6), "size": NoisyGaussianNB()})

@@ -196,6 +196,7 @@ def visits(seed):
     return patients[patient] + 0.35 * rng.normal(size=(900, 6)), given[patient], y[patient], patient
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [

@@ -36,6 +36,7 @@ def test_confidence_without_an_assumption_is_as_high_as_accuracy(world):
         assert confidence(DawidSkene(dependence=0.5).fit(table), y) < -0.1
 
 
+@pytest.mark.slow
 def test_many_independent_votes_are_tempered_less():
     table, _ = crowd(2, each=20)
     found = DawidSkene().fit(table).fitted_.vote_dependence

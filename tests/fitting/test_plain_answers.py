@@ -95,6 +95,7 @@ def test_beside_features_that_say_nothing_votes_are_heard(maker, labelled):
     assert set(e.predict(x_new)) <= set(range(K))
 
 
+@pytest.mark.slow
 def test_tempered_votes_lose_no_class_where_features_say_nothing():
     """Votes that depend on each other; a fit to tempered ones gives a class to the others."""
     rng = np.random.default_rng(0)

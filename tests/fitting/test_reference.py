@@ -157,6 +157,7 @@ POOR = [(NoisyLogisticRegression, gross_errors), (NoisyGaussianNB, gross_errors)
 POOR += [(NoisyLogisticRegression, many_rings)]  # whose features it cannot hear at all
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("estimator", "world"), POOR)
 def test_a_poor_model_corrects_by_the_noise_on_the_references_scores(estimator, world):
     rng = np.random.default_rng(3)
@@ -209,6 +210,7 @@ def test_checked_rows_keep_the_better_scores():
     assert right[30:].mean() > np.mean(given == true) + 0.1
 
 
+@pytest.mark.slow
 def test_overlap_under_one_temperature_is_no_noise():
     """Two classes of three overlap: one temperature fits badly, and a noise matrix fits better."""
     rng = np.random.default_rng([1, 600, 9])

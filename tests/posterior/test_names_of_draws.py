@@ -53,6 +53,7 @@ def test_annotators(tmp_path):
     assert drawn(model, tmp_path)["votes_annotator"] == ["ann", "bob", "zoe"]
 
 
+@pytest.mark.slow
 def test_categories(tmp_path):
     X = attributes("red", "blue").assign(spots=attributes(3, 11)["spots"])
     model = NoisyCategoricalNB.published(alpha=1.0).fit(X, TRUTH)
