@@ -43,6 +43,9 @@ _MOST_WORK, _ROWS_OF_CLASS = 5_000_000, 20
 #: held-out labels by a thousandth of a nat.
 _ROUNDS, _STEPS, _CHANGE = 8, 5, 0.1
 
+#: Share of the labels from which on a class is rightly predicted for everything.
+_MAJORITY = 0.5
+
 #: Curvature along the slope's logarithm of which a step is no longer than a factor of e.
 _LEAST_CURVATURE = 1.0
 
@@ -91,6 +94,9 @@ def matrix_scaling(
 ) -> MatrixScaling:
     """Matrix scaling of scores to labels, as near to one temperature as the labels bear out.
 
+    Where it predicts one class for everything, and most labels are of others, it has found nothing
+    in the scores, and is the best temperature, which keeps their order.
+
     Args:
         scores: of each item, by a fit that did not see its label.
         given: weighted responsibilities; rows of zeros where there is no label.
@@ -107,7 +113,10 @@ def matrix_scaling(
     mean = np.mean(scores, 1, keepdims=True)
     middle, spread = float(mean.mean()), float(mean.std()) if levels else 0.0
     others = [np.ones_like(mean), *([(mean - middle) / spread] if spread > 0 else [])]
-    found = _learned(np.hstack([slope * table, *others]), given)
+    inputs = np.hstack([slope * table, *others])
+    found = _learned(inputs, given)
+    if not np.ptp((inputs @ found).argmax(1)) and given.sum(0).max() < _MAJORITY * given.sum():
+        found = np.eye(*found.shape)
     level = found[k + 1] / spread if spread > 0 else np.zeros(k)
     return MatrixScaling(slope * found[:k], found[k] - middle * level, level)
 

@@ -129,6 +129,20 @@ def test_a_class_without_labels_and_weights_of_labels():
     assert np.isfinite(weighted.bias).all()
 
 
+def test_a_matrix_that_finds_nothing_is_a_temperature():
+    rng = np.random.default_rng(0)
+    scores, labels = rng.normal(size=(400, K)), np.repeat(np.arange(K), [90, 120, 190])
+    # as scores that say nothing do where each label was held out
+    found = matrix_scaling(scores - 0.1 * np.eye(K)[labels], np.eye(K)[labels])
+    np.testing.assert_allclose(found.matrix, found.matrix[0, 0] * np.eye(K), atol=1e-12)
+    np.testing.assert_array_equal(found.bias, 0)
+    assert found.matrix[0, 0] > 0
+    # a class that most labels are of may be predicted for everything
+    most = np.repeat(np.arange(K), [20, 30, 350])
+    biased = matrix_scaling(scores, np.eye(K)[rng.permutation(most)])
+    assert biased.bias[2] > biased.bias[:2].max() + 1
+
+
 def test_scores_without_a_difference_stay_so():
     found = matrix_scaling(np.zeros((40, K)), np.eye(K)[np.arange(40) % K], levels=True)
     np.testing.assert_allclose(found.scaled(np.zeros((2, K))), 0, atol=0.1)
@@ -150,7 +164,6 @@ def test_features_in_which_a_linear_model_finds_nothing_do_not_make_it_constant(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NbmodelsWarning)
         model = NoisyLogisticRegression(random_state=0).fit(x, y)
-    assert model.fitted_.scaling is None
     assert np.bincount(model.predict(x), minlength=K).min() > 0
 
 
