@@ -11,7 +11,6 @@ same answer.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -24,6 +23,7 @@ from scipy.special import betainc, log_softmax, ndtri
 from scipy.stats import rankdata
 
 from nbmodels.fitting.copied_rows import among
+from nbmodels.fitting.matrix_scaling import learnable, scaled_out_of_fold
 from nbmodels.fitting.plain import plain_classifier
 from nbmodels.fitting.scores import stratified_folds
 
@@ -48,9 +48,6 @@ _LANDMARKS, _LENGTHS, _JITTER, _LINEAR = 200, (0.5, 1.0, 2.0), 1e-3, 0.3
 #: labels it shares: in simulated worlds of 60 to 2,000 rows it predicted 0 to 24 % as given where
 #: labels were rightly changed, and mostly 25 to 40 % where more than half of changes were wrong.
 _HARMFUL = 0.25
-
-#: Steps of a multinomial regression, which are near enough: with 13 classes 500 take half a second.
-_STEPS = 100
 
 
 def out_of_fold_predictions(
@@ -117,6 +114,27 @@ class Reference(NamedTuple):
         other = np.max(np.where(given, -np.inf, self.logs), 1)
         return np.where(self.classes >= 0, other - own, np.nan)
 
+    def recalibrated(self, codes: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """Log-probability of each given label by their matrix scaling, cross-validated.
+
+        Where one temperature fits badly, a noise matrix would fit better though no label is wrong.
+
+        Args:
+            codes: given labels, negative where there is none.
+
+        Returns:
+            ``(n,)``; NaN where there is no label, or no prediction of it, and by the temperature
+            where there are too many classes.
+        """
+        k = self.logs.shape[1]
+        if not learnable(k):
+            return self.held_out
+        out, known = np.full(len(codes), np.nan), self.fold >= 0
+        given = np.eye(k)[codes[known]]
+        scaled = scaled_out_of_fold(self.logs[known], given, self.fold[known], levels=True)
+        out[known] = np.sum(given * log_softmax(scaled, axis=1), 1)
+        return out
+
 
 def nonlinear_predictions(
     points: Float[np.ndarray, "n d"],
@@ -169,34 +187,6 @@ def nonlinear_predictions(
     logs[rows] = log_softmax(np.exp(plain.calibration[0]) * best, axis=1)
     folds[rows] = fold
     return Reference(classes, logs, held_out, folds, complete)
-
-
-def recalibrated(reference: Reference, codes: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Log-probability of each given label by matrix scaling of the reference's scores.
-
-    A multinomial regression on log-probabilities (Dirichlet calibration; Kull et al. 2019),
-    cross-validated: where one temperature fits badly, a noise matrix would fit better though no
-    label is wrong.
-
-    Args:
-        reference: predictions of the labels.
-        codes: ``(n,)`` given labels, negative where there is none.
-
-    Returns:
-        ``(n,)``; NaN where there is no label, or no prediction of it.
-    """
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression  # a tenth of the library's start
-
-    out = np.full(len(codes), np.nan)
-    for f in range(reference.fold.max() + 1):
-        here, others = reference.fold == f, (reference.fold >= 0) & (reference.fold != f)
-        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # near enough
-            learned = LogisticRegression(max_iter=_STEPS).fit(reference.logs[others], codes[others])
-        logs = np.full((len(codes), reference.logs.shape[1]), -np.inf)
-        logs[:, learned.classes_] = learned.predict_log_proba(reference.logs)
-        out[here] = logs[here, codes[here]]
-    return out
 
 
 class Sides(NamedTuple):

@@ -30,7 +30,7 @@ from nbmodels.fitting.identifiability import APART, POSSIBLE
 from nbmodels.fitting.label_sources import learned_priors
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.plain import pseudo_bma
-from nbmodels.fitting.reference import Reference, recalibrated
+from nbmodels.fitting.reference import Reference
 from nbmodels.fitting.selection import PLAIN, UNINFORMATIVE
 
 #: Advice about a poor model, which is none where several are compared already.
@@ -77,7 +77,7 @@ class NoiseOnReference(NamedTuple):
             rows: those that are compared.
             weights, groups: of these rows, see :func:`nbmodels.fitting.plain.pseudo_bma`.
         """
-        ways = reference.held_out[rows], recalibrated(reference, codes)[rows]
+        ways = reference.held_out[rows], reference.recalibrated(codes)[rows]
         plain = max(ways, key=lambda one: float(weights @ one))
         return pseudo_bma(self.held_out[rows], plain, weights, groups)
 
