@@ -23,7 +23,7 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from nbmodels.channels.one_coin_annotators import one_coin
-from nbmodels.fitting.copies import Sources, agreeing, clusters_of, labels_of_sources
+from nbmodels.fitting.copies import Sources, agreeing, clusters_of, labels_of_sources, vote_probs
 from nbmodels.fitting.vote_dependence import VoteTable, softmax
 from nbmodels.fitting.vote_pairs import AnnotatorPairs, annotator_pairs
 
@@ -115,7 +115,8 @@ def find_sources(
         begin: class probabilities of the items to begin at, besides shares of the votes.
     """
     votes = votes.thinned(max(_MOST_CELLS // k, 1))
-    found = Sources(np.full(n_workers, -1), np.zeros(n_workers), np.zeros(n_workers))
+    even = np.full((n_workers, k, k), 1 / k), np.full(k, 1 / k)
+    found = Sources(np.full(n_workers, -1), np.zeros(n_workers), *even)
     pairs = annotator_pairs(votes, n_workers)
     pairs = pairs.those(pairs.shared >= LEAST_SHARED)
     if len(pairs) < 2:
@@ -144,12 +145,13 @@ def find_sources(
 
 
 class _Fitted(NamedTuple):
-    """A fit: its log-likelihood, probabilities of a copy, responsibilities and matrices."""
+    """A fit: its log-likelihood, probabilities of a copy, responsibilities, matrices, shares."""
 
     score: float
     part: Float[np.ndarray, " levels"]
     resp: Float[np.ndarray, "n k"]
     matrices: Float[np.ndarray, "w observed k"]
+    shares: Float[np.ndarray, " k"]
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,7 @@ class _Mixture:
         for step in range(steps):
             matrices = self._matrices(resp[votes.row] * (1 - copied))
             shares = (resp.sum(0) + 1) / (len(resp) + resp.shape[1])
-            probs = _vote_probs(matrices[votes.worker, votes.label], both * part[of], same)
+            probs = vote_probs(matrices[votes.worker, votes.label], both * part[of], same)
             logs = np.log(shares) + self.items @ np.log(probs)
             resp, score = softmax(logs), float(np.logaddexp.reduce(logs, 1).sum())
             copied = (part[of] * same)[:, None] / probs
@@ -207,7 +209,7 @@ class _Mixture:
             if step > 2 and score - old < _END:
                 break
             old = score
-        return _Fitted(score, part, resp, matrices)
+        return _Fitted(score, part, resp, matrices, shares)
 
     def _matrices(self, own: Float[np.ndarray, "v k"]) -> Float[np.ndarray, "w observed k"]:
         """Of votes that are no copies, each drawn to a matrix of one accuracy."""
@@ -247,7 +249,7 @@ class _Mixture:
         own, same = fit.matrices[worker, self.votes.label[at]], same[at]
         out = np.empty((len(partners), len(_TRIED)))
         for i, c in enumerate(_TRIED):
-            logs = np.log((_vote_probs(own, np.full(len(at), c), same) * resp).sum(1))
+            logs = np.log((vote_probs(own, np.full(len(at), c), same) * resp).sum(1))
             out[:, i] = np.bincount(worker, logs, self.n_workers)[partners]
         return out
 
@@ -300,21 +302,8 @@ class _Mixture:
         source, part = found.source.copy(), found.part.copy()
         source[group.members], part[group.members] = group.source, group.copied
         fit = self.fitted(source, part, group.resp)
-        # how often own votes would agree: each with the source's vote on its item
-        votes, (both, _) = self.votes, agreeing(self.votes, source)
-        at = np.flatnonzero(both)
-        named = labels_of_sources(votes, source)[at]
-        alike = (fit.matrices[votes.worker[at], named] * fit.resp[votes.row[at]]).sum(1)
-        sums = (np.bincount(votes.worker[at], x, self.n_workers) for x in (alike, None))
-        number, of = sums
-        expected = number / np.maximum(of, 1)
-        return Sources(source, np.where(source >= 0, fit.part, 0.0), expected), fit.resp
-
-
-def _vote_probs(
-    own: Float[np.ndarray, "v k"], part: Float[np.ndarray, " v"], same: Bool[np.ndarray, " v"]
-) -> Float[np.ndarray, "v k"]:
-    return (1 - part)[:, None] * own + (part * same)[:, None]
+        part = np.where(source >= 0, fit.part, 0.0)
+        return Sources(source, part, fit.matrices, fit.shares), fit.resp
 
 
 def _best_split(

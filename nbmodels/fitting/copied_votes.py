@@ -121,10 +121,11 @@ def _from_sources(votes: VoteTable, clusters: Copies, k: int) -> tuple[Copies, b
     if not sources.found:
         return none, hidden
     at = np.flatnonzero(sources.source >= 0)
-    whom, part, expected = sources.source[at], sources.part[at], sources.expected[at]
+    whom, part = sources.source[at], sources.part[at]
     keys = pairs.first * n_workers + pairs.second
     place = np.searchsorted(keys, np.minimum(at, whom) * n_workers + np.maximum(at, whom))
     shared, agreement = pairs.shared[place], pairs.agreed[place] / pairs.shared[place]
+    expected = np.clip((agreement - part) / (1 - part), 0, 1)  # of own votes
     z = _surprise(agreement, expected, shared)
     columns = np.minimum(at, whom), np.maximum(at, whom), shared, agreement, expected, part, z
     found = _clustered(pd.DataFrame(dict(zip(COLUMNS, columns, strict=True))), n_workers)

@@ -1,8 +1,9 @@
 """Clusters of annotators who copy from each other, and what their votes count for.
 
 Where the source is known, a vote that agrees with it counts as much as it is likely to be an own
-one, and any other is an own vote. Otherwise ``m`` annotators who copy with probability ``c`` count
-as ``m / (1 + (m - 1) c)`` (the design effect of cluster samples, Kish 1965, section 5.4).
+one, which is less where it is wrong, and any other is an own vote. Otherwise ``m`` annotators who
+copy with probability ``c`` count as ``m / (1 + (m - 1) c)`` (the design effect of cluster samples,
+Kish 1965, section 5.4).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 from scipy import sparse
 
-from nbmodels.fitting.vote_dependence import VoteTable
+from nbmodels.fitting.vote_dependence import VoteTable, softmax
 
 #: Columns of the table of pairs.
 COLUMNS = ("first", "second", "shared", "agreement", "expected", "copied", "z")
@@ -22,17 +23,19 @@ COLUMNS = ("first", "second", "shared", "agreement", "expected", "copied", "z")
 
 @dataclass(frozen=True)
 class Sources:
-    """Whom each annotator copies from.
+    """Whom each annotator copies from, in a mixture of own votes and copies.
 
     Attributes:
         source: ``(W,)`` code of the source, -1 without one.
         part: ``(W,)`` probability of a copy, 0 without a source.
-        expected: ``(W,)`` how often an own vote would agree with that of the source.
+        matrices: ``(W, K, K)`` P(label of an own vote | class).
+        shares: ``(K,)`` of the classes.
     """
 
     source: Int[np.ndarray, " w"]
     part: Float[np.ndarray, " w"]
-    expected: Float[np.ndarray, " w"]
+    matrices: Float[np.ndarray, "w observed k"]
+    shares: Float[np.ndarray, " k"]
 
     @property
     def found(self) -> bool:
@@ -40,17 +43,22 @@ class Sources:
         return bool((self.source >= 0).any())
 
     def weights(self, votes: VoteTable) -> Float[np.ndarray, " v"]:
-        """``(V,)`` probability that each vote is an own one."""
-        own = (1 - self.part) * self.expected
-        kept = own / np.maximum(self.part + own, 1e-12)
-        return np.where(agreeing(votes, self.source)[1], kept[votes.worker], 1.0)
+        """``(V,)`` probability that each vote is an own one, given all votes on its item."""
+        both, same = agreeing(votes, self.source)
+        own, part = self.matrices[votes.worker, votes.label], self.part[votes.worker]
+        probs = vote_probs(own, part * both, same)
+        resp = softmax(np.log(self.shares) + votes.summed(np.log(probs)))
+        return 1 - ((part * same)[:, None] / probs * resp[votes.row]).sum(1)
 
     def extended(self, known: Int[np.ndarray, " w"]) -> Sources:
         """For other annotators, by their codes among these, -1 for who copies from nobody."""
         place = np.full(len(self.source) + 1, -1)  # the last is for no source
         place[known[known >= 0]] = np.flatnonzero(known >= 0)
         source = np.where(known >= 0, place[self.source[known]], -1)
-        return Sources(source, self.part[known], self.expected[known])
+        # of a new one nothing is known, so that their votes say nothing of who copies
+        even = np.full_like(self.matrices[0], 1 / len(self.shares))
+        matrices = np.where((known >= 0)[:, None, None], self.matrices[known], even)
+        return replace(self, source=source, part=self.part[known], matrices=matrices)
 
 
 @dataclass(frozen=True)
@@ -140,6 +148,13 @@ def labels_of_sources(votes: VoteTable, source: Int[np.ndarray, " w"]) -> Int[np
     wanted = votes.row.astype(np.int64) * size + np.maximum(whom, 0)
     place = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
     return np.where((whom >= 0) & (keys[place] == wanted), votes.label[place], -1)
+
+
+def vote_probs(
+    own: Float[np.ndarray, "v k"], part: Float[np.ndarray, " v"], same: Bool[np.ndarray, " v"]
+) -> Float[np.ndarray, "v k"]:
+    """Probability of each vote given the class, where a part of the votes are copies."""
+    return (1 - part)[:, None] * own + (part * same)[:, None]
 
 
 def clusters_of(source: Int[np.ndarray, " w"]) -> Int[np.ndarray, " w"]:
