@@ -36,8 +36,8 @@ _BEYOND = 0.2
 #: Score from where a group is taken for one: odds of a hundred, the level of 1 %.
 _SURELY = np.log(100)
 
-#: Sources of which each round fits the model, and votes, by classes, to which it is fitted.
-_MOST_SOURCES, _MOST_CELLS = 12, 100_000
+#: Sources of which each round fits the model, and most votes, times classes, that it is fitted to.
+_MOST_SOURCES, MOST_CELLS = 12, 60_000
 
 #: Part of the agreement that a hidden source would cause up to which members are said to follow a
 #: visible one: less than a half, since the classes fitted explain some of it.
@@ -108,13 +108,12 @@ def find_sources(
     The second answer is whether others seem to copy from a source that does not vote.
 
     Args:
-        votes: that were cast; more than can be fitted in a moment are thinned.
+        votes: that were cast, by classes at most ``MOST_CELLS``.
         n_workers: W.
         k: number of classes.
         promising: codes of the annotators, the one who is most likely a source first.
         begin: class probabilities of the items to begin at, besides shares of the votes.
     """
-    votes = votes.thinned(max(_MOST_CELLS // k, 1))
     even = np.full((n_workers, k, k), 1 / k), np.full(k, 1 / k)
     found = Sources(np.full(n_workers, -1), np.zeros(n_workers), *even)
     pairs = annotator_pairs(votes, n_workers)

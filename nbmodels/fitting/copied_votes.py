@@ -29,7 +29,7 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 from scipy import sparse, stats
 
-from nbmodels.fitting.copied_sources import LEAST_SHARED, find_sources
+from nbmodels.fitting.copied_sources import LEAST_SHARED, MOST_CELLS, find_sources
 from nbmodels.fitting.copies import COLUMNS, Copies, in_cluster, no_copies
 from nbmodels.fitting.vote_dependence import VoteTable, softmax
 from nbmodels.fitting.vote_pairs import (
@@ -109,17 +109,20 @@ def _from_sources(votes: VoteTable, clusters: Copies, k: int) -> tuple[Copies, b
     """Who copies from one of the annotators, and whether some do from a source that does not vote.
 
     Where most copy nearly always, the likelihood has another mode at which their source is the
-    truth. So it is searched from classes that the clusters found suggest, too.
+    truth. So it is searched from classes that the clusters found suggest, too. Of more votes than
+    can be fitted in a moment, some may copy whom the rest does not show.
     """
     n_workers = len(clusters.cluster)
-    none, pairs = no_copies(n_workers), _well_shared(votes, n_workers)
+    some = votes.thinned(max(MOST_CELLS // k, 1))
+    unseen = len(some.row) < len(votes.row)
+    votes, none, pairs = some, no_copies(n_workers), _well_shared(some, n_workers)
     if not len(pairs):
-        return none, False
+        return none, unseen
     begin = softmax(_counted(votes, clusters.weights(votes), n_workers, k, _BEGINS[-1])[1])
     promising = _promising(votes, pairs, n_workers, k)
     sources, hidden = find_sources(votes, n_workers, k, promising, begin)
     if not sources.found:
-        return none, hidden
+        return none, hidden or unseen
     at = np.flatnonzero(sources.source >= 0)
     whom, part = sources.source[at], sources.part[at]
     keys = pairs.first * n_workers + pairs.second
