@@ -20,6 +20,7 @@ from nbmodels.channels import (
     Transition,
     TrustedLabels,
 )
+from nbmodels.channels.alike_annotators import SharedAccuracy
 from nbmodels.class_priors import Calibration, FixedProportions, Logistic, Proportions
 from nbmodels.core import model as m
 from nbmodels.emissions import (
@@ -57,6 +58,7 @@ CHANNELS = {
     "annotators": lambda: Annotators.of(4, K),
     "neighbours": lambda: NeighbourVotes.of(K),
     "one_coin": lambda: OneCoinAnnotators.of(4, K),
+    "alike": lambda: SharedAccuracy.of(4, K),
     "functions": lambda: LabellingFunctions.of(4, K),
     "beliefs": lambda: ExternalEvidence.of(K),
     "candidates": lambda: CandidateSets.of(K),
@@ -72,7 +74,7 @@ COMPONENTS = EMISSIONS | CHANNELS | PRIORS
 #: Nothing to learn.
 GIVEN = {"beliefs", "fixed", "trusted", "candidates", "known"}
 #: Their classes are named from outside, so that renaming a class means nothing to them.
-NAMED = GIVEN | {"symmetric", "calibration"}
+NAMED = GIVEN | {"symmetric", "alike", "calibration"}
 
 
 class Case(NamedTuple):
@@ -106,6 +108,7 @@ PACK = {
     Annotators: _counts,
     NeighbourVotes: _counts,
     OneCoinAnnotators: _counts,
+    SharedAccuracy: _counts,
     LabellingFunctions: _counts,
     ExternalEvidence: _counts,
     Calibration: _counts,

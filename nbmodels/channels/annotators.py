@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -78,7 +78,7 @@ class Annotators(LabelChannel):
         return cls.sharing(n_annotators, one)
 
     @classmethod
-    def sharing(cls, n_annotators: int, concentration: Any) -> Annotators:
+    def sharing(cls, n_annotators: int, concentration: Any) -> Self:
         """One ``(observed, K)`` prior for all annotators."""
         each = np.broadcast_to(concentration, (n_annotators, *np.shape(concentration)))
         return cls(prior=Dirichlet(on_device(each, float), axis=1))

@@ -399,13 +399,12 @@ class DawidSkene(LatentClassModel):
         return annotator_report(model, votes, self.workers_, level, copies, self._shown + pseudo)
 
     def _reported(self, draws: Any) -> Any:
-        """Draws; with a warning where the accuracies that they hold for known are assumed."""
-        dependence = self.fitted_.vote_dependence
-        if dependence is not None and dependence.pooling == ALIKE:
+        """Draws; with a warning where some vote as a group, and nobody knows who is right."""
+        at = self.fitted_.vote_dependence
+        if at is not None and at.pooling == ALIKE and at.uneven > MOST_UNEVEN:
             what = (
-                "all workers are taken to be alike, with an accuracy that counts of votes suggest: "
-                "intervals of class shares and noise matrices hold it for known, are too narrow, "
-                "and class shares are drawn to even ones"
+                "some workers vote as a group, and draws are of workers who are alike and vote "
+                "independently: intervals of class shares and accuracies are too narrow"
             )
             draws.attrs["warnings"] = "\n".join(filter(None, (draws.attrs["warnings"], what)))
             issue([Caution(PosteriorWarning, what)])

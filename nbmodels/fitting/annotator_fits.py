@@ -13,6 +13,7 @@ from jaxtyping import Bool
 from inference.arrays import on_device
 from inference.compilation import host_jit
 from nbmodels.channels import Annotators
+from nbmodels.channels.alike_annotators import AlikeAnnotators
 from nbmodels.core import model as models
 from nbmodels.core.component import Component
 from nbmodels.core.families import Rule
@@ -31,7 +32,7 @@ from nbmodels.fitting.vote_dependence import (
     tempered_posterior,
     visible_dependence,
 )
-from nbmodels.fitting.vote_shares import alike
+from nbmodels.fitting.vote_shares import alike, assumed_votes
 
 #: Pooling of annotators whose accuracies votes do not show.
 ALIKE = "alike"
@@ -61,7 +62,8 @@ def all_alike(channel: Annotators, votes: VoteTable, each: int) -> Annotators:
     n_annotators, n_observed, _ = channel.prior.concentration.shape
     matrix = np.repeat(alike(votes, n_observed)[0], each, 1)
     firm = _FIRM * (1 + np.bincount(votes.worker).max())
-    return Annotators.sharing(n_annotators, 1 + firm * matrix)
+    held = AlikeAnnotators.sharing(n_annotators, 1 + firm * matrix)
+    return replace(held, pseudo=assumed_votes(n_observed))
 
 
 def held_near(prior: Component, items: Any, each: int) -> Component:

@@ -8,22 +8,28 @@ probability ``c`` of a copy the agreement is ``c + (1 - c) expected``. Difficult
 pairs agree more than expected; the median pair is the measure, tested at 1 % for all pairs
 together (Bonferroni).
 
-Who copies at least every other vote is kept where that makes the votes likelier. A fit to partly
-copied votes follows the copies, though, and takes them for independent. So of who copies now and
-then those pairs are kept who agree too often by a fit to the weighted votes, too, if either the fit
-to all votes says the same of them together, or the annotators outside agree with each other so well
-that they can judge them. Among spammers, the few who are right agree as often as copies do.
+Who copies at least every other vote is kept where that makes the votes likelier. Of annotators,
+those who copy from one of them are then sought by a likelihood of all votes
+(:mod:`nbmodels.fitting.copied_sources`); functions agree on a class that each of them finds.
+
+Where that likelihood says that some share a source that does not vote, pairs decide who does. A fit
+to such votes follows the copies. So those pairs are kept who agree too often by a fit to the
+weighted votes, too, if either the fit to all votes says the same of them together, or the
+annotators outside agree with each other so well that they can judge them. Among spammers, the few
+who are right agree as often as copies do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from scipy import sparse, stats
 
+from nbmodels.fitting.copied_sources import LEAST_SHARED, MOST_CELLS, find_sources
 from nbmodels.fitting.copies import COLUMNS, Copies, in_cluster, no_copies
 from nbmodels.fitting.vote_dependence import VoteTable, softmax
 from nbmodels.fitting.vote_pairs import (
@@ -35,9 +41,9 @@ from nbmodels.fitting.vote_pairs import (
     pairs_of_votes,
 )
 
-#: Fewest items that a pair must share, and least probability of a copy beyond the usual one: of
-#: those who copy often, and, where there are none, of those who copy now and then.
-_LEAST_SHARED, _OFTEN, _SELDOM = 10, 0.5, 0.2
+#: Least probability of a copy beyond the usual one, of those who copy often and of those who copy
+#: now and then.
+_OFTEN, _SELDOM = 0.5, 0.2
 
 #: Level of the test of all pairs together.
 _LEVEL = 0.01
@@ -69,6 +75,9 @@ _PSEUDO, _STRENGTH = (2.0, 1.0), 5.0
 #: Probabilities of a copy that a cluster's is sought among, and least probability of a pair.
 _TRIED, _TINY = np.linspace(_OFTEN, 0.95, 10), 1e-12
 
+#: Probabilities of a copy by which it is guessed who might be a source.
+_COPIED = np.linspace(0.2, 0.9, 8)
+
 
 def find_copies(votes: VoteTable, n_workers: int, n_labels: int, abstains: bool) -> Copies:
     """Clusters of annotators who agree more often than their accuracies and the classes explain.
@@ -83,15 +92,63 @@ def find_copies(votes: VoteTable, n_workers: int, n_labels: int, abstains: bool)
     table = _with_abstentions(votes, n_workers, n_labels) if abstains else votes
     if table is None:
         return none
-    tried = [none, *_grown(table, none, n_labels, _OFTEN)]
+    found, tried = none, [none, *_grown(table, none, n_labels, _OFTEN)]
     if len(tried) > 1:
         scores = [_pairwise_score(table, one, n_labels) for one in tried]
-        best = tried[int(np.argmax(scores))]
-        if best.found:
-            return best
-    # functions agree on a class that each of them finds
-    seldom = [] if abstains else list(_grown(table, none, n_labels, _SELDOM))
-    return _confirmed(table, seldom[-1], n_labels) if seldom else none
+        found = tried[int(np.argmax(scores))]
+    if abstains:
+        return found
+    known, hidden = _from_sources(votes, found, n_labels)
+    if known.found or found.found:
+        return known if known.found else found
+    seldom = list(_grown(votes, none, n_labels, _SELDOM)) if hidden else []
+    return _confirmed(votes, seldom[-1], n_labels) if seldom else none
+
+
+def _from_sources(votes: VoteTable, clusters: Copies, k: int) -> tuple[Copies, bool]:
+    """Who copies from one of the annotators, and whether some do from a source that does not vote.
+
+    Where most copy nearly always, the likelihood has another mode at which their source is the
+    truth. So it is searched from classes that the clusters found suggest, too. Of more votes than
+    can be fitted in a moment, some may copy whom the rest does not show.
+    """
+    n_workers = len(clusters.cluster)
+    some = votes.thinned(max(MOST_CELLS // k, 1))
+    unseen = len(some.row) < len(votes.row)
+    votes, none, pairs = some, no_copies(n_workers), _well_shared(some, n_workers)
+    if not len(pairs):
+        return none, unseen
+    begin = softmax(_counted(votes, clusters.weights(votes), n_workers, k, _BEGINS[-1])[1])
+    promising = _promising(votes, pairs, n_workers, k)
+    sources, hidden = find_sources(votes, n_workers, k, promising, begin)
+    if not sources.found:
+        return none, hidden or unseen
+    at = np.flatnonzero(sources.source >= 0)
+    whom, part = sources.source[at], sources.part[at]
+    keys = pairs.first * n_workers + pairs.second
+    place = np.searchsorted(keys, np.minimum(at, whom) * n_workers + np.maximum(at, whom))
+    shared, agreement = pairs.shared[place], pairs.agreed[place] / pairs.shared[place]
+    expected = np.clip((agreement - part) / (1 - part), 0, 1)  # of own votes
+    z = _surprise(agreement, expected, shared)
+    columns = np.minimum(at, whom), np.maximum(at, whom), shared, agreement, expected, part, z
+    found = _clustered(pd.DataFrame(dict(zip(COLUMNS, columns, strict=True))), n_workers)
+    return replace(found, sources=sources), hidden
+
+
+def _promising(
+    votes: VoteTable, pairs: AnnotatorPairs, n_workers: int, k: int
+) -> Int[np.ndarray, " w"]:
+    """Annotators ordered by how much likelier copies from them make the agreement of pairs."""
+    none = no_copies(n_workers)
+    agreement, expected = _agreements(votes, pairs, none, k, _BEGINS[0])
+    left = np.maximum(1 - expected, 1e-6)
+    usual = max(float(np.median((agreement - expected) / left)), 0.0)
+    alone = np.clip(expected + usual * left, 1e-3, 1 - 1e-3)[:, None]
+    alike, apart = pairs.agreed[:, None], (pairs.shared - pairs.agreed)[:, None]
+    ratio = alike * np.log(_COPIED / alone + 1 - _COPIED) + apart * np.log(1 - _COPIED)
+    gain = np.maximum(ratio.max(1) - np.log(pairs.shared) / 2, 0)
+    sums = (np.bincount(one, gain, len(none.cluster)) for one in (pairs.first, pairs.second))
+    return np.argsort(-sum(sums), kind="stable")
 
 
 def unevenness(votes: VoteTable, copies: Copies, n_labels: int) -> float:
@@ -126,7 +183,7 @@ def unevenness(votes: VoteTable, copies: Copies, n_labels: int) -> float:
 
 def _well_shared(votes: VoteTable, n_workers: int) -> AnnotatorPairs:
     pairs = annotator_pairs(votes, n_workers)
-    return pairs.those(pairs.shared >= _LEAST_SHARED)
+    return pairs.those(pairs.shared >= LEAST_SHARED)
 
 
 def _sampled(pairs: AnnotatorPairs) -> Bool[np.ndarray, " p"]:

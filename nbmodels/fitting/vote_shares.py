@@ -47,10 +47,21 @@ def mean_accuracy(votes: VoteTable, k: int) -> float:
     """Probability that a vote is right, by how often two votes on an item are alike."""
     sums, squares = _by_label(votes, k), (votes.weight**2).sum()
     alike, pairs = (sums**2).sum() - squares, (sums.sum(1) ** 2).sum() - squares
-    smoothed = (1 + 1 / k) / 2
+    smoothed = _smoothed(k)
     prior = smoothed**2 + (1 - smoothed) ** 2 / max(k - 1, 1)
     agreement = (alike / 2 + _PSEUDO_PAIRS * prior) / (pairs / 2 + _PSEUDO_PAIRS)
     return float((1 + np.sqrt((k - 1) * max(k * agreement - 1, 0))) / k)
+
+
+def assumed_votes(k: int) -> Float[np.ndarray, " 2"]:
+    """Right and wrong pseudo-votes that stand for what is assumed of the mean accuracy."""
+    smoothed = _smoothed(k)
+    return _PSEUDO_PAIRS * np.array([smoothed, 1 - smoothed])
+
+
+def _smoothed(k: int) -> float:
+    """Share of right votes by smoothed shares of one vote."""
+    return (1 + 1 / k) / 2
 
 
 def items_held(shares: Float[np.ndarray, " k"], votes: VoteTable) -> Float[np.ndarray, " k"] | None:

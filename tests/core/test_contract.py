@@ -32,7 +32,7 @@ N = 12
 LEARNED = [name for name in COMPONENTS if name not in GIVEN]
 FEATURES = [name for name in COMPONENTS if name not in {*CHANNELS, *PRIORS}]
 #: What is not there is no hole in them: a vote not cast, an edge not seen, a word not used.
-COUNTED = {"users", "annotators", "one_coin", "functions", "neighbours", "beliefs"}
+COUNTED = {"users", "annotators", "one_coin", "alike", "functions", "neighbours", "beliefs"}
 MATRICES = ["gaussian", "full", "tied", "student", "student_full", "student_tied"]
 GARBAGE = {"bernoulli": 1, "multinomial": 50, "categorical": 1, "transition": 2, "symmetric": 2}
 
@@ -223,7 +223,7 @@ def test_what_is_simulated_can_be_packed(name):
     if name == "candidates":
         informative = s.raw & ~s.raw.all(1, keepdims=True)
         assert ((np.asarray(initial_responsibilities) > 0) == informative).all()
-    elif name in ("annotators", "one_coin", "functions"):
+    elif name in ("annotators", "one_coin", "alike", "functions"):
         votes = s.raw.sum(1)
         shares = votes / np.maximum(votes.sum(1, keepdims=True), 1)
         np.testing.assert_allclose(initial_responsibilities, shares)

@@ -253,3 +253,60 @@ def test_independent_annotators_agree_evenly(rates):
         votes, _ = world(rates, seed=seed)
         assert unevenness(coded(votes), no_copies(len(rates)), 3) < MOST_UNEVEN
     assert unevenness(coded(votes[:, :2]), no_copies(2), 3) == 0.0
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+@pytest.mark.parametrize("seed", range(3))
+def test_a_majority_who_copy_two_votes_of_five_are_found(seed):
+    """Five of ten copy from a source that is as good as all others."""
+    rates = np.random.default_rng(seed).uniform(0.2, 0.4, 10)
+    votes, y = world(rates, range(6), part=0.4, seed=seed)
+    found = find_copies(coded(votes), 10, 3, abstains=False)
+    assert found.sources.source.tolist() == [-1, *[0] * 5, *[-1] * 4]
+    np.testing.assert_allclose(found.sources.part[1:6], 0.4, atol=0.15)
+    model = DawidSkene(random_state=0).fit(frame(votes))
+    assert (model.predict() == y).mean() > majority(votes, y) + 0.03
+
+
+def test_votes_that_agree_with_their_source_count_for_less():
+    votes, _ = world((0.3,) * 8, (0, 1, 2, 3), part=0.5)
+    table = coded(votes)
+    found = find_copies(table, 8, 3, abstains=False)
+    weights = found.weights(table).reshape(-1, 8)
+    same = votes[:, 1:4] == votes[:, [0]]
+    assert (weights[:, 1:4][same] < 0.8).all()
+    np.testing.assert_array_equal(weights[:, 1:4][~same], 1.0)
+    np.testing.assert_array_equal(weights[:, [0, 4, 5, 6, 7]], 1.0)
+    # other codes, of whom one is new and one source is missing
+    known = np.array([3, -1, 1, 0])
+    other = np.stack([votes[:, 3], votes[:, 5], votes[:, 1], votes[:, 0]], 1)
+    again = found.extended(known).weights(coded(other)).reshape(-1, 4)
+    assert (again[:, [0, 2]][same[:, [2, 0]]] < 0.8).all()
+    np.testing.assert_array_equal(again[:, [1, 3]], 1.0)
+    assert (found.extended(known[:3]).weights(coded(other[:, :3])) == 1).all()
+    order = np.arange(7, -1, -1)
+    turned = found.extended(order).weights(coded(votes[:, order])).reshape(-1, 8)
+    np.testing.assert_allclose(turned[:, order], weights)
+
+
+def test_a_source_that_votes_on_some_items_only():
+    votes, _ = world((0.3,) * 8, (0, 1, 2, 3), part=0.7, n=800)
+    votes[400:, 0] = -1
+    found = find_copies(coded(votes), 8, 3, abstains=False)
+    assert found.sources.source.tolist() == [-1, 0, 0, 0, *[-1] * 4]
+    weights = found.weights(coded(votes))
+    assert (weights[coded(votes).row >= 400] == 1).all()
+
+
+@pytest.mark.slow
+def test_dependence_by_difficult_items_is_no_copying():
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        votes, y = world(rng.uniform(0.1, 0.4, 9), seed=seed)
+        lured = (rng.random(400) < 0.3)[:, None] & (rng.random(votes.shape) < 0.6)
+        votes = np.where(lured, ((y + 1) % 3)[:, None], votes)
+        assert not find_copies(coded(votes), 9, 3, abstains=False).found
+        skill, ease = rng.uniform(0.5, 2.5, 9), np.exp(rng.normal(size=400))
+        right = rng.random((400, 9)) < 1 / (1 + np.exp(-skill * ease[:, None]))
+        votes = np.where(right, y[:, None], (y[:, None] + rng.integers(1, 3, right.shape)) % 3)
+        assert not find_copies(coded(votes), 9, 3, abstains=False).found
