@@ -318,11 +318,8 @@ def figures(name: str, kind: str, rate: float, seed: int, coverage: bool) -> dic
         tree = e.posterior(progress=False)
         draws = tree["posterior"]["noise_matrix"].to_numpy()
         truth = noise_matrix(world.n_classes, rate, kind)
-        averaged = len(e.fitted_.posterior_targets) > 1
-        own = tree["sample_stats"]["component"].to_numpy() == 0 if averaged else ...
         out["heard"] = e.weight_ > 0
         out["diagonal held"], out["other cells held"] = held(draws, truth)
-        out["diagonal, likelier form"], out["other, likelier form"] = held(draws[own], truth)
     return out
 
 

@@ -71,7 +71,7 @@ class FittedModel:
         learned_from: ``(N, K)`` responsibilities that the scores were learned from, or None.
         drawn: fit and data that posterior draws are of, where it is not this one.
         alternatives: other forms of the model that may be right, over which posterior draws are
-            averaged.
+            averaged; where their probabilities sum to one, draws are of these alone.
         ranked: ``(N, K)`` P(true class) of the training items by the plain classifier, where the
             features do not predict held-out labels; see :mod:`nbmodels.fitting.unheard`.
         plain: ``(1 + K,)`` calibration by which new items are predicted, where it is that of the
@@ -224,7 +224,7 @@ class FittedModel:
 
     @property
     def posterior_targets(self) -> tuple[Drawn, ...]:
-        """What posterior draws are of, this model first, with few of the padded rows.
+        """What posterior draws are of, with few of the padded rows, this model first.
 
         A fit shares its program with others of its padded size; a draw would pay for every row.
         """
@@ -234,6 +234,7 @@ class FittedModel:
         return tuple(
             one._replace(data=models.first_rows(one.data, length))
             for one in (own, *self.alternatives)
+            if one.probability > 0
         )
 
     @property

@@ -1,17 +1,19 @@
-"""What posterior draws of a graph's noise are of: an average over forms of its noise matrix.
+"""What posterior draws of a graph's noise are of, where the form of its matrix is chosen.
 
-Where the form is chosen, two kinds of draws count alike: those of the forms that were compared, by
-their probabilities, and those of a hierarchical matrix on the scores of the preferred one. A single
-rate is drawn too narrowly where rates differ a little, and full rows are not drawn to each other;
-the hierarchical prior has both as its ends, but finds each more slowly than where it is known.
-Held-out labels can hardly tell it from either, so that their odds stay what they were: even. A form
-counts only where most labels of every class are right; the hierarchical matrix is not held to that,
-so that draws show where the edges cannot tell two classes apart.
+Half of the draws are of a full matrix and half of a hierarchical one, both on the scores of the
+preferred form. A full matrix does not draw its rows to each other, and gives pairs of classes rates
+of their own; the hierarchical one has one error rate and a full matrix as its ends, and finds each
+more slowly than where it is known. Held-out labels prefer one error rate wherever edges are weak,
+since it has less to learn, not since rates are equal: its draws are then too narrow, and so draws
+do not follow these odds. Under weak edges they do hang on the prior of a full matrix: pseudo-labels
+that are its mode, as in a variational fit, take more labels for wrong, and pseudo-labels that are
+its mean fewer, so that there are draws of both. Where there are too few labels for a full matrix
+the preferred form takes its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -26,58 +28,49 @@ from nbmodels.fitting.graph_forms import Form
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.propagation import LabelledGraph
 
-#: Probability of the hierarchical matrix, where it is one of the forms.
+#: Probability of the hierarchical matrix; a full one, or the preferred form, has the rest.
 _HIERARCHICAL = 0.5
 
 
 def alternatives(
     chosen: Form,
-    found: Sequence[Form],
-    shares: Sequence[float],
-    full: LabelledGraph | None,
+    full: LabelledGraph,
+    enough: bool,
     settings: Mapping[str, Any],
     options: FitOptions,
 ) -> tuple[Drawn, ...]:
-    """What draws are of beside the chosen form, with probabilities.
+    """What draws are of instead of the preferred form, or beside it, with probabilities.
 
     Args:
         chosen: the preferred form.
-        found: all that were compared, it among them.
-        shares: of each, their probabilities.
-        full: the labels under a full matrix, from which the hierarchical one is made; None where
-            the form was not to be chosen.
+        full: the labels under a full matrix, from which the hierarchical one is made.
+        enough: whether there are labels enough for draws of a full matrix.
         settings: of the label channels.
         options: of the fits.
 
     Raises:
         KeyboardInterrupt: a fit was interrupted.
     """
-    one = None if full is None else _hierarchical(chosen, full, settings, options)
-    left = 1 - (one.probability if one else 0.0)
-    others = tuple(
-        Drawn(other.fit, _drawn_data(other), left * share)
-        for other, share in zip(found, shares, strict=True)
-        if other is not chosen and share > 0
-    )
-    return others if one is None else (*others, one)
-
-
-def _drawn_data(one: Form) -> Any:
-    """What a form's fit is of, on the host."""
-    return jax.tree.map(np.asarray, one.about.scored(one.mixture.held_out()).data)
-
-
-def _hierarchical(
-    chosen: Form, full: LabelledGraph, settings: Mapping[str, Any], options: FitOptions
-) -> Drawn | None:
-    """The hierarchical matrix on the scores of a form; None where no matrix has a prior."""
     channel = full.labels.model.get("labels")
     if channel is None or isinstance(channel, Given) or options.rule == "ml":
-        return None
+        return ()
     fit = chosen.fit
     if chosen.about is not full:
         (fit,) = full.predictions().calibrated([chosen.mixture.held_out()], options)
-    return Drawn(_pooled(fit, settings), _drawn_data(chosen._replace(about=full)), _HIERARCHICAL)
+    data = jax.tree.map(np.asarray, full.scored(chosen.mixture.held_out()).data)
+    pooled = Drawn(_pooled(fit, settings), data, _HIERARCHICAL)
+    if not enough:
+        return (pooled,)
+    # draws of other rules have pseudo-labels for their mean already
+    wholes = [fit, _of_mean(fit)] if fit.rule == "vb" else [fit]
+    share = (1 - _HIERARCHICAL) / len(wholes)
+    return (*(Drawn(one, data, share) for one in wholes), pooled)
+
+
+def _of_mean(fit: Fit) -> Fit:
+    """A fit whose draws have pseudo-labels for the mean of their prior."""
+    channel: Any = fit.model["labels"]
+    return _with_labels(fit, *channel.for_draws(fit.params["labels"]))
 
 
 def _pooled(fit: Fit, settings: Mapping[str, Any]) -> Fit:
@@ -86,5 +79,9 @@ def _pooled(fit: Fit, settings: Mapping[str, Any]) -> Fit:
     k = len(np.asarray(own.concentration))
     prior = float(settings["noise_alpha"]), float(settings["noise_diagonal"])
     channel, q = PooledTransition.of(k, None, *prior).pooled(own, "map").for_draws(own)
+    return _with_labels(fit, channel, q)
+
+
+def _with_labels(fit: Fit, channel: Any, q: Any) -> Fit:
     model, params = {**fit.model, "labels": channel}, {**fit.params, "labels": q}
     return replace(fit, model=model, params=params)

@@ -139,8 +139,8 @@ def undecided(chosen: Form, found: Sequence[Form], shares: Sequence[float]) -> t
             sentence = (
                 f"the noise is hardly identified: held-out labels are about as likely where "
                 f"{right[i]:.0%} of the labels are right ({found[i].noise} noise) as where "
-                f"{right[at]:.0%} are ({chosen.noise}); corrected labels and posterior draws are "
-                "averaged over both, the noise matrix is of the latter"
+                f"{right[at]:.0%} are ({chosen.noise}); corrected labels are averaged over both, "
+                "the noise matrix is of the latter"
             )
             return (Caution(IdentifiabilityWarning, sentence),)
     return ()

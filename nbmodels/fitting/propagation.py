@@ -110,12 +110,15 @@ class LabelledGraph:
     def scored(self, scores: Float[np.ndarray, "n k"]) -> Candidate:
         """The labels' model with scores in the place of the class shares."""
         padded = on_device(pad_rows(scores, len(self.labels.data.weights)))
-        labels, k = self.labels, len(self.shares)
+        labels, even = self.labels, np.full(len(self.shares), 1 / len(self.shares))
         if self.predicted and isinstance(labels.model[PRIOR], FixedProportions):
             # known shares would count twice
-            even = FixedProportions(prior=on_device(np.full(k, 1 / k)))
-            labels = labels._replace(model={**labels.model, PRIOR: even})
-        return with_score_prior(labels, padded, log_slope_sd=LOG_SLOPE_SD)
+            known = FixedProportions(prior=on_device(even))
+            labels = labels._replace(model={**labels.model, PRIOR: known})
+        # scores of weak edges say little of the bias, which would move the classes' shares as the
+        # chance of a few labels has it, and rounds of propagation would then hear them
+        shares = even if self.predicted else self.shares
+        return with_score_prior(labels, padded, log_slope_sd=LOG_SLOPE_SD, shares=shares)
 
     def predictions(self) -> LabelledGraph:
         """The same, for scores that are log-probabilities."""

@@ -33,7 +33,7 @@ from nbmodels.fitting.cautious_labels import Levels, cautious, expected_wrong, n
 from nbmodels.fitting.collapsed_updates import given_shares
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.fitted_graph import FittedGraph
-from nbmodels.fitting.fitted_model import FittedModel, fitted_model
+from nbmodels.fitting.fitted_model import Drawn, FittedModel, fitted_model
 from nbmodels.fitting.graph_draws import alternatives
 from nbmodels.fitting.graph_folds import graph_folds
 from nbmodels.fitting.graph_forms import (
@@ -46,7 +46,7 @@ from nbmodels.fitting.graph_forms import (
     undecided,
 )
 from nbmodels.fitting.holdout import compare_scores
-from nbmodels.fitting.label_sources import LabelSource, class_prior
+from nbmodels.fitting.label_sources import LabelSource, class_prior, noise_channel
 from nbmodels.fitting.neighbours import Evidence, Graph, NeighbourVotes, UserEvidence
 from nbmodels.fitting.options import FitOptions, is_auto
 from nbmodels.fitting.propagation import (
@@ -74,6 +74,10 @@ _N_FOLDS, _MOST_ROUNDS = 10, 6
 
 #: Standard errors by which labels must be likelier than without the graph.
 _INFORMATIVE = 2.0
+
+#: Log Bayes factor by cross-validation that needs no standard errors: 100 to 1, decisive on the
+#: scale of Jeffreys (1961). A few dozen items have standard errors that no graph would exceed.
+_DECISIVE = float(np.log(100))
 
 
 def train_stacked(
@@ -132,7 +136,9 @@ def train_stacked(
     null = _without_graph(chosen.about, options)
     rows = first.weights * first.resp.any(1)
     compared = [np.asarray(null.log_likelihood)[: len(weights)], chosen.held_out]
-    heard = compare_scores(compared, [True, True], rows, _INFORMATIVE).best
+    gain = float(rows @ (compared[1] - compared[0]))
+    surely = compare_scores(compared, [True, True], rows, _INFORMATIVE).best > 0
+    heard = surely or gain >= _DECISIVE
     table = _table(found, chosen, null, rows)
     if not heard or not credible(chosen):
         cautions = cautions or (UNINFORMATIVE,)
@@ -141,14 +147,14 @@ def train_stacked(
         ranked = without_changes(fitted.corrected, evidence)
         return replace(fitted, corrected=ranked, choice=table)
     shares = form_weights(chosen, found)
-    full = None
+    others: tuple[Drawn, ...] = ()
     if is_auto(settings["noise"]) and len(names) > 1 and not interrupted:
-        full = dict(abouts).get("full") or labelled("full")
-    try:
-        others = alternatives(chosen, found, shares, full, settings, options)
-    except KeyboardInterrupt:
-        interrupted, cautions = True, (INTERRUPTED,)
-        others = alternatives(chosen, found, shares, None, settings, options)
+        full = dict(abouts).get("full")
+        try:
+            about = full or labelled("full")
+            others = alternatives(chosen, about, full is not None, settings, options)
+        except KeyboardInterrupt:
+            interrupted, cautions = True, (INTERRUPTED,)
     cautions = (*cautions, *undecided(chosen, found, shares))
     fitted = _heard(chosen, found, shares, settings, names, options, cautions, interrupted)
     return replace(fitted, choice=table, alternatives=others)
@@ -296,7 +302,7 @@ def as_unheard(
     interrupted: bool,
 ) -> FittedGraph:
     """Labels as they are, plain neighbours' votes for new items, the noise of its prior."""
-    n_rows = len(about.weights)
+    n_rows, k = len(about.weights), len(names)
     fit = as_given(about.labels, about.shares, options)
     counts = about.graph.counts(about.resp * about.weights[:, None])
     users = Users.of(counts.shape[0], len(names))
@@ -314,7 +320,7 @@ def as_unheard(
         scored=("users",),
         settings={"alpha": 1.0, "weight": 0.0, "noise": settings["noise"]},
         chosen={"rounds": 0},
-        drawn=noise_from_prior(about.labels, about.shares, fit),
+        drawn=noise_from_prior(_with_open_form(about.labels, settings, k), about.shares, fit),
         interrupted=interrupted,
         cautions=cautions,
     )
@@ -323,6 +329,15 @@ def as_unheard(
     labelled = np.reshape(about.resp.any(1), (-1, 1))
     votes = found.predict_new(about.graph.edges)
     return replace(found, corrected=np.where(labelled, plain.label_posterior, votes))
+
+
+def _with_open_form(labels: Candidate, settings: Mapping[str, Any], k: int) -> Candidate:
+    """Where the form of the noise was to be found out, a matrix of any form."""
+    channel = labels.model.get("labels")
+    if not is_auto(settings["noise"]) or channel is None or isinstance(channel, Given):
+        return labels
+    full = noise_channel(k, {**settings, "noise": "full"})
+    return labels._replace(model={**labels.model, "labels": full})
 
 
 def _attributes(plain: FittedModel) -> dict[str, Any]:

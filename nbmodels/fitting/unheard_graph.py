@@ -41,7 +41,7 @@ def as_given(labels: Candidate, shares: Float[np.ndarray, " k"], options: FitOpt
     held: dict[str, Any] = {**model, PRIOR: even}
     channel: Any = model.get("labels")
     if channel is not None and not isinstance(channel, Given):
-        held["labels"] = fixed_at(noise_at_prior(channel, "mean"))
+        held["labels"] = fixed_at(noise_at_prior(_of_pseudo_labels(channel), "mean"))
     own = Data({PRIOR: None, **data.parts}, data.weights)
     params = {name: component.prior for name, component in held.items()}
     # with the shares of the classes a frequent class would take the labels of a rare one
@@ -66,12 +66,23 @@ def noise_from_prior(
     if channel is None or isinstance(channel, Given):
         return None
     k = len(shares)
+    # draws of other rules are centred when they are taken
+    channel = _of_pseudo_labels(channel) if fitted.rule == "vb" else channel
     alone = {PRIOR: FixedProportions(prior=on_device(shares)), "labels": channel}
     missing = on_device(np.full(np.shape(data.parts["labels"]), k), jnp.int32)
     about = Data({PRIOR: None, "labels": missing}, data.weights)
     params = {name: component.prior for name, component in alone.items()}
     prior = evaluate(alone, params, about, rule=fitted.rule)
     return prior, jax.tree.map(np.asarray, about)
+
+
+def _of_pseudo_labels(channel: Any) -> Any:
+    """The channel with its pseudo-labels for prior, and no more.
+
+    One more in every cell puts a fit's mode at the pseudo-labels. Where nothing else is known that
+    would be a claim: of ten classes, that most labels are wrong.
+    """
+    return channel.for_draws(channel.prior)[0]
 
 
 def without_changes(
