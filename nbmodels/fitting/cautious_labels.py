@@ -11,7 +11,7 @@ a table that is corrected and one that is not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,12 +22,10 @@ from inference.arrays import on_device
 from nbmodels.channels import FixedTransition
 from nbmodels.core.model import PRIOR
 from nbmodels.fitting.em import Fit
+from nbmodels.fitting.noise_levels import LEVELS, Levels, matrices_at
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.propagation import LabelledGraph, calibrated_logs, normalised, own_labels
 from nbmodels.fitting.scores import Candidate
-
-#: Shares of wrong labels at which the posterior is evaluated, for two classes scaled to a half.
-_LEVELS = np.array([0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.56, 0.62])
 
 #: Levels on either side of a well-identified estimate, in shares of it.
 _NEAR = np.array([-0.3, -0.2, -0.1, -0.05, 0.0, 0.05, 0.1, 0.2, 0.3])
@@ -38,21 +36,6 @@ _SCEPTIC = 4
 #: Labels that are taken to be right beforehand where harm is certain; they rise with the square of
 #: its probability, 3 at a fifth and 20 at a half.
 _CAUTION = 80
-
-
-@dataclass(frozen=True)
-class Levels:
-    """Posterior of the share of wrong labels, on a grid.
-
-    Attributes:
-        share: ``(L,)`` shares of wrong labels, rising.
-        weight: ``(L,)`` posterior probability of each.
-        probs: ``(L, N, K)`` P(true class) at each.
-    """
-
-    share: Float[np.ndarray, " l"]
-    weight: Float[np.ndarray, " l"]
-    probs: Float[np.ndarray, "l n k"]
 
 
 def noise_levels(
@@ -77,19 +60,11 @@ def noise_levels(
         KeyboardInterrupt: a fit was interrupted.
     """
     matrix = np.asarray(fitted.transitions["labels"], float)
-    matrix = matrix / matrix.sum(1, keepdims=True)
-    k = len(matrix)
-    level = float(1 - np.diag(matrix).mean())
-    wrong = matrix * (1 - np.eye(k))
-    wrong = wrong / max(level, 1e-6) if level > 1e-6 else (1 - np.eye(k)) / (k - 1)
-    most = 0.98 / max(np.max(wrong.max(1) + wrong.sum(1)), 1e-6)  # where the diagonal dominates
-    grid = np.unique(np.concatenate([_LEVELS, level * (1 + _NEAR)]))
-    grid = grid[(grid > 1e-3) & (grid < most)]
+    level = float(1 - np.diag(matrix / matrix.sum(1, keepdims=True)).mean())
+    grid, matrices = matrices_at(matrix, np.unique([*LEVELS, *(level * (1 + _NEAR))]))
     model, data, learned = about.labels
     held = []
-    for share in grid:
-        rows = share * wrong
-        rows = rows + np.diag(1 - rows.sum(1))
+    for rows in matrices:
         labels = {**model, "labels": FixedTransition(prior=on_device(rows))}
         held.append(Candidate(labels, data, learned))
     scored = [replace(about, labels=one).predictions().scored(held_out) for one in held]

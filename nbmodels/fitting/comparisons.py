@@ -10,6 +10,7 @@ import numpy as np
 
 from nbmodels.fitting.copied_rows import copies_caution
 from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.noise_levels import averaged_over_levels
 from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.points import points
@@ -36,7 +37,8 @@ def with_comparisons(
     """
     with one_thread_if_small(x):
         where = points(x, missing)
-        found = with_reference(with_separable(fitted, where), where, options)
+        averaged = averaged_over_levels(with_separable(fitted, where))
+        found = with_reference(averaged, where, options)
     if not warn_of_copies:
         return found
     weights = np.asarray(found.data.weights)[: len(found.fit.resp)]

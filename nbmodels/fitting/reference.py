@@ -49,6 +49,10 @@ _LANDMARKS, _LENGTHS, _JITTER, _LINEAR = 200, (0.5, 1.0, 2.0), 1e-3, 0.3
 #: labels were rightly changed, and mostly 25 to 40 % where more than half of changes were wrong.
 _HARMFUL = 0.25
 
+#: The same share where neighbours' labels are asked, which err less often together with a fit: they
+#: predicted 0 to 15 % as given where labels were rightly changed, and mostly 20 to 35 % elsewhere.
+HARMFUL_BY_NEIGHBOURS = 0.2
+
 
 def out_of_fold_predictions(
     blocks: Sequence[Any], codes: Int[np.ndarray, " n"], n_classes: int
@@ -196,11 +200,13 @@ class Sides(NamedTuple):
         changed: number of labels that would be changed.
         given: number of them that are predicted as given.
         suggested: number of them that are predicted as suggested.
+        harmful: share predicted as given from which on changes do harm.
     """
 
     changed: int
     given: int
     suggested: int
+    harmful: float = _HARMFUL
 
     @property
     def belief(self) -> float:
@@ -213,7 +219,7 @@ class Sides(NamedTuple):
         if not self.given:
             return 1.0
         about = self.given + 0.5, self.suggested + 0.5
-        return min(1.0, 2 * float(betainc(*about, _HARMFUL)))
+        return min(1.0, 2 * float(betainc(*about, self.harmful)))
 
     @property
     def z(self) -> float:
@@ -225,6 +231,7 @@ def sides_of(
     reference: Int[np.ndarray, " n"],
     codes: Int[np.ndarray, " n"],
     suggested: Int[np.ndarray, " n"],
+    harmful: float = _HARMFUL,
 ) -> Sides:
     """Whether reference predictions side with given labels or with others.
 
@@ -232,11 +239,12 @@ def sides_of(
         reference: ``(n,)`` predicted classes, -1 where there is none.
         codes: ``(n,)`` given labels, -1 where there is none.
         suggested: ``(n,)`` likeliest classes.
+        harmful: see :class:`Sides`.
     """
     changed = (reference >= 0) & (suggested != codes)
     given = int(np.count_nonzero(reference[changed] == codes[changed]))
     other = int(np.count_nonzero(reference[changed] == suggested[changed]))
-    return Sides(int(np.count_nonzero(changed)), given, other)
+    return Sides(int(np.count_nonzero(changed)), given, other, harmful)
 
 
 def _too_few(codes: Int[np.ndarray, " n"]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy import sparse
 
 from nbmodels.core.component import Given
@@ -18,9 +18,11 @@ from nbmodels.errors import Caution, VerdictWarning
 from nbmodels.fitting.checked_rows import checked_rows, contradicted
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import compare_scores
+from nbmodels.fitting.noise_levels import EVEN, averaged_over_levels
 from nbmodels.fitting.options import MANY_ROWS, FitOptions
 from nbmodels.fitting.plain import pseudo_bma
 from nbmodels.fitting.reference import (
+    HARMFUL_BY_NEIGHBOURS,
     Reference,
     Sides,
     nonlinear_predictions,
@@ -42,6 +44,10 @@ _SURELY, _CHANGED = 2.0, 0.01
 #: Belief in the changes below which it is said: of a cut fit, whose labels stay then, and of a
 #: joint one, whose changes may be right where errors follow the features.
 _DOUBTED, _HARDLY = 0.5, 0.1
+
+#: Whose opinion it is.
+_CLASSIFIER = "cross-validated predictions of a nonlinear classifier"
+_NEIGHBOURS = "the labels of the nearest rows"
 
 #: What follows for the labels.
 _CUT = "labels are changed where that is likely to help only"
@@ -112,19 +118,20 @@ def _held_to(
     if set(fitted.fit.model) - {PRIOR, "labels", "trusted", *features}:
         return fitted
     free = ~checked_rows(fitted.data, n, k)  # the class of the others is no inference
-    sides = sides_of(reference.classes[free], codes[free], fitted.label_posterior[free].argmax(1))
+    sides, judge = _sides(reference.classes, fitted, codes, free)
     checked = "trusted" in fitted.data.parts  # what they show is in the fit already
     if joint:
         # where predictions as given are in the majority, the verdict says so
         silent = not checked and sides.z <= _SURELY and sides.changed > _CHANGED * n
         if not silent or sides.belief >= _HARDLY:
             return fitted
-        return replace(fitted, cautions=(*fitted.cautions, _doubted(sides, _JOINT)))
-    noisy = fitted.noisy * (1 if checked else sides.belief)
+        return replace(fitted, cautions=(*fitted.cautions, _doubted(sides, judge, _JOINT)))
+    belief = 1.0 if checked else sides.belief
+    noisy, before = fitted.noisy * belief, fitted
+    fitted = replace(fitted, believed=fitted.believed * belief)
     own = fitted.held_out_scores
-    before = fitted
     if not checked and sides.belief < _DOUBTED and sides.changed > _CHANGED * n:
-        fitted = replace(fitted, cautions=(*fitted.cautions, _doubted(sides, _CUT)))
+        fitted = replace(fitted, cautions=(*fitted.cautions, _doubted(sides, judge, _CUT)))
     if own is None:
         return replace(fitted, noisy=noisy)
     weights = np.asarray(fitted.data.weights, float)[:n]
@@ -154,25 +161,80 @@ def _held_to(
         if better and _lead(mine, theirs, *about) > _SURELY:
             proven = contradicted(fitted.data, k)
             noisy = 1.0 if proven else beside.probability(reference, codes, rows, *about)
-            return replace(with_noise_of(beside, before), noisy=noisy)
+            taken = replace(with_noise_of(beside, before), noisy=noisy, averaged=None)
+            return _held_to_neighbours(reference, averaged_over_levels(taken), codes, free)
         with computing(fitted.double):
             fitted = with_draws_of(beside, fitted, pseudo_bma(theirs, mine, *about))
     if checked or not poor:
         return replace(fitted, noisy=noisy)
     scores = max((mine, theirs), key=lambda one: float(about[0] @ one))
-    noisy = min(noisy, pseudo_bma(scores, plain, *about))
+    allowed = pseudo_bma(scores, plain, *about)
+    noisy, believed = min(noisy, allowed), min(fitted.believed, allowed / EVEN)
     matters = noisy < 0.5 and sides.changed > _CHANGED * np.count_nonzero(rows)
     sure = matters and lead > _SURELY
     cautions = (*fitted.cautions, *((_LIKELIER,) if sure else ()))
-    return replace(fitted, noisy=noisy, cautions=cautions)
+    return replace(fitted, noisy=noisy, believed=believed, cautions=cautions)
 
 
-def _doubted(sides: Sides, so: str) -> Caution:
+def _sides(
+    reference: Int[np.ndarray, " n"],
+    fitted: FittedModel,
+    codes: Int[np.ndarray, " n"],
+    free: Bool[np.ndarray, " n"],
+) -> tuple[Sides, str]:
+    """What is predicted of labels that would be changed, by the reference or by neighbours' votes.
+
+    The reference is learned from the same labels as the fit and errs together with it: of few rows
+    both take chance for structure. Neighbours err otherwise. Where labels are averaged over the
+    noise level they are asked, too, unless they predict the given labels surely worse, and the less
+    favourable opinion counts.
+
+    Args:
+        reference: ``(N,)`` predicted classes, -1 where there is none.
+        fitted: the fit.
+        codes: ``(N,)`` given labels, -1 where there is none.
+        free: ``(N,)`` whether the class of the row was not checked.
+
+    Returns:
+        the opinion, and whose it is.
+    """
+    suggested = fitted.label_posterior.argmax(1)
+    found = sides_of(reference[free], codes[free], suggested[free]), _CLASSIFIER
+    near = fitted.separable
+    if near is None or fitted.averaged is None:
+        return found
+    votes = np.full(len(codes), -1)
+    votes[near.rows] = near.votes
+    both = free & (votes >= 0) & (reference >= 0) & (codes >= 0)
+    gap = (reference == codes)[both].astype(float) - (votes == codes)[both]
+    if not both.any() or gap.mean() > _SURELY * gap.std() / np.sqrt(len(gap)):
+        return found
+    asked = votes[free], codes[free], suggested[free]
+    other = sides_of(*asked, HARMFUL_BY_NEIGHBOURS), _NEIGHBOURS
+    return min(found, other, key=lambda one: one[0].belief)
+
+
+def _held_to_neighbours(
+    reference: Reference,
+    fitted: FittedModel,
+    codes: Int[np.ndarray, " n"],
+    free: Bool[np.ndarray, " n"],
+) -> FittedModel:
+    """A fit on the reference's own scores, of whose changes neighbours alone say anything else."""
+    if not free.all():  # what checks show is in the fit already
+        return fitted
+    sides, judge = _sides(reference.classes, fitted, codes, free)
+    if sides.belief < _DOUBTED and sides.changed > _CHANGED * len(codes):
+        fitted = replace(fitted, cautions=(*fitted.cautions, _doubted(sides, judge, _CUT)))
+    return replace(fitted, believed=fitted.believed * sides.belief)
+
+
+def _doubted(sides: Sides, judge: str, so: str) -> Caution:
     return Caution(
         VerdictWarning,
-        f"of {sides.changed} labels that this model would change, a nonlinear classifier of the "
-        f"features predicts {sides.given} as given and {sides.suggested} as suggested, from other "
-        f"items' labels. Where changes are right it errs more rarely: {so}, and the noise matrix "
+        f"of {sides.changed} labels that this model would change, {judge} "
+        f"predict {sides.given} as given and {sides.suggested} as suggested, from other "
+        f"items' labels. Where changes are right they err more rarely: {so}, and the noise matrix "
         "holds what this model gets wrong",
     )
 

@@ -216,6 +216,8 @@ class _Run:
                 heard = self.better(null.scores, best.scores, INFORMATIVE)
                 heard = heard or self.agreement(best.settings) > _AGREEMENT
                 if not heard or not self.credible(best):
+                    null = null._replace(settings=_before_scaling(grid, best.settings))
+                    best = best._replace(settings=null.settings)
                     floor = self.plain(best.settings)
                     plain, most = floor.calibration, 0
                     if VOTES in null.fit.model:  # which show the noise without any features
@@ -484,6 +486,23 @@ def _masked(data: Data, masks: Sequence[np.ndarray]) -> list[Data]:
     """The data of the rows in each mask."""
     weights = np.asarray(data.weights)
     return [replace(data, weights=on_device(weights * mask)) for mask in masks]
+
+
+def _before_scaling(grid: Mapping[str, Sequence[Any]], settings: Settings) -> Settings:
+    """Settings as they were before scores were scaled, of scores that say nothing of the labels.
+
+    The plain classifier predicts by its scores as they are: whatever a matrix makes of them is
+    chance, and often one class for all.
+
+    Args:
+        grid: values of each setting that was selected, in the order of the selection.
+        settings: those selected.
+    """
+    names = list(grid)
+    if "scaling" not in names or settings["scaling"] == grid["scaling"][0]:
+        return settings
+    later = names[names.index("scaling") :]
+    return {**settings, **{name: grid[name][0] for name in later}}
 
 
 def _shares(count: np.ndarray) -> np.ndarray:

@@ -59,6 +59,8 @@ class Separable:
         by_shares: ``(n,)`` the same by the smoothed shares of its neighbours' labels, which assume
             neither that classes overlap nor that they do not.
         unchecked: ``(n, K)`` responsibilities without the checks of these items.
+        votes: ``(n,)`` the most frequent label of each item's neighbours, of the largest number of
+            them: more votes are less noisy.
     """
 
     rows: Int[np.ndarray, " n"]
@@ -71,6 +73,7 @@ class Separable:
     without_own: Float[np.ndarray, " n"]
     by_shares: Float[np.ndarray, " n"]
     unchecked: Float[np.ndarray, "n k"]
+    votes: Int[np.ndarray, " n"]
 
     def draws(
         self, n_draws: int, seed: int
@@ -136,7 +139,13 @@ def fit_separable(
         without_own[best],
         _by_shares(near, n_classes, here),
         unchecked[best, :n] / unchecked[best, :n].sum(1, keepdims=True),
+        _most_frequent(near),
     )
+
+
+def _most_frequent(near: NearestLabels) -> Int[np.ndarray, " n"]:
+    """``(n,)`` the most frequent label of the neighbours; of equal ones that of the nearest."""
+    return np.argmax(near.counts[max(near.counts)] + near.counts[min(near.counts)] / 1e3, axis=1)
 
 
 def _by_shares(
