@@ -52,7 +52,13 @@ class Form(NamedTuple):
 
 
 def forms_to_try(noise: Any, weights: np.ndarray, k: int) -> Sequence[Any]:
-    """Forms of the noise matrix to try, the one with fewer parameters first."""
+    """Forms of the noise matrix to try, the one with fewer parameters first.
+
+    Args:
+        noise: the form, or ``"auto"``.
+        weights: ``(N,)`` row weights, 0 where there is no label.
+        k: number of classes.
+    """
     if not is_auto(noise):
         return [noise]
     enough = np.count_nonzero(weights) >= _LABELS_A_CELL * k * (k - 1)

@@ -110,9 +110,10 @@ def train_stacked(
         return _labelled(settings, form, Graph(graph), sources, data, weights, len(names))
 
     # a known matrix is a form, too, and is no key of a dict
-    forms = forms_to_try(settings["noise"], weights, len(names))
-    abouts = [(form, labelled(form)) for form in forms]
-    first = abouts[0][1]
+    first = labelled("symmetric" if is_auto(settings["noise"]) else settings["noise"])
+    rows = first.weights * first.resp.any(1)
+    simplest, *larger = forms_to_try(settings["noise"], rows, len(names))
+    abouts = [(simplest, first), *((form, labelled(form)) for form in larger)]
     fold = graph_folds(graph, first.resp, weights, _N_FOLDS)
     found: list[Form] = []
     interrupted = False
@@ -134,7 +135,6 @@ def train_stacked(
         return as_unheard(first, settings, names, options, cautions, interrupted)
     chosen = preferred_form(found)
     null = _without_graph(chosen.about, options)
-    rows = first.weights * first.resp.any(1)
     compared = [np.asarray(null.log_likelihood)[: len(weights)], chosen.held_out]
     gain = float(rows @ (compared[1] - compared[0]))
     surely = compare_scores(compared, [True, True], rows, _INFORMATIVE).best > 0
