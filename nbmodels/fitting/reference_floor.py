@@ -18,7 +18,7 @@ from nbmodels.errors import Caution, VerdictWarning
 from nbmodels.fitting.checked_rows import checked_rows, contradicted
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import compare_scores
-from nbmodels.fitting.noise_levels import EVEN, averaged_over_levels
+from nbmodels.fitting.noise_levels import EVEN, MOST_ROWS, averaged_over_levels
 from nbmodels.fitting.options import MANY_ROWS, FitOptions
 from nbmodels.fitting.plain import pseudo_bma
 from nbmodels.fitting.reference import (
@@ -42,8 +42,9 @@ from nbmodels.fitting.trials import SIGNIFICANT
 _SURELY, _CHANGED = 2.0, 0.01
 
 #: Belief in the changes below which it is said: of a cut fit, whose labels stay then, and of a
-#: joint one, whose changes may be right where errors follow the features.
-_DOUBTED, _HARDLY = 0.5, 0.1
+#: joint one, whose changes may be right where errors follow the features, unless it has so few rows
+#: that checks of its features miss much.
+_DOUBTED, _HARDLY, _FEW = 0.5, 0.1, 200
 
 #: Whose opinion it is.
 _CLASSIFIER = "cross-validated predictions of a nonlinear classifier"
@@ -123,7 +124,7 @@ def _held_to(
     if joint:
         # where predictions as given are in the majority, the verdict says so
         silent = not checked and sides.z <= _SURELY and sides.changed > _CHANGED * n
-        if not silent or sides.belief >= _HARDLY:
+        if not silent or sides.belief >= (_DOUBTED if n <= _FEW else _HARDLY):
             return fitted
         return replace(fitted, cautions=(*fitted.cautions, _doubted(sides, judge, _JOINT)))
     belief = 1.0 if checked else sides.belief
@@ -185,9 +186,9 @@ def _sides(
     """What is predicted of labels that would be changed, by the reference or by neighbours' votes.
 
     The reference is learned from the same labels as the fit and errs together with it: of few rows
-    both take chance for structure. Neighbours err otherwise. Where labels are averaged over the
-    noise level they are asked, too, unless they predict the given labels surely worse, and the less
-    favourable opinion counts.
+    both take chance for structure. Neighbours err otherwise. Of a joint fit to few rows, and where
+    labels are averaged over the noise level, they are asked, too, unless they predict the given
+    labels surely worse, and the less favourable opinion counts.
 
     Args:
         reference: ``(N,)`` predicted classes, -1 where there is none.
@@ -201,7 +202,8 @@ def _sides(
     suggested = fitted.label_posterior.argmax(1)
     found = sides_of(reference[free], codes[free], suggested[free]), _CLASSIFIER
     near = fitted.separable
-    if near is None or fitted.averaged is None:
+    joint = fitted.data.parts.get(PRIOR) is None
+    if near is None or not (fitted.averaged is not None or (joint and len(codes) <= MOST_ROWS)):
         return found
     votes = np.full(len(codes), -1)
     votes[near.rows] = near.votes
