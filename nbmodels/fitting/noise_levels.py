@@ -31,7 +31,7 @@ LEVELS = np.array([0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45,
 
 #: Rows up to which labels are averaged: more identify the level, or hold the model's errors so
 #: surely that no prior says anything.
-MOST_ROWS = 2_000
+_MOST_ROWS = 2_000
 
 #: Power of the agreement beyond chance by which the likelihood counts. In simulated worlds of 60 to
 #: 150 rows it was 0.2 to 0.6 where a fit did harm, by levels that were too high and yet likelier by
@@ -101,7 +101,7 @@ def averaged_over_levels(fitted: FittedModel) -> FittedModel:
     channel = fitted.fit.model.get("labels")
     rows = np.asarray(fitted.data.weights)[: len(fitted.fit.resp)] > 0
     about = {PRIOR, "labels", "trusted", *fitted.scored}
-    if fitted.interrupted or fitted.drawn is not None or np.count_nonzero(rows) > MOST_ROWS:
+    if fitted.interrupted or fitted.drawn is not None or np.count_nonzero(rows) > _MOST_ROWS:
         return fitted
     if channel is None or isinstance(channel, Given) or set(fitted.fit.model) - about:
         return fitted

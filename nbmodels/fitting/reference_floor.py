@@ -18,7 +18,7 @@ from nbmodels.errors import Caution, VerdictWarning
 from nbmodels.fitting.checked_rows import checked_rows, contradicted
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import compare_scores
-from nbmodels.fitting.noise_levels import EVEN, MOST_ROWS, averaged_over_levels
+from nbmodels.fitting.noise_levels import EVEN, averaged_over_levels
 from nbmodels.fitting.options import MANY_ROWS, FitOptions
 from nbmodels.fitting.plain import pseudo_bma
 from nbmodels.fitting.reference import (
@@ -45,6 +45,10 @@ _SURELY, _CHANGED = 2.0, 0.01
 #: joint one, whose changes may be right where errors follow the features, unless it has so few rows
 #: that checks of its features miss much.
 _DOUBTED, _HARDLY, _FEW = 0.5, 0.1, 200
+
+#: Rows up to which neighbours are asked, too. Of 600 and more they cost as many right changes as
+#: they save wrong ones in simulated worlds: the reference no longer errs by chance.
+_NEAR_ROWS = 500
 
 #: Whose opinion it is.
 _CLASSIFIER = "cross-validated predictions of a nonlinear classifier"
@@ -203,14 +207,18 @@ def _sides(
     found = sides_of(reference[free], codes[free], suggested[free]), _CLASSIFIER
     near = fitted.separable
     joint = fitted.data.parts.get(PRIOR) is None
-    if near is None or not (fitted.averaged is not None or (joint and len(codes) <= MOST_ROWS)):
+    if near is None or len(codes) > _NEAR_ROWS or not (joint or fitted.averaged is not None):
         return found
     votes = np.full(len(codes), -1)
     votes[near.rows] = near.votes
     both = free & (votes >= 0) & (reference >= 0) & (codes >= 0)
-    gap = (reference == codes)[both].astype(float) - (votes == codes)[both]
-    if not both.any() or gap.mean() > _SURELY * gap.std() / np.sqrt(len(gap)):
-        return found
+    peers = [reference]
+    if not joint:  # a fit whose own scores are the better classifier knows better
+        peers.append(np.asarray(fitted.data.parts[PRIOR])[: len(codes)].argmax(1))
+    for peer in peers:
+        gap = (peer == codes)[both].astype(float) - (votes == codes)[both]
+        if not both.any() or gap.mean() > _SURELY * gap.std() / np.sqrt(len(gap)):
+            return found
     asked = votes[free], codes[free], suggested[free]
     other = sides_of(*asked, HARMFUL_BY_NEIGHBOURS), _NEIGHBOURS
     return min(found, other, key=lambda one: one[0].belief)
