@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nbmodels import NoisyGaussianNB, NoisyLogisticRegression
+from nbmodels import NoisyGaussianNB, NoisyLogisticRegression, RobustNDA
 from nbmodels.datasets import corrupt, uniform_noise
-from nbmodels.errors import NbmodelsWarning
+from nbmodels.errors import NbmodelsWarning, VerdictWarning
 from nbmodels.fitting.noise_levels import LEVELS, matrices_at, noise_levels
 
 K = 3
@@ -109,3 +109,31 @@ def test_checked_rows_count_in_full_and_keep_their_class():
 def test_many_rows_are_left_to_the_fit():
     x, _, given = normal(0, n=2500)
     assert fitted(NoisyGaussianNB, x, given, training="cross_fit").averaged is None
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_a_joint_fit_to_few_rows_is_doubted_by_neighbours(seed):
+    """Five classes on one line, a hundred rows: 24 right labels were lost in silence."""
+    rng = np.random.default_rng(seed)
+    true = rng.integers(5, size=100)
+    x = np.c_[true + rng.normal(size=100), rng.normal(size=(100, 3))]
+    given = corrupt(true, uniform_noise(5, 0.2), rng)
+    with pytest.warns(VerdictWarning, match="the labels of the nearest rows predict"):
+        RobustNDA(random_state=0).fit(x, given)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_scores_that_say_nothing_predict_no_class_for_all(seed):
+    """Rings are no function of a line: a matrix that scales such scores found nothing."""
+    rng = np.random.default_rng([seed, 600, 5])
+    true = rng.integers(K, size=600)
+    angle, radius = rng.uniform(0, 2 * np.pi, 600), 1 + true + 0.2 * rng.normal(size=600)
+    x = np.c_[radius * np.cos(angle), radius * np.sin(angle), rng.normal(size=(600, 2))]
+    given = true.copy()
+    wrong = rng.random(600) < 0.2
+    given[wrong] = (true[wrong] + rng.integers(1, K, wrong.sum())) % K
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NbmodelsWarning)
+        predicted = NoisyLogisticRegression(random_state=0).fit(x, given).predict(x)
+    assert np.bincount(predicted, minlength=K).max() < 0.9 * len(x)
