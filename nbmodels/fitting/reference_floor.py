@@ -43,7 +43,7 @@ _SURELY, _CHANGED = 2.0, 0.01
 
 #: Belief in the changes below which it is said: of a cut fit, whose labels stay then, and of a
 #: joint one, whose changes may be right where errors follow the features, unless it has so few rows
-#: that checks of its features miss much.
+#: that checks of its features miss much and most of the changes are contradicted.
 _DOUBTED, _HARDLY, _FEW = 0.5, 0.1, 200
 
 #: Rows up to which neighbours are asked, too. Of 600 and more they cost as many right changes as
@@ -128,7 +128,8 @@ def _held_to(
     if joint:
         # where predictions as given are in the majority, the verdict says so
         silent = not checked and sides.z <= _SURELY and sides.changed > _CHANGED * n
-        if not silent or sides.belief >= (_DOUBTED if n <= _FEW else _HARDLY):
+        contradicted_by_most = n <= _FEW and sides.given >= sides.suggested
+        if not silent or sides.belief >= (_DOUBTED if contradicted_by_most else _HARDLY):
             return fitted
         return replace(fitted, cautions=(*fitted.cautions, _doubted(sides, judge, _JOINT)))
     belief = 1.0 if checked else sides.belief
