@@ -24,6 +24,7 @@ import pandas as pd
 from jax import Array
 from jaxtyping import Float, Int
 
+from inference import Status
 from inference.arrays import on_device
 from nbmodels.channels.fixed import fixed_at
 from nbmodels.core.model import PRIOR, Data
@@ -312,12 +313,36 @@ def _tested(
         if not test.pays:
             return replace(first, table=table)
         taken = {name: (value,) for name, value in settings.items()}
-        # labels are held out again: the last round's scores are compared with other classifiers'
-        found = _selected(source, resp, options, taken, source.learner.rounds, hold_out=True)
+        found = _selected(source, resp, options, taken, source.learner.rounds)
+        scores = first.scores if found.interrupted else _held_out(source, found, options)
     except KeyboardInterrupt:
         return replace(first, interrupted=True, cautions=(INTERRUPTED,))
     kept = {n: getattr(first, n) for n in ("plain", "plain_scores", "noisy")}
-    return replace(found, table=table, **kept)
+    return replace(found, table=table, scores=scores, **kept)
+
+
+def _held_out(
+    source: _ClassifierScores, found: Selection, options: FitOptions
+) -> Float[np.ndarray, " n"]:
+    """Log-probability of each label after the last round, by a fit that did not see it.
+
+    It is compared with that of other classifiers. Scores of a fold are of rounds that saw none of
+    its labels (:class:`nbmodels.fitting.self_training.NestedRounds`).
+
+    Raises:
+        KeyboardInterrupt: a fit was interrupted.
+    """
+    model, data, start = jax.tree.map(on_device, (found.fit.model, found.data, found.fit.params))
+    weights, fold = np.asarray(data.weights), pad_rows(source.fold, len(data.weights))
+    folds = range(int(source.fold.max()) + 1)
+    parts = [replace(data, weights=on_device(weights * (fold != f))) for f in folds]
+    fits = options.fit_all([model] * len(parts), parts, starts=[start] * len(parts))
+    scores = np.full(len(fold), np.nan)
+    for f, one in zip(folds, fits, strict=True):
+        if one.status == Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        scores[fold == f] = np.asarray(finished(one).log_likelihood)[fold == f]
+    return scores
 
 
 def _round_pays(

@@ -67,6 +67,17 @@ class Levels:
     probs: Float[np.ndarray, "l n k"]
 
 
+def belief(noisy: float) -> float:
+    """How far an average over levels is to be believed: where none is likelier, by its probability.
+
+    Labels then stay, since the average holds the low levels already.
+
+    Args:
+        noisy: probability that labels are noisy at all.
+    """
+    return 1.0 if noisy >= EVEN else noisy
+
+
 def matrices_at(
     matrix: Float[np.ndarray, "k k"], shares: Float[np.ndarray, " l"]
 ) -> tuple[Float[np.ndarray, " l"], Float[np.ndarray, "l k k"]]:
@@ -111,7 +122,7 @@ def averaged_over_levels(fitted: FittedModel) -> FittedModel:
     return replace(
         fitted,
         averaged=np.tensordot(found.weight, found.probs, 1),
-        believed=min(1.0, fitted.noisy / EVEN),
+        believed=belief(fitted.noisy),
     )
 
 
@@ -128,7 +139,7 @@ def noise_levels(fitted: FittedModel) -> Levels:
     codes, scores = (np.asarray(fitted.data.parts[name])[:n] for name in ("labels", PRIOR))
     weights = np.asarray(fitted.data.weights, float)[:n]
     checked = checked_rows(fitted.data, n, k)
-    shares, matrices = matrices_at(np.asarray(fitted.fit.transitions["labels"], float), LEVELS)
+    shares, matrices = matrices_at(fitted.noise_matrices["labels"].T, LEVELS)
     known = np.zeros((n, k))
     if checked.any():
         classes = np.asarray(fitted.data.parts["trusted"])[:n]
@@ -139,7 +150,7 @@ def noise_levels(fitted: FittedModel) -> Levels:
         power = power / effects.noise  # as many rows as the labels are worth
     component: Any = fitted.fit.model[PRIOR]
     prior = np.asarray(component.prior.mean, float), np.asarray(component.prior.precision, float)
-    at = np.asarray(fitted.fit.point_of(PRIOR), float)
+    at = fitted.calibration
     logs, probs = np.empty(len(shares)), np.empty((len(shares), n, k))
     for i, matrix in enumerate(matrices):
         of_labels = np.hstack([np.log(np.maximum(matrix, _TINY)), np.zeros((k, 1))])

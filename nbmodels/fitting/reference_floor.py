@@ -18,7 +18,7 @@ from nbmodels.errors import Caution, VerdictWarning
 from nbmodels.fitting.checked_rows import checked_rows, contradicted
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import compare_scores
-from nbmodels.fitting.noise_levels import EVEN, averaged_over_levels
+from nbmodels.fitting.noise_levels import averaged_over_levels, belief
 from nbmodels.fitting.options import MANY_ROWS, FitOptions
 from nbmodels.fitting.plain import pseudo_bma
 from nbmodels.fitting.reference import (
@@ -132,9 +132,9 @@ def _held_to(
         if not silent or sides.belief >= (_DOUBTED if contradicted_by_most else _HARDLY):
             return fitted
         return replace(fitted, cautions=(*fitted.cautions, _doubted(sides, judge, _JOINT)))
-    belief = 1.0 if checked else sides.belief
-    noisy, before = fitted.noisy * belief, fitted
-    fitted = replace(fitted, believed=fitted.believed * belief)
+    trust = 1.0 if checked else sides.belief
+    noisy, before = fitted.noisy * trust, fitted
+    fitted = replace(fitted, believed=fitted.believed * trust)
     own = fitted.held_out_scores
     if not checked and sides.belief < _DOUBTED and sides.changed > _CHANGED * n:
         fitted = replace(fitted, cautions=(*fitted.cautions, _doubted(sides, judge, _CUT)))
@@ -175,7 +175,7 @@ def _held_to(
         return replace(fitted, noisy=noisy)
     scores = max((mine, theirs), key=lambda one: float(about[0] @ one))
     allowed = pseudo_bma(scores, plain, *about)
-    noisy, believed = min(noisy, allowed), min(fitted.believed, allowed / EVEN)
+    noisy, believed = min(noisy, allowed), min(fitted.believed, belief(allowed))
     matters = noisy < 0.5 and sides.changed > _CHANGED * np.count_nonzero(rows)
     sure = matters and lead > _SURELY
     cautions = (*fitted.cautions, *((_LIKELIER,) if sure else ()))

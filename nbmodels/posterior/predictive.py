@@ -109,7 +109,8 @@ def replicated(
     at = {name: values[name] for name in {PRIOR, *names}}
     flat = jax.tree.map(lambda x: jnp.reshape(x, (chains * draws, *x.shape[2:])), at)
     covariates = data.parts[PRIOR]
-    out = _replicate(model, covariates, flat, key, names=tuple(names), n_items=len(rows))
+    sizes = {"n_items": len(rows), "n_draws": chains * draws}
+    out = _replicate(model, covariates, flat, key, names=tuple(names), **sizes)
     out = jax.tree.map(np.asarray, out)
     again = {
         name: x[:, rows].reshape(chains, draws, -1, *x.shape[2:])
@@ -123,9 +124,16 @@ def replicated(
     return again, {name: seen[name] for name in again}
 
 
-@partial(host_jit, static_argnames=("names", "n_items"))
+@partial(host_jit, static_argnames=("names", "n_items", "n_draws"))
 def _replicate(
-    model: Model, covariates: Any, at: Any, key: Array, *, names: tuple[str, ...], n_items: int
+    model: Model,
+    covariates: Any,
+    at: Any,
+    key: Array,
+    *,
+    names: tuple[str, ...],
+    n_items: int,
+    n_draws: int,
 ) -> dict[str, Array]:
     """Replicated data of some components at each draw."""
 
@@ -140,8 +148,7 @@ def _replicate(
             for name, other in zip(names, others, strict=True)
         }
 
-    keys = jax.random.split(key, len(jax.tree.leaves(at)[0]))
-    return jax.lax.map(one, (at, keys))
+    return jax.lax.map(one, (at, jax.random.split(key, n_draws)))
 
 
 def _shape(drawn: PosteriorDraws) -> tuple[int, int]:

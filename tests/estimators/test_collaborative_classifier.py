@@ -116,7 +116,7 @@ def test_labels_are_corrected_and_the_noise_is_found():
     wrong = 1 - draws["posterior"]["noise_matrix"].values[..., 0, 0].ravel()
     low, high = np.quantile(wrong, [0.01, 0.99])
     assert low < (drawn.v != drawn.v_hat).mean() < high
-    assert high - low < 0.15
+    assert high - low < 0.3  # draws do not suppose that all rates are equal
     # new items are classified by their users alone
     proba = e.predict_proba(drawn.edges.T)
     assert (proba.argmax(1) == drawn.v).mean() > 0.97

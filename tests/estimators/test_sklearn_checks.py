@@ -50,10 +50,20 @@ def test_two_classes(estimator, check):
     check(estimator)
 
 
+def close_calls(estimator):
+    """Settings are selected by standard errors, by which a row of weight three is one row."""
+    if not isinstance(estimator, NoisyLabelClassifier):
+        return {}
+    reason = "here a matrix and a temperature are nearly as likely, and either is selected"
+    return {"check_sample_weight_equivalence_on_sparse_data": reason}
+
+
 # and of evidence from other folds, labels of chance leave nothing; fewer folds, which are squared
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.IdentifiabilityWarning")
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
-@parametrize_with_checks([NoisyLabelClassifier(cv=3), NoisyLogisticRegression(cv=3)])
+@parametrize_with_checks(
+    [NoisyLabelClassifier(cv=3), NoisyLogisticRegression(cv=3)], expected_failed_checks=close_calls
+)
 def test_cross_fitted(estimator, check):
     check(estimator)

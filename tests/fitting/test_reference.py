@@ -248,7 +248,7 @@ def inflated(rng, n=600, d=8):
     return np.where(rng.random(x.shape) < 0.6, 0, x), true
 
 
-@pytest.mark.parametrize("seed", [6, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [6, pytest.param(14, marks=pytest.mark.slow)])
 def test_changes_that_the_reference_contradicts_are_not_made(seed):
     """5 points of right labels were lost, without a word."""
     rng = np.random.default_rng(seed)
