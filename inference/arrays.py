@@ -39,5 +39,5 @@ def strongly_typed(tree: PyTree) -> PyTree:
 
     By themselves they are weakly typed, for which programs are compiled a second time.
     """
-    dtype = jnp.result_type(*jax.tree.leaves(tree))
+    dtype = jnp.result_type(0.0, *jax.tree.leaves(tree))
     return jax.tree.map(lambda x: on_device(x, dtype if isinstance(x, float) else None), tree)

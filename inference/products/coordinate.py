@@ -54,7 +54,7 @@ class Coordinate:
             dtype: floating dtype of values.
             room: number of entries to have room for.
         """
-        size = max(_LEAST, 1 << (max(room, x.nnz) - 1).bit_length())
+        size = _room(max(room, x.nnz), _LEAST)
         entries, extra = x.tocoo(), size - x.nnz
         n, d = int(x.shape[0]), int(x.shape[1])
         return cls(
@@ -85,8 +85,7 @@ class Coordinate:
 
     def first_rows(self, n_rows: int) -> Coordinate:
         """The first rows, where those that follow have no entries, with less room for padding."""
-        kept = int(np.sum(np.asarray(self.row) < n_rows))
-        size = max(_FEWEST, 1 << (max(kept, 1) - 1).bit_length())
+        size = _room(int(np.sum(np.asarray(self.row) < n_rows)), _FEWEST)
         entries = self.row[:size], self.column[:size], self.value[:size]
         return Coordinate(*entries, (n_rows, self.shape[1]))
 
@@ -102,6 +101,11 @@ class Coordinate:
         real = (row < self.shape[0]) & (value != 0)
         cells = value[real], (row[real], column[real])
         return sparse.coo_array(cells, self.shape).tocsr()
+
+
+def _room(entries: int, least: int) -> int:
+    """The next power of two, and ``least`` where there are fewer: few shapes are compiled for."""
+    return max(least, 1 << max(entries - 1, 0).bit_length())
 
 
 def _rows(table: Float[Array, "d k"], index: Int[Array, " entries"]) -> Float[Array, "entries k"]:

@@ -35,10 +35,10 @@ from nbmodels.estimators.options import (
     resolved_solver,
     seed_of,
 )
+from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.holdout import Comparison, compare_scores
 from nbmodels.fitting.options import is_auto
 from nbmodels.fitting.reference_scores import COMPARE
-from nbmodels.fitting.selection import INTERRUPTED
 from nbmodels.fitting.trials import choice_table
 
 if TYPE_CHECKING:

@@ -35,6 +35,7 @@ from nbmodels.estimators.joint_assembly import (
 from nbmodels.estimators.joint_hearing import hear_features, hear_graphs, is_graph
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.sources import LearnedSource, Part, Source
+from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.collapsed_updates import given_shares
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import held_out_scores
@@ -47,7 +48,6 @@ from nbmodels.fitting.label_sources import (
 )
 from nbmodels.fitting.options import is_auto
 from nbmodels.fitting.scores import Candidate
-from nbmodels.fitting.selection import INTERRUPTED
 
 #: Folds of the labels by which joint and cross-fitted graphs are compared.
 _FOLDS = 5

@@ -13,8 +13,8 @@ from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.data.labels import Classes
 from nbmodels.errors import Caution, IdentifiabilityWarning
 from nbmodels.estimators.sources import LearnedSource, Part
+from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.label_sources import LabelSource, class_prior
-from nbmodels.fitting.selection import INTERRUPTED
 
 
 class About(NamedTuple):

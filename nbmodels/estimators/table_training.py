@@ -27,6 +27,7 @@ from nbmodels.estimators.large_tables import SAMPLE, FitJoint, train_by_sample
 from nbmodels.estimators.options import CrossFit, Joint
 from nbmodels.fitting import init_spectral
 from nbmodels.fitting.builder import ModelBuilder
+from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.fitted_model import FittedModel
@@ -35,7 +36,7 @@ from nbmodels.fitting.joint import select_joint
 from nbmodels.fitting.noise_evidence import probability_of_noise_jointly
 from nbmodels.fitting.options import MANY_ROWS, FitOptions
 from nbmodels.fitting.scores import Candidate, Settings, given_responsibilities
-from nbmodels.fitting.selection import INFORMATIVE, INTERRUPTED
+from nbmodels.fitting.selection import INFORMATIVE
 from nbmodels.fitting.trials import SIGNIFICANT
 
 #: Up to so many cells (rows x columns x classes) a joint fit is tried whatever the features are;

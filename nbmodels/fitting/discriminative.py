@@ -24,17 +24,17 @@ import pandas as pd
 from jax import Array
 from jaxtyping import Float, Int
 
-from inference import Status
 from inference.arrays import on_device
 from nbmodels.channels.fixed import fixed_at
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.errors import Caution, DataError
+from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.cross_fitted import selected
 from nbmodels.fitting.design_effect import padded_groups
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fitted_model import Drawn, FittedModel
-from nbmodels.fitting.holdout import Comparison, compare_scores
+from nbmodels.fitting.holdout import Comparison, compare_scores, held_out_by_fold
 from nbmodels.fitting.label_sources import LabelSource, class_prior, learned_priors, padded_powers
 from nbmodels.fitting.matrix_scaling import (
     MATRIX,
@@ -51,7 +51,7 @@ from nbmodels.fitting.scores import (
     label_responsibilities,
     with_score_prior,
 )
-from nbmodels.fitting.selection import INTERRUPTED, select
+from nbmodels.fitting.selection import select
 from nbmodels.fitting.trials import Selection, anything_open
 from nbmodels.fitting.two_starts import fit_from_two_starts
 
@@ -333,15 +333,10 @@ def _held_out(
         KeyboardInterrupt: a fit was interrupted.
     """
     model, data, start = jax.tree.map(on_device, (found.fit.model, found.data, found.fit.params))
-    weights, fold = np.asarray(data.weights), pad_rows(source.fold, len(data.weights))
-    folds = range(int(source.fold.max()) + 1)
-    parts = [replace(data, weights=on_device(weights * (fold != f))) for f in folds]
-    fits = options.fit_all([model] * len(parts), parts, starts=[start] * len(parts))
-    scores = np.full(len(fold), np.nan)
-    for f, one in zip(folds, fits, strict=True):
-        if one.status == Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        scores[fold == f] = np.asarray(finished(one).log_likelihood)[fold == f]
+    fold = pad_rows(source.fold, len(data.weights))
+    scores = held_out_by_fold(model, data, fold, options, start)
+    if scores is None:
+        raise KeyboardInterrupt
     return scores
 
 

@@ -19,6 +19,7 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.emissions import Users
 from nbmodels.errors import Caution
+from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.collapsed_updates import Edges, given_shares
 from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.duplicate_users import Grouped, grouped
@@ -33,7 +34,6 @@ from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import LabelSource, class_prior
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.scores import Candidate, Settings
-from nbmodels.fitting.selection import INTERRUPTED
 from nbmodels.fitting.stacked_graph import unheard
 from nbmodels.fitting.unheard_graph import UNINFORMATIVE
 

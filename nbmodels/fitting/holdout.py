@@ -15,6 +15,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from inference import Status
 from inference.arrays import on_device
 from nbmodels.channels import ExternalEvidence
 from nbmodels.class_priors import FixedProportions
@@ -215,6 +216,35 @@ def held_out_scores(
         named = named and own
     given = np.eye(n_classes)[codes[labelled]]
     return HeldOut(scores, named and not len(vanished(given, kept[labelled])))
+
+
+def held_out_by_fold(
+    model: Model, data: Data, fold: Int[np.ndarray, " n"], options: FitOptions, start: Any
+) -> Float[np.ndarray, " n"] | None:
+    """Log-probability of each row's labels by a fit to the rows of other folds.
+
+    For covariates that saw no label of their own fold, such as scores that were cross-fitted.
+
+    Args:
+        model: components by name.
+        data: encoded data.
+        fold: of each row; negative of rows that are in no fit.
+        options: of the fits.
+        start: parameters at which every fit begins.
+
+    Returns:
+        -inf where the fold is negative; None where a fit was interrupted.
+    """
+    known = np.asarray(data.weights) * (fold >= 0)
+    folds = range(int(fold.max()) + 1)
+    parts = [replace(data, weights=on_device(known * (fold != f))) for f in folds]
+    fits = options.fit_all([model] * len(parts), parts, starts=[start] * len(parts))
+    if any(one.status == Status.INTERRUPTED for one in fits):
+        return None
+    scores = np.full(len(fold), -np.inf)
+    for f, one in zip(folds, fits, strict=True):
+        scores[fold == f] = np.asarray(one.log_likelihood)[fold == f]
+    return scores
 
 
 def cross_fitted_posterior(

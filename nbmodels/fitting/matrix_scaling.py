@@ -262,9 +262,9 @@ class _Whitened(NamedTuple):
         One of all cells of the matrix, and one for each other input.
         """
         k = gap.shape[1]
-        # of as many of a row's cells the labels say more than the prior
-        told = k - np.square(self.left) @ (1 / self.curvature).sum(1)
-        both = np.stack([np.square(gap).sum(1), told])
+        # effective number of parameters in each row
+        effective = k - np.square(self.left) @ (1 / self.curvature).sum(1)
+        both = np.stack([np.square(gap).sum(1), effective])
         both[:, :k] = both[:, :k].mean(1, keepdims=True)
         return np.maximum(both[0] / np.maximum(both[1], _ROUNDING), _LEAST_SD**2)
 

@@ -22,9 +22,9 @@ from scipy.special import log_softmax, logsumexp, xlog1py
 
 from nbmodels.core.component import Given
 from nbmodels.core.model import PRIOR
+from nbmodels.fitting.cautions import PLAIN
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.fitted_model import FittedModel
-from nbmodels.fitting.selection import PLAIN
 
 #: Shares of wrong labels at which the posterior is evaluated, for two classes scaled to a half.
 LEVELS = np.array([0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.56, 0.62])

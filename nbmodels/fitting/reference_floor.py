@@ -136,8 +136,7 @@ def _held_to(
     noisy, before = fitted.noisy * trust, fitted
     fitted = replace(fitted, believed=fitted.believed * trust)
     own = fitted.held_out_scores
-    if not checked and sides.belief < _DOUBTED and sides.changed > _CHANGED * n:
-        fitted = replace(fitted, cautions=(*fitted.cautions, _doubted(sides, judge, _CUT)))
+    fitted = fitted if checked else _where_doubted(fitted, sides, judge)
     if own is None:
         return replace(fitted, noisy=noisy)
     weights = np.asarray(fitted.data.weights, float)[:n]
@@ -235,9 +234,15 @@ def _held_to_neighbours(
     if not free.all():  # what checks show is in the fit already
         return fitted
     sides, judge = _sides(reference.classes, fitted, codes, free)
-    if sides.belief < _DOUBTED and sides.changed > _CHANGED * len(codes):
-        fitted = replace(fitted, cautions=(*fitted.cautions, _doubted(sides, judge, _CUT)))
+    fitted = _where_doubted(fitted, sides, judge)
     return replace(fitted, believed=fitted.believed * sides.belief)
+
+
+def _where_doubted(fitted: FittedModel, sides: Sides, judge: str) -> FittedModel:
+    """A cut fit, with a caution where its changes are likelier to harm than not."""
+    if sides.belief >= _DOUBTED or sides.changed <= _CHANGED * len(fitted.fit.resp):
+        return fitted
+    return replace(fitted, cautions=(*fitted.cautions, _doubted(sides, judge, _CUT)))
 
 
 def _doubted(sides: Sides, judge: str, so: str) -> Caution:

@@ -22,16 +22,17 @@ from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows
 from nbmodels.errors import Caution, IdentifiabilityWarning, VerdictWarning
+from nbmodels.fitting.cautions import PLAIN, UNINFORMATIVE
 from nbmodels.fitting.discriminative import LOG_SLOPE_SD
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fitted_model import Drawn, FittedModel
+from nbmodels.fitting.holdout import held_out_by_fold
 from nbmodels.fitting.identifiability import APART, POSSIBLE
 from nbmodels.fitting.label_sources import learned_priors
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.plain import pseudo_bma
 from nbmodels.fitting.reference import Reference
-from nbmodels.fitting.selection import PLAIN, UNINFORMATIVE
 
 #: Advice about a poor model, which is none where several are compared already.
 COMPARE = "; AutoNoisyClassifier may do better"
@@ -115,19 +116,12 @@ def noise_on(
         found.append(fit_with_learned_priors(*about, start=start))
     fold = pad_rows(reference.fold, length)
     fold[n:] = -1
-    known = np.asarray(fitted.data.weights, float) * (fold >= 0)
-    folds = range(fold.max() + 1)
-    data = [replace(whole, weights=on_device(known * (fold != f))) for f in folds]
     model, start = (jax.tree.map(on_device, at) for at in (found[0].model, found[0].params))
     # begun at the noise of all labels: the scores hold it, too, and few labels show none besides
-    of_fold = options.fit_all([model] * len(data), data, starts=[start] * len(data))
-    if any(one.status == Status.INTERRUPTED for one in (*found, *of_fold)):
+    held_out = held_out_by_fold(model, whole, fold, options, start)
+    if held_out is None or any(one.status == Status.INTERRUPTED for one in found):
         return None
-    held_out = np.full(n, -np.inf)
-    for f, one in zip(folds, of_fold, strict=True):
-        here = fold[:n] == f
-        held_out[here] = np.asarray(one.log_likelihood)[:n][here]
-    return NoiseOnReference(held_out, tuple(found), jax.tree.map(np.asarray, whole))
+    return NoiseOnReference(held_out[:n], tuple(found), jax.tree.map(np.asarray, whole))
 
 
 def replaceable(reference: Reference, fitted: FittedModel) -> bool:

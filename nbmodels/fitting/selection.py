@@ -23,7 +23,14 @@ from jaxtyping import Float, Int
 from inference import Status
 from inference.arrays import on_device
 from nbmodels.core.model import PRIOR, Data, Model
-from nbmodels.errors import Caution, IdentifiabilityWarning, NotConvergedWarning
+from nbmodels.errors import Caution
+from nbmodels.fitting.cautions import (
+    INTERRUPTED,
+    INTERRUPTED_ROUNDS,
+    PLAIN,
+    UNINFORMATIVE,
+    UNINFORMATIVE_BESIDE_VOTES,
+)
 from nbmodels.fitting.checked_rows import contradicted
 from nbmodels.fitting.design_effect import padded_groups
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
@@ -76,34 +83,6 @@ _AGREEMENT = 2.33
 #: beside them. Of more than two classes the right one may be the most frequent with less than half;
 #: features that say nothing lead to 0.37 and less.
 _RIGHT_OF_TWO, _RIGHT_OF_MORE = 0.5, 0.45
-
-UNINFORMATIVE = Caution(
-    IdentifiabilityWarning,
-    "the features do not surely predict held-out labels better than chance: no label is corrected, "
-    "new items are predicted by the plain classifier of the given labels, and the noise matrix is "
-    "that of the prior and of rows that were checked, with intervals as wide",
-)
-_UNINFORMATIVE_BESIDE_VOTES = Caution(
-    IdentifiabilityWarning,
-    "the features do not surely predict held-out labels better than chance: the training items' "
-    "classes are those of the votes without the features, and new items are predicted by the plain "
-    "classifier of the labels and votes as they are",
-)
-PLAIN = Caution(
-    IdentifiabilityWarning,
-    "held-out labels are likelier under the plain classifier of the given labels than under any "
-    "noise that was fitted: new items are predicted by the plain classifier, and no given label is "
-    "changed",
-)
-#: Ctrl-C before all settings were compared.
-INTERRUPTED = Caution(
-    NotConvergedWarning,
-    "interrupted while settings were compared; the best of those until then is taken",
-)
-_INTERRUPTED_ROUNDS = Caution(
-    NotConvergedWarning,
-    "interrupted before the last self-training round; the one before it is taken",
-)
 
 
 def select(
@@ -222,7 +201,7 @@ class _Run:
                     plain, most = floor.calibration, 0
                     if VOTES in null.fit.model:  # which show the noise without any features
                         best = null._replace(fit=self.of_votes(null))
-                        cautions = (_UNINFORMATIVE_BESIDE_VOTES,)
+                        cautions = (UNINFORMATIVE_BESIDE_VOTES,)
                     else:
                         plain_scores = floor.held_out
                         best, ranked, drawn = self.as_given(model, null, best.settings, plain)
@@ -258,7 +237,7 @@ class _Run:
             if self.choosing:
                 cautions = (*cautions, INTERRUPTED)
             elif best.fit.status != Status.INTERRUPTED:  # the fit has no warning of its own
-                cautions = (*cautions, _INTERRUPTED_ROUNDS)
+                cautions = (*cautions, INTERRUPTED_ROUNDS)
         return Selection(
             best.fit,
             best.data,

@@ -29,6 +29,7 @@ from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.emissions import Users
 from nbmodels.errors import Caution
+from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.cautious_labels import Levels, cautious, expected_wrong, noise_levels
 from nbmodels.fitting.collapsed_updates import given_shares
 from nbmodels.fitting.em import Fit
@@ -58,7 +59,6 @@ from nbmodels.fitting.propagation import (
     propagated,
 )
 from nbmodels.fitting.scores import Candidate, label_responsibilities
-from nbmodels.fitting.selection import INTERRUPTED
 from nbmodels.fitting.unheard_graph import (
     UNINFORMATIVE,
     as_given,

@@ -32,11 +32,12 @@ def prior_draws(
         at_once: as many as chains, so that their beginnings are drawn by the same program.
     """
     # drawing the probabilities of thousands of words takes long, and they are not stored
-    model = {
+    small = {
         name: component
-        for name, component in strongly_typed(model).items()
+        for name, component in model.items()
         if sum(np.size(leaf) for leaf in jax.tree.leaves(component.prior)) <= 2 * SMALL
     }
+    model = strongly_typed(small)
     priors = {name: component.prior for name, component in model.items()}
     calls = -(-n // at_once)
     keys = jax.random.split(key, (calls, at_once))

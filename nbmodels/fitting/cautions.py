@@ -1,0 +1,31 @@
+"""What the selection of settings says of a fit."""
+
+from nbmodels.errors import Caution, IdentifiabilityWarning, NotConvergedWarning
+
+UNINFORMATIVE = Caution(
+    IdentifiabilityWarning,
+    "the features do not surely predict held-out labels better than chance: no label is corrected, "
+    "new items are predicted by the plain classifier of the given labels, and the noise matrix is "
+    "that of the prior and of rows that were checked, with intervals as wide",
+)
+UNINFORMATIVE_BESIDE_VOTES = Caution(
+    IdentifiabilityWarning,
+    "the features do not surely predict held-out labels better than chance: the training items' "
+    "classes are those of the votes without the features, and new items are predicted by the plain "
+    "classifier of the labels and votes as they are",
+)
+PLAIN = Caution(
+    IdentifiabilityWarning,
+    "held-out labels are likelier under the plain classifier of the given labels than under any "
+    "noise that was fitted: new items are predicted by the plain classifier, and no given label is "
+    "changed",
+)
+#: Ctrl-C before all settings were compared.
+INTERRUPTED = Caution(
+    NotConvergedWarning,
+    "interrupted while settings were compared; the best of those until then is taken",
+)
+INTERRUPTED_ROUNDS = Caution(
+    NotConvergedWarning,
+    "interrupted before the last self-training round; the one before it is taken",
+)
