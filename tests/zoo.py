@@ -21,7 +21,13 @@ from nbmodels.channels import (
     TrustedLabels,
 )
 from nbmodels.channels.alike_annotators import SharedAccuracy
-from nbmodels.class_priors import Calibration, FixedProportions, Logistic, Proportions
+from nbmodels.class_priors import (
+    Calibration,
+    FixedProportions,
+    Logistic,
+    Proportions,
+    ScaledLogistic,
+)
 from nbmodels.core import model as m
 from nbmodels.emissions import (
     Bernoulli,
@@ -68,6 +74,7 @@ PRIORS = {
     "known": lambda: FixedProportions(prior=jnp.array([0.5, 0.3, 0.2])),
     "calibration": lambda: Calibration.of(K, log_slope_sd=0.5, bias_sd=1.0),
     "logistic": lambda: Logistic.of(4, K, intercept_sd=1.0),
+    "scaled": lambda: ScaledLogistic.of(4, K, df=4.0, intercept_sd=1.0),
 }
 COMPONENTS = EMISSIONS | CHANNELS | PRIORS
 
@@ -113,6 +120,7 @@ PACK = {
     ExternalEvidence: _counts,
     Calibration: _counts,
     Logistic: _counts,
+    ScaledLogistic: _counts,
     Users: _counts,
     CandidateSets: lambda component, raw, hidden: component.pack(np.where(hidden, True, raw), K),
     Categorical: lambda component, raw, hidden: component.pack(np.where(hidden, -1, raw)),

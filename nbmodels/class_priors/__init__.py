@@ -3,5 +3,6 @@
 from nbmodels.class_priors.calibration import Calibration
 from nbmodels.class_priors.logistic import Logistic
 from nbmodels.class_priors.proportions import FixedProportions, Proportions
+from nbmodels.class_priors.scaled_logistic import ScaledLogistic
 
-__all__ = ["Calibration", "FixedProportions", "Logistic", "Proportions"]
+__all__ = ["Calibration", "FixedProportions", "Logistic", "Proportions", "ScaledLogistic"]

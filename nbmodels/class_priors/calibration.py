@@ -14,17 +14,13 @@ from jax import Array, lax
 from jaxtyping import Float, Int, Key
 
 from inference.arrays import floating, on_device
-from inference.triangular import solve_positive
+from nbmodels.class_priors.newton import NewtonPrior
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import DrawKey, FullNormal
 from nbmodels.core.lazy import dist, numpyro
-from nbmodels.core.roles import ClassPrior
 
 #: Levenberg's share of an item, which keeps a Newton step defined where scores are uninformative.
 _DAMPING = 1e-6
-
-#: Growth of the curvature at which a step is short enough, whatever it does.
-_SHORTEST = 4.0**10
 
 #: Classes from which sums are taken block by block, cells of a block, and its fewest rows.
 _MANY_CLASSES, _BLOCK, _LEAST_BLOCK = 64, 50_000, 32
@@ -32,7 +28,7 @@ _MANY_CLASSES, _BLOCK, _LEAST_BLOCK = 64, 50_000, 32
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class Calibration(ClassPrior):
+class Calibration(NewtonPrior):
     """Class prior that depends on scores: ``P(y = k | scores) = softmax(exp(u) scores + b)_k``.
 
     The scores are log-probabilities, or log-likelihoods, of a model that has not seen the item's
@@ -136,56 +132,8 @@ class Calibration(ClassPrior):
             return _summed(partial(_gain, likelihood_params, step), resp, data)
 
         uphill = (likelihood_params, curvature, gradient)
-        curvature = curvature * self._shortening(*uphill, gain, jnp.abs(sums.log_probs))
+        curvature = curvature * self.shortening(*uphill, gain, jnp.abs(sums.log_probs))
         return curvature, curvature @ likelihood_params + gradient
-
-    def _shortening(
-        self,
-        at: Array,
-        curvature: Array,
-        gradient: Array,
-        gain_of: Callable[[Array], Array],
-        size: Array,
-    ) -> Array:
-        """Least power of four by which the curvature is to grow so that the step does not fall."""
-        rounding = jnp.finfo(at.dtype).eps * size
-        gap = at - self.prior.mean
-        pull = self.prior.precision @ gap
-        uphill = self.weight * gradient - pull
-
-        def falls(scale: Array) -> Array:
-            precision = self.weight * scale * curvature + self.prior.precision
-            step = solve_positive(precision, uphill)
-            gain = self.weight * gain_of(step)
-            gain = gain - step @ pull - 0.5 * step @ self.prior.precision @ step
-            return (gain < -self.weight * rounding) & (scale < _SHORTEST)
-
-        return lax.while_loop(falls, lambda scale: 4 * scale, jnp.ones((), at.dtype))
-
-    def accept(
-        self,
-        old: Float[Array, " p"],
-        new: Float[Array, " p"],
-        proposal: FullNormal,
-        resp: Float[Array, "n k"],
-        data: Float[Array, "n k"],
-        key: Key[Array, ""],
-    ) -> Float[Array, " p"]:
-        """Metropolis and Hastings: the proposal is Laplace's normal about a Newton step."""
-
-        def target(at: Array) -> Array:
-            gap = at - self.prior.mean
-            likelihood = jnp.sum(resp * self.log_probs(at, data))
-            return self.weight * likelihood - 0.5 * gap @ self.prior.precision @ gap
-
-        def proposed(at: Array, q: FullNormal) -> Array:
-            gap = at - q.mean
-            return -0.5 * gap @ q.precision @ gap - q.constant("map")[0]
-
-        counts = self.stats(new, resp, data)
-        back = self.update(jax.tree.map(lambda s: self.weight * s, counts), "draw")
-        gain = target(new) + proposed(old, back) - target(old) - proposed(new, proposal)
-        return jnp.where(jnp.log(jax.random.uniform(key, (), gain.dtype)) < gain, new, old)
 
     def relabel(self, q: FullNormal, order: Int[Array, " k"]) -> FullNormal:
         return q  # the scores name the classes

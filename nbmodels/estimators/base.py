@@ -335,13 +335,17 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
 
         with computing(self.fitted_.double):
             if feedback is None:
-                return drawn(self.fitted_)
+                return drawn(self._drawn_model())
             if feedback != "mixed":
                 out = drawn(self._by_feedback(feedback))
                 out.attrs["feedback"] = feedback
                 return out
             cut, joint = (self._by_feedback(side) for side in ("cut", "joint"))
             return mixed(drawn(cut), drawn(joint), np.random.default_rng(seed))
+
+    def _drawn_model(self) -> FittedModel:
+        """The model that posterior draws are of."""
+        return self.fitted_
 
     def _reported(self, draws: Any) -> Any:
         """Draws of what the estimator's attributes are of."""

@@ -35,6 +35,8 @@ from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.copied_rows import row_groups
 from nbmodels.fitting.discriminative import predict_scored
+from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.joint_regression import affordable, with_joint_draws
 from nbmodels.fitting.options import is_auto
 from nbmodels.fitting.scores import out_of_fold_log_likelihood
 
@@ -249,6 +251,7 @@ class NoisyLogisticRegression(TableClassifier):
     }
 
     _is_source: ClassVar[bool] = False
+    _drawn: FittedModel | None
 
     def __init__(
         self,
@@ -329,9 +332,27 @@ class NoisyLogisticRegression(TableClassifier):
             assert fitted.learned_from is not None  # cross-fitted
             self._regression = items.learned(fitted.learned_from, weights, fitted.settings)
         self._scale = scales.get(fitted.settings.get("outliers", _KEPT))
+        self._columns, self._drawn = self._few_columns(block, len(labels.classes)), None
         self._keep(X, labels)
         about = fitted, block.x, self._options
         return self._finish(with_comparisons(*about, warn_of_copies=groups is None))
+
+    def _few_columns(self, block: Block, n_classes: int) -> np.ndarray | None:
+        """Standardised columns, where the joint model of them and the labels is affordable."""
+        few = affordable(int(block.x.shape[0]), int(block.x.shape[1]), n_classes)
+        if block.is_sparse or self._scale is None or not few:
+            return None
+        return self._scale.applied(block.x)
+
+    def _drawn_model(self) -> FittedModel:
+        """The fit with draws of the joint model of labels and regression, where columns are few."""
+        if self._drawn is None:
+            found = self.fitted_
+            if self._columns is not None:
+                with computing(found.double):
+                    found = with_joint_draws(found, self._columns, self._options())
+            self._drawn = found
+        return self._drawn
 
     def _read(self, X: Any, *, reset: bool) -> Block:
         block = numbers(self, X, reset=reset, accept_sparse=True)

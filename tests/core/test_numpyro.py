@@ -116,6 +116,7 @@ COVER = [
     (("transition",), {"missing": True, "prior": "calibration"}),
     (("transition",), {"missing": True, "row_weights": True, "powers": True, "prior": "logistic"}),
     (("symmetric", "bernoulli"), {"row_weights": True, "powers": True, "prior": "calibration"}),
+    (("transition",), {"missing": True, "row_weights": True, "powers": True, "prior": "scaled"}),
 ]
 
 

@@ -10,7 +10,7 @@ from simulation import data_sets, gibbs_of_all, nuts_of_all
 from zoo import K, pack
 
 from nbmodels.channels import Annotators, NeighbourVotes, Transition
-from nbmodels.class_priors import Calibration, Proportions
+from nbmodels.class_priors import Calibration, Proportions, ScaledLogistic
 from nbmodels.emissions import Bernoulli, DiagonalGaussian
 
 pytestmark = pytest.mark.usefixtures("optimised")
@@ -58,6 +58,10 @@ MODELS = {
     },
     "calibration": lambda: {
         "class_prior": Calibration.of(K, log_slope_sd=0.5, bias_sd=1.0),
+        "labels": noisy(),
+    },
+    "regression": lambda: {
+        "class_prior": ScaledLogistic.of(2, K, df=4.0, intercept_sd=1.0),
         "labels": noisy(),
     },
 }

@@ -34,6 +34,7 @@ from nbmodels.core.families.base import (
 from nbmodels.core.families.diagonal_normal import DiagonalNormal
 from nbmodels.core.families.dirichlet import Dirichlet, beta
 from nbmodels.core.families.full_normal import FullNormal
+from nbmodels.core.families.multivariate_t import MultivariateT
 from nbmodels.core.families.normal_inverse_gamma import DiagonalGaussianParams, NormalInverseGamma
 from nbmodels.core.families.normal_inverse_wishart import FullGaussianParams, NormalInverseWishart
 
@@ -47,6 +48,7 @@ __all__ = [
     "Family",
     "FullGaussianParams",
     "FullNormal",
+    "MultivariateT",
     "NormalInverseGamma",
     "NormalInverseWishart",
     "Rule",

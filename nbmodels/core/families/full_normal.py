@@ -28,6 +28,10 @@ class FullNormal(PointNormal):
     mean: Float[Array, " p"]
     precision: Float[Array, "p p"]
 
+    def precision_at(self, at: Float[Array, " p"]) -> Float[Array, "p p"]:
+        """Curvature of minus the log-density, the same everywhere."""
+        return self.precision
+
     def posterior(self, stats: tuple[Array, Array], rule: Rule) -> FullNormal:
         """Add ``H`` and ``H theta + gradient``, of a quadratic model of the log-likelihood."""
         curvature, right = stats
