@@ -35,8 +35,8 @@ REALS = {
     "normal": NoisyGaussianNB.published,
     "normal, full": lambda **o: NoisyGaussianNB.published(covariance="full", **o),
     "normal, cross-fitted": lambda **o: NoisyGaussianNB(noise="full", **o, training="cross_fit"),
-    "Student": lambda **o: RobustNDA(covariance="diag", dof=4.0, **o),
-    "Student, full": lambda **o: RobustNDA(covariance="full", dof=4.0, **o),
+    "Student": lambda **o: RobustNDA.published(covariance="diag", dof=4.0, **o),
+    "Student, full": lambda **o: RobustNDA.published(covariance="full", dof=4.0, **o),
     "regression": NoisyLabelClassifier,
 }
 BINARY = {

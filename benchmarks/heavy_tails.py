@@ -31,7 +31,7 @@ def one(key: Any, n: int, d: int, n_classes: int) -> dict[str, tuple[float, ...]
     sim = jax.tree.map(np.asarray, page.simulate(key, n, d, n_classes, 1.0, 0.3, 3.0))
     out = {}
     for name, dof in MODELS.items():
-        m = RobustNDA(dof=dof).fit(sim.x, sim.y_hat)
+        m = RobustNDA.published(dof=dof).fit(sim.x, sim.y_hat)
         gap = np.abs(m.noise_matrix_ - sim.rho)
         auc = roc_auc_score(sim.y_hat != sim.y, m.corrected_labels()["p_wrong"])
         right = np.mean(m.predict(sim.x) == sim.y)

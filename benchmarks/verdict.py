@@ -98,7 +98,7 @@ WORLDS = {
     ),
     "t(3), RobustNDA diagonal": (
         joint_t,
-        lambda **o: RobustNDA(covariance="diag", dof=3.0, **o),
+        lambda **o: RobustNDA.published(covariance="diag", dof=3.0, **o),
         uniform,
         True,
     ),

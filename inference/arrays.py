@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import DTypeLike, PyTree
+from jaxtyping import DTypeLike, Key, PyTree
 
 
 def floating(dtype: DTypeLike | None = None) -> np.dtype:
@@ -41,3 +41,13 @@ def strongly_typed(tree: PyTree) -> PyTree:
     """
     dtype = jnp.result_type(0.0, *jax.tree.leaves(tree))
     return jax.tree.map(lambda x: on_device(x, dtype if isinstance(x, float) else None), tree)
+
+
+def random_key(seed: int) -> Key[Array, ""]:
+    """As ``jax.random.key``, which is two programs.
+
+    Args:
+        seed: whole number, 0 or more, of 32 bits.
+    """
+    words = on_device(np.array([0, seed], np.uint32))
+    return jax.random.wrap_key_data(words, impl="threefry2x32")

@@ -181,7 +181,7 @@ def rnda(x, y_hat, rounds=1000):
 found = rnda(x, y_hat)
 believing = m_step(x, y_hat, np.eye(K)[y_hat])  # classical analysis (NDA) takes notes as they are
 
-exact = RobustNDA(solver=Solver(method="ml", tol=1e-13, max_iter=20_000)).fit(x, y_hat)
+exact = RobustNDA.published(solver=Solver(method="ml", tol=1e-13, max_iter=20_000)).fit(x, y_hat)
 gaps = [np.abs(exact.gamma_ - found[2]).max(), np.abs(exact.means_ - found[0]).max()]
 print(f"differences to the library: gamma {gaps[0]:.0e}, means {gaps[1]:.0e}")
 assert np.allclose(exact.gamma_, found[2], atol=1e-4)
@@ -201,7 +201,7 @@ assert np.allclose(exact.covariances_, found[1], atol=1e-4)
 # %%
 priors = Priors(class_alpha=5.0, noise_alpha=1.0, noise_diagonal=2.0)  # the same Dirichlet table
 n_draws = 20 if fast else 1000
-cavi = RobustNDA(solver="vb", priors=priors).fit(x, y_hat)
+cavi = RobustNDA.published(solver="vb", priors=priors).fit(x, y_hat)
 trees = {
     "CAVI": cavi.posterior("vb", draws=n_draws, correct=False, random_state=0, progress=False),
     "Gibbs": cavi.posterior(

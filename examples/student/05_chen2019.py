@@ -185,7 +185,9 @@ def em(x, y, z, alpha=1.0, rounds=300):
 
 found, r = em(x, y, z)
 solver = Solver(tol=1e-13, max_iter=20_000)
-library = PartialLabelNB(alpha=1.0, solver=solver, classes=names).fit(x, label, excluded=excluded)
+library = PartialLabelNB(estimator="em", alpha=1.0, solver=solver, classes=names).fit(
+    x, label, excluded=excluded
+)
 gap = np.abs(np.exp(library.feature_log_prob_) - found).max()
 print(f"EM: largest difference to the library {gap:.0e}")
 assert gap < 1e-5
@@ -224,7 +226,9 @@ for axes, name in zip(panels[:, 0], names, strict=True):
 
 # %%
 n_draws = 20 if fast else 500
-cavi = PartialLabelNB(alpha=1.0, solver="vb", classes=names).fit(x, label, excluded=excluded)
+cavi = PartialLabelNB(estimator="em", alpha=1.0, solver="vb", classes=names).fit(
+    x, label, excluded=excluded
+)
 how = {"draws": n_draws, "keep": "all", "random_state": 0, "progress": False}
 trees = {
     "CAVI": cavi.posterior("vb", correct=False, **how),

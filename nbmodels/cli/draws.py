@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from inference.arrays import on_device
+from inference.arrays import on_device, random_key
 from nbmodels.errors import NbmodelsWarning
 
 #: Probability of the intervals.
@@ -121,7 +121,6 @@ def _why_unreliable(model: Any, posterior: Any, messages: list[str]) -> str:
 
 def _conditional_draws(model: Any, x: Any, options: dict[str, Any]) -> Any:
     """Draws of the noise matrix and the class shares given the features' fitted log-likelihood."""
-    import jax
 
     from nbmodels.channels import ExternalEvidence
     from nbmodels.core.model import PRIOR, Data
@@ -140,9 +139,7 @@ def _conditional_draws(model: Any, x: Any, options: dict[str, Any]) -> Any:
     # without the rows that the fit was padded with
     known = {name: model.fitted_.data.parts[name][: len(scores)] for name in given}
     data = Data({PRIOR: None, **known, "scores": scores}, on_device(np.ones(len(scores))))
-    return sample(
-        held, data, jax.random.key(options["random_state"]), names=model.classes_, **sizes
-    )
+    return sample(held, data, random_key(options["random_state"]), names=model.classes_, **sizes)
 
 
 @contextlib.contextmanager

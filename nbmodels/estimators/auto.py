@@ -92,7 +92,7 @@ def _gaussian(X: Any, **shared: Any) -> Any:
 
 
 def _student(X: Any, **shared: Any) -> Any:
-    return RobustNDA(covariance="auto", dof=_DOF, training="auto", **shared)
+    return RobustNDA(dof=_DOF, **shared)
 
 
 def _mixed(X: Any, **shared: Any) -> Any:

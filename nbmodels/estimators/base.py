@@ -14,7 +14,7 @@ from jaxtyping import Float
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from inference.arrays import floating, on_device
+from inference.arrays import floating, on_device, random_key
 from nbmodels.core.families import Rule
 from nbmodels.core.jax_settings import computing
 from nbmodels.errors import Caution, DataError, Interrupted, issue
@@ -139,7 +139,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         """Options of the fits; made where their precision holds."""
         solver, seed = resolved_solver(self.solver), self._seed()
         return FitOptions(
-            jax.random.key(seed),
+            random_key(seed),
             seed,
             rule=self._rule,
             n_restarts=int(solver.n_restarts),
@@ -320,7 +320,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
             tree = sample(
                 own.fit,
                 own.data,
-                jax.random.key(seed),
+                random_key(seed),
                 method=method,
                 names=self.fitted_.names,
                 features=dict(self.fitted_.columns),

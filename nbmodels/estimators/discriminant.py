@@ -25,6 +25,8 @@ from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint, Number
 from nbmodels.estimators.naive_bayes import feature_parameters
 from nbmodels.estimators.options import (
+    PUBLISHED,
+    CrossFit,
     Joint,
     NoiseForm,
     Priors,
@@ -32,7 +34,6 @@ from nbmodels.estimators.options import (
     Solver,
     SolverName,
     Training,
-    resolved_training,
 )
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.em import evaluate
@@ -146,19 +147,21 @@ class NoisyGaussianNB(TableClassifier):
 
 
 class RobustNDA(TableClassifier):
-    """Normal discriminant analysis whose observed labels may be mistaken (rNDA); dense X.
+    """Discriminant analysis whose observed labels may be mistaken (rNDA), and heavy tails; dense X.
 
-    The paper's ``gamma[j, k] = P(true k | observed j)`` and Zeng's ``rho[j, k] = P(observed j |
-    true k)`` are two readings of one table of pairs of labels. With ``solver="ml"`` the fit is the
-    paper's; the priors of ``"map"`` and ``"vb"`` keep the covariance of a class with few rows, or
-    fewer than columns, from becoming singular. A class is predicted by eq. (8).
+    The model is that of Bootkrajang and Kaban (2011), with classes that may have heavy tails. The
+    paper's ``gamma[j, k] = P(true k | observed j)`` and Zeng's ``rho[j, k] = P(observed j | true
+    k)`` are two readings of one table of pairs of labels. A class is predicted by eq. (8).
+    ``RobustNDA.published(solver="ml")`` is the paper's fit: normal classes with a covariance matrix
+    each, jointly, a full noise matrix. The priors of ``"map"`` and ``"vb"`` keep the covariance of
+    a class with few rows, or fewer than columns, from becoming singular.
 
     Parameters:
         covariance: ``"full"`` (each class its own covariance matrix, as in the paper), ``"tied"``
             (one for all classes), ``"diag"`` or ``"auto"``.
         dof: degrees of freedom of a multivariate Student t in the place of each normal, for heavy
-            tails; None for normal classes; ``"learn"``, in joint training, for those of highest
-            objective.
+            tails; None for normal classes; ``"auto"``: held-out labels select among 4, 100, which
+            is as good as normal, and 1; ``"learn"`` for those of highest objective, in a joint fit.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
             (full, drawn to one error rate as far as the classes are alike: a hierarchical prior),
             ``"auto"`` (pooled; full where maximum likelihood has no prior), or a known ``(K, K)``
@@ -210,18 +213,23 @@ class RobustNDA(TableClassifier):
     """
 
     columns = RealColumns
+    published_settings: ClassVar[Mapping[str, Any]] = {
+        **PUBLISHED,
+        "covariance": "full",
+        "dof": None,
+    }
     constraints: ClassVar[Mapping[str, Constraint]] = {
-        "dof": Number(positive=True, words=("learn", None))
+        "dof": Number(positive=True, words=("auto", "learn", None))
     }
 
     def __init__(
         self,
         *,
-        covariance: Literal["diag", "full", "tied", "auto"] = "full",
-        dof: float | Literal["learn"] | None = None,
-        noise: NoiseForm | ArrayLike = "full",
+        covariance: Literal["diag", "full", "tied", "auto"] = "auto",
+        dof: float | Literal["auto", "learn"] | None = "auto",
+        noise: NoiseForm | ArrayLike = "auto",
         class_prior: ArrayLike | None = None,
-        training: Training = "joint",
+        training: Training = "auto",
         priors: Priors | None = None,
         classes: ArrayLike | None = None,
         missing_label: Any = None,
@@ -244,12 +252,16 @@ class RobustNDA(TableClassifier):
     def _validate(self) -> dict[str, Any]:
         parameters = super()._validate()
         if self.dof == "learn":
-            if not isinstance(resolved_training(self.training), Joint):
+            if isinstance(self._training(), CrossFit):
                 raise DataError(
-                    "dof: 'learn' maximises a joint objective; training must be 'joint'"
+                    "dof: 'learn' maximises a joint objective; training must be 'joint' or 'auto'"
                 )
             parameters["dof"] = _DOF
         return parameters
+
+    def _training(self) -> Joint | CrossFit | None:
+        asked = super()._training()
+        return Joint() if asked is None and self.dof == "learn" else asked
 
     def _joint(
         self,
@@ -298,7 +310,8 @@ class RobustNDA(TableClassifier):
     def dof_(self) -> float | None:
         """Degrees of freedom; None for normal classes."""
         component: Any = self.fit_.model["features"]
-        return None if self.dof is None else float(component.dof)
+        dof = component.dof if self.dof == "learn" else self.fitted_.settings["dof"]
+        return None if dof is None else float(dof)
 
     @property
     def gamma_(self) -> Float[np.ndarray, "observed k"]:

@@ -208,13 +208,14 @@ class JointGraph(_Parameters):
 #: in which settings are selected.
 GRIDS: Mapping[str, Sequence[Any]] = {
     "alpha": (1.0, 0.1, 0.01),
+    "dof": (4.0, 100.0, 1.0),
     "covariance": ("diag", "tied", "full"),
     "weight": (1.0, 0.3, 0.1, 0.03),
     "size_power": (0.0, 0.5, 1.0),
     "noise_diagonal": (2.0, 20.0, 200.0),
 }
 
-#: Values of settings that say "auto" in the models as published.
+#: Values of settings that say "auto" in the models as published, but for an estimator's own.
 PUBLISHED: Mapping[str, Any] = {
     **{name: values[0] for name, values in GRIDS.items()},
     "noise": "full",

@@ -23,11 +23,11 @@ from nbmodels.errors import Caution, DataError, IdentifiabilityWarning
 from nbmodels.estimators.constraints import Constraint, Number, OneOf, Weights
 from nbmodels.estimators.naive_bayes import feature_parameters
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
+from nbmodels.estimators.partial_training import TRAINED, train_with_sets
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.builder import ColumnPlan, ModelBuilder
 from nbmodels.fitting.em import evaluate
 from nbmodels.fitting.fitted_model import FittedModel, fitted_model
-from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import candidate_sets
 from nbmodels.fitting.options import FitOptions
 
@@ -42,22 +42,28 @@ class PartialLabelNB(TableClassifier):
     """Naive Bayes from positive labels, negative labels and sets of candidates, mixed at will.
 
     Of an item one may know its class (the paper's S1), classes that it is not of (S2), a set of
-    classes that it may be of, or nothing. ``"em"`` sums over what is possible. The other three are
-    the closed forms of Chen et al. 2019: weights of items in classes, then weighted counts.
+    classes that it may be of, or nothing. ``"em"`` is a joint model that sums over what is
+    possible; where features depend on each other it decides surely and wrongly inside a set.
+    ``"cross_fit"`` learns features from the sets alone, with self-training rounds, and calibrates
+    how far their scores count by held-out sets. The other three are the closed forms of Chen et al.
+    2019: weights of items in classes, then weighted counts.
 
-    ==========  ==============================================================  ============
-    estimator   weight of an item in class i                                    the paper
-    ==========  ==============================================================  ============
-    ``"L1"``    even over its possible classes, zero elsewhere                  (3.3), (4.2)
-    ``"L2"``    ``y_i - z_i + t``; y marks its label, z its excluded classes    (3.4), (4.4)
-    ``"star"``  as L2, with ``z = 1 - y`` for items whose label is given        (4.5)
-    ``"em"``    P(class i | features, class possible), iterated                 not there
-    ==========  ==============================================================  ============
+    ===============  ==============================================================  ============
+    estimator        weight of an item in class i                                    the paper
+    ===============  ==============================================================  ============
+    ``"L1"``         even over its possible classes, zero elsewhere                  (3.3), (4.2)
+    ``"L2"``         ``y_i - z_i + t``; y marks its label, z its excluded classes    (3.4), (4.4)
+    ``"star"``       as L2, with ``z = 1 - y`` for items whose label is given        (4.5)
+    ``"em"``         P(class i | features, class possible), iterated                 not there
+    ``"cross_fit"``  as L1, then P(class i | scores, class possible)                 not there
+    ===============  ==============================================================  ============
 
     Items of which nothing is known count for ``"em"`` only. The class shares get the same weights.
 
     Parameters:
-        estimator: ``"em"``, ``"L1"``, ``"L2"`` or ``"star"``.
+        estimator: ``"em"``, ``"cross_fit"``, ``"L1"``, ``"L2"``, ``"star"`` or ``"auto"``: em where
+            features pass their checks and held-out sets are not surely less likely under it, or
+            where nothing is smoothed, else cross_fit.
         t: of L2 and star, 1 or more; every item counts that much in every class.
         features: ``"multinomial"``, ``"bernoulli"``, ``"categorical"`` or ``"gaussian"``.
         alpha: pseudo-counts of each feature in each class, for the discrete features; the paper has
@@ -78,6 +84,7 @@ class PartialLabelNB(TableClassifier):
         classes_: ``(K,)`` names of the classes.
         class_prior_: ``(K,)`` shares of the true classes.
         label_posterior_: ``(N, K)`` P(true class | everything known) of the training rows.
+        chosen_: the estimator that was selected, with the number of self-training rounds.
         feature_parameters_: parameters of the features by name, in the units of X.
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
 
@@ -99,7 +106,7 @@ class PartialLabelNB(TableClassifier):
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {
-        "estimator": OneOf(("em", "L1", "L2", "star")),
+        "estimator": OneOf((*TRAINED, "L1", "L2", "star")),
         "t": Number(1),
         "features": OneOf(("multinomial", "bernoulli", "categorical", "gaussian")),
         "alpha": Number(),
@@ -110,7 +117,7 @@ class PartialLabelNB(TableClassifier):
     def __init__(
         self,
         *,
-        estimator: Literal["em", "L1", "L2", "star"] = "em",
+        estimator: Literal["auto", "em", "cross_fit", "L1", "L2", "star"] = "auto",
         t: float = 2.0,
         features: Literal["multinomial", "bernoulli", "categorical", "gaussian"] = "multinomial",
         alpha: float = 1.0,
@@ -167,7 +174,8 @@ class PartialLabelNB(TableClassifier):
         self._alike = _alike(possible[counted], classes.names)
         cautions = [Caution(IdentifiabilityWarning, one) for one in self._alike]
         # closed forms do not follow the features, and bear a model that fits them badly
-        return self._finish(fitted, tuple(cautions), check=False)
+        check = self.estimator in TRAINED and not self._alike
+        return self._finish(fitted, tuple(cautions), check=check)
 
     def verdict(self) -> Verdict:
         """Model checks of the fit, and whether label sets identify every class."""
@@ -190,10 +198,13 @@ class PartialLabelNB(TableClassifier):
         return [ColumnPlan("features", np.arange(len(block.names)), family(self.features))]
 
     def _trained(self, build: ModelBuilder, names: np.ndarray, options: FitOptions) -> FittedModel:
-        candidate, jacobian = build({}), build.log_jacobian({})
         weights = build.settings({})["item_weights"]
         if weights is None:
-            return joint(candidate, names, build.n_rows, options, log_jacobian=jacobian)
+            # without smoothing, features that no item of a class has would exclude it
+            selects = self.estimator == "auto" and self.alpha > 0
+            how = self.estimator if selects or self.estimator != "auto" else "em"
+            return train_with_sets(build, how, names, options)
+        candidate, jacobian = build({}), build.log_jacobian({})
         padded = on_device(pad_rows(weights, len(candidate.data.weights)))
         params = _start(candidate.model, padded, candidate.data, rule=options.rule)
         fit = evaluate(candidate.model, params, candidate.data, rule=options.rule)
@@ -251,14 +262,14 @@ class PartialLabelNB(TableClassifier):
         return Classes.infer(known_labels(labels), declared)
 
     def _weights(self, y: np.ndarray, z: np.ndarray, possible: np.ndarray) -> np.ndarray | None:
-        """``(N, K)`` weights of the items in the classes, None for ``"em"``.
+        """``(N, K)`` weights of the items in the classes, None where they are found by a fit.
 
         Args:
             y: true for the one label of an item.
             z: true for the excluded classes of an item.
             possible: true for the classes that are left.
         """
-        if self.estimator == "em":
+        if self.estimator in TRAINED:
             return None
         known = ~possible.all(1, keepdims=True)
         if self.estimator == "L1":

@@ -35,6 +35,7 @@ from nbmodels.estimators.options import (
     GRIDS,
     PUBLISHED,
     CrossFit,
+    Joint,
     resolved_training,
 )
 from nbmodels.estimators.sources import LearnedSource, Part
@@ -72,6 +73,9 @@ class TableClassifier(LatentClassModel):
     #: Form of the noise matrix that "auto" stands for.
     auto_noise: ClassVar[str] = "pooled"
 
+    #: Values of open settings in the model as published.
+    published_settings: ClassVar[Mapping[str, Any]] = PUBLISHED
+
     _is_source: ClassVar[bool] = True
 
     @classmethod
@@ -94,8 +98,9 @@ class TableClassifier(LatentClassModel):
             training.set_params(size_power=0.0)
         one = cls(**{**parameters, "training": training})
         own = one.get_params(deep=False)
-        open_ = [n for n in own if n in PUBLISHED and is_auto(own[n]) and n not in parameters]
-        return one.set_params(**{name: PUBLISHED[name] for name in open_})
+        values = cls.published_settings
+        open_ = [n for n in own if n in values and is_auto(own[n]) and n not in parameters]
+        return one.set_params(**{name: values[name] for name in open_})
 
     def _settable(self) -> frozenset[str]:
         own = super()._settable()
@@ -258,7 +263,11 @@ class TableClassifier(LatentClassModel):
 
     def _trained(self, build: ModelBuilder, names: np.ndarray, options: FitOptions) -> FittedModel:
         """Joint or cross-fitted training, as ``training`` has it."""
-        return train(build, resolved_training(self.training), names, options, self._joint)
+        return train(build, self._training(), names, options, self._joint)
+
+    def _training(self) -> Joint | CrossFit | None:
+        """How the model is trained; None for whichever the data bear out."""
+        return resolved_training(self.training)
 
     def _joint(
         self,

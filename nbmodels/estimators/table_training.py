@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from inference.arrays import on_device
+from inference.arrays import on_device, random_key
 from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR
 from nbmodels.diagnostics.findings import LABELS_DEPEND
@@ -145,7 +145,7 @@ def _joint(
     candidate = build(settings)
     start = None
     if training.init == "moments":
-        key = jax.random.key(options.seed)
+        key = random_key(options.seed)
         start = init_spectral.start(
             candidate.model, candidate.data, key, options.rule, build.n_classes
         )

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from inference.arrays import on_device
+from inference.arrays import on_device, random_key
 from nbmodels.channels import Transition
 from nbmodels.core import model as models
 from nbmodels.core.families import Dirichlet, Rule
@@ -383,7 +383,7 @@ class UnlabelledNB(TableClassifier):
             return fit_from_closed_form(
                 build, names, options, found, share, "class shares", self.estimator
             )
-        key = jax.random.key(options.seed)
+        key = random_key(options.seed)
         start = init_spectral.start(model, data, key, options.rule, build.n_classes)
         return fit_from_start(build, names, options, start, self.estimator, ())
 

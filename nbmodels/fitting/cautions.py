@@ -14,6 +14,11 @@ UNINFORMATIVE_BESIDE_VOTES = Caution(
     "classes are those of the votes without the features, and new items are predicted by the plain "
     "classifier of the labels and votes as they are",
 )
+UNINFORMATIVE_OF_SETS = Caution(
+    IdentifiabilityWarning,
+    "the features do not surely predict held-out label sets better than chance: they hardly tell "
+    "which class of a set an item is of",
+)
 PLAIN = Caution(
     IdentifiabilityWarning,
     "held-out labels are likelier under the plain classifier of the given labels than under any "

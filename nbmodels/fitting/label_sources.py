@@ -37,8 +37,8 @@ from nbmodels.errors import DataError
 
 Settings = Mapping[str, Any]
 
-#: Name of the channel of several annotators' votes.
-VOTES = "votes"
+#: Names of the channels of several annotators' votes, and of sets of candidate classes.
+VOTES, CANDIDATES = "votes", "candidates"
 
 
 @dataclass(frozen=True)

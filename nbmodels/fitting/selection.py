@@ -30,6 +30,7 @@ from nbmodels.fitting.cautions import (
     PLAIN,
     UNINFORMATIVE,
     UNINFORMATIVE_BESIDE_VOTES,
+    UNINFORMATIVE_OF_SETS,
 )
 from nbmodels.fitting.checked_rows import contradicted
 from nbmodels.fitting.design_effect import padded_groups
@@ -193,8 +194,12 @@ class _Run:
             if self.choosing:
                 model, null = self.without_scores(best.settings)
                 heard = self.better(null.scores, best.scores, INFORMATIVE)
-                heard = heard or self.agreement(best.settings) > _AGREEMENT
-                if not heard or not self.credible(best):
+                if not {"labels", VOTES} & set(null.fit.model):
+                    # of sets: no label could stay as it is, and calibrated scores do no harm
+                    cautions = () if heard else (UNINFORMATIVE_OF_SETS,)
+                elif (
+                    not heard and self.agreement(best.settings) <= _AGREEMENT
+                ) or not self.credible(best):
                     null = null._replace(settings=_before_scaling(grid, best.settings))
                     best = best._replace(settings=null.settings)
                     floor = self.plain(best.settings)

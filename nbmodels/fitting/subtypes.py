@@ -18,6 +18,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
+from inference.arrays import random_key
 from inference.compilation import host_jit
 from nbmodels.core.component import Component
 from nbmodels.core.families import Rule
@@ -77,7 +78,7 @@ class Subtypes:
         """Where a fit begins: None for the votes; sub-types begin at random."""
         if self.each == 1:
             return None
-        key = jax.random.key(seed)
+        key = random_key(seed)
         return _divided(with_arrays(candidate.model), candidate.data, key, self.each, rule)
 
 

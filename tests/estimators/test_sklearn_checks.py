@@ -26,8 +26,8 @@ ESTIMATORS = [
     NoisyMixedNB.published(),
     NoisyGaussianNB.published(covariance="full"),
     NoisyGaussianNB.published(covariance="tied"),
-    PartialLabelNB(),
-    RobustNDA(),
+    PartialLabelNB(estimator="em"),
+    RobustNDA.published(),
 ]
 
 

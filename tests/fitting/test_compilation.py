@@ -103,8 +103,8 @@ def partly(seed):
 
 FITS = {
     "Gaussian": (NoisyGaussianNB.published(), labelled),
-    "robust": (RobustNDA(), labelled),
-    "Student": (RobustNDA(dof=4.0), labelled),
+    "robust": (RobustNDA.published(), labelled),
+    "Student": (RobustNDA.published(dof=4.0), labelled),
     "Bernoulli": (NoisyBernoulliNB.published(), binary),
     "restarts": (NoisyBernoulliNB.published(solver=Solver(n_restarts=3)), binary),
     "categorical": (NoisyCategoricalNB.published(), binary),

@@ -119,7 +119,7 @@ def test_a_joint_fit_to_few_rows_is_doubted_by_neighbours(seed):
     x = np.c_[true + rng.normal(size=100), rng.normal(size=(100, 3))]
     given = corrupt(true, uniform_noise(5, 0.2), rng)
     with pytest.warns(VerdictWarning, match="the labels of the nearest rows predict"):
-        RobustNDA(random_state=0).fit(x, given)
+        RobustNDA.published(random_state=0).fit(x, given)
 
 
 @pytest.mark.slow

@@ -92,7 +92,9 @@ def test_the_estimator_fits_what_the_papers_em_does():
     """gamma against the transition: with maximum likelihood the table of pairs is the same."""
     sim = simulate(300, c=1.5)
     mu, Sigma, gamma = paper_em(sim)
-    m = RobustNDA(solver=Solver(method="ml", max_iter=5000, tol=1e-12)).fit(sim.x, sim.y_hat)
+    m = RobustNDA.published(solver=Solver(method="ml", max_iter=5000, tol=1e-12)).fit(
+        sim.x, sim.y_hat
+    )
     np.testing.assert_allclose(m.gamma_, gamma, atol=1e-4)
     np.testing.assert_allclose(m.means_, mu, atol=1e-3)
     np.testing.assert_allclose(m.covariances_, Sigma, atol=1e-3)
@@ -117,7 +119,7 @@ SHAPES = {"full": (K, D, D), "tied": (D, D), "diag": (K, D)}
 @pytest.mark.parametrize(("covariance", "dof"), [("full", None), ("tied", 5), ("diag", 5)])
 def test_covariances_have_their_shapes(covariance, dof):
     sim = simulate()
-    m = RobustNDA(covariance=covariance, dof=dof).fit(sim.x, sim.y_hat)
+    m = RobustNDA.published(covariance=covariance, dof=dof).fit(sim.x, sim.y_hat)
     assert m.covariances_.shape == SHAPES[covariance]
     assert m.means_.shape == (K, D)
     assert m.dof_ == dof
@@ -128,7 +130,7 @@ def test_covariances_have_their_shapes(covariance, dof):
 @pytest.mark.slow
 def test_normal_classes_are_the_noisy_gaussian():
     sim = simulate()
-    one, two = RobustNDA(), NoisyGaussianNB.published(covariance="full")
+    one, two = RobustNDA.published(), NoisyGaussianNB.published(covariance="full")
     np.testing.assert_array_equal(
         one.fit(sim.x, sim.y_hat).label_posterior_, two.fit(sim.x, sim.y_hat).label_posterior_
     )
@@ -143,7 +145,7 @@ def test_more_columns_than_rows(covariance, method, dof):
     rng = np.random.default_rng(0)
     y = np.arange(20) % 2
     x = rng.normal(size=(20, 30)) + 3 * y[:, None]
-    m = RobustNDA(covariance=covariance, dof=dof, solver=method).fit(x, y)
+    m = RobustNDA.published(covariance=covariance, dof=dof, solver=method).fit(x, y)
     assert np.isfinite(m.objective_)
     for matrix in np.atleast_3d(m.covariances_).reshape(-1, 30, 30):
         assert np.linalg.eigvalsh(matrix).min() > 0
@@ -158,7 +160,7 @@ def test_singular_classes(method, dof):
     x = rng.normal(size=(60, 3)) + 4 * y[:, None]
     x[y == 1] = x[y == 1][:, :1]  # all its columns are one
     x[:, 2] = 7.0  # constant in both
-    m = RobustNDA(dof=dof, solver=method).fit(x, y)
+    m = RobustNDA.published(dof=dof, solver=method).fit(x, y)
     assert np.isfinite(m.objective_)
     assert (np.diff(m.objective_trace_) > -1e-6 * abs(m.objective_)).all()
     assert np.isfinite(m.predict_proba(x)).all()
@@ -172,7 +174,7 @@ def test_singular_classes(method, dof):
 def test_the_objective_of_heavy_tails_never_falls(covariance, method):
     sim = simulate(200, seed=4, dof=2.0)
     x = np.where(np.random.default_rng(0).random(sim.x.shape) < 0.1, np.nan, sim.x)
-    m = RobustNDA(covariance=covariance, dof=2.0, missing_values=np.nan, solver=method)
+    m = RobustNDA.published(covariance=covariance, dof=2.0, missing_values=np.nan, solver=method)
     m.fit(x[~np.isnan(x).all(1)], sim.y_hat[~np.isnan(x).all(1)])
     assert m.converged_
     assert (np.diff(m.objective_trace_) > -1e-9 * abs(m.objective_)).all()
@@ -184,7 +186,7 @@ def test_heavy_tails_are_for_student():
     wrong = sim.y_hat != sim.y
     error, auc, objective = {}, {}, {}
     for dof in (None, 3.0, "learn"):
-        m = RobustNDA(dof=dof).fit(sim.x, sim.y_hat)
+        m = RobustNDA.published(dof=dof).fit(sim.x, sim.y_hat)
         error[dof] = np.abs(m.noise_matrix_ - sim.rho).max()
         auc[dof] = roc_auc_score(wrong, m.corrected_labels().p_wrong)
         objective[dof] = m.objective_
@@ -199,20 +201,20 @@ def test_heavy_tails_are_for_student():
 @pytest.mark.slow
 def test_many_degrees_of_freedom_are_normal():
     sim = simulate(200)
-    normal = RobustNDA(solver=Solver(tol=1e-10)).fit(sim.x, sim.y_hat)
-    student = RobustNDA(dof=1e7, solver=Solver(tol=1e-10)).fit(sim.x, sim.y_hat)
+    normal = RobustNDA.published(solver=Solver(tol=1e-10)).fit(sim.x, sim.y_hat)
+    student = RobustNDA.published(dof=1e7, solver=Solver(tol=1e-10)).fit(sim.x, sim.y_hat)
     np.testing.assert_allclose(student.objective_, normal.objective_, rtol=1e-5)
     np.testing.assert_allclose(student.covariances_, normal.covariances_, rtol=1e-3)
-    learned = RobustNDA(dof="learn").fit(sim.x, sim.y_hat)
+    learned = RobustNDA.published(dof="learn").fit(sim.x, sim.y_hat)
     assert learned.dof_ > 15
 
 
 @pytest.mark.slow
 def test_the_learned_degrees_of_freedom_are_a_maximum():
     sim = simulate(400, seed=5, dof=4.0)
-    best = RobustNDA(dof="learn", covariance="diag").fit(sim.x, sim.y_hat)
+    best = RobustNDA.published(dof="learn", covariance="diag").fit(sim.x, sim.y_hat)
     for factor in (0.8, 1.25):
-        other = RobustNDA(dof=factor * best.dof_, covariance="diag").fit(sim.x, sim.y_hat)
+        other = RobustNDA.published(dof=factor * best.dof_, covariance="diag").fit(sim.x, sim.y_hat)
         assert other.objective_ < best.objective_
 
 
@@ -220,7 +222,7 @@ def test_the_learned_degrees_of_freedom_are_a_maximum():
 @pytest.mark.parametrize("covariance", ["full", "diag"])
 def test_gibbs_agrees_with_vb_on_heavy_tails(covariance):
     sim = simulate(300, seed=6, c=1.5, dof=4.0)
-    m = RobustNDA(covariance=covariance, dof=4.0, random_state=0, solver="vb")
+    m = RobustNDA.published(covariance=covariance, dof=4.0, random_state=0, solver="vb")
     m.fit(sim.x, sim.y_hat)
     draws = m.posterior(draws=800, chains=2).posterior
     mu = draws["features_mu"].mean(("chain", "draw")).to_numpy()
@@ -230,7 +232,10 @@ def test_gibbs_agrees_with_vb_on_heavy_tails(covariance):
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"dof": 0}, r"dof: expected a finite number, above 0, or 'learn', or None; got 0"),
+        (
+            {"dof": 0},
+            r"dof: expected a finite number, above 0, or 'auto', or 'learn', or None; got 0",
+        ),
         ({"dof": -1.0}, r"dof: expected"),
         ({"dof": np.inf}, r"dof: expected"),
         ({"dof": "many"}, r"dof: expected .* got 'many'"),

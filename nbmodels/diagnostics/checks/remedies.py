@@ -10,7 +10,7 @@ FULL_COVARIANCE = 'covariance="full"'
 SYMMETRIC_NOISE = 'noise="symmetric"'
 FULL_NOISE = 'noise="full"'
 NO_RESTARTS = "solver without restarts"
-STUDENT = 'RobustNDA(dof="learn")'
+STUDENT = "RobustNDA"
 OTHER_EMISSION = "another emission"
 TRANSFORMED_COLUMN = "logarithms or ranks of that column"
 PRESENCE = "presence in the place of counts"

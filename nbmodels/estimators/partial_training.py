@@ -1,0 +1,153 @@
+"""Training with label sets: jointly, cross-fitted, or whichever held-out sets bear out.
+
+A joint fit decides inside a set by the features' model, and where features depend on each other it
+decides surely and wrongly. A cross-fitted one learns the features from the sets alone, and how far
+their scores count by the sets of held-out items.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from inference.arrays import on_device
+from nbmodels.core.model import Data
+from nbmodels.diagnostics.findings import LABELS_DEPEND
+from nbmodels.errors import Caution
+from nbmodels.fitting.builder import ModelBuilder
+from nbmodels.fitting.cautions import INTERRUPTED
+from nbmodels.fitting.cross_fitted import cross_fitted
+from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.holdout import compare_scores
+from nbmodels.fitting.joint import joint
+from nbmodels.fitting.label_sources import CANDIDATES
+from nbmodels.fitting.options import FitOptions, finished
+from nbmodels.fitting.scores import Candidate, draw_folds
+
+#: Estimators that are trained here.
+TRAINED = ("auto", "em", "cross_fit")
+
+#: Folds by which the joint model's sets are held out.
+_FOLDS = 5
+
+_STOPPED = Caution(
+    INTERRUPTED.category,
+    "interrupted while the joint model was compared; the cross-fitted one is taken",
+)
+
+
+def train_with_sets(
+    build: ModelBuilder, estimator: str, names: np.ndarray, options: FitOptions
+) -> FittedModel:
+    """Train a table's model with sets of candidate classes.
+
+    Args:
+        build: builder of its models, whose settings are all given.
+        estimator: ``"em"`` (joint), ``"cross_fit"``, or ``"auto"`` for the joint model where its
+            features pass their checks and held-out sets are not surely less likely under it.
+        names: ``(K,)`` names of the classes.
+        options: of the fits.
+    """
+    candidate, jacobian = build({}), build.log_jacobian({})
+
+    def together() -> FittedModel:
+        return joint(candidate, names, build.n_rows, options, log_jacobian=jacobian)
+
+    if estimator == "em":
+        return together()
+    cut = cross_fitted(
+        build,
+        build.features,
+        names,
+        build.n_rows,
+        options,
+        grid={},
+        rounds=None,
+        copies=build.copies,
+        hold_out=True,
+    )
+    cut = replace(cut, chosen={"estimator": "cross_fit", **cut.chosen})
+    if estimator == "cross_fit" or cut.interrupted:
+        return cut
+    try:
+        fitted = together()
+        if fitted.interrupted:
+            raise KeyboardInterrupt
+        taken = _borne_out(fitted, cut, candidate, options, build)
+    except KeyboardInterrupt:
+        return replace(cut, interrupted=True, cautions=(*cut.cautions, _STOPPED))
+    if not taken:
+        return replace(cut, counterpart=fitted)
+    return replace(fitted, chosen={"estimator": "em"}, counterpart=cut)
+
+
+def _borne_out(
+    fitted: FittedModel,
+    cut: FittedModel,
+    candidate: Candidate,
+    options: FitOptions,
+    build: ModelBuilder,
+) -> bool:
+    """Whether features pass their checks, and held-out sets are not surely less likely jointly."""
+    from nbmodels.diagnostics.check import check_features, check_outcome
+
+    columns = {c.name: [str(j) for j in c.where] for c in build.columns({})}
+    about = fitted.fit, fitted.data, fitted.names
+    failed = {f.name for f in check_features(*about, columns).bad} - {LABELS_DEPEND}
+    if failed or not check_outcome(*about).ok:
+        return False
+    held = _held_out(fitted, candidate, options, build.copies)
+    assert cut.held_out_scores is not None  # cross-fitted
+    pair = held.scores, cut.held_out_scores
+    counted = np.asarray(candidate.data.weights)[: build.n_rows] * held.informative
+    return compare_scores(pair, [True, True], counted, groups=build.copies).best == 0
+
+
+class _HeldOut(NamedTuple):
+    """Held-out sets under the joint model.
+
+    Attributes:
+        scores: ``(N,)`` log-probability that an item's class is in its set, by a fit that did not
+            see the set.
+        informative: ``(N,)`` whether the set excludes a class.
+    """
+
+    scores: Float[np.ndarray, " n"]
+    informative: Int[np.ndarray, " n"]
+
+
+def _held_out(
+    fitted: FittedModel,
+    candidate: Candidate,
+    options: FitOptions,
+    copies: Int[np.ndarray, " n"] | None,
+) -> _HeldOut:
+    """Features of held-out items are part of the fits; their sets are not.
+
+    Raises:
+        KeyboardInterrupt: a fit was interrupted.
+    """
+    model, data, _ = candidate
+    n = len(fitted.fit.resp)
+    possible = np.asarray(data.parts[CANDIDATES])
+    own = possible[:n]
+    informative = (own.sum(1) < own.shape[1]) & (np.asarray(data.weights)[:n] > 0)
+    fold = draw_folds(own * informative[:, None] / own.sum(1, keepdims=True), _FOLDS, copies)
+    held = [np.flatnonzero(fold == f) for f in range(int(fold.max()) + 1)]
+    parts = [_without_sets(data, possible, rows) for rows in held]
+    scores = np.zeros(n)
+    for rows, one in zip(held, options.fit_all([model] * len(parts), parts), strict=True):
+        resp = np.asarray(finished(one).resp)[rows]
+        inside = (resp * own[rows]).sum(1)
+        scores[rows] = np.log(np.maximum(inside, np.finfo(float).tiny))
+    return _HeldOut(scores, informative.astype(int))
+
+
+def _without_sets(data: Data, possible: np.ndarray, rows: Int[np.ndarray, " m"]) -> Data:
+    """Data in which some items may be of any class."""
+    whole: Any = possible.copy()
+    whole[rows] = True
+    return replace(data, parts={**data.parts, CANDIDATES: on_device(whole)})

@@ -1,0 +1,87 @@
+"""PartialLabelNB on its defaults: features that depend on each other do not decide inside a set."""
+
+import numpy as np
+import pytest
+
+from nbmodels import IdentifiabilityWarning, PartialLabelNB
+
+K, N = 4, 300
+
+
+def items(n=N, *, dependent, seed=0):
+    """Binary features, with a common factor where they depend on each other, and classes."""
+    rng = np.random.default_rng(seed)
+    true = rng.integers(K, size=n)
+    logits = rng.normal(size=(K, 20))[true] * (1 if dependent else 2)
+    if dependent:
+        logits = logits + 2 * rng.normal(size=(n, 1)) * rng.normal(size=20)
+    return (logits + rng.logistic(size=(n, 20)) > 0).astype(float), true
+
+
+def candidates(true, share=0.4, seed=0):
+    """The class, and each other one with some probability."""
+    rng = np.random.default_rng(seed)
+    return (rng.random((len(true), K)) < share) | (np.arange(K) == true[:, None])
+
+
+def fitted(x, possible, **parameters):
+    model = PartialLabelNB(features="bernoulli", random_state=0, **parameters)
+    return model.fit(x, possible)
+
+
+def right(model, true):
+    return float(np.mean(model.label_posterior_.argmax(1) == true))
+
+
+def test_independent_features_are_fitted_jointly():
+    x, true = items(dependent=False)
+    model = fitted(x, candidates(true))
+    assert model.chosen_ == {"estimator": "em"}
+    assert model.verdict().ok
+    together = fitted(x, candidates(true), estimator="em")
+    np.testing.assert_array_equal(model.label_posterior_, together.label_posterior_)
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_dependent_features_are_cross_fitted(seed):
+    """Jointly a quarter of the right classes was lost, with a confidence of 0.9, in silence."""
+    x, true = items(dependent=True, seed=seed)
+    possible = candidates(true, seed=seed)
+    model = fitted(x, possible)
+    assert model.chosen_["estimator"] == "cross_fit"
+    assert not model.label_posterior_[~possible].any()
+    with pytest.warns(Warning, match="Do not use this fit"):
+        together = fitted(x, possible, estimator="em")
+    assert right(model, true) > right(together, true) + 0.05
+    assert abs(model.label_posterior_.max(1).mean() - right(model, true)) < 0.1
+    new, classes = items(dependent=True, seed=seed + 100)
+    assert model.predict(new).shape == classes.shape
+
+
+def test_features_that_say_nothing_are_said_to():
+    rng = np.random.default_rng(3)
+    true = rng.integers(K, size=N)
+    x = (rng.random((N, 8)) < 0.5).astype(float)
+    with pytest.warns(IdentifiabilityWarning, match="label sets better than chance"):
+        model = fitted(x, candidates(true), estimator="cross_fit")
+    sets = candidates(true)
+    even = sets / sets.sum(1, keepdims=True)
+    np.testing.assert_allclose(model.label_posterior_, even, atol=0.3)
+
+
+def test_row_weights_of_zero_do_not_count():
+    x, true = items(dependent=True)
+    possible = candidates(true)
+    kept = np.arange(N) % 3 > 0
+    some = PartialLabelNB(features="bernoulli", estimator="cross_fit", random_state=0)
+    some.fit(x, possible, sample_weight=kept)
+    assert right(some, true) > 0.5
+
+
+@pytest.mark.slow
+def test_draws_of_a_cross_fitted_model():
+    x, true = items(dependent=True)
+    model = fitted(x, candidates(true), estimator="cross_fit")
+    tree = model.posterior(draws=50, chains=2, progress=False)
+    shares = tree.posterior["class_shares"].mean(("chain", "draw"))
+    np.testing.assert_allclose(shares, np.bincount(true, minlength=K) / N, atol=0.1)
