@@ -14,6 +14,7 @@ from jax import Array, lax
 from jaxtyping import Float, Int, Key
 
 from inference.arrays import floating, on_device
+from inference.blocks import rows_of_block
 from inference.triangular import solve_positive
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import DrawKey, FullNormal
@@ -25,9 +26,6 @@ _DAMPING = 1e-6
 
 #: Growth of the curvature at which a step is short enough, whatever it does.
 _SHORTEST = 4.0**10
-
-#: Classes from which sums are taken block by block, cells of a block, and its fewest rows.
-_MANY_CLASSES, _BLOCK, _LEAST_BLOCK = 64, 50_000, 32
 
 
 @jax.tree_util.register_dataclass
@@ -287,8 +285,8 @@ def _gain(
 def _summed(of: Callable[[Array, Array], Any], resp: Array, data: Array) -> Any:
     """Sums over blocks of rows, where there are many classes: a block stays in a core's cache."""
     n, k = resp.shape
-    rows = min(n & -n, 1 << (_BLOCK // k).bit_length())  # a power of two that divides n
-    if k < _MANY_CLASSES or rows < _LEAST_BLOCK or rows == n:
+    rows = rows_of_block(n, k)
+    if rows == n:
         return of(resp, data)
     blocks = resp.reshape(-1, rows, k), data.reshape(-1, rows, k)
 
