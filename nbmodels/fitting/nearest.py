@@ -172,7 +172,7 @@ def _nearest_words(
 
     turned = among.T.tocsr()
     lengths, own = (np.asarray(one.multiply(one).sum(1)).ravel() for one in (among, points))
-    step = max((_MEBIBYTES << 20) // (8 * among.shape[0]), 1)
+    step = max(int(_MEBIBYTES * 2**20) // (8 * among.shape[0]), 1)
     out = np.empty((points.shape[0], size), int)
     for first in range(0, len(out), step):
         rows = slice(first, first + step)

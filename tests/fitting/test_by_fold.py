@@ -10,7 +10,12 @@ from inference.products import ByFold, Sparse
 from nbmodels.core.model import Data
 from nbmodels.emissions import Bernoulli, Multinomial
 from nbmodels.fitting.by_fold import folded_features, scored_by_fold
-from nbmodels.fitting.scores import out_of_fold_log_likelihood, stratified_folds
+from nbmodels.fitting.scores import (
+    Candidate,
+    EmissionScores,
+    out_of_fold_log_likelihood,
+    stratified_folds,
+)
 
 N, FOLDS = 40, 4
 
@@ -58,3 +63,14 @@ def test_padding_is_spread_over_the_folds():
     features = folded_features({"x": np.zeros((64, 3))}, weights, fold)
     assert features.rows.shape == (FOLDS, 16)
     assert np.sort(np.asarray(features.place)).tolist() == list(range(64))
+
+
+def test_scores_of_one_fold_are_those_of_all():
+    rng = np.random.default_rng(0)
+    x, y, fold = rng.integers(0, 2, (N, 6)), rng.integers(0, K, N), np.arange(N) % FOLDS
+    model, data = {"x": Bernoulli.of(6, K)}, Data({"x": Bernoulli.pack(x)}, np.ones(N))
+    source = EmissionScores(lambda _: Candidate(model, data), ("x",), fold, "map")
+    resp = np.eye(K)[y]
+    one, every = source.scores({}, resp, [2]), source.scores({}, resp)
+    np.testing.assert_array_equal(one[fold == 2], every[fold == 2])
+    assert (np.asarray(one)[fold != 2] == 0).all(), "other folds are not computed"
