@@ -11,12 +11,14 @@ from typing import Any, TypeAlias
 from jaxtyping import DTypeLike
 
 from inference.arrays import floating, on_device
+from inference.products.by_fold import ByFold
 from inference.products.coordinate import MOST, Coordinate
 from inference.products.dense import Dense
 from inference.products.layout import block_of, padded_size, whole_lines
 from inference.products.sparse import Sparse
 
 __all__ = [
+    "ByFold",
     "Coordinate",
     "Dense",
     "Matrix",

@@ -12,6 +12,7 @@ from jax import Array
 from jaxtyping import Float, Int, Key
 
 from inference.arrays import on_device
+from inference.blocks import MANY_CLASSES
 from nbmodels.core.codes import checked_codes
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import Dirichlet, Rule
@@ -49,6 +50,8 @@ def read_labels(transition: Array, labels: Array) -> LogLikelihood:
 
 def count_labels(resp: Float[Array, "n k"], labels: Array, n_observed: int) -> Array:
     """Expected ``(K, observed)`` counts of (true, observed) pairs."""
+    if n_observed >= MANY_CLASSES:  # a product with indicators would be of zeros for the most part
+        return jax.ops.segment_sum(resp, labels, n_observed + 1)[:n_observed].T
     return resp.T @ jax.nn.one_hot(labels, n_observed, dtype=resp.dtype)
 
 

@@ -14,6 +14,7 @@ from jax import Array, lax
 from jaxtyping import Float, Int, Key
 
 from inference.arrays import floating, on_device
+from inference.blocks import rows_of_block
 from nbmodels.class_priors.newton import NewtonPrior
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import DrawKey, FullNormal
@@ -21,9 +22,6 @@ from nbmodels.core.lazy import dist, numpyro
 
 #: Levenberg's share of an item, which keeps a Newton step defined where scores are uninformative.
 _DAMPING = 1e-6
-
-#: Classes from which sums are taken block by block, cells of a block, and its fewest rows.
-_MANY_CLASSES, _BLOCK, _LEAST_BLOCK = 64, 50_000, 32
 
 
 @jax.tree_util.register_dataclass
@@ -235,8 +233,8 @@ def _gain(
 def _summed(of: Callable[[Array, Array], Any], resp: Array, data: Array) -> Any:
     """Sums over blocks of rows, where there are many classes: a block stays in a core's cache."""
     n, k = resp.shape
-    rows = min(n & -n, 1 << (_BLOCK // k).bit_length())  # a power of two that divides n
-    if k < _MANY_CLASSES or rows < _LEAST_BLOCK or rows == n:
+    rows = rows_of_block(n, k)
+    if rows == n:
         return of(resp, data)
     blocks = resp.reshape(-1, rows, k), data.reshape(-1, rows, k)
 

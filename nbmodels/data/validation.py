@@ -24,6 +24,9 @@ _LEADING = 3
 #: Cells up to which the least number of rows costs next to nothing.
 _LEAST_CELLS = 2_000_000
 
+#: Cells of a block of rows.
+_BLOCK_CELLS = 1 << 17
+
 #: Rows that folds are drawn for, at the least.
 _LEAST_DRAWN = 32
 
@@ -75,6 +78,15 @@ def posterior_length(n: int) -> int:
     whole = max(1 << (n - 1).bit_length(), _LEAST_SAMPLED)
     shorter = 3 * whole // 4
     return shorter if _LEAST_SAMPLED < n <= shorter else whole
+
+
+def row_blocks(n_rows: int, width: int) -> list[slice]:
+    """Rows of a table in blocks that a cache holds; one of a small table.
+
+    New pages of memory for every step of a computation take longer than the step.
+    """
+    step = max(_BLOCK_CELLS // max(width, 1), 1)
+    return [slice(first, first + step) for first in range(0, max(n_rows, 1), step)]
 
 
 def pad_rows(x: np.ndarray, length: int, fill: Any = 0) -> np.ndarray:

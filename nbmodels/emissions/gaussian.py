@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import jax
@@ -12,6 +14,7 @@ from jax import Array, lax
 from jaxtyping import Float, Int, Key
 
 from inference.arrays import on_device
+from inference.blocks import rows_of_block
 from inference.products import Dense
 from nbmodels.core.component import LogLikelihood, centred
 from nbmodels.core.families import DiagonalGaussianParams, DrawKey, NormalInverseGamma
@@ -55,6 +58,21 @@ def _add_column(square: Array, column: tuple[Array, ...]) -> tuple[Array, None]:
     x, mean, precision, *seen = column
     more = precision[:, None] * jnp.square(x - mean[:, None])
     return square + (more * seen[0] if seen else more), None
+
+
+def _squares(
+    at: DiagonalGaussianParams, spread: Float[Array, " k"], x: Float[Array, "n d"]
+) -> Float[Array, "n k"]:
+    """Squared distances of rows without missing cells."""
+    start = jnp.broadcast_to(spread[:, None], (len(spread), len(x))).astype(x.dtype)
+    return lax.scan(_add_column, start, (x.T, at.mean.T, at.precision.T))[0].T
+
+
+def _by_blocks(of: Callable[[Array], Array], x: Float[Array, "n d"], n_classes: int) -> Array:
+    """A table of items and classes, block by block where it has many cells."""
+    n, d = x.shape
+    rows = rows_of_block(n, n_classes)
+    return of(x) if rows == n else lax.map(of, x.reshape(-1, rows, d)).reshape(n, n_classes)
 
 
 def normal_log_likelihood(at: Distances) -> LogLikelihood:
@@ -133,16 +151,13 @@ class DiagonalGaussian(Emission):
     def distances(self, likelihood_params: DiagonalGaussianParams, data: Cells) -> Distances:
         """Of the observed cells."""
         n, x = likelihood_params, data.x.to_dense()
-        shape = (len(n.mean), len(x))
-        by_column = (x.T, n.mean.T, n.precision.T)
         if data.missing is None:
-            start = jnp.broadcast_to(jnp.sum(n.spread, 1)[:, None], shape).astype(x.dtype)
-            square, _ = lax.scan(_add_column, start, by_column)
+            whole = partial(_squares, n, jnp.sum(n.spread, 1))
             log_det = jnp.sum(n.log_precision, 1)[None, :]
-            return Distances(square.T, log_det, jnp.full((1,), x.shape[1]))
+            return Distances(_by_blocks(whole, x, len(n.mean)), log_det, jnp.full((1,), x.shape[1]))
         seen = 1 - data.missing.to_dense()
         start = (n.spread @ seen.T).astype(x.dtype)
-        square, _ = lax.scan(_add_column, start, (*by_column, seen.T))
+        square, _ = lax.scan(_add_column, start, (x.T, n.mean.T, n.precision.T, seen.T))
         return Distances(square.T, seen @ n.log_precision.T, jnp.sum(seen, 1))
 
     def log_likelihood(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from jaxtyping import Bool, Float
 from nbmodels.core.registry import register_family
 from nbmodels.core.roles import Emission, FeatureColumns
 from nbmodels.data.features import Block
+from nbmodels.data.validation import row_blocks
 from nbmodels.emissions.columns import floats, padded
 from nbmodels.emissions.gaussian import DiagonalGaussian
 from nbmodels.emissions.gaussian_full import FullGaussian
@@ -87,14 +89,25 @@ class RealColumns(FeatureColumns):
         dof: float | None = None,
     ) -> RealColumns:
         x = floats(block)
-        seen = np.ones(x.shape) if block.missing is None else 1.0 - block.missing
-        mass = weights[:, None] * seen
-        count = np.maximum(mass.sum(0), np.finfo(float).tiny)
-        x = np.where(seen > 0, x, 0)
+
+        def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+            """Cells and their weights, of blocks of rows."""
+            for rows in row_blocks(*x.shape):
+                gone = None if block.missing is None else block.missing[rows]
+                seen = np.ones(x[rows].shape) if gone is None else 1.0 - gone
+                yield np.where(seen > 0, x[rows], 0), weights[rows, None] * seen
+
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            location = (mass * x).sum(0) / count
-            scale = np.sqrt((mass * np.square(x - location)).sum(0) / count)
-            widest = np.max(np.where(mass > 0, np.abs(x - location), 0), axis=0)
+            sums = [(mass.sum(0), (mass * cells).sum(0)) for cells, mass in parts()]
+            count, total = (sum(one) for one in zip(*sums, strict=True))
+            count = np.maximum(count, np.finfo(float).tiny)
+            location = total / count
+            square, widest = 0.0, np.zeros(x.shape[1])
+            for cells, mass in parts():
+                gap = cells - location
+                square = square + (mass * np.square(gap)).sum(0)
+                widest = np.maximum(widest, np.max(np.where(mass > 0, np.abs(gap), 0), axis=0))
+            scale = np.sqrt(square / count)
         # a column that varies by less than its values' rounding is constant
         flat = widest <= _ROUNDING * np.abs(location)
         fair = (flat & np.isfinite(location)) | ((scale > 1e-150) & (scale < 1e150))
@@ -118,7 +131,8 @@ class RealColumns(FeatureColumns):
         return FullStudent.of(d, n_classes, tied=tied, dof=self.dof)
 
     def pack(self, component: Any, block: Block, length: int) -> Any:
-        x = (floats(block) - self.location) / self.scale
+        x = floats(block) - self.location
+        x /= self.scale
         standard = Block(x, block.missing, block.names)
         return component.pack(*padded(standard, length))
 

@@ -22,6 +22,7 @@ from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.plain import pseudo_bma
+from nbmodels.fitting.scores import Candidate
 
 #: Rows of the sample; tables of more than twice as many are sampled.
 SAMPLE = 16_384
@@ -97,13 +98,24 @@ def _joint(
     settings = found.settings
     start = jax.tree.map(on_device, found.fit.params)
     jacobian = build.log_jacobian(settings)
-    about = (build(settings), names, build.n_rows, options, start)
+    candidate = with_priors_of(found, build(settings))
+    about = (candidate, names, build.n_rows, options, start)
     return fit_joint(*about, log_jacobian=jacobian, settings=settings)
+
+
+def with_priors_of(near: FittedModel, candidate: Candidate) -> Candidate:
+    """A candidate whose priors are learned from those of another fit on, not from their first ones.
+
+    Begun at that fit's solution under its first priors, a fit would leave it and come back.
+    """
+    known = {name: near.fit.model[name] for name in candidate.learned}
+    return candidate._replace(model={**candidate.model, **jax.tree.map(on_device, known)})
 
 
 def _cross_fitted(
     found: FittedModel, build: ModelBuilder, names: np.ndarray, options: FitOptions
 ) -> FittedModel:
+    near = found.heard and bool(found.scored)
     of_labels = {n: q for n, q in found.fit.params.items() if n not in build.features}
     return cross_fitted(
         build,
@@ -115,7 +127,8 @@ def _cross_fitted(
         rounds=found.chosen.get("rounds", 0),
         copies=build.copies,
         hold_out=not found.heard,
-        start=of_labels if found.heard and found.scored else None,
+        start=of_labels if near else None,
+        priors=found.fit.model if near else None,
     )
 
 

@@ -42,7 +42,14 @@ from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.estimators.table_training import train
 from nbmodels.estimators.votes_source import votes_of
 from nbmodels.fitting.batched import counted_fits
-from nbmodels.fitting.builder import ColumnPlan, Columns, ModelBuilder, encode, size_powers
+from nbmodels.fitting.builder import (
+    ColumnPlan,
+    Columns,
+    ModelBuilder,
+    encode,
+    item_sizes,
+    powers_of,
+)
 from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.copied_rows import row_groups
 from nbmodels.fitting.feedback import Side, with_feedback
@@ -299,7 +306,8 @@ class TableClassifier(LatentClassModel):
         with computing(fitted.double):
             model = jax.tree.map(on_device, fitted.fit.model)
             data = encode(model, fitted.coded, block, np.ones(n_rows), self._known(n_rows))
-            powers = size_powers(model, data, fitted.mean_sizes, fitted.settings.get("size_power"))
+            sizes = item_sizes(model, data) if fitted.mean_sizes else {}
+            powers = powers_of(sizes, fitted.mean_sizes, fitted.settings.get("size_power"))
             return fitted.predict(replace(data, powers=powers))[:n_rows]
 
     def predict_log_proba(self, X: Any) -> Float[np.ndarray, "n k"]:

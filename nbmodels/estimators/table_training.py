@@ -19,17 +19,22 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from inference.arrays import on_device, random_key
-from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR
 from nbmodels.diagnostics.findings import LABELS_DEPEND
 from nbmodels.errors import Caution, VerdictWarning
-from nbmodels.estimators.large_tables import SAMPLE, FitJoint, train_by_sample
+from nbmodels.estimators.large_tables import (
+    SAMPLE,
+    FitJoint,
+    train_by_sample,
+    with_priors_of,
+)
 from nbmodels.estimators.options import CrossFit, Joint
 from nbmodels.fitting import init_spectral
 from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.cross_fitted import cross_fitted
+from nbmodels.fitting.em import started
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import Comparison, compare_scores, held_out_scores
 from nbmodels.fitting.joint import select_joint
@@ -185,7 +190,9 @@ def _joint_or(
     found: _Beside | None = None
     taken, noisy = False, 1.0
     jacobian = build.log_jacobian(settings)
-    about = (candidate, names, build.n_rows, options, None)
+    near = build.n_rows >= MANY_ROWS and cut.heard
+    begin, start = _from_cut(cut, candidate) if near else (candidate, None)
+    about = (begin, names, build.n_rows, options, start)
     try:
         fitted = fit_joint(*about, log_jacobian=jacobian, settings=settings)
         if not fitted.interrupted:
@@ -211,6 +218,21 @@ def _joint_or(
         counterpart=replace(cut, candidate=None),
         cautions=(*fitted.cautions, *((_DEPENDENT,) if found.dependent else ())),
     )
+
+
+def _from_cut(cut: FittedModel, candidate: Candidate) -> tuple[Candidate, Any]:
+    """A joint model with priors as a cross-fitted one learned them, and where its fit begins.
+
+    Features and class shares are those of the responsibilities found, the noise is as it was found.
+    """
+    resp = np.zeros((len(candidate.data.weights), len(cut.names)))
+    resp[: len(cut.fit.resp)] = cut.fit.resp
+    labels = set(candidate.model) & {"labels"}
+    others = {name: c for name, c in candidate.model.items() if name not in labels}
+    params = started(others, on_device(resp), candidate.data, cut.fit.rule)
+    noise = {name: cut.fit.params[name] for name in labels}
+    start = {**params, **jax.tree.map(on_device, noise)}
+    return with_priors_of(cut, candidate), start
 
 
 def _columns(build: ModelBuilder, settings: Settings) -> dict[str, list[str]]:
@@ -266,7 +288,8 @@ def _compared(
     codes = np.asarray(data.parts["labels"])[:n]
     k = len(fitted.names)
     weights = np.where(codes < k, np.asarray(data.weights)[:n], 0)
-    found = held_out_scores(model, data, options, _FOLDS, copies)
+    near = fitted.fit if n >= MANY_ROWS else None
+    found = held_out_scores(model, data, options, _FOLDS, copies, near)
     scores = found.scores[:n]
     shares = np.bincount(codes, weights, k + 1)[:k] / weights.sum()
     null = np.log(shares[np.minimum(codes, k - 1)].clip(np.finfo(float).tiny))
@@ -315,7 +338,7 @@ def _features_pass(cut: FittedModel, candidate: Candidate, columns: Any) -> bool
     emissions = {name: candidate.model[name] for name in columns}
     resp = np.zeros((len(candidate.data.weights), len(cut.names)))
     resp[: len(cut.label_posterior)] = cut.label_posterior
-    params = models.start(emissions, on_device(resp), candidate.data, cut.fit.rule)
+    params = started(emissions, on_device(resp), candidate.data, cut.fit.rule)
     to_host = jax.tree.map(np.asarray, {"model": emissions, "params": params})
     fit = replace(
         cut.fit,

@@ -136,13 +136,11 @@ class ModelBuilder:
     def __call__(self, chosen: Settings) -> Candidate:
         settings = self.settings(chosen)
         emissions = self._emissions(settings)
-        packed = self._packed(settings)
         noise = [settings.get(name) for name in OF_LABELS]
         labels = self._once("labels", noise, lambda: self._channels(settings))
         prior = self._once("class prior", None, lambda: class_prior(self.n_classes, settings))
-        power = settings.get("size_power")
-        coding = self._coding(settings)
-        data = self._once("data", [coding, power], lambda: self._powered(emissions, packed, power))
+        key = [self._coding(settings), settings.get("size_power")]
+        data = self._once("data", key, lambda: self._powered(settings))
         return Candidate({PRIOR: prior, **labels, **emissions}, data, learned_priors(labels))
 
     def columns(self, chosen: Settings) -> list[Columns]:
@@ -186,12 +184,10 @@ class ModelBuilder:
         """Mean size of an item, by emission whose items differ in size; empty where unused."""
         if not self._fixed.get("size_power", 0) and "size_power" not in self.grid:
             return {}
-        emissions, data = self._emissions(self._fixed), self._packed(self._fixed)
         out = {}
-        for name, component in emissions.items():
-            sizes = component.size(data.parts[name])
-            if sizes is not None and self._weights.any():
-                inside = np.asarray(sizes)[: self.n_rows]
+        for name, sizes in self._sizes(self._fixed).items():
+            if self._weights.any():
+                inside = sizes[: self.n_rows]
                 out[name] = float(np.average(inside, weights=self._weights)) or 1.0
         return out
 
@@ -248,8 +244,15 @@ class ModelBuilder:
     def _channels(self, settings: Settings) -> dict[str, Component]:
         return {n: source.channel(self.n_classes, settings) for n, source in self._labels.items()}
 
-    def _powered(self, emissions: Model, packed: Data, power: Any) -> Data:
-        of_sizes = size_powers(emissions, packed, self.mean_sizes, power)
+    def _sizes(self, settings: Settings) -> dict[str, Float[np.ndarray, " n"]]:
+        """Size of each item, by emission whose items differ in size."""
+        emissions, packed = self._emissions(settings), self._packed(settings)
+        return self._once("sizes", self._coding(settings), lambda: item_sizes(emissions, packed))
+
+    def _powered(self, settings: Settings) -> Data:
+        packed = self._packed(settings)
+        sizes = self._sizes(settings) if self.mean_sizes else {}
+        of_sizes = powers_of(sizes, self.mean_sizes, settings.get("size_power"))
         return replace(packed, powers={**packed.powers, **of_sizes})
 
     def _coded(self, settings: Settings) -> Any:
@@ -285,14 +288,24 @@ def encode(
     return Data(parts, on_device(pad_rows(weights, length)), padded_powers(labels, length))
 
 
-def size_powers(
-    model: Model, data: Data, mean_sizes: Mapping[str, float], power: Any
+def item_sizes(model: Model, data: Data) -> dict[str, Float[np.ndarray, " n"]]:
+    """Size of each item, by emission whose items differ in size."""
+    found = {name: c.size(data.parts[name]) for name, c in with_role(model, Emission).items()}
+    return {name: np.asarray(sizes) for name, sizes in found.items() if sizes is not None}
+
+
+def powers_of(
+    sizes: Mapping[str, Float[np.ndarray, " n"]], mean_sizes: Mapping[str, float], power: Any
 ) -> dict[str, Float[Array, " n"]]:
-    """Powers of items' likelihoods by their size against the mean, one for an item of mean size."""
-    emissions, out = with_role(model, Emission), {}
+    """Powers of items' likelihoods by their size against the mean, one for an item of mean size.
+
+    Args:
+        sizes: from :func:`item_sizes`.
+        mean_sizes: mean size by emission; those without one have no power.
+        power: of the sizes.
+    """
+    out = {}
     for name, mean in mean_sizes.items():
-        sizes = emissions[name].size(data.parts[name])
-        assert sizes is not None  # it has a mean size
-        shares = np.maximum(np.asarray(sizes) / mean, _LEAST_SIZE)
+        shares = np.maximum(sizes[name] / mean, _LEAST_SIZE)
         out[name] = on_device(shares**-power)
     return out

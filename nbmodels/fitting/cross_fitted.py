@@ -18,10 +18,10 @@ import jax
 import numpy as np
 from jaxtyping import Int
 
-from inference.compilation import host_jit
-from nbmodels.core import model as models
+from nbmodels.core.model import Model
 from nbmodels.data.validation import drawn_length, pad_rows
 from nbmodels.fitting.design_effect import padded_groups
+from nbmodels.fitting.em import started
 from nbmodels.fitting.fitted_model import FittedModel, fitted_model
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.scores import (
@@ -37,8 +37,6 @@ from nbmodels.fitting.trials import Selection, anything_open
 
 _N_FOLDS = 5
 
-_learned = host_jit(models.start, static_argnames="rule")
-
 
 def cross_fitted(
     build: Callable[[Settings], Candidate],
@@ -53,6 +51,7 @@ def cross_fitted(
     copies: Int[np.ndarray, " n"] | None = None,
     hold_out: bool = False,
     start: Any = None,
+    priors: Model | None = None,
     warm: bool = False,
 ) -> FittedModel:
     """Fit emissions out of fold, and the noise given their scores.
@@ -67,7 +66,7 @@ def cross_fitted(
         rounds: self-training rounds; None for as many as held-out labels reward.
         n_folds: number of folds.
         copies: rows that stay in one fold, see :func:`nbmodels.fitting.scores.stratified_folds`.
-        hold_out, start, warm: see :func:`nbmodels.fitting.selection.select`.
+        hold_out, start, priors, warm: see :func:`nbmodels.fitting.selection.select`.
 
     Returns:
         a fit whose class prior is a :class:`nbmodels.class_priors.Calibration` and whose data have
@@ -88,12 +87,13 @@ def cross_fitted(
     fold = pad_rows(draw_folds(counted, n_folds, copies), len(resp))
     source = EmissionScores(build, features, fold, options.rule)
     more: dict[str, Any] = {"rounds": rounds, "hold_out": hold_out, "start": start, "warm": warm}
+    more["priors"] = priors
     found = select(source, resp, fold, options=options, grid=grid, copies=copies, **more)
     if not anything_open(grid, rounds):
         found = replace(found, table=None)
     model, data, _ = build(found.settings)
     emissions = {name: model[name] for name in features}
-    params = _learned(emissions, found.responsibilities, data, options.rule)
+    params = started(emissions, found.responsibilities, data, options.rule)
     to_host = partial(jax.tree.map, np.asarray)
     whole = replace(
         found.fit,

@@ -143,6 +143,9 @@ def _finish(
 
 _objective = host_jit(models.objective, static_argnames="rule")
 
+#: Parameters of components from responsibilities, see :func:`nbmodels.core.model.start`.
+started = host_jit(models.start, static_argnames="rule")
+
 
 def _to_host(tree: Any) -> Any:
     """Arrays in host memory; a bare number stays one, or the next fit would be compiled anew."""

@@ -20,9 +20,9 @@ from inference.arrays import on_device
 from nbmodels.channels import ExternalEvidence
 from nbmodels.class_priors import FixedProportions
 from nbmodels.core.model import PRIOR, Data, Model, with_role
-from nbmodels.core.roles import LabelChannel
+from nbmodels.core.roles import Emission, LabelChannel
 from nbmodels.fitting.design_effect import of_groups
-from nbmodels.fitting.em import Fit
+from nbmodels.fitting.em import Fit, started
 from nbmodels.fitting.identifiability import confused_classes, vanished
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.progress import Task
@@ -185,6 +185,7 @@ def held_out_scores(
     options: FitOptions,
     n_folds: int,
     copies: Int[np.ndarray, " n"] | None = None,
+    near: Fit | None = None,
 ) -> HeldOut:
     """Log-probability of each given label by cross-validation of a joint fit.
 
@@ -196,6 +197,8 @@ def held_out_scores(
         options: of the fits; its seed draws the folds.
         n_folds: every fit sees all labels but those of one fold.
         copies: rows that stay in one fold, see :func:`nbmodels.fitting.scores.stratified_folds`.
+        near: a fit to all labels, at which the others begin; of the held-out items, which it knows
+            the labels of, nothing is in their starts. By default they begin at the labels.
 
     Raises:
         KeyboardInterrupt: a fit was interrupted.
@@ -209,8 +212,10 @@ def held_out_scores(
         fold = np.argsort(np.argsort(first))[group] % n_folds
         held = [order[fold == k] for k in range(n_folds)]
     parts = [_without_labels(data, rows, n_classes) for rows in held]
+    starts = None if near is None else [_without_rows(near, model, data, rows) for rows in held]
+    fits = options.fit_all([model] * n_folds, parts, starts=starts)
     scores, kept, named = np.zeros(len(codes)), np.zeros((len(codes), n_classes)), True
-    for rows, one in zip(held, options.fit_all([model] * n_folds, parts), strict=True):
+    for rows, one in zip(held, fits, strict=True):
         scores[rows], own = _scored(finished(one), codes, rows)
         kept[rows] = np.asarray(one.resp)[rows]
         named = named and own
@@ -319,6 +324,16 @@ def _scored(
     p = np.asarray(fitted.resp)[rows] @ (transition / transition.sum(1, keepdims=True))
     score = np.log(np.maximum(p[np.arange(len(rows)), codes[rows]], np.finfo(float).tiny))
     return score, not confused_classes(transition)
+
+
+def _without_rows(near: Fit, model: Model, data: Data, rows: np.ndarray) -> Any:
+    """Parameters of a fit, those of its features without some of the rows."""
+    resp = np.zeros((len(data.weights), near.resp.shape[1]), near.resp.dtype)
+    resp[: len(near.resp)] = near.resp
+    resp[rows] = 0
+    features = with_role(model, Emission)
+    learned = started(features, on_device(resp), data, near.rule)
+    return {**jax.tree.map(on_device, near.params), **learned}
 
 
 def _codes(model: Model, data: Data) -> tuple[Int[np.ndarray, " n"], int]:

@@ -94,25 +94,25 @@ def nearest_labels(
     known = rng.permutation(known)[:MOST_ITEMS]
     if len(known) < _LEAST_ITEMS:
         return None
-    if not sparse.issparse(points):
-        points = points + _JITTER * rng.standard_normal(points.shape)
+    if not given:
+        points = _some(points, known, rng)
     if sizes is None:
         apart = len(known) if copies is None else len(np.unique(copies[known]))
         sizes = numbers_of_neighbours(apart, n_classes)
     asked = np.arange(min(len(known), most))
-    rows = points[known[asked]]
     if given:
-        found = _stored(rows[:, known], max(sizes) + 1)
+        found = _stored(points[known[asked]][:, known], max(sizes) + 1)
     else:
         size = max(sizes) + 1
         if copies is not None:  # room for neighbours that do not count, as far as memory allows
             most_alike = int(np.bincount(copies).max())
             size = max(size, min(size * (1 + most_alike), _MOST_FOUND // len(asked)))
-        found = _nearest(points[known], rows, size)
+        found = _nearest(points, points[asked], size)
         if copies is not None:
             found = _of_other_groups(found, asked, copies[known], max(sizes) + 1)
-    labels = _indicators(_others(found, asked), codes[known], n_classes).cumsum(1)
-    return NearestLabels(known[asked], codes[known[asked]], {m: labels[:, m - 1] for m in sizes})
+    others = _others(found, asked)
+    counts = {m: _counted(others[:, :m], codes[known], n_classes) for m in sizes}
+    return NearestLabels(known[asked], codes[known[asked]], counts)
 
 
 def labels_near(
@@ -128,14 +128,27 @@ def labels_near(
         size: number of neighbours.
     """
     found = _stored(points, size) if among is None else _nearest(among, points, size)
-    return _indicators(found, codes, n_classes).sum(1)
+    return _counted(found, codes, n_classes)
 
 
-def _indicators(
+def _some(points: Any, rows: Int[np.ndarray, " m"], rng: np.random.Generator) -> Any:
+    """Some of the points; where they are dense, moved a little so that none are equally near."""
+    if sparse.issparse(points):
+        return points[rows]
+    if len(points) > MOST_ITEMS:
+        some = points[rows]
+        return some + _JITTER * rng.standard_normal(some.shape)
+    return (points + _JITTER * rng.standard_normal(points.shape))[rows]
+
+
+def _counted(
     found: Int[np.ndarray, "m size"], codes: Int[np.ndarray, " n"], n_classes: int
-) -> Float[np.ndarray, "m size k"]:
-    """One indicator of the label of each neighbour; zeros where there is no neighbour (-1)."""
-    return np.eye(n_classes + 1)[np.where(found < 0, n_classes, codes[found]), :n_classes]
+) -> Float[np.ndarray, "m k"]:
+    """How many neighbours have each label; -1 is none."""
+    labels = np.where(found < 0, n_classes, codes[found])
+    cells = labels + (n_classes + 1) * np.arange(len(found))[:, None]
+    counts = np.bincount(cells.ravel(), minlength=len(found) * (n_classes + 1))
+    return counts.reshape(len(found), -1)[:, :n_classes].astype(float)
 
 
 def _nearest(among: Any, points: Any, size: int) -> Int[np.ndarray, "m size"]:
@@ -143,9 +156,34 @@ def _nearest(among: Any, points: Any, size: int) -> Int[np.ndarray, "m size"]:
     from sklearn import config_context
     from sklearn.neighbors import NearestNeighbors
 
-    near = NearestNeighbors(n_neighbors=min(size, among.shape[0])).fit(among)
+    size = min(size, among.shape[0])
+    if sparse.issparse(among):
+        return _nearest_words(sparse.csr_array(among), sparse.csr_array(points), size)
+    near = NearestNeighbors(n_neighbors=size).fit(among)
     with config_context(working_memory=_MEBIBYTES):
         return near.kneighbors(points, return_distance=False)
+
+
+def _nearest_words(
+    among: sparse.csr_array, points: sparse.csr_array, size: int
+) -> Int[np.ndarray, "m size"]:
+    """As scikit-learn finds them, which turns rows into columns anew for every block."""
+    from sklearn.utils.extmath import safe_sparse_dot
+
+    turned = among.T.tocsr()
+    lengths, own = (np.asarray(one.multiply(one).sum(1)).ravel() for one in (among, points))
+    step = max(int(_MEBIBYTES * 2**20) // (8 * among.shape[0]), 1)
+    out = np.empty((points.shape[0], size), int)
+    for first in range(0, len(out), step):
+        rows = slice(first, first + step)
+        squares = safe_sparse_dot(points[rows], turned, dense_output=True)
+        squares *= -2
+        squares += own[rows, None]
+        squares += lengths
+        near = np.argpartition(squares, size - 1, axis=1)[:, :size]
+        order = np.argsort(np.take_along_axis(squares, near, 1), axis=1)
+        out[rows] = np.take_along_axis(near, order, 1)
+    return out
 
 
 def _stored(distances: sparse.csr_array, size: int) -> Int[np.ndarray, "m size"]:

@@ -15,6 +15,7 @@ import pandas as pd
 from jaxtyping import Float
 from scipy import sparse
 
+from nbmodels.data.validation import row_blocks
 from nbmodels.errors import DataError
 
 #: From rows of features, and booleans of missing cells or None, to ``(N, d)`` points.
@@ -139,24 +140,41 @@ class _Numbers:
 
     @classmethod
     def of(cls, x: Any, missing: Any = None) -> _Numbers:
-        x = _with_gaps(x, missing)
-        some = ~np.isnan(x).all(0)
-        unit, mean, spread = (np.ones(x.shape[1]), np.zeros(x.shape[1]), np.ones(x.shape[1]))
+        blocks = row_blocks(*np.shape(x))
+        largest = np.full(np.shape(x)[1], np.nan)
+        for rows in blocks:
+            inside = np.abs(_with_gaps(x, missing, rows))
+            largest = np.fmax(largest, np.fmax.reduce(inside, 0, initial=np.nan))
         # squares of large numbers would overflow
-        unit[some] = np.maximum(np.nanmax(np.abs(x[:, some]), 0), np.finfo(float).tiny)
-        x = x / unit
-        mean[some], spread[some] = np.nanmean(x[:, some], 0), np.nanstd(x[:, some], 0)
+        unit = np.where(np.isnan(largest), 1, np.maximum(largest, np.finfo(float).tiny))
+        count, total, square = (np.zeros(len(unit)) for _ in range(3))
+        for rows in blocks:
+            part = _with_gaps(x, missing, rows) / unit
+            count += np.sum(~np.isnan(part), 0)
+            total += np.nansum(part, 0)
+        count = np.maximum(count, 1)
+        mean = total / count
+        for rows in blocks:
+            part = _with_gaps(x, missing, rows) / unit - mean
+            square += np.nansum(part * part, 0)
+        spread = np.sqrt(square / count)
         return cls(unit, mean, np.where(spread > 0, spread, 1))
 
     def __call__(self, x: Any, missing: Any = None) -> Float[np.ndarray, "n d"]:
-        return np.nan_to_num((_with_gaps(x, missing) / self.unit - self.mean) / self.spread)
+        out = np.empty(np.shape(x))
+        for rows in row_blocks(*out.shape):
+            part = (_with_gaps(x, missing, rows) / self.unit - self.mean) / self.spread
+            out[rows] = np.nan_to_num(part)
+        return out
 
 
-def _with_gaps(x: Any, missing: Any) -> Float[np.ndarray, "n d"]:
-    """Numbers, NaN where a cell is missing or not finite."""
-    x = np.asarray(x, float)
-    gone = ~np.isfinite(x) if missing is None else np.asarray(missing) | ~np.isfinite(x)
-    return np.where(gone, np.nan, x)
+def _with_gaps(x: Any, missing: Any, rows: slice) -> Float[np.ndarray, "n d"]:
+    """Some rows of numbers, NaN where a cell is missing or not finite."""
+    some = np.asarray(np.asarray(x)[rows], float)
+    gone = ~np.isfinite(some)
+    if missing is not None:
+        gone |= np.asarray(missing)[rows]
+    return np.where(gone, np.nan, some) if gone.any() else some
 
 
 @dataclass(frozen=True)

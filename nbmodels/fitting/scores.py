@@ -26,8 +26,12 @@ from nbmodels.core.families import Rule
 from nbmodels.core.model import PRIOR, Data, Model, with_role
 from nbmodels.core.roles import LabelChannel
 from nbmodels.errors import DataError
+from nbmodels.fitting.by_fold import FoldedFeatures, folded_features, scored_by_fold
 
 Settings = Mapping[str, Any]
+
+#: Rows from which on features are laid out by fold; on fewer that takes longer than the passes.
+_MANY_ROWS = 4096
 
 #: Seed of the folds.
 _FOLD_SEED = 0
@@ -133,6 +137,8 @@ class EmissionScores:
     without_shares: ClassVar[bool] = True
     _kept: dict[Any, Array] = field(default_factory=dict)
     _of: Array | None = None
+    _parts: dict[str, Any] = field(default_factory=dict)
+    _folded: FoldedFeatures | None = None
 
     def labels(self, settings: Settings) -> Candidate:
         model, data, learned = self.build(settings)
@@ -143,15 +149,35 @@ class EmissionScores:
     def scores(self, settings: Settings, resp: Array, folds: Sequence[int] | None = None) -> Array:
         if resp is not self._of:
             self._kept, self._of = {}, resp
-        key = repr({n: v for n, v in settings.items() if n not in self.irrelevant})
+        one = folds[0] if folds is not None and len(folds) == 1 else None
+        key = repr(({n: v for n, v in settings.items() if n not in self.irrelevant}, one))
         if key not in self._kept:
-            model, data, _ = self.build(settings)
-            emissions = {name: model[name] for name in self.features}
-            n_folds = int(np.max(self.fold)) + 1
-            self._kept[key] = out_of_fold_log_likelihood(
-                emissions, data, resp, self.fold, n_folds=n_folds, rule=self.rule
-            )
+            self._kept[key] = self._scored(settings, resp, one)
         return self._kept[key]
+
+    def _scored(self, settings: Settings, resp: Array, one: int | None) -> Array:
+        """Scores of all folds, or right ones of one fold only."""
+        model, data, _ = self.build(settings)
+        emissions = {name: model[name] for name in self.features}
+        folded = self._by_fold(data) if one is None else None
+        if folded is not None:
+            powers = {name: p for name, p in data.powers.items() if name in emissions}
+            about = emissions, folded, data.weights, powers, resp
+            return scored_by_fold(*about, rule=self.rule)
+        first, end = (0, int(np.max(self.fold)) + 1) if one is None else (one, one + 1)
+        return out_of_fold_log_likelihood(
+            emissions, data, resp, self.fold, first=first, n_folds=end, rule=self.rule
+        )
+
+    def _by_fold(self, data: Data) -> FoldedFeatures | None:
+        """Large tables' features by fold, made once."""
+        if len(self.fold) < _MANY_ROWS:
+            return None
+        parts = {name: data.parts[name] for name in self.features}
+        if any(parts[name] is not self._parts.get(name) for name in parts):
+            self._parts = parts
+            self._folded = folded_features(parts, np.asarray(data.weights), self.fold)
+        return self._folded
 
 
 def label_responsibilities(model: Model, data: Data) -> Float[Array, "n k"]:
@@ -230,6 +256,7 @@ def out_of_fold_log_likelihood(
     fold: Int[Array, " n"] | Int[np.ndarray, " n"],
     *,
     n_folds: Any,
+    first: Any = 0,
     rule: Rule = "map",
 ) -> Float[Array, "n k"]:
     """Weighted log-likelihood of each item under parameters from the other folds' items.
@@ -242,6 +269,7 @@ def out_of_fold_log_likelihood(
         resp: responsibilities, such as the given labels; rows of zeros where unknown.
         fold: fold of each item.
         n_folds: number of folds.
+        first: the first fold whose items are needed; those of folds before it get zeros.
         rule: how parameters are read.
     """
 
@@ -254,4 +282,4 @@ def out_of_fold_log_likelihood(
     def add(k: Array, out: Array) -> Array:
         return jnp.where((fold == k)[:, None], one(k), out)
 
-    return lax.fori_loop(0, n_folds, add, jnp.zeros_like(resp))
+    return lax.fori_loop(first, n_folds, add, jnp.zeros_like(resp))

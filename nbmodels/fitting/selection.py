@@ -98,6 +98,7 @@ def select(
     second_start: bool = False,
     log_slope_sd: float = 1.0,
     start: Any = None,
+    priors: Model | None = None,
     warm: bool = False,
     copies: Int[np.ndarray, " m"] | None = None,
 ) -> Selection:
@@ -122,6 +123,8 @@ def select(
         log_slope_sd: see :func:`nbmodels.fitting.scores.with_score_prior`.
         start: parameters from which each fit begins, such as those of a part of the items; the
             labels by default.
+        priors: components that are learned from, such as those of a part of the items, in the place
+            of the labels' own where a prior is learned.
         warm: begin each fit at the last one of all labels, as its neighbour.
         copies: group of each row before padding, or of more of them, for standard errors; None
             where rows are independent.
@@ -132,7 +135,7 @@ def select(
         options.progress.iterations() as report,
         options.progress.bar("choosing settings", total) as bar,
     ):
-        about = (choosing, second_start, log_slope_sd, report, bar, start, warm, copies)
+        about = (choosing, second_start, log_slope_sd, report, bar, start, warm, copies, priors)
         run = _Run(source, resp, fold, options, *about)
         return run.select(grid, rounds)
 
@@ -154,11 +157,13 @@ class _Run:
         start: Any,
         warm: bool,
         copies: np.ndarray | None,
+        priors: Model | None,
     ) -> None:
         self.source, self.resp, self.fold, self.options = source, resp, fold, options
         self.choosing, self.second_start = choosing, second_start
         self.log_slope_sd, self.report, self.bar = log_slope_sd, report, bar
         self.start, self.warm = None if start is None else jax.tree.map(on_device, start), warm
+        self.priors = jax.tree.map(on_device, dict(priors or {}))
         self.given = np.asarray(resp)
         self.groups = None if copies is None else padded_groups(copies, len(fold))
         self.masks = [fold != k for k in range(int(fold.max()) + 1)]
@@ -166,6 +171,8 @@ class _Run:
         self.stopped = False  # whether the first trial was interrupted
         self.learned: Model = {}  # components whose prior a trial learned, the first that could
         self.learner: Trial | None = None  # that trial
+        self.null: tuple[Model, Trial] | None = None  # labels without the features
+        self.floors: dict[str, PlainClassifier] = {}  # plain classifiers by settings
 
     def select(self, grid: Mapping[str, Sequence[Any]], rounds: int | None) -> Selection:
         resp, interrupted = self.resp, False
@@ -191,15 +198,12 @@ class _Run:
                 if not self.warm:
                     self.start = begun
                 best = self.preferred([best, *found])
-            if self.choosing:
-                model, null = self.without_scores(best.settings)
-                heard = self.better(null.scores, best.scores, INFORMATIVE)
-                if not {"labels", VOTES} & set(null.fit.model):
+            if self.choosing and not (self.heard(best) and self.credible(best)):
+                if {"labels", VOTES}.isdisjoint(best.fit.model):
                     # of sets: no label could stay as it is, and calibrated scores do no harm
-                    cautions = () if heard else (UNINFORMATIVE_OF_SETS,)
-                elif (
-                    not heard and self.agreement(best.settings) <= _AGREEMENT
-                ) or not self.credible(best):
+                    cautions = (UNINFORMATIVE_OF_SETS,)
+                else:
+                    model, null = self.without_scores(best.settings)
                     null = null._replace(settings=_before_scaling(grid, best.settings))
                     best = best._replace(settings=null.settings)
                     floor = self.plain(best.settings)
@@ -220,7 +224,7 @@ class _Run:
                     data = nested.next(
                         partial(self.fit_each, start=self.start),
                         best.fit.model,
-                        last=last.rounds + 1 == most,
+                        last=rounds is None or last.rounds + 1 == most,
                     )
                     last = self.tried(settings, last.rounds + 1, Candidate(model, data, learned))
                     if rounds is not None or self.preferred([best, last]) is last:
@@ -288,8 +292,23 @@ class _Run:
         self.bar.update()
         return one
 
+    def heard(self, best: Trial) -> bool:
+        """Whether labels are likelier with the features, or these predict them beyond chance.
+
+        Where they are far likelier than by their shares, no fit without the features is needed.
+        """
+        if not set(best.fit.model) - {PRIOR, "labels"}:
+            shares = np.log(_shares(self.weights @ self.given))[self.given.argmax(1)]
+            if self.better(shares, best.scores, _HOPELESS):
+                return True
+        _, null = self.without_scores(best.settings)
+        heard = self.better(null.scores, best.scores, INFORMATIVE)
+        return heard or self.agreement(best.settings) > _AGREEMENT
+
     def without_scores(self, settings: Settings) -> tuple[Model, Trial]:
-        """Labels without the features, as a trial, and its model."""
+        """Labels without the features, as a trial, and its model; fitted once."""
+        if self.null is not None:
+            return self.null
         model, data, _ = self.candidate(settings)
         data = replace(
             data, parts={**data.parts, PRIOR: on_device(np.zeros_like(data.parts[PRIOR]))}
@@ -297,14 +316,17 @@ class _Run:
         parts = [data, *_masked(data, self.masks)]
         # scores of zero have no likeliest classes to begin at
         fits = self.options.fit_all([model] * len(parts), parts, report=self.report)
-        return model, self.trial(settings, 0, data, [finished(f) for f in fits])
+        self.null = model, self.trial(settings, 0, data, [finished(f) for f in fits])
+        return self.null
 
     def relearned(self, trial: Trial) -> Trial:
         """A trial with priors learned from itself, where they are those of another trial."""
         channels, _, learned = self.source.labels(trial.settings)
         if not learned or trial is self.learner:
             return trial
-        model = {**trial.fit.model, **{name: channels[name] for name in learned}}
+        model = dict(trial.fit.model)
+        if not self.warm:
+            model |= {name: channels[name] for name in learned}
         start = jax.tree.map(on_device, trial.fit.params)
         fit = fit_with_learned_priors(
             model, trial.data, learned, self.options, start=start, report=self.report
@@ -347,10 +369,11 @@ class _Run:
 
     def plain(self, settings: Settings) -> PlainClassifier:
         """The plain classifier of the same features."""
-        scores = np.asarray(self.source.scores(settings, self.resp), float)
-        return plain_classifier(
-            scores, self.given, self.weights, self.fold, self.source.without_shares
-        )
+        if (key := repr(settings)) not in self.floors:
+            scores = np.asarray(self.source.scores(settings, self.resp), float)
+            about = self.given, self.weights, self.fold, self.source.without_shares
+            self.floors[key] = plain_classifier(scores, *about)
+        return self.floors[key]
 
     def noisy(self, trial: Trial, scalings: Sequence[Any]) -> float:
         """Probability that labels are noisy, against the plain classifier.
@@ -405,6 +428,7 @@ class _Run:
         model, data, learned = candidate
         first: list[Fit] = []
         if learned:
+            model = {**model, **{n: self.priors[n] for n in learned if n in self.priors}}
             if start is None and self.second_start:  # the prior is learned from the better one
                 found = self.fit_each(model, [data])[0]
                 if found.status == Status.INTERRUPTED:

@@ -42,13 +42,13 @@ class NestedRounds:
         self._source, self._settings, self._sd = source, settings, log_slope_sd
         self._fold = np.asarray(fold)
         self._masks = [fold != k for k in range(int(fold.max()) + 1)]
-        every = range(len(self._masks))
-        self._learn([resp] * len(self._masks), [[j for j in every if j != k] for k in every])
+        self._resps: list[Any] = [resp] * len(self._masks)
+        self._learned = False  # whether each sequence has the scores that the next round needs
 
-    def _learn(self, resps: Sequence[Any], folds: Sequence[Sequence[int] | None]) -> None:
-        self._data = [
+    def _learn(self, folds: Sequence[Sequence[int] | None]) -> list[Data]:
+        return [
             self._scored(on_device(np.asarray(resp) * mask[:, None]), needed)
-            for resp, mask, needed in zip(resps, self._masks, folds, strict=True)
+            for resp, mask, needed in zip(self._resps, self._masks, folds, strict=True)
         ]
 
     def _scored(self, resp: Array, folds: Sequence[int] | None) -> Data:
@@ -62,22 +62,24 @@ class NestedRounds:
         Args:
             fit_all: fits a model to several data sets.
             model: the labels' model with a score prior.
-            last: whether there is no round after it, so that scores of one fold are enough of each
-                sequence.
+            last: whether there may be no round after it, so that scores of one fold are enough of
+                each sequence; those of the others are learned if there is one.
 
         Raises:
             KeyboardInterrupt: a fit was interrupted.
         """
-        pairs = zip(self._data, self._masks, strict=True)
+        every = range(len(self._masks))
+        if not self._learned:
+            self._data = self._learn([[j for j in every if j != k] for k in every])
         seen = [
             replace(data, weights=on_device(np.asarray(data.weights) * mask))
-            for data, mask in pairs
+            for data, mask in zip(self._data, self._masks, strict=True)
         ]
         fits = fit_all(model, seen)
         if any(fitted.status == Status.INTERRUPTED for fitted in fits):
             raise KeyboardInterrupt
-        needed = [[k] if last else None for k in range(len(fits))]
-        self._learn([fitted.resp for fitted in fits], needed)
+        self._resps, self._learned = [fitted.resp for fitted in fits], not last
+        self._data = self._learn([[k] if last else None for k in every])
         scores = np.stack([data.parts[PRIOR] for data in self._data])
         own = on_device(scores[self._fold, np.arange(len(self._fold))])
         first = self._data[0]

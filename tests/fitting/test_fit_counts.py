@@ -6,8 +6,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from nbmodels import NoisyBernoulliNB, NoisyLogisticRegression
-from nbmodels.fitting import selection
+from nbmodels import CrossFit, NoisyBernoulliNB, NoisyGaussianNB, NoisyLogisticRegression
+from nbmodels.estimators import table_training
+from nbmodels.fitting import em, selection
 from nbmodels.fitting.batched import counted_fits
 
 
@@ -38,3 +39,51 @@ def test_no_setting_is_fitted_twice(cls, monkeypatch):
     assert len(tried) * (1 + folds) <= fitted.n_fits <= 15 * len(tried)
     # checks of the fitted model make a few of their own
     assert fitted.n_fits <= count.n
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("informative", [True, False])
+def test_labels_without_features_are_fitted_only_where_the_features_may_say_nothing(
+    informative, monkeypatch
+):
+    asked = []
+    plain = selection._Run.without_scores
+
+    def counting(self, settings):
+        asked.append(settings)
+        return plain(self, settings)
+
+    monkeypatch.setattr(selection._Run, "without_scores", counting)
+    x, y = table()
+    if not informative:
+        x = np.random.default_rng(1).permutation(x)
+    with warnings.catch_warnings(action="ignore"):
+        model = NoisyBernoulliNB(alpha=1.0, random_state=0)
+        model.set_params(training=CrossFit(rounds=0)).fit(x, y)
+    assert bool(asked) is not informative
+
+
+@pytest.mark.slow
+def test_fits_to_many_rows_begin_where_the_model_before_them_ended(monkeypatch):
+    evaluations = []
+    plain = em.fit_batch
+
+    def counting(*args, **more):
+        results = plain(*args, **more)
+        evaluations.append(sum(int(r.n_evaluations) for r in results))
+        return results
+
+    monkeypatch.setattr(em, "fit_batch", counting)
+    rng = np.random.default_rng(0)
+    true = rng.integers(12, size=1_200)
+    x = rng.normal(rng.normal(size=(12, 6))[true])
+    y = np.where(rng.random(1_200) < 0.2, rng.integers(12, size=1_200), true)
+    found = {}
+    for many in (1_000, 10_000):
+        monkeypatch.setattr(table_training, "MANY_ROWS", many)
+        evaluations.clear()
+        with warnings.catch_warnings(action="ignore"):
+            model = NoisyGaussianNB(random_state=0).fit(x, y)
+        found[many] = sum(evaluations), model.label_posterior_
+    assert found[1_000][0] < 0.9 * found[10_000][0]
+    np.testing.assert_allclose(found[1_000][1], found[10_000][1], atol=0.02)

@@ -6,6 +6,7 @@ import pytest
 from scipy import sparse
 
 from nbmodels.datasets import corrupt
+from nbmodels.fitting import nearest
 from nbmodels.fitting.nearest import labels_near, nearest_labels, numbers_of_neighbours
 from nbmodels.fitting.points import point_coding, points
 from nbmodels.fitting.separable import fit_separable
@@ -120,3 +121,12 @@ def test_texts_are_near_where_they_share_words():
     counts = labels_near(found[:2], found, codes, 2, 3)
     np.testing.assert_array_equal(counts, [[3, 0], [0, 3]])
     assert points([1, 2, 3]) is None
+
+
+def test_neighbours_of_sparse_rows_are_those_of_scikit_learn(monkeypatch):
+    from sklearn.neighbors import NearestNeighbors
+
+    monkeypatch.setattr(nearest, "_MEBIBYTES", 0.01)  # several blocks
+    among = sparse.random_array((80, 30), density=0.3, rng=np.random.default_rng(0), format="csr")
+    wanted = NearestNeighbors(n_neighbors=5).fit(among).kneighbors(among[:7], return_distance=False)
+    np.testing.assert_array_equal(nearest._nearest(among, among[:7], 5), wanted)

@@ -1,0 +1,150 @@
+"""Out-of-fold log-likelihoods of large tables, in one pass over the rows for all folds.
+
+Statistics are additive over items: those of the other folds are sums of statistics by fold, each of
+which passes over its own rows alone, and so does the log-likelihood under what they lead to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jaxtyping import Bool, Float, Int
+
+from inference.arrays import floating, on_device
+from inference.compilation import host_jit
+from inference.products import ByFold, Sparse, padded_size
+from nbmodels.core import model as models
+from nbmodels.core.component import Component
+from nbmodels.core.families import Rule
+from nbmodels.core.model import Data
+
+
+class FoldedFeatures(NamedTuple):
+    """Packed features by fold, for computations that ``jax.vmap`` maps over the folds.
+
+    Attributes:
+        parts: packed data of each emission, ``(F, M, ...)``.
+        rows: ``(F, M)`` which row of the items each is.
+        own: ``(F, M)`` 1 where the row is of the fold, 0 where it is padding.
+        place: ``(N,)`` where each item stands among the rows of all folds.
+    """
+
+    parts: dict[str, Any]
+    rows: Int[Array, "f m"]
+    own: Float[Array, "f m"]
+    place: Int[Array, " n"]
+
+
+def folded_features(
+    parts: Mapping[str, Any], weights: Float[np.ndarray, " n"], fold: Int[np.ndarray, " n"]
+) -> FoldedFeatures | None:
+    """Features by fold; None where rows cannot be told from other numbers.
+
+    Args:
+        parts: packed data of each emission.
+        weights: ``(N,)`` row weights; rows of none at the end are padding.
+        fold: ``(N,)`` fold of each item.
+    """
+    n, n_folds = len(fold), int(fold.max()) + 1
+    leaves, structure = jax.tree.flatten(dict(parts), is_leaf=_is_sparse)
+    if not all(_is_sparse(leaf) or _is_of_rows(leaf, n) for leaf in leaves):
+        return None
+    # padding is spread over the folds, whose sizes are then alike
+    used = int(np.max(np.flatnonzero(weights), initial=0)) + 1
+    spread = np.concatenate([fold[:used], np.arange(n - used) % n_folds])
+    rows, own, place = _places(spread, n_folds)
+    where = on_device(rows)
+    dense = iter(_gathered([leaf for leaf in leaves if not _is_sparse(leaf)], where))
+    moved = [ByFold.of(leaf, rows, own) if _is_sparse(leaf) else next(dense) for leaf in leaves]
+    counted = on_device(own.astype(floating()))
+    return FoldedFeatures(jax.tree.unflatten(structure, moved), where, counted, on_device(place))
+
+
+def _is_sparse(leaf: Any) -> bool:
+    return isinstance(leaf, Sparse)
+
+
+def _is_of_rows(leaf: Any, n_rows: int) -> bool:
+    """Whether an array has a row an item; a list of whole numbers may be one of row numbers."""
+    listed = np.ndim(leaf) == 1 and np.issubdtype(leaf.dtype, np.integer)
+    return np.shape(leaf)[:1] == (n_rows,) and not listed
+
+
+def _places(
+    fold: Int[np.ndarray, " n"], n_folds: int
+) -> tuple[Int[np.ndarray, "f m"], Bool[np.ndarray, "f m"], Int[np.ndarray, " n"]]:
+    sizes = np.bincount(fold, minlength=n_folds)
+    length = padded_size(int(sizes.max()))  # few shapes are compiled for
+    order = np.argsort(fold, kind="stable")
+    inner = np.arange(len(fold)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    place = np.empty(len(fold), np.int32)
+    place[order] = length * fold[order] + inner
+    rows, own = np.zeros(n_folds * length, np.int32), np.zeros(n_folds * length, bool)
+    rows[place], own[place] = np.arange(len(fold)), True
+    return rows.reshape(n_folds, length), own.reshape(n_folds, length), place
+
+
+@host_jit
+def _gathered(parts: Any, rows: Int[Array, "f m"]) -> Any:
+    return jax.tree.map(lambda x: x[rows], parts)
+
+
+@partial(host_jit, static_argnames="rule")
+def scored_by_fold(
+    emissions: Mapping[str, Component],
+    features: FoldedFeatures,
+    weights: Float[Array, " n"],
+    powers: Mapping[str, Float[Array, " n"]],
+    resp: Float[Array, "n k"],
+    *,
+    rule: Rule = "map",
+) -> Float[Array, "n k"]:
+    """As :func:`nbmodels.fitting.scores.out_of_fold_log_likelihood`, of features by fold.
+
+    Args:
+        emissions: components of the features, by name.
+        features: from :func:`folded_features`.
+        weights: row weights.
+        powers: of each item's likelihood, by emission; see :class:`nbmodels.core.model.Data`.
+        resp: responsibilities, such as the given labels; rows of zeros where unknown.
+        rule: how parameters are read.
+    """
+    parts, rows, own, place = features
+    data = Data(parts, weights[rows], {name: p[rows] for name, p in powers.items()})
+    by_fold: Any = jax.tree.map(_axes, data, is_leaf=_is_by_fold)
+    prior = {name: c.likelihood_params(c.prior, "vb") for name, c in emissions.items()}
+
+    def sums(resp: Array, data: Data) -> dict[str, Any]:
+        return models.stats(emissions, prior, resp, data)
+
+    def read(stats: dict[str, Any]) -> dict[str, Any]:
+        return models.likelihood_params(emissions, models.update(emissions, stats, rule), rule)
+
+    def table(read: dict[str, Any], data: Data) -> Array:
+        return models.log_likelihood(emissions, read, data).table
+
+    own_sums = jax.vmap(sums, (0, by_fold))(resp[rows] * own[:, :, None], data)
+    # fold by fold: parameters of one stay in a core's cache
+    params = lax.map(read, jax.tree.map(_of_others, own_sums))
+    found = jax.vmap(table, (0, by_fold))(params, data)
+    return found.reshape(-1, found.shape[-1])[place]
+
+
+def _is_by_fold(leaf: Any) -> bool:
+    return isinstance(leaf, ByFold)
+
+
+def _axes(leaf: Any) -> Any:
+    return leaf.axes if _is_by_fold(leaf) else 0
+
+
+def _of_others(stats: Array) -> Array:
+    """Sums over the other folds, none of which is a difference: counts stay above zero."""
+    others = 1 - jnp.eye(len(stats), dtype=stats.dtype)
+    return jnp.tensordot(others, stats, 1, precision=lax.Precision.HIGHEST)

@@ -1,0 +1,33 @@
+"""Sums for many classes are taken in another order than those for few, and are the same."""
+
+import jax
+import numpy as np
+
+from inference.blocks import MANY_CLASSES, rows_of_block
+from nbmodels.channels.transition import count_labels, pack_labels
+from nbmodels.emissions import DiagonalGaussian
+
+
+def test_labels_are_counted_as_by_a_product_with_indicators():
+    k, rng = MANY_CLASSES, np.random.default_rng(0)
+    resp = rng.dirichlet(np.ones(k), 300)
+    labels = pack_labels(rng.integers(-1, k, 300), k)  # some missing
+    wanted = resp.T @ np.asarray(jax.nn.one_hot(labels, k))
+    np.testing.assert_allclose(count_labels(resp, labels, k), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_distances_are_the_same_block_by_block():
+    k, rng = MANY_CLASSES, np.random.default_rng(0)
+    x = rng.normal(size=(2_048, 3))
+    assert rows_of_block(len(x), k) < len(x)
+    emission = DiagonalGaussian.of(3, k)
+    found = emission.start(np.eye(k)[rng.integers(k, size=len(x))], emission.pack(x), "map")
+    read = emission.likelihood_params(found, "map")
+    whole = emission.log_likelihood(read, emission.pack(x)).table
+    odd = emission.log_likelihood(read, emission.pack(x[:999])).table  # one block
+    np.testing.assert_allclose(whole[:999], odd, rtol=1e-5, atol=1e-5)
+
+
+def test_few_classes_are_one_block():
+    assert rows_of_block(4_096, MANY_CLASSES - 1) == 4_096
+    assert rows_of_block(4_095, MANY_CLASSES) == 4_095, "odd numbers of rows have no blocks"

@@ -1,0 +1,76 @@
+"""Scores by fold are those of passes over all rows, fold by fold."""
+
+import jax
+import numpy as np
+import pytest
+from scipy import sparse
+from zoo import EMISSIONS, K, build
+
+from inference.products import ByFold, Sparse
+from nbmodels.core.model import Data
+from nbmodels.emissions import Bernoulli, Multinomial
+from nbmodels.fitting.by_fold import folded_features, scored_by_fold
+from nbmodels.fitting.scores import (
+    Candidate,
+    EmissionScores,
+    out_of_fold_log_likelihood,
+    stratified_folds,
+)
+
+N, FOLDS = 40, 4
+
+
+def resp_of(case):
+    return 0.9 * jax.nn.one_hot(case.y, K) + 0.1 / K
+
+
+def both_ways(emissions, data, resp, fold):
+    slow = out_of_fold_log_likelihood(emissions, data, resp, fold, n_folds=FOLDS)
+    parts = {name: data.parts[name] for name in emissions}
+    features = folded_features(parts, np.asarray(data.weights), fold)
+    assert features is not None
+    about = emissions, features, data.weights, data.powers, resp
+    return slow, scored_by_fold(*about), features
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EMISSIONS)
+def test_they_are_those_of_all_passes(name):
+    case = build(name, n_items=N, row_weights=True)
+    fold = stratified_folds(np.asarray(case.y), FOLDS, np.random.default_rng(0))
+    parts = {name: case.data.parts[name]}
+    if folded_features(parts, np.asarray(case.data.weights), fold) is None:
+        pytest.skip("rows cannot be told from other numbers")
+    slow, fast, _ = both_ways({name: case.model[name]}, case.data, resp_of(case), fold)
+    np.testing.assert_allclose(fast, slow, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("family", [Bernoulli, Multinomial])
+def test_sparse_rows_are_passed_over_once_for_all_folds(family):
+    rng = np.random.default_rng(0)
+    x = sparse.csr_array(rng.poisson(0.4, (N, 30)).clip(0, 1).astype(float))
+    y, fold = rng.integers(0, K, N), np.arange(N) % FOLDS
+    data = Data({"x": family.pack(x)}, np.ones(N), {"x": rng.uniform(0.5, 2, N)})
+    slow, fast, features = both_ways({"x": family.of(30, K)}, data, np.eye(K)[y], fold)
+    np.testing.assert_allclose(fast, slow, rtol=1e-5, atol=1e-5)
+    assert isinstance(features.parts["x"].x, ByFold)
+    assert isinstance(features.parts["x"].x.blocks, Sparse)
+
+
+def test_padding_is_spread_over_the_folds():
+    weights = np.r_[np.ones(40), np.zeros(24)]
+    fold = np.r_[np.arange(40) % FOLDS, np.zeros(24, int)]
+    features = folded_features({"x": np.zeros((64, 3))}, weights, fold)
+    assert features.rows.shape == (FOLDS, 16)
+    assert np.sort(np.asarray(features.place)).tolist() == list(range(64))
+
+
+def test_scores_of_one_fold_are_those_of_all():
+    rng = np.random.default_rng(0)
+    x, y, fold = rng.integers(0, 2, (N, 6)), rng.integers(0, K, N), np.arange(N) % FOLDS
+    model, data = {"x": Bernoulli.of(6, K)}, Data({"x": Bernoulli.pack(x)}, np.ones(N))
+    source = EmissionScores(lambda _: Candidate(model, data), ("x",), fold, "map")
+    resp = np.eye(K)[y]
+    one, every = source.scores({}, resp, [2]), source.scores({}, resp)
+    np.testing.assert_array_equal(one[fold == 2], every[fold == 2])
+    assert (np.asarray(one)[fold != 2] == 0).all(), "other folds are not computed"
