@@ -380,8 +380,11 @@ class DawidSkene(LatentClassModel):
         Returns:
             A frame with ``worker``, ``votes``, ``accuracy`` (expected share of right votes),
             ``low`` and ``high`` (ends of its credible interval), ``spammer_score`` (0 where votes
-            follow the class exactly, 1 where they do not depend on it) and ``copies`` (a tuple of
-            the workers with whom a worker agrees too often); the most frequent worker first.
+            follow the class exactly, 1 where they do not depend on it), ``copies`` (a tuple of the
+            workers with whom a worker agrees too often), ``copies_from`` (whom of these a worker
+            copies) and ``copied_share`` (in how many of all their votes); the most frequent worker
+            first. Votes have no order: whom a worker copies is named where two workers or more
+            follow the same one, is None otherwise, and in a chain of copies is the middle one.
         """
         from nbmodels.diagnostics.annotators import annotator_report, untempered
 
