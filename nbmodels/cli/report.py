@@ -368,7 +368,7 @@ def workers_table(workers: pd.DataFrame, count: int = 20) -> Table:
     return table
 
 
-def _alike(worker: Mapping[str, Any]) -> str:
+def _alike(worker: Mapping[Any, Any]) -> str:
     """With whom an annotator agrees too often, first of all whom they copy from."""
     source = worker["copies_from"]
     others = [_short(name) for name in worker["copies"] if source is None or name != source]

@@ -33,6 +33,7 @@ class LabelData:
         votes: ``(N, W * K)`` counts of the annotators' votes; or None.
         workers: ``(W,)`` ids of the annotators; or None.
         vote_powers: ``(N,)`` power of each item's votes; None for 1.
+        alike: whether all annotators are taken to be alike.
     """
 
     classes: Classes
@@ -43,6 +44,7 @@ class LabelData:
     votes: sparse.csr_array | None = None
     workers: np.ndarray | None = None
     vote_powers: Float[np.ndarray, " n"] | None = None
+    alike: bool = False
 
 
 def read_labels(

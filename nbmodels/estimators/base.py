@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from inference.arrays import floating, on_device
 from nbmodels.core.families import Rule
 from nbmodels.core.jax_settings import computing
+from nbmodels.core.model import untempered
 from nbmodels.errors import Caution, DataError, Interrupted, issue
 from nbmodels.estimators.audits import audit, audit_plan
 from nbmodels.estimators.constraints import Constraint, check_parameters
@@ -314,7 +315,10 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
 
         def drawn(fitted: FittedModel) -> Any:
             own, *others = (
-                one._replace(fit=about_mode(one.fit), data=jax.tree.map(on_device, one.data))
+                one._replace(
+                    fit=about_mode(one.fit),
+                    data=jax.tree.map(on_device, untempered(one.fit.model, one.data)),
+                )
                 for one in fitted.posterior_targets
             )
             tree = sample(

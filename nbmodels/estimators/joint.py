@@ -31,6 +31,7 @@ from nbmodels.estimators.joint_assembly import (
     log_jacobian_of,
     part_name,
     silent_parts,
+    told_of,
 )
 from nbmodels.estimators.joint_hearing import hear_features, hear_graphs, is_graph
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
@@ -289,7 +290,7 @@ class JointNB(LatentClassModel):
             choice=selected.table,
             held_out_scores=scores,
             interrupted=interrupted,
-            cautions=left_out(model, tried, interrupted),
+            cautions=(*left_out(model, tried, interrupted), *told_of(learned)),
         )
         alone = not any(model[name].weight for name in set(model) - {PRIOR, "labels"})
         # labels alone say nothing of their noise: it has its prior
