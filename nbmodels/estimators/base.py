@@ -450,7 +450,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         p_wrong = np.where(known, 1 - right, np.nan)
         soon = self._suspicion(p_wrong, known & (resp.argmax(1) != codes))
         # what was checked is not to be checked again
-        checked = known & checked_rows(self.fitted_.data, *resp.shape)
+        checked = known & checked_rows(self.fitted_.fit.model, self.fitted_.data, len(resp))
         order = pd.Series(np.where(checked, -np.inf, soon))
         rank = order.rank(ascending=False, method="first").astype("Int64")
         frame = pd.DataFrame(
