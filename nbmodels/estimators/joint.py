@@ -63,8 +63,9 @@ class JointNB(LatentClassModel):
     Each source is described by an estimator of this library, which knows how its data are read and
     what they are modelled by: ``NoisyMultinomialNB`` for words, ``NoisyGaussianNB`` for numbers,
     ``DawidSkene`` for votes, ``CollaborativeClassifier`` for interactions. Given the true class the
-    sources are independent, so that their log-likelihoods add up. There is no ``noise_range_``,
-    whose other end needs items that are points of one space::
+    sources are independent, so that their log-likelihoods add up. Votes of annotators count as in
+    ``DawidSkene`` where they depend on each other, but in :meth:`posterior`. There is no
+    ``noise_range_``, whose other end needs items that are points of one space::
 
         model = JointNB({
             "text": NoisyMultinomialNB(alpha=0.1, training=Joint(weight=0.3)),
