@@ -83,6 +83,10 @@ class CandidateSets(Given, LabelChannel):
         """``(N, K)`` booleans."""
         return data
 
+    def excludes(self, data: Any) -> Any:
+        """``(N,)`` whether any class is excluded; of arrays on the host, too."""
+        return ~data.all(1)
+
     def likelihood_params(self, q: Array, rule: Rule, key: Key[Array, ""] | None = None) -> Array:
         return q
 

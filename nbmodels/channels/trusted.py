@@ -48,6 +48,9 @@ class TrustedLabels(CandidateSets):
         k = self.prior.shape[0]
         return (data[:, None] == jnp.arange(k)) | (data == k)[:, None]
 
+    def excludes(self, data: Any) -> Any:
+        return data < self.prior.shape[0]
+
     def simulate(self, key: Key[Array, ""], values: dict[str, Any], y: Int[Array, " n"]) -> Array:
         """Checks about a third of the items."""
         return jnp.where(jax.random.bernoulli(key, 1 / 3, y.shape), y, -1)

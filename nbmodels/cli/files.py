@@ -324,9 +324,8 @@ def write_report_of_votes(folder: Path, workers: pd.DataFrame, posterior: Any) -
     from nbmodels.posterior import plots
 
     with replacing_files(folder) as made:
-        listed = workers.assign(
-            copies=workers["copies"].map(lambda names: "; ".join(map(str, names)))
-        )
+        joined = workers["copies"].map(lambda names: "; ".join(map(str, names)))
+        listed = workers.assign(copies=joined)
         listed.to_csv(made / "annotators.csv", index=False, float_format="%.6f")
         figure, _ = plots.annotators(posterior)
         figure.savefig(made / "annotators.png", dpi=150, bbox_inches="tight")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -363,9 +363,18 @@ def workers_table(workers: pd.DataFrame, count: int = 20) -> Table:
             _number(one["accuracy"]),
             _interval(one["low"], one["high"]),
             f"{one['spammer_score']:.2f}",
-            ", ".join(map(_short, one["copies"])),
+            _alike(one),
         )
     return table
+
+
+def _alike(worker: Mapping[Any, Any]) -> str:
+    """With whom an annotator agrees too often, first of all whom they copy from."""
+    source = worker["copies_from"]
+    others = [_short(name) for name in worker["copies"] if source is None or name != source]
+    if source is not None:
+        others.insert(0, f"{_short(source)} (copied in {worker['copied_share']:.0%} of the votes)")
+    return ", ".join(others)
 
 
 def show_votes(console: Console, cleaned: CleanedVotes) -> None:

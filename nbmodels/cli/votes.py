@@ -16,7 +16,7 @@ from nbmodels.cli.clean import FEW_CLASSES, Scores, added_columns
 from nbmodels.cli.draws import collected
 from nbmodels.cli.roles import compared_rows
 from nbmodels.cli.wording import worded
-from nbmodels.data.labels import LabelColumn, as_text, spelt_as
+from nbmodels.data.labels import LabelColumn, as_text, spelt_alike, spelt_as
 from nbmodels.errors import DataError
 
 
@@ -96,6 +96,8 @@ def clean_votes(
     labels = LabelColumn.of(frame[label], label)
     cast = labels.codes >= 0
     notes = [] if cast.all() else [f"{(~cast).sum()} rows have no label; they are no votes"]
+    if alike := spelt_alike(labels.names):
+        notes.append(alike)
     table = {"task": frame[task], "worker": frame[worker], "label": labels.text}
     votes = pd.DataFrame(table)[cast]
     trusted = _trusted(checked or {}, votes["task"], labels)

@@ -30,6 +30,7 @@ _WORDS = {
     "written by to_json": "written by nbmodels audit plan",
     "partial=True": "--partial",
     "groups=": "--groups",
+    "worker_report() names them": "nbmodels clean lists them in its table of annotators",
     "; take more draws and warm-up": "",
     "; take more draws, or thin": "",
 }

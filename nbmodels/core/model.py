@@ -61,7 +61,9 @@ class Data:
         parts: packed data of each component, by its name.
         weights: ``(N,)`` row weights; an item of weight 0 does not exist.
         powers: ``(N,)`` by component, power of its likelihood of each item, on top of the
-            component's own ``weight``, such as below 1 for long documents; 1 where absent.
+            component's own ``weight``, such as below 1 for long documents; 1 where absent. Those of
+            label channels temper the responsibilities that a fit returns and not its parameters;
+            see :func:`untempered`.
 
     Examples:
         >>> import jax
@@ -95,6 +97,21 @@ def with_parts(data: Data, parts: Mapping[str, Any]) -> Data:
     """
     powers = {name: power for name, power in data.powers.items() if name in parts}
     return replace(data, parts=dict(parts), powers=powers)
+
+
+def untempered(model: Model, data: Data) -> Data:
+    """The data that parameters are learned from: without the powers of label channels.
+
+    Labels to a power below 1 say less than the shares of the classes. Fitted to them, one class
+    takes the items of the others, and annotators' matrices grow alike.
+
+    Args:
+        model: components by name.
+        data: encoded data.
+    """
+    channels = with_role(model, LabelChannel)
+    powers = {name: power for name, power in data.powers.items() if name not in channels}
+    return data if len(powers) == len(data.powers) else replace(data, powers=powers)
 
 
 def first_rows(data: Data, n_rows: int) -> Data:

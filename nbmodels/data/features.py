@@ -104,16 +104,28 @@ def check_columns(block: Block) -> None:
 
 def _validated(estimator: Any, X: Any, **options: Any) -> Any:
     """scikit-learn's own checks, with the argument and the cell put before their message."""
+    if isinstance(X, pd.DataFrame) and "skip_check_array" not in options:
+        for name, kind in X.dtypes.items():
+            if pd.api.types.is_datetime64_any_dtype(kind) or kind.kind == "m":
+                raise DataError(
+                    f"X: column {name!r} holds dates or times; drop it, or convert it to numbers"
+                )
     try:
         return validate_data(estimator, X, ensure_all_finite=False, **options)
     except ValueError as error:
         cell = _no_number(X) if "could not convert" in str(error) else ""
-        raise DataError(f"X: {cell}{error}") from error
+        texts = "; turn texts into counts first, as by CountVectorizer" if _is_texts(X) else ""
+        raise DataError(f"X: {cell}{error}{texts}") from error
     except TypeError as error:
         if "argument must be" in str(error):
             # scikit-learn's convention for cells like {}, which its own tests require
             raise CellTypeError(f"X: {_no_number(X)}{error}") from error
         raise DataError(f"X: {error}") from error
+
+
+def _is_texts(X: Any) -> bool:
+    """Whether items are texts, which only vectorizers read."""
+    return isinstance(X, list | tuple | pd.Series) and any(isinstance(one, str) for one in X)
 
 
 def check_names(estimator: Any, X: Any, *, reset: bool) -> None:

@@ -22,7 +22,7 @@ from nbmodels.data.validation import (
     positions,
     sorted_unique,
 )
-from nbmodels.errors import DataError
+from nbmodels.errors import Caution, DataError, NbmodelsWarning, issue
 
 
 def is_missing(values: np.ndarray, marker: Any) -> Bool[np.ndarray, " n"]:
@@ -76,6 +76,9 @@ class Classes:
             raise DataError(
                 f"{where}: at least two classes are needed, got {len(names)} class(es){only}"
             )
+        if declared is None and (alike := spelt_alike(names)):
+            said = f"{name}: {alike}; merge them, or name all classes with classes="
+            issue([Caution(NbmodelsWarning, said)])
         return cls(names)
 
     def __len__(self) -> int:
@@ -112,6 +115,21 @@ class Classes:
                 f"the {len(self)} classes ({known})"
             )
         return codes
+
+
+def spelt_alike(names: Any) -> str:
+    """A sentence about classes whose names differ in blanks and upper case alone, or nothing."""
+    plainly: dict[str, str] = {}
+    for name in names:
+        if not isinstance(name, str):
+            continue
+        other = plainly.setdefault(" ".join(name.split()).casefold(), name)
+        if other != name:
+            return (
+                f"{str(other)!r} and {str(name)!r} are two classes, whose names differ in blanks "
+                "or upper case alone"
+            )
+    return ""
 
 
 def trusted_codes(

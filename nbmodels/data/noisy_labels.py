@@ -16,7 +16,7 @@ from sklearn.utils.validation import column_or_1d
 
 from nbmodels.data.annotations import Votes, row_ids
 from nbmodels.data.labels import Classes, is_missing, trusted_codes
-from nbmodels.data.validation import as_array, as_column, check_length, plain
+from nbmodels.data.validation import as_array, as_column, check_length, check_order, plain
 from nbmodels.errors import DataError
 
 
@@ -33,6 +33,7 @@ class LabelData:
         votes: ``(N, W * K)`` counts of the annotators' votes; or None.
         workers: ``(W,)`` ids of the annotators; or None.
         vote_powers: ``(N,)`` power of each item's votes; None for 1.
+        alike: whether all annotators are taken to be alike.
     """
 
     classes: Classes
@@ -43,6 +44,7 @@ class LabelData:
     votes: sparse.csr_array | None = None
     workers: np.ndarray | None = None
     vote_powers: Float[np.ndarray, " n"] | None = None
+    alike: bool = False
 
 
 def read_labels(
@@ -78,6 +80,7 @@ def read_labels(
     if y is None and (table is not None or len(others) or declared is not None):
         given, missing = np.full(n_rows, None, object), np.ones(n_rows, bool)
     else:
+        check_order("y", y, None if items is None else pd.Index(items), "X")
         given = read_given(y, n_rows, reader)
         missing = missing_labels(given, marker)
     named = given[~missing]
@@ -92,26 +95,35 @@ def read_labels(
         ids = np.arange(n_rows) if items is None else row_ids(table, items)
         counts = table.counts(ids, workers, classes)
     if items is not None and isinstance(trusted, Mapping):
-        trusted = _by_position(trusted, items)
+        trusted = by_position("trusted", trusted, items)
     checked = None if trusted is None else trusted_codes(trusted, classes, n_rows, marker)
     codes = classes.encode("y", given, missing)
     return LabelData(classes, given, codes, y is not None, checked, counts, workers)
 
 
-def _by_position(trusted: Mapping[Any, Any], items: Any) -> dict[int, Any]:
+def by_position(name: str, known: Mapping[Any, Any], items: Any) -> dict[int, Any]:
     """A mapping from the items' ids as one from their positions.
+
+    Args:
+        name: of the argument, for messages.
+        known: what is known of some items, by their ids.
+        items: ``(N,)`` ids.
 
     Raises:
         DataError: an id that no item has, or that several have.
     """
     place = pd.Series(np.arange(len(items)), index=items)
     out = {}
-    for row, label in trusted.items():
+    for row, label in known.items():
         found = np.atleast_1d(place.get(row, []))
         if not len(found):
-            raise DataError(f"trusted: row {row!r} does not exist; X has {len(items)} rows")
+            first = plain(place.index[0]) if len(place) else None
+            raise DataError(
+                f"{name}: row {row!r} does not exist; X has {len(items)} rows, named by its index, "
+                f"of which the first is {first!r}"
+            )
         if len(found) > 1:
-            raise DataError(f"trusted: row {row!r} is {len(found)} rows by the index of X")
+            raise DataError(f"{name}: row {row!r} is {len(found)} rows by the index of X")
         out[int(found[0])] = label
     return out
 

@@ -248,6 +248,38 @@ def by_row(name: str, values: Mapping[Any, Any], n_rows: int) -> np.ndarray:
     return out
 
 
+def own_index(table: Any, n_rows: int) -> pd.Index | None:
+    """The index of a data frame or series; None without one, or where it only counts the rows."""
+    index = table.index if isinstance(table, pd.DataFrame | pd.Series) else None
+    return None if index is None or index.equals(pd.RangeIndex(n_rows)) else index
+
+
+def check_order(name: str, table: Any, index: pd.Index | None, of: str) -> None:
+    """Refuse rows that are named as those of another table and are in another order.
+
+    Rows are taken by their position, so that each would get what belongs to another one.
+
+    Args:
+        name: of the argument.
+        table: anything with a row an item.
+        index: of the other table, see :func:`own_index`.
+        of: name of the other table.
+
+    Raises:
+        DataError: such rows.
+    """
+    if index is None or index.equals(pd.RangeIndex(len(index))):
+        return
+    own = own_index(table, len(index))
+    if own is None or own.equals(index):
+        return
+    if len(own) == len(index) and index.is_unique and own.is_unique and own.isin(index).all():
+        raise DataError(
+            f"{name}: its index has the rows of {of} in another order; bring them into one order, "
+            f"as in {name}.loc[{of}.index], or give an array"
+        )
+
+
 def check_length(name: str, values: Any, n_rows: int) -> None:
     """Raises: DataError: ``values`` has another length than X."""
     if len(values) != n_rows:

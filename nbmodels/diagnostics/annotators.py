@@ -1,4 +1,4 @@
-"""Report of annotators: accuracy with intervals, spammers, and pairs who copy from each other."""
+"""Report of annotators: accuracy with intervals, spammers, and who copies from whom."""
 
 from __future__ import annotations
 
@@ -36,8 +36,11 @@ def annotator_report(
         a frame with ``worker``, ``votes``, ``accuracy`` (expected share of right votes), ``low``
         and ``high`` (ends of its credible interval), ``spammer_score`` (0 where votes follow the
         class exactly, 1 where they do not depend on it; one less the score of Raykar and Yu 2012,
-        section 2), and ``copies`` (a tuple of the workers with
-        whom a worker agrees too often, :mod:`nbmodels.fitting.copied_votes`).
+        section 2), ``copies`` (a tuple of the workers with
+        whom a worker agrees too often, :mod:`nbmodels.fitting.copied_votes`), ``copies_from`` (of
+        these, whom the worker copies from; None where nobody, or where votes do not show who copies
+        from whom), and ``copied_share`` (the expected share of the worker's votes that are copies;
+        NaN without a source).
 
     Raises:
         DataError: a level that is no probability.
@@ -48,6 +51,7 @@ def annotator_report(
     # an accuracy is known no better than by as many votes on known classes
     variance = np.maximum(variance, mean * (1 - mean) / (evidence + 1))
     low, high = _interval(mean, variance, evidence, level)
+    source, copied = copies.named_sources(votes)
     frame = pd.DataFrame(
         {
             "worker": names,
@@ -57,6 +61,8 @@ def annotator_report(
             "high": high,
             "spammer_score": 1 - _ranking_score(model.matrices),
             "copies": [tuple(names[copies.partners(w)]) for w in range(len(names))],
+            "copies_from": pd.Series([names[s] if s >= 0 else None for s in source], dtype=object),
+            "copied_share": copied,
         }
     )
     return frame.sort_values("votes", ascending=False, kind="stable").reset_index(drop=True)

@@ -241,7 +241,7 @@ def checked_labels(
     n, k = fit.resp.shape
     given, true = (np.asarray(data.parts[name])[:n] for name in ("labels", "trusted"))
     counted = (given < k) & (np.asarray(data.weights)[:n] > 0)
-    rows = np.flatnonzero(checked_rows(data, n, k) & counted)
+    rows = np.flatnonzero(checked_rows(fit.model, data, n) & counted)
     if not len(rows):
         return None
     model = {name: c for name, c in fit.model.items() if name != "trusted"}
@@ -299,7 +299,9 @@ def _confirmed(joint: FittedModel, crossed: FittedModel) -> Confirmed:
     """A joint fit to a graph beside a cross-fitted one."""
     n, k = joint.fit.resp.shape
     codes, weights = np.asarray(joint.data.parts["labels"])[:n], np.asarray(joint.data.weights)[:n]
-    rows = np.flatnonzero((codes < k) & (weights > 0) & ~checked_rows(joint.data, n, k))
+    rows = np.flatnonzero(
+        (codes < k) & (weights > 0) & ~checked_rows(joint.fit.model, joint.data, n)
+    )
     scores = [np.asarray(one.held_out_scores)[rows] for one in (joint, crossed)]
     wrong = [1 - one.label_posterior[rows, codes[rows]] for one in (joint, crossed)]
     shares = [float(np.average(one, weights=weights[rows])) for one in wrong]
@@ -321,11 +323,10 @@ def _of_features(found: CheckInput) -> Iterator[Finding]:
 
 def _taken(fit: Fit, data: Data) -> set[str]:
     """Remedies that are taken already, or that are none for a model without features' densities."""
-    n, k = fit.resp.shape
     taken = {CROSS_FIT} if data.parts.get(PRIOR) is not None else set()
     if not with_role(fit.model, Emission):
         taken.add(OTHER_EMISSION)
-    if checked_rows(data, n, k).sum() >= LEAST:
+    if checked_rows(fit.model, data, len(fit.resp)).sum() >= LEAST:
         taken |= {AUDIT, TRUSTED}
     return taken
 

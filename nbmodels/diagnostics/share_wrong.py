@@ -42,7 +42,7 @@ def share_limits(fitted: FittedModel) -> ShareLimits:
     """What limits the share of wrong labels of a fitted model."""
     if fitted.drawn is None:
         return ShareLimits(bounds(fitted.fit.model))
-    checked = checked_rows(fitted.data, len(fitted.fit.resp), len(fitted.names)).any()
+    checked = checked_rows(fitted.fit.model, fitted.data, len(fitted.fit.resp)).any()
     source = "that of checked rows and the prior" if checked else "the prior's"
     return ShareLimits(f"{_UNHEARD} {source}", estimated=False)
 

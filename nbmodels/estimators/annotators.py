@@ -30,7 +30,6 @@ from nbmodels.estimators.votes_source import VOTES as _NAME
 from nbmodels.estimators.votes_source import votes_of
 from nbmodels.fitting.annotator_fits import (
     ALIKE,
-    all_alike,
     better_held_out,
     first_estimate,
     held_near,
@@ -48,7 +47,13 @@ from nbmodels.fitting.vote_dependence import (
     annotator_model,
     tempered_posterior,
 )
-from nbmodels.fitting.vote_shares import LEAST_SHOWN, items_held, shown_share, shown_votes
+from nbmodels.fitting.vote_shares import (
+    LEAST_SHOWN,
+    all_alike,
+    items_held,
+    shown_share,
+    shown_votes,
+)
 
 #: What ``pooling="auto"`` is: variational fits make too much of priors that are nearly certain.
 _AUTO_POOLING: Mapping[str, str] = {"map": "own", "vb": "none", "ml": "none"}
@@ -304,8 +309,8 @@ class DawidSkene(LatentClassModel):
         """The annotators' channel with the votes on ``items``; see :class:`Source`.
 
         As one source of several, annotators are drawn to their own accuracies unless ``pooling``
-        says otherwise, and votes tempered by what a fit to the votes alone shows of their
-        dependence.
+        says otherwise, or taken to be alike where a fit to the votes alone takes them so; votes are
+        tempered by what that fit shows of their dependence.
         """
         parameters = self._validate()
         if self.abstain is not None or self.subtypes > 1:
@@ -315,14 +320,18 @@ class DawidSkene(LatentClassModel):
         table = Votes.read(values)
         self.workers_ = table.workers()
         votes = votes_of(self, values, self.workers_, classes)
-        about = values, items, classes
-        counts, powers = votes.counted(*about), votes.item_powers(*about)
-        parameters["n_votes"] = number_of_votes(counts, weights, powers)
-        channel = annotators(len(self.workers_), len(classes), parameters)
+        counts = votes.counted(values, items, classes)
+        parameters["n_votes"] = number_of_votes(counts, weights)
+        channel: Any = annotators(len(self.workers_), len(classes), parameters)
+        if votes.alike:
+            channel = all_alike(channel, votes.table(values, items, classes), 1)
         part = Part(channel, Annotators.pack(counts))
         coords = {_NAME: {"annotator": self.workers_}}
         tempered = votes.powers if votes.correlation > 0 else None
-        return LearnedSource({_NAME: part}, votes, powers=tempered, coords=coords)
+        cautions = votes.cautions
+        return LearnedSource(
+            {_NAME: part}, votes, powers=tempered, coords=coords, cautions=cautions
+        )
 
     # Read-outs ----------------------------------------------------------------------------------
 
@@ -380,8 +389,11 @@ class DawidSkene(LatentClassModel):
         Returns:
             A frame with ``worker``, ``votes``, ``accuracy`` (expected share of right votes),
             ``low`` and ``high`` (ends of its credible interval), ``spammer_score`` (0 where votes
-            follow the class exactly, 1 where they do not depend on it) and ``copies`` (a tuple of
-            the workers with whom a worker agrees too often); the most frequent worker first.
+            follow the class exactly, 1 where they do not depend on it), ``copies`` (a tuple of the
+            workers with whom a worker agrees too often), ``copies_from`` (whom of these a worker
+            copies) and ``copied_share`` (in how many of all their votes); the most frequent worker
+            first. Votes have no order: whom a worker copies is named where two workers or more
+            follow the same one, is None otherwise, and in a chain of copies is the middle one.
         """
         from nbmodels.diagnostics.annotators import annotator_report, untempered
 

@@ -47,7 +47,7 @@ def audit_plan(
     """
     from nbmodels.audit.plan import draw_plan
 
-    n, k = self.label_posterior_.shape
+    n = len(self.label_posterior_)
     data = self.fitted_.data
     return draw_plan(
         self.corrected_labels(),
@@ -55,7 +55,8 @@ def audit_plan(
         n_rows,
         margin=margin,
         share=share,
-        left_out=checked_rows(data, n, k) | (np.asarray(data.weights)[:n] == 0),
+        left_out=checked_rows(self.fitted_.fit.model, data, n)
+        | (np.asarray(data.weights)[:n] == 0),
         seed=self._seed(random_state),
         **expectations(self),
     )

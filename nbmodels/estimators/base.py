@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from inference.arrays import floating, on_device, random_key
 from nbmodels.core.families import Rule
 from nbmodels.core.jax_settings import computing
+from nbmodels.core.model import untempered
 from nbmodels.errors import Caution, DataError, Interrupted, issue
 from nbmodels.estimators.audits import audit, audit_plan
 from nbmodels.estimators.constraints import Constraint, check_parameters
@@ -314,7 +315,10 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
 
         def drawn(fitted: FittedModel) -> Any:
             own, *others = (
-                one._replace(fit=about_mode(one.fit), data=jax.tree.map(on_device, one.data))
+                one._replace(
+                    fit=about_mode(one.fit),
+                    data=jax.tree.map(on_device, untempered(one.fit.model, one.data)),
+                )
                 for one in fitted.posterior_targets
             )
             tree = sample(
@@ -450,7 +454,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         p_wrong = np.where(known, 1 - right, np.nan)
         soon = self._suspicion(p_wrong, known & (resp.argmax(1) != codes))
         # what was checked is not to be checked again
-        checked = known & checked_rows(self.fitted_.data, *resp.shape)
+        checked = known & checked_rows(self.fitted_.fit.model, self.fitted_.data, len(resp))
         order = pd.Series(np.where(checked, -np.inf, soon))
         rank = order.rank(ascending=False, method="first").astype("Int64")
         frame = pd.DataFrame(

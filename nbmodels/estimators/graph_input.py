@@ -42,6 +42,9 @@ def in_words_of_graphs() -> Iterator[None]:
         yield
     except DataError as error:
         words = str(error).replace("; X has", "; interactions has")
+        if " rows where X has " in words:
+            words = words.replace(" rows where X has ", " rows where there are ")
+            words += " items, the columns of a matrix (users x items) or the ids in a table"
         if words.startswith("y: "):
             words = "labels" + words[1:]
         raise type(error)(words) from error

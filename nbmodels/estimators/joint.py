@@ -19,7 +19,7 @@ from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import LabelData, read_labels
 from nbmodels.data.possible_labels import allowed_classes, check_possible, names_of_known
-from nbmodels.data.validation import as_column, check_weights
+from nbmodels.data.validation import as_column, check_order, check_weights, own_index
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.constraints import Constraint, Number
@@ -31,6 +31,7 @@ from nbmodels.estimators.joint_assembly import (
     log_jacobian_of,
     part_name,
     silent_parts,
+    told_of,
 )
 from nbmodels.estimators.joint_hearing import hear_features, hear_graphs, is_graph
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
@@ -62,8 +63,9 @@ class JointNB(LatentClassModel):
     Each source is described by an estimator of this library, which knows how its data are read and
     what they are modelled by: ``NoisyMultinomialNB`` for words, ``NoisyGaussianNB`` for numbers,
     ``DawidSkene`` for votes, ``CollaborativeClassifier`` for interactions. Given the true class the
-    sources are independent, so that their log-likelihoods add up. There is no ``noise_range_``,
-    whose other end needs items that are points of one space::
+    sources are independent, so that their log-likelihoods add up. Votes of annotators count as in
+    ``DawidSkene`` where they depend on each other, but in :meth:`posterior`. There is no
+    ``noise_range_``, whose other end needs items that are points of one space::
 
         model = JointNB({
             "text": NoisyMultinomialNB(alpha=0.1, training=Joint(weight=0.3)),
@@ -189,7 +191,8 @@ class JointNB(LatentClassModel):
             possible: what is possible: ``(N, K)`` booleans, or a set of classes an item, null where
                 nothing is excluded.
             items: ``(N,)`` ids of the items, by which votes and interactions name them; by default
-                0 to N - 1.
+                the index of the first table that is a data frame, where its ids are distinct, and
+                0 to N - 1 where there is none.
 
         Raises:
             DataError: bad input, naming source and row.
@@ -289,7 +292,7 @@ class JointNB(LatentClassModel):
             choice=selected.table,
             held_out_scores=scores,
             interrupted=interrupted,
-            cautions=left_out(model, tried, interrupted),
+            cautions=(*left_out(model, tried, interrupted), *told_of(learned)),
         )
         alone = not any(model[name].weight for name in set(model) - {PRIOR, "labels"})
         # labels alone say nothing of their noise: it has its prior
@@ -461,7 +464,13 @@ def _items(sources: Mapping[str, Source], X: Mapping[str, Any], y: Any, items: A
     for name, size in known.items():
         if size != n:
             raise DataError(f"{name}: has {size} rows where {first} has {n}")
-    return np.arange(n) if items is None else ids
+    if items is not None:
+        return ids
+    found = {name: own_index(X[name], n) for name in known if name in X}
+    of, index = next(((name, one) for name, one in found.items() if one is not None), ("", None))
+    for name, values in {**{name: X[name] for name in found}, "y": y}.items():
+        check_order(name, values, index, of)
+    return index.to_numpy() if index is not None and index.is_unique else np.arange(n)
 
 
 def _naming(name: str, method: Callable[..., Any], *args: Any) -> Any:

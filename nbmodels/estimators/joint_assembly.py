@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +76,15 @@ def left_out(model: Model, tried: Iterable[str], interrupted: bool) -> tuple[Cau
             f"{name}: its data do not surely predict labels that were held out, and have no weight",
         )
         for name in silent
+    )
+
+
+def told_of(learned: Mapping[str, LearnedSource]) -> tuple[Caution, ...]:
+    """What is to be told of the sources' data, by the name of each."""
+    return tuple(
+        replace(caution, message=f"{name}: {caution.message}")
+        for name, one in learned.items()
+        for caution in one.cautions
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import jax
 import numpy as np
+import pandas as pd
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
@@ -16,7 +17,7 @@ from nbmodels.core.registry import family
 from nbmodels.data.features import Block, numbers, table
 from nbmodels.data.label_sets import Sets, read_sets, read_table
 from nbmodels.data.labels import Classes
-from nbmodels.data.noisy_labels import known_labels
+from nbmodels.data.noisy_labels import by_position, known_labels
 from nbmodels.data.validation import check_weights, pad_rows
 from nbmodels.diagnostics.findings import Finding, Verdict
 from nbmodels.errors import Caution, DataError, IdentifiabilityWarning
@@ -153,8 +154,8 @@ class PartialLabelNB(TableClassifier):
             y: what items may be: a label, a list or set of candidate labels, or null, an item; or
                 ``(N, K)`` booleans of the classes in the order of ``classes``, true where possible.
             sample_weight: ``(N,)`` row weights, 0 or more.
-            excluded: what items are not: the same forms, true where excluded; or a mapping row ->
-                label or labels.
+            excluded: what items are not: the same forms, true where excluded. Both may be a mapping
+                from rows to a label or labels, by the index of X where it is a data frame.
 
         Raises:
             DataError: bad input, naming the argument and the row; an item with no class left.
@@ -165,6 +166,11 @@ class PartialLabelNB(TableClassifier):
         """
         parameters = self._validate()
         block = self._read(X, reset=True)
+        if isinstance(X, pd.DataFrame):
+            y, excluded = (
+                by_position(name, known, X.index) if isinstance(known, Mapping) else known
+                for name, known in (("y", y), ("excluded", excluded))
+            )
         classes, possible, weights = self._read_partial(y, excluded, block.x.shape[0])
         sources = {"candidates": candidate_sets(possible)}
         training = {**parameters, "item_weights": weights}

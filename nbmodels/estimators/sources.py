@@ -10,6 +10,7 @@ import numpy as np
 
 from nbmodels.core.component import Component
 from nbmodels.data.labels import Classes
+from nbmodels.errors import Caution
 from nbmodels.fitting.collapsed_updates import Edges
 from nbmodels.fitting.graph_evidence import GraphEvidence, Known
 from nbmodels.fitting.joint import Alternative
@@ -53,6 +54,7 @@ class LearnedSource:
             which is to be called with that; until then its part has no weight. None otherwise.
         crossed: likewise of a graph that is fitted jointly, to compare with; None otherwise.
         heard: what it then learned, or None.
+        cautions: what to be told of the data, whatever the fit.
     """
 
     parts: Mapping[str, Part]
@@ -64,6 +66,7 @@ class LearnedSource:
     listening: Callable[[Known], LearnedSource] | None = None
     crossed: Callable[[Known], LearnedSource] | None = None
     heard: GraphEvidence | None = None
+    cautions: tuple[Caution, ...] = ()
 
     def silenced(self) -> LearnedSource:
         """The same without weight."""

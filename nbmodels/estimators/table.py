@@ -168,7 +168,8 @@ class TableClassifier(LatentClassModel):
         found = votes_of(DawidSkene(), votes, table.workers(), read.classes)
         about = votes, ids, read.classes
         powers = found.item_powers(*about) if found.correlation > 0 else None
-        return replace(read, votes=found.counted(*about), vote_powers=powers)
+        counted = found.counted(*about)
+        return replace(read, votes=counted, vote_powers=powers, alike=found.alike)
 
     def _builder(
         self,

@@ -295,7 +295,7 @@ def _compared(
     null = np.log(shares[np.minimum(codes, k - 1)].clip(np.finfo(float).tiny))
     assert cut.held_out_scores is not None  # cross-fitted
     # a checked row's score is of both its labels
-    free = weights * ~checked_rows(data, n, k)
+    free = weights * ~checked_rows(model, data, n)
     pair = [null, scores], [True, True]
     heard = not free.any() or compare_scores(*pair, free, INFORMATIVE, copies).best == 1
     other = compare_scores([scores, cut.held_out_scores], [True, True], weights, groups=copies)

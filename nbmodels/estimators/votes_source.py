@@ -2,7 +2,9 @@
 
 Votes that depend on each other given the class are too much evidence. Beside other sources they are
 tempered by what a fit to the votes alone shows of that (:mod:`nbmodels.fitting.vote_dependence`,
-:mod:`nbmodels.fitting.copied_votes`), and by nothing that is assumed.
+:mod:`nbmodels.fitting.copied_votes`), and by nothing that is assumed. As there, they are fitted as
+if they were independent and tempered afterwards (:func:`nbmodels.core.model.untempered`), and
+annotators of whom votes do not show who is right are taken to be alike.
 """
 
 from __future__ import annotations
@@ -19,8 +21,10 @@ from sklearn.base import clone
 from nbmodels.channels import Annotators
 from nbmodels.data.annotations import Votes
 from nbmodels.data.labels import Classes
-from nbmodels.errors import NbmodelsWarning
+from nbmodels.errors import Caution, IdentifiabilityWarning, NbmodelsWarning
 from nbmodels.estimators.options import Solver
+from nbmodels.fitting.annotator_fits import ALIKE
+from nbmodels.fitting.copied_votes import MOST_UNEVEN
 from nbmodels.fitting.copies import Copies, no_copies
 from nbmodels.fitting.vote_dependence import VoteTable, annotator_model, effective_number
 
@@ -33,6 +37,12 @@ VOTES = "votes"
 #: Likelihood ratio statistic from where one source of several tempers votes: 0.1 %.
 _SURELY = 10.8
 
+#: What is said where pairs of annotators agree too unevenly.
+_GROUPED = (
+    "some annotators vote as a group, and votes do not show whose side is right; check some items "
+    "by hand (trusted=)"
+)
+
 
 @dataclass(frozen=True)
 class VotesOf:
@@ -43,20 +53,25 @@ class VotesOf:
         copies: who copies.
         size: ``(W,)`` square root of the information of a vote.
         correlation: of votes on an item given its class.
+        alike: whether all annotators are taken to be alike.
+        cautions: what to be told of the votes.
     """
 
     workers: np.ndarray
     copies: Copies
     size: Float[np.ndarray, " w"]
     correlation: float
+    alike: bool = False
+    cautions: tuple[Caution, ...] = ()
 
-    def _table(self, values: Any, items: np.ndarray, classes: Classes) -> VoteTable:
+    def table(self, values: Any, items: np.ndarray, classes: Classes) -> VoteTable:
+        """The votes as codes, by what they count for."""
         votes = VoteTable(*Votes.read(values).cells(items, self.workers, classes), len(items))
         return replace(votes, weights=self.copies.weights(votes)) if self.copies.found else votes
 
     def counted(self, values: Any, items: np.ndarray, classes: Classes) -> sparse.csr_array:
         """``(N, W * K)`` counts of votes by what they count for."""
-        return self._table(values, items, classes).counted(len(self.workers), len(classes))
+        return self.table(values, items, classes).counted(len(self.workers), len(classes))
 
     def _power(self, votes: VoteTable) -> Float[np.ndarray, " n"]:
         """``(N,)`` power of each item's votes, by the design effect of their correlation."""
@@ -70,7 +85,7 @@ class VotesOf:
         self, values: Any, items: np.ndarray, classes: Classes
     ) -> Float[np.ndarray, " n"]:
         """``(N,)`` power of each item's votes."""
-        return self._power(self._table(values, items, classes))
+        return self._power(self.table(values, items, classes))
 
     def powers(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, np.ndarray]:
         """:meth:`item_powers` by the name of the component."""
@@ -93,10 +108,16 @@ def votes_of(crowd: DawidSkene, values: Any, workers: np.ndarray, classes: Class
     with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
         alone.fit(values)
     found, size = alone.fitted_.vote_dependence, annotator_model(alone.fit_).information()
+    assert found is not None  # of votes alone
+    correlation = found.visible if 2 * found.gain > _SURELY else 0.0
     if not isinstance(crowd.dependence, str):
         correlation = float(crowd.dependence)
-    else:
-        assert found is not None  # of votes alone
-        ratio = 2 * found.gain
-        correlation = found.visible if ratio > _SURELY else 0.0
-    return VotesOf(workers, alone._copies, np.sqrt(size), correlation)
+    grouped = found.uneven > MOST_UNEVEN
+    return VotesOf(
+        workers,
+        alone._copies,
+        np.sqrt(size),
+        correlation,
+        found.pooling == ALIKE,
+        (Caution(IdentifiabilityWarning, _GROUPED),) if grouped else (),
+    )

@@ -12,8 +12,6 @@ from jaxtyping import Bool
 
 from inference.arrays import on_device
 from inference.compilation import host_jit
-from nbmodels.channels import Annotators
-from nbmodels.channels.alike_annotators import AlikeAnnotators
 from nbmodels.core import model as models
 from nbmodels.core.component import Component
 from nbmodels.core.families import Rule
@@ -32,13 +30,9 @@ from nbmodels.fitting.vote_dependence import (
     tempered_posterior,
     visible_dependence,
 )
-from nbmodels.fitting.vote_shares import alike, assumed_votes
 
 #: Pooling of annotators whose accuracies votes do not show.
 ALIKE = "alike"
-
-#: Pseudo-votes of each row of their matrices, in multiples of the votes of the busiest annotator.
-_FIRM = 10.0
 
 
 def better_held_out(
@@ -49,21 +43,6 @@ def better_held_out(
         return "shared", pooled
     scores = [held_out_score(fitted_to(one.fit, votes), votes) for one in (pooled, plain)]
     return ("shared", pooled) if scores[0] >= scores[1] else ("none", plain)
-
-
-def all_alike(channel: Annotators, votes: VoteTable, each: int) -> Annotators:
-    """Annotators held to one matrix, under which items keep their votes.
-
-    Args:
-        channel: of as many annotators.
-        votes: on all items.
-        each: number of sub-types of a class.
-    """
-    n_annotators, n_observed, _ = channel.prior.concentration.shape
-    matrix = np.repeat(alike(votes, n_observed)[0], each, 1)
-    firm = _FIRM * (1 + np.bincount(votes.worker).max())
-    held = AlikeAnnotators.sharing(n_annotators, 1 + firm * matrix)
-    return replace(held, pseudo=assumed_votes(n_observed))
 
 
 def held_near(prior: Component, items: Any, each: int) -> Component:

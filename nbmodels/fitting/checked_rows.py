@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Bool
 
-from nbmodels.core.model import Data
+from nbmodels.core.model import Data, Model
 
 
-def checked_rows(data: Data, n_rows: int, n_classes: int) -> Bool[np.ndarray, " n"]:
+def checked_rows(model: Model, data: Data, n_rows: int) -> Bool[np.ndarray, " n"]:
     """``(N,)`` whether each item's class is known by a check.
 
     Args:
+        model: components by name, of which ``"trusted"`` knows how its checks are held: as codes,
+            or as the sub-types of one class.
         data: encoded data.
         n_rows: number of rows before padding.
-        n_classes: K.
     """
     if "trusted" not in data.parts:
         return np.zeros(n_rows, bool)
-    known = np.asarray(data.parts["trusted"])[:n_rows]
-    # of votes they are candidates, the sub-types of one class
-    return np.any(~known, axis=1) if known.ndim == 2 else known < n_classes
+    channel: Any = model["trusted"]
+    return np.asarray(channel.excludes(np.asarray(data.parts["trusted"])[:n_rows]), bool)
 
 
-def contradicted(data: Data, n_classes: int) -> bool:
+def contradicted(model: Model, data: Data, n_classes: int) -> bool:
     """Whether a checked label differs from the given one: some labels are wrong, that is sure."""
     n = len(data.weights)
     if "labels" not in data.parts:
         return False
     given = np.asarray(data.parts["labels"])[:n]
-    both = checked_rows(data, n, n_classes) & (given < n_classes) & (np.asarray(data.weights) > 0)
+    both = checked_rows(model, data, n) & (given < n_classes) & (np.asarray(data.weights) > 0)
     return bool(np.any(both) and np.any(given[both] != np.asarray(data.parts["trusted"])[:n][both]))

@@ -17,6 +17,11 @@ from scipy import sparse
 
 from nbmodels.fitting.vote_dependence import VoteTable, softmax
 
+#: Fewest followers of a source that is named. Votes have no order: of two who agree, either may be
+#: the source, and of 61 simulated pairs 34 had the wrong one. Two followers who agree with each
+#: other no more than one source explains show which of the three it is.
+LEAST_FOLLOWERS = 2
+
 #: Columns of the table of pairs.
 COLUMNS = ("first", "second", "shared", "agreement", "expected", "copied", "z")
 
@@ -41,6 +46,13 @@ class Sources:
     def found(self) -> bool:
         """Whether anybody copies."""
         return bool((self.source >= 0).any())
+
+    @property
+    def named(self) -> Int[np.ndarray, " w"]:
+        """``(W,)`` code of the source, -1 without one and where it might be the other way round."""
+        followers = np.bincount(self.source[self.source >= 0], minlength=len(self.source))
+        shown = (self.source >= 0) & (followers[self.source] >= LEAST_FOLLOWERS)
+        return np.where(shown, self.source, -1)
 
     def weights(self, votes: VoteTable) -> Float[np.ndarray, " v"]:
         """``(V,)`` probability that each vote is an own one, given all votes on its item."""
@@ -93,6 +105,21 @@ class Copies:
         same = self.cluster == self.cluster[worker]
         same[worker] = False
         return np.flatnonzero(same)
+
+    def named_sources(
+        self, votes: VoteTable
+    ) -> tuple[Int[np.ndarray, " w"], Float[np.ndarray, " w"]]:
+        """``(W,)`` whom each annotator copies from, and the share of their votes that are copies.
+
+        Where it is not known whom they copy, -1 and NaN.
+        """
+        n_workers = len(self.cluster)
+        if self.sources is None:
+            return np.full(n_workers, -1), np.full(n_workers, np.nan)
+        source = self.sources.named
+        copied = np.bincount(votes.worker, 1 - self.sources.weights(votes), n_workers)
+        number = np.bincount(votes.worker, minlength=n_workers)
+        return source, np.where(source >= 0, copied / np.maximum(number, 1), np.nan)
 
     def powers(self) -> Float[np.ndarray, " w"]:
         """``(W,)`` what an annotator counts for where the whole cluster votes on all items."""

@@ -292,8 +292,9 @@ def fit_many(
         raise DataError(f"n_restarts: expected 0 to {MOST_RESTARTS}; got {n_restarts!r}")
     slack = [tol * float(np.sum(np.asarray(one.weights))) for one in data]
     fixed = map(models.at_fixed_priors, models_)
-    pairs = list(zip(map(with_arrays, fixed), data, strict=True))
-    how = iteration([model for model, _ in pairs], data, rule, not accelerate)
+    learned_from = [models.untempered(*pair) for pair in zip(models_, data, strict=True)]
+    pairs = list(zip(map(with_arrays, fixed), learned_from, strict=True))
+    how = iteration([model for model, _ in pairs], learned_from, rule, not accelerate)
     fit_from = partial(
         fit_batch,
         iteration=how,
@@ -316,7 +317,18 @@ def fit_many(
         _checked(*pair, own[i], results[i :: len(pairs)], slack[i], how, fit_from)
         for i, pair in enumerate(pairs)
     ]
-    return [replace(one, model=_to_host(m)) for one, m in zip(fits, models_, strict=True)]
+    read = zip(fits, models_, data, strict=True)
+    return [replace(_tempered(one, whole), model=_to_host(m)) for one, m, whole in read]
+
+
+def _tempered(fitted: Fit, data: Data) -> Fit:
+    """With responsibilities and densities under the powers of the label channels."""
+    model = with_arrays(models.at_fixed_priors(fitted.model))
+    if models.untempered(model, data) is data:
+        return fitted
+    params = jax.tree.map(on_device, fitted.params)
+    resp, lik, *_ = _finish(model, params, data, fitted.rule)
+    return replace(fitted, resp=np.asarray(resp), log_likelihood=np.asarray(lik))
 
 
 def _checked(

@@ -194,7 +194,7 @@ class FittedModel:
             return resp
         n, k = resp.shape
         codes = np.asarray(self.data.parts["labels"])[:n]
-        free = (codes < k) & ~checked_rows(self.data, n, k)
+        free = (codes < k) & ~checked_rows(self.fit.model, self.data, n)
         given = np.eye(k)[np.minimum(codes, k - 1)]
         weight = np.where(free, share, 1.0)[:, None]
         return weight * resp + (1 - weight) * given

@@ -34,6 +34,8 @@ from nbmodels.core.roles import LabelChannel
 from nbmodels.data.noisy_labels import LabelData
 from nbmodels.data.validation import as_floats, pad_rows
 from nbmodels.errors import DataError
+from nbmodels.fitting.vote_dependence import VoteTable
+from nbmodels.fitting.vote_shares import all_alike
 
 Settings = Mapping[str, Any]
 
@@ -84,8 +86,9 @@ def label_sources(
     if labels.has_given:
         out["labels"] = coded(noise_channel, labels.codes, k)
     if labels.votes is not None:
-        n_votes = number_of_votes(labels.votes, weights, labels.vote_powers)
-        channel = partial(_votes_channel, labels.votes.shape[1] // k, n_votes)
+        n_votes = number_of_votes(labels.votes, weights)
+        alike = VoteTable.of_counts(labels.votes, k) if labels.alike else None
+        channel = partial(_votes_channel, labels.votes.shape[1] // k, n_votes, alike)
         pack = partial(_pack_votes, labels.votes)
         rows = np.arange(len(labels.codes))
         out[VOTES] = LabelSource(channel, rows, -1, pack, labels.vote_powers)
@@ -171,21 +174,16 @@ _ANNOTATORS = {
 
 
 def number_of_votes(
-    counts: sparse.csr_array,
-    weights: Float[np.ndarray, " n"] | None = None,
-    powers: Float[np.ndarray, " n"] | None = None,
+    counts: sparse.csr_array, weights: Float[np.ndarray, " n"] | None = None
 ) -> float:
     """Number of votes by what they count for in the statistics of a fit.
 
     Args:
         counts: ``(N, W * K)`` votes of the items.
         weights: ``(N,)`` row weights; None for 1.
-        powers: ``(N,)`` powers of the items' likelihoods; None for 1.
     """
     each = np.asarray(counts.sum(axis=1)).ravel()
-    for one in (weights, powers):
-        each = each if one is None else each * one
-    return float(each.sum())
+    return float(each.sum() if weights is None else each @ weights)
 
 
 def learned_priors(model: Mapping[str, Component]) -> tuple[str, ...]:
@@ -194,9 +192,15 @@ def learned_priors(model: Mapping[str, Component]) -> tuple[str, ...]:
 
 
 def _votes_channel(
-    n_annotators: int, n_votes: float, n_classes: int, settings: Settings
+    n_annotators: int,
+    n_votes: float,
+    alike: VoteTable | None,
+    n_classes: int,
+    settings: Settings,
 ) -> Component:
-    return annotators(n_annotators, n_classes, {**settings, "n_votes": n_votes})
+    """That of annotators, held to one matrix by these votes where they are taken to be alike."""
+    channel: Any = annotators(n_annotators, n_classes, {**settings, "n_votes": n_votes})
+    return channel if alike is None else all_alike(channel, alike, 1)
 
 
 def annotators(n_annotators: int, n_classes: int, settings: Settings) -> Component:

@@ -138,7 +138,7 @@ def noise_levels(fitted: FittedModel) -> Levels:
     n, k = len(fitted.fit.resp), len(fitted.names)
     codes, scores = (np.asarray(fitted.data.parts[name])[:n] for name in ("labels", PRIOR))
     weights = np.asarray(fitted.data.weights, float)[:n]
-    checked = checked_rows(fitted.data, n, k)
+    checked = checked_rows(fitted.fit.model, fitted.data, n)
     shares, matrices = matrices_at(fitted.noise_matrices["labels"].T, LEVELS)
     known = np.zeros((n, k))
     if checked.any():

@@ -117,12 +117,13 @@ def _held_to(
     codes: Int[np.ndarray, " n"],
     options: Callable[[], FitOptions],
 ) -> FittedModel:
-    n, k = len(codes), len(fitted.names)
+    n = len(codes)
     joint = fitted.data.parts.get(PRIOR) is None
     features = with_role(fitted.fit.model, Emission) if joint else fitted.scored
     if set(fitted.fit.model) - {PRIOR, "labels", "trusted", *features}:
         return fitted
-    free = ~checked_rows(fitted.data, n, k)  # the class of the others is no inference
+    # the class of the others is no inference
+    free = ~checked_rows(fitted.fit.model, fitted.data, n)
     sides, judge = _sides(reference.classes, fitted, codes, free)
     checked = "trusted" in fitted.data.parts  # what they show is in the fit already
     if joint:
@@ -164,7 +165,7 @@ def _held_to(
     if replaceable(reference, fitted):
         better = poor or ahead > SIGNIFICANT
         if better and _lead(mine, theirs, *about) > _SURELY:
-            proven = contradicted(fitted.data, k)
+            proven = contradicted(fitted.fit.model, fitted.data, len(fitted.names))
             noisy = 1.0 if proven else beside.probability(reference, codes, rows, *about)
             taken = replace(with_noise_of(beside, before), noisy=noisy, averaged=None)
             return _held_to_neighbours(reference, averaged_over_levels(taken), codes, free)

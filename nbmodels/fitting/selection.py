@@ -236,7 +236,7 @@ class _Run:
                 floor = self.plain(best.settings)
                 plain_scores = floor.held_out
                 # a checked label that differs from the given one leaves nothing to compare
-                if not contradicted(best.data, self.given.shape[1]):
+                if not contradicted(best.fit.model, best.data, self.given.shape[1]):
                     noisy = self.noisy(best, grid.get("scaling", ()))
                     if self.better(best.scores, floor.held_out, SIGNIFICANT):
                         plain, cautions = floor.calibration, (PLAIN,)

@@ -64,7 +64,7 @@ def as_given(
     k = len(plain) - 1
     alike = np.zeros(k)
     bias = alike if shares is None else -np.exp(plain[0]) * np.log(shares)
-    checks = _checked_labels(null, k)
+    checks = _checked_labels(model, null, k)
     learned = None
     if checks is not null and (np.asarray(checks.parts["labels"]) < k).any():
         held = {**model, PRIOR: _held(model[PRIOR], _NO_SLOPE, alike)}
@@ -84,12 +84,12 @@ def as_given(
     return without, ranked.resp, (drawn, host(checks))
 
 
-def _checked_labels(data: Data, n_classes: int) -> Data:
+def _checked_labels(model: Model, data: Data, n_classes: int) -> Data:
     """The same data with the given labels of checked rows alone; they show what noise there is."""
     if "labels" not in data.parts:
         return data
     labels = np.asarray(data.parts["labels"])
-    kept = np.where(checked_rows(data, len(labels), n_classes), labels, n_classes)
+    kept = np.where(checked_rows(model, data, len(labels)), labels, n_classes)
     return replace(data, parts={**data.parts, "labels": on_device(kept.astype(labels.dtype))})
 
 

@@ -66,6 +66,13 @@ class VoteTable:
     n_items: int
     weights: Float[np.ndarray, " v"] | None = None
 
+    @classmethod
+    def of_counts(cls, counts: sparse.csr_array, n_labels: int) -> VoteTable:
+        """From ``(N, W * K)`` sums of what votes count for, one vote a cell."""
+        cells = sparse.coo_array(counts)
+        worker, label = np.divmod(cells.col.astype(int), n_labels)
+        return cls(cells.row.astype(int), worker, label, counts.shape[0], cells.data)
+
     def counted(self, n_workers: int, n_observed: int) -> sparse.csr_array:
         """``(N, W * observed)`` sums of what the votes count for."""
         cells = self.row, self.worker * n_observed + self.label

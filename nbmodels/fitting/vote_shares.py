@@ -11,9 +11,13 @@ the shares of the classes; and these are the shares of the votes, less what such
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from jaxtyping import Bool, Float
 
+from nbmodels.channels import Annotators
+from nbmodels.channels.alike_annotators import AlikeAnnotators
 from nbmodels.fitting.vote_dependence import VoteTable
 
 #: Votes of an annotator on shared items, or part of all of theirs, that show their accuracy; least
@@ -22,6 +26,10 @@ _SHOWN_VOTES, _SHOWN_PART, LEAST_SHOWN = 30, 0.5, 0.5
 
 #: Pairs of votes that stand for what is assumed of agreement, that of smoothed shares.
 _PSEUDO_PAIRS = 10.0
+
+#: Pseudo-votes of each row of the matrix of annotators who are alike, in multiples of the votes of
+#: the busiest annotator.
+_FIRM = 10.0
 
 #: Part of the share that counts suggest below which a class has lost items to another, and items in
 #: proportion to those of the votes by which it is then held.
@@ -101,6 +109,21 @@ def alike(votes: VoteTable, k: int) -> tuple[Float[np.ndarray, "k k"], Float[np.
     seen = (sums.sum(0) + 1 / k) / (sums.sum() + 1)
     joint = seen[:, None] * np.where(np.eye(k, dtype=bool), right, (1 - right) / max(k - 1, 1))
     return joint / joint.sum(0), joint.sum(0)
+
+
+def all_alike(channel: Annotators, votes: VoteTable, each: int) -> Annotators:
+    """Annotators held to one matrix, under which items keep their votes.
+
+    Args:
+        channel: of as many annotators.
+        votes: on all items.
+        each: number of sub-types of a class.
+    """
+    n_annotators, n_observed, _ = channel.prior.concentration.shape
+    matrix = np.repeat(alike(votes, n_observed)[0], each, 1)
+    firm = _FIRM * (1 + np.bincount(votes.worker).max())
+    held = AlikeAnnotators.sharing(n_annotators, 1 + firm * matrix)
+    return replace(held, pseudo=assumed_votes(n_observed))
 
 
 def _by_label(votes: VoteTable, k: int) -> Float[np.ndarray, "n k"]:

@@ -169,6 +169,26 @@ def test_checked_items_are_refused(here, case):
     assert words in " ".join(done.output.split())
 
 
+def test_the_source_of_copies_is_named(here):
+    rng = np.random.default_rng(0)
+    names, rates = (
+        np.array(["ann", "bob", "cat", "dan", "eve", "fay"]),
+        [0.15, 0.2, 0.2, 0.25, 0.3, 0.3],
+    )
+    y = rng.integers(0, 3, 300)
+    wrong = rng.random((300, 6)) < rates
+    cast = np.where(wrong, (y[:, None] + rng.integers(1, 3, (300, 6))) % 3, y[:, None])
+    for copy in (4, 5):
+        cast[:, copy] = np.where(rng.random(300) < 0.6, cast[:, 1], cast[:, copy])
+    task, worker = np.divmod(np.arange(cast.size), 6)
+    table = {"task": task, "worker": names[worker], "label": SPECIES[cast.ravel()]}
+    pd.DataFrame(table).to_csv("votes.csv", index=False)
+    done = run("clean", "votes.csv", *ROLES)
+    assert done.exit_code == 0, done.output
+    assert " ".join(done.output.split()).count("bob (copied in") == 2
+    assert "worker_report" not in done.output
+
+
 @pytest.mark.slow
 def test_report_of_annotators(here):
     frame = votes()

@@ -56,6 +56,23 @@ def test_copies_are_found(seed):
     assert found.weights(coded(votes)).sum() < 0.75 * votes.size
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_report_names_whom_copies_are_from(seed):
+    rates = (0.15, 0.2, 0.25, 0.25, 0.3, 0.35, 0.3)
+    votes, _ = world(rates, (2, 4, 5), part=0.6, seed=seed)
+    report = DawidSkene().fit(frame(votes)).worker_report().set_index("worker").sort_index()
+    assert report["copies_from"].tolist() == [None, None, None, None, 2, 2, None]
+    np.testing.assert_allclose(report["copied_share"][[4, 5]], 0.6, atol=0.12)
+    assert report["copied_share"][[0, 1, 2, 3, 6]].isna().all()
+
+
+def test_of_two_who_agree_too_often_none_is_named_the_source():
+    votes, _ = world((0.15, 0.2, 0.2, 0.25, 0.3, 0.35), (4, 5), part=0.7)
+    report = DawidSkene().fit(frame(votes)).worker_report().set_index("worker").sort_index()
+    assert report["copies"].tolist() == [(), (), (), (), (5,), (4,)]
+    assert report[["copies_from", "copied_share"]].isna().all(axis=None)
+
+
 @pytest.mark.parametrize("rates", [(0.3,) * 6, (0.1,) * 6, (2 / 3,) * 6 + (0.15,) * 4])
 def test_independent_annotators_are_not_said_to_copy(rates):
     for seed in range(5):

@@ -118,6 +118,7 @@ def test_report_of_workers():
     found = DawidSkene().fit(table).worker_report().set_index("worker").sort_index()
     assert found.columns.tolist() == [
         "votes", "accuracy", "low", "high", "spammer_score", "copies",
+        "copies_from", "copied_share",
     ]  # fmt: skip
     assert found["copies"].tolist() == [(), (), (), (), (5,), (4,), (), ()]
     assert (found["low"] < found["accuracy"]).all()

@@ -48,3 +48,9 @@ def test_findings_of_graphs_are_about_edges():
     found = Finding("a", "Do features help?", 0.0, 1.0, 0.0, 0.1, False, "the features' part", ())
     found = about_edges(found)
     assert (found.question, found.sentence) == ("Do edges help?", "the edges' part")
+
+
+def test_a_matrix_that_lies_on_its_side_is_told():
+    edges = sparse.csr_array(np.random.default_rng(0).random((60, 20)) < 0.2).astype(float)
+    with pytest.raises(DataError, match=r"labels: has 60 rows where there are 20 items, the colum"):
+        CollaborativeClassifier().fit(edges, np.repeat(["ant", "bee"], 30))
