@@ -23,6 +23,9 @@ CHECKED_LABELS = "checked labels"
 #: Name of the check whether as many labels would be wrong if classes did not overlap.
 TWO_ENDS = "two ends"
 
+#: Name of the check whether the shape of the classes speaks for overlap.
+SHAPE = "shape of classes"
+
 #: Name of the check whether labels depend on the features beyond the true class.
 LABELS_DEPEND = "noise depends on features"
 
@@ -187,6 +190,14 @@ class Verdict(Readable):
     def cautions(self) -> tuple[Caution, ...]:
         """The warning to issue about the fit; none where no check failed."""
         return () if self.ok else (Caution(VerdictWarning, self.sentence),)
+
+
+def taken_into_account(caution: Caution) -> Finding:
+    """What a fit says of itself that it reckons with, as a finding."""
+    words = caution.message.removesuffix(".")
+    question = "What else does the fit take into account?"
+    nan = float("nan")
+    return Finding(caution.finding, question, nan, nan, nan, nan, False, words, accounted=True)
 
 
 def about_edges(finding: Finding) -> Finding:
