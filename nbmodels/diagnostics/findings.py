@@ -155,7 +155,7 @@ class Verdict(Readable):
         more = f"; further failed checks: {others}" if others else ""
         advice = f" Try {remedies}." if remedies else ""
         opening = _SHARE_NOT_USABLE if all(f.share_only for f in self.bad) else _NOT_USABLE
-        return " ".join([f"{opening}: {reasons}{more}.{advice}", *share])
+        return " ".join([f"{opening}: {reasons}{more}.{advice}", *self._reckoned_with, *share])
 
     @property
     def _passed(self) -> str:

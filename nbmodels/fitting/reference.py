@@ -201,7 +201,7 @@ def linear_scores(
     """Out-of-fold scores of items with a label that are linear in their features.
 
     Least squares on the columns' normal scores, which know no outliers; multinomial naive Bayes on
-    sparse rows.
+    sparse rows, or least squares on their columns where a cell is negative.
 
     Args:
         points: ``(n, d)`` items, dense or sparse.
@@ -219,7 +219,10 @@ def linear_scores(
     target = np.eye(n_classes)[codes[rows]]
     fold = stratified_folds(codes[rows], _MORE_FOLDS, rng, among(copies, rows))
     if sparse.issparse(points):
-        return rows, _naive_bayes(sparse.csr_array(points)[rows], target, fold)
+        x = sparse.csr_array(points)
+        if x.nnz and x.data.min() < 0:  # no words
+            return rows, _least_squares(_dense([x], rows, rng), target, fold)
+        return rows, _naive_bayes(x[rows], target, fold)
     some = np.sort(rng.permutation(points.shape[1])[:_NARROW])
     x = np.hstack(
         [_normal_scores(np.asarray(points, float)[np.ix_(rows, some)]), np.ones((len(rows), 1))]

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from nbmodels import NbmodelsWarning, NoisyGaussianNB, NoisyLogisticRegression
 from nbmodels.datasets import corrupt, uniform_noise
@@ -57,6 +58,7 @@ def test_it_says_nothing_of_few_labels_many_classes_or_other_classes():
     assert np.isnan(share_wrong_by_shape(x[:20], true[:20], K, np.ones(20)))
     assert np.isnan(share_wrong_by_shape(x, true, 30, np.ones(600)))
     assert np.isnan(share_wrong_by_shape(x[:, :0], true, K, np.ones(600)))
+    assert by_shape(sparse.csr_array(x), true) < 0.05  # cells below zero are no words
     assert np.isfinite(by_shape(x, np.where(np.arange(600) % 5 == 0, -1, true)))
 
 
