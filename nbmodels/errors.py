@@ -171,22 +171,25 @@ class Caution:
     Attributes:
         category: class of the warning.
         message: its text.
+        finding: name under which a verdict states it among what the fit takes into account; it is
+            then no warning: what the fit reports holds, intervals included. Empty for a warning.
     """
 
     category: type[NbmodelsWarning]
     message: str
+    finding: str = ""
 
 
 def issue(cautions: Iterable[Caution]) -> None:
     """Issue warnings at the first line outside of the library, equal ones once.
 
     Args:
-        cautions: in the order in which they are to appear.
+        cautions: in the order in which they are to appear; those that a verdict states are none.
     """
     level, frame, folders = 2, sys._getframe(1), _folders()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(folders):
         level, frame = level + 1, frame.f_back
-    for caution in dict.fromkeys(cautions):
+    for caution in dict.fromkeys(one for one in cautions if not one.finding):
         warnings.warn(caution.message, caution.category, stacklevel=level)
 
 

@@ -46,6 +46,7 @@ class Answer:
         new: of the new items, or None.
         suspicion: ``(N,)`` how likely each given label is to be wrong, or None.
         diagonal: ``(K,)`` of the noise matrix, or None.
+        interval: ``(K, 2)`` 90 % intervals of the diagonal, or None.
         warned: names of the library's warnings of the fit.
         failed_checks: names of the checks that failed.
         chosen: what was selected, in words.
@@ -55,6 +56,7 @@ class Answer:
     new: np.ndarray | None = None
     suspicion: np.ndarray | None = None
     diagonal: np.ndarray | None = None
+    interval: np.ndarray | None = None
     warned: tuple[str, ...] = ()
     failed_checks: tuple[str, ...] = ()
     chosen: str = ""
@@ -219,6 +221,17 @@ def _fitted(e: Any, *data: Any, **options: Any) -> tuple[Any, tuple[str, ...], t
     return e, tuple(dict.fromkeys(own)), failed
 
 
+def _intervals(e: Any, k: int) -> np.ndarray:
+    """``(K, 2)`` 90 % intervals of the matrix's diagonal; NaN of a class without labels."""
+    with warnings.catch_warnings(action="ignore"):
+        draws = e.posterior(draws=200, chains=2, keep="parameters")["posterior"].dataset
+    found = draws["noise_matrix"].to_numpy()
+    diagonal = np.diagonal(found, axis1=-2, axis2=-1).reshape(-1, found.shape[-1])
+    out = np.full((k, 2), np.nan)
+    out[e.classes_] = np.quantile(diagonal, [0.05, 0.95], axis=0).T
+    return out
+
+
 def table(make: Callable[..., Any], task: Task, seed: int) -> Answer:
     """An estimator of rows of features."""
     e, *said = _fitted(make(random_state=seed, solver=_QUIET), task.x, task.given)
@@ -227,7 +240,13 @@ def table(make: Callable[..., Any], task: Task, seed: int) -> Answer:
     diagonal = np.full(task.k, np.nan)
     diagonal[names] = np.diag(e.noise_matrix_)
     return Answer(
-        names[resp.argmax(1)], e.predict(task.x_new), 1 - own, diagonal, *said, _chosen(e)
+        names[resp.argmax(1)],
+        e.predict(task.x_new),
+        1 - own,
+        diagonal,
+        _intervals(e, task.k),
+        *said,
+        _chosen(e),
     )
 
 
@@ -241,7 +260,8 @@ def graph(task: Task, seed: int) -> Answer:
     labels = resp.argmax(1)
     own = resp[np.arange(len(resp)), np.maximum(task.given, 0)]
     chosen = f"alpha={np.mean(e.alpha_):.3g}, weight={e.weight_:.3g}"
-    return Answer(labels, labels[task.given < 0], 1 - own, np.diag(e.noise_matrix_), *said, chosen)
+    about = labels, labels[task.given < 0], 1 - own, np.diag(e.noise_matrix_)
+    return Answer(*about, _intervals(e, task.k), *said, chosen)
 
 
 def _graph_solver() -> Solver:
@@ -256,7 +276,7 @@ def votes(task: Task, seed: int) -> Answer:
     cast = np.bincount(task.x["worker"], minlength=len(e.workers_))
     diagonal = np.diag(np.average(e.worker_noise_matrix_, 0, cast))
     own = resp[np.arange(len(resp)), task.given]
-    return Answer(resp.argmax(1), None, 1 - own, diagonal, *said)
+    return Answer(resp.argmax(1), None, 1 - own, diagonal, None, *said)
 
 
 def _regression() -> Any:

@@ -10,8 +10,9 @@ from sklearn.metrics import roc_auc_score
 from floor_worlds.answers import Answer
 from floor_worlds.base import Task
 
-#: By so much a diagonal entry may be off.
-_OFF = 0.1
+#: By so much a diagonal entry may be off where there is no interval, and the upper end from which
+#: on an interval holds a rate of one, which no central interval does.
+_OFF, _ONE = 0.1, 0.99
 
 
 def realised(task: Task) -> np.ndarray:
@@ -32,8 +33,9 @@ def figures(task: Task, answer: Answer) -> dict[str, Any]:
     ``labels`` is the accuracy of the corrected labels and ``new`` that of predictions of new items;
     ``recall`` that of the rarest class among new items, or training items where none are new;
     ``constant`` says that all predictions are one class, ``chance`` how often the most frequent one
-    is right; ``gap`` is the mean error of the noise matrix's diagonal and ``off`` says that most
-    of it is wrong by more than 0.1; ``auc`` is that of finding the wrong labels.
+    is right; ``gap`` is the mean error of the noise matrix's diagonal, ``far`` says that most of it
+    is wrong by more than 0.1 and ``off`` that most is outside of its 90 % intervals (where there
+    are none, as ``far``); ``auc`` is that of finding the wrong labels.
     """
     shown = (task.given >= 0) & (task.true >= 0)
     labels, true = answer.labels[shown], task.true[shown]
@@ -50,6 +52,7 @@ def figures(task: Task, answer: Answer) -> dict[str, Any]:
         "constant": len(np.unique(said)) == 1,
         "chance": np.bincount(sought).max() / len(sought),
         "gap": np.nan,
+        "far": False,
         "off": False,
         "auc": np.nan,
         "warned": " ".join(answer.warned),
@@ -60,7 +63,17 @@ def figures(task: Task, answer: Answer) -> dict[str, Any]:
     if answer.suspicion is not None and 0 < wrong.sum() < len(wrong):
         out["auc"] = roc_auc_score(wrong, answer.suspicion[shown])
     if answer.diagonal is not None:
-        off = np.abs(answer.diagonal - realised(task))
-        off = off[~np.isnan(off)]
-        out["gap"], out["off"] = off.mean(), np.mean(off > _OFF) > 0.5
+        truth = realised(task)
+        off = np.abs(answer.diagonal - truth)
+        known = ~np.isnan(off)
+        out["gap"], out["far"] = off[known].mean(), np.mean(off[known] > _OFF) > 0.5
+        out["off"] = out["far"]
+        if answer.interval is not None:
+            out["off"] = np.mean(_outside(truth, answer.interval)[known]) > 0.5
     return out
+
+
+def _outside(rates: np.ndarray, interval: np.ndarray) -> np.ndarray:
+    """``(K,)`` whether rates of right labels lie outside of their intervals."""
+    low, high = interval.T
+    return (rates < low) | (rates > np.where(high > _ONE, 1, high))

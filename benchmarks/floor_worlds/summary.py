@@ -205,14 +205,16 @@ def sentences(rows: pd.DataFrame, cells: pd.DataFrame) -> Iterator[str]:
         f"(goal 0: {_goal(flat.empty)})"
     )
     fits = rows[(rows["role"] == "ours") & (rows["error"] == "")]
-    said, off = spoken(fits), fits["off"].astype(bool)
+    said, off, far = spoken(fits), fits["off"].astype(bool), fits["far"].astype(bool)
     for part, name, fine in (
-        (off, "failed (most of the diagonal off by more than 0.1)", lambda s: s >= 0.8),
+        (off, "failed (most of the diagonal outside of its intervals)", lambda s: s >= 0.8),
         (~off, "right", lambda s: s <= 0.05),
+        (far, "failed (most of the diagonal off by more than 0.1)", lambda s: s >= 0.8),
+        (~far, "nearer than that", lambda s: s <= 0.05),
     ):
         if part.any():
             share = said[part].mean()
-            goal = ">= 80 %" if name != "right" else "<= 5 %"
+            goal = ">= 80 %" if name.startswith("failed") else "<= 5 %"
             yield (
                 f"Fits that are {name}, with a warning or a bad verdict: {share:.0%} of "
                 f"{part.sum()} (goal {goal}: {_goal(fine(share))}){_speakers(fits[part])}"

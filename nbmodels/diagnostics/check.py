@@ -62,9 +62,10 @@ from nbmodels.diagnostics.checks.remedies import (
     TRUSTED,
     open_to,
 )
-from nbmodels.diagnostics.findings import Finding, Verdict, about_edges
+from nbmodels.diagnostics.findings import Finding, Verdict, about_edges, taken_into_account
 from nbmodels.diagnostics.score_tests import of_columns
 from nbmodels.diagnostics.share_wrong import BOUNDED_BELOW, ShareLimits
+from nbmodels.errors import Caution
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.fitted_model import FittedModel
@@ -150,6 +151,7 @@ def check_model(
     vote_dependence: VoteDependence | None = None,
     reference: Int[np.ndarray, " n"] | None = None,
     limits: ShareLimits = BOUNDED_BELOW,
+    cautions: Sequence[Caution] = (),
     of_graph: bool = False,
     advised: tuple[str, Collection[str]] | None = None,
 ) -> Verdict:
@@ -171,6 +173,7 @@ def check_model(
         reference: ``(N,)`` class that the features point to, learned from other items' labels, -1
             where it was not; None where there is none yet.
         limits: what limits the share of wrong labels.
+        cautions: of the fit; those that are findings of what it takes into account are stated.
         of_graph: whether items are known by their edges alone, and have no features.
         advised: name of the estimator that remedies are for, and of what can be set there
             (:func:`nbmodels.diagnostics.checks.remedies.open_to`); None to give all of them.
@@ -196,6 +199,7 @@ def check_model(
         findings = [*run(CHECKED_CHECKS, checked), *findings]
     if vote_dependence is not None:
         findings = [*run(VOTE_CHECKS, vote_dependence), *findings]
+    findings += [taken_into_account(one) for one in cautions if one.finding]
     taken = _taken(fit, data)
     # one error rate does not keep a graph's factors from rewarding one class for all
     taken.add(SYMMETRIC_NOISE if collapsed else OPEN_GRAPH)
@@ -286,12 +290,15 @@ def two_ends(
     seen = rates[np.arange(len(codes)), codes]
     weights = separable.weights
     right = reported[rows, codes] / reported[rows].sum(1)
+    shares = np.average(reported[rows] / reported[rows].sum(1, keepdims=True), 0, weights)
     return Ends(
         float(1 - np.average(right, weights=weights)) if share_wrong is None else share_wrong,
         separable.share_wrong,
         separable.without_own - np.log(np.maximum(seen, np.finfo(float).tiny)),
         separable.without_own - separable.by_shares,
         weights,
+        matrix=float(1 - shares @ np.diag(transition)),
+        shape=separable.by_shape,
     )
 
 

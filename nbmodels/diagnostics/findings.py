@@ -23,6 +23,9 @@ CHECKED_LABELS = "checked labels"
 #: Name of the check whether as many labels would be wrong if classes did not overlap.
 TWO_ENDS = "two ends"
 
+#: Name of the check whether the shape of the classes speaks for overlap.
+SHAPE = "shape of classes"
+
 #: Name of the check whether labels depend on the features beyond the true class.
 LABELS_DEPEND = "noise depends on features"
 
@@ -152,7 +155,7 @@ class Verdict(Readable):
         more = f"; further failed checks: {others}" if others else ""
         advice = f" Try {remedies}." if remedies else ""
         opening = _SHARE_NOT_USABLE if all(f.share_only for f in self.bad) else _NOT_USABLE
-        return " ".join([f"{opening}: {reasons}{more}.{advice}", *share])
+        return " ".join([f"{opening}: {reasons}{more}.{advice}", *self._reckoned_with, *share])
 
     @property
     def _passed(self) -> str:
@@ -187,6 +190,14 @@ class Verdict(Readable):
     def cautions(self) -> tuple[Caution, ...]:
         """The warning to issue about the fit; none where no check failed."""
         return () if self.ok else (Caution(VerdictWarning, self.sentence),)
+
+
+def taken_into_account(caution: Caution) -> Finding:
+    """What a fit says of itself that it reckons with, as a finding."""
+    words = caution.message.removesuffix(".")
+    question = "What else does the fit take into account?"
+    nan = float("nan")
+    return Finding(caution.finding, question, nan, nan, nan, nan, False, words, accounted=True)
 
 
 def about_edges(finding: Finding) -> Finding:

@@ -398,6 +398,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
             vote_dependence=self.fitted_.vote_dependence,
             reference=self.fitted_.reference,
             limits=share_limits(self.fitted_),
+            cautions=self.fitted_.cautions,
             of_graph=self._of_graph(),
             advised=self._advised or (type(self).__name__, self._settable()),
         )

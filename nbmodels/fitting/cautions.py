@@ -1,4 +1,9 @@
-"""What the selection of settings says of a fit."""
+"""What the selection of settings says of a fit.
+
+Where the features are not heard, or no noise is found, what is reported holds: labels as given, the
+plain classifier's predictions, and noise as wide as its prior. The verdict states it, which is no
+warning: of fits whose intervals hold the noise, every fifth would be warned of.
+"""
 
 from nbmodels.errors import Caution, IdentifiabilityWarning, NotConvergedWarning
 
@@ -7,6 +12,12 @@ UNINFORMATIVE = Caution(
     "the features do not surely predict held-out labels better than chance: no label is corrected, "
     "new items are predicted by the plain classifier of the given labels, and the noise matrix is "
     "that of the prior and of rows that were checked, with intervals as wide",
+    "unheard features",
+)
+#: The same where so many labels show it that rows and labels may not belong together.
+USELESS = Caution(
+    IdentifiabilityWarning,
+    UNINFORMATIVE.message.replace("do not surely predict", "do not predict"),
 )
 UNINFORMATIVE_BESIDE_VOTES = Caution(
     IdentifiabilityWarning,
@@ -24,6 +35,7 @@ PLAIN = Caution(
     "held-out labels are likelier under the plain classifier of the given labels than under any "
     "noise that was fitted: new items are predicted by the plain classifier, and no given label is "
     "changed",
+    "no noise",
 )
 #: Ctrl-C before all settings were compared.
 INTERRUPTED = Caution(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nbmodels.fitting.class_shapes import share_wrong_by_shape
 from nbmodels.fitting.copied_rows import copies_caution
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.noise_levels import averaged_over_levels
@@ -37,9 +38,22 @@ def with_comparisons(
     """
     with one_thread_if_small(x):
         where = points(x, missing)
-        averaged = averaged_over_levels(with_separable(fitted, where))
+        averaged = averaged_over_levels(_with_shapes(with_separable(fitted, where), where))
         found = with_reference(averaged, where, options)
     if not warn_of_copies:
         return found
     weights = np.asarray(found.data.weights)[: len(found.fit.resp)]
     return replace(found, cautions=(*found.cautions, *copies_caution(found.copies, weights)))
+
+
+def _with_shapes(fitted: FittedModel, points: Any) -> FittedModel:
+    """With the share of wrong labels by the shape of the classes, beside that by near items."""
+    found = fitted.separable
+    if found is None or not hasattr(points, "shape"):
+        return fitted
+    codes = np.full(len(fitted.fit.resp), -1)
+    codes[found.rows] = found.codes
+    weights = np.zeros(len(codes))
+    weights[found.rows] = found.weights
+    about = points, codes, len(fitted.names), weights, fitted.copies
+    return replace(fitted, separable=replace(found, by_shape=share_wrong_by_shape(*about)))

@@ -94,7 +94,7 @@ def heard(
                 return dict.fromkeys(sources, True)
             compared = compare_scores([best, other], [True, True], about, _SURELY)
             likelier = compared.best == 1 and compared.gain[1] > _LEAST
-            if likelier or beyond_chance(classes[0], classes[1], about) > _AGREEMENT:
+            if likelier or beyond_chance(classes[0], classes[1], about).z > _AGREEMENT:
                 found, best = tried, other
     return found
 

@@ -92,13 +92,30 @@ def compare_scores(
     return Comparison(mean, gain, error, np.asarray(identified), best)
 
 
+class Agreement(NamedTuple):
+    """Agreement of two codes beyond that of independent ones (Cohen 1960).
+
+    Attributes:
+        kappa: agreement beyond chance, 1 at most.
+        error: its standard error where codes are independent.
+    """
+
+    kappa: float
+    error: float
+
+    @property
+    def z(self) -> float:
+        """In standard errors."""
+        return self.kappa / self.error
+
+
 def beyond_chance(
     predicted: Int[np.ndarray, " n"],
     given: Int[np.ndarray, " n"],
     weights: Float[np.ndarray, " n"],
     groups: Int[np.ndarray, " n"] | None = None,
-) -> float:
-    """Agreement beyond that of independent codes (Cohen 1960), in its standard errors without any.
+) -> Agreement:
+    """Agreement beyond that of independent codes.
 
     Args:
         predicted: codes by a fit that did not see the given ones.
@@ -115,7 +132,8 @@ def beyond_chance(
     if groups is not None:
         gaps = of_groups(share * ((predicted == given) - agree), groups)
         variance = max(variance, np.square(gaps).sum())
-    return float((agree - chance) / np.sqrt(variance))
+    beyond = max(1 - chance, np.finfo(float).tiny)
+    return Agreement(float((agree - chance) / beyond), float(np.sqrt(variance) / beyond))
 
 
 def compare_on_holdout(

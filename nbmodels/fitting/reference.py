@@ -175,8 +175,7 @@ def nonlinear_predictions(
     target = np.eye(n_classes)[codes[rows]] * known[:, None]
     some = np.sort(rng.permutation(points.shape[1])[:_NARROW])
     x = np.asarray(points, float)[np.ix_(rows, some)]
-    ranks = ndtri((rankdata(x, axis=0) - 0.5) / len(x))
-    ranks = _standardised(ranks)
+    ranks = _normal_scores(x)
     one = np.ones((len(x), 1))
     ways = [np.hstack([_standardised(x), one]), np.hstack([ranks, one])]
     ways += [np.hstack([_LINEAR * ranks, bent, one]) for bent in _kernel_features(ranks, rng)]
@@ -191,6 +190,48 @@ def nonlinear_predictions(
     logs[rows] = log_softmax(np.exp(plain.calibration[0]) * best, axis=1)
     folds[rows] = fold
     return Reference(classes, logs, held_out, folds, complete)
+
+
+def linear_scores(
+    points: Any,
+    codes: Int[np.ndarray, " n"],
+    n_classes: int,
+    copies: Int[np.ndarray, " n"] | None = None,
+) -> tuple[Int[np.ndarray, " m"], Float[np.ndarray, "m k"]]:
+    """Out-of-fold scores of items with a label that are linear in their features.
+
+    Least squares on the columns' normal scores, which know no outliers; multinomial naive Bayes on
+    sparse rows, or least squares on their columns where a cell is negative.
+
+    Args:
+        points: ``(n, d)`` items, dense or sparse.
+        codes: ``(n,)`` given labels, negative where missing.
+        n_classes: K.
+        copies: see :func:`nonlinear_predictions`.
+
+    Returns:
+        rows of all items with a label, or ten thousand of them, and ``(m, K)`` their scores.
+    """
+    rows = np.flatnonzero(codes >= 0)
+    rng = np.random.default_rng(len(rows))
+    if len(rows) > _ROWS:
+        rows = np.sort(rng.permutation(rows)[:_ROWS])
+    target = np.eye(n_classes)[codes[rows]]
+    fold = stratified_folds(codes[rows], _MORE_FOLDS, rng, among(copies, rows))
+    if sparse.issparse(points):
+        x = sparse.csr_array(points)
+        if x.nnz and x.data.min() < 0:  # no words
+            return rows, _least_squares(_dense([x], rows, rng), target, fold)
+        return rows, _naive_bayes(x[rows], target, fold)
+    some = np.sort(rng.permutation(points.shape[1])[:_NARROW])
+    x = np.hstack(
+        [_normal_scores(np.asarray(points, float)[np.ix_(rows, some)]), np.ones((len(rows), 1))]
+    )
+    return rows, _least_squares(x, target, fold)
+
+
+def _normal_scores(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+    return _standardised(ndtri((rankdata(x, axis=0) - 0.5) / len(x)))
 
 
 class Sides(NamedTuple):

@@ -243,7 +243,8 @@ def _where_doubted(fitted: FittedModel, sides: Sides, judge: str) -> FittedModel
     """A cut fit, with a caution where its changes are likelier to harm than not."""
     if sides.belief >= _DOUBTED or sides.changed <= _CHANGED * len(fitted.fit.resp):
         return fitted
-    return replace(fitted, cautions=(*fitted.cautions, _doubted(sides, judge, _CUT)))
+    said = replace(_doubted(sides, judge, _CUT), finding="changes in doubt")
+    return replace(fitted, cautions=(*fitted.cautions, said))
 
 
 def _doubted(sides: Sides, judge: str, so: str) -> Caution:

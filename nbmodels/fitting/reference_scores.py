@@ -22,7 +22,7 @@ from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows
 from nbmodels.errors import Caution, IdentifiabilityWarning, VerdictWarning
-from nbmodels.fitting.cautions import PLAIN, UNINFORMATIVE
+from nbmodels.fitting.cautions import PLAIN, UNINFORMATIVE, USELESS
 from nbmodels.fitting.discriminative import LOG_SLOPE_SD
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
@@ -46,6 +46,7 @@ _TAKEN = Caution(
     "this model of the features is poor: held-out labels are surely likelier under noise on the "
     "scores of a nonlinear classifier of the same features. So labels are corrected, and the noise "
     f"matrix is estimated, by that classifier; predictions are still by this model{COMPARE}",
+    "scores of a nonlinear classifier",
 )
 
 
@@ -197,7 +198,7 @@ def with_noise_of(found: NoiseOnReference, fitted: FittedModel) -> FittedModel:
         Drawn(fit, found.data, one.probability)
         for fit, one in zip(forms, fitted.alternatives, strict=True)
     )
-    before = {*fitted.fit.cautions(fitted.names), UNINFORMATIVE, PLAIN}
+    before = {*fitted.fit.cautions(fitted.names), UNINFORMATIVE, USELESS, PLAIN}
     cautions = (one for one in fitted.cautions if one not in before)
     calibration: Any = own.params[PRIOR]
     return replace(

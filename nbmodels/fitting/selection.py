@@ -31,12 +31,13 @@ from nbmodels.fitting.cautions import (
     UNINFORMATIVE,
     UNINFORMATIVE_BESIDE_VOTES,
     UNINFORMATIVE_OF_SETS,
+    USELESS,
 )
 from nbmodels.fitting.checked_rows import contradicted
 from nbmodels.fitting.design_effect import padded_groups
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fit import Fit
-from nbmodels.fitting.holdout import beyond_chance, compare_scores
+from nbmodels.fitting.holdout import Agreement, beyond_chance, compare_scores
 from nbmodels.fitting.identifiability import vanished
 from nbmodels.fitting.label_sources import VOTES
 from nbmodels.fitting.options import FitOptions, finished
@@ -79,6 +80,11 @@ INFORMATIVE = 1.0
 #: are not likelier with the features: one time in a hundred by chance. Few labels say little of how
 #: noisy they are, which costs likelihood, and may show nonetheless that features predict them.
 _AGREEMENT = 2.33
+
+#: Agreement (Cohen's kappa) that useful features have at least, of two classes five labels in a
+#: hundred beyond chance, and standard errors by which it must be lower for a warning. Few labels
+#: never show that; of these the verdict states what follows, and it holds.
+_USELESS, _SURELY = 0.1, 1.645
 
 #: Least share of given labels that are right for a fit to be believed which has features alone
 #: beside them. Of more than two classes the right one may be the most frequent with less than half;
@@ -214,7 +220,9 @@ class _Run:
                     else:
                         plain_scores = floor.held_out
                         best, ranked, drawn = self.as_given(model, null, best.settings, plain)
-                        noisy, cautions = EVEN, (UNINFORMATIVE,)
+                        found = self.agreement(best.settings)
+                        useless = max(found.kappa, 0) + _SURELY * found.error < _USELESS
+                        noisy, cautions = EVEN, (USELESS if useless else UNINFORMATIVE,)
             if best.rounds < most:
                 settings, last = best.settings, best
                 model, _, learned = self.candidate(settings)
@@ -303,7 +311,7 @@ class _Run:
                 return True
         _, null = self.without_scores(best.settings)
         heard = self.better(null.scores, best.scores, INFORMATIVE)
-        return heard or self.agreement(best.settings) > _AGREEMENT
+        return heard or self.agreement(best.settings).z > _AGREEMENT
 
     def without_scores(self, settings: Settings) -> tuple[Model, Trial]:
         """Labels without the features, as a trial, and its model; fitted once."""
@@ -397,8 +405,8 @@ class _Run:
         least = _RIGHT_OF_TWO if self.given.shape[1] == 2 else _RIGHT_OF_MORE
         return bool(self.weights @ kept >= least * self.weights.sum())
 
-    def agreement(self, settings: Settings) -> float:
-        """Agreement of out-of-fold predictions with given labels beyond chance, in its errors."""
+    def agreement(self, settings: Settings) -> Agreement:
+        """Agreement of out-of-fold predictions with given labels beyond chance."""
         scores = np.asarray(self.source.scores(settings, self.resp), float)
         if self.source.without_shares:
             scores = scores + np.log(_shares(self.weights @ self.given))

@@ -61,6 +61,8 @@ class Separable:
         unchecked: ``(n, K)`` responsibilities without the checks of these items.
         votes: ``(n,)`` the most frequent label of each item's neighbours, of the largest number of
             them: more votes are less noisy.
+        by_shape: share of the labels that is wrong by the shape of the classes
+            (:mod:`nbmodels.fitting.class_shapes`); NaN where it says nothing, or was not looked at.
     """
 
     rows: Int[np.ndarray, " n"]
@@ -74,6 +76,7 @@ class Separable:
     by_shares: Float[np.ndarray, " n"]
     unchecked: Float[np.ndarray, "n k"]
     votes: Int[np.ndarray, " n"]
+    by_shape: float = np.nan
 
     def draws(
         self, n_draws: int, seed: int

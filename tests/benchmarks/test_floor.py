@@ -1,5 +1,7 @@
 """The worlds of the floor are what they are called, and its summary counts what it says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -115,7 +117,8 @@ def test_agreement_outvotes_workers_who_guess():
 
 def row(method, role, seed, labels, new, **more):
     cell = dict(zip(CELL, ("reals", "a world", 100, 2, False, "uniform", 0.2), strict=True))
-    shared = {"constant": False, "chance": 0.5, "off": False, "warned": "", "failed_checks": ""}
+    shared = {"constant": False, "chance": 0.5, "off": False, "far": False}
+    shared |= {"warned": "", "failed_checks": ""}
     what = {"method": method, "role": role, "family": "A|B", "seed": seed, "error": ""}
     return {**cell, **what, "labels": labels, "new": new, "chosen": "", **shared, **more}
 
@@ -161,7 +164,13 @@ def test_the_diagonal_is_compared_with_the_labels():
     for off, failed in ((0.0, False), (0.05, False), (0.15, True)):
         found = figures(task, Answer(task.given, task.y_new, None, right - off))
         np.testing.assert_allclose(found["gap"], off, atol=1e-12)
-        assert found["off"] == failed
+        assert found["off"] == found["far"] == failed
+    for low, high, failed in ((0.6, 0.995, False), (0.85, 0.95, True), (0.7, 0.9, False)):
+        interval = np.tile([low, high], (2, 1))
+        found = figures(task, Answer(task.given, task.y_new, None, right - 0.15, interval))
+        assert (found["off"], found["far"]) == (failed, True)  # what is off is outside of it
+    exact = Answer(task.true, task.y_new, None, np.ones(2), np.tile([0.9, 0.995], (2, 1)))
+    assert not figures(replace(task, given=task.true), exact)["off"]
 
 
 def test_a_fit_that_fails_ends_nothing(monkeypatch):

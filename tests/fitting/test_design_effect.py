@@ -56,8 +56,8 @@ def test_copies_of_rows_are_no_evidence():
     naive = compare_scores([copied(rest), copied(scores)], [True, True], copied(ones))
     assert again.standard_error[1] == pytest.approx(once.standard_error[1])
     assert naive.standard_error[1] < again.standard_error[1] / 3
-    agreement = beyond_chance(copied(codes), copied(other), copied(ones), group)
-    assert agreement == pytest.approx(beyond_chance(codes, other, ones), abs=0.1)
+    agreement = beyond_chance(copied(codes), copied(other), copied(ones), group).z
+    assert agreement == pytest.approx(beyond_chance(codes, other, ones).z, abs=0.1)
     with_copies = pseudo_bma(copied(scores), copied(rest), copied(ones), group)
     assert with_copies < pseudo_bma(copied(scores), copied(rest), copied(ones))
 

@@ -87,10 +87,10 @@ def test_agreement_beyond_chance_is_standard_normal_without_any():
     found = []
     for _ in range(400):
         a, b = rng.choice(3, (2, 80), p=[0.5, 0.3, 0.2])
-        found.append(beyond_chance(a, b, rng.choice([0.0, 1.0, 2.0], 80)))
+        found.append(beyond_chance(a, b, rng.choice([0.0, 1.0, 2.0], 80)).z)
     assert abs(np.mean(found)) < 0.2
     assert 0.8 < np.std(found) < 1.2
-    assert beyond_chance(a, a, np.ones(80)) > 8
+    assert beyond_chance(a, a, np.ones(80)).z > 8
     # rows of weight 0 do not count
     weights = np.r_[np.ones(60), np.zeros(20)]
     c = np.r_[a[:60], (a[60:] + 1) % 3]

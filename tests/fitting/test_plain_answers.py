@@ -42,8 +42,8 @@ def fitted(maker, *args):
 @pytest.mark.parametrize("maker", [NoisyGaussianNB, NoisyLogisticRegression])
 def test_features_that_say_nothing_change_no_label(maker):
     x, _, noisy, x_new, _ = table(60, 1000.0, 0.3)
-    with pytest.warns(IdentifiabilityWarning, match="no label is corrected"):
-        e = maker(random_state=0).fit(x, noisy)
+    e = maker(random_state=0).fit(x, noisy)
+    assert "no label is corrected" in e.verdict().sentence
     np.testing.assert_array_equal(e.corrected_labels()["suggested"], noisy)
     assert len(np.unique(e.predict(x_new))) > 1
     with warnings.catch_warnings(action="ignore"):  # the prior knows no names of the classes
@@ -124,8 +124,7 @@ def test_fixed_settings_have_the_same_floor():
         NoisyLabelClassifier(GaussianNB(), rounds=0),
         NoisyGaussianNB(covariance="diag", training=CrossFit(rounds=0)),
     ):
-        with pytest.warns(IdentifiabilityWarning, match="no label is corrected"):
-            model.fit(x, noisy)
+        assert "no label is corrected" in model.fit(x, noisy).verdict().sentence
         np.testing.assert_array_equal(model.corrected_labels()["suggested"], noisy)
         assert np.isfinite(model.fitted_.held_out_scores).all()
 
@@ -246,3 +245,17 @@ def test_the_verdict_and_the_table_give_one_share_of_wrong_labels():
     e = fitted(NoisyLogisticRegression, x, noisy)
     share = next(f for f in e.verdict().findings if f.name == "share of wrong labels")
     assert share.effect == pytest.approx(e.corrected_labels()["p_wrong"].mean())
+
+
+@pytest.mark.parametrize(("n", "warned"), [(60, False), (600, True)])
+def test_a_warning_of_useless_features_takes_many_labels(n, warned):
+    """What is reported holds, as wide as the prior; of few labels the verdict states it alone."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(n, 3)), rng.integers(2, size=n)
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        e = NoisyGaussianNB(random_state=0).fit(x, y)
+    told = [str(w.message) for w in caught if w.category is IdentifiabilityWarning]
+    assert any("the features do not predict held-out labels" in one for one in told) == warned
+    stated = [f for f in e.verdict().findings if f.name == "unheard features"]
+    assert len(stated) == 1 - warned
+    assert "no label is corrected" in " ".join([*told, e.verdict().sentence])

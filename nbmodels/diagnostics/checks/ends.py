@@ -19,7 +19,7 @@ from jaxtyping import Float
 from nbmodels.diagnostics.checks import remedies
 from nbmodels.diagnostics.checks.base import Check, Measurement, always
 from nbmodels.diagnostics.checks.checked import CheckedEnds
-from nbmodels.diagnostics.findings import SEPARABLE, TWO_ENDS
+from nbmodels.diagnostics.findings import SEPARABLE, SHAPE, TWO_ENDS
 
 #: Difference between the shares that matters, and standard errors that it must exceed.
 _LEAST, _ERRORS = 0.02, 2.0
@@ -28,6 +28,11 @@ _LEAST, _ERRORS = 0.02, 2.0
 #: the other end's, and where clusters are many, classes that do not overlap predict labels better
 #: anyway.
 _TIMES = 2.0
+
+#: Ratio of the neighbours' share to that of the fit's noise matrix from which on the shape of the
+#: classes is asked. Where errors do not depend on the features the former is their share and the
+#: overlap's together: beyond this, overlap explains three times as many contradictions as errors.
+_ASKED = 4.0
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,8 @@ class Ends:
         over_shares: ``(n,)`` the same, less that by the shares of its neighbours' labels.
         weights: ``(n,)`` row weights, above 0.
         checked: labels that were checked by hand beside both ends; None without enough of them.
+        matrix: share of wrong labels by the fit's noise matrix.
+        shape: the same by the shape of the classes; NaN where that says nothing.
     """
 
     independent: float
@@ -50,6 +57,8 @@ class Ends:
     over_shares: Float[np.ndarray, " n"]
     weights: Float[np.ndarray, " n"]
     checked: CheckedEnds | None = None
+    matrix: float = np.nan
+    shape: float = np.nan
 
     @property
     def differ(self) -> bool:
@@ -95,6 +104,30 @@ def _sentence(at: Ends, found: Measurement) -> str:
     return f"{shares}; labels and features cannot tell which"
 
 
+def _shape(at: Ends, threshold: float) -> Measurement | None:
+    """Whether the shape of the classes speaks for errors where the fit sees overlap.
+
+    Neighbours alone cannot tell: their share is far from the fit's where classes overlap, too. The
+    shape is a second witness. Either alone errs in many fits of right labels, both seldom.
+    """
+    if np.isnan(at.shape):
+        return None
+    far = at.differ and at.separable - at.independent > threshold
+    asked = far and at.separable > _ASKED * at.matrix
+    decided = at.checked is not None and at.checked.decided
+    bad = bool(asked and at.shape > max(threshold, at.matrix) and not decided)
+    return Measurement(at.shape - at.matrix, bad, bad, share_only=bad)
+
+
+def _shape_sentence(at: Ends, found: Measurement) -> str:
+    return (
+        f"{100 * at.independent:.1f} % of the given labels are wrong by this fit, and "
+        f"{100 * at.separable:.1f} % {SEPARABLE}; by the shape of the classes, taken to be normal "
+        f"along linear scores, {100 * at.shape:.1f} % are: errors seem to follow the features, and "
+        "the noise matrix to be too clean"
+    )
+
+
 CHECKS: tuple[Check[Ends], ...] = (
     Check(
         TWO_ENDS,
@@ -104,5 +137,14 @@ CHECKS: tuple[Check[Ends], ...] = (
         _sentence,
         always(remedies.NEIGHBOURS, remedies.AUDIT),
         "as many labels would be wrong if classes were functions of the features",
+    ),
+    Check(
+        SHAPE,
+        "Does the shape of the classes speak for overlap where the fit sees overlap?",
+        _shape,
+        0.05,
+        _shape_sentence,
+        always(remedies.AUDIT, remedies.NEIGHBOURS),
+        "the shape of the classes does not speak for errors that follow the features",
     ),
 )
