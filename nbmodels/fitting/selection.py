@@ -220,9 +220,7 @@ class _Run:
                     else:
                         plain_scores = floor.held_out
                         best, ranked, drawn = self.as_given(model, null, best.settings, plain)
-                        found = self.agreement(best.settings)
-                        useless = max(found.kappa, 0) + _SURELY * found.error < _USELESS
-                        noisy, cautions = EVEN, (USELESS if useless else UNINFORMATIVE,)
+                        noisy, cautions = EVEN, (self.unheard(best.settings),)
             if best.rounds < most:
                 settings, last = best.settings, best
                 model, _, learned = self.candidate(settings)
@@ -420,6 +418,12 @@ class _Run:
         before = self.trials[-2]
         change = float(self.weights @ (last.scores - before.scores) / self.weights.sum())
         return last.rounds > 1 and abs(change) < _WORTH
+
+    def unheard(self, settings: Settings) -> Caution:
+        """What is said of features that are not heard."""
+        found = self.agreement(settings)
+        useless = max(found.kappa, 0) + _SURELY * found.error < _USELESS
+        return USELESS if useless else UNINFORMATIVE
 
     def preferred(self, trials: Sequence[Trial]) -> Trial:
         return preferred(trials, self.weights, self.groups)

@@ -179,6 +179,7 @@ def test_estimators_warn_of_ids_that_nobody_chose():
     assert not identifiers(frame.assign(who=[[1]] * 400))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [NoisyMixedNB, AutoNoisyClassifier])
 def test_the_warning_of_ids_is_given_once(estimator):
     who = [f"P{i // 2}" for i in range(120)]

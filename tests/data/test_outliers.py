@@ -26,6 +26,7 @@ def test_only_what_is_far_out_is_cut_off():
     np.testing.assert_array_equal(Winsoriser().fit_transform(counts), counts)
 
 
+@pytest.mark.slow
 def test_gross_errors_in_cells_fool_no_candidate():
     """One cell in twenty is a hundred times too large: random splits would fall where no row is."""
     rng = np.random.default_rng(1)

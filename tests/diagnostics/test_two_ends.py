@@ -116,6 +116,7 @@ def test_there_is_no_range_of_known_noise():
         _ = model.noise_range_
 
 
+@pytest.mark.slow
 def test_nor_where_features_say_nothing():
     rng = np.random.default_rng(0)
     model = NoisyGaussianNB(random_state=0).fit(rng.normal(size=(60, 2)), rng.integers(2, size=60))

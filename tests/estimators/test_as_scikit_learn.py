@@ -304,6 +304,7 @@ def test_labels_of_the_fit_are_not_changed():
     np.testing.assert_array_equal(y, LABELS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [nb.NoisyGaussianNB.published, nb.NoisyLabelClassifier])
 def test_an_index_that_repeats_is_no_name_for_votes(make):
     fixed = {} if make == nb.NoisyGaussianNB.published else {"rounds": 0, "noise": "full"}

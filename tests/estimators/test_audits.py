@@ -67,6 +67,7 @@ def test_ids_that_repeat_are_refused():
     assert len(model.audit(plan, checked.to_numpy()).checked) == 60
 
 
+@pytest.mark.slow
 def test_no_share_is_claimed_where_features_say_nothing():
     rng = np.random.default_rng(0)
     given = rng.integers(0, 3, 300)
@@ -99,6 +100,7 @@ def test_audit_of_annotators_by_task():
     assert (again.label_posterior_[at].argmax(1) == checked).all()
 
 
+@pytest.mark.slow
 def test_nothing_left_to_check():
     x, given, true = rows()
     model = NoisyGaussianNB.published(random_state=0)

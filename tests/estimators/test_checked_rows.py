@@ -21,6 +21,7 @@ def first_rows(true, n):
     return {i: int(true[i]) for i in range(n)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [
@@ -44,6 +45,7 @@ def test_checked_rows_are_not_to_be_checked_again():
     assert rank[40:].max() == 260  # some of the checked ones were wrong
 
 
+@pytest.mark.slow
 def test_nor_are_checked_items_of_votes():
     _, true, _ = three_classes(n=100)
     item, worker = np.divmod(np.arange(300), 3)

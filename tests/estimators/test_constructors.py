@@ -234,6 +234,7 @@ def test_grid_search_reaches_into_configurations():
     assert estimator.get_params() == NoisyBernoulliNB.published().get_params()
 
 
+@pytest.mark.slow
 def test_grid_search_over_whole_configurations():
     grid = {"solver": ["ml", Solver(method="vb", max_iter=100)], "priors": [None, Priors()]}
     search = GridSearchCV(NoisyBernoulliNB.published(), grid, cv=2, error_score="raise")

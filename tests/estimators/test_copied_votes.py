@@ -231,6 +231,7 @@ def test_votes_on_rows_of_a_table_count_as_in_a_joint_model():
     assert np.abs(plain.label_posterior_ - both.label_posterior_).max() > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("part", [0.4, 0.55])

@@ -353,6 +353,7 @@ def test_many_labelling_functions_take_memory_by_their_votes():
     assert (model.predict() == y).mean() > 0.9
 
 
+@pytest.mark.slow
 def test_one_worker_who_votes_on_every_task_is_not_the_truth():
     """Beside workers with ten votes each, whose matrices of their own would be chance."""
     rng = np.random.default_rng(0)

@@ -336,6 +336,7 @@ def test_few_trainings_without_self_training(cv):
     assert counted(x, noisy, cv=cv, rounds=0).n_fits_ == cv + 1
 
 
+@pytest.mark.slow
 def test_a_round_is_taken_where_held_out_labels_reward_it(items, plain):
     """A regression overfits to wrong labels; to corrected ones it does so less."""
     x, y, noisy = items
@@ -372,6 +373,7 @@ def regressed(items):
     return regression(x, noisy, C=0.5)
 
 
+@pytest.mark.slow
 def test_the_regression_finds_the_noise(items, regressed):
     _x, y, noisy = items
     right, auc, gap = quality(regressed, y, noisy)
@@ -381,6 +383,7 @@ def test_the_regression_finds_the_noise(items, regressed):
     assert regressed.converged_
 
 
+@pytest.mark.slow
 def test_a_right_model_is_compared_as_it_is_after_self_training():
     """Before it a nonlinear classifier is likelier, which holds a part of the noise."""
     rng = np.random.default_rng(1404)

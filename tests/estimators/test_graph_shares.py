@@ -45,6 +45,7 @@ def plain():
     return world, given_labels(rng, world, 0.2, "uniform")
 
 
+@pytest.mark.slow
 def test_a_new_item_of_unknown_users_has_the_shares_of_the_classes(plain):
     world, given = plain
     e = fitted(world.edges, given, 3)
@@ -55,6 +56,7 @@ def test_a_new_item_of_unknown_users_has_the_shares_of_the_classes(plain):
     assert somebody.max() > 0.6
 
 
+@pytest.mark.slow
 def test_a_pair_of_many_edges_does_not_outvote_all_others(plain):
     world, given = plain
     rng = np.random.default_rng(2)

@@ -193,6 +193,7 @@ def test_one_of_several_starts_is_enough():
         nb.fit(case.model, case.data, key=jax.random.key(0), n_restarts=3)
 
 
+@pytest.mark.slow
 def test_later_batches_end_too(monkeypatch):
     case = zoo.build("bernoulli", "transition", n_items=40, seed=1)
     given = {"key": jax.random.key(0), "tol": 0.0, "n_restarts": 2}

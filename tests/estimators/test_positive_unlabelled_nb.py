@@ -60,6 +60,7 @@ def test_labels_that_depend_on_a_column_fail():
     assert all("training" not in remedy for f in bad.values() for remedy in f.remedies)
 
 
+@pytest.mark.slow
 def test_draws_are_of_the_unlabelled_items_as_attributes_are():
     model, positive, labelled = right()
     tree = model.posterior(draws=300, chains=2, keep="parameters", progress=False)

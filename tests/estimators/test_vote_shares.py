@@ -89,6 +89,7 @@ def test_draws_of_workers_taken_for_alike_do_not_know_their_accuracy():
     assert np.mean(right) > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_draws_of_a_group_are_said_to_be_too_narrow():
     rng = np.random.default_rng(2)
@@ -118,6 +119,7 @@ def test_remedies_do_not_name_what_is_set(pooling, left):
     assert {r for f in found for r in f.remedies if "pooling" in r} == left
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["map", "vb"])
 def test_of_two_confused_classes_none_takes_the_other(solver):
     rng = np.random.default_rng(1007)
@@ -131,6 +133,7 @@ def test_of_two_confused_classes_none_takes_the_other(solver):
     assert (model.predict() == y).mean() >= (given(model) == y).mean() - 0.01
 
 
+@pytest.mark.slow
 def test_known_shares_and_trusted_tasks_are_not_held_near_the_votes():
     rng = np.random.default_rng(4)
     y = (rng.random(300) < 0.1).astype(int)
@@ -163,6 +166,7 @@ def test_without_pairs_a_vote_is_right_as_smoothed_shares_say():
     np.testing.assert_allclose(resp, [[0.75, 0.25], [0.25, 0.75]])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_a_class_that_workers_skip_is_said_to_have_other_shares():
     rng = np.random.default_rng(6)

@@ -140,6 +140,7 @@ def shared_errors():
     return x, given[group], y[group]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [

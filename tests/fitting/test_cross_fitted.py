@@ -72,6 +72,7 @@ def test_it_agrees_with_a_joint_fit_where_naive_bayes_holds():
     assert gap < 0.02
 
 
+@pytest.mark.slow
 def test_rounds_let_belief_back(world):
     x, _, noisy = world
     none, some = (

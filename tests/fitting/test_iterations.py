@@ -135,6 +135,7 @@ def test_extrapolations_and_em_carry_posteriors(platform):
     assert iteration(*both, "vb", True) == Posteriors("vb")
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_best_point_and_its_posteriors(platform):
     def stop(n_iter, objective):
         raise KeyboardInterrupt

@@ -39,6 +39,7 @@ def noise_draws(model):
     return tree["posterior"]["noise_matrix"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("errors", list(NOISE))
 def test_held_out_labels_choose_the_form(errors):
     model, share, y = fitted(errors)

@@ -77,6 +77,7 @@ def votes_on(y, rng):
     return pd.DataFrame({"task": item, "worker": worker, "label": label})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labelled", [False, slow(True)])
 @pytest.mark.parametrize("maker", [NoisyGaussianNB, slow(NoisyLogisticRegression)])
 def test_beside_features_that_say_nothing_votes_are_heard(maker, labelled):

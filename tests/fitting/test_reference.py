@@ -80,6 +80,7 @@ def test_rows_without_a_label_are_not_predicted():
     assert nonlinear_predictions(x[:, :0], true, K) is None
 
 
+@pytest.mark.slow
 def test_outliers_do_not_cost_right_labels():
     """One cell in fifty lies far out: normal classes are a bad model, labels are all right."""
     x, true = with_outliers(np.random.default_rng(8))
@@ -186,6 +187,7 @@ def test_draws_are_of_the_noise_on_the_references_scores():
     assert (found.std(("chain", "draw")).to_numpy() < 0.05).all()
 
 
+@pytest.mark.slow
 def test_a_fit_whose_training_or_shares_are_given_keeps_its_own_scores():
     rng = np.random.default_rng(3)
     x, true = gross_errors(rng)

@@ -62,6 +62,7 @@ def chosen():
     return NoisyMultinomialNB(**QUIET).fit(x, noisy), x, y, noisy
 
 
+@pytest.mark.slow
 def test_bursts_are_believed_less_in_long_documents(chosen):
     e, x, y, noisy = chosen
     assert e.chosen_["size_power"] > 0

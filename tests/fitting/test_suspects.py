@@ -68,6 +68,7 @@ def test_neighbours_count_in_a_cross_fitted_one():
     assert np.mean(gains) > 0.02
 
 
+@pytest.mark.slow
 def test_neighbours_that_predict_no_label_do_not_count():
     x, _, given = in_clusters(1)
     model = fitted(NoisyLogisticRegression(random_state=0), x, given)
@@ -86,6 +87,7 @@ def test_neighbours_that_predict_no_label_do_not_count():
     assert (np.argsort(order) != np.argsort(p_wrong)).any()
 
 
+@pytest.mark.slow
 def test_rows_without_a_label_have_no_rank():
     x, _, given = in_clusters(2)
     shown = given.copy()

@@ -24,6 +24,7 @@ def test_draws_have_the_distribution(dtype, key):
         assert abs(np.corrcoef(x[:-1], x[1:])[0, 1]) < 0.03
 
 
+@pytest.mark.slow
 def test_keys_and_shapes(key):
     shape = jnp.full((50, 40), 1.0)
     assert draw(key, shape).shape == (50, 40)

@@ -7,6 +7,7 @@ from inference.nuts import nuts
 from nbmodels.papers import zeng2022
 
 
+@pytest.mark.slow
 def test_chains_begin_at_arrays_of_numpy():
     """The program indexes its sites by the label that is summed out, a tracer."""
     rng = np.random.default_rng(0)

@@ -94,6 +94,7 @@ def test_small_models_may_take_more_draws():
     assert gibbs.stopping(fitted.model, many).most == 2_000
 
 
+@pytest.mark.slow
 def test_forms_are_warned_of_once(monkeypatch):
     """Each form reaches the limit; what is averaged over them is checked."""
     short = Stopping(warmup=20, least=20, most=40)

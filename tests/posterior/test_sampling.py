@@ -156,6 +156,7 @@ def test_groups_of_other_methods(method, tmp_path):
     assert np.isfinite(tree.attrs["pareto_k"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [False, slow(True)])
 def test_parameters_that_are_too_large_to_store_leave_the_rest(features):
     """The matrices of 300 annotators are not stored; the mean of them is."""
