@@ -2,6 +2,7 @@
 
 import jax
 import numpy as np
+import pytest
 
 from inference.nuts import nuts
 from nbmodels.papers import zeng2022
