@@ -167,7 +167,9 @@ def _held_to(
         if better and _lead(mine, theirs, *about) > _SURELY:
             proven = contradicted(fitted.fit.model, fitted.data, len(fitted.names))
             noisy = 1.0 if proven else beside.probability(reference, codes, rows, *about)
-            taken = replace(with_noise_of(beside, before), noisy=noisy, averaged=None)
+            taken = replace(
+                with_noise_of(beside, before, reference, codes), noisy=noisy, averaged=None
+            )
             return _held_to_neighbours(reference, averaged_over_levels(taken), codes, free)
         with computing(fitted.double):
             fitted = with_draws_of(beside, fitted, pseudo_bma(theirs, mine, *about))

@@ -49,6 +49,9 @@ _TAKEN = Caution(
     "scores of a nonlinear classifier",
 )
 
+#: Part of the given labels that predictions by the model must be worse by, surely, for a warning.
+_WORSE, _SURELY = 0.05, 2.0
+
 
 class NoiseOnReference(NamedTuple):
     """Noise on a reference's scores.
@@ -180,8 +183,20 @@ def _undecided(right: float, instead: float) -> Caution:
     )
 
 
-def with_noise_of(found: NoiseOnReference, fitted: FittedModel) -> FittedModel:
-    """The fit with labels and noise by a reference's scores, and predictions as before."""
+def with_noise_of(
+    found: NoiseOnReference,
+    fitted: FittedModel,
+    reference: Reference,
+    codes: Int[np.ndarray, " n"],
+) -> FittedModel:
+    """The fit with labels and noise by a reference's scores, and predictions as before.
+
+    Args:
+        found: noise on the reference's scores.
+        fitted: the fit by its own scores.
+        reference: the nonlinear classifier.
+        codes: ``(N,)`` given labels, negative where there is none.
+    """
     n = len(fitted.fit.resp)
     own = fitted.fit if fitted.drawn is None else fitted.drawn[0]
     host = partial(jax.tree.map, np.asarray)
@@ -200,6 +215,7 @@ def with_noise_of(found: NoiseOnReference, fitted: FittedModel) -> FittedModel:
     )
     before = {*fitted.fit.cautions(fitted.names), UNINFORMATIVE, USELESS, PLAIN}
     cautions = (one for one in fitted.cautions if one not in before)
+    poor = _poor_predictions(fitted, reference, codes)
     calibration: Any = own.params[PRIOR]
     return replace(
         fitted,
@@ -210,5 +226,29 @@ def with_noise_of(found: NoiseOnReference, fitted: FittedModel) -> FittedModel:
         alternatives=others,
         drawn=None,
         ranked=None,
-        cautions=(*cautions, *first.cautions(fitted.names), _TAKEN),
+        cautions=(*cautions, *first.cautions(fitted.names), _TAKEN, *poor),
+    )
+
+
+def _poor_predictions(
+    fitted: FittedModel, reference: Reference, codes: Int[np.ndarray, " n"]
+) -> tuple[Caution, ...]:
+    """A warning where the model's own predictions of given labels are surely worse."""
+    rows = (codes >= 0) & (reference.classes >= 0)
+    if fitted.drawn is not None or not rows.any():
+        return ()
+    log_slope, *bias = fitted.calibration
+    scores = np.asarray(fitted.data.parts[PRIOR], float)[: len(codes)]
+    own = (np.exp(log_slope) * scores + bias).argmax(1)
+    hits, theirs = ((one == codes)[rows] for one in (own, reference.classes))
+    gap = theirs.astype(float) - hits
+    if gap.mean() < max(_WORSE, _SURELY * gap.std() / np.sqrt(len(gap))):
+        return ()
+    return (
+        Caution(
+            VerdictWarning,
+            f"new items are still predicted by this model, which predicts {hits.mean():.0%} of "
+            "held-out given labels where a nonlinear classifier of the same features, by which "
+            f"labels and noise are estimated, predicts {theirs.mean():.0%}{COMPARE}",
+        ),
     )

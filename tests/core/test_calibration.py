@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from inference import blocks
 from nbmodels.class_priors import Calibration, calibration
 
 N, K = 96, 5
@@ -46,9 +47,9 @@ def test_sums_by_blocks_are_those_of_all_rows(rows, monkeypatch):
 
     summed = calibration._summed
     monkeypatch.setattr(calibration, "_summed", spied)
-    monkeypatch.setattr(calibration, "_MANY_CLASSES", 2)
-    monkeypatch.setattr(calibration, "_LEAST_BLOCK", 2)
-    monkeypatch.setattr(calibration, "_BLOCK", 8 * K - 1)
+    monkeypatch.setattr(blocks, "MANY_CLASSES", 2)
+    monkeypatch.setattr(blocks, "_LEAST", 2)
+    monkeypatch.setattr(blocks, "_CELLS", 8 * K - 1)
     for one, other in zip(Calibration.of(K).stats(at, resp, data), whole, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-10)
     assert max(sizes) < rows

@@ -22,7 +22,7 @@ from nbmodels import (
     NoisyNeighbours,
     VerdictWarning,
 )
-from nbmodels.channels import NeighbourVotes, Transition
+from nbmodels.channels import NeighbourVotes, Transition, TrustedLabels
 from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.diagnostics.check import check_model
 from nbmodels.diagnostics.checks import OUTCOME_CHECKS, Outcome, remedies
@@ -392,7 +392,13 @@ def test_no_audit_is_advised_after_one():
     assert remedies.AUDIT in {r for f in check_model(*about, advised=none).bad for r in f.remedies}
     parts = {**e.fitted_.data.parts, "trusted": np.where(np.arange(len(codes)) < 20, 0, K)}
     data_ = replace(e.fitted_.data, parts=parts)
-    after = check_model(about[0], data_, *about[2:], advised=none)
+    channel = TrustedLabels.of(K)
+    fit = replace(
+        about[0],
+        model={**e.fit_.model, "trusted": channel},
+        params={**e.fit_.params, "trusted": channel.prior},
+    )
+    after = check_model(fit, data_, *about[2:], advised=none)
     assert not any(remedies.AUDIT in f.remedies for f in after.findings)
 
 

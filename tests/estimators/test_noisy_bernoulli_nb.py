@@ -17,7 +17,7 @@ from nbmodels.fitting.progress import Progress
 def test_data_frames_keep_names_and_index():
     index = pd.Index([f"r{i}" for i in range(N)])
     x = pd.DataFrame(features("bernoulli"), index, [f"f{j}" for j in range(6)])
-    e = make("bernoulli").fit(x, pd.Series(given_labels(), index[::-1]))
+    e = make("bernoulli").fit(x, pd.Series(given_labels(), index))
     same_fit(e, fitted("bernoulli"))
     assert list(e.feature_names_in_) == list(x.columns)
     assert list(e.corrected_labels()["row"]) == list(index)

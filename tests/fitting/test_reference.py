@@ -84,7 +84,8 @@ def test_rows_without_a_label_are_not_predicted():
 def test_outliers_do_not_cost_right_labels():
     """One cell in fifty lies far out: normal classes are a bad model, labels are all right."""
     x, true = with_outliers(np.random.default_rng(8))
-    model = NoisyGaussianNB(random_state=0).fit(x, true)  # which is no warning: labels are right
+    with pytest.warns(VerdictWarning, match="new items are still predicted by this model"):
+        model = NoisyGaussianNB(random_state=0).fit(x, true)
     said = model.verdict().sentence
     assert "likelier under noise on the scores of a nonlinear classifier" in said
     assert model.fitted_.chosen["scores"] == "nonlinear classifier"
@@ -159,6 +160,7 @@ POOR += [(NoisyLogisticRegression, many_rings)]  # whose features it cannot hear
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:new items are still predicted by this model")
 @pytest.mark.parametrize(("estimator", "world"), POOR)
 def test_a_poor_model_corrects_by_the_noise_on_the_references_scores(estimator, world):
     rng = np.random.default_rng(3)
@@ -176,6 +178,7 @@ def test_a_poor_model_corrects_by_the_noise_on_the_references_scores(estimator, 
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:new items are still predicted by this model")
 def test_draws_are_of_the_noise_on_the_references_scores():
     rng = np.random.default_rng(3)
     x, true = many_rings(rng)
