@@ -248,7 +248,7 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         missing_label: value of y that means "no label".
         missing_values: value of X that means "missing".
         solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`.
-        random_state: seed of folds and posterior draws; None takes others each time.
+        random_state: seed of posterior draws; None takes others each time.
 
     Attributes:
         estimator_: the fitted estimator that was kept; it answers for ``noise_matrix_``,

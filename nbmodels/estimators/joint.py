@@ -26,12 +26,12 @@ from nbmodels.estimators.constraints import Constraint, Number
 from nbmodels.estimators.joint_assembly import (
     About,
     by_part,
+    cautions_of_data,
     item_powers,
     left_out,
     log_jacobian_of,
     part_name,
     silent_parts,
-    told_of,
 )
 from nbmodels.estimators.joint_hearing import hear_features, hear_graphs, is_graph
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
@@ -102,7 +102,7 @@ class JointNB(LatentClassModel):
         missing_label: value of y that means "no label"; None where every row has one.
         solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
             with the limits of the iteration.
-        random_state: seed of folds, restarts and posterior draws; None takes others each time.
+        random_state: seed of restarts and posterior draws; None takes others each time.
 
     Attributes:
         classes_: ``(K,)`` names of the classes.
@@ -292,7 +292,7 @@ class JointNB(LatentClassModel):
             choice=selected.table,
             held_out_scores=scores,
             interrupted=interrupted,
-            cautions=(*left_out(model, tried, interrupted), *told_of(learned)),
+            cautions=(*left_out(model, tried, interrupted), *cautions_of_data(learned)),
         )
         alone = not any(model[name].weight for name in set(model) - {PRIOR, "labels"})
         # labels alone say nothing of their noise: it has its prior

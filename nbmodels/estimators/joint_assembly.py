@@ -79,8 +79,8 @@ def left_out(model: Model, tried: Iterable[str], interrupted: bool) -> tuple[Cau
     )
 
 
-def told_of(learned: Mapping[str, LearnedSource]) -> tuple[Caution, ...]:
-    """What is to be told of the sources' data, by the name of each."""
+def cautions_of_data(learned: Mapping[str, LearnedSource]) -> tuple[Caution, ...]:
+    """Warnings about the sources' data, whatever the fit, by the name of each."""
     return tuple(
         replace(caution, message=f"{name}: {caution.message}")
         for name, one in learned.items()

@@ -20,7 +20,7 @@ from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.checked_rows import contradicted
 from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.fitted_model import FittedModel
-from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.options import HELD_OUT_SEED, FitOptions
 from nbmodels.fitting.plain import pseudo_bma
 from nbmodels.fitting.scores import Candidate
 
@@ -48,7 +48,7 @@ def train_by_sample(
     Args:
         build: builder of its models.
         names: ``(K,)`` names of the classes.
-        options: of the fits; their seed draws the sample.
+        options: of the fits.
         fit_joint: the estimator's way to fit a candidate jointly.
         train: selects and fits a model of the sample.
         passes: whether a joint fit passes its checks.
@@ -58,7 +58,7 @@ def train_by_sample(
         elsewhere.
     """
     most = min(SAMPLE, max(SAMPLE // 4, _CELLS // build.n_classes))
-    rows = build.drawn_rows(most, np.random.default_rng(options.seed))
+    rows = build.drawn_rows(most, np.random.default_rng(HELD_OUT_SEED))
     found = train(build.of_rows(rows))
     fitted = None
     if not found.scored and "rounds" not in found.chosen:

@@ -63,7 +63,7 @@ class NoisyBernoulliNB(TableClassifier):
             be.
         solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
             with the limits of the iteration.
-        random_state: seed of folds, restarts and posterior draws; None takes others each time.
+        random_state: seed of restarts and posterior draws; None takes others each time.
 
     Attributes:
         classes_: ``(K,)`` names of the classes.
@@ -149,7 +149,7 @@ class NoisyMultinomialNB(TableClassifier):
             be.
         solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
             with the limits of the iteration.
-        random_state: seed of folds, restarts and posterior draws; None takes others each time.
+        random_state: seed of restarts and posterior draws; None takes others each time.
 
     Attributes:
         classes_: ``(K,)`` names of the classes.
@@ -243,7 +243,7 @@ class NoisyCategoricalNB(TableClassifier):
             be.
         solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
             with the limits of the iteration.
-        random_state: seed of folds, restarts and posterior draws; None takes others each time.
+        random_state: seed of restarts and posterior draws; None takes others each time.
 
     Attributes:
         classes_: ``(K,)`` names of the classes.

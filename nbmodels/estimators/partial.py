@@ -79,7 +79,7 @@ class PartialLabelNB(TableClassifier):
             be.
         solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
             with the limits of the iteration.
-        random_state: seed of folds, restarts and posterior draws; None takes others each time.
+        random_state: seed of restarts and posterior draws; None takes others each time.
 
     Attributes:
         classes_: ``(K,)`` names of the classes.

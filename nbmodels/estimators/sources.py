@@ -54,7 +54,7 @@ class LearnedSource:
             which is to be called with that; until then its part has no weight. None otherwise.
         crossed: likewise of a graph that is fitted jointly, to compare with; None otherwise.
         heard: what it then learned, or None.
-        cautions: what to be told of the data, whatever the fit.
+        cautions: warnings about the data, whatever the fit.
     """
 
     parts: Mapping[str, Part]

@@ -76,7 +76,7 @@ class PositiveUnlabelledNB(TableClassifier):
             be.
         solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
             with the limits of the iteration.
-        random_state: seed of folds, restarts and posterior draws; None takes others each time.
+        random_state: seed of restarts and posterior draws; None takes others each time.
 
     Attributes:
         classes_: ``(K,)`` names of the classes.
@@ -293,7 +293,7 @@ class UnlabelledNB(TableClassifier):
             be.
         solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
             with the limits of the iteration.
-        random_state: seed of folds, restarts and posterior draws; None takes others each time.
+        random_state: seed of restarts and posterior draws; None takes others each time.
 
     Attributes:
         classes_: ``(K,)`` names of the classes.

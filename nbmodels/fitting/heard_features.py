@@ -26,7 +26,7 @@ from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.holdout import beyond_chance, compare_scores
-from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.options import HELD_OUT_SEED, FitOptions
 
 #: Items from which on a tenth is held out once; fewer are cross-validated.
 _FEW, _SHARE, _FOLDS = 3_000, 0.1, 5
@@ -53,14 +53,14 @@ def heard(
         data: encoded data.
         sources: names of the emissions of each source of features.
         labels: names of the channels of labels and votes.
-        options: of the fits; its seed draws the folds.
+        options: of the fits.
 
     Raises:
         KeyboardInterrupt: a fit was interrupted.
     """
     weights = np.asarray(data.weights, float)
     rows = np.flatnonzero(weights > 0)
-    order = np.random.default_rng(options.seed).permutation(rows)
+    order = np.random.default_rng(HELD_OUT_SEED).permutation(rows)
     if len(order) < _FEW:
         held = [order[k::_FOLDS] for k in range(min(_FOLDS, len(order)))]
     else:

@@ -24,7 +24,7 @@ from nbmodels.core.roles import Emission, LabelChannel
 from nbmodels.fitting.design_effect import of_groups
 from nbmodels.fitting.em import Fit, started
 from nbmodels.fitting.identifiability import confused_classes, vanished
-from nbmodels.fitting.options import FitOptions, finished
+from nbmodels.fitting.options import HELD_OUT_SEED, FitOptions, finished
 from nbmodels.fitting.progress import Task
 
 #: An improvement over the first candidate counts from so many standard errors on.
@@ -152,7 +152,7 @@ def compare_on_holdout(
     Args:
         candidates: models of the same components, the cautious one first.
         data: encoded data of each, of the same items and labels.
-        options: of the fits; its seed draws the held-out labels.
+        options: of the fits.
         label: of the progress bar.
         few: labels of which fewer are cross-validated in five folds: a tenth of them, held out
             once, would compare by chance.
@@ -162,7 +162,7 @@ def compare_on_holdout(
     """
     codes, n_classes = _codes(candidates[0], data[0])
     labelled = np.flatnonzero((codes < n_classes) & (np.asarray(data[0].weights) > 0))
-    order = np.random.default_rng(options.seed).permutation(labelled)
+    order = np.random.default_rng(HELD_OUT_SEED).permutation(labelled)
     if len(order) < few:
         parts = [order[k::_FOLDS] for k in range(min(_FOLDS, len(order)))]
     else:
@@ -212,7 +212,7 @@ def held_out_scores(
     Args:
         model: components by name.
         data: encoded data.
-        options: of the fits; its seed draws the folds.
+        options: of the fits.
         n_folds: every fit sees all labels but those of one fold.
         copies: rows that stay in one fold, see :func:`nbmodels.fitting.scores.stratified_folds`.
         near: a fit to all labels, at which the others begin; of the held-out items, which it knows
@@ -223,7 +223,7 @@ def held_out_scores(
     """
     codes, n_classes = _codes(model, data)
     labelled = np.flatnonzero((codes < n_classes) & (np.asarray(data.weights) > 0))
-    order = np.random.default_rng(options.seed).permutation(labelled)
+    order = np.random.default_rng(HELD_OUT_SEED).permutation(labelled)
     held = [order[k::n_folds] for k in range(n_folds)]
     if copies is not None:
         _, first, group = np.unique(copies[order], return_index=True, return_inverse=True)
@@ -278,7 +278,7 @@ def cross_fitted_posterior(
     Args:
         model: components by name.
         data: encoded data.
-        options: of the fits; its seed draws the folds.
+        options: of the fits.
         n_folds: every fit sees all labels but those of one fold.
         bar: progress bar that counts fits.
 
@@ -287,7 +287,7 @@ def cross_fitted_posterior(
     """
     codes, n_classes = _codes(model, data)
     n_folds = min(n_folds, len(codes))
-    fold = np.random.default_rng(options.seed).permutation(len(codes)) % n_folds
+    fold = np.random.default_rng(HELD_OUT_SEED).permutation(len(codes)) % n_folds
     out = np.empty((len(codes), n_classes))
     held = [np.flatnonzero(fold == k) for k in range(n_folds)]
     parts = [_without_labels(data, rows, n_classes) for rows in held]

@@ -19,6 +19,10 @@ from nbmodels.fitting.progress import Progress, Report, Task
 #: identified, and where a fit comes to rest hangs on where it began.
 MANY_ROWS = 4096
 
+#: Seed of held-out labels and of the sample of a large table. As in scikit-learn they are one draw,
+#: whatever the seed of the fit: of small tables another one may select another model.
+HELD_OUT_SEED = 209_652_396
+
 
 def is_auto(value: Any) -> bool:
     """Whether a parameter is to be selected."""
@@ -30,8 +34,8 @@ class FitOptions:
     """Options that all fits of one estimator share.
 
     Attributes:
-        key: JAX random key of restarts and folds.
-        seed: the whole number that the key came from, for NumPy's generators.
+        key: JAX random key of restarts.
+        seed: the whole number that the key came from.
         rule: ``"ml"``, ``"map"`` or ``"vb"``.
         n_restarts: random starts beside the one from the labels.
         max_iter: largest number of accepted points of each start.
