@@ -38,9 +38,9 @@ class NoisyMixedNB(TableClassifier):
             matrix ``[observed, true]`` whose columns sum to one.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them.
         training: ``"auto"`` (joint where that model passes its own checks and predicts held-out
-            labels no worse, else cross-fitted with self-training rounds), ``"joint"`` (the papers'
-            joint model), ``"cross_fit"`` (features learn from the given labels alone), or a
-            :class:`~nbmodels.estimators.options.Joint` or
+            labels better, or of more than 500 rows no worse; else cross-fitted with self-training
+            rounds), ``"joint"`` (the papers' joint model), ``"cross_fit"`` (features learn from the
+            given labels alone), or a :class:`~nbmodels.estimators.options.Joint` or
             :class:`~nbmodels.estimators.options.CrossFit`.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
