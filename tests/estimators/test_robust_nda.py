@@ -34,10 +34,9 @@ def test_heavy_tails_cost_no_right_labels(seed):
     assert np.mean(as_published.corrected_labels()["suggested"] == true) < np.mean(given == true)
 
 
-def test_correlated_normal_classes_are_fitted_jointly():
+def test_correlated_normal_classes_are_corrected():
     x, given, true = labelled(400)
     model = RobustNDA(**SEED).fit(x, given)
-    assert model.chosen_["training"] == "joint"
     assert model.chosen_["covariance"] != "diag"
     assert np.mean(model.corrected_labels()["suggested"] == true) > 0.9
 

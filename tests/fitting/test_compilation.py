@@ -191,16 +191,24 @@ def columns_of_all_kinds(seed, n=N):
     return frame, y
 
 
-#: Other sizes; of fewer rows the features say nothing here, and other programs are wanted.
-SIZES = (300, 700, 1_900)
+#: Sizes, the first one first; of fewer rows the features say nothing here, and other programs are
+#: wanted. Up to 500 rows a joint model is taken by another rule, and so may be another one.
+SIZES = (250, 300, 700, 1_900)
+SMALL, LARGE = (250, 300, 450), (600, 700, 1_900)
 #: With fixed folds: others may choose another model, which is another program.
 DEFAULTS = {
-    "Bernoulli": (NoisyBernoulliNB(random_state=0), indicators, SIZES),
-    "categorical": (NoisyCategoricalNB(random_state=0), indicators, SIZES),
-    "mixed": (NoisyMixedNB(random_state=0), columns_of_all_kinds, SIZES),
-    "multinomial": (NoisyMultinomialNB(random_state=0), whole_numbers, SIZES),
-    "Gaussian": (NoisyGaussianNB(random_state=0), reals, SIZES),
-    "robust": (RobustNDA(random_state=0), reals, SIZES),
+    "Bernoulli": (NoisyBernoulliNB(random_state=0), indicators, SMALL),
+    "Bernoulli, many rows": (NoisyBernoulliNB(random_state=0), indicators, LARGE),
+    "categorical": (NoisyCategoricalNB(random_state=0), indicators, SMALL),
+    "categorical, many rows": (NoisyCategoricalNB(random_state=0), indicators, LARGE),
+    "mixed": (NoisyMixedNB(random_state=0), columns_of_all_kinds, SMALL),
+    "mixed, many rows": (NoisyMixedNB(random_state=0), columns_of_all_kinds, LARGE),
+    "multinomial": (NoisyMultinomialNB(random_state=0), whole_numbers, SMALL),
+    "multinomial, many rows": (NoisyMultinomialNB(random_state=0), whole_numbers, LARGE),
+    "Gaussian": (NoisyGaussianNB(random_state=0), reals, SMALL),
+    "Gaussian, many rows": (NoisyGaussianNB(random_state=0), reals, LARGE),
+    "robust": (RobustNDA(random_state=0), reals, SMALL),
+    "robust, many rows": (RobustNDA(random_state=0), reals, LARGE),
     "logistic": (NoisyLogisticRegression(random_state=0), reals, SIZES),
     "annotators": (DawidSkene(random_state=0), votes, SIZES),
     "annotators, ML": (DawidSkene(solver="ml", random_state=0), votes, SIZES),
@@ -214,7 +222,7 @@ DEFAULTS = {
     "trees": (
         NoisyLabelClassifier(DecisionTreeClassifier(max_depth=3), random_state=0),
         reals,
-        (),
+        (250,),
     ),
 }
 
@@ -235,7 +243,8 @@ def test_a_first_default_fit_compiles_few_programs_and_other_sizes_none(name):
     )
     first, others = (int(word) for word in done.stdout.split())
     assert 2 < first <= 15
-    assert others == 0
+    # new items are predicted by another program where another training is selected
+    assert others <= (DEFAULTS[name][2] == SMALL)
 
 
 @pytest.mark.slow
@@ -257,11 +266,12 @@ def count_first_and_others(name):
     """Programs of a first default fit, and of fits to other sizes of the same table."""
     e, draw, sizes = DEFAULTS[name]
     count = counter()
-    e.fit(*draw(0))
+    data = draw(0, sizes[0])
+    e.fit(*data)
     first = count()
-    e.predict(draw(0)[0])
+    e.predict(data[0])
     before = count()
-    for n in sizes:
+    for n in sizes[1:]:
         data = draw(0, n)
         e.fit(*data).predict(data[0])
     print(first, count() - before)
