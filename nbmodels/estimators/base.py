@@ -339,7 +339,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
 
         with computing(self.fitted_.double):
             if feedback is None:
-                return drawn(self._drawn_model())
+                return drawn(self._drawn_model(method))
             if feedback != "mixed":
                 out = drawn(self._by_feedback(feedback))
                 out.attrs["feedback"] = feedback
@@ -347,8 +347,8 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
             cut, joint = (self._by_feedback(side) for side in ("cut", "joint"))
             return mixed(drawn(cut), drawn(joint), np.random.default_rng(seed))
 
-    def _drawn_model(self) -> FittedModel:
-        """The model that posterior draws are of."""
+    def _drawn_model(self, method: str) -> FittedModel:
+        """The model that posterior draws by a method are of."""
         return self.fitted_
 
     def _reported(self, draws: Any) -> Any:

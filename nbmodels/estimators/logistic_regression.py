@@ -344,8 +344,13 @@ class NoisyLogisticRegression(TableClassifier):
             return None
         return self._scale.applied(block.x)
 
-    def _drawn_model(self) -> FittedModel:
-        """The fit with draws of the joint model of labels and regression, where columns are few."""
+    def _drawn_model(self, method: str) -> FittedModel:
+        """The fit with draws of the joint model of labels and regression, where columns are few.
+
+        Its coefficients have no variational posterior.
+        """
+        if method == "vb":
+            return self.fitted_
         if self._drawn is None:
             found = self.fitted_
             if self._columns is not None:

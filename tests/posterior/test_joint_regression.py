@@ -16,7 +16,7 @@ RHO = flip_noise(3, {(0, 1): 0.31, (1, 2): 0.25, (2, 0): 0.3})
 def shares(model):
     """Probability of the joint model among those that draws are of."""
     with warnings.catch_warnings(action="ignore"):
-        targets = model._drawn_model().posterior_targets
+        targets = model._drawn_model("gibbs").posterior_targets
     return sum(t.probability for t in targets if jointly(t))
 
 
@@ -40,7 +40,9 @@ def fitted():
 
 def test_a_right_regression_is_drawn_jointly(fitted):
     assert shares(fitted) > 0.5
-    assert fitted._drawn_model() is fitted._drawn_model()
+    assert fitted._drawn_model("gibbs") is fitted._drawn_model("gibbs")
+    # coefficients have no variational posterior
+    assert fitted._drawn_model("vb") is fitted.fitted_
     # labels and predictions stay those of the cross-fitted model
     assert not any(map(jointly, fitted.fitted_.posterior_targets))
 
