@@ -143,9 +143,9 @@ ends["B: hard cases"] = ends["A: overlap"]
 # assumption, too: that the surest apples are of one class. Were every fifth red apple really sour,
 # and every fifth green one sweet, at whatever shade, the same table would hold no wrong label.
 #
-# In A and B the ends are far apart. (The warning says that this table's labels are predicted best
-# if none of them is wrong, so that the model leaves them as they are.) The verdict of that fit is
-# fine, since the model does describe the table:
+# In A and B the ends are far apart. The verdict of that fit is fine, since the model does describe
+# the table. It adds what is taken into account: this table's labels are predicted best if none of
+# them is wrong, so that the model leaves them as they are:
 
 # %%
 print(models["A: overlap"].verdict().sentence)
@@ -158,7 +158,7 @@ print(models["A: overlap"].verdict().sentence)
 #
 # **The second rule: read both shares. Where they differ, the table does not say which is nearer to
 # the truth, and only checked labels do.** Nor are they hard limits: each is an estimate with an
-# interval, under an assumption. For the second model of part 1 they were 16.4 % and 20.9 %, and the
+# interval, under an assumption. For the second model of part 1 they were 16.1 % and 20.9 %, and the
 # truth was 15 %; in orchard A the lower one is 0.2 %, and the truth 0. Where they agree, only
 # checked labels tell whether what both take for granted is so.
 
