@@ -33,14 +33,14 @@ def annotator_report(
         evidence: ``(W,)`` votes and pseudo-votes that show an annotator's accuracy.
 
     Returns:
-        a frame with ``worker``, ``votes``, ``accuracy`` (expected share of right votes), ``low``
-        and ``high`` (ends of its credible interval), ``spammer_score`` (0 where votes follow the
-        class exactly, 1 where they do not depend on it; one less the score of Raykar and Yu 2012,
-        section 2), ``copies`` (a tuple of the workers with
-        whom a worker agrees too often, :mod:`nbmodels.fitting.copied_votes`), ``copies_from`` (of
-        these, whom the worker copies from; None where nobody, or where votes do not show who copies
-        from whom), and ``copied_share`` (the expected share of the worker's votes that are copies;
-        NaN without a source).
+        a frame with ``worker``, ``votes``, ``accuracy`` (expected share of right votes, copies
+        among them), ``low`` and ``high`` (ends of its credible interval), ``spammer_score`` (0
+        where votes follow the class exactly, 1 where they do not depend on it; one less the score
+        of Raykar and Yu 2012, section 2), ``copies`` (a tuple of the workers with whom a worker
+        agrees too often, :mod:`nbmodels.fitting.copied_votes`), ``copies_from`` (of these, whom the
+        worker copies from; None where nobody, or where votes do not show who copies from whom), and
+        ``copied_share`` (the expected share of the worker's votes that are copies; NaN without a
+        source).
 
     Raises:
         DataError: a level that is no probability.
@@ -50,8 +50,16 @@ def annotator_report(
     mean, variance = _accuracy(model, votes, number)
     # an accuracy is known no better than by as many votes on known classes
     variance = np.maximum(variance, mean * (1 - mean) / (evidence + 1))
-    low, high = _interval(mean, variance, evidence, level)
     source, copied = copies.named_sources(votes)
+    # matrices are of own votes; copies are right as often as their source
+    part, of = (
+        np.where(source >= 0, copied, 0),
+        np.where(source >= 0, source, np.arange(len(names))),
+    )
+    mean = (1 - part) * mean + part * mean[of]
+    variance = (1 - part) ** 2 * variance + part**2 * variance[of]
+    evidence = (1 - part) * evidence + part * evidence[of]
+    low, high = _interval(mean, variance, evidence, level)
     frame = pd.DataFrame(
         {
             "worker": names,

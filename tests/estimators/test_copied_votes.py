@@ -66,6 +66,14 @@ def test_the_report_names_whom_copies_are_from(seed):
     assert report["copied_share"][[0, 1, 2, 3, 6]].isna().all()
 
 
+def test_accuracy_counts_copies_too():
+    """Few votes of such copiers are their own: it had been 0.6 for 0.8."""
+    votes, y = world((0.15, 0.2, 0.2, 0.25, 0.3, 0.4, 0.4), (2, 5, 6), part=0.9)
+    report = DawidSkene().fit(frame(votes)).worker_report().set_index("worker").sort_index()
+    right = (votes == y[:, None]).mean(0)
+    np.testing.assert_allclose(report["accuracy"][[5, 6]], right[[5, 6]], atol=0.05)
+
+
 def test_of_two_who_agree_too_often_none_is_named_the_source():
     votes, _ = world((0.15, 0.2, 0.2, 0.25, 0.3, 0.35), (4, 5), part=0.7)
     report = DawidSkene().fit(frame(votes)).worker_report().set_index("worker").sort_index()
