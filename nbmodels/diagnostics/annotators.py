@@ -50,12 +50,9 @@ def annotator_report(
     mean, variance = _accuracy(model, votes, number)
     # an accuracy is known no better than by as many votes on known classes
     variance = np.maximum(variance, mean * (1 - mean) / (evidence + 1))
-    source, copied = copies.named_sources(votes)
+    source, part, shown = copies.followed(votes)
     # matrices are of own votes; copies are right as often as their source
-    part, of = (
-        np.where(source >= 0, copied, 0),
-        np.where(source >= 0, source, np.arange(len(names))),
-    )
+    of = np.where(source >= 0, source, np.arange(len(names)))
     mean = (1 - part) * mean + part * mean[of]
     variance = (1 - part) ** 2 * variance + part**2 * variance[of]
     evidence = (1 - part) * evidence + part * evidence[of]
@@ -69,8 +66,10 @@ def annotator_report(
             "high": high,
             "spammer_score": 1 - _ranking_score(model.matrices),
             "copies": [tuple(names[copies.partners(w)]) for w in range(len(names))],
-            "copies_from": pd.Series([names[s] if s >= 0 else None for s in source], dtype=object),
-            "copied_share": copied,
+            "copies_from": pd.Series(
+                [names[s] if one else None for s, one in zip(of, shown, strict=True)], dtype=object
+            ),
+            "copied_share": np.where(shown, part, np.nan),
         }
     )
     return frame.sort_values("votes", ascending=False, kind="stable").reset_index(drop=True)

@@ -106,20 +106,23 @@ class Copies:
         same[worker] = False
         return np.flatnonzero(same)
 
-    def named_sources(
+    def followed(
         self, votes: VoteTable
-    ) -> tuple[Int[np.ndarray, " w"], Float[np.ndarray, " w"]]:
-        """``(W,)`` whom each annotator copies from, and the share of their votes that are copies.
+    ) -> tuple[Int[np.ndarray, " w"], Float[np.ndarray, " w"], Bool[np.ndarray, " w"]]:
+        """Whom each annotator copies from, and how often.
 
-        Where it is not known whom they copy, -1 and NaN.
+        Returns:
+            ``(W,)`` code of the source, -1 without one; ``(W,)`` expected share of the votes that
+            are copies, 0 without a source; ``(W,)`` whether it is shown who copies from whom.
         """
         n_workers = len(self.cluster)
         if self.sources is None:
-            return np.full(n_workers, -1), np.full(n_workers, np.nan)
-        source = self.sources.named
+            none = np.zeros(n_workers)
+            return np.full(n_workers, -1), none, none.astype(bool)
+        source = self.sources.source
         copied = np.bincount(votes.worker, 1 - self.sources.weights(votes), n_workers)
-        number = np.bincount(votes.worker, minlength=n_workers)
-        return source, np.where(source >= 0, copied / np.maximum(number, 1), np.nan)
+        number = np.maximum(np.bincount(votes.worker, minlength=n_workers), 1)
+        return source, np.where(source >= 0, copied / number, 0.0), self.sources.named >= 0
 
     def powers(self) -> Float[np.ndarray, " w"]:
         """``(W,)`` what an annotator counts for where the whole cluster votes on all items."""
