@@ -308,7 +308,7 @@ def _compared(
     named = found.identified and not fitted.fit.confused
     missed = _right(fitted) - _right(cut) > _MISSED and cut.drawn is None
     if missed:
-        allowed = -SIGNIFICANT
+        allowed = min(allowed, -SIGNIFICANT)
     return _Beside(
         scores,
         compare_scores([cut.held_out_scores, scores], [True, named], weights, groups=copies),

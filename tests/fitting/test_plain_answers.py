@@ -163,16 +163,17 @@ def test_small_tables_of_clear_classes_are_corrected():
 @pytest.mark.slow
 def test_the_joint_model_is_taken_where_it_holds_only():
     rng = np.random.default_rng(0)
-    y = rng.integers(K, size=400)
+    n = 600  # of fewer rows labels must be surely likelier
+    y = rng.integers(K, size=n)
     probs = rng.beta(2, 2, (K, 16))
-    x = (rng.random((400, 16)) < probs[y]).astype(int)
+    x = (rng.random((n, 16)) < probs[y]).astype(int)
     noisy = corrupt(y, uniform_noise(K, 0.2), rng)
     e = fitted(NoisyBernoulliNB, x, noisy)
     assert e.chosen_["training"] == "joint"
     assert not e.fitted_.scored
     assert e.choice_["chosen"].sum() == 1
     assert e.choice_[e.choice_["chosen"]]["training"].item() == "joint"
-    copied = np.repeat(x[:, :4], 4, 1) ^ (rng.random((400, 16)) < 0.05)
+    copied = np.repeat(x[:, :4], 4, 1) ^ (rng.random((n, 16)) < 0.05)
     cut = fitted(NoisyBernoulliNB, copied, noisy)
     assert "training" not in cut.chosen_
     assert cut.fitted_.scored == ("features",)
