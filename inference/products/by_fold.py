@@ -60,6 +60,7 @@ class ByFold:
     @property
     def axes(self) -> Any:
         """What ``jax.vmap`` maps: only with the number of a fold is a product one of all folds."""
+        # axes stand in the arrays' places, as jax.vmap takes them
         return ByFold(None, 0, self.shape)  # type: ignore[arg-type]
 
     def times(self, table: Float[Array, "d k"]) -> Float[Array, "m k"]:
@@ -81,9 +82,8 @@ def _of_all_folds(product: Callable[[Sparse, Array], Array], side: int) -> Any:
 
     @custom_vmap
     def of_fold(x: ByFold, other: Array) -> Array:
-        return jnp.zeros(
-            (x.shape[side], other.shape[-1]), other.dtype
-        )  # its shape is all it is for
+        # its shape is all it is for
+        return jnp.zeros((x.shape[side], other.shape[-1]), other.dtype)
 
     @of_fold.def_vmap
     def of_all(n_folds: int, batched: Any, x: ByFold, other: Array) -> tuple[Array, bool]:

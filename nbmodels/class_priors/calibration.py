@@ -16,7 +16,6 @@ from jaxtyping import Float, Int, Key
 from inference.arrays import floating, on_device
 from inference.blocks import rows_of_block
 from nbmodels.class_priors.newton import NewtonPrior
-from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import DrawKey, FullNormal
 from nbmodels.core.lazy import dist, numpyro
 
@@ -103,13 +102,6 @@ class Calibration(NewtonPrior):
         """``(N, K)``, or ``(1, K)`` of an item without scores."""
         scores = jnp.zeros((1, 1), likelihood_params.dtype) if data is None else data
         return jax.nn.log_softmax(jnp.exp(likelihood_params[0]) * scores + likelihood_params[1:])
-
-    def log_likelihood(
-        self, likelihood_params: Float[Array, " p"], data: Float[Array, "n k"] | None
-    ) -> LogLikelihood:
-        return LogLikelihood(
-            self.log_probs(likelihood_params, data), jnp.zeros((1,), likelihood_params.dtype)
-        )
 
     def stats(
         self,

@@ -12,6 +12,7 @@ from jax import Array, lax
 from jaxtyping import Float, Key
 
 from inference.triangular import solve_positive
+from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import FullNormal, MultivariateT
 from nbmodels.core.roles import ClassPrior
 
@@ -40,6 +41,13 @@ class NewtonPrior(ClassPrior):
     ) -> Float[Array, "n k"]:
         """Log-probabilities of the classes."""
         raise NotImplementedError  # every subclass has its own
+
+    def log_likelihood(
+        self, likelihood_params: Float[Array, " p"], data: Array | None
+    ) -> LogLikelihood:
+        return LogLikelihood(
+            self.log_probs(likelihood_params, data), jnp.zeros((1,), likelihood_params.dtype)
+        )
 
     def shortening(
         self,

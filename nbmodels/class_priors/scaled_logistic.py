@@ -15,7 +15,6 @@ from jaxtyping import Float, Int, Key
 from inference.arrays import on_device
 from inference.triangular import factor, log_diagonal
 from nbmodels.class_priors.newton import NewtonPrior
-from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import DrawKey, MultivariateT
 from nbmodels.core.lazy import dist, numpyro
 
@@ -90,13 +89,6 @@ class ScaledLogistic(NewtonPrior):
         table = likelihood_params.reshape(-1, self.n_classes)
         linear = table[:1] if data is None else table[:1] + data @ table[1:]
         return jax.nn.log_softmax(linear)
-
-    def log_likelihood(
-        self, likelihood_params: Float[Array, " p"], data: Float[Array, "n d"] | None
-    ) -> LogLikelihood:
-        return LogLikelihood(
-            self.log_probs(likelihood_params, data), jnp.zeros((1,), likelihood_params.dtype)
-        )
 
     def stats(
         self,

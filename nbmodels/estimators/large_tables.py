@@ -68,9 +68,8 @@ def train_by_sample(
     if fitted is None:
         fitted = _cross_fitted(found, build, names, options)
     own = found.fit.cautions(names)
-    sure = contradicted(
-        fitted.fit.model, fitted.data, len(names)
-    )  # though perhaps not in the sample
+    # though perhaps not in the sample
+    sure = contradicted(fitted.fit.model, fitted.data, len(names))
     if found.heard:  # otherwise all rows were compared, too
         fitted = replace(
             fitted,

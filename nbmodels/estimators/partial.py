@@ -207,8 +207,7 @@ class PartialLabelNB(TableClassifier):
         weights = build.settings({})["item_weights"]
         if weights is None:
             # without smoothing, features that no item of a class has would exclude it
-            selects = self.estimator == "auto" and self.alpha > 0
-            how = self.estimator if selects or self.estimator != "auto" else "em"
+            how = "em" if self.estimator == "auto" and not self.alpha else self.estimator
             return train_with_sets(build, how, names, options)
         candidate, jacobian = build({}), build.log_jacobian({})
         padded = on_device(pad_rows(weights, len(candidate.data.weights)))

@@ -15,10 +15,8 @@ from jaxtyping import Float, Int
 
 from inference.arrays import on_device
 from nbmodels.core.model import Data
-from nbmodels.diagnostics.findings import LABELS_DEPEND
-from nbmodels.errors import Caution
+from nbmodels.estimators.table_training import STOPPED, emission_columns, passes
 from nbmodels.fitting.builder import ModelBuilder
-from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import compare_scores
@@ -32,11 +30,6 @@ TRAINED = ("auto", "em", "cross_fit")
 
 #: Folds by which the joint model's sets are held out.
 _FOLDS = 5
-
-_STOPPED = Caution(
-    INTERRUPTED.category,
-    "interrupted while the joint model was compared; the cross-fitted one is taken",
-)
 
 
 def train_with_sets(
@@ -78,7 +71,7 @@ def train_with_sets(
             raise KeyboardInterrupt
         taken = _borne_out(fitted, cut, candidate, options, build)
     except KeyboardInterrupt:
-        return replace(cut, interrupted=True, cautions=(*cut.cautions, _STOPPED))
+        return replace(cut, interrupted=True, cautions=(*cut.cautions, STOPPED))
     if not taken:
         return replace(cut, counterpart=fitted)
     return replace(fitted, chosen={"estimator": "em"}, counterpart=cut)
@@ -92,12 +85,7 @@ def _borne_out(
     build: ModelBuilder,
 ) -> bool:
     """Whether features pass their checks, and held-out sets are not surely less likely jointly."""
-    from nbmodels.diagnostics.check import check_features, check_outcome
-
-    columns = {c.name: [str(j) for j in c.where] for c in build.columns({})}
-    about = fitted.fit, fitted.data, fitted.names
-    failed = {f.name for f in check_features(*about, columns).bad} - {LABELS_DEPEND}
-    if failed or not check_outcome(*about).ok:
+    if not passes(fitted, emission_columns(build, {})):
         return False
     held = _held_out(fitted, candidate, options, build.copies)
     assert cut.held_out_scores is not None  # cross-fitted

@@ -74,7 +74,7 @@ _DEPENDENT = Caution(
     "class: errors seem to depend on the features, so that the noise matrix is an average over "
     "items, and its intervals are too narrow",
 )
-_STOPPED = Caution(
+STOPPED = Caution(
     INTERRUPTED.category,
     "interrupted while the joint model was compared; the cross-fitted one is taken",
 )
@@ -109,7 +109,7 @@ def train(
             options,
             fit_joint,
             train=lambda sample: _trained(sample, training, names, options, fit_joint, warm=True),
-            passes=lambda fitted: _passes(fitted, _columns(build, fitted.settings)),
+            passes=lambda fitted: passes(fitted, emission_columns(build, fitted.settings)),
         )
     return _trained(build, training, names, options, fit_joint)
 
@@ -182,7 +182,7 @@ def _joint_or(
     """The joint model under the settings of a cross-fitted one, where it is borne out."""
     settings = _settings(cut)
     candidate = build(settings)
-    columns = _columns(build, settings)
+    columns = emission_columns(build, settings)
     # an item's size counts less where its features repeat each other: that is no joint model
     comparable = set(candidate.model) - set(build.features) <= _COMPARED
     proper = all(c.encoder.proper for c in build.columns(settings))
@@ -200,14 +200,14 @@ def _joint_or(
         fitted = fit_joint(*about, log_jacobian=jacobian, settings=settings)
         if not fitted.interrupted:
             found = _compared(cut, fitted, candidate, options, build.copies)
-            taken = found.admitted and _passes(fitted, columns)
+            taken = found.admitted and passes(fitted, columns)
         if taken:
             coded = fitted.fit.log_likelihood - jacobian
             noisy = probability_of_noise_jointly(fitted.fit, coded, candidate.data, options)
     except KeyboardInterrupt:
         found = None
     if found is None:
-        return replace(cut, interrupted=True, cautions=(*cut.cautions, _STOPPED))
+        return replace(cut, interrupted=True, cautions=(*cut.cautions, STOPPED))
     choice = _with_training(cut.choice, settings, found.compared, taken)
     if not taken:
         return replace(cut, choice=choice, counterpart=fitted, candidate=None)
@@ -238,7 +238,7 @@ def _from_cut(cut: FittedModel, candidate: Candidate) -> tuple[Candidate, Any]:
     return with_priors_of(cut, candidate), start
 
 
-def _columns(build: ModelBuilder, settings: Settings) -> dict[str, list[str]]:
+def emission_columns(build: ModelBuilder, settings: Settings) -> dict[str, list[str]]:
     """Names of the columns of each emission."""
     return {c.name: [str(j) for j in c.where] for c in build.columns(settings)}
 
@@ -324,7 +324,8 @@ def _right(fitted: FittedModel) -> float:
     return float(np.diag(found).mean())
 
 
-def _passes(fitted: FittedModel, columns: Any) -> bool:
+def passes(fitted: FittedModel, columns: Any) -> bool:
+    """Whether a joint fit passes the checks of its features, its outcome and its labels."""
     from nbmodels.diagnostics.check import check_features, check_labels, check_outcome
 
     about = fitted.fit, fitted.data, fitted.names

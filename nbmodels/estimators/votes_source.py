@@ -54,7 +54,7 @@ class VotesOf:
         size: ``(W,)`` square root of the information of a vote.
         correlation: of votes on an item given its class.
         alike: whether all annotators are taken to be alike.
-        cautions: what to be told of the votes.
+        cautions: warnings about the votes, whatever the fit.
     """
 
     workers: np.ndarray

@@ -44,7 +44,7 @@ class FoldedFeatures(NamedTuple):
 def folded_features(
     parts: Mapping[str, Any], weights: Float[np.ndarray, " n"], fold: Int[np.ndarray, " n"]
 ) -> FoldedFeatures | None:
-    """Features by fold; None where rows cannot be told from other numbers.
+    """Features by fold; None where an array may hold something else than rows.
 
     Args:
         parts: packed data of each emission.
