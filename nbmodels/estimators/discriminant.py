@@ -209,7 +209,7 @@ class RobustNDA(TableClassifier):
         152 200
         >>> model.gamma_.round(1)  # P(true | given)
         array([[0.8, 0.2],
-               [0.3, 0.7]])
+               [0.2, 0.8]])
     """
 
     columns = RealColumns

@@ -247,7 +247,9 @@ def test_a_nonlinear_classifier_beside_naive_bayes(here):
     auto = clean(frame, "label", truth="truth", draws=0, estimator="auto")
     assert not any("--estimator" in one for one in auto.warnings)
     assert auto.choice.settings["emission"] != "mixed"
-    assert auto.scores.after > max(auto.scores.before + 0.1, plain.scores.after)
+    assert auto.scores.after > auto.scores.before + 0.15
+    # the labels, but not the predictions, of naive Bayes already come from a nonlinear classifier
+    assert auto.scores.after > plain.scores.after - 0.01
     frame.to_csv("differences.csv", index=False)
     done = run("clean", "differences.csv", "--label", "label", "--estimator", "auto")
     assert done.exit_code == 0, done.output

@@ -12,6 +12,7 @@ import pytest
 from marks import slow_among
 from paths import ROOT
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 
 from nbmodels import (
@@ -250,13 +251,19 @@ def test_a_first_default_fit_compiles_few_programs_and_other_sizes_none(name):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")  # few draws
 @pytest.mark.parametrize(
-    ("make", "draw"),
-    [(NoisyBernoulliNB, indicators), (NoisyLogisticRegression, reals), (DawidSkene, votes)],
+    ("estimator", "draw"),
+    [
+        (NoisyBernoulliNB(training="joint"), indicators),
+        (NoisyBernoulliNB(training="cross_fit"), indicators),
+        (NoisyLogisticRegression(), reals),
+        (DawidSkene(), votes),
+    ],
 )
-def test_draws_of_another_size_compile_nothing(make, draw, compiled):
+def test_draws_of_another_size_compile_nothing(estimator, draw, compiled):
+    """The training is given: on the defaults, one of these sizes selects the other one."""
     drawn = {"draws": 40, "chains": 2, "progress": False, "keep": "parameters"}
-    make(random_state=0).fit(*draw(0, 250)).posterior(**drawn)
-    other = make(random_state=0).fit(*draw(0, 300))
+    clone(estimator).fit(*draw(0, 250)).posterior(**drawn)
+    other = clone(estimator).fit(*draw(0, 300))
     before = compiled()
     other.posterior(**drawn)
     assert compiled() == before
