@@ -34,6 +34,12 @@ from nbmodels.fitting.one_thread import one_thread_if_small
 #: A class that is less likely than this is left out of an item's weighted copies.
 _LEAST_SHARE = 0.01
 
+#: Self-training rounds of a linear classifier where one pays, if there are more rows than so many
+#: and no more rows x coefficients than so many: a round costs some 25 trainings. Each takes back a
+#: part of the noise that its probabilities hold, as EM does. Of a forest, which holds any labels,
+#: rounds after the first change nothing.
+_ROUNDS, _FEW, _LARGE = 4, 200, 300_000
+
 #: Bytes of scores that are kept.
 _MOST_KEPT = 100_000_000
 
@@ -102,7 +108,7 @@ class _CrossValidated:
             what cannot happen.
         n_jobs: trainings at a time, as in joblib.
         n_fits: trainings so far.
-        rounds: see :class:`nbmodels.fitting.discriminative.Learner`.
+        n_coefficients: number of coefficients once learned; 0 of a classifier that is not linear.
         kept: log-probabilities of items, by what the classifier learned from.
     """
 
@@ -111,8 +117,15 @@ class _CrossValidated:
     floor: float
     n_jobs: int | None = None
     n_fits: int = 0
-    rounds: int = 1
+    n_coefficients: int = 0
     kept: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds where one pays, see :class:`nbmodels.fitting.discriminative.Learner`."""
+        n_rows = _num_samples(self.items)
+        linear = 0 < n_rows * self.n_coefficients <= _LARGE
+        return _ROUNDS if linear and n_rows > _FEW else 1
 
     def learned(self, resp: np.ndarray, weights: np.ndarray) -> Any:
         """A clone fitted to the rows that have a weight."""
@@ -158,7 +171,8 @@ class _CrossValidated:
             delayed(_of_others)(self.base, self.items, resp, weights[i], rows[i], self.floor)
             for i in todo.values()
         )
-        known = self.kept | dict(zip(todo, learned, strict=True))
+        known = self.kept | {key: scores for key, (scores, _) in zip(todo, learned, strict=True)}
+        self.n_coefficients = max([self.n_coefficients, *(size for _, size in learned)])
         found = [known[key] for key in keys]
         while sum(one.nbytes for one in known.values()) > _MOST_KEPT:
             del known[next(iter(known))]
@@ -173,10 +187,19 @@ def _of_others(
     weights: np.ndarray,
     rows: np.ndarray,
     floor: float,
-) -> np.ndarray:
-    """``(n, K)`` log-probabilities of some items by a classifier of those with a weight."""
+) -> tuple[np.ndarray, int]:
+    """``(n, K)`` log-probabilities of some items by a classifier of those with a weight, and its
+    number of coefficients.
+    """
     learned = _learned(base, items, resp, weights)
-    return _log_probs(learned, _safe_indexing(items, rows), resp.shape[1], floor)
+    found = _log_probs(learned, _safe_indexing(items, rows), resp.shape[1], floor)
+    return found, _n_coefficients(learned)
+
+
+def _n_coefficients(learned: Any) -> int:
+    """Those of a linear classifier, or of a pipeline's last step; 0 where it is not linear."""
+    last = learned[-1] if hasattr(learned, "steps") else learned
+    return int(np.size(getattr(last, "coef_", ())))
 
 
 class NoisyLabelClassifier(TableClassifier):
@@ -198,8 +221,11 @@ class NoisyLabelClassifier(TableClassifier):
             where it makes held-out labels likelier by half a standard error, which is tested where
             there are four folds or more: ``2 cv + 1`` trainings at most where there is none. Where
             there is one, it costs ``cv (cv + 1) / 2`` trainings besides: what scores a fold never
-            saw its labels, in no round. Where it is ``"auto"``, there are more than two classes and
-            labels are few (rows x squared classes up to five million), held-out labels select,
+            saw its labels, in no round. A linear classifier (one with ``coef_``, a pipeline's last
+            step included) then takes four, of ``cv ** 2`` trainings each, where there are more than
+            200 rows and rows x coefficients are up to 300,000: each takes back a part of the noise
+            that its probabilities hold. Where it is ``"auto"``, there are more than two classes
+            and labels are few (rows x squared classes up to five million), held-out labels select,
             too, whether the probabilities' calibration is one temperature or a matrix.
         cv: number of folds, which are the same whatever ``random_state`` is; or a splitter of
             scikit-learn's, or a list of (train, test) rows, of which the tests hold each row once.
