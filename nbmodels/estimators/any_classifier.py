@@ -71,7 +71,9 @@ def _learned(base: Any, items: Any, resp: np.ndarray, weights: np.ndarray) -> An
         kept = np.where(known[:, None] & (resp >= _LEAST_SHARE), resp, 0)
         kept *= (weights / np.where(known, kept.sum(1), 1))[:, None]
         rows, codes = np.nonzero(kept)
-        more = {name: kept[rows, codes]}
+        given = kept[rows, codes]
+        # weights of one say nothing, and with any the bins of boosted trees take as long as the trees
+        more = {} if (given == 1).all() else {name: given}
     if len(np.unique(codes)) == 1:
         return _indifferent(resp.shape[1])
     return clone(base).fit(_safe_indexing(items, rows), codes, **more)
