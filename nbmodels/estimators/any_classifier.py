@@ -72,7 +72,7 @@ def _learned(base: Any, items: Any, resp: np.ndarray, weights: np.ndarray) -> An
         kept *= (weights / np.where(known, kept.sum(1), 1))[:, None]
         rows, codes = np.nonzero(kept)
         given = kept[rows, codes]
-        # weights of one say nothing, and with any the bins of boosted trees take as long as the trees
+        # weights of one say nothing, and with any the bins of boosted trees are slow
         more = {} if (given == 1).all() else {name: given}
     if len(np.unique(codes)) == 1:
         return _indifferent(resp.shape[1])
