@@ -77,7 +77,9 @@ def _learned(base: Any, items: Any, resp: np.ndarray, weights: np.ndarray) -> An
         kept = np.where(known[:, None] & (resp >= _LEAST_SHARE), resp, 0)
         kept *= (weights / np.where(known, kept.sum(1), 1))[:, None]
         rows, codes = np.nonzero(kept)
-        more = {name: kept[rows, codes]}
+        given = kept[rows, codes]
+        # weights of one say nothing, and with any the bins of boosted trees are slow
+        more = {} if (given == 1).all() else {name: given}
     if len(np.unique(codes)) == 1:
         return _indifferent(resp.shape[1])
     return clone(base).fit(_safe_indexing(items, rows), codes, **more)
@@ -123,9 +125,13 @@ class _CrossValidated:
     @property
     def rounds(self) -> int:
         """Rounds where one pays, see :class:`nbmodels.fitting.discriminative.Learner`."""
+        return 1 if self.halves else _ROUNDS
+
+    @property
+    def halves(self) -> bool:
+        """Whether trainings are dear, or rows few, see the same class."""
         n_rows = _num_samples(self.items)
-        linear = 0 < n_rows * self.n_coefficients <= _LARGE
-        return _ROUNDS if linear and n_rows > _FEW else 1
+        return n_rows <= _FEW or not 0 < n_rows * self.n_coefficients <= _LARGE
 
     def learned(self, resp: np.ndarray, weights: np.ndarray) -> Any:
         """A clone fitted to the rows that have a weight."""
@@ -145,22 +151,22 @@ class _CrossValidated:
         others = {k: weights * ((fold != k) & resp.any(1)) for k in every}
         # where nothing is left to learn from, no class is preferred
         others = {k: left for k, left in others.items() if left.any()}
-        found = self._of_unseen(resp, [*others.values()], fold)
+        found = self._of_unseen(resp, [*others.values()])
         for k, (rows, scores) in zip(others, found, strict=True):
             held = fold[rows] == k
             out[rows[held]] = scores[held]
         return out
 
     def _of_unseen(
-        self, resp: np.ndarray, weights: Sequence[np.ndarray], fold: np.ndarray
+        self, resp: np.ndarray, weights: Sequence[np.ndarray]
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Items of folds without a weight and their log-probabilities, for each of some weights.
+        """Items without a weight and their log-probabilities, for each of some weights.
 
-        Without the labels of two folds the classifier of either is the same, and so are those of
-        the first round and of its test: what was learned from the same rows is kept.
+        Halves of folds are shared by sequences of self-training rounds, and labels without two
+        folds by those of either: what was learned from the same rows is kept.
         """
         used = [one > 0 for one in weights]
-        rows = [np.flatnonzero(np.bincount(fold, one)[fold] == 0) for one in used]
+        rows = [np.flatnonzero(~one) for one in used]
         keys = [
             hash(tuple(a.tobytes() for a in (unseen, one, resp[one], left[one])))
             for unseen, one, left in zip(rows, used, weights, strict=True)
@@ -218,15 +224,17 @@ class NoisyLabelClassifier(TableClassifier):
         base_estimator: classifier of scikit-learn's kind; None for logistic regression.
         rounds: how often the classifier is learned anew from the corrected labels (self-training);
             at 0 it learns from the given ones alone: ``cv + 1`` trainings. ``"auto"`` for a round
-            where it makes held-out labels likelier by half a standard error, which is tested where
-            there are four folds or more: ``2 cv + 1`` trainings at most where there is none. Where
-            there is one, it costs ``cv (cv + 1) / 2`` trainings besides: what scores a fold never
-            saw its labels, in no round. A linear classifier (one with ``coef_``, a pipeline's last
-            step included) then takes four, of ``cv ** 2`` trainings each, where there are more than
-            200 rows and rows x coefficients are up to 300,000: each takes back a part of the noise
-            that its probabilities hold. Where it is ``"auto"``, there are more than two classes
-            and labels are few (rows x squared classes up to five million), held-out labels select,
-            too, whether the probabilities' calibration is one temperature or a matrix.
+            where it makes held-out labels likelier, which is tested where there are four folds or
+            more: ``2 cv + 1`` trainings at most where there is none, and ``3 cv + 1`` where there
+            is one (15 with four folds), ``cv`` of them on half of the rows. A linear classifier
+            (one with ``coef_``, a pipeline's last step included) takes four where there are more
+            than 200 rows and rows x coefficients are up to 300,000, ``4 cv ** 2`` trainings in all:
+            each takes back a part of the noise that its probabilities hold. What scores a fold
+            never saw its labels, in no round. Where it is ``"auto"``, there are more than two
+            classes and labels are few (rows x squared classes up to five million), held-out labels
+            select, too, whether the probabilities' calibration is one temperature or a matrix. A
+            number of rounds learns from more rows each time: the first of them costs
+            ``cv (cv + 1) / 2`` trainings besides, further ones ``cv ** 2``.
         cv: number of folds, which are the same whatever ``random_state`` is; or a splitter of
             scikit-learn's, or a list of (train, test) rows, of which the tests hold each row once.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``

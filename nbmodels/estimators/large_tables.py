@@ -130,6 +130,7 @@ def _cross_fitted(
         hold_out=not found.heard,
         start=of_labels if near else None,
         priors=found.fit.model if near else None,
+        warm=near,
     )
 
 

@@ -112,12 +112,13 @@ class _Regression:
         block: features.
         scales: by which they are standardised, a way for each value of the setting ``outliers``;
             none where they are not.
-        rounds: see :class:`nbmodels.fitting.discriminative.Learner`.
+        rounds, halves: see :class:`nbmodels.fitting.discriminative.Learner`.
     """
 
     block: Block
     scales: Mapping[str, _Scale]
     rounds: int = 1
+    halves: ClassVar[bool] = False
 
     @cached_property
     def _designs(self) -> dict[str, Design]:
@@ -194,11 +195,11 @@ class NoisyLogisticRegression(TableClassifier):
         rounds: how often the classifier is learned anew from the corrected labels (self-training);
             at 0 it learns from the given ones alone; ``"auto"`` for four rounds (one with up to 200
             rows, or beyond 20 million cells: rows x columns x classes) where the first makes
-            held-out labels likelier by half a standard error, which is tested where there are four
-            folds or more. What scores a fold never saw its labels, in no round. Where it is
-            ``"auto"``, there are more than two classes and labels are few (rows x squared classes
-            up to five million), held-out labels select, too, whether the scores' calibration is
-            one temperature or a matrix, by which classes may count differently.
+            held-out labels likelier, which is tested where there are four folds or more. What
+            scores a fold never saw its labels, in no round. Where it is ``"auto"``, there are more
+            than two classes and labels are few (rows x squared classes up to five million),
+            held-out labels select, too, whether the scores' calibration is one temperature or a
+            matrix, by which classes may count differently.
         cv: number of folds, which are the same whatever ``random_state`` is; or a splitter of
             scikit-learn's, or a list of (train, test) rows, of which the tests hold each row once.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``

@@ -37,7 +37,7 @@ from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.em import started
 from nbmodels.fitting.fitted_model import FittedModel
-from nbmodels.fitting.holdout import Comparison, compare_scores, held_out_scores
+from nbmodels.fitting.holdout import Comparison, HeldOut, compare_scores, held_out_scores
 from nbmodels.fitting.joint import select_joint
 from nbmodels.fitting.noise_evidence import probability_of_noise_jointly
 from nbmodels.fitting.options import MANY_ROWS, FitOptions
@@ -60,6 +60,10 @@ _COMPARED = {PRIOR, "labels", "trusted"}
 #: finds clusters in chance, and is not held to any other classifier: of 143 such fits to simulated
 #: tables of 100 to 300 rows 16 lost three points of right labels or more, and 2 with this rule.
 _FEW, _ERRORS = 500, (-SIGNIFICANT, 3.0)
+
+#: Standard errors by which labels of one fold of many rows are less likely under the joint model
+#: where those of the others, by which it would be further behind, are not held out.
+_SETTLED = 3.0
 
 #: Share of labels that a cross-fitted model finds wrong beyond the joint one, from which on the
 #: joint one must make labels likelier: one that fits badly takes errors for classes that overlap.
@@ -291,30 +295,47 @@ def _compared(
     codes = np.asarray(data.parts["labels"])[:n]
     k = len(fitted.names)
     weights = np.where(codes < k, np.asarray(data.weights)[:n], 0)
-    near = fitted.fit if n >= MANY_ROWS else None
-    found = held_out_scores(model, data, options, _FOLDS, copies, near)
+    assert cut.held_out_scores is not None  # cross-fitted
+    theirs = cut.held_out_scores
+
+    def beside(scores: Float[np.ndarray, " n"], named: bool = True) -> Comparison:
+        seen = np.isfinite(scores)
+        pair = [theirs, np.where(seen, scores, 0)]
+        return compare_scores(pair, [True, named], weights * seen, groups=copies)
+
+    def settled(found: HeldOut) -> bool:
+        return not found.identified or _behind(beside(found.scores[:n])) > _SETTLED
+
+    many_rows = n >= MANY_ROWS
+    near, settles = (fitted.fit, settled) if many_rows else (None, None)
+    found = held_out_scores(model, data, options, _FOLDS, copies, near, settles)
     scores = found.scores[:n]
+    named = found.identified and not fitted.fit.confused
+    compared = beside(scores, named)
+    lead = _behind(compared)
+    seen = np.isfinite(scores)
     shares = np.bincount(codes, weights, k + 1)[:k] / weights.sum()
     null = np.log(shares[np.minimum(codes, k - 1)].clip(np.finfo(float).tiny))
-    assert cut.held_out_scores is not None  # cross-fitted
     # a checked row's score is of both its labels
-    free = weights * ~checked_rows(model, data, n)
-    pair = [null, scores], [True, True]
+    free = weights * seen * ~checked_rows(model, data, n)
+    pair = [null, np.where(seen, scores, 0)], [True, True]
     heard = not free.any() or compare_scores(*pair, free, INFORMATIVE, copies).best == 1
-    other = compare_scores([scores, cut.held_out_scores], [True, True], weights, groups=copies)
-    lead = float(other.gain[1] / np.maximum(other.standard_error[1], np.finfo(float).tiny))
     many = np.count_nonzero(weights) > _FEW
     allowed = _ERRORS[int(many)]
-    named = found.identified and not fitted.fit.confused
     missed = _right(fitted) - _right(cut) > _MISSED and cut.drawn is None
     if missed:
         allowed = min(allowed, -SIGNIFICANT)
     return _Beside(
         scores,
-        compare_scores([cut.held_out_scores, scores], [True, named], weights, groups=copies),
+        compared,
         named and heard and lead < allowed,
         lead > _DOUBTFUL,
     )
+
+
+def _behind(found: Comparison) -> float:
+    """Standard errors by which labels are likelier under the first of two models."""
+    return float(-found.gain[1] / np.maximum(found.standard_error[1], np.finfo(float).tiny))
 
 
 def _right(fitted: FittedModel) -> float:

@@ -5,11 +5,14 @@ scores of an item come from a fit to the other folds' items; how far they count
 (:class:`nbmodels.class_priors.Calibration`) and the noise are fitted together; and for some
 self-training rounds the classifier learns anew, from the probabilities of the classes found.
 
-Whether a round pays is tested on two fifths of the items: the other folds correct their labels
-among themselves, a classifier learns from those, and both classifiers score items whose labels
-neither has seen. That costs as many trainings as there are folds; rounds nested by fold cost about
-half their square, and are run only where the test is passed. A round that is not nested is no test:
-labels reach the scores of their own items by way of other items, and it always seems to pay.
+Scores of a fold come from a sequence of rounds that saw none of its labels
+(:class:`nbmodels.fitting.self_training.NestedRounds`): a round that is not nested is no test, since
+labels reach the scores of their own items by way of other items, and it always seems to pay. Where
+trainings are dear, a sequence corrects the labels of either half of its folds by a classifier of
+the other half, which sequences share: three trainings a fold in all, and one more.
+
+Whether a round pays is tested on two fifths of the items: their folds' sequences go ahead of the
+others, which are run only where the test is passed, and are not repeated then.
 """
 
 from __future__ import annotations
@@ -26,12 +29,13 @@ from jaxtyping import Float, Int
 
 from inference.arrays import on_device
 from nbmodels.channels.fixed import fixed_at
-from nbmodels.core.model import PRIOR, Data
+from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.errors import Caution, DataError
 from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.cross_fitted import selected
 from nbmodels.fitting.design_effect import padded_groups
+from nbmodels.fitting.em import Fit
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fitted_model import Drawn, FittedModel
 from nbmodels.fitting.holdout import Comparison, compare_scores, held_out_by_fold
@@ -52,6 +56,7 @@ from nbmodels.fitting.scores import (
     with_score_prior,
 )
 from nbmodels.fitting.selection import select
+from nbmodels.fitting.self_training import NestedRounds
 from nbmodels.fitting.trials import Selection, anything_open
 from nbmodels.fitting.two_starts import fit_from_two_starts
 
@@ -69,11 +74,16 @@ _ONE_FORM = Caution(
     "interrupted before the other form of the noise matrix was fitted; draws are of one form",
 )
 
-#: Standard errors by which a self-training round has to pay.
-_SIGNIFICANT = 0.5
+#: Standard errors by which a self-training round has to pay, and by which labels of one fold are
+#: less likely where those of another are not looked at. A round that pays by chance rarely does
+#: harm (``benchmarks/README.md``).
+_SIGNIFICANT, _HARM = 0.0, 1.0
 
 #: Share of the folds whose labels test whether a round pays, and the fewest folds for the test.
 _TESTED, _FEWEST_FOLDS = 0.4, 4
+
+#: Fewest folds of which half of those that a sequence sees are enough to learn from.
+_HALVED = 5
 
 
 class Learner(Protocol):
@@ -86,6 +96,12 @@ class Learner(Protocol):
         One takes back a part of the noise that the classifier's probabilities hold, several nearly
         all of it, as EM does; each but the last costs trainings by the square of the number of
         folds.
+        """
+
+    @property
+    def halves(self) -> bool:
+        """Whether trainings are dear: labels of nested rounds are corrected by classifiers of half
+        of the other folds rather than of all but one of them.
         """
 
     def out_of_fold(
@@ -116,6 +132,8 @@ class _ClassifierScores:
         settings: value of every setting that is not open.
         own: names of the classifier's settings, without which its scores are the same.
         copies: group of each row, or None.
+        open_rounds: whether held-out labels decide on rounds. A number of rounds is of rounds that
+            learn from as much as they can.
     """
 
     learner: Learner
@@ -127,6 +145,7 @@ class _ClassifierScores:
     fold: np.ndarray
     own: tuple[str, ...] = ()
     copies: np.ndarray | None = None
+    open_rounds: bool = False
     _of: Array | None = None
     _kept: dict[Any, Any] = field(default_factory=dict)
     without_shares: ClassVar[bool] = False
@@ -156,21 +175,115 @@ class _ClassifierScores:
         folds: Sequence[int] | None = None,
     ) -> Any:
         """Padded scores of a classifier of the other folds' items, folds as given."""
-        own = {**self.settings, **settings}
-        by_matrix = own.get("scaling") == MATRIX
+        by_matrix = self.by_matrix(settings)
         # a matrix is learned from scores of all other folds
-        needed = None if by_matrix else folds
-        found = self.learner.out_of_fold(resp, self.weights, fold, own, needed)
+        found = self.unscaled(settings, resp, fold, None if by_matrix else folds)
         if by_matrix:
             found = scaled_out_of_fold(found, self.weights[:, None] * resp, fold)
-        return pad_rows(found, len(self.data.weights))
+        return self.padded(found)
 
-    def scaling(self, settings: Settings, resp: np.ndarray) -> MatrixScaling | None:
-        """What scores of new items are scaled by; None where a temperature is all."""
+    def unscaled(
+        self,
+        settings: Settings,
+        resp: np.ndarray,
+        fold: np.ndarray,
+        folds: Sequence[int] | None = None,
+    ) -> np.ndarray:
+        """Scores of a classifier of the other folds' items as they are, folds as given."""
         own = {**self.settings, **settings}
-        if own.get("scaling") != MATRIX:
+        return self.learner.out_of_fold(resp, self.weights, fold, own, folds)
+
+    def by_matrix(self, settings: Settings) -> bool:
+        """Whether scores are calibrated by a matrix."""
+        return {**self.settings, **settings}.get("scaling") == MATRIX
+
+    def padded(self, rows: np.ndarray) -> np.ndarray:
+        """A table of the items with rows of zeros below."""
+        return pad_rows(rows, len(self.data.weights))
+
+    # Self-training rounds
+
+    @property
+    def n_folds(self) -> int:
+        return int(self.fold.max()) + 1
+
+    @property
+    def economical(self) -> bool:
+        """Whether dear trainings are saved, see :attr:`Learner.halves`; known once it learned."""
+        return self.open_rounds and self.learner.halves
+
+    @property
+    def halved(self) -> bool:
+        """Whether nested rounds learn from halves."""
+        return self.economical and self.n_folds >= _HALVED
+
+    @property
+    def tested(self) -> list[int]:
+        """Folds whose labels test whether a round pays; halves are shared by those of one test."""
+        n_tested = max(1, round(_TESTED * self.n_folds))
+        if not self.halved:  # the trainings of one sequence are as many as there are folds
+            return [*range(1 if self.economical else n_tested)]
+        return [k * self.half % self.n_folds for k in range(min(n_tested, self.half))]
+
+    @property
+    def half(self) -> int:
+        """Number of folds in half of those that a sequence sees, one of which may be in neither."""
+        return (self.n_folds - 1) // 2
+
+    def nested_scores(
+        self, settings: Settings, resp: Array, without: int, *, own: bool, others: bool
+    ) -> Any:
+        """See :class:`nbmodels.fitting.scores.ScoredLabels`.
+
+        Where halves are learned from, those of the fold's own items are not scaled.
+        """
+        every = range(self.n_folds)
+        if not self.halved:
+            folds = [k for k in every if k != without] if not own else None if others else [without]
+            return self.scores(settings, resp, folds)
+        known = np.asarray(resp)[: len(self.weights)]
+        out = np.zeros_like(known, float)
+        if others:
+            place = (self.fold - without - 1) % self.n_folds  # of the fold itself the last
+            part = np.minimum(place // self.half, 1)
+            halves = known * (place < 2 * self.half)[:, None]
+            found = self.unscaled(settings, halves, part, [0, 1])
+            if self.by_matrix(settings):
+                found = scaled_out_of_fold(found, self.weights[:, None] * known, self.fold)
+            out += found * (self.fold != without)[:, None]
+        if own:
+            found = self.unscaled(settings, known, self.fold, [without])
+            out += found * (self.fold == without)[:, None]
+        return self.padded(out)
+
+    def scaled(self, settings: Settings, scores: Any, resps: Sequence[Any]) -> Any:
+        """See :class:`nbmodels.fitting.scores.ScoredLabels`."""
+        if not (self.halved and self.by_matrix(settings)):
+            return scores
+        n_rows = len(self.weights)
+        rows, out = np.asarray(scores)[:n_rows], np.zeros((n_rows, self.n_classes))
+        for k, resp in enumerate(resps):
+            here = self.fold == k
+            given = self.weights[:, None] * np.asarray(resp)[:n_rows]
+            out[here] = matrix_scaling(rows[~here], given[~here]).scaled(rows[here])
+        return self.padded(out)
+
+    def scaling(
+        self, settings: Settings, resp: np.ndarray, nested: NestedRounds | None
+    ) -> MatrixScaling | None:
+        """What scores of new items are scaled by; None where a temperature is all.
+
+        Args:
+            settings: those selected.
+            resp: what the classifier learns from last.
+            nested: the rounds that were taken, whose scores are not scaled yet; None without.
+        """
+        if not self.by_matrix(settings):
             return None
-        found = self.learner.out_of_fold(resp, self.weights, self.fold, own)
+        if nested is None or not self.halved:
+            found = self.unscaled(settings, resp, self.fold)
+        else:
+            found = nested.held_out_scores()[: len(resp)]
         return matrix_scaling(found, self.weights[:, None] * resp)
 
 
@@ -215,9 +328,11 @@ def train_scored(
     channels = {name: source.channel(k, first) for name, source in sources.items()}
     resp = label_responsibilities(channels, data)
     fold = _folds(cv, np.asarray(resp)[:n_rows] * (weights[:, None] > 0), copies)
-    source = _ClassifierScores(learner, first, sources, data, k, weights, fold, own, copies)
+    about = (learner, first, sources, data, k, weights, fold, own, copies, rounds is None)
+    source = _ClassifierScores(*about)
+    nested = None
     if rounds is None:
-        found = _tested(source, resp, options, grid)
+        found, nested = _tested(source, resp, options, grid)
     else:
         # held-out labels cost no training, and are what the floor goes by
         found = _selected(source, resp, options, grid, rounds, hold_out=True)
@@ -225,7 +340,7 @@ def train_scored(
             found = replace(found, table=None)
     fitted = selected(found, names, n_rows)
     assert fitted.learned_from is not None  # cross-fitted
-    scaling = source.scaling(found.settings, fitted.learned_from)
+    scaling = source.scaling(found.settings, fitted.learned_from, nested)
     own_settings = {**first, **found.settings}
     fitted = replace(fitted, settings=own_settings, copies=copies, scaling=scaling)
     try:
@@ -268,6 +383,7 @@ def _selected(
     rounds: int,
     *,
     hold_out: bool = False,
+    nested: NestedRounds | None = None,
 ) -> Selection:
     return select(
         source,
@@ -280,6 +396,7 @@ def _selected(
         second_start=True,
         log_slope_sd=LOG_SLOPE_SD,
         copies=source.copies,
+        nested=nested,
     )
 
 
@@ -300,25 +417,31 @@ class _Test(NamedTuple):
 
 def _tested(
     source: _ClassifierScores, resp: Array, options: FitOptions, grid: Mapping[str, Any]
-) -> Selection:
-    """Open settings selected, and self-training rounds where held-out labels reward one."""
+) -> tuple[Selection, NestedRounds | None]:
+    """Open settings selected, and self-training rounds where held-out labels reward one.
+
+    Returns:
+        what was selected, and the rounds that were taken.
+    """
     first = _selected(source, resp, options, grid, 0, hold_out=True)
     settings, table = first.settings, first.table
     # a caution says that the features are not heard: there is nothing to correct labels by
-    if first.interrupted or first.cautions or int(source.fold.max()) + 1 < _FEWEST_FOLDS:
-        return first
+    if first.interrupted or first.cautions or source.n_folds < _FEWEST_FOLDS:
+        return first, None
+    padded = pad_rows(source.fold, len(resp))
+    nested = NestedRounds(source, settings, resp, padded, LOG_SLOPE_SD)
     try:
-        test = _round_pays(source, settings, resp, options)
+        test = _round_pays(source, first, nested, resp, options)
         table = _with_test(table, test, source.learner.rounds)
         if not test.pays:
-            return replace(first, table=table)
+            return replace(first, table=table), None
         taken = {name: (value,) for name, value in settings.items()}
-        found = _selected(source, resp, options, taken, source.learner.rounds)
+        found = _selected(source, resp, options, taken, source.learner.rounds, nested=nested)
         scores = first.scores if found.interrupted else _held_out(source, found, options)
     except KeyboardInterrupt:
-        return replace(first, interrupted=True, cautions=(INTERRUPTED,))
+        return replace(first, interrupted=True, cautions=(INTERRUPTED,)), None
     kept = {n: getattr(first, n) for n in ("plain", "plain_scores", "noisy")}
-    return replace(found, table=table, scores=scores, **kept)
+    return replace(found, table=table, scores=scores, **kept), nested
 
 
 def _held_out(
@@ -341,36 +464,52 @@ def _held_out(
 
 
 def _round_pays(
-    source: _ClassifierScores, settings: Settings, resp: Array, options: FitOptions
+    source: _ClassifierScores,
+    first: Selection,
+    nested: NestedRounds,
+    resp: Array,
+    options: FitOptions,
 ) -> _Test:
     """Compare a classifier of given labels with one of corrected labels on labels of neither.
+
+    A fold's labels after the other, until it is sure that a round does harm.
 
     Raises:
         KeyboardInterrupt: a fit was interrupted.
     """
     n_rows, length = len(source.weights), len(resp)
-    n_held = max(1, round(_TESTED * (int(source.fold.max()) + 1)))
-    held = source.fold < n_held
-    given = np.asarray(resp)[:n_rows] * ~held[:, None]
-    # the folds tested are one fold: one classifier of all others scores it
-    plain = source.scored(settings, given, np.where(held, 0, source.fold - n_held + 1))
+    settings = first.settings
     labels = source.labels(settings)
-    rest, tested = (pad_rows(rows.astype(float), length) for rows in (~held, held))
-    model, data, _ = with_score_prior(labels, plain, log_slope_sd=LOG_SLOPE_SD)
-    own = np.asarray(data.weights)
-    others = replace(data, weights=on_device(own * rest))
-    fitted = finished(fit_from_two_starts([model], [others], options)[0])
-    corrected = np.asarray(fitted.resp)[:n_rows] * given.any(1, keepdims=True)
-    again = source.scored(settings, corrected, held.astype(int), folds=[1])
-    if "labels" in model:
-        model = {**model, "labels": fixed_at(fitted.transitions["labels"])}
-    weights = on_device(own * tested)
-    pair = [data, with_score_prior(labels, again, log_slope_sd=LOG_SLOPE_SD).data]
-    fits = options.fit_all([model] * 2, [replace(one, weights=weights) for one in pair])
-    scores = [np.asarray(finished(one).log_likelihood) for one in fits]
-    counted = np.asarray(weights) * np.asarray(resp).any(1)
+    model, data = jax.tree.map(on_device, (dict(first.fit.model), first.data))
+    known = np.asarray(resp)
+    plain = source.padded(source.unscaled(settings, known[:n_rows], source.fold))
+    again, here = np.zeros_like(plain), np.zeros(length, bool)
     groups = None if source.copies is None else padded_groups(source.copies, length)
-    compared = compare_scores(scores, [True, True], counted, _SIGNIFICANT, groups)
+    noise: list[np.ndarray] = []
+    fixed = model
+
+    def fit_all(model: Model, seen: Sequence[Data]) -> list[Fit]:
+        return fit_from_two_starts([model] * len(seen), seen, options)
+
+    for k in source.tested:
+        (fitted,) = nested.advance([k], fit_all, model, last=source.learner.rounds == 1)
+        own = pad_rows(source.fold == k, length)
+        here |= own
+        again[own] = nested.scores(k)[own]
+        if "labels" in model:  # the noise as those found it who did not see these labels
+            noise.append(finished(fitted).transitions["labels"])
+            fixed = {**model, "labels": fixed_at(np.mean(noise, 0))}
+        weights = on_device(np.asarray(data.weights) * here)
+        pair = [
+            replace(with_score_prior(labels, one, log_slope_sd=LOG_SLOPE_SD).data, weights=weights)
+            for one in (plain, again)
+        ]
+        fits = options.fit_all([fixed] * 2, pair)
+        scores = [np.asarray(finished(one).log_likelihood) for one in fits]
+        counted = np.asarray(weights) * known.any(1)
+        compared = compare_scores(scores, [True, True], counted, _SIGNIFICANT, groups)
+        if compared.gain[1] < -_HARM * compared.standard_error[1]:
+            break
     return _Test(compared, compared.best == 1)
 
 

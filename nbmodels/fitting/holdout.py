@@ -7,7 +7,7 @@ overconfidence: a model that follows its features away from the labels predicts 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -189,7 +189,7 @@ class HeldOut(NamedTuple):
 
     Attributes:
         scores: ``(N,)`` log-probability of each item's label by a fit that did not see it; 0
-            without a label.
+            without a label, NaN where no fit was made without it.
         identified: whether all classes kept their names and their items.
     """
 
@@ -204,6 +204,7 @@ def held_out_scores(
     n_folds: int,
     copies: Int[np.ndarray, " n"] | None = None,
     near: Fit | None = None,
+    settled: Callable[[HeldOut], bool] | None = None,
 ) -> HeldOut:
     """Log-probability of each given label by cross-validation of a joint fit.
 
@@ -217,6 +218,8 @@ def held_out_scores(
         copies: rows that stay in one fold, see :func:`nbmodels.fitting.scores.stratified_folds`.
         near: a fit to all labels, at which the others begin; of the held-out items, which it knows
             the labels of, nothing is in their starts. By default they begin at the labels.
+        settled: whether the labels of the first fold settle what those of all are wanted for, so
+            that no other fold is fitted.
 
     Raises:
         KeyboardInterrupt: a fit was interrupted.
@@ -229,16 +232,25 @@ def held_out_scores(
         _, first, group = np.unique(copies[order], return_index=True, return_inverse=True)
         fold = np.argsort(np.argsort(first))[group] % n_folds
         held = [order[fold == k] for k in range(n_folds)]
-    parts = [_without_labels(data, rows, n_classes) for rows in held]
-    starts = None if near is None else [_without_rows(near, model, data, rows) for rows in held]
-    fits = options.fit_all([model] * n_folds, parts, starts=starts)
     scores, kept, named = np.zeros(len(codes)), np.zeros((len(codes), n_classes)), True
-    for rows, one in zip(held, fits, strict=True):
-        scores[rows], own = _scored(finished(one), codes, rows)
-        kept[rows] = np.asarray(one.resp)[rows]
-        named = named and own
-    given = np.eye(n_classes)[codes[labelled]]
-    return HeldOut(scores, named and not len(vanished(given, kept[labelled])))
+    scores[labelled] = np.nan
+
+    def found() -> HeldOut:
+        seen = labelled[np.isfinite(scores[labelled])]
+        given = np.eye(n_classes)[codes[seen]]
+        return HeldOut(scores, named and not len(vanished(given, kept[seen])))
+
+    for some in [held] if settled is None else [held[:1], held[1:]]:
+        parts = [_without_labels(data, rows, n_classes) for rows in some]
+        starts = None if near is None else [_without_rows(near, model, data, r) for r in some]
+        fits = options.fit_all([model] * len(some), parts, starts=starts)
+        for rows, one in zip(some, fits, strict=True):
+            scores[rows], own = _scored(finished(one), codes, rows)
+            kept[rows] = np.asarray(one.resp)[rows]
+            named = named and own
+        if settled is not None and settled(found()):
+            break
+    return found()
 
 
 def held_out_by_fold(

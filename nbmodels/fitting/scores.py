@@ -83,6 +83,28 @@ class ScoredLabels(Protocol):
             folds: those whose items' scores are needed, where others can be saved; None for all.
         """
 
+    def nested_scores(
+        self, settings: Settings, resp: Array, without: int, *, own: bool, others: bool
+    ) -> Any:
+        """``(N, K)`` scores of which none is learned from an item of one fold.
+
+        Args:
+            settings: value by setting.
+            resp: ``(N, K)`` responsibilities, zeros in that fold.
+            without: the fold.
+            own: whether scores of its items are needed, and
+            others: of those of the other folds, each learned without the item itself.
+        """
+
+    def scaled(self, settings: Settings, scores: Any, resps: Sequence[Any]) -> Any:
+        """Scores of the folds' items from :meth:`nested_scores`, put together, as data of a fit.
+
+        Args:
+            settings: value by setting.
+            scores: ``(N, K)``.
+            resps: by fold, the responsibilities its scores were learned from.
+        """
+
 
 def with_score_prior(
     labels: Candidate,
@@ -154,6 +176,16 @@ class EmissionScores:
         if key not in self._kept:
             self._kept[key] = self._scored(settings, resp, one)
         return self._kept[key]
+
+    def nested_scores(
+        self, settings: Settings, resp: Array, without: int, *, own: bool, others: bool
+    ) -> Array:
+        """Of all folds, or of one."""
+        return self.scores(settings, resp, None if others else [without])
+
+    def scaled(self, settings: Settings, scores: Any, resps: Sequence[Any]) -> Any:
+        """As they are."""
+        return scores
 
     def _scored(self, settings: Settings, resp: Array, one: int | None) -> Array:
         """Scores of all folds, or right ones of one fold only."""

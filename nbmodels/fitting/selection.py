@@ -107,6 +107,7 @@ def select(
     priors: Model | None = None,
     warm: bool = False,
     copies: Int[np.ndarray, " m"] | None = None,
+    nested: NestedRounds | None = None,
 ) -> Selection:
     """Fit label channels and the calibration of the scores, with open settings selected.
 
@@ -134,6 +135,8 @@ def select(
         warm: begin each fit at the last one of all labels, as its neighbour.
         copies: group of each row before padding, or of more of them, for standard errors; None
             where rows are independent.
+        nested: self-training rounds of these scores, some of whose first round may have been taken;
+            new ones by default.
     """
     choosing = hold_out or anything_open(grid, rounds)
     total = 1 + sum(len(values) - 1 for values in grid.values())
@@ -143,7 +146,7 @@ def select(
     ):
         about = (choosing, second_start, log_slope_sd, report, bar, start, warm, copies, priors)
         run = _Run(source, resp, fold, options, *about)
-        return run.select(grid, rounds)
+        return run.select(grid, rounds, nested)
 
 
 class _Run:
@@ -180,7 +183,12 @@ class _Run:
         self.null: tuple[Model, Trial] | None = None  # labels without the features
         self.floors: dict[str, PlainClassifier] = {}  # plain classifiers by settings
 
-    def select(self, grid: Mapping[str, Sequence[Any]], rounds: int | None) -> Selection:
+    def select(
+        self,
+        grid: Mapping[str, Sequence[Any]],
+        rounds: int | None,
+        nested: NestedRounds | None,
+    ) -> Selection:
         resp, interrupted = self.resp, False
         plain: np.ndarray | None = None
         drawn: tuple[Fit, Data] | None = None
@@ -224,7 +232,8 @@ class _Run:
             if best.rounds < most:
                 settings, last = best.settings, best
                 model, _, learned = self.candidate(settings)
-                nested = NestedRounds(self.source, settings, resp, self.fold, self.log_slope_sd)
+                about = self.source, settings, resp, self.fold, self.log_slope_sd
+                nested = nested or NestedRounds(*about)
                 while last.rounds < most and last.rounds - best.rounds < _PATIENCE:
                     before = on_device(last.fit.resp)
                     data = nested.next(

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 from jax import Array
+from jaxtyping import Float
 
 from inference import Status
 from inference.arrays import on_device
-from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.core.model import Data, Model
+from nbmodels.fitting.em import Fit
 from nbmodels.fitting.scores import ScoredLabels, Settings, with_score_prior
 
 
@@ -43,18 +45,55 @@ class NestedRounds:
         self._fold = np.asarray(fold)
         self._masks = [fold != k for k in range(int(fold.max()) + 1)]
         self._resps: list[Any] = [resp] * len(self._masks)
-        self._learned = False  # whether each sequence has the scores that the next round needs
+        self._scores: list[Any] = [None] * len(self._masks)
+        self._ready: set[int] = set()  # sequences with the scores that their next round needs
+        self._ahead: set[int] = set()  # sequences that took the next round already
 
-    def _learn(self, folds: Sequence[Sequence[int] | None]) -> list[Data]:
-        return [
-            self._scored(on_device(np.asarray(resp) * mask[:, None]), needed)
-            for resp, mask, needed in zip(self._resps, self._masks, folds, strict=True)
-        ]
+    def _learn(self, sequence: int, *, own: bool, others: bool) -> None:
+        resp = on_device(np.asarray(self._resps[sequence]) * self._masks[sequence][:, None])
+        about = self._settings, resp, sequence
+        self._scores[sequence] = self._source.nested_scores(*about, own=own, others=others)
+        self._ready = self._ready | {sequence} if others else self._ready - {sequence}
 
-    def _scored(self, resp: Array, folds: Sequence[int] | None) -> Data:
-        scores = self._source.scores(self._settings, resp, folds)
+    def _data(self, scores: Any) -> Data:
         labels = self._source.labels(self._settings)
         return with_score_prior(labels, scores, log_slope_sd=self._sd).data
+
+    def advance(
+        self, sequences: Sequence[int], fit_all: Any, model: Model, *, last: bool = False
+    ) -> list[Fit]:
+        """Take a round of some sequences before the others, which :meth:`next` does not repeat.
+
+        Args:
+            sequences: folds that they do not see.
+            fit_all, model, last: see :meth:`next`.
+
+        Returns:
+            the fit of each, from whose responsibilities the scores are learned anew.
+
+        Raises:
+            KeyboardInterrupt: a fit was interrupted.
+        """
+        for k in sequences:
+            if k not in self._ready:
+                self._learn(k, own=False, others=True)
+        seen = []
+        for k in sequences:
+            data = self._data(self._scores[k])
+            weights = np.asarray(data.weights) * self._masks[k]
+            seen.append(replace(data, weights=on_device(weights)))
+        fits: list[Fit] = fit_all(model, seen)
+        if any(fitted.status == Status.INTERRUPTED for fitted in fits):
+            raise KeyboardInterrupt
+        for k, fitted in zip(sequences, fits, strict=True):
+            self._resps[k] = fitted.resp
+            self._learn(k, own=True, others=not last)
+        self._ahead.update(sequences)
+        return fits
+
+    def scores(self, sequence: int) -> Float[np.ndarray, "n k"]:
+        """Scores of a sequence's last round, of its own fold's items among them."""
+        return np.asarray(self._scores[sequence])
 
     def next(self, fit_all: Any, model: Model, *, last: bool = False) -> Data:
         """Data in which each item has the scores of the sequence that did not see its fold.
@@ -68,19 +107,15 @@ class NestedRounds:
         Raises:
             KeyboardInterrupt: a fit was interrupted.
         """
-        every = range(len(self._masks))
-        if not self._learned:
-            self._data = self._learn([[j for j in every if j != k] for k in every])
-        seen = [
-            replace(data, weights=on_device(np.asarray(data.weights) * mask))
-            for data, mask in zip(self._data, self._masks, strict=True)
-        ]
-        fits = fit_all(model, seen)
-        if any(fitted.status == Status.INTERRUPTED for fitted in fits):
-            raise KeyboardInterrupt
-        self._resps, self._learned = [fitted.resp for fitted in fits], not last
-        self._data = self._learn([[k] if last else None for k in every])
-        scores = np.stack([data.parts[PRIOR] for data in self._data])
-        own = on_device(scores[self._fold, np.arange(len(self._fold))])
-        first = self._data[0]
-        return replace(first, parts={**first.parts, PRIOR: own})
+        others = [k for k in range(len(self._masks)) if k not in self._ahead]
+        self.advance(others, fit_all, model, last=last)
+        self._ahead = set()
+        scaled = self._source.scaled(self._settings, self.held_out_scores(), self._resps)
+        return self._data(scaled)
+
+    def held_out_scores(self) -> Float[np.ndarray, "n k"]:
+        """Of each item, by the sequence that did not see its fold."""
+        out = np.empty_like(self.scores(0))
+        for k, mask in enumerate(self._masks):
+            out[~mask] = self.scores(k)[~mask]
+        return out

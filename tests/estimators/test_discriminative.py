@@ -332,7 +332,7 @@ def test_few_trainings_without_self_training(cv):
     if cv > 3:  # the test of a round is among what was compared, and was not passed
         row = e.choice_[e.choice_["rounds"] == 1].iloc[0]
         assert not row["chosen"]
-        assert row["gain"] <= row["standard_error"] / 2
+        assert row["gain"] <= 0
     assert counted(x, noisy, cv=cv, rounds=0).n_fits_ == cv + 1
 
 
@@ -344,8 +344,8 @@ def test_a_round_is_taken_where_held_out_labels_reward_it(items):
     assert e.chosen_["rounds"] == 1
     row = e.choice_[e.choice_["chosen"]].iloc[0]
     assert row["rounds"] == 1
-    assert row["gain"] > row["standard_error"] / 2
-    assert e.n_fits_ <= 2 * 5 + 1 + 5 * 6 // 2
+    assert row["gain"] > 0
+    assert e.n_fits_ == 3 * 5 + 1
     once = counted(x, noisy, rounds=0)
     right, before = (np.mean(one.label_posterior_.argmax(1) == y) for one in (e, once))
     assert right > before

@@ -3,13 +3,16 @@
 import warnings
 from collections import Counter
 
+import jax
 import numpy as np
 import pytest
 
+from inference.arrays import on_device
 from nbmodels import CrossFit, NoisyBernoulliNB, NoisyGaussianNB, NoisyLogisticRegression
 from nbmodels.estimators import table_training
 from nbmodels.fitting import em, selection
 from nbmodels.fitting.batched import counted_fits
+from nbmodels.fitting.holdout import compare_scores, held_out_scores
 
 
 def table(n=240):
@@ -87,3 +90,35 @@ def test_fits_to_many_rows_begin_where_the_model_before_them_ended(monkeypatch):
         found[many] = sum(evaluations), model.label_posterior_
     assert found[1_000][0] < 0.9 * found[10_000][0]
     np.testing.assert_allclose(found[1_000][1], found[10_000][1], atol=0.02)
+
+
+def test_one_fold_may_settle_what_held_out_labels_are_wanted_for():
+    x, y = table()
+    with warnings.catch_warnings(action="ignore"):
+        model = NoisyBernoulliNB.published(random_state=0).fit(x, y)
+    fitted = model.fitted_
+    about = jax.tree.map(on_device, (dict(fitted.fit.model), fitted.data))
+    every = held_out_scores(*about, model._options(), 5).scores
+    asked = []
+
+    def settled(found):
+        asked.append(found)
+        return True
+
+    some = held_out_scores(*about, model._options(), 5, settled=settled).scores
+    seen = np.isfinite(some[: len(y)])
+    assert seen.sum() == len(y) / 5
+    assert np.isfinite(every).all()
+    np.testing.assert_allclose(some[: len(y)][seen], every[: len(y)][seen], rtol=1e-5)
+    assert len(asked) == 1
+    never = held_out_scores(*about, model._options(), 5, settled=lambda found: False).scores
+    np.testing.assert_allclose(never, every, rtol=1e-5)
+
+
+def test_a_joint_model_is_behind_where_labels_are_likelier_under_the_other():
+    scores = np.random.default_rng(0).normal(-1, 0.2, 100)
+    weights = np.ones(100)
+    worse = compare_scores([scores, scores - scores**2], [True, True], weights)
+    assert table_training._behind(worse) > table_training._SETTLED
+    better = compare_scores([scores - scores**2, scores], [True, True], weights)
+    assert table_training._behind(better) == pytest.approx(-table_training._behind(worse))
