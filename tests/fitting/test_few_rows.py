@@ -30,6 +30,14 @@ def normal(rng, n=150, distance=1.2):
     return distance * rng.normal(size=(K, 5))[true] + rng.normal(size=(n, 5)), true
 
 
+def clusters(n, distance, share, seed):
+    """Clear classes, and labels of which a share names the next class."""
+    rng = np.random.default_rng(seed)
+    true = rng.integers(K, size=n)
+    given = np.where(rng.random(n) < share, (true + 1) % K, true)
+    return rng.normal(size=(n, 4)) + distance * np.eye(K, 4)[true], true, given
+
+
 def shares(rng, n=150):
     """Shares of a whole: columns sum to one, so that they depend on each other."""
     true = rng.integers(K, size=n)
@@ -73,16 +81,15 @@ def test_shares_of_a_whole_cost_few_right_labels():
     assert np.mean(found) > -0.03
 
 
-def test_a_joint_model_that_holds_is_taken():
-    """Labels need not be surely likelier where nothing speaks against it."""
-    gains, joint = [], []
-    for seed in range(4):
-        x, true, given = planted(normal, seed)
-        e = fitted(x, given)
-        joint.append(not e.fitted_.scored)
-        gains.append(np.mean(e.corrected_labels()["suggested"] == true) - np.mean(given == true))
-    assert sum(joint) >= 2
-    assert np.mean(gains) > 0.08
+@pytest.mark.parametrize("seed", [5, pytest.param(6, marks=pytest.mark.slow)])
+def test_a_joint_model_that_holds_is_taken(seed):
+    """Labels need be likelier only, not surely so, where nothing speaks against it."""
+    x, true, given = clusters(120, 2.5, 0.15, seed)
+    e = fitted(x, given)
+    assert e.chosen_["training"] == "joint"
+    row = e.choice_[e.choice_["chosen"]].iloc[0]
+    assert 0 < row["gain"] < row["standard_error"]
+    assert np.mean(e.corrected_labels()["suggested"] == true) > np.mean(given == true) + 0.05
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
