@@ -72,12 +72,13 @@ def with_reference(
     the reference, of few rows always, of more where all labels are likelier under it by more than a
     standard error: a noise model explains what a bad model of the features gets wrong as well as it
     does wrong labels, which a plain classifier with the same scores cannot show, and few labels do
-    not tell how bad the model is. Where noise on the reference's scores is
-    surely likelier than the fit, noise and labels are those on them
-    (:mod:`nbmodels.fitting.reference_scores`); where it may be, a share of the draws is. A
-    joint model is not held to any of it: its features pass their own checks, and may show the
-    classes apart where errors follow the features and any classifier of the given labels learns
-    them. Where few of its changes can be right, it is said.
+    not tell how bad the model is. Where noise on the reference's scores is surely likelier than the
+    fit, noise and labels are those on them (:mod:`nbmodels.fitting.reference_scores`); where it may
+    be, a share of the draws is. A joint model is not held to any of it: its features pass their own
+    checks, and may show the classes apart where errors follow the features and any classifier of
+    the given labels learns them. Of few rows it was selected with the reference's opinion
+    (:func:`nbmodels.fitting.changed_labels.belief_in_joint`). Where few changes of one that was
+    asked for can be right, it is said.
 
     Args:
         fitted: a model of given labels; where their noise is known, or there is none, or the fit

@@ -19,7 +19,7 @@ from nbmodels import (
 )
 from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.errors import IdentifiabilityWarning
-from nbmodels.fitting.plain import plain_classifier, pseudo_bma
+from nbmodels.fitting.plain import at_odds, plain_classifier, pseudo_bma
 
 K = 3
 
@@ -239,6 +239,7 @@ def test_the_probability_of_noise_is_a_logistic_function_of_the_gain():
     assert even == pytest.approx(0.5)
     assert pseudo_bma(ones, 0 * ones, ones) > 0.999
     assert pseudo_bma(-ones, 0 * ones, ones) < 0.001
+    assert [at_odds(p, 2) for p in (0, 0.5, 1)] == pytest.approx([0, 2 / 3, 1])
     rng = np.random.default_rng(0)
     vague = pseudo_bma(ones + rng.normal(0, 30, 50), 0 * ones, ones)
     assert 0.05 < vague < 0.95
