@@ -63,7 +63,7 @@ from nbmodels.diagnostics.checks.remedies import (
     open_to,
 )
 from nbmodels.diagnostics.findings import Finding, Verdict, about_edges, taken_into_account
-from nbmodels.diagnostics.score_tests import of_columns
+from nbmodels.diagnostics.score_tests import Scores, of_columns, omnibus
 from nbmodels.diagnostics.share_wrong import BOUNDED_BELOW, ShareLimits
 from nbmodels.errors import Caution
 from nbmodels.fitting.checked_rows import checked_rows
@@ -220,6 +220,29 @@ def check_features(
 ) -> Verdict:
     """The checks of the features' model alone; arguments as in :func:`check_model`."""
     return Verdict(tuple(_of_features(check_input(fit, data, names, columns))))
+
+
+def features_p_value(
+    fit: Fit, data: Data, names: Any, columns: Mapping[str, Sequence[str]]
+) -> float:
+    """p-value of the features' model: of its columns' independence and shape, classes together.
+
+    Two omnibus tests, Bonferroni's correction: of all pairs of columns, and of all tails and signs.
+    Of few rows they refute a model in which no single column or pair is surely off. Arguments as in
+    :func:`check_model`.
+    """
+    pairs, shapes = [], []
+    for _, one in check_input(fit, data, names, columns).emissions():
+        found = one.scores
+        pairs += [_together(s) for s in (found.products, found.repeated) if s is not None]
+        shapes += [_together(s) for s in (found.size, found.sign) if s is not None]
+    return min(1.0, 2 * min(omnibus(pairs), omnibus(shapes)))
+
+
+def _together(scores: Scores) -> Scores:
+    """Tests of all classes together, the last on the first axis."""
+    parts = scores.total, scores.square, scores.unit
+    return Scores(*(part[-1] if np.ndim(part) else part for part in parts))
 
 
 def check_labels(fit: Fit, data: Data, names: Any, columns: Mapping[str, Sequence[str]]) -> Verdict:

@@ -6,7 +6,8 @@ under class k: each ``f`` is a Lagrange multiplier test of the parameter that th
 correlation, a tail; Rao 1948). The variance is the empirical one of the items' scores. Where the
 parameters were fitted to the same items it is too large, not too small: the tests are cautious.
 
-Of many tests of a kind the result is the largest, its p-value Bonferroni's.
+Of many tests of a kind the result is the largest, its p-value Bonferroni's. Few rows seldom show
+one deviation surely; many small ones together they do (an omnibus test, by the sum of squares).
 """
 
 from __future__ import annotations
@@ -96,6 +97,17 @@ def largest(scores: Scores, side: int = 0) -> Largest:
     rank = np.where(sure, np.abs(effect), -np.inf) if sure.any() else far
     at = np.unravel_index(int(np.argmax(rank)), rank.shape)
     return Largest(float(z[at]), float(p[at]), float(effect[at]), tuple(int(i) for i in at))
+
+
+def omnibus(parts: Sequence[Scores]) -> float:
+    """p-value of all tests together: the sum of their squares, as of independent normal scores.
+
+    Args:
+        parts: of one kind; 1 where there is none.
+    """
+    found = [np.ravel(one.z)[np.ravel(one.square) > 0] for one in parts]
+    count = sum(map(len, found))
+    return float(stats.chi2.sf(sum(z @ z for z in found), count)) if count else 1.0
 
 
 def summed(item: Float[np.ndarray, "n ..."], weights: Float[np.ndarray, " n"]) -> Scores:

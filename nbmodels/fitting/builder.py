@@ -21,6 +21,7 @@ from nbmodels.errors import DataError
 from nbmodels.fitting.copied_rows import among, row_groups
 from nbmodels.fitting.label_sources import LabelSource, class_prior, learned_priors, padded_powers
 from nbmodels.fitting.one_thread import one_thread_if_small
+from nbmodels.fitting.points import points
 from nbmodels.fitting.scores import Candidate, Settings, cautious
 
 #: Settings of the labels' channel alone, and those that change a model and not how columns are
@@ -104,6 +105,12 @@ class ModelBuilder:
     def n_rows(self) -> int:
         """N, before padding."""
         return len(self._weights)
+
+    @cached_property
+    def points(self) -> Any:
+        """All rows as points of a metric space, or None; see :mod:`nbmodels.fitting.points`."""
+        with one_thread_if_small(self._block.x):
+            return points(self._block.x, self._block.missing)
 
     @cached_property
     def copies(self) -> Int[np.ndarray, " n"] | None:

@@ -90,10 +90,8 @@ class FittedModel:
         reference_margin: ``(N,)`` log-probability of the likeliest other class less that of the
             given label, by the same classifier; NaN where there is none; or None.
         noisy: probability that the labels are noisy at all; by the rest, given labels are right.
-        averaged: ``(N, K)`` P(true class) averaged over the level of the noise, no noise included
+        averaged: ``(N, K)`` P(true class) averaged over the level of the noise
             (:mod:`nbmodels.fitting.noise_levels`), where few labels hardly tell it; or None.
-        believed: how far that average is believed beside a nonlinear classifier; by the rest, given
-            labels are right.
         counterpart: the joint fit beside a cross-fitted one, or the reverse, where both were made;
             see :mod:`nbmodels.fitting.feedback`.
         candidate: features and labels of a cross-fitted model that could be fitted jointly, where
@@ -152,7 +150,6 @@ class FittedModel:
     reference_margin: Float[np.ndarray, " n"] | None = None
     noisy: float = 1.0
     averaged: Float[np.ndarray, "n k"] | None = None
-    believed: float = 1.0
     counterpart: FittedModel | None = None
     candidate: Candidate | None = None
     collapsed: bool = False
@@ -179,24 +176,23 @@ class FittedModel:
     def label_posterior(self) -> Float[np.ndarray, "n k"]:
         """P(true class | everything known) of the training items.
 
-        Averaged over whether the labels are noisy at all, by ``noisy``, or over how noisy they are.
+        Averaged over whether the labels are noisy at all, by ``noisy``, and where few labels
+        hardly tell it, over how noisy they are.
         """
         if self.averaged is not None:
-            return self._beside_given(self.averaged, self.believed)
+            return self._beside_given(self.averaged)
         resp = np.asarray(self.fit.resp if self.ranked is None else self.ranked, float)
-        return self._beside_given(resp / resp.sum(1, keepdims=True), self.noisy)
+        return self._beside_given(resp / resp.sum(1, keepdims=True))
 
-    def _beside_given(
-        self, resp: Float[np.ndarray, "n k"], share: float
-    ) -> Float[np.ndarray, "n k"]:
+    def _beside_given(self, resp: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
         """Averaged with the given labels, which are right by the rest of the probability."""
-        if share == 1:
+        if self.noisy == 1:
             return resp
         n, k = resp.shape
         codes = np.asarray(self.data.parts["labels"])[:n]
         free = (codes < k) & ~checked_rows(self.fit.model, self.data, n)
         given = np.eye(k)[np.minimum(codes, k - 1)]
-        weight = np.where(free, share, 1.0)[:, None]
+        weight = np.where(free, self.noisy, 1.0)[:, None]
         return weight * resp + (1 - weight) * given
 
     @property

@@ -45,9 +45,6 @@ _UNKNOWN = 0.5
 #: either, more of them are right.
 _RIGHT = 1.0
 
-#: Held-out labels are to find noise likelier than none for the average to be believed in full.
-EVEN = 0.5
-
 #: A table of log-probabilities is bounded below by this, for a class that is certainly wrong.
 _TINY = np.finfo(float).tiny
 
@@ -65,17 +62,6 @@ class Levels:
     share: Float[np.ndarray, " l"]
     weight: Float[np.ndarray, " l"]
     probs: Float[np.ndarray, "l n k"]
-
-
-def belief(noisy: float) -> float:
-    """How far an average over levels is to be believed: where none is likelier, by its probability.
-
-    Labels then stay, since the average holds the low levels already.
-
-    Args:
-        noisy: probability that labels are noisy at all.
-    """
-    return 1.0 if noisy >= EVEN else noisy
 
 
 def matrices_at(
@@ -119,11 +105,7 @@ def averaged_over_levels(fitted: FittedModel) -> FittedModel:
     if fitted.data.parts.get(PRIOR) is None or PLAIN in fitted.cautions:
         return fitted
     found = noise_levels(fitted)
-    return replace(
-        fitted,
-        averaged=np.tensordot(found.weight, found.probs, 1),
-        believed=belief(fitted.noisy),
-    )
+    return replace(fitted, averaged=np.tensordot(found.weight, found.probs, 1))
 
 
 def noise_levels(fitted: FittedModel) -> Levels:

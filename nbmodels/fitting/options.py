@@ -19,6 +19,11 @@ from nbmodels.fitting.progress import Progress, Report, Task
 #: identified, and where a fit comes to rest hangs on where it began.
 MANY_ROWS = 4096
 
+#: Rows up to which a model's own held-out labels and the checks of its features miss much: its
+#: changes are held to other classifiers, too. Of 600 and more these cost as many right changes as
+#: they save wrong ones in simulated worlds.
+FEW_ROWS = 500
+
 #: Seed of held-out labels and of the sample of a large table. As in scikit-learn they are one draw,
 #: whatever the seed of the fit: of small tables another one may select another model.
 HELD_OUT_SEED = 209_652_396

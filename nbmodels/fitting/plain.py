@@ -63,6 +63,11 @@ def plain_classifier(
     return PlainClassifier(np.concatenate([[np.log(slope)], slope * bias]), held_out / some)
 
 
+def at_odds(probability: float, odds: float) -> float:
+    """A probability that held at even odds beforehand, at other ones."""
+    return odds * probability / (odds * probability + 1 - probability)
+
+
 def pseudo_bma(
     scores: Float[np.ndarray, " n"],
     others: Float[np.ndarray, " n"],

@@ -142,11 +142,11 @@ def fit_separable(
         without_own[best],
         _by_shares(near, n_classes, here),
         unchecked[best, :n] / unchecked[best, :n].sum(1, keepdims=True),
-        _most_frequent(near),
+        most_frequent(near),
     )
 
 
-def _most_frequent(near: NearestLabels) -> Int[np.ndarray, " n"]:
+def most_frequent(near: NearestLabels) -> Int[np.ndarray, " n"]:
     """``(n,)`` the most frequent label of the neighbours; of equal ones that of the nearest."""
     return np.argmax(near.counts[max(near.counts)] + near.counts[min(near.counts)] / 1e3, axis=1)
 
