@@ -168,7 +168,8 @@ class DawidSkene(LatentClassModel):
 
         Args:
             votes: table with a row a vote and columns ``task``, ``worker`` and ``label``, found by
-                these names or usual others (``item``, ``annotator``, ``performer``, ``answer``).
+                these names or usual others (``item``, ``image``, ``text``; ``annotator``,
+                ``rater``; ``answer``, ``rating``), never by their order.
                 Of several votes of a worker on a task the last one counts. With ``abstain``, a
                 matrix: data frame, array, or a sparse one, whose unstored cells are abstentions.
             y: not used.
