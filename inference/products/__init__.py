@@ -18,6 +18,7 @@ from inference.products.layout import block_of, padded_size, whole_lines
 from inference.products.sparse import Sparse
 
 __all__ = [
+    "MOST",
     "ByFold",
     "Coordinate",
     "Dense",

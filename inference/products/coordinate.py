@@ -8,7 +8,7 @@ as long as those of :mod:`inference.products.sparse`; of 65,000 entries, up to t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -88,6 +88,10 @@ class Coordinate:
         size = _room(int(np.sum(np.asarray(self.row) < n_rows)), _FEWEST)
         entries = self.row[:size], self.column[:size], self.value[:size]
         return Coordinate(*entries, (n_rows, self.shape[1]))
+
+    def first_columns(self, n_columns: int) -> Coordinate:
+        """The first columns, where those that follow have no entries."""
+        return replace(self, shape=(self.shape[0], n_columns))
 
     def to_dense(self) -> Float[Array, "n d"]:
         """The matrix as a JAX array."""

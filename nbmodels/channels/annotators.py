@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Int, Key
+from jaxtyping import Bool, Float, Int, Key
 from scipy import sparse
+from scipy.special import gammaln
 
 from inference.arrays import on_device
 from inference.products import Matrix, matrix
@@ -38,6 +39,8 @@ class Annotators(LabelChannel):
 
     Attributes:
         prior: Dirichlet of shape ``(annotators, observed, K)``, normalised along axis 1.
+        n_annotators: number of annotators, where rows that stand for nobody follow them
+            (:meth:`padded`); None where all rows are annotators.
 
     Examples:
         Two annotators who err on one item in ten, and a third who says "ant" whatever it is:
@@ -61,6 +64,7 @@ class Annotators(LabelChannel):
     """
 
     prior: Dirichlet
+    n_annotators: Any = field(default=None)
 
     @classmethod
     def of(
@@ -82,6 +86,43 @@ class Annotators(LabelChannel):
         """One ``(observed, K)`` prior for all annotators."""
         each = np.broadcast_to(concentration, (n_annotators, *np.shape(concentration)))
         return cls(prior=Dirichlet(on_device(each, float), axis=1))
+
+    def padded(self, length: int) -> Self:
+        """With rows that stand for nobody, so that similar numbers of annotators compile once.
+
+        They cast no votes and their prior is flat, whatever is learned of the annotators': they
+        change no estimate, and add :meth:`padding_density` to the objective.
+
+        Args:
+            length: number of rows.
+        """
+        rows = np.asarray(self.prior.concentration)
+        flat = np.ones((length - len(rows), *rows.shape[1:]), rows.dtype)
+        prior = replace(self.prior, concentration=on_device(np.concatenate([rows, flat])))
+        return replace(self, prior=prior, n_annotators=on_device(np.int32(len(rows))))
+
+    def unpadded(self) -> Self:
+        """Without such rows."""
+        rows = self.prior.concentration[: self.n_annotators]
+        return replace(self, prior=replace(self.prior, concentration=rows), n_annotators=None)
+
+    def padding_density(self, rule: Rule) -> float:
+        """What rows that stand for nobody add to the objective: the density of a flat prior."""
+        rows, n_observed, n_classes = self.prior.concentration.shape
+        if self.n_annotators is None or rule != "map":
+            return 0.0
+        return float((rows - int(self.n_annotators)) * n_classes * gammaln(n_observed))
+
+    def _with_prior(self, prior: Dirichlet) -> Self:
+        """With another prior of the annotators, which those who are nobody do not share."""
+        if self.n_annotators is not None:
+            flat = jnp.where(self._somebody[:, None, None], prior.concentration, 1)
+            prior = replace(prior, concentration=flat)
+        return replace(self, prior=prior)
+
+    @property
+    def _somebody(self) -> Bool[Array, " w"]:
+        return jnp.arange(len(self.prior.concentration)) < self.n_annotators
 
     @staticmethod
     def pack(votes: Any) -> Matrix:
@@ -116,7 +157,10 @@ class Annotators(LabelChannel):
 
     def transition(self, values: dict[str, Any]) -> Float[Array, "k observed"]:
         """``(K, observed)`` of an annotator taken at random."""
-        return jnp.mean(values["transitions"], 0)
+        if self.n_annotators is None:
+            return jnp.mean(values["transitions"], 0)
+        some = jnp.where(self._somebody[:, None, None], values["transitions"], 0)
+        return jnp.sum(some, 0) / self.n_annotators
 
     def initial_responsibilities(self, data: Matrix) -> Float[Array, "n k"]:
         """Shares of the votes; those for a class are shared by its sub-types."""

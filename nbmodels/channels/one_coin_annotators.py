@@ -250,7 +250,7 @@ class OneCoinAnnotators(Annotators):
         """With the prior of given accuracies; ``extra`` is added to every concentration."""
         shape = self.prior.concentration.shape
         around = self.strength * one_coin(accuracy, right_labels(*shape[1:]))
-        return replace(self, prior=replace(self.prior, concentration=extra + around))
+        return self._with_prior(replace(self.prior, concentration=extra + around))
 
     def pooled(self, q: Dirichlet, rule: Rule) -> OneCoinAnnotators:
         """With accuracies learned from ``q``; under ``"map"`` the mode is the posterior mean."""

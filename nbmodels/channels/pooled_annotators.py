@@ -56,7 +56,7 @@ class PooledAnnotators(Annotators):
 
     def pooled(self, q: Dirichlet, rule: Rule) -> PooledAnnotators:
         """With one prior for all annotators, learned from ``q``."""
-        return replace(self, prior=learned(self.prior, q, rule, axis=0))
+        return self._with_prior(learned(self.prior, q, rule, axis=0))
 
     def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
         """The hierarchical channel, whose chains begin at the concentrations learned."""

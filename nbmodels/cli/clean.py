@@ -209,6 +209,7 @@ def clean(
     trusted = checked_classes(checked or {}, labels)
     true = None if truth is None else spelt_as(as_text(frame[truth]), labels.names)
     compared, cautions = compared_rows(labels, true, trusted, label, truth)
+    cautions.extend(labels.seen_once((checked or {}).values()))
     item = repeated_items(frame, label, (text, truth))
     if item is not None:
         cautions.append(
@@ -307,12 +308,14 @@ def clean(
 def _refuse_votes(frame: pd.DataFrame) -> None:
     """Raises: DataError: each row seems to be the vote of one annotator on an item."""
     found = vote_columns(frame)
-    if found is not None:
-        task, worker = found
-        asked = f"--task {shlex.quote(task)} --worker {shlex.quote(worker)}"
+    if found:
+        tasks, workers = (
+            " or ".join(dict.fromkeys(map(repr, one))) for one in zip(*found, strict=True)
+        )
+        asked = " or ".join(f"--task {shlex.quote(t)} --worker {shlex.quote(w)}" for t, w in found)
         raise DataError(
-            f"label: each row seems to be a vote, on an item of {task!r} by an annotator of "
-            f"{worker!r}; {asked} learns how far to trust each of them, and "
+            f"label: each row seems to be a vote, on an item of {tasks} by an annotator of "
+            f"{workers}; {asked} learns how far to trust each of them, and "
             "--features A,B,... takes each row for an item of its own"
         )
 

@@ -327,7 +327,7 @@ def write_report_of_votes(folder: Path, workers: pd.DataFrame, posterior: Any) -
         joined = workers["copies"].map(lambda names: "; ".join(map(str, names)))
         listed = workers.assign(copies=joined)
         listed.to_csv(made / "annotators.csv", index=False, float_format="%.6f")
-        figure, _ = plots.annotators(posterior)
+        figure, _ = plots.annotators_reported(workers)  # the same numbers as in the table
         figure.savefig(made / "annotators.png", dpi=150, bbox_inches="tight")
         annotators_matrices(posterior).to_csv(
             made / "noise_matrices.csv", index=False, float_format="%.6f"

@@ -101,7 +101,7 @@ def clean_votes(
     table = {"task": frame[task], "worker": frame[worker], "label": labels.text}
     votes = pd.DataFrame(table)[cast]
     trusted = _trusted(checked or {}, votes["task"], labels)
-    cautions: list[str] = []
+    cautions = labels.seen_once(trusted.values())
     model = DawidSkene(
         classes=labels.names, random_state=random_state, solver=Solver(progress=False)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +12,10 @@ import pandas as pd
 from jaxtyping import Int
 from scipy import sparse
 
-from nbmodels.data.labels import Classes
+from nbmodels.data.labels import Classes, seen_once
 from nbmodels.data.long_format import (
     CodedColumn,
+    Columns,
     columns_named,
     distinct,
     ordered_matrix,
@@ -22,11 +24,22 @@ from nbmodels.data.long_format import (
 from nbmodels.data.validation import plain, positions
 from nbmodels.errors import DataError
 
-#: Columns of a table of votes, with the other names by which each is found.
-COLUMNS = {
-    "task": ("item", "unit", "question", "example", "instance", "document", "object"),
-    "worker": ("annotator", "performer", "rater", "labeler", "labeller", "coder", "judge", "user"),
-    "label": ("vote", "answer", "response", "annotation", "judgment", "judgement", "class"),
+#: Columns of a table of votes, with the other names by which each is found. Items go by an id
+#: before they go by what is shown of them, and names that features have, too, are the last choice.
+COLUMNS: Columns = {
+    "task": [
+        ("item", "unit", "question", "example", "instance", "document", "object"),
+        ("doc", "sample"),
+        ("image", "photo", "picture", "text", "sentence", "tweet"),
+    ],
+    "worker": [
+        ("annotator", "performer", "rater", "labeler", "labeller", "coder", "judge", "user"),
+        ("reviewer", "expert"),
+    ],
+    "label": [
+        ("vote", "answer", "response", "annotation", "judgment", "judgement", "class"),
+        ("rating", "category"),
+    ],
 }
 
 
@@ -67,8 +80,13 @@ class Votes:
         """``(W,)`` ids of the annotators, sorted."""
         return distinct(name, self.worker.names, "worker")
 
-    def check_labels(self, declared: Any, name: str = "votes") -> None:
+    def check_labels(self, declared: Any, known: Any = (), name: str = "votes") -> None:
         """Refuse a class that one vote alone names, where no classes are declared.
+
+        Args:
+            declared: names of all classes, or None.
+            known: classes that occur elsewhere, each once.
+            name: of the argument, for messages.
 
         Raises:
             DataError: such a label, with its row.
@@ -76,9 +94,8 @@ class Votes:
         if declared is not None:
             return
         codes, names = self.label.codes, self.label.names
-        once = np.bincount(codes, minlength=len(names)) == 1
-        # in a handful of votes every label is rare
-        if once.any() and len(codes) >= 10 * len(names):
+        once = seen_once(codes, len(names)) & (positions(known, names) < 0)
+        if once.any():
             at = int(np.argmax(once[codes]))
             raise DataError(
                 f"{name}: row {at} has the label {plain(names[codes[at]])!r}, which occurs "
@@ -134,19 +151,21 @@ class Votes:
         )
 
 
-def vote_columns(frame: pd.DataFrame) -> tuple[str, str] | None:
-    """Columns of items and annotators, where a table seems to be one of votes; None elsewhere.
+def vote_columns(frame: pd.DataFrame) -> list[tuple[str, str]]:
+    """Pairs of columns that may be items and annotators; none where rows seem to be no votes.
 
     Both go by a usual name, several annotators vote on an item and on several items each, and
-    hardly a pair of them occurs twice.
+    hardly a pair of them occurs twice. There are several pairs where names leave it open.
     """
-    found = columns_named(frame, {role: COLUMNS[role] for role in ("task", "worker")})
-    if found is None:
-        return None
-    pairs = frame[found].dropna()
-    several = all(2 * pairs[column].nunique() <= len(pairs) for column in found)
-    once = len(pairs) > 0 and pairs.duplicated().mean() < _REPEATED
-    return (found[0], found[1]) if several and once else None
+    tasks, workers = (columns_named(frame, role, COLUMNS) for role in ("task", "worker"))
+    return [pair for pair in itertools.product(tasks, workers) if _seem_votes(frame[[*pair]])]
+
+
+def _seem_votes(pairs: pd.DataFrame) -> bool:
+    """Whether rows seem to be votes, by items and annotators."""
+    pairs = pairs.dropna()
+    several = all(2 * pairs[column].nunique() <= len(pairs) for column in pairs)
+    return several and len(pairs) > 0 and bool(pairs.duplicated().mean() < _REPEATED)
 
 
 def row_ids(votes: Votes, index: Any, name: str = "votes") -> Any:

@@ -6,7 +6,7 @@ The only place where the number of classes is inferred.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,9 @@ from nbmodels.data.validation import (
     sorted_unique,
 )
 from nbmodels.errors import Caution, DataError, NbmodelsWarning, issue
+
+#: Labels a class, on average, from which on one that is seen once is odd.
+_MANY_LABELS = 10
 
 
 def is_missing(values: np.ndarray, marker: Any) -> Bool[np.ndarray, " n"]:
@@ -130,6 +133,17 @@ def spelt_alike(names: Any) -> str:
                 "or upper case alone"
             )
     return ""
+
+
+def seen_once(codes: Int[np.ndarray, " n"], n_classes: int) -> Bool[np.ndarray, " k"]:
+    """``(K,)`` classes that one label alone names: rather slips than classes.
+
+    Args:
+        codes: of the labels, without missing ones.
+        n_classes: K. In a handful of labels each is rare, and none is returned.
+    """
+    once = np.bincount(codes, minlength=n_classes) == 1
+    return once & (len(codes) >= _MANY_LABELS * n_classes)
 
 
 def trusted_codes(
@@ -248,3 +262,16 @@ class LabelColumn:
         names = text[values.index.to_numpy()].astype(str)
         codes = pd.Index(names).get_indexer(pd.Index(text))
         return cls(text, np.where(pd.isna(text), -1, codes), names, values)
+
+    def seen_once(self, confirmed: Iterable[str]) -> list[str]:
+        """Sentences about classes that one row alone names.
+
+        Args:
+            confirmed: names of classes that were checked by hand, which are no slips.
+        """
+        once = seen_once(self.codes[self.codes >= 0], len(self.names))
+        return [
+            f"the label {str(self.names[k])!r} occurs once among {(self.codes >= 0).sum()}, in row "
+            f"{int(np.argmax(self.codes == k)) + 1}: is it misspelt? It is taken for a class"
+            for k in np.flatnonzero(once & ~np.isin(self.names, list(confirmed)))
+        ]

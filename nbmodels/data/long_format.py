@@ -14,8 +14,9 @@ from scipy import sparse
 from nbmodels.data.validation import distinct_codes, in_pandas, plain, positions, sorted_unique
 from nbmodels.errors import DataError
 
-#: Names of columns, in the order wanted, each with its other names.
-Columns = Mapping[str, Sequence[str]]
+#: Names of columns, in the order wanted, each with groups of its other names: those of a later
+#: group count only where no column has a name of an earlier one.
+Columns = Mapping[str, Sequence[Sequence[str]]]
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def read_long(
         name: of the argument, for messages.
         table: data frame, mapping of columns, or array with as many columns.
         columns: names of the columns, in the order wanted, with other names for each, which count
-            in lower or upper case, in the plural and with ``_id``.
+            in lower or upper case, in the plural and with ``_id``, ``-id`` or ``Id``.
         by_name: whether an array is refused, whose columns have no names; otherwise one of as many
             columns is read in the order wanted.
 
@@ -107,11 +108,8 @@ def _there(frame: pd.DataFrame) -> str:
 def _found(name: str, frame: pd.DataFrame, columns: Columns) -> list[Any]:
     """Names of the table's columns, in the order wanted."""
     out = []
-    for wanted, others in columns.items():
-        known = {f"{one}{end}" for one in (wanted, *others) for end in ("", "s", "_id", "id")}
-        texts = [c for c in frame.columns if isinstance(c, str)]
-        exact = [c for c in texts if c == wanted]
-        hits = exact or [c for c in texts if c.strip().lower() in known]
+    for wanted in columns:
+        hits = columns_named(frame, wanted, columns)
         if len(hits) != 1:
             what = f"{hits} could each be the {wanted}" if hits else f"no column is the {wanted}"
             raise DataError(
@@ -123,12 +121,24 @@ def _found(name: str, frame: pd.DataFrame, columns: Columns) -> list[Any]:
     return out
 
 
-def columns_named(frame: pd.DataFrame, columns: Columns) -> list[str] | None:
-    """Columns by their usual names, in the order wanted; None where one is not there, or twice."""
-    try:
-        return _found("table", frame, columns)
-    except DataError:
-        return None
+def columns_named(frame: pd.DataFrame, wanted: str, columns: Columns) -> list[str]:
+    """Columns that may be the one wanted, by the first group of its names that any has.
+
+    Args:
+        frame: the table.
+        wanted: one of the names.
+        columns: all names, with other names for each.
+    """
+    texts = [c for c in frame.columns if isinstance(c, str)]
+    if wanted in texts:
+        return [c for c in texts if c == wanted]
+    usual, *others = columns[wanted]
+    for names in ((wanted, *usual), *others):
+        known = {f"{one}{end}" for one in names for end in ("", "s", "id")}
+        hits = [c for c in texts if "".join(filter(str.isalnum, c.lower())) in known]
+        if hits:
+            return hits
+    return []
 
 
 def _as_frame(name: str, table: Any, columns: Columns, by_name: bool) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import column_or_1d
 from nbmodels.data.annotations import Votes, row_ids
 from nbmodels.data.labels import Classes, is_missing, trusted_codes
 from nbmodels.data.validation import as_array, as_column, check_length, check_order, plain
-from nbmodels.errors import DataError
+from nbmodels.errors import Caution, DataError
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class LabelData:
         workers: ``(W,)`` ids of the annotators; or None.
         vote_powers: ``(N,)`` power of each item's votes; None for 1.
         alike: whether all annotators are taken to be alike.
+        cautions: warnings about the votes, whatever the fit.
     """
 
     classes: Classes
@@ -45,6 +46,7 @@ class LabelData:
     workers: np.ndarray | None = None
     vote_powers: Float[np.ndarray, " n"] | None = None
     alike: bool = False
+    cautions: tuple[Caution, ...] = ()
 
 
 def read_labels(
@@ -84,6 +86,9 @@ def read_labels(
         given = read_given(y, n_rows, reader)
         missing = missing_labels(given, marker)
     named = given[~missing]
+    if table is not None:
+        elsewhere = np.concatenate([one.astype(object) for one in (named, *others)])
+        table.check_labels(declared, pd.unique(elsewhere))
     more = [*others, *([] if table is None else [table.label.names])]
     if more:
         named = np.concatenate([one.astype(object) for one in (named, *more)])

@@ -11,14 +11,16 @@ import pandas as pd
 from jaxtyping import Int
 from scipy import sparse
 
-from nbmodels.data.long_format import codes_of, counted, distinct, read_long
+from nbmodels.data.long_format import Columns, codes_of, counted, distinct, read_long
 from nbmodels.data.validation import check_length, plain
 from nbmodels.errors import DataError
 
 #: Columns of a table of interactions, with the other names by which each is found.
-COLUMNS = {
-    "user": ("customer", "person", "author", "reader", "rater", "reviewer", "visitor", "member"),
-    "item": ("product", "thread", "document", "article", "post", "page", "movie", "book", "object"),
+COLUMNS: Columns = {
+    "user": [("customer", "person", "author", "reader", "rater", "reviewer", "visitor", "member")],
+    "item": [
+        ("product", "thread", "document", "article", "post", "page", "movie", "book", "object")
+    ],
 }
 
 

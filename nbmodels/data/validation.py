@@ -33,6 +33,12 @@ _LEAST_DRAWN = 32
 #: Rows up to which a sweep of a sampler takes about as long as of a few.
 _LEAST_SAMPLED = 512
 
+#: Annotators that there is room for at the least, and cells up to which that costs next to nothing.
+_LEAST_ANNOTATORS, _ANNOTATORS_CELLS = 32, 8_192
+
+#: Annotators from which on their number is rounded up by less.
+_MANY_ANNOTATORS = 512
+
 #: Types whose numbers an int64 holds.
 _WHOLE = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)][:-1]
 
@@ -78,6 +84,19 @@ def posterior_length(n: int) -> int:
     whole = max(1 << (n - 1).bit_length(), _LEAST_SAMPLED)
     shorter = 3 * whole // 4
     return shorter if _LEAST_SAMPLED < n <= shorter else whole
+
+
+def padded_annotators(n: int, width: int) -> int:
+    """The number that ``n`` annotators are padded to, so that similar numbers compile once.
+
+    Args:
+        n: number of annotators.
+        width: cells of the matrix of each.
+    """
+    if n > _MANY_ANNOTATORS:
+        return drawn_length(n)
+    least = min(_LEAST_ANNOTATORS, max(_ANNOTATORS_CELLS // width, 1))
+    return max(least, 1 << (n - 1).bit_length())
 
 
 def row_blocks(n_rows: int, width: int) -> list[slice]:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from inference.arrays import on_device
+from inference.products import MOST
 from nbmodels.channels import Annotators, CandidateSets
 from nbmodels.channels.candidates import pack_candidates
 from nbmodels.core.jax_settings import computing
@@ -21,7 +22,7 @@ from nbmodels.data.annotations import Votes, trusted_tasks
 from nbmodels.data.labelling_functions import VoteSource, check_abstentions, read_outputs
 from nbmodels.data.labels import Classes, trusted_codes
 from nbmodels.data.noisy_labels import known_labels
-from nbmodels.data.validation import pad_rows, padded_length
+from nbmodels.data.validation import pad_rows, padded_annotators, padded_length
 from nbmodels.errors import Caution, DataError, PosteriorWarning, issue
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, resolved_priors
@@ -34,6 +35,7 @@ from nbmodels.fitting.annotator_fits import (
     first_estimate,
     held_near,
     tempered,
+    without_padding,
 )
 from nbmodels.fitting.copied_votes import MOST_UNEVEN, find_copies, unevenness
 from nbmodels.fitting.copies import Copies, no_copies
@@ -168,7 +170,8 @@ class DawidSkene(LatentClassModel):
 
         Args:
             votes: table with a row a vote and columns ``task``, ``worker`` and ``label``, found by
-                these names or usual others (``item``, ``annotator``, ``performer``, ``answer``).
+                these names or usual others (``item``, ``image``, ``text``; ``annotator``,
+                ``rater``; ``answer``, ``rating``), never by their order.
                 Of several votes of a worker on a task the last one counts. With ``abstain``, a
                 matrix: data frame, array, or a sparse one, whose unstored cells are abstentions.
             y: not used.
@@ -205,7 +208,8 @@ class DawidSkene(LatentClassModel):
             copies, coded = self._without_copies(cast, len(workers), k)
             # functions that copy have a power of their own instead: they abstain, too
             packed = coded if self.abstain is None else cast
-            counts = replace(packed, n_items=length).counted(len(workers), k)
+            room = self._room(len(workers), k * types.number, len(cast.row))
+            counts = replace(packed, n_items=length).counted(room or len(workers), k)
             parts[_NAME] = Annotators.pack(counts)
             data = Data(parts, on_device(pad_rows(np.ones(n), length)))
 
@@ -217,13 +221,17 @@ class DawidSkene(LatentClassModel):
                 elif pooling == ALIKE:
                     channel = all_alike(channel, coded, types.each)
                 learned = () if pooling in ("none", ALIKE) else (_NAME,)
+                if room is not None:
+                    channel = channel.padded(room)
                 prior = held_near(model[PRIOR], held / types.each, types.each)
                 candidate = Candidate({**model, PRIOR: prior, _NAME: channel}, data, learned)
                 begin = types.start(candidate, self._rule, self._seed())
                 if pooling == "functions" and types.each == 1:
                     about = (_NAME, pad_rows(known >= 0, length), self._rule, parameters)
                     candidate, begin = first_estimate(candidate, *about)
-                return joint(candidate, types.names(classes.names), n, self._options(), start=begin)
+                names = types.names(classes.names)
+                fitted = joint(candidate, names, n, self._options(), start=begin)
+                return without_padding(fitted, _NAME)
 
             pooling, shown, uneven = parameters["pooling"], 1.0, 0.0
             if self.abstain is None:
@@ -263,6 +271,12 @@ class DawidSkene(LatentClassModel):
             return read_outputs(votes, self.abstain)
         table = Votes.read(votes)
         return VoteSource(table, table.tasks(), table.workers())
+
+    def _room(self, n_workers: int, cells: int, n_votes: int) -> int | None:
+        """Number of workers that a fit is compiled for; None for their own, as of many votes."""
+        if self.abstain is not None or n_votes > MOST:
+            return None
+        return padded_annotators(n_workers, cells)
 
     def _without_copies(self, votes: VoteTable, w: int, k: int) -> tuple[Copies, VoteTable]:
         """Who copies, and the votes with what they count for."""
@@ -356,8 +370,7 @@ class DawidSkene(LatentClassModel):
 
         With ``abstain`` the last of ``K + 1`` observed labels is an abstention.
         """
-        matrix = np.exp(np.asarray(self.fit_.point[_NAME], float))
-        return self._types.averaged(matrix / matrix.sum(1, keepdims=True), super().class_prior_)
+        return self._types.averaged(annotator_model(self.fit_).matrices, super().class_prior_)
 
     @property
     def noise_matrix_(self) -> Float[np.ndarray, "observed k"]:

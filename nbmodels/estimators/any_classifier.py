@@ -388,7 +388,8 @@ class NoisyLabelClassifier(TableClassifier):
         self.n_fits_ = learner.n_fits
         self._keep(X, labels)
         about = fitted, items, self._options
-        return self._finish(with_comparisons(*about, warn_of_copies=groups is None))
+        compared = with_comparisons(*about, warn_of_copies=groups is None)
+        return self._finish(compared, labels.cautions)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """``(N, K)`` P(true class | features)."""

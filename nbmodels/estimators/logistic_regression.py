@@ -336,7 +336,8 @@ class NoisyLogisticRegression(TableClassifier):
         self._columns, self._drawn = self._few_columns(block, len(labels.classes)), None
         self._keep(X, labels)
         about = fitted, block.x, self._options
-        return self._finish(with_comparisons(*about, warn_of_copies=groups is None))
+        compared = with_comparisons(*about, warn_of_copies=groups is None)
+        return self._finish(compared, labels.cautions)
 
     def _few_columns(self, block: Block, n_classes: int) -> np.ndarray | None:
         """Standardised columns, where the joint model of them and the labels is affordable."""

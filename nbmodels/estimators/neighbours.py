@@ -221,7 +221,8 @@ class NoisyNeighbours(TableClassifier):
         with one_thread_if_small(X):
             where = None if self.metric == "precomputed" else coded(X)
             beside = overlap_caution(fitted, where, self._options())
-        return self._finish(replace(fitted, cautions=(*fitted.cautions, *beside)))
+        fitted = replace(fitted, cautions=(*fitted.cautions, *beside))
+        return self._finish(fitted, labels.cautions)
 
     def _check_rows(self, X: Any, *, reset: bool) -> None:
         """Refuse other columns than at fit, and cells that are no features; NaN is missing.

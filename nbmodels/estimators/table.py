@@ -169,7 +169,8 @@ class TableClassifier(LatentClassModel):
         about = votes, ids, read.classes
         powers = found.item_powers(*about) if found.correlation > 0 else None
         counted = found.counted(*about)
-        return replace(read, votes=counted, vote_powers=powers, alike=found.alike)
+        said = found.cautions
+        return replace(read, votes=counted, vote_powers=powers, alike=found.alike, cautions=said)
 
     def _builder(
         self,
@@ -219,7 +220,8 @@ class TableClassifier(LatentClassModel):
             Interrupted: Ctrl-C, unless ``solver.on_interrupt`` is ``"keep"``.
 
         Warns:
-            IdentifiabilityWarning: the noise matrix is not diagonally dominant.
+            IdentifiabilityWarning: the noise matrix is not diagonally dominant; or some annotators
+                vote as a group, and votes do not show whose side is right.
             NotConvergedWarning: the iteration did not converge.
             VerdictWarning: a model check failed; see :meth:`verdict`.
         """
@@ -233,7 +235,8 @@ class TableClassifier(LatentClassModel):
         fitted = self._fitted(parameters, block, labels.classes, sources, sample_weight, groups)
         self._keep(X, labels)
         about = fitted, block.x, self._options, block.missing
-        return self._finish(with_comparisons(*about, warn_of_copies=groups is None))
+        compared = with_comparisons(*about, warn_of_copies=groups is None)
+        return self._finish(compared, labels.cautions)
 
     def _fitted(
         self,

@@ -15,7 +15,7 @@ from inference.compilation import host_jit
 from nbmodels.core import model as models
 from nbmodels.core.component import Component
 from nbmodels.core.families import Rule
-from nbmodels.core.model import Data
+from nbmodels.core.model import Data, with_parts
 from nbmodels.fitting.fit import with_arrays
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.item_effects import shown_dependence
@@ -43,6 +43,32 @@ def better_held_out(
         return "shared", pooled
     scores = [held_out_score(fitted_to(one.fit, votes), votes) for one in (pooled, plain)]
     return ("shared", pooled) if scores[0] >= scores[1] else ("none", plain)
+
+
+def without_padding(fitted: FittedModel, name: str) -> FittedModel:
+    """Without the rows of a channel of annotators that stand for nobody.
+
+    Args:
+        fitted: by padded numbers of annotators, see :meth:`nbmodels.channels.Annotators.padded`.
+        name: of the channel.
+    """
+    fit, data = fitted.fit, fitted.data
+    padded: Any = fit.model[name]
+    if padded.n_annotators is None:
+        return fitted
+    density, channel = padded.padding_density(fit.rule), padded.unpadded()
+    rows, *sizes = channel.prior.concentration.shape
+    q = fit.params[name]
+    votes = data.parts[name].first_columns(rows * sizes[0])
+    bare = replace(
+        fit,
+        model={**fit.model, name: channel},
+        params={**fit.params, name: replace(q, concentration=q.concentration[:rows])},
+        objective=fit.objective - density,
+        trace=fit.trace - density,
+        restarts=tuple(one - density for one in fit.restarts),
+    )
+    return replace(fitted, fit=bare, data=with_parts(data, {**data.parts, name: votes}))
 
 
 def held_near(prior: Component, items: Any, each: int) -> Component:

@@ -108,8 +108,9 @@ def noise_on(
     own = fitted.fit if fitted.drawn is None else fitted.drawn[0]
     kept = {name: c for name, c in own.model.items() if name not in fitted.scored}
     prior = Calibration.of(reference.logs.shape[1], log_slope_sd=LOG_SLOPE_SD)
-    parts = {name: on_device(fitted.data.parts[name]) for name in kept if name != PRIOR}
-    whole = models.with_parts(jax.tree.map(on_device, fitted.data), {**parts, PRIOR: scores})
+    here = jax.tree.map(on_device, fitted.data)
+    parts = {name: here.parts[name] for name in kept if name != PRIOR}
+    whole = models.with_parts(here, {**parts, PRIOR: scores})
     forms = [own, *(one.fit for one in fitted.alternatives)]
     found = []
     for form in forms:

@@ -228,7 +228,7 @@ def annotator_model(fit: Fit, name: str = "votes") -> AnnotatorModel:
     pseudo = concentration if fit.rule == "vb" else np.maximum(concentration - 1, 1e-12)
     resp = np.asarray(fit.resp, float)
     channel = fit.model[name]
-    shares = np.asarray(fit.point[PRIOR], float)
+    shares = np.asarray(fit.point_of(PRIOR), float)
     if isinstance(channel, LabellingFunctions):
         power = np.broadcast_to(np.asarray(channel.power, float), len(pseudo))
         return AnnotatorModel(pseudo, shares, resp, True, power)

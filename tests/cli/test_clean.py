@@ -14,6 +14,7 @@ from paths import ROOT
 from nbmodels.cli.clean import Scores, clean
 from nbmodels.cli.report import show
 from nbmodels.cli.wording import screen, worded
+from nbmodels.data.labels import LabelColumn
 from nbmodels.datasets import corrupt, uniform_noise
 
 
@@ -41,6 +42,25 @@ def test_clean_keeps_rows_and_columns_and_scores(here):
     for words in ("NoisyMixedNB", "cat", "labels right after", "AUC", "it numbers the rows"):
         assert words in done.output
     assert sorted(os.listdir()) == ["animals-corrected.csv", "animals.csv"]
+
+
+@pytest.mark.slow
+def test_a_label_that_one_row_has_is_told():
+    frame = animals()
+    frame.loc[33, "label"] = "dgo"
+    (said,) = (w for w in clean(frame, "label", draws=0).warnings if "occurs once" in w)
+    assert said.startswith("the label 'dgo' occurs once among 240, in row 34: is it misspelt?")
+
+
+def test_a_label_that_is_seen_once_is_no_slip_where_it_was_checked():
+    labels = pd.Series(["cat", "dog"] * 20 + ["emu"])
+    (said,) = LabelColumn.of(labels, "label").seen_once([])
+    assert "'emu' occurs once among 41, in row 41" in said
+    assert LabelColumn.of(labels, "label").seen_once(["emu"]) == []
+    twice = pd.concat([labels, labels[40:]], ignore_index=True)
+    assert LabelColumn.of(twice, "label").seen_once([]) == []
+    few = labels[20:].reset_index(drop=True)  # of which each is rare
+    assert LabelColumn.of(few, "label").seen_once([]) == []
 
 
 @pytest.mark.slow

@@ -72,15 +72,18 @@ def test_roles_have_the_names_of_columns_and_of_others(here):
 
 
 @pytest.mark.parametrize("command", [["clean"], ["audit", "plan"]])
-def test_votes_are_no_items(here, command):
-    given = votes().drop(columns="truth").rename(columns={"task": "Item ID", "worker": "rater"})
-    given.columns = given.columns.str.replace(" ", "_")
+@pytest.mark.parametrize("task", ["Item_ID", "image", "document-id"])
+@pytest.mark.parametrize("first", [True, False])
+def test_votes_are_no_items(here, command, task, first):
+    """Whichever of the two columns comes first."""
+    given = votes().drop(columns="truth").rename(columns={"task": task, "worker": "rater"})
+    given = given[[task, "rater", "label"] if first else ["rater", task, "label"]]
     given.to_csv("votes.csv", index=False)
     done = run(*command, "votes.csv", "--label", "label")
     assert done.exit_code == 2
     said = " ".join(done.output.split())
-    assert "--label: each row seems to be a vote, on an item of 'Item_ID'" in said
-    assert "--task Item_ID --worker rater learns" in said
+    assert f"--label: each row seems to be a vote, on an item of '{task}'" in said
+    assert f"--task {task} --worker rater learns" in said
     assert [path.name for path in Path().glob("votes*")] == ["votes.csv"]
 
 
@@ -89,12 +92,25 @@ def test_other_tables_are_not_taken_for_votes(here):
     from nbmodels.data.annotations import vote_columns
 
     frame = votes()
-    assert vote_columns(frame) == ("task", "worker")
-    assert vote_columns(frame.drop_duplicates("task")) is None
-    assert vote_columns(pd.concat([frame, frame])) is None
-    assert vote_columns(frame.assign(item=frame["task"])[["item", "worker"]]) is not None
-    assert vote_columns(frame.rename(columns={"worker": "age"})) is None
-    assert vote_columns(frame.assign(worker=None)) is None
+    assert vote_columns(frame) == [("task", "worker")]
+    assert not vote_columns(frame.drop_duplicates("task"))
+    assert not vote_columns(pd.concat([frame, frame]))
+    assert vote_columns(frame.assign(item=frame["task"])[["item", "worker"]])
+    assert not vote_columns(frame.rename(columns={"worker": "age"}))
+    assert not vote_columns(frame.assign(worker=None))
+    # texts that users wrote, each its own item
+    texts = frame.assign(text=[f"text {i}" for i in range(len(frame))], user=frame["worker"])
+    assert not vote_columns(texts[["user", "text", "label"]])
+
+
+def test_names_that_leave_the_items_open_are_all_told(here):
+    given = votes().drop(columns="truth").rename(columns={"task": "photo", "worker": "expert"})
+    given.assign(image=given["photo"]).to_csv("votes.csv", index=False)
+    done = run("clean", "votes.csv", "--label", "label")
+    assert done.exit_code == 2
+    said = " ".join(done.output.split())
+    assert "an item of 'photo' or 'image' by an annotator of 'expert'" in said
+    assert "--task photo --worker expert or --task image --worker expert" in said
 
 
 BAD = {
@@ -189,9 +205,34 @@ def test_the_source_of_copies_is_named(here):
     assert "worker_report" not in done.output
 
 
+def test_a_label_that_one_vote_names_is_told(here):
+    frame = votes(60)
+    frame.loc[33, "label"] = "dgo"
+    frame.to_csv("votes.csv", index=False)
+    done = run("clean", "votes.csv", *ROLES)
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert "Warning: the label 'dgo' occurs once among 180, in row 34: is it misspelt?" in said
+
+
 @pytest.mark.slow
-def test_report_of_annotators(here):
+def test_report_of_annotators(here, monkeypatch):
+    """A fifth of the items is guessed: the picture shows what the table says, of all votes."""
+    from nbmodels.posterior import plots
+
+    shown, drawn = plots.annotators_reported, {}
+
+    def watched(report):
+        figure, frame = shown(report)
+        drawn["shares"] = figure.axes[0].lines[0].get_xdata()
+        return figure, frame
+
+    monkeypatch.setattr(plots, "annotators_reported", watched)
     frame = votes()
+    rng = np.random.default_rng(5)
+    guessed = rng.choice(frame["task"].unique(), 30, replace=False)
+    chance = frame["task"].isin(guessed)
+    frame.loc[chance, "label"] = SPECIES[rng.integers(0, 3, chance.sum())]
     frame.to_csv("votes.csv", index=False)
     done = run("clean", "votes.csv", *ROLES, "--report", "report")
     assert done.exit_code == 0, done.output
@@ -206,3 +247,5 @@ def test_report_of_annotators(here):
     assert right.idxmin() == "eve"
     workers = pd.read_csv("report/annotators.csv")
     assert sorted(workers["worker"]) == sorted(frame["worker"].unique())
+    shares = workers["accuracy"].sort_values(ascending=False)
+    np.testing.assert_allclose(drawn["shares"], shares, atol=1e-6)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbmodels.data.annotations import Votes, row_ids
+from nbmodels.data.annotations import Votes, row_ids, vote_columns
 from nbmodels.data.labels import Classes
 from nbmodels.data.long_format import CodedColumn
 from nbmodels.data.validation import distinct_codes, sorted_unique
@@ -54,6 +54,57 @@ def test_cells_are_the_last_votes_in_order(kind):
     dense[tuple(np.array(expected).T)] = 1
     counts = read.counts(tasks, workers, Classes(names)).toarray()
     np.testing.assert_array_equal(counts, dense.reshape(len(tasks), -1))
+
+
+ITEMS = [
+    "task", "item", "question", "example", "instance", "document", "doc", "sample", "image",
+    "photo", "picture", "text", "sentence", "tweet", "Image ID", "docId", "photo-id",
+]  # fmt: skip
+ANNOTATORS = [
+    "worker", "annotator", "rater", "judge", "coder", "labeler", "labeller", "performer", "user",
+    "reviewer", "expert", "WorkerID",
+]  # fmt: skip
+LABELS = ["label", "response", "answer", "vote", "class", "judgement", "rating", "category"]
+NAMES = [
+    *((item, "rater", "label") for item in ITEMS),
+    *(("image", worker, "label") for worker in ANNOTATORS),
+    *(("image", "rater", label) for label in LABELS),
+]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0), (2, 0, 1)])
+def test_columns_are_found_by_name_in_any_order(order):
+    """Items and annotators with the same ids: only names tell which is which."""
+    votes = drawn(tasks=7)
+    for names in NAMES:
+        table = votes.set_axis(names, axis=1)[[names[i] for i in order]]
+        read = Votes.read(table)
+        for column, found in zip(votes, (read.task, read.worker, read.label), strict=True):
+            np.testing.assert_array_equal(found.values, votes[column], err_msg=str(names))
+        assert vote_columns(table.drop_duplicates(list(names[:2]))) == [names[:2]]
+
+
+def test_an_id_goes_before_what_is_shown_of_an_item():
+    votes = drawn().rename(columns={"task": "item", "label": "answer"})
+    shown = votes.assign(text="a text", category="news", expert=True)[::-1]
+    read = Votes.read(shown)
+    np.testing.assert_array_equal(read.task.values, shown["item"])
+    np.testing.assert_array_equal(read.label.values, shown["answer"])
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"image": 0}, r"\['photo', 'image'\] could each be the task"),
+        ({"judge": 0}, r"\['rater', 'judge'\] could each be the worker"),
+        ({"vote": 0}, r"\['answer', 'vote'\] could each be the label"),
+    ],
+)
+def test_columns_whose_names_leave_it_open_are_refused(other, words):
+    votes = drawn().set_axis(["photo", "rater", "answer"], axis=1)
+    Votes.read(votes)
+    with pytest.raises(DataError, match=words):
+        Votes.read(votes.assign(**other))
 
 
 def test_more_ids_than_a_short_number_holds():

@@ -1,10 +1,19 @@
 """Votes that depend on each other, beside features: no class is lost, and groups are told."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from nbmodels import DawidSkene, IdentifiabilityWarning, JointNB, NoisyGaussianNB
+from nbmodels import (
+    DataError,
+    DawidSkene,
+    IdentifiabilityWarning,
+    JointNB,
+    NoisyGaussianNB,
+    NoisyNeighbours,
+)
 
 NAMES = np.array(["cat", "dog", "emu"])
 
@@ -94,3 +103,25 @@ def test_a_group_among_the_annotators_is_told():
     with pytest.warns(IdentifiabilityWarning, match="crowd: some annotators vote as a group"):
         model.fit({"crowd": votes}, items=np.arange(len(y)))
     assert right(model, y) > 0.7
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+@pytest.mark.parametrize(
+    "model", [NoisyGaussianNB(random_state=0), NoisyNeighbours(random_state=0)]
+)
+def test_a_group_among_the_annotators_of_a_table_is_told(model):
+    votes, y = led(0)
+    with pytest.warns(IdentifiabilityWarning, match="some annotators vote as a group"):
+        model.fit(weak_features(y), NAMES[y], votes=votes)
+    votes, y = alone(3)
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        model.fit(weak_features(y), NAMES[y], votes=votes)
+    assert not any("as a group" in str(w.message) for w in caught)
+
+
+def test_a_class_that_one_vote_beside_features_names_is_refused():
+    votes, y = alone(0)
+    votes.loc[7, "label"] = "cta"
+    with pytest.raises(DataError, match="row 7 has the label 'cta', which occurs once in 300"):
+        NoisyGaussianNB().fit(weak_features(y), votes=votes)

@@ -84,6 +84,19 @@ def votes(seed, n=N):
     return (pd.DataFrame({"task": task, "worker": worker, "label": label}),)
 
 
+#: Numbers of annotators by number of items.
+CROWDS = {250: 5, 300: 6, 700: 13, 1_900: 32}
+
+
+def crowds(seed, n=N):
+    """Three votes an item by other numbers of annotators."""
+    rng = np.random.default_rng(seed)
+    y, task = rng.integers(0, K, n), np.arange(n).repeat(3)
+    worker = rng.random((n, CROWDS[n])).argsort(1)[:, :3].ravel()
+    label = np.where(rng.random(3 * n) < 0.3, rng.integers(0, K, 3 * n), y[task])
+    return (pd.DataFrame({"task": task, "worker": worker, "label": label}),)
+
+
 def outputs(seed, n=N):
     """Outputs of three labelling functions, which abstain from some items."""
     given = votes(seed, n)[0]["label"].to_numpy().reshape(n, 3)
@@ -215,6 +228,11 @@ DEFAULTS = {
     "annotators, ML": (DawidSkene(solver="ml", random_state=0), votes, SIZES),
     "annotators, shared prior": (DawidSkene(pooling="shared", random_state=0), votes, SIZES),
     "annotators, sub-types": (DawidSkene(subtypes=2, random_state=0), votes, SIZES),
+    "crowds": (DawidSkene(random_state=0), crowds, SIZES),
+    "crowds, ML": (DawidSkene(solver="ml", random_state=0), crowds, SIZES),
+    "crowds, variational": (DawidSkene(solver="vb", random_state=0), crowds, SIZES),
+    "crowds, shared prior": (DawidSkene(pooling="shared", random_state=0), crowds, SIZES),
+    "crowds, sub-types": (DawidSkene(subtypes=2, random_state=0), crowds, SIZES),
     "labelling functions": (DawidSkene.weak_supervision(random_state=0), outputs, SIZES),
     "neighbours": (NoisyNeighbours(random_state=0), reals, SIZES),
     "two classes": (ClassConditionalNB(random_state=0), marked, SIZES),

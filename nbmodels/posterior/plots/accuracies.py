@@ -35,7 +35,8 @@ def annotators(
 ) -> tuple[Figure, pd.DataFrame]:
     """Share of right votes of each annotator, with intervals, the best above.
 
-    It is the share among items of the true classes' shares; abstentions are no votes.
+    It is the share among items of the true classes' shares; abstentions are no votes, and items on
+    which all votes are guesses are left out, see :func:`annotators_reported`.
 
     Args:
         tree: posterior draws.
@@ -70,6 +71,39 @@ def annotators(
     frame = interval_summary(_shares_right(tree, name), level)
     frame.insert(0, "annotator", tree["posterior"][f"{name}_annotator"].to_numpy().astype(str))
     frame = frame.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
+    return _figure(frame, level, most), frame
+
+
+def annotators_reported(
+    report: pd.DataFrame, *, level: float = 0.9, most: int = _ROWS
+) -> tuple[Figure, pd.DataFrame]:
+    """Accuracies of the annotators, as :meth:`~nbmodels.DawidSkene.worker_report` gives them.
+
+    They count all votes: those on items that are guessed, and those that are copies.
+
+    Args:
+        report: frame with ``worker``, ``accuracy``, ``low`` and ``high``.
+        level: probability of its intervals.
+        most: annotators shown, those with the smallest shares; the frame has all.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from nbmodels.posterior import plots
+        >>> report = pd.DataFrame(
+        ...     {"worker": ["ann", "bob"], "accuracy": [0.6, 0.9], "low": [0.5, 0.8]}
+        ... ).assign(high=[0.7, 0.95])
+        >>> figure, shares = plots.annotators_reported(report)
+        >>> shares["annotator"].tolist()
+        ['bob', 'ann']
+    """
+    named = report.rename(columns={"worker": "annotator", "accuracy": "mean"})
+    frame = named[["annotator", "mean", "low", "high"]].astype({"annotator": str})
+    frame = frame.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
+    return _figure(frame, level, most), frame
+
+
+def _figure(frame: pd.DataFrame, level: float, most: int) -> Figure:
+    """Of a frame with ``annotator``, ``mean`` and the ends of intervals, the best first."""
     shown = frame.tail(most)
     short = short_names(shown["annotator"].tolist())
     figure, axes = single_axes(len(shown), short)
@@ -83,7 +117,7 @@ def annotators(
     axes.set_xlabel(f"share of right votes, with {level:.0%} intervals")
     more = f" (the {most} lowest of {len(frame)})" if len(frame) > most else ""
     axes.set_title(f"Annotators{more}", fontsize=11, loc="left")
-    return figure, frame
+    return figure
 
 
 def _shares_right(tree: DataTree, name: str) -> DataArray:

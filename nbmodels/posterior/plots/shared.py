@@ -150,9 +150,10 @@ def single_axes(rows: float, names: Sequence[str] = (), width: float = 6.4) -> t
 def interval_bars(
     axes: Any, y: Any, frame: pd.DataFrame, color: str, label: str | None = None
 ) -> None:
-    """Thin lines for the intervals, thick ones for the central halves, dots for the means."""
+    """Thin lines for the intervals, thick ones for central halves if any, dots for the means."""
     axes.hlines(y, frame["low"], frame["high"], color=color, linewidth=1.2)
-    axes.hlines(y, frame["lower_quartile"], frame["upper_quartile"], color=color, linewidth=3.5)
+    if "lower_quartile" in frame:
+        axes.hlines(y, frame["lower_quartile"], frame["upper_quartile"], color=color, linewidth=3.5)
     axes.plot(
         frame["mean"],
         y,
