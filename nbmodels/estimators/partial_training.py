@@ -70,14 +70,19 @@ def train_with_sets(
     def together() -> FittedModel:
         return joint(candidate, names, build.n_rows, options, log_jacobian=jacobian)
 
-    def regressed() -> FittedModel:
-        coded = Coded.of(build, symbols=symbols).of_sets(build, options)
-        return train_on_regression(build, names, options, coded)
-
     if estimator == "em":
         return together()
+    coded = Coded.of(build, symbols=symbols).of_sets(build, options)
+
+    def regressed() -> FittedModel:
+        return train_on_regression(build, names, options, coded)
+
+    def kept(fitted: FittedModel) -> FittedModel:
+        by_regression = fitted.chosen["estimator"] == "regression"
+        return coded.held_by(fitted, build, options.rule) if by_regression else fitted
+
     if estimator == "regression":
-        return regressed()
+        return kept(regressed())
     cut = cross_fitted(
         build,
         build.features,
@@ -99,9 +104,9 @@ def train_with_sets(
             raise KeyboardInterrupt
         taken = _borne_out(fitted, cut, candidate, options, build)
     except KeyboardInterrupt:
-        return replace(cut, interrupted=True, cautions=(*cut.cautions, STOPPED))
+        return replace(kept(cut), interrupted=True, cautions=(*cut.cautions, STOPPED))
     if not taken:
-        return replace(cut, counterpart=fitted)
+        return replace(kept(cut), counterpart=fitted)
     return replace(fitted, chosen={"estimator": "em"}, counterpart=cut)
 
 

@@ -182,15 +182,17 @@ class ClassConditionalNB(TableClassifier):
         return rule_of(self.estimator, super()._rule)
 
     def _trained(self, build: ModelBuilder, names: np.ndarray, options: FitOptions) -> FittedModel:
+        if self.estimator in ("em", "moments"):
+            return self._closed_form(build, names, options)
+        coded = Coded.of(build, symbols=True)
+
         def regressed() -> FittedModel:
-            return train_on_regression(build, names, options, Coded.of(build, symbols=True))
+            return train_on_regression(build, names, options, coded)
 
         if self.estimator == "regression":
-            return regressed()
-        fitted = self._closed_form(build, names, options)
-        if self.estimator != "auto":
-            return fitted
-        return train_two_classes(fitted, regressed, build, options)
+            return coded.held_by(regressed(), build, options.rule)
+        naive_bayes = self._closed_form(build, names, options)
+        return train_two_classes(naive_bayes, regressed, coded, build, options)
 
     def _closed_form(
         self, build: ModelBuilder, names: np.ndarray, options: FitOptions

@@ -29,7 +29,7 @@ from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import compare_scores, held_out_scores
-from nbmodels.fitting.label_regression import likelier
+from nbmodels.fitting.label_regression import Coded, likelier
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.trials import SIGNIFICANT
 
@@ -60,6 +60,7 @@ _BY_REGRESSION = (
 def train_two_classes(
     naive_bayes: FittedModel,
     regressed: Callable[[], FittedModel],
+    coded: Coded,
     build: ModelBuilder,
     options: FitOptions,
     *,
@@ -70,6 +71,7 @@ def train_two_classes(
     Args:
         naive_bayes: fit by EM.
         regressed: makes that of the labels given a regression's scores.
+        coded: the regression.
         build: of the models of the table.
         options: of the fits.
         one_sided: whether labels are of one class, which they then prove.
@@ -109,11 +111,12 @@ def train_two_classes(
             held_out_scores=own,
             counterpart=beside,
         )
+    kept = coded.held_by(beside, build, options.rule)
     return replace(
-        beside,
+        kept,
         choice=choice,
         counterpart=naive_bayes,
-        cautions=(*beside.cautions, _refuted(lead, checks.passed)),
+        cautions=(*kept.cautions, _refuted(lead, checks.passed)),
     )
 
 

@@ -259,15 +259,17 @@ class PositiveUnlabelledNB(TableClassifier):
         return rule_of(self.estimator, super()._rule)
 
     def _trained(self, build: ModelBuilder, names: np.ndarray, options: FitOptions) -> FittedModel:
+        if self.estimator in ("em", "moments"):
+            return self._closed_form(build, names, options)
+        coded = Coded.of(build, symbols=True)
+
         def regressed() -> FittedModel:
-            return train_positive_unlabelled(build, names, options, Coded.of(build, symbols=True))
+            return train_positive_unlabelled(build, names, options, coded)
 
         if self.estimator == "regression":
-            return regressed()
-        fitted = self._closed_form(build, names, options)
-        if self.estimator != "auto":
-            return fitted
-        return train_two_classes(fitted, regressed, build, options, one_sided=True)
+            return coded.held_by(regressed(), build, options.rule)
+        naive_bayes = self._closed_form(build, names, options)
+        return train_two_classes(naive_bayes, regressed, coded, build, options, one_sided=True)
 
     def _closed_form(
         self, build: ModelBuilder, names: np.ndarray, options: FitOptions

@@ -140,7 +140,7 @@ class Coded:
         return replace(self, learner=learner, grid={"sets": (EVEN, BY_EM), **self.grid})
 
     def held_by(self, fitted: FittedModel, build: ModelBuilder, rule: Any) -> FittedModel:
-        """The fit with the regression for new rows, and emissions by the classes found.
+        """A fit that was selected with the regression for new rows, and emissions by its classes.
 
         Args:
             fitted: of the labels, given the regression's scores.
@@ -170,7 +170,6 @@ class Coded:
             fit=whole,
             scored=build.features,
             cautions=tuple(one for one in fitted.cautions if one not in named),
-            chosen={**fitted.chosen, "estimator": "regression"},
             regression=CodedRegression(self.coding, learned),
         )
 
@@ -178,7 +177,9 @@ class Coded:
 def train_on_regression(
     build: ModelBuilder, names: np.ndarray, options: FitOptions, coded: Coded
 ) -> FittedModel:
-    """The labels' channels given a regression's scores, with ``C`` selected by held-out labels.
+    """The labels' channels given a regression's scores, its settings selected by held-out labels.
+
+    New rows are predicted after :meth:`Coded.held_by`, a training more.
 
     Args:
         build: of the models of the table.
@@ -199,7 +200,7 @@ def train_on_regression(
         own=tuple(coded.grid),
         copies=build.copies,
     )
-    return coded.held_by(fitted, build, options.rule)
+    return replace(fitted, chosen={**fitted.chosen, "estimator": "regression"})
 
 
 def train_positive_unlabelled(
@@ -241,19 +242,18 @@ def train_positive_unlabelled(
     held_out = held_out_by_fold(model, data, pad_rows(fold, length), options, start)
     if held_out is None:
         raise KeyboardInterrupt
-    fitted = fitted_model(
+    return fitted_model(
         fit,
         data,
         names,
         n,
         settings={**settings, "C": Cs[best]},
-        chosen={"C": Cs[best]},
+        chosen={"C": Cs[best], "estimator": "regression"},
         held_out_scores=held_out[:n],
         plain_scores=plain[best],
         learned_from=given,
         copies=build.copies,
     )
-    return coded.held_by(fitted, build, options.rule)
 
 
 def likelier(fitted: FittedModel) -> Float[np.ndarray, " n"]:
