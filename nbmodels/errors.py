@@ -1,4 +1,4 @@
-"""Exceptions and warnings of the library, and the one way in which warnings are issued."""
+"""Exceptions and warnings of the library, the one way to issue them, and numbers in messages."""
 
 from __future__ import annotations
 
@@ -12,6 +12,22 @@ from functools import cache
 
 #: Packages whose code is never the user's own line: this library, and scikit-learn's wrappers.
 _LIBRARIES = ("nbmodels", "inference", "sklearn", "joblib")
+
+
+def counted(number: int, one: str, several: str = "") -> str:
+    """A number of things, for messages.
+
+    Args:
+        number: of things.
+        one: their name where there is one.
+        several: where there is another number; by default with an s.
+
+    Examples:
+        >>> from nbmodels.errors import counted
+        >>> counted(1, "row"), counted(2, "row"), counted(0, "class", "classes")
+        ('1 row', '2 rows', '0 classes')
+    """
+    return f"{number} {one if number == 1 else several or one + 's'}"
 
 
 class DataError(ValueError):

@@ -6,7 +6,8 @@ import warnings
 import pytest
 import sklearn
 
-from nbmodels.errors import Caution, NotConvergedWarning, VerdictWarning, issue
+from nbmodels import DataError, NoisyBernoulliNB
+from nbmodels.errors import Caution, NotConvergedWarning, VerdictWarning, counted, issue
 
 
 def test_equal_warnings_are_issued_once_at_the_callers_line():
@@ -27,3 +28,12 @@ def test_the_line_is_outside_of_the_library(called_from, line_in):
     with pytest.warns(VerdictWarning) as caught:
         exec(code, {"issue": issue, "caution": Caution(VerdictWarning, "a")})
     assert caught[0].filename == line_in
+
+
+def test_one_thing_is_no_plural():
+    assert [counted(n, "row") for n in (0, 1, 2)] == ["0 rows", "1 row", "2 rows"]
+    assert counted(1, "row has", "rows have") == "1 row has"
+    with pytest.raises(DataError, match=r"^y: has 1 row where X has 3$"):
+        NoisyBernoulliNB().fit([[0, 1], [1, 0], [1, 1]], ["ant"])
+    with pytest.raises(DataError, match=r"row 4 does not exist; X has 1 row$"):
+        NoisyBernoulliNB(classes=["ant", "bee"]).fit([[0, 1]], ["ant"], trusted={4: "ant"})

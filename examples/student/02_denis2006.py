@@ -251,7 +251,8 @@ def em(x, label, p, ones, eta, rounds=2000):
 
 inside = np.clip(first[1], 0.01, 0.99)  # estimates of the closed form may leave [0, 1]
 best = em(x, label, first[0], inside, first[2])
-exact = ClassConditionalNB(solver=Solver(method="ml", tol=1e-13, max_iter=20_000)).fit(x, label)
+limits = Solver(method="ml", tol=1e-13, max_iter=20_000)
+exact = ClassConditionalNB.published(solver=limits).fit(x, label)
 print(f"planted: p = {p:.2f}, flip rates {eta[0]:.2f} and {eta[1]:.2f}")
 print(f"EM:      p = {best[0]:.2f}, flip rates {best[2][0]:.2f} and {best[2][1]:.2f}")
 print(f"difference to the library: {np.abs(exact.flip_rates_ - best[2]).max():.0e}")
@@ -267,7 +268,7 @@ assert np.allclose(exact.objective_, best[3], atol=1e-4)
 
 # %%
 n_draws = 20 if fast else 1000
-cavi = ClassConditionalNB(solver="vb").fit(x, label)
+cavi = ClassConditionalNB.published(solver="vb").fit(x, label)
 trees = {
     "CAVI": cavi.posterior(
         "vb", draws=n_draws, chains=2, correct=False, random_state=0, progress=False

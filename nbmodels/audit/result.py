@@ -16,7 +16,7 @@ from nbmodels.audit.plan import AuditPlan, written
 from nbmodels.data.labels import Classes
 from nbmodels.data.readable import Readable
 from nbmodels.data.validation import as_column, check_length, check_level, plain
-from nbmodels.errors import DataError
+from nbmodels.errors import DataError, counted
 
 #: Up to so many classes every flip rate is listed; beyond, those that were seen.
 _FEW_CLASSES = 50
@@ -89,9 +89,9 @@ class AuditResult(Readable):
                 f"{self.level:.0%} interval"
             )
         return (
-            f"{len(self.checked)} checked rows: {self.share_wrong} of {self.population} labels are "
-            f"wrong{expected}. Suggested labels are right on {self.suggestions}, given ones on "
-            f"{self.labels}."
+            f"{counted(len(self.checked), 'checked row')}: {self.share_wrong} of {self.population} "
+            f"labels are wrong{expected}. Suggested labels are right on {self.suggestions}, given "
+            f"ones on {self.labels}."
         )
 
     def table(self) -> pd.DataFrame:

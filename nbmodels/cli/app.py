@@ -14,6 +14,7 @@ import typer
 from nbmodels.cli import options
 from nbmodels.cli.audit import audit_app
 from nbmodels.cli.console import InputError, input_errors, stages, tell_blanks, writing
+from nbmodels.errors import counted
 
 if TYPE_CHECKING:
     from nbmodels.cli.files import Table
@@ -154,7 +155,7 @@ def clean(
         from nbmodels.cli.wording import bold, screen
 
         console = screen()
-        console.print(f"{bold(file.name)}: {len(table.frame)} rows", highlight=False)
+        console.print(f"{bold(file.name)}: {counted(len(table.frame), 'row')}", highlight=False)
         table, blanks = table.with_labels(label, truth)
         tell_blanks(console, blanks)
         if task is not None and worker is not None:
@@ -201,8 +202,9 @@ def clean(
         reports.show(console, cleaned, first_row=1)
         added = len(cleaned.added.columns)
         console.print(
-            f"Wrote {bold(target)}: {len(table.frame)} rows, {len(table.frame.columns)} columns "
-            f"as they were and {added} new ones",
+            f"Wrote {bold(target)}: {counted(len(table.frame), 'row')}, "
+            f"{counted(len(table.frame.columns), 'column as it was', 'columns as they were')} and "
+            f"{counted(added, 'new one')}",
             highlight=False,
         )
         if report is not None:

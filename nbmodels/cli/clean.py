@@ -25,7 +25,7 @@ from nbmodels.data.user_table import Choice, check_columns, read_features, read_
 from nbmodels.diagnostics.confident_learning import SecondOpinion
 from nbmodels.diagnostics.noise_range import NoiseRange
 from nbmodels.diagnostics.share_wrong import ShareLimits, share_limits
-from nbmodels.errors import DataError
+from nbmodels.errors import DataError, counted
 
 #: Labels from which on there is a second opinion.
 _LEAST_ROWS = 50
@@ -229,7 +229,8 @@ def clean(
         given["training"] = Joint(weight=weight)
     known = labels.codes >= 0
     if not known.all():
-        notes.append(f"{(~known).sum()} rows have no label; they get a suggestion too")
+        told = counted((~known).sum(), "row has no label; it gets", "rows have no label; they get")
+        notes.append(f"{told} a suggestion too")
     if alike := spelt_alike(labels.names):
         notes.append(alike)
     # a row of nothing but missing cells takes no part in the fit
@@ -237,7 +238,10 @@ def clean(
     if isinstance(x, pd.DataFrame):
         use = x.notna().any(axis=1).to_numpy()
         if not use.all():
-            notes.append(f"{(~use).sum()} rows have no features; only their label is used")
+            told = counted(
+                (~use).sum(), "row has no features; only its", "rows have no features; only their"
+            )
+            notes.append(f"{told} label is used")
             x = x[use]
 
     posterior = None

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from nbmodels.errors import counted
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -69,7 +71,7 @@ def input_errors(names: Mapping[str, str] | None = None) -> Iterator[None]:
 def tell_blanks(console: Console, count: int) -> None:
     """Say how many labels have blanks around them, which are left out."""
     if count:
-        console.print(f"Blanks around {count} labels are ignored", highlight=False)
+        console.print(f"Blanks around {counted(count, 'label')} are ignored", highlight=False)
 
 
 @contextlib.contextmanager

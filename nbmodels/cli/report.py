@@ -20,6 +20,7 @@ from nbmodels.cli.votes import CleanedVotes
 from nbmodels.cli.wording import bold
 from nbmodels.data.user_table import Choice
 from nbmodels.diagnostics.share_wrong import NOT_ESTIMATED
+from nbmodels.errors import counted
 
 #: Up to so many classes the noise matrix is shown as a matrix; beyond, class by class.
 _MATRIX = 4
@@ -381,7 +382,8 @@ def show_votes(console: Console, cleaned: CleanedVotes) -> None:
     """The annotators of a cleaned table of votes, and the items to check first."""
     items = cleaned.items
     console.print(
-        f"{cleaned.n_votes} votes of {len(cleaned.workers)} annotators on {len(items)} items",
+        f"{counted(cleaned.n_votes, 'vote')} of {counted(len(cleaned.workers), 'annotator')} on "
+        f"{counted(len(items), 'item')}",
         highlight=False,
     )
     for note in cleaned.notes:

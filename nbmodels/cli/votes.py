@@ -17,7 +17,7 @@ from nbmodels.cli.draws import collected
 from nbmodels.cli.roles import compared_rows
 from nbmodels.cli.wording import worded
 from nbmodels.data.labels import LabelColumn, as_text, spelt_alike, spelt_as
-from nbmodels.errors import DataError
+from nbmodels.errors import DataError, counted
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,10 @@ def clean_votes(
     _check_columns(frame, {"label": label, "task": task, "worker": worker, "truth": truth})
     labels = LabelColumn.of(frame[label], label)
     cast = labels.codes >= 0
-    notes = [] if cast.all() else [f"{(~cast).sum()} rows have no label; they are no votes"]
+    notes = []
+    if not cast.all():
+        told = counted((~cast).sum(), "row has no label; it is", "rows have no label; they are")
+        notes.append(f"{told} no {'vote' if (~cast).sum() == 1 else 'votes'}")
     if alike := spelt_alike(labels.names):
         notes.append(alike)
     table = {"task": frame[task], "worker": frame[worker], "label": labels.text}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbmodels.cli.console import InputError, stages, writing
+from nbmodels.errors import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,7 +137,7 @@ def clean_items(
             files.write_report_of_votes(report, cleaned.workers, cleaned.posterior)
     console.print()
     reports.show_votes(console, cleaned)
-    console.print(f"Wrote {bold(target)}: {len(items)} items", highlight=False)
+    console.print(f"Wrote {bold(target)}: {counted(len(items), 'item')}", highlight=False)
     if report is not None:
         written = ", ".join(files.REPORT_OF_VOTES)
         console.print(f"Wrote {bold(report)}: {written}", highlight=False)

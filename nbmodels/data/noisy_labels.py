@@ -17,7 +17,7 @@ from sklearn.utils.validation import column_or_1d
 from nbmodels.data.annotations import Votes, row_ids
 from nbmodels.data.labels import Classes, is_missing, trusted_codes
 from nbmodels.data.validation import as_array, as_column, check_length, check_order, plain
-from nbmodels.errors import Caution, DataError
+from nbmodels.errors import Caution, DataError, counted
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ def by_position(name: str, known: Mapping[Any, Any], items: Any) -> dict[int, An
         if not len(found):
             first = plain(place.index[0]) if len(place) else None
             raise DataError(
-                f"{name}: row {row!r} does not exist; X has {len(items)} rows, named by its index, "
-                f"of which the first is {first!r}"
+                f"{name}: row {row!r} does not exist; X has {counted(len(items), 'row')}, named by "
+                f"its index, of which the first is {first!r}"
             )
         if len(found) > 1:
             raise DataError(f"{name}: row {row!r} is {len(found)} rows by the index of X")

@@ -12,7 +12,7 @@ from nbmodels.data.label_sets import read_sets, read_table
 from nbmodels.data.labels import Classes, unchecked
 from nbmodels.data.noisy_labels import LabelData
 from nbmodels.data.validation import as_column, check_length, plain
-from nbmodels.errors import DataError
+from nbmodels.errors import DataError, counted
 
 
 def names_of_known(trusted: Any, possible: Any, n: int, marker: Any) -> list[np.ndarray]:
@@ -53,7 +53,9 @@ def allowed_classes(possible: Any, n: int, classes: Classes) -> Bool[np.ndarray,
     if (table := read_table("possible", possible, n)) is not None:
         allowed = table[0]
         if allowed.shape[1] != len(classes):
-            raise DataError(f"possible: has {allowed.shape[1]} columns for {len(classes)} classes")
+            raise DataError(
+                f"possible: has {counted(allowed.shape[1], 'column')} for {len(classes)} classes"
+            )
     else:
         allowed = (sets := read_sets("possible", possible, n)).table("possible", classes)
         allowed[~sets.given] = True

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from nbmodels.errors import DataError
+from nbmodels.errors import DataError, counted
 
 #: Rows are padded to this many at least, where that costs next to nothing: one shape for all small
 #: tables. From there to the second number the next power of two is taken, beyond it a length with
@@ -262,7 +262,7 @@ def by_row(name: str, values: Mapping[Any, Any], n_rows: int) -> np.ndarray:
     out = np.full(n_rows, None, object)
     for row, value in values.items():
         if not (isinstance(row, int | np.integer) and 0 <= row < n_rows):
-            raise DataError(f"{name}: row {row!r} does not exist; X has {n_rows} rows")
+            raise DataError(f"{name}: row {row!r} does not exist; X has {counted(n_rows, 'row')}")
         out[row] = value
     return out
 
@@ -302,7 +302,7 @@ def check_order(name: str, table: Any, index: pd.Index | None, of: str) -> None:
 def check_length(name: str, values: Any, n_rows: int) -> None:
     """Raises: DataError: ``values`` has another length than X."""
     if len(values) != n_rows:
-        raise DataError(f"{name}: has {len(values)} rows where X has {n_rows}")
+        raise DataError(f"{name}: has {counted(len(values), 'row')} where X has {n_rows}")
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> Float[np.ndarray, " n"]:

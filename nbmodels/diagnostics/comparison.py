@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 from nbmodels.data.labels import is_missing
 from nbmodels.data.validation import as_column, check_length
-from nbmodels.errors import Caution, DataError, NbmodelsWarning, PosteriorWarning, issue
+from nbmodels.errors import Caution, DataError, NbmodelsWarning, PosteriorWarning, counted, issue
 from nbmodels.fitting.scores import stratified_folds
 
 #: Least probability of a label, so that one surprise does not decide alone.
@@ -91,7 +91,7 @@ def pointwise(
     codes[known], names = pd.factorize(labels[known], sort=True)
     rows = np.flatnonzero(known)
     if len(rows) < cv:
-        raise DataError(f"y: {len(rows)} labels cannot be left out in {cv} folds")
+        raise DataError(f"y: {counted(len(rows), 'label')} cannot be left out in {cv} folds")
     out = {}
     for name, one in estimators.items():
         probs = predicted_labels(one, X, labels, np.asarray(names), codes, int(cv), random_state)

@@ -144,9 +144,9 @@ class Verdict(Readable):
         if self.ok:
             share = [*self._checks, *share]
             if not any(f.undecided for f in self.findings):
-                return " ".join([*self._reckoned_with, self._passed, *share])
+                return " ".join([*self._reckoned_with, *self._passed, *share])
             return " ".join(
-                [_NOT_IDENTIFIED, *share, self._way_out, *self._reckoned_with, self._passed]
+                [_NOT_IDENTIFIED, *share, self._way_out, *self._reckoned_with, *self._passed]
             )
         reasons = "; ".join(f.sentence for f in self.bad[:_SPELT_OUT])
         others = ", ".join(f.name for f in self.bad[_SPELT_OUT:])
@@ -158,13 +158,13 @@ class Verdict(Readable):
         return " ".join([f"{opening}: {reasons}{more}.{advice}", *self._reckoned_with, *share])
 
     @property
-    def _passed(self) -> str:
-        """Which checks passed, as a sentence."""
+    def _passed(self) -> list[str]:
+        """Which checks passed, as a sentence; none where there was none."""
         others = [f for f in self.findings if f.undecided or f.accounted]
         passed = [f for f in self.findings if f.name != SHARE_WRONG and f not in others]
         names = ", ".join(dict.fromkeys(f.name for f in passed))
         which = "All other checks" if others else "All checks"
-        return f"{which} of this fit passed ({names})."
+        return [f"{which} of this fit passed ({names})."] if names else []
 
     @property
     def _reckoned_with(self) -> list[str]:

@@ -435,6 +435,9 @@ class DawidSkene(LatentClassModel):
             issue([Caution(PosteriorWarning, what)])
         return draws
 
+    def _item_names(self) -> Any:
+        return self.tasks_
+
     def _coords(self) -> dict[str, Mapping[str, Any]]:
         return {_NAME: {"annotator": self.workers_}}
 
@@ -449,7 +452,7 @@ class DawidSkene(LatentClassModel):
         check_is_fitted(self)
         given = self.classes_[self._majority]
         votes = {"votes": self._task_votes.astype(int)}
-        return self._corrected(self.tasks_, given, self._majority, votes)
+        return self._corrected(self._item_names(), given, self._majority, votes)
 
     # Prediction ---------------------------------------------------------------------------------
 

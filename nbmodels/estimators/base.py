@@ -330,6 +330,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
                 features=dict(self.fitted_.columns),
                 units=dict(self.fitted_.units),
                 coords=self._coords(),
+                item_names=self._item_names(),
                 alternatives=others,
                 named=self._named,
                 **options,
@@ -354,6 +355,10 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
     def _reported(self, draws: Any) -> Any:
         """Draws of what the estimator's attributes are of."""
         return draws
+
+    def _item_names(self) -> Any:
+        """``(N,)`` names of the training items."""
+        return pd.RangeIndex(len(self.fitted_.fit.resp))
 
     def _coords(self) -> dict[str, Mapping[str, Any]]:
         """Names along dimensions of draws, by component and dimension."""

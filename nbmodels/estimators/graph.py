@@ -404,13 +404,16 @@ class CollaborativeClassifier(LatentClassModel):
     def _of_graph(self) -> bool:
         return True
 
+    def _item_names(self) -> Any:
+        return self.items_
+
     def _coords(self) -> dict[str, Mapping[str, Any]]:
         return {USERS: {"user": self.users_}}
 
     def corrected_labels(self) -> pd.DataFrame:
         """As :meth:`NoisyBernoulliNB.corrected_labels`; ``row`` is the item."""
         check_is_fitted(self)
-        return self._corrected(self.items_, self._labels.given, self._labels.codes)
+        return self._corrected(self._item_names(), self._labels.given, self._labels.codes)
 
     # Prediction ---------------------------------------------------------------------------------
 

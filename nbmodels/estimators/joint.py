@@ -20,7 +20,7 @@ from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import LabelData, read_labels
 from nbmodels.data.possible_labels import allowed_classes, check_possible, names_of_known
 from nbmodels.data.validation import as_column, check_order, check_weights, own_index
-from nbmodels.errors import DataError
+from nbmodels.errors import DataError, counted
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.constraints import Constraint, Number
 from nbmodels.estimators.joint_assembly import (
@@ -410,6 +410,9 @@ class JointNB(LatentClassModel):
         other = self.fitted_.counterpart
         return None if other is None else (self.fitted_, other)
 
+    def _item_names(self) -> Any:
+        return self.items_
+
     def _coords(self) -> dict[str, Mapping[str, Any]]:
         return by_part(self._learned, "coords")
 
@@ -421,7 +424,7 @@ class JointNB(LatentClassModel):
             :meth:`NoisyBernoulliNB.corrected_labels`.
         """
         check_is_fitted(self)
-        return self._corrected(self.items_, self._labels.given, self._labels.codes)
+        return self._corrected(self._item_names(), self._labels.given, self._labels.codes)
 
 
 def _check_settings(found: Mapping[str, Part], model: Mapping[str, Component], rule: str) -> None:
@@ -463,7 +466,7 @@ def _items(sources: Mapping[str, Source], X: Mapping[str, Any], y: Any, items: A
     first, n = next(iter(known.items()))
     for name, size in known.items():
         if size != n:
-            raise DataError(f"{name}: has {size} rows where {first} has {n}")
+            raise DataError(f"{name}: has {counted(size, 'row')} where {first} has {n}")
     if items is not None:
         return ids
     found = {name: own_index(X[name], n) for name in known if name in X}

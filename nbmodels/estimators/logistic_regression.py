@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
-import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from inference.arrays import on_device
-from nbmodels.class_priors import Logistic
-from nbmodels.class_priors.logistic import Design
-from nbmodels.core import model as models
 from nbmodels.core.jax_settings import computing
-from nbmodels.core.model import Data
 from nbmodels.data.features import Block, check_missing, numbers
-from nbmodels.data.outliers import Winsoriser
-from nbmodels.data.validation import check_weights, pad_rows, padded_length
+from nbmodels.data.validation import check_weights
 from nbmodels.estimators.constraints import Constraint, Number
 from nbmodels.estimators.discriminative import SCORED, fit_scored
 from nbmodels.estimators.options import (
@@ -38,143 +29,11 @@ from nbmodels.fitting.discriminative import predict_scored
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint_regression import affordable, with_joint_draws
 from nbmodels.fitting.options import is_auto
-from nbmodels.fitting.scores import out_of_fold_log_likelihood
-
-#: The classifier's name in a model of its own.
-_FEATURES = "features"
-
-#: Values of ``C`` that are compared, of standardised columns and of sparse ones, whose scale is
-#: theirs. Wrong labels ask for more regularisation than right ones.
-_GRID, _SPARSE_GRID = (0.1, 1.0, 0.01), (1.0, 0.1, 10.0)
+from nbmodels.fitting.regression import GRID, KEPT, SPARSE_GRID, Regression, scales_of
 
 #: Self-training rounds where one pays, if there are more rows than so many, whose errors would
 #: otherwise be learned again and again, and no more cells (rows x columns x classes) than so many.
 _ROUNDS, _FEW, _LARGE = 4, 200, 20_000_000
-
-#: Values far out in their columns as they are, and cut off at Tukey's outer fences.
-_KEPT, _CUT_OFF = "kept", "cut off"
-
-_start = jax.jit(models.start, static_argnames="rule")
-
-
-@partial(jax.jit, static_argnames="rule")
-def _scores(component: Logistic, q: Any, data: Design, rule: Any) -> Any:
-    return component.log_probs(component.likelihood_params(q, rule), data)
-
-
-class _Scale(NamedTuple):
-    """By what dense columns are cut off, and then standardised.
-
-    Attributes:
-        location, scale: ``(d,)`` of each column.
-        fences: between which values are; None where all are kept.
-    """
-
-    location: np.ndarray
-    scale: np.ndarray
-    fences: Winsoriser | None = None
-
-    @classmethod
-    def of(cls, block: Block, weights: np.ndarray, fences: Winsoriser | None = None) -> _Scale:
-        """Of the rows that have a weight; sparse columns stay as they are."""
-        if block.is_sparse:
-            return cls(np.zeros(block.x.shape[1]), np.ones(block.x.shape[1]))
-        x = block.x if fences is None else fences.transform(block.x)
-        mass = weights / weights.sum()
-        location = mass @ x
-        scale = np.sqrt(mass @ np.square(x - location))
-        # a column that varies by less than its values' rounding is constant
-        flat = scale <= 1e-12 * np.abs(location)
-        return cls(location, np.where(flat, 1.0, scale), fences)
-
-    def applied(self, x: np.ndarray) -> np.ndarray:
-        """Columns cut off and standardised."""
-        inside = x if self.fences is None else self.fences.transform(x)
-        return (inside - self.location) / self.scale
-
-
-def _scales(block: Block, weights: np.ndarray) -> dict[str, _Scale]:
-    """What columns may be standardised by, the cautious way first: a way for kept outliers, and one
-    without them where there are any."""
-    found = {_KEPT: _Scale.of(block, weights)}
-    if not block.is_sparse:
-        fences = Winsoriser().fit(block.x[weights > 0])
-        if not np.array_equal(fences.transform(block.x), block.x):
-            found[_CUT_OFF] = _Scale.of(block, weights, fences)
-    return found
-
-
-@dataclass(frozen=True)
-class _Regression:
-    """Logistic regression of checked features, packed where the precision of the fit holds.
-
-    Attributes:
-        block: features.
-        scales: by which they are standardised, a way for each value of the setting ``outliers``;
-            none where they are not.
-        rounds, halves: see :class:`nbmodels.fitting.discriminative.Learner`.
-    """
-
-    block: Block
-    scales: Mapping[str, _Scale]
-    rounds: int = 1
-    halves: ClassVar[bool] = False
-
-    @cached_property
-    def _designs(self) -> dict[str, Design]:
-        return {}
-
-    def design(self, outliers: str = _KEPT) -> Design:
-        """The columns as the regression takes them, packed."""
-        if outliers not in self._designs:
-            self._designs[outliers] = self._packed(self.scales.get(outliers))
-        return self._designs[outliers]
-
-    def _packed(self, scale: _Scale | None) -> Design:
-        x = self.block.x
-        if self.block.is_sparse:
-            return Logistic.pack(x)
-        if scale is not None:
-            x = scale.applied(x)
-        # few shapes are compiled for; sparse rows are laid out by their number of entries
-        return Logistic.pack(pad_rows(x, padded_length(*x.shape)))
-
-    def component(self, n_classes: int, C: float) -> Logistic:
-        # two classes have two mirrored vectors here, and a single one in scikit-learn
-        variance = C / 2 if n_classes == 2 else C
-        return Logistic.of(self.block.x.shape[1], n_classes, float(np.sqrt(variance)))
-
-    def _given(
-        self, resp: np.ndarray, weights: np.ndarray, settings: Mapping[str, Any]
-    ) -> tuple[Any, Data, Any]:
-        design, C = self.design(settings.get("outliers", _KEPT)), float(settings["C"])
-        padded = on_device(pad_rows(weights, design.x.shape[0]))
-        data = Data({_FEATURES: design}, padded)
-        guess = on_device(pad_rows(resp, design.x.shape[0]), padded.dtype)
-        return {_FEATURES: self.component(resp.shape[1], C)}, data, guess
-
-    def out_of_fold(
-        self,
-        resp: np.ndarray,
-        weights: np.ndarray,
-        fold: np.ndarray,
-        settings: Mapping[str, Any],
-        folds: Sequence[int] | None = None,
-    ) -> np.ndarray:
-        """Of all folds at once, by one program."""
-        model, data, guess = self._given(resp, weights, settings)
-        padded = on_device(pad_rows(fold.astype(np.int32), len(guess)))
-        n_folds = int(fold.max()) + 1
-        found = out_of_fold_log_likelihood(model, data, guess, padded, n_folds=n_folds, rule="map")
-        return np.asarray(found)[: len(resp)]
-
-    def learned(
-        self, resp: np.ndarray, weights: np.ndarray, settings: Mapping[str, Any]
-    ) -> tuple[Logistic, Any]:
-        """The component and its parameters, fitted to all items."""
-        model, data, guess = self._given(resp, weights, settings)
-        found = _start(model, guess, data, "map")[_FEATURES]
-        return jax.tree.map(np.asarray, (model[_FEATURES], found))
 
 
 class NoisyLogisticRegression(TableClassifier):
@@ -319,11 +178,11 @@ class NoisyLogisticRegression(TableClassifier):
         index = X.index if isinstance(X, pd.DataFrame) else None
         labels = self._labels(y, n_rows, trusted, votes, index)
         weights = check_weights(sample_weight, n_rows)
-        scales = _scales(block, weights) if is_auto(self.C) else {}
+        scales = scales_of(block, weights) if is_auto(self.C) else {}
         cells = int(np.prod(block.x.shape)) * len(labels.classes)
         rounds = _ROUNDS if n_rows > _FEW and cells <= _LARGE else 1
-        items = _Regression(block, scales, rounds)
-        grid = _SPARSE_GRID if block.is_sparse else _GRID
+        items = Regression(block, scales, rounds)
+        grid = SPARSE_GRID if block.is_sparse else GRID
         own: dict[str, Sequence[Any]] = {"C": grid} if is_auto(self.C) else {}
         if len(scales) > 1:  # first: no penalty is right for columns that a few cells stretch
             own = {"outliers": tuple(scales), **own}
@@ -332,7 +191,7 @@ class NoisyLogisticRegression(TableClassifier):
             fitted = fit_scored(self, items, parameters, labels, weights, own, copies)
             assert fitted.learned_from is not None  # cross-fitted
             self._regression = items.learned(fitted.learned_from, weights, fitted.settings)
-        self._scale = scales.get(fitted.settings.get("outliers", _KEPT))
+        self._scale = scales.get(fitted.settings.get("outliers", KEPT))
         self._columns, self._drawn = self._few_columns(block, len(labels.classes)), None
         self._keep(X, labels)
         about = fitted, block.x, self._options
@@ -369,12 +228,10 @@ class NoisyLogisticRegression(TableClassifier):
     def predict_proba(self, X: Any) -> np.ndarray:
         """``(N, K)`` P(true class | features)."""
         check_is_fitted(self)
-        scales = {} if self._scale is None else {_KEPT: self._scale}
-        items = _Regression(self._read(X, reset=False), scales)
+        scales = {} if self._scale is None else {KEPT: self._scale}
+        items = Regression(self._read(X, reset=False), scales)
         with computing(self.fitted_.double):
-            component, q = jax.tree.map(on_device, self._regression)
-            scores = np.asarray(_scores(component, q, items.design(), "map"))
-            return predict_scored(self.fitted_, scores[: items.block.x.shape[0]])
+            return predict_scored(self.fitted_, items.scores(self._regression))
 
     def _calibrated(self) -> np.ndarray:
         """``(1 + d, K)`` intercepts and coefficients, calibrated; one column for two classes."""

@@ -20,7 +20,7 @@ from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import by_position, known_labels
 from nbmodels.data.validation import check_weights, pad_rows
 from nbmodels.diagnostics.findings import Finding, Verdict
-from nbmodels.errors import Caution, DataError, IdentifiabilityWarning
+from nbmodels.errors import Caution, DataError, IdentifiabilityWarning, counted
 from nbmodels.estimators.constraints import Constraint, Number, OneOf, Weights
 from nbmodels.estimators.naive_bayes import feature_parameters
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
@@ -46,25 +46,29 @@ class PartialLabelNB(TableClassifier):
     classes that it may be of, or nothing. ``"em"`` is a joint model that sums over what is
     possible; where features depend on each other it decides surely and wrongly inside a set.
     ``"cross_fit"`` learns features from the sets alone, with self-training rounds, and calibrates
-    how far their scores count by held-out sets. The other three are the closed forms of Chen et al.
-    2019: weights of items in classes, then weighted counts.
+    how far their scores count by held-out sets; ``"regression"`` does the same with a multinomial
+    logistic regression, which correlated columns do not mislead, learned from each candidate evenly
+    or by EM (Jin and Ghahramani 2002), as held-out sets select. The other three are the closed
+    forms of Chen et al. 2019: weights of items in classes, then weighted counts.
 
-    ===============  ==============================================================  ============
+    ================ ==============================================================  ============
     estimator        weight of an item in class i                                    the paper
-    ===============  ==============================================================  ============
+    ================ ==============================================================  ============
     ``"L1"``         even over its possible classes, zero elsewhere                  (3.3), (4.2)
     ``"L2"``         ``y_i - z_i + t``; y marks its label, z its excluded classes    (3.4), (4.4)
     ``"star"``       as L2, with ``z = 1 - y`` for items whose label is given        (4.5)
     ``"em"``         P(class i | features, class possible), iterated                 not there
     ``"cross_fit"``  as L1, then P(class i | scores, class possible)                 not there
-    ===============  ==============================================================  ============
+    ``"regression"`` the same, of scores of a logistic regression                    not there
+    ================ ==============================================================  ============
 
     Items of which nothing is known count for ``"em"`` only. The class shares get the same weights.
 
     Parameters:
-        estimator: ``"em"``, ``"cross_fit"``, ``"L1"``, ``"L2"``, ``"star"`` or ``"auto"``: em where
-            features pass their checks and held-out sets are not surely less likely under it, or
-            where nothing is smoothed, else cross_fit.
+        estimator: ``"em"``, ``"cross_fit"``, ``"regression"``, ``"L1"``, ``"L2"``, ``"star"`` or
+            ``"auto"``: em where features pass their checks and held-out sets are not surely less
+            likely under it, or where nothing is smoothed, else cross_fit or regression, whichever
+            makes held-out sets likelier.
         t: of L2 and star, 1 or more; every item counts that much in every class.
         features: ``"multinomial"``, ``"bernoulli"``, ``"categorical"`` or ``"gaussian"``.
         alpha: pseudo-counts of each feature in each class, for the discrete features; the paper has
@@ -86,7 +90,8 @@ class PartialLabelNB(TableClassifier):
         class_prior_: ``(K,)`` shares of the true classes.
         label_posterior_: ``(N, K)`` P(true class | everything known) of the training rows.
         chosen_: the estimator that was selected, with the number of self-training rounds.
-        feature_parameters_: parameters of the features by name, in the units of X.
+        feature_parameters_: parameters of the features by name, in the units of X; of a regression
+            those by its classes.
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
 
     Examples:
@@ -118,7 +123,7 @@ class PartialLabelNB(TableClassifier):
     def __init__(
         self,
         *,
-        estimator: Literal["auto", "em", "cross_fit", "L1", "L2", "star"] = "auto",
+        estimator: Literal["auto", "em", "cross_fit", "regression", "L1", "L2", "star"] = "auto",
         t: float = 2.0,
         features: Literal["multinomial", "bernoulli", "categorical", "gaussian"] = "multinomial",
         alpha: float = 1.0,
@@ -208,7 +213,8 @@ class PartialLabelNB(TableClassifier):
         if weights is None:
             # without smoothing, features that no item of a class has would exclude it
             how = "em" if self.estimator == "auto" and not self.alpha else self.estimator
-            return train_with_sets(build, how, names, options)
+            symbols = not family(self.features).numeric
+            return train_with_sets(build, how, names, options, symbols=symbols)
         candidate, jacobian = build({}), build.log_jacobian({})
         padded = on_device(pad_rows(weights, len(candidate.data.weights)))
         params = _start(candidate.model, padded, candidate.data, rule=options.rule)
@@ -240,7 +246,8 @@ class PartialLabelNB(TableClassifier):
         for name, found in tables.items():
             if found is not None:
                 if found[0].shape[1] != k:
-                    raise DataError(f"{name}: has {found[0].shape[1]} columns for {k} classes")
+                    columns = counted(found[0].shape[1], "column")
+                    raise DataError(f"{name}: has {columns} for {k} classes")
                 read[name] = found[0]
 
         named, negative = read.get("y", ~whole), read.get("excluded", whole)

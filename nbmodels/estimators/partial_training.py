@@ -1,8 +1,9 @@
-"""Training with label sets: jointly, cross-fitted, or whichever held-out sets bear out.
+"""Training with label sets: jointly, cross-fitted, by a regression, or as held-out sets bear out.
 
 A joint fit decides inside a set by the features' model, and where features depend on each other it
 decides surely and wrongly. A cross-fitted one learns the features from the sets alone, and how far
-their scores count by the sets of held-out items.
+their scores count by the sets of held-out items. Where columns are correlated its scores rank
+badly, and those of a logistic regression of the sets do not.
 """
 
 from __future__ import annotations
@@ -15,34 +16,54 @@ from jaxtyping import Float, Int
 
 from inference.arrays import on_device
 from nbmodels.core.model import Data
+from nbmodels.errors import Caution, VerdictWarning
 from nbmodels.estimators.table_training import STOPPED, emission_columns, passes
 from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.joint import joint
+from nbmodels.fitting.label_regression import Coded, train_on_regression
 from nbmodels.fitting.label_sources import CANDIDATES
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.scores import Candidate, draw_folds
 
 #: Estimators that are trained here.
-TRAINED = ("auto", "em", "cross_fit")
+TRAINED = ("auto", "em", "cross_fit", "regression")
+
+#: What a verdict states where a regression was selected.
+_REGRESSION = Caution(
+    VerdictWarning,
+    "held-out label sets are likelier under a logistic regression than under naive Bayes of the "
+    "same features: classes and new items are those of a logistic regression of the sets",
+    "regression",
+)
+
+#: Standard errors by which held-out sets must be likelier under a regression.
+_ERRORS = 0.0
 
 #: Folds by which the joint model's sets are held out.
 _FOLDS = 5
 
 
 def train_with_sets(
-    build: ModelBuilder, estimator: str, names: np.ndarray, options: FitOptions
+    build: ModelBuilder,
+    estimator: str,
+    names: np.ndarray,
+    options: FitOptions,
+    *,
+    symbols: bool,
 ) -> FittedModel:
     """Train a table's model with sets of candidate classes.
 
     Args:
         build: builder of its models, whose settings are all given.
-        estimator: ``"em"`` (joint), ``"cross_fit"``, or ``"auto"`` for the joint model where its
-            features pass their checks and held-out sets are not surely less likely under it.
+        estimator: ``"em"`` (joint), ``"cross_fit"``, ``"regression"``, or ``"auto"`` for the joint
+            model where its features pass their checks and held-out sets are not surely less likely
+            under it, else for the one of the other two under which they are likelier.
         names: ``(K,)`` names of the classes.
         options: of the fits.
+        symbols: whether columns are symbols, numbers too.
     """
     candidate, jacobian = build({}), build.log_jacobian({})
 
@@ -51,6 +72,17 @@ def train_with_sets(
 
     if estimator == "em":
         return together()
+    coded = Coded.of(build, symbols=symbols).of_sets(build, options)
+
+    def regressed() -> FittedModel:
+        return train_on_regression(build, names, options, coded)
+
+    def kept(fitted: FittedModel) -> FittedModel:
+        by_regression = fitted.chosen["estimator"] == "regression"
+        return coded.held_by(fitted, build, options.rule) if by_regression else fitted
+
+    if estimator == "regression":
+        return kept(regressed())
     cut = cross_fitted(
         build,
         build.features,
@@ -66,15 +98,29 @@ def train_with_sets(
     if estimator == "cross_fit" or cut.interrupted:
         return cut
     try:
+        cut = _likelier(cut, regressed(), build)
         fitted = together()
-        if fitted.interrupted:
+        if fitted.interrupted or cut.interrupted:
             raise KeyboardInterrupt
         taken = _borne_out(fitted, cut, candidate, options, build)
     except KeyboardInterrupt:
-        return replace(cut, interrupted=True, cautions=(*cut.cautions, STOPPED))
+        return replace(kept(cut), interrupted=True, cautions=(*cut.cautions, STOPPED))
     if not taken:
-        return replace(cut, counterpart=fitted)
+        return replace(kept(cut), counterpart=fitted)
     return replace(fitted, chosen={"estimator": "em"}, counterpart=cut)
+
+
+def _likelier(cut: FittedModel, other: FittedModel, build: ModelBuilder) -> FittedModel:
+    """A cross-fitted naive Bayes, or a regression under which held-out sets are likelier."""
+    own, theirs = cut.held_out_scores, other.held_out_scores
+    assert own is not None
+    assert theirs is not None
+    possible = build.labels[CANDIDATES].values
+    counted = build.weights * ~possible.all(1)
+    found = compare_scores([own, theirs], [True, True], counted, _ERRORS, build.copies)
+    if not found.best:
+        return cut
+    return replace(other, cautions=(*other.cautions, _REGRESSION))
 
 
 def _borne_out(

@@ -52,6 +52,7 @@ from nbmodels.fitting.builder import (
 )
 from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.copied_rows import row_groups
+from nbmodels.fitting.discriminative import predict_scored
 from nbmodels.fitting.feedback import Side, with_feedback
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
@@ -96,6 +97,8 @@ class TableClassifier(LatentClassModel):
             AttributeError: the estimator has one way of training only.
         """
         if "training" not in cls._get_param_names():
+            if "estimator" in cls.published_settings:
+                return cls(**{**cls.published_settings, **parameters})
             raise AttributeError(
                 f"{cls.__name__} has no published form beside its own: its training is not selected"
             )
@@ -308,6 +311,9 @@ class TableClassifier(LatentClassModel):
         block = self._checked(X, reset=False)
         n_rows, fitted = block.x.shape[0], self.fitted_
         with computing(fitted.double):
+            if fitted.regression is not None:
+                scores = fitted.regression.scores(block)
+                return predict_scored(fitted, scores, self._known(n_rows))
             model = jax.tree.map(on_device, fitted.fit.model)
             data = encode(model, fitted.coded, block, np.ones(n_rows), self._known(n_rows))
             sizes = item_sizes(model, data) if fitted.mean_sizes else {}
@@ -324,6 +330,9 @@ class TableClassifier(LatentClassModel):
         return self.classes_[best]
 
     # Read-outs ----------------------------------------------------------------------------------
+
+    def _item_names(self) -> Any:
+        return super()._item_names() if self._rows is None else self._rows
 
     def _coords(self) -> dict[str, Mapping[str, Any]]:
         workers = None if self._label_data is None else self._label_data.workers
@@ -352,8 +361,7 @@ class TableClassifier(LatentClassModel):
             the sentence of :meth:`verdict`; where a check failed, a column ``failed_checks`` names
             it, so that a written file holds it too.
         """
-        n = len(self.label_posterior_)
-        rows = pd.RangeIndex(n) if self._rows is None else self._rows
+        n, rows = len(self.label_posterior_), self._item_names()
         labels = self._label_data
         if labels is None:
             return self._corrected(rows, np.full(n, None, object), np.full(n, -1))

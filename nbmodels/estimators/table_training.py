@@ -341,11 +341,11 @@ def _compared(
     )
 
 
-<<<<<<< HEAD
 def _behind(found: Comparison) -> float:
     """Standard errors by which labels are likelier under the first of two models."""
     return float(-found.gain[1] / np.maximum(found.standard_error[1], np.finfo(float).tiny))
-=======
+
+
 def _witnessed(fitted: FittedModel, build: ModelBuilder, columns: Any) -> bool:
     """Whether a joint fit to few rows is neither refuted by all columns nor by other classifiers.
 
@@ -358,7 +358,6 @@ def _witnessed(fitted: FittedModel, build: ModelBuilder, columns: Any) -> bool:
     if features_p_value(fitted.fit, fitted.data, fitted.names, columns) < _REFUTED:
         return False
     return belief_in_joint(fitted, build.points, build.copies) >= _BELIEVED
->>>>>>> fixa
 
 
 def _right(fitted: FittedModel) -> float:

@@ -18,10 +18,13 @@ from nbmodels.estimators.constraints import Constraint, Noise, Number, OneOf, We
 from nbmodels.estimators.naive_bayes import categories, category_log_probs
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.table import TableClassifier
+from nbmodels.estimators.two_class_training import train_two_classes
 from nbmodels.fitting import init_pairwise as pairwise
 from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.closed_form import attribute_indicators, fit_from_closed_form
+from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.label_regression import Coded, train_on_regression
 from nbmodels.fitting.label_sources import label_sources
 from nbmodels.fitting.options import FitOptions
 
@@ -31,6 +34,12 @@ CONSTRAINTS: Mapping[str, Constraint] = {
     "weight": Weights(Number()),
     "noise": Noise(("full", "symmetric", "pooled")),
     "noise_diagonal": Number(),
+}
+
+#: The same of estimators that have labels, which a regression may learn from.
+LABELLED: Mapping[str, Constraint] = {
+    **CONSTRAINTS,
+    "estimator": OneOf(("auto", "em", "moments", "regression")),
 }
 
 
@@ -45,8 +54,19 @@ class ClassConditionalNB(TableClassifier):
     the likelihood, which is ``solver="ml"``. The classes keep their names as long as
     ``eta0 + eta1 < 1``, so a class may be labelled wrong more often than right.
 
+    Where columns depend on each other beyond the class, both follow the columns away from the
+    labels, and may end at chance. Labels that flip leave the order of items by P(label | columns)
+    as it is (Menon et al. 2015), so that a plain classifier of the given labels ranks well then:
+    ``estimator="regression"`` is a cross-fitted logistic regression of them, calibrated together
+    with the flip rates (as :class:`~nbmodels.NoisyLogisticRegression` without self-training).
+
     Parameters:
-        estimator: ``"moments"``, the closed form alone, or ``"em"``, EM begun from it.
+        estimator: ``"moments"``, the closed form alone; ``"em"``, EM begun from it, which
+            ``ClassConditionalNB.published()`` takes; ``"regression"``; or ``"auto"``: em where its
+            columns pass their model checks and held-out labels are not surely less likely under it
+            than under the regression (up to 300 rows: no less likely), or where they are likelier
+            by a standard error, else regression. ``chosen_`` and ``choice_`` hold what was
+            selected, and the verdict states it.
         alpha: pseudo-items of each category in each class.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
             (full, shrunk to one error rate as far as the classes are alike), or a known ``(K, K)``
@@ -70,7 +90,10 @@ class ClassConditionalNB(TableClassifier):
         label_posterior_: ``(N, K)`` P(true class | everything known) of the training rows.
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         categories_: values of each column, in the order of their parameters.
-        feature_log_prob_: by column, ``(K, categories)`` log-probabilities.
+        feature_log_prob_: by column, ``(K, categories)`` log-probabilities; of a regression those
+            by its classes.
+        chosen_: the estimator that was selected.
+        choice_: data frame of what was compared, or None.
         flip_rates_: ``(eta0, eta1)``, P(label is ``classes_[1]`` | true class is ``classes_[0]``)
             and the reverse.
 
@@ -90,14 +113,15 @@ class ClassConditionalNB(TableClassifier):
     """
 
     columns = CategoricalColumns
-    constraints: ClassVar[Mapping[str, Constraint]] = CONSTRAINTS
+    constraints: ClassVar[Mapping[str, Constraint]] = LABELLED
+    published_settings: ClassVar[Mapping[str, Any]] = {"estimator": "em"}
     categories_ = categories
     feature_log_prob_ = category_log_probs
 
     def __init__(
         self,
         *,
-        estimator: Literal["em", "moments"] = "em",
+        estimator: Literal["auto", "em", "moments", "regression"] = "auto",
         alpha: float = 1.0,
         noise: NoiseForm | ArrayLike = "full",
         class_prior: ArrayLike | None = None,
@@ -149,6 +173,8 @@ class ClassConditionalNB(TableClassifier):
         classes = two_classes(labels.classes)
         fitted = self._fitted(parameters, block, classes, label_sources(labels), sample_weight)
         self._keep(X, labels)
+        if fitted.regression is not None:
+            fitted = with_comparisons(fitted, block.x, self._options, block.missing)
         return self._finish(fitted, _crossed(fitted))
 
     @property
@@ -156,6 +182,26 @@ class ClassConditionalNB(TableClassifier):
         return rule_of(self.estimator, super()._rule)
 
     def _trained(self, build: ModelBuilder, names: np.ndarray, options: FitOptions) -> FittedModel:
+        if self.estimator in ("em", "moments"):
+            return self._closed_form(build, names, options)
+        coded = Coded.of(build, symbols=True)
+
+        def regressed() -> FittedModel:
+            return train_on_regression(build, names, options, coded)
+
+        if self.estimator == "regression":
+            return coded.held_by(regressed(), build, options.rule)
+        naive_bayes = self._closed_form(build, names, options)
+        return train_two_classes(naive_bayes, regressed, coded, build, options)
+
+    def _closed_form(
+        self, build: ModelBuilder, names: np.ndarray, options: FitOptions
+    ) -> FittedModel:
+        """The closed form, or EM begun from it.
+
+        Raises:
+            DataError: a class has no label, or there are too few attributes.
+        """
         x, sizes = attribute_indicators(build, 2)
         data = build({}).data
         codes = np.asarray(data.parts["labels"])

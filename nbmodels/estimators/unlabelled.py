@@ -24,24 +24,26 @@ from nbmodels.data.features import Block
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import LabelData, missing_labels, read_given, read_labels
 from nbmodels.data.validation import plain
-from nbmodels.diagnostics.findings import Verdict
+from nbmodels.diagnostics.findings import Verdict, taken_into_account
 from nbmodels.emissions import CategoricalColumns
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint
 from nbmodels.estimators.naive_bayes import categories, category_log_probs
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.table import TableClassifier
-from nbmodels.estimators.two_class import CONSTRAINTS, rule_of, two_classes
+from nbmodels.estimators.two_class import CONSTRAINTS, LABELLED, rule_of, two_classes
+from nbmodels.estimators.two_class_training import train_two_classes
 from nbmodels.fitting import init_pairwise as pairwise
 from nbmodels.fitting import init_spectral
 from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.closed_form import attribute_indicators, fit_from_closed_form, fit_from_start
 from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.label_regression import Coded, train_positive_unlabelled
 from nbmodels.fitting.label_sources import LabelSource, coded, trusted_channel
 from nbmodels.fitting.options import FitOptions
 
 if TYPE_CHECKING:
-    from xarray import DataTree
+    from xarray import DataArray, DataTree
 
 #: Number of values, and share of the rows that have a value of their own, up to which a column is
 #: taken for symbols.
@@ -61,11 +63,21 @@ class PositiveUnlabelledNB(TableClassifier):
     are theirs, those of :meth:`posterior` too. ``verdict()`` checks the features' model, and
     whether positive items are labelled at random, but no label: an unlabelled item is not wrong.
 
+    Where columns depend on each other beyond the class, both follow the columns away from the
+    labels, and may end at chance. P(labelled | columns) is P(positive | columns) times the share of
+    positive items that is labelled, so that a classifier of labelled against unlabelled items ranks
+    as one of the classes would (Elkan and Noto 2008): ``estimator="regression"`` is a cross-fitted
+    logistic regression of that kind. The share that is labelled is told by where its scores level
+    off, and calibrated together with them; where classes overlap it is known badly, which
+    :meth:`posterior` shows.
+
     Parameters:
         positive: the label of positive items. The other label in y, if there is one, means
             "unlabelled", as does ``missing_label``; it names the other class. Where y names no
             other label, that is called by the opposite of this one: 0, False or ``"not bee"``.
-        estimator: ``"moments"``, the closed form alone, or ``"em"``, EM begun from it.
+        estimator: ``"moments"``, the closed form alone; ``"em"``, EM begun from it, which
+            ``PositiveUnlabelledNB.published()`` takes; ``"regression"``; or ``"auto"``, which
+            selects as :class:`~nbmodels.ClassConditionalNB` does.
         alpha: pseudo-items of each category in each class.
         weight: power of the features' likelihood, below 1 where features depend on each other.
         priors: pseudo-counts of the class shares and the noise, a
@@ -85,7 +97,10 @@ class PositiveUnlabelledNB(TableClassifier):
         label_posterior_: ``(N, K)`` P(true class | everything known) of the training rows.
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         categories_: values of each column, in the order of their parameters.
-        feature_log_prob_: by column, ``(K, categories)`` log-probabilities.
+        feature_log_prob_: by column, ``(K, categories)`` log-probabilities; of a regression those
+            by its classes.
+        chosen_: the estimator that was selected.
+        choice_: data frame of what was compared, or None.
 
     Examples:
         >>> import numpy as np
@@ -102,7 +117,8 @@ class PositiveUnlabelledNB(TableClassifier):
     """
 
     columns = CategoricalColumns
-    constraints: ClassVar[Mapping[str, Constraint]] = CONSTRAINTS
+    constraints: ClassVar[Mapping[str, Constraint]] = LABELLED
+    published_settings: ClassVar[Mapping[str, Any]] = {"estimator": "em"}
     categories_ = categories
     feature_log_prob_ = category_log_probs
     # no negative item is labelled positive, however few positive ones are
@@ -113,7 +129,7 @@ class PositiveUnlabelledNB(TableClassifier):
         self,
         *,
         positive: Any = None,
-        estimator: Literal["em", "moments"] = "em",
+        estimator: Literal["auto", "em", "moments", "regression"] = "auto",
         alpha: float = 1.0,
         weight: float = 1.0,
         priors: Priors | None = None,
@@ -178,8 +194,9 @@ class PositiveUnlabelledNB(TableClassifier):
 
         fitted = self.fitted_
         found = check_features(fitted.fit, fitted.data, self.classes_, fitted.columns)
-        own = (replace(f, remedies=_REMEDIES if f.bad else ()) for f in found.findings)
-        return Verdict(tuple(own))
+        own = [replace(f, remedies=_REMEDIES if f.bad else ()) for f in found.findings]
+        stated = [taken_into_account(one) for one in fitted.cautions if one.finding]
+        return Verdict((*own, *stated))
 
     def _reported(self, draws: DataTree) -> DataTree:
         """Class shares among the unlabelled items, as ``class_prior_`` has them."""
@@ -187,11 +204,26 @@ class PositiveUnlabelledNB(TableClassifier):
         for group in ("posterior", "prior"):
             if group in draws.children:
                 values = draws[group].to_dataset()
-                unlabelled = values["noise_matrix"].isel(observed_class=other, drop=True)
-                both = values["class_prior"] * unlabelled
+                if "class_prior" in values:
+                    unlabelled = values["noise_matrix"].isel(observed_class=other, drop=True)
+                    both = values["class_prior"] * unlabelled
+                elif "class_shares" in values:  # among all items: of a fit by a regression
+                    both = (values["class_shares"] - self._labelled()).clip(0)
+                else:
+                    continue
                 values["class_prior"] = both / both.sum("true_class")
                 draws[group].dataset = values
         return draws
+
+    def _labelled(self) -> DataArray:
+        """``(2,)`` share of the labelled items, which are positive, among all."""
+        from xarray import DataArray
+
+        fitted, one = self.fitted_, _positive_code(self.classes_, self.positive)
+        n = len(fitted.fit.resp)
+        weights = np.asarray(fitted.data.weights)[:n]
+        share = weights @ (np.asarray(fitted.data.parts["labels"])[:n] == one) / weights.sum()
+        return DataArray(np.eye(2)[one] * share, dims="true_class")
 
     def _labels(
         self, y: Any, n_rows: int, trusted: Any = None, votes: Any = None, items: Any = None
@@ -227,6 +259,26 @@ class PositiveUnlabelledNB(TableClassifier):
         return rule_of(self.estimator, super()._rule)
 
     def _trained(self, build: ModelBuilder, names: np.ndarray, options: FitOptions) -> FittedModel:
+        if self.estimator in ("em", "moments"):
+            return self._closed_form(build, names, options)
+        coded = Coded.of(build, symbols=True)
+
+        def regressed() -> FittedModel:
+            return train_positive_unlabelled(build, names, options, coded)
+
+        if self.estimator == "regression":
+            return coded.held_by(regressed(), build, options.rule)
+        naive_bayes = self._closed_form(build, names, options)
+        return train_two_classes(naive_bayes, regressed, coded, build, options, one_sided=True)
+
+    def _closed_form(
+        self, build: ModelBuilder, names: np.ndarray, options: FitOptions
+    ) -> FittedModel:
+        """The closed form, or EM begun from it.
+
+        Raises:
+            DataError: no item is positive, or none is unlabelled, or there are too few attributes.
+        """
         x, sizes = attribute_indicators(build, 2)
         _, data, _ = build({})
         codes = np.asarray(data.parts["labels"])

@@ -91,8 +91,8 @@ class ModelBuilder:
         coded: Callable[[Settings], list[Columns]] | None = None,
     ) -> None:
         self._fixed = {**settings, **cautious(grid)}
-        self._block, self._plan, self._weights = block, plan, weights
-        self._labels, self.n_classes = labels, n_classes
+        self.block, self._plan, self.weights = block, plan, weights
+        self.labels, self.n_classes = labels, n_classes
         self._made: dict[str, Any] = {}
         self._encoders = coded or self._fitted
         self.grid = dict(grid)
@@ -104,19 +104,19 @@ class ModelBuilder:
     @property
     def n_rows(self) -> int:
         """N, before padding."""
-        return len(self._weights)
+        return len(self.weights)
 
     @cached_property
     def points(self) -> Any:
         """All rows as points of a metric space, or None; see :mod:`nbmodels.fitting.points`."""
-        with one_thread_if_small(self._block.x):
-            return points(self._block.x, self._block.missing)
+        with one_thread_if_small(self.block.x):
+            return points(self.block.x, self.block.missing)
 
     @cached_property
     def copies(self) -> Int[np.ndarray, " n"] | None:
         """Group of each row, by default of near copies, see :mod:`nbmodels.fitting.copied_rows`."""
-        with one_thread_if_small(self._block.x):
-            return row_groups(self._block.x, self._block.missing)
+        with one_thread_if_small(self.block.x):
+            return row_groups(self.block.x, self.block.missing)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -157,8 +157,8 @@ class ModelBuilder:
 
     def of_rows(self, rows: Int[np.ndarray, " m"]) -> ModelBuilder:
         """The same for some rows, coded as all rows are."""
-        labels = {name: one.of_rows(rows) for name, one in self._labels.items()}
-        block, weights = self._block.rows(rows), self._weights[rows]
+        labels = {name: one.of_rows(rows) for name, one in self.labels.items()}
+        block, weights = self.block.rows(rows), self.weights[rows]
         about = (self._plan, weights, labels, self.n_classes, self.columns)
         one = ModelBuilder(self._fixed, self.grid, block, *about)
         one.copies = among(self.copies, rows)
@@ -166,10 +166,10 @@ class ModelBuilder:
 
     def drawn_rows(self, most: int, rng: np.random.Generator) -> Int[np.ndarray, " m"]:
         """About ``most`` of the rows that have a weight, each given class in its share."""
-        rows = np.flatnonzero(self._weights > 0)
+        rows = np.flatnonzero(self.weights > 0)
         order = rng.permutation(len(rows))
-        if "labels" in self._labels:
-            codes = self._labels["labels"].values[rows]
+        if "labels" in self.labels:
+            codes = self.labels["labels"].values[rows]
             order = order[np.argsort(codes[order], kind="stable")]
         step = max(len(rows) / most, 1.0)
         return np.sort(rows[order[np.arange(0, len(rows), step).astype(int)]])
@@ -182,7 +182,7 @@ class ModelBuilder:
     def log_jacobian(self, chosen: Settings) -> Any:
         """``(N,)`` or a number: what the columns' coding adds to an item's log-density."""
         return sum(
-            self.weight(c.name, chosen) * c.encoder.log_jacobian(self._block.columns(c.where))
+            self.weight(c.name, chosen) * c.encoder.log_jacobian(self.block.columns(c.where))
             for c in self.columns(chosen)
         )
 
@@ -193,9 +193,9 @@ class ModelBuilder:
             return {}
         out = {}
         for name, sizes in self._sizes(self._fixed).items():
-            if self._weights.any():
+            if self.weights.any():
                 inside = sizes[: self.n_rows]
-                out[name] = float(np.average(inside, weights=self._weights)) or 1.0
+                out[name] = float(np.average(inside, weights=self.weights)) or 1.0
         return out
 
     # Parts --------------------------------------------------------------------------------------
@@ -204,9 +204,9 @@ class ModelBuilder:
         out = []
         for part in self._plan:
             own = {name: settings[name] for name in part.family.settings if name in settings}
-            block = self._block.columns(part.where)
-            kept = part.family.modelled(block, self._weights)
-            encoder = part.family.fit(block.columns(np.flatnonzero(kept)), self._weights, **own)
+            block = self.block.columns(part.where)
+            kept = part.family.modelled(block, self.weights)
+            encoder = part.family.fit(block.columns(np.flatnonzero(kept)), self.weights, **own)
             constant = self._constants(part.where[~kept])
             out.append(Columns(part.name, part.where[kept], encoder, constant))
         return out
@@ -215,8 +215,8 @@ class ModelBuilder:
         """The value of each of some columns that have one; NaN of a column without any."""
         out = {}
         for j in where:
-            column = self._block.columns(np.array([j]))
-            seen = self._weights > 0
+            column = self.block.columns(np.array([j]))
+            seen = self.weights > 0
             seen = seen if column.missing is None else seen & ~column.missing[:, 0]
             rows = np.flatnonzero(seen)
             out[int(j)] = float(column.x[rows[0], 0]) if len(rows) else np.nan
@@ -242,14 +242,14 @@ class ModelBuilder:
             lambda: encode(
                 self._emissions(settings),
                 self.columns(settings),
-                self._block,
-                self._weights,
-                self._labels,
+                self.block,
+                self.weights,
+                self.labels,
             ),
         )
 
     def _channels(self, settings: Settings) -> dict[str, Component]:
-        return {n: source.channel(self.n_classes, settings) for n, source in self._labels.items()}
+        return {n: source.channel(self.n_classes, settings) for n, source in self.labels.items()}
 
     def _sizes(self, settings: Settings) -> dict[str, Float[np.ndarray, " n"]]:
         """Size of each item, by emission whose items differ in size."""

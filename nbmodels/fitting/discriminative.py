@@ -529,13 +529,24 @@ def _with_test(table: pd.DataFrame | None, test: _Test, rounds: int) -> pd.DataF
 
 
 def predict_scored(
-    fitted: FittedModel, scores: Float[np.ndarray, "n k"]
+    fitted: FittedModel,
+    scores: Float[np.ndarray, "n k"],
+    known: Mapping[str, LabelSource] | None = None,
 ) -> Float[np.ndarray, "n k"]:
-    """P(true class | features) of new items, from a classifier's scores."""
+    """P(true class | features) of new items, from a classifier's scores.
+
+    Args:
+        fitted: the fit.
+        scores: of the new items.
+        known: label sources of the new items, by channel; None without any.
+    """
     if fitted.scaling is not None:
         scores = fitted.scaling.scaled(scores)
-    padded = on_device(pad_rows(np.asarray(scores), padded_length(len(scores))))
-    return fitted.predict(Data({PRIOR: padded}, on_device(np.ones(len(padded)))))[: len(scores)]
+    length = padded_length(len(scores))
+    padded = on_device(pad_rows(np.asarray(scores), length))
+    parts = {name: source.padded(length) for name, source in (known or {}).items()}
+    data = Data({PRIOR: padded, **parts}, on_device(np.ones(length)))
+    return fitted.predict(data)[: len(scores)]
 
 
 def _folds(

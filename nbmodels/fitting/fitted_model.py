@@ -32,6 +32,7 @@ from nbmodels.fitting.vote_dependence import VoteDependence
 
 if TYPE_CHECKING:
     from nbmodels.fitting.matrix_scaling import MatrixScaling
+    from nbmodels.fitting.regression import CodedRegression
     from nbmodels.fitting.separable import Separable
 
 
@@ -80,6 +81,8 @@ class FittedModel:
             a fit that did not see them, or None.
         scaling: matrix scaling of a classifier's scores, which those of new items meet, too
             (:mod:`nbmodels.fitting.matrix_scaling`); None where a temperature is all.
+        regression: what new items have their scores of, where these are not of the emissions; else
+            None.
         separable: the model of the same labels whose classes are functions of the features
             (:mod:`nbmodels.fitting.separable`), or None.
         copies: ``(N,)`` first row of each row's group, as given or of near copies, which were kept
@@ -144,6 +147,7 @@ class FittedModel:
     plain: Float[np.ndarray, " k1"] | None = None
     plain_scores: Float[np.ndarray, " n"] | None = None
     scaling: MatrixScaling | None = None
+    regression: CodedRegression | None = None
     separable: Separable | None = None
     copies: Int[np.ndarray, " n"] | None = None
     reference: Int[np.ndarray, " n"] | None = None
@@ -273,17 +277,19 @@ class FittedModel:
         """P(true class | features, and whatever else is known) of new items; rows sum to one.
 
         Args:
-            data: encoded data of the new items, padded rows included.
+            data: encoded data of the new items, padded rows included; with scores of another
+                classifier as those of the class prior, or without for those of the emissions.
         """
+        scored = self.scored if data.parts.get(PRIOR) is None else ()
         with computing(self.double):
             # one program for all channels of labels, of which new items have none
-            read = {PRIOR, *self.scored, *data.parts}
+            read = {PRIOR, *scored, *data.parts}
             model, params = (
                 {name: part for name, part in parts.items() if name in read}
                 for parts in (self.fit.model, self._predicting)
             )
             model = jax.tree.map(on_device, model)
-            out = _posterior(model, params, data, self.scored, self.fit.rule)
+            out = _posterior(model, params, data, scored, self.fit.rule)
             resp = np.asarray(out, float)
         return resp / resp.sum(1, keepdims=True)
 

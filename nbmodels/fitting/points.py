@@ -22,13 +22,16 @@ from nbmodels.errors import DataError
 Coding = Callable[..., Any]
 
 
-def point_coding(x: Any, missing: Any = None) -> Coding | None:
+def point_coding(x: Any, missing: Any = None, symbols: bool = False) -> Coding | None:
     """The coding of a table, a sparse matrix or a list of texts; None of anything else.
 
     Args:
         x: ``(N, d)`` numbers or symbols, a data frame, a sparse matrix, or ``(N,)`` texts.
         missing: ``(N, d)`` booleans of cells that are missing, or None.
+        symbols: whether all columns of a table are symbols, numbers too.
     """
+    if symbols:
+        return _Columns.of(pd.DataFrame(np.asarray(x, object)), missing, symbols)
     if sparse.issparse(x):
         return _Words.of(x)
     if isinstance(x, pd.DataFrame):
@@ -194,11 +197,11 @@ class _Columns:
     codings: tuple[_Numbers | _Symbols, ...]
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, missing: Any = None) -> _Columns:
+    def of(cls, frame: pd.DataFrame, missing: Any = None, symbols: bool = False) -> _Columns:
         out: list[_Numbers | _Symbols] = []
         for column in _columns(frame, missing):
             number = pd.to_numeric(column, errors="coerce")
-            if number.notna().eq(column.notna()).all():
+            if not symbols and number.notna().eq(column.notna()).all():
                 out.append(_Numbers.of(_cells(number)))
             else:
                 out.append(_Symbols(np.unique(_names(column))))

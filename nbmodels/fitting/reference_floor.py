@@ -14,7 +14,7 @@ from nbmodels.core.component import Given
 from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, with_role
 from nbmodels.core.roles import Emission
-from nbmodels.errors import Caution, VerdictWarning
+from nbmodels.errors import Caution, VerdictWarning, counted
 from nbmodels.fitting.changed_labels import given_codes, least_favourable, votes_of
 from nbmodels.fitting.checked_rows import checked_rows, contradicted
 from nbmodels.fitting.fitted_model import FittedModel
@@ -221,7 +221,7 @@ def _where_doubted(fitted: FittedModel, sides: Sides, judge: str) -> FittedModel
 def _doubted(sides: Sides, judge: str, so: str) -> Caution:
     return Caution(
         VerdictWarning,
-        f"of {sides.changed} labels that this model would change, {judge} "
+        f"of {counted(sides.changed, 'label')} that this model would change, {judge} "
         f"predict {sides.given} as given and {sides.suggested} as suggested, from other "
         f"items' labels. Where changes are right they err more rarely: {so}, and the noise matrix "
         "holds what this model gets wrong",

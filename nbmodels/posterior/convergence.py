@@ -9,7 +9,7 @@ import numpy as np
 
 from inference.convergence import convergence
 from inference.gibbs import Stopping
-from nbmodels.errors import Caution, PosteriorWarning
+from nbmodels.errors import Caution, PosteriorWarning, counted
 from nbmodels.fitting.identifiability import confused_classes
 from nbmodels.posterior.gibbs import CELL_SHARE, watches
 
@@ -138,7 +138,8 @@ def _divergences(tree: DataTree) -> Sequence[str]:
     count = int(tree["sample_stats"]["diverging"].sum())
     if not count:
         return ()
-    return (f"{count} draws diverged; their region of the posterior is not explored",)
+    told = counted(count, "draw diverged; its", "draws diverged; their")
+    return (f"{told} region of the posterior is not explored",)
 
 
 def _confused(tree: DataTree) -> Sequence[str]:

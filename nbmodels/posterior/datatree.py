@@ -103,6 +103,7 @@ def to_datatree(
     features: Mapping[str, Any] | None,
     units: Mapping[str, Any] | None,
     coords: Mapping[str, Mapping[str, Any]] | None = None,
+    item_names: Any = None,
 ) -> DataTree:
     """All groups of a set of draws; empty groups are left out.
 
@@ -118,6 +119,7 @@ def to_datatree(
         features: names of the columns of each emission.
         units: by emission, a function from its values to the units of the data.
         coords: names along other dimensions, by component and dimension.
+        item_names: ``(n,)`` names of the items before padding; None for their positions.
     """
     posterior, dims = named_variables(
         model, drawn.values, drawn.transitions, keep_all=keep_all, units=units
@@ -146,7 +148,9 @@ def to_datatree(
     # sub-types of classes are more than the labels that are observed
     size = _n_observed(groups["posterior"], dims, len(labels))
     seen = labels if size == len(labels) else np.arange(size)
-    axes: dict[str, Any] = {"true_class": labels, "observed_class": seen}
+    rows = np.flatnonzero(items)
+    item = rows if item_names is None else _coordinate(item_names)[rows]
+    axes: dict[str, Any] = {"true_class": labels, "observed_class": seen, "item": item}
     for name, columns in (features or {}).items():
         axes[f"{name}_feature"] = axes[f"{name}_other_feature"] = np.asarray(columns, str)
     for name, of in (coords or {}).items():
@@ -156,8 +160,9 @@ def to_datatree(
         groups, coords={k: v for k, v in axes.items() if k in used}, dims=dims
     )
     p = drawn.label_posterior.mean(0)[items]
+    of_items = {"item": item, "true_class": labels}
     out["label_posterior"] = xarray.DataTree(
-        xarray.Dataset({"p": (("item", "true_class"), p)}, coords={"true_class": labels})
+        xarray.Dataset({"p": (("item", "true_class"), p)}, coords=of_items)
     )
     return out
 

@@ -62,6 +62,7 @@ def sample(
     features: Mapping[str, Any] | None = None,
     units: Mapping[str, Any] | None = None,
     coords: Mapping[str, Mapping[str, Any]] | None = None,
+    item_names: Any = None,
     alternatives: Sequence[Drawn] = (),
     named: bool = False,
     progress: bool | None = None,
@@ -98,6 +99,7 @@ def sample(
         features: names of the columns of each emission.
         units: by emission, a function from its values to the units of the data.
         coords: names along other dimensions, such as of annotators, by component and dimension.
+        item_names: ``(n,)`` names of the items before padding; None for their positions.
         alternatives: other forms of the model, over which draws are averaged by their
             probabilities; ``fit`` has the rest. What is averaged is checked, and warned of, once.
         named: whether classes have their names even if the noise matrix's diagonal does not
@@ -125,7 +127,8 @@ def sample(
           :func:`nbmodels.posterior.for_loo_pit` selects a variable;
         - ``sample_stats``: ``lp``, the log-likelihood (Gibbs and VB) or the log-density in
           unconstrained coordinates (NUTS), with the statistics of NUTS;
-        - ``label_posterior``: ``p`` (``item``, ``true_class``), averaged over the draws.
+        - ``label_posterior``: ``p`` (``item``, ``true_class``), averaged over the draws; ``item``
+          are names, of the items that have a weight.
 
         Its ``attrs`` give the ``method``, what the noise matrix ``assumes``, the ``kind`` of
         posterior (that of the model; conditional on the features' scores where the fit is modular,
@@ -173,6 +176,7 @@ def sample(
     n_draws = None if isinstance(draws, str) else int(draws)
     size = _Size(n_draws, chains, warmup, thin)
     about: dict[str, Any] = {"names": names, "features": features, "units": units, "coords": coords}
+    about["item_names"] = item_names
     trees, found = [], []
     for one in forms:
         first, second, third = jax.random.split(key, 3)

@@ -260,6 +260,8 @@ def test_published_forms_exist_or_are_refused(cls):
     if "training" in inspect.signature(cls).parameters:
         assert isinstance(cls.published().training, Joint)
         assert cls.published(solver="ml").solver == "ml"
+    elif "estimator" in cls.published_settings:
+        assert cls.published(solver="ml").estimator == "em"
     else:
         with pytest.raises(AttributeError, match=f"^{cls.__name__} has no published form"):
             cls.published()

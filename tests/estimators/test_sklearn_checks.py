@@ -45,7 +45,7 @@ def test_checks(estimator, check):
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.ClippedWarning")
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.IdentifiabilityWarning")
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
-@parametrize_with_checks([ClassConditionalNB()])
+@parametrize_with_checks([ClassConditionalNB.published()])
 def test_two_classes(estimator, check):
     check(estimator)
 

@@ -53,6 +53,37 @@ def test_annotators(tmp_path):
     assert drawn(model, tmp_path)["votes_annotator"] == ["ann", "bob", "zoe"]
 
 
+def test_items_of_their_posterior(tmp_path):
+    """By the index of X, without items that have no weight, and in a file, too."""
+    names = [f"visit {i}" for i in range(120)]
+    X = pd.DataFrame(RNG.normal(size=(120, 3)) + 2 * TRUTH[:, None], index=names)
+    X.columns = ["a", "b", "c"]
+    weights = np.arange(120) != 2
+    model = NoisyGaussianNB.published().fit(X, TRUTH, sample_weight=weights)
+    tree = model.posterior(draws=20, warmup=0, chains=1, progress=False)
+    tree.to_netcdf(tmp_path / "draws.nc")
+    read = xarray.open_datatree(tmp_path / "draws.nc")
+    kept = [*names[:2], *names[3:]]
+    for group in ("label_posterior", "log_likelihood", "observed_data"):
+        assert list(tree[group].coords["item"].to_numpy()) == kept
+        assert list(read[group].coords["item"].to_numpy()) == kept
+    one = tree["label_posterior"]["p"].sel(item="visit 7")
+    np.testing.assert_allclose(one, model.label_posterior_[7], atol=0.5)
+
+
+def test_items_without_names_are_counted():
+    model = NoisyGaussianNB.published().fit(RNG.normal(size=(120, 3)) + TRUTH[:, None], TRUTH)
+    tree = model.posterior(draws=20, warmup=0, chains=1, keep="parameters", progress=False)
+    np.testing.assert_array_equal(tree["label_posterior"].coords["item"], np.arange(120))
+
+
+def test_tasks_are_the_items_of_votes():
+    table = votes(["zoe", "bob", "ann"]).assign(task=lambda t: "t" + t["task"].astype(str))
+    model = DawidSkene(pooling="none", dependence=0).fit(table)
+    tree = model.posterior(draws=20, warmup=0, chains=1, keep="parameters", progress=False)
+    assert list(tree["label_posterior"].coords["item"].to_numpy()) == list(model.tasks_)
+
+
 @pytest.mark.slow
 def test_categories(tmp_path):
     X = attributes("red", "blue").assign(spots=attributes(3, 11)["spots"])

@@ -1,0 +1,266 @@
+"""Labels given the out-of-fold scores of a logistic regression, in the place of a feature model.
+
+A regression of the labels as they are is the plain answer where naive Bayes is refuted. Labels
+that flip at rates of their own leave the ranking of items by P(given label | features) as it is
+(Menon et al. 2015), and so do positive items of which a share is labelled (Elkan and Noto 2008).
+How the scores count and what the labels' channel does to the classes are fitted together, the
+scores being of regressions that have not seen the item's label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Bool, Float
+
+from inference.arrays import on_device
+from nbmodels.channels import CandidateSets
+from nbmodels.channels.candidates import pack_candidates
+from nbmodels.class_priors import Logistic
+from nbmodels.core.model import PRIOR, Data
+from nbmodels.data.validation import pad_rows, padded_length
+from nbmodels.errors import IdentifiabilityWarning
+from nbmodels.fitting.builder import ModelBuilder
+from nbmodels.fitting.discriminative import LOG_SLOPE_SD, train_scored
+from nbmodels.fitting.em import started
+from nbmodels.fitting.fitted_model import FittedModel, fitted_model
+from nbmodels.fitting.holdout import compare_scores, held_out_by_fold
+from nbmodels.fitting.label_sources import CANDIDATES, class_prior, padded_powers
+from nbmodels.fitting.options import FitOptions, finished
+from nbmodels.fitting.plain import plain_classifier
+from nbmodels.fitting.points import Coding, point_coding
+from nbmodels.fitting.regression import (
+    GRID,
+    SPARSE_GRID,
+    CodedRegression,
+    Regression,
+    coded_block,
+)
+from nbmodels.fitting.scores import Candidate, draw_folds, label_responsibilities, with_score_prior
+
+#: Number of folds of the regressions.
+_FOLDS = 5
+
+#: How a regression learns from label sets: each candidate class evenly, or by EM.
+EVEN, BY_EM = "even", "em"
+
+
+@dataclass(frozen=True)
+class SetRegression(Regression):
+    """Logistic regression of label sets.
+
+    By EM (Jin and Ghahramani 2002) a class of a set counts as far as the regression has it, which
+    is fitted anew to that, on the training rows alone; or each counts evenly.
+
+    Attributes:
+        possible: ``(N, K)`` what items may be.
+        options: of the fits.
+    """
+
+    possible: Bool[np.ndarray, "n k"] = field(kw_only=True)
+    options: FitOptions = field(kw_only=True)
+
+    def out_of_fold(
+        self,
+        resp: np.ndarray,
+        weights: np.ndarray,
+        fold: np.ndarray,
+        settings: Mapping[str, Any],
+        folds: Sequence[int] | None = None,
+    ) -> np.ndarray:
+        if settings["sets"] == EVEN:
+            return super().out_of_fold(resp, weights, fold, settings, folds)
+        every = range(int(fold.max()) + 1)
+        fits = self._by_em(resp.shape[1], [weights * (fold != f) for f in every], settings)
+        out = np.zeros(resp.shape)
+        for f, one in zip(every, fits, strict=True):
+            out[fold == f] = self.scores(one)[fold == f]
+        return out
+
+    def learned(
+        self, resp: np.ndarray, weights: np.ndarray, settings: Mapping[str, Any]
+    ) -> tuple[Logistic, Any]:
+        if settings["sets"] == EVEN:
+            return super().learned(resp, weights, settings)
+        return self._by_em(resp.shape[1], [weights], settings)[0]
+
+    def _by_em(
+        self, k: int, weights: Sequence[np.ndarray], settings: Mapping[str, Any]
+    ) -> list[tuple[Logistic, Any]]:
+        """Component and parameters under each of some row weights.
+
+        Raises:
+            KeyboardInterrupt: a fit was interrupted.
+        """
+        design = self.design()
+        length = design.x.shape[0]
+        sets = pack_candidates(pad_rows(self.possible, length, True), k)
+        model = {PRIOR: self.component(k, float(settings["C"])), CANDIDATES: CandidateSets.of(k)}
+        parts = {PRIOR: design, CANDIDATES: sets}
+        data = [Data(parts, on_device(pad_rows(one, length))) for one in weights]
+        fits = self.options.without_restarts().fit_all([model] * len(data), data)
+        host = partial(jax.tree.map, np.asarray)
+        return [(host(model[PRIOR]), host(finished(one).params[PRIOR])) for one in fits]
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A regression of a table's columns.
+
+    Attributes:
+        coding: of the columns, for new rows, too.
+        learner: of the training rows.
+        grid: values of its settings that are compared, the cautious one first.
+    """
+
+    coding: Coding
+    learner: Regression
+    grid: Mapping[str, Sequence[Any]]
+
+    @classmethod
+    def of(cls, build: ModelBuilder, *, symbols: bool) -> Coded:
+        """Args: build: of the models of a table. symbols: whether numbers are symbols, too."""
+        block = build.block
+        coding = point_coding(block.x, block.missing, symbols)
+        assert coding is not None  # a table
+        points = coded_block(coding, block)
+        grid = {"C": SPARSE_GRID if points.is_sparse else GRID}
+        return cls(coding, Regression(points, {}), grid)
+
+    def of_sets(self, build: ModelBuilder, options: FitOptions) -> Coded:
+        """The same learning from label sets."""
+        possible = build.labels[CANDIDATES].values
+        about = self.learner.block, self.learner.scales
+        learner = SetRegression(*about, possible=possible, options=options)
+        return replace(self, learner=learner, grid={"sets": (EVEN, BY_EM), **self.grid})
+
+    def held_by(self, fitted: FittedModel, build: ModelBuilder, rule: Any) -> FittedModel:
+        """A fit that was selected with the regression for new rows, and emissions by its classes.
+
+        Args:
+            fitted: of the labels, given the regression's scores.
+            build: of the models of the table.
+            rule: of the fit.
+        """
+        assert fitted.learned_from is not None
+        learned = self.learner.learned(fitted.learned_from, build.weights, fitted.settings)
+        model, data, _ = build({})
+        emissions = {name: model[name] for name in build.features}
+        resp = pad_rows(fitted.label_posterior, len(data.weights))
+        params = started(emissions, on_device(resp), data, rule)
+        host = partial(jax.tree.map, np.asarray)
+        whole = replace(
+            fitted.fit,
+            model={**fitted.fit.model, **host(emissions)},
+            params={**fitted.fit.params, **host(params)},
+        )
+        # scores name the classes, even one that is labelled as the other more often than not
+        named = {
+            one
+            for one in fitted.fit.cautions(fitted.names)
+            if one.category is IdentifiabilityWarning
+        }
+        return replace(
+            fitted,
+            fit=whole,
+            scored=build.features,
+            cautions=tuple(one for one in fitted.cautions if one not in named),
+            regression=CodedRegression(self.coding, learned),
+        )
+
+
+def train_on_regression(
+    build: ModelBuilder, names: np.ndarray, options: FitOptions, coded: Coded
+) -> FittedModel:
+    """The labels' channels given a regression's scores, its settings selected by held-out labels.
+
+    New rows are predicted after :meth:`Coded.held_by`, a training more.
+
+    Args:
+        build: of the models of the table.
+        names: ``(K,)`` names of the classes.
+        options: of the fits.
+        coded: the regression.
+    """
+    fitted = train_scored(
+        coded.learner,
+        build.settings({}),
+        coded.grid,
+        build.labels,
+        names,
+        build.weights,
+        options,
+        rounds=0,
+        cv=_FOLDS,
+        own=tuple(coded.grid),
+        copies=build.copies,
+    )
+    return replace(fitted, chosen={**fitted.chosen, "estimator": "regression"})
+
+
+def train_positive_unlabelled(
+    build: ModelBuilder, names: np.ndarray, options: FitOptions, coded: Coded
+) -> FittedModel:
+    """Labels of one class given a regression of labelled against unlabelled items.
+
+    P(labelled | x) is P(positive | x) times the share of positive items that is labelled, at which
+    it levels off where the class is sure: the share is learned from that, together with the
+    calibration. The mean of the scores of labelled items, by which Elkan and Noto 2008 estimate it,
+    is right where classes do not overlap, and too low elsewhere. There is no floor of labels as
+    they are: an unlabelled item may be of either class.
+
+    Args:
+        build, names, options, coded: see :func:`train_on_regression`.
+
+    Raises:
+        KeyboardInterrupt: a fit was interrupted.
+    """
+    settings, n, k = build.settings({}), build.n_rows, build.n_classes
+    length = padded_length(n)
+    parts = {name: source.padded(length) for name, source in build.labels.items()}
+    weights = build.weights
+    powers = padded_powers(build.labels, length)
+    data = Data(parts, on_device(pad_rows(weights, length)), powers)
+    channels = {name: source.channel(k, settings) for name, source in build.labels.items()}
+    given = np.asarray(label_responsibilities(channels, data))[:n]
+    fold = draw_folds(given * (weights[:, None] > 0), _FOLDS, build.copies)
+    Cs = coded.grid["C"]
+    scores = [coded.learner.out_of_fold(given, weights, fold, {"C": C}) for C in Cs]
+    plain = [plain_classifier(one, given, weights, fold, False).held_out for one in scores]
+    best = compare_scores(plain, [True] * len(plain), weights, groups=build.copies).best
+    labels = Candidate({PRIOR: class_prior(k, settings), **channels}, data)
+    model, data, _ = with_score_prior(
+        labels, pad_rows(scores[best], length), log_slope_sd=LOG_SLOPE_SD
+    )
+    fit = finished(options.fit(model, data))
+    start = jax.tree.map(on_device, fit.params)
+    held_out = held_out_by_fold(model, data, pad_rows(fold, length), options, start)
+    if held_out is None:
+        raise KeyboardInterrupt
+    return fitted_model(
+        fit,
+        data,
+        names,
+        n,
+        settings={**settings, "C": Cs[best]},
+        chosen={"C": Cs[best], "estimator": "regression"},
+        held_out_scores=held_out[:n],
+        plain_scores=plain[best],
+        learned_from=given,
+        copies=build.copies,
+    )
+
+
+def likelier(fitted: FittedModel) -> Float[np.ndarray, " n"]:
+    """Held-out log-probabilities of the labels, with noise or without, whichever are likelier."""
+    own, plain = fitted.held_out_scores, fitted.plain_scores
+    assert own is not None  # cross-fitted
+    if plain is None:
+        return own
+    weights = np.asarray(fitted.data.weights)[: len(own)]
+    return max((own, plain), key=lambda one: float(weights @ np.nan_to_num(one)))
