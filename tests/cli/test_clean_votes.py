@@ -52,7 +52,7 @@ def test_items_of_votes_are_corrected(here, suffix):
     assert right > 0.9
     for words in (
         "449 votes of 5 annotators on 150 items",
-        "1 rows have no label",
+        "1 row has no label",
         "spammer score",
         "P(majority is wrong)",
         "labels right after",
