@@ -159,7 +159,7 @@ def test_holes_are_missing_and_unlabelled_rows_get_a_label(here):
     done = run("clean", "holes.csv", *QUICK, "--truth", "truth")
     assert done.exit_code == 0, done.output
     assert "11 rows have no label" in done.output
-    assert "1 rows have no features" in done.output
+    assert "1 row has no features" in done.output
     after = pd.read_csv("holes-corrected.csv")
     assert after["suggested_label"].notna().all()
     assert after["p_label_wrong"].isna().tolist() == after["label"].isna().tolist()
