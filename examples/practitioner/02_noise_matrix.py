@@ -115,7 +115,7 @@ inverse.rename_axis(index="true", columns="given").round(2)
 # ```
 #
 # ```text
-# expected: 16.3
+# expected: 16.2
 # in truth: 17
 # ```
 # </details>
