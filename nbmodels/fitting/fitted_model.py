@@ -27,6 +27,7 @@ from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.design_effect import DesignEffects, design_effects
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.label_sources import VOTES
+from nbmodels.fitting.options import FEW_ROWS
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.vote_dependence import VoteDependence
 
@@ -184,19 +185,31 @@ class FittedModel:
         hardly tell it, over how noisy they are.
         """
         if self.averaged is not None:
-            return self._beside_given(self.averaged)
+            return self._beside_given(self.averaged, self._believed)
         resp = np.asarray(self.fit.resp if self.ranked is None else self.ranked, float)
-        return self._beside_given(resp / resp.sum(1, keepdims=True))
+        return self._beside_given(resp / resp.sum(1, keepdims=True), self.noisy)
 
-    def _beside_given(self, resp: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
+    @property
+    def _believed(self) -> float:
+        """How far an average over levels of the noise, low ones included, is believed.
+
+        Few rows bring it about by chance: of them the probability of noise counts as it is. Of more
+        it counts where no noise is likelier.
+        """
+        few = len(self.fit.resp) <= FEW_ROWS
+        return self.noisy if few or self.noisy < 0.5 else 1.0
+
+    def _beside_given(
+        self, resp: Float[np.ndarray, "n k"], share: float
+    ) -> Float[np.ndarray, "n k"]:
         """Averaged with the given labels, which are right by the rest of the probability."""
-        if self.noisy == 1:
+        if share == 1:
             return resp
         n, k = resp.shape
         codes = np.asarray(self.data.parts["labels"])[:n]
         free = (codes < k) & ~checked_rows(self.fit.model, self.data, n)
         given = np.eye(k)[np.minimum(codes, k - 1)]
-        weight = np.where(free, self.noisy, 1.0)[:, None]
+        weight = np.where(free, share, 1.0)[:, None]
         return weight * resp + (1 - weight) * given
 
     @property
