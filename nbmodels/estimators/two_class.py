@@ -64,8 +64,9 @@ class ClassConditionalNB(TableClassifier):
         estimator: ``"moments"``, the closed form alone; ``"em"``, EM begun from it, which
             ``ClassConditionalNB.published()`` takes; ``"regression"``; or ``"auto"``: em where its
             columns pass their model checks and held-out labels are not surely less likely under it
-            than under the regression (up to 300 rows: no less likely), or where they are likelier
-            by a standard error, else regression. ``chosen_`` and ``choice_`` hold what was
+            than under the regression (up to 300 rows: no less likely, unless a class is labelled
+            as the other more often than not, which a regression cannot find), or where they are
+            likelier by a standard error, else regression. ``chosen_`` and ``choice_`` hold what was
             selected, and the verdict states it.
         alpha: pseudo-items of each category in each class.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``

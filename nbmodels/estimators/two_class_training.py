@@ -3,8 +3,9 @@
 A closed form, and EM begun from it, follow the columns alone as soon as these depend on each other
 beyond the class, and may end at chance where a plain classifier of the given labels is not. So
 naive Bayes is taken where its columns pass their model checks and held-out labels are not surely
-less likely under it (of few rows, whose checks miss much, not less likely at all), or where they
-are likelier under it by a standard error. Where labels depend on the columns beyond the class, and
+less likely under it (of few rows, whose checks miss much, not less likely at all, unless it finds a
+class labelled as the other more often than not, which a regression cannot), or where they are
+likelier under it by a standard error. Where labels depend on the columns beyond the class, and
 nothing else is wrong, a classifier of the labels would learn that, too: naive Bayes stays, and the
 verdict warns.
 """
@@ -41,6 +42,9 @@ _FOLDS = 5
 #: 150 rows passed, of which EM ranked items by up to 0.25 of the AUC worse than a regression;
 #: labels were less likely in all of these. None of 600 rows passed.
 _FEW, _ERRORS = 300, (0.0, 2.0)
+
+#: Share of right labels below which a class is labelled as the other more often than not.
+_CROSSED = 0.5
 
 #: Standard errors from which on one is said to be surely better.
 _SURELY = 2.0
@@ -91,7 +95,9 @@ def train_two_classes(
     lead = float(found.gain[1] / max(found.standard_error[1], np.finfo(float).tiny))
     checks = _checks(naive_bayes, build, one_sided)
     many = build.n_rows > _FEW
-    allowed = _ERRORS[int(many)] if checks.passed else -SIGNIFICANT
+    # a regression of the labels names classes as most of their labels do, which this denies
+    crossed = not one_sided and bool((np.diag(_matrix(naive_bayes)) < _CROSSED).any())
+    allowed = _ERRORS[int(many or crossed)] if checks.passed else -SIGNIFICANT
     taken = lead < allowed or (many and checks.passed and checks.labels_depend)
     choice = pd.DataFrame(
         {
@@ -118,6 +124,12 @@ def train_two_classes(
         counterpart=naive_bayes,
         cautions=(*kept.cautions, _refuted(lead, checks.passed)),
     )
+
+
+def _matrix(fitted: FittedModel) -> Float[np.ndarray, "observed k"]:
+    found = fitted.noise_matrix
+    assert found is not None  # labels are compared
+    return found
 
 
 class _Checks(NamedTuple):
