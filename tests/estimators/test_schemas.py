@@ -14,7 +14,12 @@ from every import BINARY, CASES, LABELS, VOTES, K, N, every_estimator, fitted, q
 import nbmodels as nb
 
 #: Cross-fitted tables here, whose labels are ranked by neighbours, too.
-BY_BOTH_ENDS = ("NoisyLogisticRegression", "NoisyLabelClassifier", "AutoNoisyClassifier")
+BY_BOTH_ENDS = (
+    "NoisyLogisticRegression",
+    "NoisyLabelClassifier",
+    "AutoNoisyClassifier",
+    "ClassConditionalNB",  # by a regression
+)
 COLUMNS = ["row", "given", "suggested", "p_suggested", "p_wrong", "rank"]
 
 #: By estimator: data of which it predicts, and the number of its items.
