@@ -60,8 +60,8 @@ class ByFold:
     @property
     def axes(self) -> Any:
         """What ``jax.vmap`` maps: only with the number of a fold is a product one of all folds."""
-        # axes stand in the arrays' places, as jax.vmap takes them
-        return ByFold(None, 0, self.shape)  # type: ignore[arg-type]
+        # jax.vmap takes axes in the arrays' places
+        return ByFold(None, 0, self.shape)  # type: ignore[arg-type]  # axes, not arrays
 
     def times(self, table: Float[Array, "d k"]) -> Float[Array, "m k"]:
         """``X @ table``: ``(M, d) x (d, K) -> (M, K)``."""

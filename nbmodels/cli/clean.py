@@ -229,8 +229,10 @@ def clean(
         given["training"] = Joint(weight=weight)
     known = labels.codes >= 0
     if not known.all():
-        told = counted((~known).sum(), "row has no label; it gets", "rows have no label; they get")
-        notes.append(f"{told} a suggestion too")
+        unused = counted(
+            (~known).sum(), "row has no label; it gets", "rows have no label; they get"
+        )
+        notes.append(f"{unused} a suggestion too")
     if alike := spelt_alike(labels.names):
         notes.append(alike)
     # a row of nothing but missing cells takes no part in the fit
@@ -238,10 +240,10 @@ def clean(
     if isinstance(x, pd.DataFrame):
         use = x.notna().any(axis=1).to_numpy()
         if not use.all():
-            told = counted(
+            unused = counted(
                 (~use).sum(), "row has no features; only its", "rows have no features; only their"
             )
-            notes.append(f"{told} label is used")
+            notes.append(f"{unused} label is used")
             x = x[use]
 
     posterior = None

@@ -97,8 +97,8 @@ def clean_votes(
     cast = labels.codes >= 0
     notes = []
     if not cast.all():
-        told = counted((~cast).sum(), "row has no label; it is", "rows have no label; they are")
-        notes.append(f"{told} no {'vote' if (~cast).sum() == 1 else 'votes'}")
+        note = counted((~cast).sum(), "row has no label; it is", "rows have no label; they are")
+        notes.append(f"{note} no {'vote' if (~cast).sum() == 1 else 'votes'}")
     if alike := spelt_alike(labels.names):
         notes.append(alike)
     table = {"task": frame[task], "worker": frame[worker], "label": labels.text}

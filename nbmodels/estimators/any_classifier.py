@@ -28,17 +28,15 @@ from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, 
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.copied_rows import row_groups
-from nbmodels.fitting.discriminative import predict_scored
+from nbmodels.fitting.discriminative import FEW_FOR_ROUNDS, LINEAR_ROUNDS, predict_scored
 from nbmodels.fitting.one_thread import one_thread_if_small
 
 #: A class that is less likely than this is left out of an item's weighted copies.
 _LEAST_SHARE = 0.01
 
-#: Self-training rounds of a linear classifier where one pays, if there are more rows than so many
-#: and no more rows x coefficients than so many: a round costs some 25 trainings. Each takes back a
-#: part of the noise that its probabilities hold, as EM does. Of a forest, which holds any labels,
-#: rounds after the first change nothing.
-_ROUNDS, _FEW, _LARGE = 4, 200, 300_000
+#: Rows x coefficients up to which a linear classifier takes several rounds: one costs some 25
+#: trainings. Of a forest, which holds any labels, rounds after the first change nothing.
+_LARGE = 300_000
 
 #: Bytes of scores that are kept.
 _MOST_KEPT = 100_000_000
@@ -125,13 +123,13 @@ class _CrossValidated:
     @property
     def rounds(self) -> int:
         """Rounds where one pays, see :class:`nbmodels.fitting.discriminative.Learner`."""
-        return 1 if self.halves else _ROUNDS
+        return 1 if self.halves else LINEAR_ROUNDS
 
     @property
     def halves(self) -> bool:
         """Whether trainings are dear, or rows few, see the same class."""
         n_rows = _num_samples(self.items)
-        return n_rows <= _FEW or not 0 < n_rows * self.n_coefficients <= _LARGE
+        return n_rows <= FEW_FOR_ROUNDS or not 0 < n_rows * self.n_coefficients <= _LARGE
 
     def learned(self, resp: np.ndarray, weights: np.ndarray) -> Any:
         """A clone fitted to the rows that have a weight."""

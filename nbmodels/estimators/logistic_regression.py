@@ -25,15 +25,14 @@ from nbmodels.estimators.options import (
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.copied_rows import row_groups
-from nbmodels.fitting.discriminative import predict_scored
+from nbmodels.fitting.discriminative import FEW_FOR_ROUNDS, LINEAR_ROUNDS, predict_scored
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint_regression import affordable, with_joint_draws
 from nbmodels.fitting.options import is_auto
 from nbmodels.fitting.regression import GRID, KEPT, SPARSE_GRID, Regression, scales_of
 
-#: Self-training rounds where one pays, if there are more rows than so many, whose errors would
-#: otherwise be learned again and again, and no more cells (rows x columns x classes) than so many.
-_ROUNDS, _FEW, _LARGE = 4, 200, 20_000_000
+#: Cells (rows x columns x classes) up to which several self-training rounds are taken.
+_LARGE = 20_000_000
 
 
 class NoisyLogisticRegression(TableClassifier):
@@ -180,7 +179,8 @@ class NoisyLogisticRegression(TableClassifier):
         weights = check_weights(sample_weight, n_rows)
         scales = scales_of(block, weights) if is_auto(self.C) else {}
         cells = int(np.prod(block.x.shape)) * len(labels.classes)
-        rounds = _ROUNDS if n_rows > _FEW and cells <= _LARGE else 1
+        several = n_rows > FEW_FOR_ROUNDS and cells <= _LARGE
+        rounds = LINEAR_ROUNDS if several else 1
         items = Regression(block, scales, rounds)
         grid = SPARSE_GRID if block.is_sparse else GRID
         own: dict[str, Sequence[Any]] = {"C": grid} if is_auto(self.C) else {}

@@ -24,7 +24,7 @@ from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.closed_form import attribute_indicators, fit_from_closed_form
 from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.fitted_model import FittedModel
-from nbmodels.fitting.label_regression import Coded, train_on_regression
+from nbmodels.fitting.label_regression import train_on_regression
 from nbmodels.fitting.label_sources import label_sources
 from nbmodels.fitting.options import FitOptions
 
@@ -183,17 +183,8 @@ class ClassConditionalNB(TableClassifier):
         return rule_of(self.estimator, super()._rule)
 
     def _trained(self, build: ModelBuilder, names: np.ndarray, options: FitOptions) -> FittedModel:
-        if self.estimator in ("em", "moments"):
-            return self._closed_form(build, names, options)
-        coded = Coded.of(build, symbols=True)
-
-        def regressed() -> FittedModel:
-            return train_on_regression(build, names, options, coded)
-
-        if self.estimator == "regression":
-            return coded.held_by(regressed(), build, options.rule)
-        naive_bayes = self._closed_form(build, names, options)
-        return train_two_classes(naive_bayes, regressed, coded, build, options)
+        how = self.estimator, self._closed_form, train_on_regression
+        return train_two_classes(*how, build, names, options)
 
     def _closed_form(
         self, build: ModelBuilder, names: np.ndarray, options: FitOptions

@@ -34,6 +34,9 @@ from nbmodels.fitting.label_regression import Coded, likelier
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.trials import SIGNIFICANT
 
+#: Fits naive Bayes under the models of a table, with names of the classes and options of the fits.
+Train = Callable[[ModelBuilder, np.ndarray, FitOptions], FittedModel]
+
 #: Folds by which labels are held out of naive Bayes.
 _FOLDS = 5
 
@@ -62,28 +65,37 @@ _BY_REGRESSION = (
 
 
 def train_two_classes(
-    naive_bayes: FittedModel,
-    regressed: Callable[[], FittedModel],
-    coded: Coded,
+    estimator: str,
+    closed_form: Train,
+    on_regression: Callable[[ModelBuilder, np.ndarray, FitOptions, Coded], FittedModel],
     build: ModelBuilder,
+    names: np.ndarray,
     options: FitOptions,
     *,
     one_sided: bool = False,
 ) -> FittedModel:
-    """Naive Bayes, or a regression of the labels where it is refuted.
+    """The estimator that was asked for; of ``"auto"`` naive Bayes, or a regression of the labels
+    where it is refuted.
 
     Args:
-        naive_bayes: fit by EM.
-        regressed: makes that of the labels given a regression's scores.
-        coded: the regression.
+        estimator: ``"moments"``, ``"em"``, ``"regression"`` or ``"auto"``.
+        closed_form: fits naive Bayes by moments or EM.
+        on_regression: fits the labels' channel given a regression's scores.
         build: of the models of the table.
+        names: ``(2,)`` names of the classes.
         options: of the fits.
         one_sided: whether labels are of one class, which they then prove.
     """
+    if estimator in ("em", "moments"):
+        return closed_form(build, names, options)
+    coded = Coded.of(build, symbols=True)
+    if estimator == "regression":
+        return coded.held_by(on_regression(build, names, options, coded), build, options.rule)
+    naive_bayes = closed_form(build, names, options)
     if naive_bayes.interrupted:
         return naive_bayes
     try:
-        beside = regressed()
+        beside = on_regression(build, names, options, coded)
         if beside.interrupted:
             raise KeyboardInterrupt
         own = _held_out(naive_bayes, build, options, one_sided)

@@ -38,7 +38,7 @@ from nbmodels.fitting import init_spectral
 from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.closed_form import attribute_indicators, fit_from_closed_form, fit_from_start
 from nbmodels.fitting.fitted_model import FittedModel
-from nbmodels.fitting.label_regression import Coded, train_positive_unlabelled
+from nbmodels.fitting.label_regression import train_positive_unlabelled
 from nbmodels.fitting.label_sources import LabelSource, coded, trusted_channel
 from nbmodels.fitting.options import FitOptions
 
@@ -259,17 +259,8 @@ class PositiveUnlabelledNB(TableClassifier):
         return rule_of(self.estimator, super()._rule)
 
     def _trained(self, build: ModelBuilder, names: np.ndarray, options: FitOptions) -> FittedModel:
-        if self.estimator in ("em", "moments"):
-            return self._closed_form(build, names, options)
-        coded = Coded.of(build, symbols=True)
-
-        def regressed() -> FittedModel:
-            return train_positive_unlabelled(build, names, options, coded)
-
-        if self.estimator == "regression":
-            return coded.held_by(regressed(), build, options.rule)
-        naive_bayes = self._closed_form(build, names, options)
-        return train_two_classes(naive_bayes, regressed, coded, build, options, one_sided=True)
+        how = self.estimator, self._closed_form, train_positive_unlabelled
+        return train_two_classes(*how, build, names, options, one_sided=True)
 
     def _closed_form(
         self, build: ModelBuilder, names: np.ndarray, options: FitOptions

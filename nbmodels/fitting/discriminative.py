@@ -82,6 +82,11 @@ _SIGNIFICANT, _HARM = 0.0, 1.0
 #: Share of the folds whose labels test whether a round pays, and the fewest folds for the test.
 _TESTED, _FEWEST_FOLDS = 0.4, 4
 
+#: Self-training rounds of a linear classifier where one pays, each of which takes back a part of
+#: the noise that its probabilities hold, as EM does; and the rows up to which there is one, since
+#: errors of few rows would be learned again and again.
+LINEAR_ROUNDS, FEW_FOR_ROUNDS = 4, 200
+
 #: Fewest folds of which half of those that a sequence sees are enough to learn from.
 _HALVED = 5
 
