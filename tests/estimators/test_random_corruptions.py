@@ -72,9 +72,10 @@ def corrupt_label(draw, kind, x, y, options, parameters):
 def corrupt_length(draw, kind, x, y, options, parameters):
     n = draw(st.integers(0, 3 * N).filter(lambda n: n != N))
     which = draw(st.sampled_from(["y", "sample_weight", "trusted"]))
+    rows = "row" if n == 1 else "rows"
     options |= {"sample_weight": np.ones(n)} if which == "sample_weight" else {}
     options |= {"trusted": np.resize(y, n)} if which == "trusted" else {}
-    return x, np.resize(y, n) if which == "y" else y, f"^{which}: has {n} rows where X has {N}"
+    return x, np.resize(y, n) if which == "y" else y, f"^{which}: has {n} {rows} where X has {N}"
 
 
 def corrupt_weight(draw, kind, x, y, options, parameters):
