@@ -122,7 +122,7 @@ class _CrossValidated:
 
     @property
     def rounds(self) -> int:
-        """Rounds where one pays, see :class:`nbmodels.fitting.discriminative.Learner`."""
+        """Rounds where one pays, see :class:`nbmodels.fitting.classifier_scores.Learner`."""
         return 1 if self.halves else LINEAR_ROUNDS
 
     @property

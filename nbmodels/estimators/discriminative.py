@@ -15,7 +15,8 @@ from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.constraints import Constraint, Number
 from nbmodels.estimators.options import GRIDS
 from nbmodels.fitting.batched import counted_fits
-from nbmodels.fitting.discriminative import NOISE_FORMS, Learner, train_scored
+from nbmodels.fitting.classifier_scores import Learner
+from nbmodels.fitting.discriminative import NOISE_FORMS, train_scored
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.label_sources import label_sources
 from nbmodels.fitting.matrix_scaling import scalings

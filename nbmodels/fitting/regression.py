@@ -93,7 +93,7 @@ class Regression:
         block: features.
         scales: by which they are standardised, a way for each value of the setting ``outliers``;
             none where they are not.
-        rounds, halves: see :class:`nbmodels.fitting.discriminative.Learner`.
+        rounds, halves: see :class:`nbmodels.fitting.classifier_scores.Learner`.
     """
 
     block: Block

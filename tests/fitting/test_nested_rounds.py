@@ -5,7 +5,7 @@ import pytest
 
 from inference.arrays import on_device
 from nbmodels.core.model import Data
-from nbmodels.fitting.discriminative import _ClassifierScores
+from nbmodels.fitting.classifier_scores import ClassifierScores
 
 K = 2
 
@@ -31,7 +31,7 @@ def scores_of(n_folds):
     fold = np.arange(10 * n_folds) % n_folds
     weights = np.ones(len(fold))
     about = Means(), {}, {}, Data({}, on_device(weights)), K, weights, fold
-    return _ClassifierScores(*about, open_rounds=True)
+    return ClassifierScores(*about, open_rounds=True)
 
 
 @pytest.mark.parametrize("n_folds", [5, 6, 8, 9])
