@@ -226,11 +226,12 @@ class NoisyLabelClassifier(TableClassifier):
             more: ``2 cv + 1`` trainings at most where there is none, and ``3 cv + 1`` where there
             is one (15 with four folds), ``cv`` of them on half of the rows. A linear classifier
             (one with ``coef_``, a pipeline's last step included) takes four where there are more
-            than 200 rows and rows x coefficients are up to 300,000, ``4 cv ** 2`` trainings in all:
-            each takes back a part of the noise that its probabilities hold. What scores a fold
-            never saw its labels, in no round. Where it is ``"auto"``, there are more than two
-            classes and labels are few (rows x squared classes up to five million), held-out labels
-            select, too, whether the probabilities' calibration is one temperature or a matrix. A
+            than 200 rows and rows x coefficients are up to 300,000, ``4 cv ** 2`` trainings in all,
+            and 23 with five folds where the test finds that none pays: each takes back a part of
+            the noise that its probabilities hold. What scores a fold never saw its labels, in no
+            round. Where it is ``"auto"``, there are more than two classes and labels are few (rows
+            x squared classes up to five million), held-out labels select, too, whether the
+            probabilities' calibration is one temperature or a matrix. A
             number of rounds learns from more rows each time: the first of them costs
             ``cv (cv + 1) / 2`` trainings besides, further ones ``cv ** 2``.
         cv: number of folds, which are the same whatever ``random_state`` is; or a splitter of
