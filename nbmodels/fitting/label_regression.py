@@ -18,13 +18,14 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
+from inference import Status
 from inference.arrays import on_device
 from nbmodels.channels import CandidateSets
 from nbmodels.channels.candidates import pack_candidates
 from nbmodels.class_priors import Logistic
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows, padded_length
-from nbmodels.errors import IdentifiabilityWarning
+from nbmodels.errors import Caution, IdentifiabilityWarning, NotConvergedWarning
 from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.discriminative import LOG_SLOPE_SD, train_scored
 from nbmodels.fitting.em import started
@@ -48,6 +49,11 @@ _FOLDS = 5
 
 #: How a regression learns from label sets: each candidate class evenly, or by EM.
 EVEN, BY_EM = "even", "em"
+
+_NOT_HELD_OUT = Caution(
+    NotConvergedWarning,
+    "interrupted before labels were held out of the fit; the fit to all of them is kept",
+)
 
 
 @dataclass(frozen=True)
@@ -217,8 +223,11 @@ def train_positive_unlabelled(
     Args:
         build, names, options, coded: see :func:`train_on_regression`.
 
+    Returns:
+        the fit; where it was interrupted, with no log-probabilities of held-out labels.
+
     Raises:
-        KeyboardInterrupt: a fit was interrupted.
+        KeyboardInterrupt: interrupted before anything was fitted.
     """
     settings, n, k = build.settings({}), build.n_rows, build.n_classes
     length = padded_length(n)
@@ -239,17 +248,19 @@ def train_positive_unlabelled(
     )
     fit = finished(options.fit(model, data))
     start = jax.tree.map(on_device, fit.params)
-    held_out = held_out_by_fold(model, data, pad_rows(fold, length), options, start)
-    if held_out is None:
-        raise KeyboardInterrupt
+    held_out = None
+    if fit.status != Status.INTERRUPTED:
+        held_out = held_out_by_fold(model, data, pad_rows(fold, length), options, start)
     return fitted_model(
         fit,
         data,
         names,
         n,
+        interrupted=held_out is None,
+        cautions=() if held_out is not None else (_NOT_HELD_OUT,),
         settings={**settings, "C": Cs[best]},
         chosen={"C": Cs[best], "estimator": "regression"},
-        held_out_scores=held_out[:n],
+        held_out_scores=None if held_out is None else held_out[:n],
         plain_scores=plain[best],
         learned_from=given,
         copies=build.copies,

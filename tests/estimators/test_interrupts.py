@@ -3,6 +3,7 @@
 import contextlib
 import warnings
 from dataclasses import dataclass, field
+from functools import partial
 
 import jax
 import numpy as np
@@ -17,7 +18,7 @@ import nbmodels as nb
 from inference import Status, driver
 from nbmodels import Interrupted, NotConvergedWarning, Solver
 from nbmodels.estimators import discriminant
-from nbmodels.fitting import batched
+from nbmodels.fitting import batched, label_regression
 from nbmodels.fitting import collapsed_updates as graph
 
 N, K = 60, 2
@@ -215,3 +216,16 @@ def test_an_interruption_is_a_keyboard_interrupt():
         FITS["votes"]()
     assert isinstance(raised.value.result, nb.DawidSkene)
     assert raised.value.result.fit_.status == Status.INTERRUPTED
+
+
+def test_a_regression_of_positive_labels_is_kept_when_labels_are_held_out(monkeypatch):
+    monkeypatch.setattr(label_regression, "held_out_by_fold", lambda *_: None)
+    made = partial(nb.PositiveUnlabelledNB, estimator="regression", positive=1, random_state=0)
+    labelled = PLANTED * (np.arange(N) % 3 > 0)
+    with pytest.raises(Interrupted) as raised:
+        made(solver=Solver(on_interrupt="raise")).fit(BINARY, labelled)
+    with pytest.warns(NotConvergedWarning, match="before labels were held out"):
+        kept = made(solver=Solver(on_interrupt="keep")).fit(BINARY, labelled)
+    assert not kept.converged_
+    np.testing.assert_allclose(raised.value.result.label_posterior_, kept.label_posterior_)
+    assert kept.predict(BINARY).shape == (N,)
