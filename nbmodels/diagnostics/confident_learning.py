@@ -30,9 +30,10 @@ def confident_joint(
     k = probs.shape[1]
     inside = np.eye(k)[codes]
     count = inside.sum(0)
-    # the mean self-confidence of a class that never occurs is not reached
-    own = (inside * probs).sum(0) / np.where(count > 0, count, 1)
-    threshold = np.where(count > 0, own, np.inf)
+    # a classifier that has not seen a class's only label does not know the class: the mean
+    # self-confidence of such a class, or of one that never occurs, is not reached
+    own = (inside * probs).sum(0) / np.maximum(count, 1)
+    threshold = np.where(count > 1, own, np.inf)
     above = probs >= threshold - 1e-6
     likeliest = np.where(above, probs, -np.inf).argmax(1)
     sure = above.any(1)

@@ -137,3 +137,17 @@ def test_the_reference_classifier_takes_any_features(world, form):
     x, _, given = world
     values = form(x)
     assert reference_classifier(values).fit(values, given).score(values, given) > 0.5
+
+
+def test_a_class_of_one_label_draws_no_other_items():
+    rng = np.random.default_rng(0)
+    codes = np.r_[rng.integers(0, 2, 99), 2]
+    own = rng.uniform(0.4, 0.9, 99)  # many are less sure than their class is on average
+    probs = np.zeros((100, 3))
+    probs[np.arange(99), codes[:99]] = own
+    probs[np.arange(99), 1 - codes[:99]] = 1 - own - 0.01
+    probs[:99, 2] = 0.01
+    probs[99] = 0.5, 0.5, 0.0  # a classifier that has not seen the label does not know the class
+    joint = confident_joint(probs, codes)
+    assert joint[:2, 2].sum() == 0
+    assert joint[2, 2] == 1
