@@ -233,6 +233,31 @@ def test_the_command_line_page_has_every_option():
                 assert not option.startswith("--") or f"`{option}" in page, (name, option)
 
 
+def test_help_shows_the_defaults_that_are_no_values():
+    from typer.testing import CliRunner
+
+    from nbmodels.cli.app import app
+
+    found = []
+    for command in (["clean"], ["audit", "plan"], ["audit", "read"]):
+        done = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": "300"})
+        assert done.exit_code == 0
+        found.append(" ".join(done.output.split()))
+    clean, plan, read = found
+    for default in (
+        "FILE's name with -corrected, here",
+        "pooled",
+        "jointly where that model passes its checks",
+        "learned",
+        "chosen by held-out labels",
+        "up to 10 classes",
+        "all usable ones",
+    ):
+        assert f"[default: ({default}" in clean, default
+    assert "[default: (100)]" in plan
+    assert "[default: (FILE's name with .json)]" in read
+
+
 def test_pictures_are_those_of_their_rows():
     sys.path.insert(0, str(ROOT / "docs"))
     try:

@@ -68,7 +68,9 @@ def clean(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Corrected table. [default: FILE's name with -corrected, here]"
+            metavar="FILE",
+            help="Corrected table.",
+            show_default="FILE's name with -corrected, here",
         ),
     ] = None,
     report: Annotated[
@@ -82,28 +84,32 @@ def clean(
     estimator: options.Estimator = options.EstimatorName.naive_bayes,
     noise: Annotated[
         NoiseForm | None,
-        typer.Option(help="Form of the noise matrix. [default: pooled]"),
+        typer.Option(help="Form of the noise matrix.", show_default="pooled"),
     ] = None,
     training: Annotated[
         Training | None,
         typer.Option(
             help="Fit features and noise jointly as in the papers (joint), or features to the "
-            "given labels of other rows alone (cross_fit). [default: jointly where that model "
-            "passes its checks, else cross-fitting with self-training rounds]"
+            "given labels of other rows alone (cross_fit).",
+            show_default="jointly where that model passes its checks, else cross-fitting with "
+            "self-training rounds",
         ),
     ] = None,
     weight: Annotated[
         float | None,
-        typer.Option(help="Power of the features' likelihood in a joint model. [default: learned]"),
+        typer.Option(
+            help="Power of the features' likelihood in a joint model.", show_default="learned"
+        ),
     ] = None,
     alpha: Annotated[
-        float | None, typer.Option(help="Smoothing. [default: chosen by held-out labels]")
+        float | None, typer.Option(help="Smoothing.", show_default="chosen by held-out labels")
     ] = None,
     probabilities: Annotated[
         bool | None,
         typer.Option(
             "--probabilities/--no-probabilities",
-            help="A column for each class. [default: up to 10 classes]",
+            help="A column for each class.",
+            show_default="up to 10 classes",
         ),
     ] = None,
     overwrite: options.Overwrite = False,

@@ -42,19 +42,22 @@ def plan(
         str | None,
         typer.Option(metavar="COLUMN", help="Column of true labels, left out of everything."),
     ] = None,
-    rows: Annotated[int | None, typer.Option(help="Rows to check. [default: 100]")] = None,
+    rows: Annotated[int | None, typer.Option(help="Rows to check.", show_default="100")] = None,
     margin: Annotated[
         float | None,
         typer.Option(help="As many rows as this margin needs: 0.02 for plus or minus 2 points."),
     ] = None,
     share: Annotated[
         float | None,
-        typer.Option(help="Share of wrong labels that margins suppose. [default: the model's]"),
+        typer.Option(
+            help="Share of wrong labels that margins suppose.",
+            show_default="what the fit expects, or the other end, if that is more",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Rows to check, .csv or .tsv. [default: FILE-audit.csv, here]"
+            metavar="FILE", help="Rows to check, .csv or .tsv.", show_default="FILE-audit.csv, here"
         ),
     ] = None,
     overwrite: options.Overwrite = False,
@@ -205,7 +208,7 @@ def read(
     ],
     plan: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The plan. [default: FILE's name with .json]"),
+        typer.Option(metavar="FILE", help="The plan.", show_default="FILE's name with .json"),
     ] = None,
     partial: Annotated[
         bool, typer.Option("--partial", help="The last rows of the plan are not checked yet.")

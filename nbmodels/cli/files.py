@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nbmodels.diagnostics.confident_learning import SecondOpinion
 
 #: Cells with one of these are missing. "None" is not among them: it may be the name of a class.
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL")
 
 #: Kinds of tables.
 SUFFIXES = (".csv", ".tsv", ".parquet")
@@ -137,15 +137,29 @@ def _read_csv(path: Path) -> Table:
         # cells of a row longer than the header would be dropped
         with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
             header = pd.read_csv(path, dtype=str, header=None, nrows=1, **options).iloc[0]
+            _check_separator(path, header, options["sep"])
             raw = pd.read_csv(path, dtype=str, **options)
             frame = pd.read_csv(path, na_values=list(MISSING), low_memory=False, **options)
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError) as error:
         reason = " ".join(str(error).split())
         raise DataError(f"FILE: {path} is not a table: {reason}") from error
     except UnicodeDecodeError as error:
-        raise DataError(f"FILE: {path} is not a table in UTF-8") from error
+        raise DataError(
+            f"FILE: {path} is not a table in UTF-8; save it as such (in spreadsheets: CSV UTF-8)"
+        ) from error
     _check_names(path, [name for name in header if name])
     return Table(path, frame, raw)
+
+
+def _check_separator(path: Path, header: pd.Series, expected: str) -> None:
+    """Raises: DataError: the header is one cell, with other separators in it."""
+    found = next((sign for sign in ";\t|," if sign in str(header.iloc[0])), None)
+    if len(header) == 1 and found is not None:
+        names = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
+        raise DataError(
+            f"FILE: the cells of {path} are separated by {names[found]}; expected "
+            f"{names[expected]}, and a decimal point in numbers"
+        )
 
 
 def _read_parquet(path: Path) -> Table:

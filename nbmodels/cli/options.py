@@ -13,7 +13,7 @@ Label = Annotated[str, typer.Option(metavar="COLUMN", help="Column of the given 
 Text = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of texts to learn from.")]
 Features = Annotated[
     str | None,
-    typer.Option(metavar="A,B,...", help="Columns to learn from. [default: all usable ones]"),
+    typer.Option(metavar="A,B,...", help="Columns to learn from.", show_default="all usable ones"),
 ]
 
 Groups = Annotated[
@@ -21,7 +21,8 @@ Groups = Annotated[
     typer.Option(
         metavar="COLUMN",
         help="Column that names what rows belong to (a patient, a film), whose labels may share an "
-        "error. [default: near copies of rows belong together]",
+        "error.",
+        show_default="near copies of rows belong together",
     ),
 ]
 

@@ -97,7 +97,9 @@ def _wanted(name: str, table: Any, columns: Columns, by_name: bool) -> pd.DataFr
 
 def _refuse_nulls(name: str, wanted: str, null: Bool[np.ndarray, " n"]) -> None:
     if null.any():
-        raise DataError(f"{name}: row {np.argmax(null)} has no {wanted} (null)")
+        raise DataError(
+            f"{name}: row {np.argmax(null)} has no {wanted} (null); leave such rows out"
+        )
 
 
 def _there(frame: pd.DataFrame) -> str:

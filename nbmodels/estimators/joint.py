@@ -462,7 +462,10 @@ def _items(sources: Mapping[str, Source], X: Mapping[str, Any], y: Any, items: A
             raise DataError("items: an id occurs twice")
         known = {"items": len(ids), **known}
     if not known:
-        raise DataError("items: needed where nothing has a row an item")
+        raise DataError(
+            "items: expected ids of the items, since votes and interactions alone do not say "
+            "which items there are and in which order"
+        )
     first, n = next(iter(known.items()))
     for name, size in known.items():
         if size != n:

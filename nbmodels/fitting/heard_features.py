@@ -67,7 +67,7 @@ def heard(
         held = [order[: int(_SHARE * len(order))]]
     total = (1 + len(sources)) * len(held)
     found: dict[str, bool] = dict.fromkeys(sources, False)
-    with options.progress.bar("hearing the features", total) as bar:
+    with options.progress.bar("testing the features", total) as bar:
 
         def scores(
             on: Mapping[str, bool], parts_of: Sequence[str] = ()

@@ -172,3 +172,27 @@ def test_text_features():
         text_features(["a", 3])
     with pytest.raises(DataError, match="no words"):
         text_features(["", None])
+
+
+@pytest.mark.parametrize("sign", [";", "\t"])
+def test_cells_with_other_separators_are_named(tmp_path, sign):
+    path = tmp_path / "table.csv"
+    path.write_text(f"age{sign}label\n1,5{sign}a\n2,5{sign}b\n")
+    with pytest.raises(DataError, match=r"semicolons|tabs"):
+        read_table(path)
+
+
+def test_a_table_in_another_encoding_says_what_to_do(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("age,label\n1,mäßig\n", encoding="cp1252")
+    with pytest.raises(DataError, match="CSV UTF-8"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("marker", ["n/a", "#N/A", "<NA>"])
+def test_usual_markers_of_missing_cells_are_missing(tmp_path, marker):
+    path = tmp_path / "table.csv"
+    path.write_text(f"age,label\n1.5,a\n{marker},b\n")
+    ages = read_table(path).frame["age"]
+    assert ages.dtype == float
+    assert ages.isna().tolist() == [False, True]
