@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from inference.arrays import on_device
 from nbmodels.core.families import Rule
 from nbmodels.data.labels import Classes
 from nbmodels.emissions import CategoricalColumns
@@ -19,9 +18,8 @@ from nbmodels.estimators.naive_bayes import categories, category_log_probs
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.estimators.two_class_training import train_two_classes
-from nbmodels.fitting import init_pairwise as pairwise
 from nbmodels.fitting.builder import ModelBuilder
-from nbmodels.fitting.closed_form import attribute_indicators, fit_from_closed_form
+from nbmodels.fitting.closed_form import Groups, fit_from_closed_form, of_noisy_labels
 from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.label_regression import train_on_regression
@@ -194,18 +192,14 @@ class ClassConditionalNB(TableClassifier):
         Raises:
             DataError: a class has no label, or there are too few attributes.
         """
-        x, sizes = attribute_indicators(build, 2)
         data = build({}).data
         codes = np.asarray(data.parts["labels"])
-        groups = np.eye(3, 2)[codes] * np.asarray(data.weights)[:, None]
-        if not (groups.sum(0) > 0).all():
+        table = np.eye(3, 2)[codes] * np.asarray(data.weights)[:, None]
+        if not (table.sum(0) > 0).all():
             raise DataError("y: both classes need labels, on rows whose weight is not zero")
-        found = pairwise.class_conditional(pairwise.tables(x, on_device(groups, float), sizes))
-        # rows without a label have the share of all others
-        positive = np.append(found.mix, found.share)[codes]
-        return fit_from_closed_form(
-            build, names, options, found, positive, "flip rates", self.estimator
-        )
+        # rows without a label, of code 2, have the share of all others
+        about = of_noisy_labels, Groups(table, codes), "flip rates", self.estimator
+        return fit_from_closed_form(build, names, options, *about)
 
     @property
     def flip_rates_(self) -> Float[np.ndarray, " 2"]:

@@ -33,10 +33,16 @@ from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.estimators.two_class import CONSTRAINTS, LABELLED, rule_of, two_classes
 from nbmodels.estimators.two_class_training import train_two_classes
-from nbmodels.fitting import init_pairwise as pairwise
 from nbmodels.fitting import init_spectral
 from nbmodels.fitting.builder import ModelBuilder
-from nbmodels.fitting.closed_form import attribute_indicators, fit_from_closed_form, fit_from_start
+from nbmodels.fitting.closed_form import (
+    Groups,
+    attribute_sizes,
+    fit_from_closed_form,
+    fit_from_start,
+    of_positive_items,
+    of_unlabelled_items,
+)
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.label_regression import train_positive_unlabelled
 from nbmodels.fitting.label_sources import LabelSource, coded, trusted_channel
@@ -270,27 +276,18 @@ class PositiveUnlabelledNB(TableClassifier):
         Raises:
             DataError: no item is positive, or none is unlabelled, or there are too few attributes.
         """
-        x, sizes = attribute_indicators(build, 2)
-        _, data, _ = build({})
+        data = build({}).data
         codes = np.asarray(data.parts["labels"])
         one = _positive_code(names, self.positive)
         both = np.eye(3, 2)[codes] * np.asarray(data.weights)[:, None]
-        groups = both[:, [1 - one, one]]
-        if not (groups.sum(0) > 0).all():
+        table = both[:, [1 - one, one]]
+        if not (table.sum(0) > 0).all():
             raise DataError(
                 "y: positive and unlabelled rows are both needed, of weights that are not zero"
             )
-        tables = pairwise.tables(x, on_device(groups, float), sizes)
-        found = pairwise.positive_unlabelled(tables)
-        # the closed form's class 1 is the positive one
-        other, positive = np.asarray(found.mix)
-        share = np.where(codes == one, positive, other)
-        if one == 0:
-            probs = on_device(np.asarray(found.probs)[:, ::-1])
-            found, share = found._replace(probs=probs), 1 - share
-        return fit_from_closed_form(
-            build, names, options, found, share, "share of positive items", self.estimator
-        )
+        groups = Groups(table, (codes == one).astype(int), one)
+        about = of_positive_items, groups, "share of positive items", self.estimator
+        return fit_from_closed_form(build, names, options, *about)
 
     def _known(self, n_rows: int) -> dict[str, LabelSource]:
         one = _positive_code(self.classes_, self.positive)
@@ -418,14 +415,13 @@ class UnlabelledNB(TableClassifier):
         return rule_of(self.estimator, super()._rule)
 
     def _trained(self, build: ModelBuilder, names: np.ndarray, options: FitOptions) -> FittedModel:
-        x, sizes = attribute_indicators(build, 3)
         model, data, _ = build({})
         if build.n_classes == 2:
-            found = pairwise.unlabelled(x, data.weights, sizes)
-            share = np.asarray(found.mix)[:1]
-            return fit_from_closed_form(
-                build, names, options, found, share, "class shares", self.estimator
-            )
+            weights = np.asarray(data.weights)
+            groups = Groups(weights[:, None], np.full(len(weights), 2), least_attributes=3)
+            about = of_unlabelled_items, groups, "class shares", self.estimator
+            return fit_from_closed_form(build, names, options, *about)
+        attribute_sizes(build, 3)
         key = random_key(options.seed)
         start = init_spectral.start(model, data, key, options.rule, build.n_classes)
         return fit_from_start(build, names, options, start, self.estimator, ())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Int
 
 from inference.arrays import on_device
 from inference.compilation import host_jit
@@ -26,8 +28,45 @@ from nbmodels.fitting.options import FitOptions
 _LEAST = 1e-3
 
 
-def attribute_indicators(build: ModelBuilder, least: int) -> tuple[Array, tuple[int, ...]]:
-    """``(N, S)`` indicators of the values and the number of each attribute's values.
+#: Two product distributions from ``(N, S)`` indicators of the attributes' values, ``(N, G)``
+#: weights of the items in each group, and the number of each attribute's values.
+ClosedForm = Callable[[Array, Array, tuple[int, ...]], pairwise.Mixture]
+
+
+class Groups(NamedTuple):
+    """Groups of items that a closed form goes by.
+
+    Attributes:
+        table: ``(N, G)`` weight of each item in each group.
+        of_item: ``(N,)`` place of each item's P(positive) in ``Mixture.mix``, or 2: that of all
+            items.
+        positive: code of the class that is the closed form's class 1.
+        least_attributes: number of attributes that the closed form needs.
+    """
+
+    table: Float[np.ndarray, "n g"]
+    of_item: Int[np.ndarray, " n"]
+    positive: int = 1
+    least_attributes: int = 2
+
+
+def of_noisy_labels(x: Array, groups: Array, sizes: tuple[int, ...]) -> pairwise.Mixture:
+    """From items labelled 0, and those labelled 1."""
+    return pairwise.class_conditional(pairwise.tables(x, groups, sizes))
+
+
+def of_positive_items(x: Array, groups: Array, sizes: tuple[int, ...]) -> pairwise.Mixture:
+    """From unlabelled items, and positive ones."""
+    return pairwise.positive_unlabelled(pairwise.tables(x, groups, sizes))
+
+
+def of_unlabelled_items(x: Array, groups: Array, sizes: tuple[int, ...]) -> pairwise.Mixture:
+    """From one group of all items."""
+    return pairwise.unlabelled(x, groups[:, 0], sizes)
+
+
+def attribute_sizes(build: ModelBuilder, least: int) -> tuple[int, ...]:
+    """The number of each attribute's values.
 
     Raises:
         DataError: less than ``least`` attributes.
@@ -39,15 +78,15 @@ def attribute_indicators(build: ModelBuilder, least: int) -> tuple[Array, tuple[
             f"X: {least} attributes or more are needed to distinguish the classes, "
             f"got n_features = {len(sizes)}"
         )
-    return on_device(build({}).data.parts["features"].onehot.to_host().toarray()), sizes
+    return sizes
 
 
 def fit_from_closed_form(
     build: ModelBuilder,
     names: np.ndarray,
     options: FitOptions,
-    found: pairwise.Mixture,
-    positive: Any,
+    form: ClosedForm,
+    groups: Groups,
     shares_name: str,
     estimator: str,
 ) -> FittedModel:
@@ -57,13 +96,23 @@ def fit_from_closed_form(
         build: of the model.
         names: ``(2,)`` names of the classes.
         options: of the fit.
-        found: the closed form's mixture.
-        positive: ``(N,)`` or ``(1,)`` P(y = 1 | label) of each item.
-        shares_name: name of the shares that ``found.mix`` holds, for the caution.
+        form: the closed form.
+        groups: of the items.
+        shares_name: name of the shares that ``Mixture.mix`` holds, for the caution.
         estimator: ``"em"`` or ``"moments"``.
+
+    Raises:
+        DataError: too few attributes.
     """
+    sizes = attribute_sizes(build, groups.least_attributes)
     model, data, _ = build({})
-    shares, probs = np.asarray(found.outside)
+    x = on_device(data.parts["features"].onehot.to_host().toarray())
+    # an exact zero is admissible for the closed form, but no place for EM to begin
+    least = 0.0 if estimator == "moments" else _LEAST
+    table, of_item = on_device(groups.table, float), on_device(groups.of_item)
+    about = form, options.rule, sizes, groups.positive
+    start, found = _closed_form_params(*about, model, data, x, table, of_item, least)
+    shares, probs = np.asarray(found)
     outside = [shares_name] * bool(shares)
     outside += ["probabilities of the attributes' values"] * bool(probs)
     cautions: tuple[Caution, ...] = ()
@@ -74,9 +123,6 @@ def fit_from_closed_form(
             f"nearest admissible ones{then}"
         )
         cautions = (Caution(ClippedWarning, message),)
-    # an exact zero is admissible for the closed form, but no place for EM to begin
-    least = 0.0 if estimator == "moments" else _LEAST
-    start = _closed_form_params(model, data, found.probs, on_device(positive), least, options.rule)
     return fit_from_start(build, names, options, start, estimator, cautions)
 
 
@@ -110,23 +156,38 @@ def fit_from_start(
     return replace(fitted, cautions=(*cautions, *own))
 
 
-@partial(host_jit, static_argnames="rule")
+@partial(host_jit, static_argnames=("form", "rule", "sizes", "positive"))
 def _closed_form_params(
-    model: Any, data: Data, probs: Array, positive: Array, least: float, rule: Rule
-) -> Any:
-    """Parameters of all components that reproduce a closed form.
+    form: ClosedForm,
+    rule: Rule,
+    sizes: tuple[int, ...],
+    positive: int,
+    model: Any,
+    data: Data,
+    x: Array,
+    groups: Array,
+    of_item: Array,
+    least: float,
+) -> tuple[Any, Array]:
+    """Parameters of all components that reproduce a closed form, and its ``Mixture.outside``.
 
     Args:
+        form: the closed form.
+        rule: of the fit.
+        sizes: number of each attribute's values.
+        positive, of_item: see :class:`Groups`.
         model: components by name.
         data: encoded data.
-        probs: ``(S, 2)`` P(value | class).
-        positive: ``(N,)`` or ``(1,)`` P(y = 1 | label) of each item.
+        x: ``(N, S)`` indicators of the attributes' values.
+        groups: ``(N, G)`` weight of each item in each group.
         least: what shares, and probabilities of zero, are raised to.
-        rule: of the fit.
     """
-    positive = jnp.broadcast_to(jnp.clip(positive, least, 1 - least), data.weights.shape)
-    resp = data.weights[:, None] * jnp.stack([1 - positive, positive], 1)
+    found = form(x, groups, sizes)
+    share = jnp.clip(jnp.append(found.mix, found.share)[of_item], least, 1 - least)
+    both = [1 - share, share] if positive else [share, 1 - share]
+    resp = data.weights[:, None] * jnp.stack(both, 1)
     prior = model["features"].prior
+    probs = found.probs if positive else found.probs[:, ::-1]
     raised = jnp.where(probs > 0, probs, _LEAST)
     counts = Dirichlet(raised, axis=0, sizes=prior.sizes).mean * jnp.sum(resp, 0)
     out = {}
@@ -136,4 +197,4 @@ def _closed_form_params(
             read = component.likelihood_params(component.prior, "vb")
             stats = component.stats(read, resp, data.parts[name])
         out[name] = component.update(stats, rule)
-    return out
+    return out, found.outside

@@ -19,6 +19,7 @@ from nbmodels.core import model as models
 from nbmodels.core.families import Rule
 from nbmodels.core.jax_settings import kept_programs
 from nbmodels.core.model import Data, Model
+from nbmodels.core.roles import Emission
 from nbmodels.errors import (
     DataError,
     Interrupted,
@@ -145,6 +146,20 @@ _objective = host_jit(models.objective, static_argnames="rule")
 
 #: Parameters of components from responsibilities, see :func:`nbmodels.core.model.start`.
 started = host_jit(models.start, static_argnames="rule")
+
+
+def emissions_started(model: Model, resp: np.ndarray, data: Data, rule: Rule) -> dict[str, Any]:
+    """Parameters of a model's emissions, by one program whatever other components there are.
+
+    Args:
+        model: components by name, emissions among them.
+        resp: ``(n, K)`` responsibilities, with the padding of the data.
+        data: encoded data.
+        rule: of the fit.
+    """
+    emissions = with_arrays(models.with_role(model, Emission))
+    own = replace(data, parts={name: data.parts[name] for name in emissions})
+    return started(emissions, on_device(resp, own.weights.dtype), own, rule)
 
 
 def _to_host(tree: Any) -> Any:

@@ -20,9 +20,9 @@ from inference.arrays import on_device
 from nbmodels.channels import ExternalEvidence
 from nbmodels.class_priors import FixedProportions
 from nbmodels.core.model import PRIOR, Data, Model, with_role
-from nbmodels.core.roles import Emission, LabelChannel
+from nbmodels.core.roles import LabelChannel
 from nbmodels.fitting.design_effect import of_groups
-from nbmodels.fitting.em import Fit, started
+from nbmodels.fitting.em import Fit, emissions_started
 from nbmodels.fitting.identifiability import confused_classes, vanished
 from nbmodels.fitting.options import HELD_OUT_SEED, FitOptions, finished
 from nbmodels.fitting.progress import Task
@@ -361,8 +361,7 @@ def _without_rows(near: Fit, model: Model, data: Data, rows: np.ndarray) -> Any:
     resp = np.zeros((len(data.weights), near.resp.shape[1]), near.resp.dtype)
     resp[: len(near.resp)] = near.resp
     resp[rows] = 0
-    features = with_role(model, Emission)
-    learned = started(features, on_device(resp), data, near.rule)
+    learned = emissions_started(model, resp, data, near.rule)
     return {**jax.tree.map(on_device, near.params), **learned}
 
 

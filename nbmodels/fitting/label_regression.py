@@ -28,7 +28,7 @@ from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.errors import Caution, IdentifiabilityWarning, NotConvergedWarning
 from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.discriminative import LOG_SLOPE_SD, train_scored
-from nbmodels.fitting.em import started
+from nbmodels.fitting.em import emissions_started
 from nbmodels.fitting.fitted_model import FittedModel, fitted_model
 from nbmodels.fitting.holdout import compare_scores, held_out_by_fold
 from nbmodels.fitting.label_sources import CANDIDATES, class_prior, padded_powers
@@ -158,7 +158,7 @@ class Coded:
         model, data, _ = build({})
         emissions = {name: model[name] for name in build.features}
         resp = pad_rows(fitted.label_posterior, len(data.weights))
-        params = started(emissions, on_device(resp), data, rule)
+        params = emissions_started(emissions, resp, data, rule)
         host = partial(jax.tree.map, np.asarray)
         whole = replace(
             fitted.fit,
