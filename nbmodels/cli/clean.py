@@ -196,8 +196,8 @@ def clean(
     begin = stage or (lambda name: None)
     frame = frame.reset_index(drop=True)
     check_columns(frame, label, text, features, truth)
-    if text is None and features is None and groups is None:
-        _refuse_votes(frame.drop(columns=[label]))
+    if features is None and groups is None:
+        _refuse_votes(frame.drop(columns=[label]), text)
     group_names = None
     if groups is not None:
         group_names = names_of_groups(frame, groups, (label, text, truth, *(features or ())))
@@ -311,18 +311,19 @@ def clean(
     )
 
 
-def _refuse_votes(frame: pd.DataFrame) -> None:
+def _refuse_votes(frame: pd.DataFrame, text: str | None) -> None:
     """Raises: DataError: each row seems to be the vote of one annotator on an item."""
-    found = vote_columns(frame)
+    found = vote_columns(frame, text)
     if found:
         tasks, workers = (
             " or ".join(dict.fromkeys(map(repr, one))) for one in zip(*found, strict=True)
         )
         asked = " or ".join(f"--task {shlex.quote(t)} --worker {shlex.quote(w)}" for t, w in found)
+        others = "--features A,B,..." if text is None else f"--groups {shlex.quote(found[0][0])}"
         raise DataError(
             f"label: each row seems to be a vote, on an item of {tasks} by an annotator of "
             f"{workers}; {asked} learns how far to trust each of them, and "
-            "--features A,B,... takes each row for an item of its own"
+            f"{others} takes each row for an item of its own"
         )
 
 

@@ -151,13 +151,19 @@ class Votes:
         )
 
 
-def vote_columns(frame: pd.DataFrame) -> list[tuple[str, str]]:
+def vote_columns(frame: pd.DataFrame, text: str | None = None) -> list[tuple[str, str]]:
     """Pairs of columns that may be items and annotators; none where rows seem to be no votes.
 
     Both go by a usual name, several annotators vote on an item and on several items each, and
     hardly a pair of them occurs twice. There are several pairs where names leave it open.
+
+    Args:
+        frame: the table, without its labels.
+        text: column of texts, of which an item that is voted on has one: reviews of it differ.
     """
     tasks, workers = (columns_named(frame, role, COLUMNS) for role in ("task", "worker"))
+    if text is not None:
+        tasks = [task for task in tasks if frame.groupby(task)[text].nunique().max() <= 1]
     return [pair for pair in itertools.product(tasks, workers) if _seem_votes(frame[[*pair]])]
 
 

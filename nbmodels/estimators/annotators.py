@@ -37,7 +37,7 @@ from nbmodels.fitting.annotator_fits import (
     tempered,
     without_padding,
 )
-from nbmodels.fitting.copied_votes import MOST_UNEVEN, find_copies, unevenness
+from nbmodels.fitting.copied_votes import MOST_UNEVEN, find_copies, uneven_pairs
 from nbmodels.fitting.copies import Copies, no_copies
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
@@ -68,11 +68,11 @@ class DawidSkene(LatentClassModel):
     model takes votes on a task for independent given its class. They seldom are, and its
     probabilities are then far too sure: ``dependence`` tempers them, by what votes show
     (:mod:`nbmodels.fitting.item_effects`) and by an assumption about what votes cannot show, the
-    weaker the surer they are independent (:mod:`nbmodels.fitting.vote_dependence`). The
-    likeliest class is that of the task's votes under the workers' matrices. Under ``pooling="own"``
-    all votes on a task may be guesses: such tasks teach the matrices nothing, and with
-    ``dependence=0`` their votes say nothing of the class. With ``solver="ml"`` the model is the
-    paper's: nothing is pooled or tempered.
+    weaker the surer items and pairs of workers show that they are independent
+    (:mod:`nbmodels.fitting.vote_dependence`). The likeliest class is that of the task's votes under
+    the workers' matrices. Under ``pooling="own"`` all votes on a task may be guesses: such tasks
+    teach the matrices nothing, and with ``dependence=0`` their votes say nothing of the class. With
+    ``solver="ml"`` the model is the paper's: nothing is pooled or tempered.
 
     Parameters:
         pooling: what the workers' noise matrices are drawn to: ``"own"``, each to the matrix of the
@@ -233,11 +233,12 @@ class DawidSkene(LatentClassModel):
                 fitted = joint(candidate, names, n, self._options(), start=begin)
                 return without_padding(fitted, _NAME)
 
-            pooling, shown, uneven = parameters["pooling"], 1.0, 0.0
+            pooling, shown, uneven, by_group = parameters["pooling"], 1.0, 0.0, 0.0
             if self.abstain is None:
                 shown = shown_share(coded, len(workers), known >= 0)
                 if self._rule != "ml" and self.dependence != 0:
-                    uneven = unevenness(cast, copies, k)
+                    pairs = uneven_pairs(cast, copies, k)
+                    uneven, by_group = pairs.unevenness, pairs.log_factor
                 hidden = shown < LEAST_SHOWN or uneven > MOST_UNEVEN
                 if hidden and self.pooling == "auto" and self._rule != "ml":
                     pooling = ALIKE
@@ -258,7 +259,7 @@ class DawidSkene(LatentClassModel):
             self._shown = shown_votes(coded, len(workers), known >= 0) * (pooling != ALIKE)
             if not found.interrupted and not (self._rule == "ml" and self.dependence == "auto"):
                 # by one vote of a doubtful function, an item is rather of a more frequent class
-                fixed = known >= 0, self.abstain is None
+                fixed = known >= 0, self.abstain is None, by_group
                 seen = {"copying": copies.share, "shown": shown, "uneven": uneven}
                 how: dict[str, Any] = {"pooling": pooling, **seen}
                 found = tempered(found, coded, self.dependence, *fixed, **how)

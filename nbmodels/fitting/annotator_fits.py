@@ -118,6 +118,7 @@ def tempered(
     dependence: float | Literal["auto", "shown"],
     known: Bool[np.ndarray, " n"],
     supported: bool,
+    by_group: float,
     **about: Any,
 ) -> FittedModel:
     """With the dependence of the votes, and responsibilities tempered by it.
@@ -129,11 +130,12 @@ def tempered(
             what is assumed besides.
         known: ``(N,)`` items of a known class.
         supported: whether each other item is expected to be of a class that one of its votes names.
+        by_group: logarithm of the Bayes factor of groups of annotators against independence.
         about: other attributes of the :class:`VoteDependence`.
     """
     model = fitted_to(fitted.fit, votes)
-    visible, gain, log_factor = _shown(model, votes)
-    learned = {"auto": assumed_dependence(visible, log_factor), "shown": visible}
+    visible, gain, by_item = _shown(model, votes)
+    learned = {"auto": assumed_dependence(visible, by_item, by_group), "shown": visible}
     correlation = learned[dependence] if isinstance(dependence, str) else float(dependence)
     resp = np.asarray(fitted.fit.resp)
     if correlation > 0:
@@ -146,7 +148,7 @@ def tempered(
 
 
 def _shown(model: AnnotatorModel, votes: VoteTable) -> tuple[float, float, float]:
-    """The correlation that votes show, its gain in nats, and the log Bayes factor for any."""
+    """The correlation that votes show, its gain in nats, and the log Bayes factor of effects."""
     if model.abstains:  # of functions who name one class each, items have no effects on labels
         return *visible_dependence(model, votes), np.inf
     found = shown_dependence(model, votes)

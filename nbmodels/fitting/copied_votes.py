@@ -31,6 +31,7 @@ from scipy import sparse, stats
 
 from nbmodels.fitting.copied_sources import LEAST_SHARED, MOST_CELLS, find_sources
 from nbmodels.fitting.copies import COLUMNS, Copies, in_cluster, no_copies
+from nbmodels.fitting.uneven_pairs import UnevenPairs
 from nbmodels.fitting.vote_dependence import VoteTable, softmax
 from nbmodels.fitting.vote_pairs import (
     MOST_PAIRS,
@@ -151,14 +152,13 @@ def _promising(
     return np.argsort(-sum(sums), kind="stable")
 
 
-def unevenness(votes: VoteTable, copies: Copies, n_labels: int) -> float:
-    """How unevenly pairs agree, beyond the clusters found: about 1 where votes are independent.
+def uneven_pairs(votes: VoteTable, copies: Copies, n_labels: int) -> UnevenPairs:
+    """How unevenly pairs agree, beyond the clusters found and what is usual.
 
-    It is the mean square, in standard errors, of what pairs agree beyond their expectation and what
-    is usual, less the standard error of that mean. Who copies in part from many is not found as a
-    pair. But the classes that a fit suggests are then those of the group, and its members agree as
-    often as expected while all others agree too often. That it is the group that is right, and not
-    the others, is no more than the fit's own view.
+    Who copies in part from many is not found as a pair. But the classes that a fit suggests are
+    then those of the group, and its members agree as often as expected while all others agree too
+    often. That it is the group that is right, and not the others, is no more than the fit's own
+    view.
 
     Args:
         votes: that were cast.
@@ -166,19 +166,20 @@ def unevenness(votes: VoteTable, copies: Copies, n_labels: int) -> float:
         n_labels: K.
 
     Returns:
-        0 for fewer than three pairs.
+        no pairs where there are fewer than three.
     """
     pairs = _well_shared(votes, len(copies.cluster))
     apart = copies.cluster[pairs.first] != copies.cluster[pairs.second]
     pairs = pairs.those(apart)
     pairs = pairs.those(_sampled(pairs))
     if len(pairs) < _FEWEST_PAIRS:
-        return 0.0
+        return UnevenPairs(np.zeros(0), np.zeros(0))
     agreement, expected = _agreements(votes, pairs, copies, n_labels, _BEGINS[-1])
     left = np.maximum(1 - expected, 1e-6)
     usual = float(np.median((agreement - expected) / left))
-    z = _surprise(agreement, np.clip(expected + usual * left, 0, 1), pairs.shared)
-    return float(np.mean(z**2) - np.sqrt(2 / len(z)))
+    share = np.clip(expected + usual * left, 0, 1)
+    spread = _spread(share, pairs.shared)
+    return UnevenPairs((agreement - share) / spread, (1 - share) / spread)
 
 
 def _well_shared(votes: VoteTable, n_workers: int) -> AnnotatorPairs:
@@ -368,8 +369,14 @@ def _surprise(
     number: Float[np.ndarray, " p"],
 ) -> Float[np.ndarray, " p"]:
     """Standard errors by which shares exceed their expectation; the larger that, the fewer."""
-    spread = np.sqrt(np.maximum(expected * (1 - expected), 1e-4) / number)
-    return (agreement - expected) / spread
+    return (agreement - expected) / _spread(expected, number)
+
+
+def _spread(
+    share: Float[np.ndarray, " p"], number: Float[np.ndarray, " p"]
+) -> Float[np.ndarray, " p"]:
+    """Standard errors of shares."""
+    return np.sqrt(np.maximum(share * (1 - share), 1e-4) / number)
 
 
 def _possible(

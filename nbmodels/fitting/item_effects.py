@@ -13,6 +13,10 @@ What they say of the classes is then expressed as the intraclass correlation und
 posteriors are nearest to those of this model. Whether votes depend on each other at all is a Bayes
 factor, by Laplace's approximation: votes that are few do not show it, either way.
 
+No votes show that there is no dependence, however small, but many show that there is none of
+``LEAST`` or more: the factor of such a correlation against independence is the mean likelihood over
+a grid of the prior.
+
 The effects are integrated out by quasi-Monte Carlo, the same points for all items. A vote is judged
 by its annotator's matrix without the item's own votes.
 """
@@ -26,10 +30,11 @@ import numpy as np
 from jaxtyping import Float
 from scipy import sparse
 from scipy.optimize import minimize, minimize_scalar
-from scipy.special import expit
+from scipy.special import expit, logsumexp
 from scipy.stats import norm, qmc
 
 from nbmodels.fitting.vote_dependence import (
+    LEAST,
     AnnotatorModel,
     VoteTable,
     softmax,
@@ -50,6 +55,12 @@ _STEPS, _ENDS, _STEP = np.array([0.2, -1.5, 0.7, 1.2]), (0.05, 0.1), 0.15
 #: Least curvature of the log-posterior: a mode at an edge is no sharper than by the prior's spread.
 _LEAST_CURVED = 0.2
 
+#: Grid of the prior: standard scores of the hard items' exponent and of the effects' size with
+#: their weights (Gauss and Hermite), and number of shares of hard items; what is added to the easy
+#: items' exponent, which is the larger the more items are hard.
+_NODES, _WEIGHTS, _SHARES = np.sqrt(3) * np.array([-1, 0, 1]), np.array([1, 4, 1]) / 6, 12
+_SHARPER = (0.0, 0.1, 0.25)
+
 #: Logarithm of the Bayes factor from where evidence is called strong (Kass and Raftery 1995).
 _STRONG = 3.0
 
@@ -64,7 +75,8 @@ class ShownDependence:
         correlation: intraclass correlation under which tempered posteriors are nearest, the nearer
             to 0 the weaker the evidence for any.
         gain: nats by which the votes looked at are likelier than independent ones.
-        log_factor: logarithm of the Bayes factor of dependence against independence.
+        log_factor: logarithm of the Bayes factor of a correlation of ``LEAST`` or more against
+            independence.
     """
 
     correlation: float
@@ -107,7 +119,8 @@ def shown_dependence(model: AnnotatorModel, votes: VoteTable) -> ShownDependence
     best = minimize_scalar(distance, bounds=(0, 1), method="bounded", options={"xatol": 1e-3})
     # where all classes are certain any correlation is as near, and none is shown
     shown = float(best.x * expit(log_factor - _STRONG))
-    return ShownDependence(shown, gain, log_factor)
+    at_least = _least_factor(effects, model, float(plain[0]), -independent(plain))
+    return ShownDependence(shown, gain, at_least)
 
 
 @dataclass(frozen=True)
@@ -166,6 +179,63 @@ class _Effects:
             below = self.items @ np.log(np.maximum(weights[:, c] @ tilts, 1e-300))
             out[:, c] = above[:, c] + _log_sum(shared - below) - np.log(len(effects))
         return out
+
+
+def _least_factor(effects: _Effects, model: AnnotatorModel, plain: float, log_null: float) -> float:
+    """Logarithm of the Bayes factor of a correlation of ``LEAST`` or more against independence.
+
+    Args:
+        effects: the votes.
+        model: of their annotators.
+        plain: logarithm of the exponent that is likeliest under independence.
+        log_null: log-density there.
+    """
+    shares = expit(_MEAN[3] + _SPREAD[3] * norm.ppf((np.arange(_SHARES) + 0.5) / _SHARES))
+    found, inside = [], []
+    for more in _SHARPER:
+        exponent = np.exp(plain + more)
+        easy = effects._followed(exponent, 0.0) + effects.log_prior
+        alone = _agreement(effects, model, exponent, 0.0)
+        here = log_null + _prior(np.array([plain + more]), _MEAN[:1], _SPREAD[:1])
+        for i, j in np.ndindex(3, 3):
+            flatter = exponent * expit(_MEAN[1] + _SPREAD[1] * _NODES[i])
+            size = np.exp(_MEAN[2] + _SPREAD[2] * _NODES[j])
+            hard = effects._followed(flatter, size) + effects.log_prior
+            together = _agreement(effects, model, flatter, size)
+            for s in shares:
+                whole = np.logaddexp(np.log1p(-s) + easy, np.log(s) + hard)
+                found.append(float(_log_sum(whole).sum()) - here)
+                agreed, apart = (
+                    (1 - s) * one + s * two for one, two in zip(alone, together, strict=True)
+                )
+                inside.append(_intraclass(agreed, apart, model) >= LEAST)
+    # the likeliest exponent: how sharp it is known differs little
+    likely = np.where(inside, found, -np.inf).reshape(len(_SHARPER), -1).max(0)
+    weights = np.repeat(np.outer(_WEIGHTS, _WEIGHTS), _SHARES)
+    some = np.isfinite(likely)
+    if not some.any():
+        return 0.0
+    return float(logsumexp(likely[some], b=weights[some]) - np.log(weights[some].sum()))
+
+
+def _agreement(
+    effects: _Effects, model: AnnotatorModel, exponent: float, size: float
+) -> tuple[Float[np.ndarray, " c"], Float[np.ndarray, "c k"]]:
+    """P(two votes on an item are alike | class), and of each label, of a usual annotator."""
+    usual = model.pseudo.sum(0)
+    logs = exponent * np.log(np.maximum(usual / usual.sum(0), _TINY)).T
+    points = size * effects.points if size else np.zeros((1, len(usual)))
+    rows = logs.shape[1]
+    probs = softmax((logs + points[:, None]).reshape(-1, rows)).reshape(len(points), -1, rows)
+    return (probs**2).sum(2).mean(0), probs.mean(0)
+
+
+def _intraclass(
+    agreed: Float[np.ndarray, " c"], labels: Float[np.ndarray, "c k"], model: AnnotatorModel
+) -> float:
+    """Agreement of two votes given the class beyond that of votes on other items, as kappa."""
+    shares, chance = np.exp(model.log_prior), (labels**2).sum(1)
+    return float(shares @ (agreed - chance) / max(shares @ (1 - chance), _TINY))
 
 
 def _log_sum(logs: Float[np.ndarray, "n m"]) -> Float[np.ndarray, " n"]:

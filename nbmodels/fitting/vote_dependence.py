@@ -13,7 +13,9 @@ vote is predicted from the others on its item, the item deleted from the annotat
 under too much certainty these predictions fail). The rest is hidden. A cue that misleads most
 annotators makes them agree on a wrong class, and from votes alone that class is the true one.
 ``HIDDEN`` is the part of ``r`` that is assumed instead, the less the surer the votes show that they
-are independent: where items differ visibly, they will do so in what is not seen, too.
+are independent: where items differ visibly, they will do so in what is not seen, too. That there is
+no correlation of ``LEAST`` must be shown twice: by items, and by pairs of annotators
+(:mod:`nbmodels.fitting.uneven_pairs`), which few votes on an item or few shared items do not.
 """
 
 from __future__ import annotations
@@ -32,9 +34,12 @@ from nbmodels.channels import LabellingFunctions
 from nbmodels.core.model import PRIOR
 from nbmodels.fitting.em import Fit
 
-#: Correlation of votes that votes cannot show, and odds of crowds in which there is any: an
-#: assumption, and no estimate.
-HIDDEN, _ODDS = 0.5, 9.0
+#: Correlation of votes that votes cannot show, and odds against independence of crowds whose items
+#: differ and of crowds of groups: an assumption, and no estimate.
+HIDDEN, _ODDS = 0.5, np.array([7.0, 2.0])
+
+#: Least correlation of votes, by item or within a group, that is told from independence.
+LEAST = 0.05
 
 #: Most votes that the correlation is learned from; whole items are drawn beyond that.
 _MOST_VOTES = 100_000
@@ -283,7 +288,7 @@ def _leave_one_out(model: AnnotatorModel, votes: VoteTable) -> Callable[[float],
     return score
 
 
-def assumed_dependence(visible: float, log_factor: float = np.inf) -> float:
+def assumed_dependence(visible: float, by_item: float = np.inf, by_group: float = 0.0) -> float:
     """The correlation to be assumed, by the one that votes show.
 
     With the probability ``p`` that votes depend on each other at all, a share ``HIDDEN p`` of the
@@ -292,9 +297,11 @@ def assumed_dependence(visible: float, log_factor: float = np.inf) -> float:
 
     Args:
         visible: correlation that votes show.
-        log_factor: logarithm of the Bayes factor of dependence against independence.
+        by_item: logarithm of the Bayes factor of effects of items against independence.
+        by_group: that of groups of annotators.
     """
-    return 1 - (1 - HIDDEN * expit(np.log(_ODDS) + log_factor)) * (1 - visible)
+    odds = np.log(_ODDS) + np.array([by_item, by_group])
+    return 1 - (1 - HIDDEN * expit(np.logaddexp(*odds))) * (1 - visible)
 
 
 def visible_dependence(model: AnnotatorModel, votes: VoteTable) -> tuple[float, float]:

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from cli_tables import SPECIES, run
 
+from nbmodels.data.annotations import vote_columns
+
 ROLES = ["--label", "label", "--task", "task", "--worker", "worker"]
 
 
@@ -89,8 +91,6 @@ def test_votes_are_no_items(here, command, task, first):
 
 def test_other_tables_are_not_taken_for_votes(here):
     """One label an item, or items that are seen again by the same user."""
-    from nbmodels.data.annotations import vote_columns
-
     frame = votes()
     assert vote_columns(frame) == [("task", "worker")]
     assert not vote_columns(frame.drop_duplicates("task"))
@@ -113,10 +113,26 @@ def test_names_that_leave_the_items_open_are_all_told(here):
     assert "--task photo --worker expert or --task image --worker expert" in said
 
 
+def test_votes_are_no_texts(here):
+    """With --text each vote was taken for an item, and its text for as many."""
+    given = votes(20).drop(columns="truth")
+    given["body"] = "a text of " + given["task"]
+    given.to_csv("votes.csv", index=False)
+    done = run("clean", "votes.csv", "--label", "label", "--text", "body")
+    assert done.exit_code == 2
+    said = " ".join(done.output.split())
+    assert "each row seems to be a vote, on an item of 'task' by an annotator of 'worker'" in said
+    assert "--groups task takes each row for an item of its own" in said
+    reviews = given.assign(body=[f"review {i} of an item" for i in range(len(given))])
+    assert vote_columns(given, "body")
+    assert not vote_columns(reviews, "body")
+
+
 BAD = {
     "one role": (["--task", "task"], "--worker: --task names one column"),
     "the other role": (["--worker", "worker"], "--task: --worker names one column"),
     "features": ([*ROLES[2:], "--features", "a"], "--features: not for a table of votes"),
+    "text": ([*ROLES[2:], "--text", "truth"], "--text: not for a table of votes"),
     "estimator": ([*ROLES[2:], "--estimator", "auto"], "--estimator: not for a table of votes"),
     "no column": (["--task", "task", "--worker", "rater"], "--worker: there is no column 'rater'"),
     "two roles": (["--task", "task", "--worker", "task"], "--worker: 'task' is the column of the"),

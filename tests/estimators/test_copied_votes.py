@@ -12,7 +12,7 @@ from nbmodels.class_priors import Proportions
 from nbmodels.core import model as m
 from nbmodels.core import numpyro_program as program
 from nbmodels.fitting import copied_votes, vote_pairs
-from nbmodels.fitting.copied_votes import MOST_UNEVEN, find_copies, unevenness
+from nbmodels.fitting.copied_votes import MOST_UNEVEN, find_copies, uneven_pairs
 from nbmodels.fitting.copies import no_copies
 from nbmodels.fitting.vote_dependence import VoteTable
 
@@ -248,7 +248,7 @@ def test_a_group_that_copies_in_part_does_not_outvote_the_others(part, seed):
     votes, y = world(rates, range(4), part=part, seed=seed)
     found = find_copies(coded(votes), 10, 3, abstains=False)
     assert all(w in found.partners(0) for w in (1, 2, 3))
-    assert unevenness(coded(votes), found, 3) < MOST_UNEVEN
+    assert uneven_pairs(coded(votes), found, 3).unevenness < MOST_UNEVEN
     model = DawidSkene(random_state=0).fit(frame(votes))
     assert (model.predict() == y).mean() >= majority(votes, y)
 
@@ -277,8 +277,8 @@ def test_a_group_of_which_nobody_can_say_who_is_right_is_told():
 def test_independent_annotators_agree_evenly(rates):
     for seed in range(5):
         votes, _ = world(rates, seed=seed)
-        assert unevenness(coded(votes), no_copies(len(rates)), 3) < MOST_UNEVEN
-    assert unevenness(coded(votes[:, :2]), no_copies(2), 3) == 0.0
+        assert uneven_pairs(coded(votes), no_copies(len(rates)), 3).unevenness < MOST_UNEVEN
+    assert uneven_pairs(coded(votes[:, :2]), no_copies(2), 3).unevenness == 0.0
 
 
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")

@@ -36,6 +36,15 @@ def test_confidence_without_an_assumption_is_as_high_as_accuracy(world):
         assert confidence(DawidSkene(dependence=0.5).fit(table), y) < -0.1
 
 
+@pytest.mark.parametrize("world", [{"each": 7}, {"rate": (0.3, 0.6)}], ids=["seven", "weak"])
+def test_confidence_in_independent_votes_is_near_to_accuracy(world):
+    """They show no correlation of a twentieth; confidence was 10 and 31 points too low."""
+    table, y = crowd(4, **world)
+    found = DawidSkene().fit(table)
+    assert found.fitted_.vote_dependence.correlation < 0.25
+    assert abs(confidence(found, y)) < 0.08
+
+
 @pytest.mark.slow
 def test_many_independent_votes_are_tempered_less():
     table, _ = crowd(2, each=20)
