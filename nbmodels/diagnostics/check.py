@@ -180,7 +180,11 @@ def check_model(
     """
     reported = fit if label_posterior is None else replace(fit, resp=label_posterior)
     checked = checked_labels(fit, data, separable)
-    ends = None if separable is None else two_ends(fit, reported.resp, separable, share_wrong)
+    ends = (
+        None
+        if separable is None
+        else two_ends(fit, reported.resp, separable, share_wrong, reference)
+    )
     if ends is not None and checked is not None:
         ends = replace(ends, checked=checked.ends)
     outcome = _outcome(reported, data, names)
@@ -295,6 +299,7 @@ def two_ends(
     reported: Float[np.ndarray, "n k"],
     separable: Separable,
     share_wrong: float | None = None,
+    reference: Int[np.ndarray, " n"] | None = None,
 ) -> Ends:
     """A fit beside the model whose classes are functions of the features.
 
@@ -303,6 +308,7 @@ def two_ends(
         reported: ``(N, K)`` P(true class) as it is reported.
         separable: the other model of the same labels.
         share_wrong: expected share of wrong labels, where that is not of ``reported``.
+        reference: see :func:`check_model`.
     """
     transition = np.asarray(fit.transitions["labels"], float)
     transition = transition / transition.sum(1, keepdims=True)
@@ -314,6 +320,13 @@ def two_ends(
     weights = separable.weights
     right = reported[rows, codes] / reported[rows].sum(1)
     shares = np.average(reported[rows] / reported[rows].sum(1, keepdims=True), 0, weights)
+    predicted = np.full(len(codes), -1) if reference is None else reference[rows]
+    seen_by = predicted >= 0
+    contradicted = np.nan
+    if weights[seen_by].sum():
+        hits = predicted[seen_by] == codes[seen_by]
+        contradicted = 1 - float(np.average(hits, weights=weights[seen_by]))
+    changed = reported[rows].argmax(1) != codes
     return Ends(
         float(1 - np.average(right, weights=weights)) if share_wrong is None else share_wrong,
         separable.share_wrong,
@@ -322,6 +335,8 @@ def two_ends(
         weights,
         matrix=float(1 - shares @ np.diag(transition)),
         shape=separable.by_shape,
+        changed=float(np.average(changed, weights=weights)),
+        contradicted=contradicted,
     )
 
 

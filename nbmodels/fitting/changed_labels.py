@@ -3,7 +3,14 @@
 A fit that takes chance or a wrong model's errors for wrong labels contradicts labels that other
 classifiers predict as given. Two are asked: a nonlinear classifier of other items' labels, and, of
 few rows, the labels of the nearest rows. Both share the fit's labels but neither its model nor its
-view of the noise.
+view of the classes.
+
+Both predict given labels, and where errors have a direction these are no classes: of a class that
+is called another one in two fifths of the cases, a classifier of few labels predicts many items as
+that other one, and seems to side with the given labels. So their probabilities of given labels are
+multiplied by the inverse of the noise matrix of the fit before they are asked (the backward
+correction of Patrini et al. 2017; of two classes a shifted threshold, Natarajan et al. 2013).
+Errors that are alike in all classes change no answer.
 """
 
 from __future__ import annotations
@@ -21,15 +28,19 @@ from nbmodels.fitting.nearest import nearest_labels
 from nbmodels.fitting.options import FEW_ROWS
 from nbmodels.fitting.reference import (
     HARMFUL_BY_NEIGHBOURS,
+    Reference,
     Sides,
     nonlinear_predictions,
     sides_of,
 )
-from nbmodels.fitting.separable import Separable, most_frequent
+from nbmodels.fitting.separable import Separable, shares_nearby
 
 #: Whose opinion it is.
 _CLASSIFIER = "cross-validated predictions of a nonlinear classifier"
 _NEIGHBOURS = "the labels of the nearest rows"
+
+#: Condition number of a noise matrix from which on labels say next to nothing of the classes.
+_ILL_CONDITIONED = 100.0
 
 #: Standard errors by which neighbours must predict the given labels worse not to be asked.
 _SURELY = 2.0
@@ -46,8 +57,8 @@ def least_favourable(
     fitted: FittedModel,
     codes: Int[np.ndarray, " n"],
     free: Bool[np.ndarray, " n"],
-    reference: Int[np.ndarray, " n"],
-    votes: Int[np.ndarray, " n"] | None,
+    reference: Reference,
+    nearby: Float[np.ndarray, "n k"] | None,
     peers: Sequence[Int[np.ndarray, " n"]] = (),
 ) -> tuple[Sides, str]:
     """What is predicted of labels that would be changed, by the less favourable opinion.
@@ -60,35 +71,59 @@ def least_favourable(
         fitted: the fit.
         codes: given labels, -1 where there is none.
         free: whether the class of the row was not checked.
-        reference: classes that a nonlinear classifier predicts, -1 where it does not.
-        votes: most frequent label of each row's neighbours, -1 where there is none; None where they
-            are not to be asked.
-        peers: other predicted classes.
+        reference: predictions of a nonlinear classifier.
+        nearby: shares of the labels of each row's neighbours, zero where it has none; None where
+            they are not to be asked.
+        peers: other predicted labels.
 
     Returns:
         the opinion, and whose it is.
     """
     suggested = fitted.label_posterior.argmax(1)
-    found = sides_of(reference[free], codes[free], suggested[free]), _CLASSIFIER
-    if votes is None:
+    predicted = reference.classes
+    classes = np.where(predicted >= 0, _corrected(reference.probabilities, fitted), -1)
+    found = sides_of(classes[free], codes[free], suggested[free]), _CLASSIFIER
+    if nearby is None:
         return found
-    both = free & (votes >= 0) & (reference >= 0) & (codes >= 0)
-    for peer in (reference, *peers):
+    known = nearby.any(1)
+    votes = nearby.argmax(1)
+    both = free & known & (predicted >= 0) & (codes >= 0)
+    for peer in (predicted, *peers):
         gap = (peer == codes)[both].astype(float) - (votes == codes)[both]
         if not both.any() or gap.mean() > _SURELY * gap.std() / np.sqrt(len(gap)):
             return found
-    asked = votes[free], codes[free], suggested[free]
-    other = sides_of(*asked, HARMFUL_BY_NEIGHBOURS), _NEIGHBOURS
-    return min(found, other, key=lambda one: one[0].belief)
+    classes = np.where(known, _corrected(nearby, fitted), -1)
+    other = sides_of(classes[free], codes[free], suggested[free], HARMFUL_BY_NEIGHBOURS)
+    return min(found, (other, _NEIGHBOURS), key=lambda one: one[0].belief)
 
 
-def votes_of(near: Separable | None, n_rows: int) -> Int[np.ndarray, " n"] | None:
-    """``(N,)`` most frequent label of each row's neighbours, of few rows; else None."""
+def _corrected(given: Float[np.ndarray, "n k"], fitted: FittedModel) -> Int[np.ndarray, " n"]:
+    """``(n,)`` the likeliest true class, where P(given label) is known and the noise is the fit's.
+
+    Args:
+        given: P(given label | features) of each row.
+        fitted: the fit; the labels themselves where its matrix has no inverse.
+    """
+    matrix = fitted.noise_matrix
+    assert matrix is not None  # labels are compared
+    if np.linalg.cond(matrix) > _ILL_CONDITIONED:
+        return given.argmax(1)
+    return np.linalg.solve(matrix, given.T).argmax(0)
+
+
+def nearby_of(near: Separable | None, n_rows: int) -> Float[np.ndarray, "n k"] | None:
+    """``(N, K)`` shares of the labels of each row's neighbours, of few rows; else None."""
     if near is None or n_rows > FEW_ROWS:
         return None
-    votes = np.full(n_rows, -1)
-    votes[near.rows] = near.votes
-    return votes
+    return _by_row(near.rows, near.nearby, n_rows)
+
+
+def _by_row(
+    rows: Int[np.ndarray, " m"], shares: Float[np.ndarray, "m k"], n_rows: int
+) -> Float[np.ndarray, "n k"]:
+    out = np.zeros((n_rows, shares.shape[1]))
+    out[rows] = shares
+    return out
 
 
 def belief_in_joint(
@@ -113,9 +148,6 @@ def belief_in_joint(
     if found is None:
         return 1.0
     near = nearest_labels(points, codes, k, copies=copies)
-    votes = None
-    if near is not None:
-        votes = np.full(len(codes), -1)
-        votes[near.rows] = most_frequent(near)
+    nearby = None if near is None else _by_row(near.rows, shares_nearby(near), len(codes))
     free = ~checked_rows(fitted.fit.model, fitted.data, len(codes))
-    return least_favourable(fitted, codes, free, found.classes, votes)[0].belief
+    return least_favourable(fitted, codes, free, found, nearby)[0].belief

@@ -107,6 +107,11 @@ class Reference(NamedTuple):
     fold: Int[np.ndarray, " n"]
     complete: bool
 
+    @property
+    def probabilities(self) -> Float[np.ndarray, "n k"]:
+        """``(n, K)`` probabilities of the given labels."""
+        return np.exp(self.logs)
+
     def margin(self, codes: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         """``(n,)`` log-probability of the likeliest other class less that of the given one.
 

@@ -15,7 +15,7 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, with_role
 from nbmodels.core.roles import Emission
 from nbmodels.errors import Caution, VerdictWarning, counted
-from nbmodels.fitting.changed_labels import given_codes, least_favourable, votes_of
+from nbmodels.fitting.changed_labels import given_codes, least_favourable, nearby_of
 from nbmodels.fitting.checked_rows import checked_rows, contradicted
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import compare_scores
@@ -191,9 +191,9 @@ def _opinion(
     """
     scores = fitted.data.parts.get(PRIOR)
     asked = scores is None or fitted.averaged is not None
-    votes = votes_of(fitted.separable, len(codes)) if asked else None
+    nearby = nearby_of(fitted.separable, len(codes)) if asked else None
     peers = [] if scores is None else [np.asarray(scores)[: len(codes)].argmax(1)]
-    return least_favourable(fitted, codes, free, reference.classes, votes, peers)
+    return least_favourable(fitted, codes, free, reference, nearby, peers)
 
 
 def _held_to_neighbours(

@@ -59,8 +59,8 @@ class Separable:
         by_shares: ``(n,)`` the same by the smoothed shares of its neighbours' labels, which assume
             neither that classes overlap nor that they do not.
         unchecked: ``(n, K)`` responsibilities without the checks of these items.
-        votes: ``(n,)`` the most frequent label of each item's neighbours, of the largest number of
-            them: more votes are less noisy.
+        nearby: ``(n, K)`` shares of the labels of each item's neighbours, of the largest number of
+            them, more of which are less noisy; of equal ones that of the nearest is the larger.
         by_shape: share of the labels that is wrong by the shape of the classes
             (:mod:`nbmodels.fitting.class_shapes`); NaN where it says nothing, or was not looked at.
     """
@@ -75,7 +75,7 @@ class Separable:
     without_own: Float[np.ndarray, " n"]
     by_shares: Float[np.ndarray, " n"]
     unchecked: Float[np.ndarray, "n k"]
-    votes: Int[np.ndarray, " n"]
+    nearby: Float[np.ndarray, "n k"]
     by_shape: float = np.nan
 
     def draws(
@@ -93,6 +93,11 @@ class Separable:
         rates = np.stack([rng.dirichlet(row, n_draws) for row in self.counts], 1)
         shares = rng.dirichlet(1 + self.weights @ self.resp, n_draws)
         return rates, 1 - np.einsum("skk,sk->s", rates, shares)
+
+    @property
+    def votes(self) -> Int[np.ndarray, " n"]:
+        """``(n,)`` the most frequent label of each item's neighbours."""
+        return np.argmax(self.nearby, axis=1)
 
     @property
     def share_wrong(self) -> float:
@@ -142,13 +147,14 @@ def fit_separable(
         without_own[best],
         _by_shares(near, n_classes, here),
         unchecked[best, :n] / unchecked[best, :n].sum(1, keepdims=True),
-        most_frequent(near),
+        shares_nearby(near),
     )
 
 
-def most_frequent(near: NearestLabels) -> Int[np.ndarray, " n"]:
-    """``(n,)`` the most frequent label of the neighbours; of equal ones that of the nearest."""
-    return np.argmax(near.counts[max(near.counts)] + near.counts[min(near.counts)] / 1e3, axis=1)
+def shares_nearby(near: NearestLabels) -> Float[np.ndarray, "n k"]:
+    """``(n, K)`` shares of the neighbours' labels; of equal ones that of the nearest is larger."""
+    counts = near.counts[max(near.counts)] + near.counts[min(near.counts)] / 1e3
+    return counts / np.maximum(counts.sum(1, keepdims=True), np.finfo(float).tiny)
 
 
 def _by_shares(

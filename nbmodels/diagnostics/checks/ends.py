@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nbmodels.diagnostics.checks import remedies
-from nbmodels.diagnostics.checks.base import Check, Measurement, always
+from nbmodels.diagnostics.checks.base import Check, Measurement, always, percent
 from nbmodels.diagnostics.checks.checked import CheckedEnds
 from nbmodels.diagnostics.findings import SEPARABLE, SHAPE, TWO_ENDS
 
@@ -28,6 +28,9 @@ _LEAST, _ERRORS = 0.02, 2.0
 #: the other end's, and where clusters are many, classes that do not overlap predict labels better
 #: anyway.
 _TIMES = 2.0
+
+#: Part of the wrong labels by all witnesses below which changes are few.
+_FEW_CHANGES = 0.5
 
 #: Ratio of the neighbours' share to that of the fit's noise matrix from which on the shape of the
 #: classes is asked. Where errors do not depend on the features the former is their share and the
@@ -49,6 +52,9 @@ class Ends:
         checked: labels that were checked by hand beside both ends; None without enough of them.
         matrix: share of wrong labels by the fit's noise matrix.
         shape: the same by the shape of the classes; NaN where that says nothing.
+        changed: share of the labels in whose place another one is suggested.
+        contradicted: share of the labels that a nonlinear classifier of other items' labels
+            contradicts; NaN where there is none.
     """
 
     independent: float
@@ -59,6 +65,8 @@ class Ends:
     checked: CheckedEnds | None = None
     matrix: float = np.nan
     shape: float = np.nan
+    changed: float = np.nan
+    contradicted: float = np.nan
 
     @property
     def differ(self) -> bool:
@@ -128,6 +136,37 @@ def _shape_sentence(at: Ends, found: Measurement) -> str:
     )
 
 
+def _staying(at: Ends, threshold: float) -> Measurement | None:
+    """Whether few labels are changed, though all witnesses have many of them wrong.
+
+    Contradictions alone are as many where classes overlap. The shape of the classes tells overlap
+    from errors where classes are of one cluster each, and is led astray where they are not; near
+    items and a nonlinear classifier then contradict few labels. So the least of the three counts.
+    """
+    if np.isnan(at.shape) or np.isnan(at.changed):
+        return None
+    wrong = float(np.nanmin([at.shape, at.separable, at.contradicted]))
+    surely = wrong - np.sqrt(wrong * (1 - wrong) / at.weights.sum())
+    few = at.changed < _FEW_CHANGES * wrong
+    decided = at.checked is not None and at.checked.decided
+    bad = bool(few and surely > threshold and not decided)
+    return Measurement(wrong - at.changed, bad, bad, share_only=bad, facts={"wrong": wrong})
+
+
+def _staying_sentence(at: Ends, found: Measurement) -> str:
+    contradicted = (
+        "the features surely predict others"
+        if np.isnan(at.contradicted)
+        else f"predictions from other items' labels contradict {percent(at.contradicted)} of them"
+    )
+    return (
+        f"{100 * at.changed:.1f} % of the given labels are changed, though {contradicted}, and by "
+        f"near items and the shape of the classes {100 * found.facts['wrong']:.1f} % or more are "
+        "wrong: they stay since classes that overlap may explain that as well, and how many of "
+        "them are wrong is not known"
+    )
+
+
 CHECKS: tuple[Check[Ends], ...] = (
     Check(
         TWO_ENDS,
@@ -146,5 +185,14 @@ CHECKS: tuple[Check[Ends], ...] = (
         _shape_sentence,
         always(remedies.AUDIT, remedies.NEIGHBOURS),
         "the shape of the classes does not speak for errors that follow the features",
+    ),
+    Check(
+        "labels that stay",
+        "Are labels changed where all witnesses have many of them wrong?",
+        _staying,
+        0.1,
+        _staying_sentence,
+        always(remedies.AUDIT, remedies.AUTO),
+        "labels are changed where all witnesses have many of them wrong",
     ),
 )
