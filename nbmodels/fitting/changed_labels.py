@@ -10,7 +10,9 @@ is called another one in two fifths of the cases, a classifier of few labels pre
 that other one, and seems to side with the given labels. So their probabilities of given labels are
 multiplied by the inverse of the noise matrix of the fit before they are asked (the backward
 correction of Patrini et al. 2017; of two classes a shifted threshold, Natarajan et al. 2013).
-Errors that are alike in all classes change no answer.
+Errors that are alike in all classes change no answer. A direction that the fit invents would make
+them agree with it: it counts only where their own held-out predictions, held to what the matrix
+allows, say surely more of the given labels than held to errors alike in all classes, as many.
 """
 
 from __future__ import annotations
@@ -42,8 +44,12 @@ _NEIGHBOURS = "the labels of the nearest rows"
 #: Condition number of a noise matrix from which on labels say next to nothing of the classes.
 _ILL_CONDITIONED = 100.0
 
-#: Standard errors by which neighbours must predict the given labels worse not to be asked.
+#: Standard errors by which neighbours must predict the given labels worse not to be asked, and by
+#: which errors with a direction must explain them better.
 _SURELY = 2.0
+
+#: Part of a uniform distribution in predictions, since no label is impossible.
+_LEAST = 0.01
 
 
 def given_codes(fitted: FittedModel) -> Int[np.ndarray, " n"]:
@@ -81,7 +87,9 @@ def least_favourable(
     """
     suggested = fitted.label_posterior.argmax(1)
     predicted = reference.classes
-    classes = np.where(predicted >= 0, _corrected(reference.probabilities, fitted), -1)
+    labels = np.where(free, codes, -1)
+    where = predicted >= 0
+    classes = np.where(where, _corrected(reference.probabilities, where, fitted, labels), -1)
     found = sides_of(classes[free], codes[free], suggested[free]), _CLASSIFIER
     if nearby is None:
         return found
@@ -92,23 +100,63 @@ def least_favourable(
         gap = (peer == codes)[both].astype(float) - (votes == codes)[both]
         if not both.any() or gap.mean() > _SURELY * gap.std() / np.sqrt(len(gap)):
             return found
-    classes = np.where(known, _corrected(nearby, fitted), -1)
+    classes = np.where(known, _corrected(nearby, known, fitted, labels), -1)
     other = sides_of(classes[free], codes[free], suggested[free], HARMFUL_BY_NEIGHBOURS)
     return min(found, (other, _NEIGHBOURS), key=lambda one: one[0].belief)
 
 
-def _corrected(given: Float[np.ndarray, "n k"], fitted: FittedModel) -> Int[np.ndarray, " n"]:
+def _corrected(
+    given: Float[np.ndarray, "n k"],
+    known: Bool[np.ndarray, " n"],
+    fitted: FittedModel,
+    codes: Int[np.ndarray, " n"],
+) -> Int[np.ndarray, " n"]:
     """``(n,)`` the likeliest true class, where P(given label) is known and the noise is the fit's.
 
     Args:
-        given: P(given label | features) of each row.
-        fitted: the fit; the labels themselves where its matrix has no inverse.
+        given: P(given label | features) of each row, by labels of other rows.
+        known: ``(n,)`` rows where that is known.
+        fitted: the fit; the labels themselves where its matrix has no inverse, or errors with a
+            direction do not surely explain the given labels better.
+        codes: given labels, -1 where there is none.
     """
     matrix = fitted.noise_matrix
     assert matrix is not None  # labels are compared
     if np.linalg.cond(matrix) > _ILL_CONDITIONED:
         return given.argmax(1)
+    rows = known & (codes >= 0)
+    gain = np.subtract(*(_held_to(m, given, codes)[rows] for m in (matrix, _alike(matrix))))
+    # the matrix was learned from these labels, the other one has one parameter
+    learned = matrix.size - len(matrix) - 1
+    if gain.sum() <= max(learned, _SURELY * gain.std() * np.sqrt(len(gain))):
+        return given.argmax(1)
     return np.linalg.solve(matrix, given.T).argmax(0)
+
+
+def _alike(matrix: Float[np.ndarray, "k k"]) -> Float[np.ndarray, "k k"]:
+    """The matrix of errors alike in all classes, as many on the average of the classes."""
+    k = len(matrix)
+    rate = min(1 - np.trace(matrix) / k, 1 - 1 / k)
+    off = rate / max(k - 1, 1)
+    return np.full((k, k), off) + np.eye(k) * (1 - rate - off)
+
+
+def _held_to(
+    matrix: Float[np.ndarray, "k k"],
+    given: Float[np.ndarray, "n k"],
+    codes: Int[np.ndarray, " n"],
+) -> Float[np.ndarray, " n"]:
+    """``(n,)`` log-probability of the given labels, predictions moved to what the noise allows.
+
+    P(given label) is a mixture of the columns of the noise matrix: its weights are those that the
+    inverse gives, without negative ones.
+    """
+    if np.linalg.cond(matrix) > _ILL_CONDITIONED:
+        return np.full(len(codes), -np.log(len(matrix)))
+    shares = np.maximum(np.linalg.solve(matrix, given.T), 0)
+    allowed = (matrix @ (shares / np.maximum(shares.sum(0), np.finfo(float).tiny))).T
+    allowed = (1 - _LEAST) * allowed + _LEAST / len(matrix)
+    return np.log(allowed[np.arange(len(codes)), codes])
 
 
 def nearby_of(near: Separable | None, n_rows: int) -> Float[np.ndarray, "n k"] | None:

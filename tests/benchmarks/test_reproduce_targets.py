@@ -20,8 +20,15 @@ FAST = {
 }
 
 
+#: Those that train networks, which takes longer than compiling them.
+NETWORKS = {"zeng2022-networks1", "zeng2022-networks5", "why-zeng2022-networks"}
+
+
 def a_case(name):
-    return pytest.param(name, marks=() if name in FAST else (pytest.mark.slow,))
+    marks = [] if name in FAST else [pytest.mark.slow]
+    if name in NETWORKS:
+        marks.append(pytest.mark.usefixtures("optimised"))
+    return pytest.param(name, marks=marks)
 
 
 @pytest.mark.parametrize("name", [a_case(name) for name in targets()])

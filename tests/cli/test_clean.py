@@ -359,6 +359,7 @@ def test_scores():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised")
 def test_demo(here):
     done = run("demo", "--out", "shown")
     assert done.exit_code == 0, done.output

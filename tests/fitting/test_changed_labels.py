@@ -21,13 +21,23 @@ def reference(probs):
     return Reference(logs.argmax(1), logs, np.zeros(len(probs)), fold, complete=True)
 
 
-def asked(matrix, probs, nearby=None):
+#: P(first label) and the labels of rows that stay: of either class, errors in one direction only.
+ONE_WAY = np.repeat([0.6, 0.01], 100), np.repeat([0, 1, 1], [60, 40, 100])
+#: Errors alike in both classes.
+ALIKE = np.repeat([0.8, 0.2], 100), np.repeat([0, 1, 0, 1], [80, 20, 20, 80])
+
+
+def asked(matrix, probs, nearby=None, others=ONE_WAY):
     """Predictions as given and as suggested of labels 1 that would all be changed to 0."""
+    stay, labels = others
     n = len(probs)
-    fitted = SimpleNamespace(
-        noise_matrix=np.asarray(matrix), label_posterior=np.tile([1.0, 0.0], (n, 1))
-    )
-    about = fitted, np.ones(n, int), np.ones(n, bool), reference(probs), nearby
+    codes = np.append(np.ones(n, int), labels)
+    suggested = np.append(np.zeros(n, int), labels)
+    fitted = SimpleNamespace(noise_matrix=np.asarray(matrix), label_posterior=np.eye(2)[suggested])
+    if nearby is not None:
+        nearby = np.vstack([nearby, np.column_stack([stay, 1 - stay])])
+    predicted = reference(np.append(probs, stay))
+    about = fitted, codes, np.ones(len(codes), bool), predicted, nearby
     sides, whose = least_favourable(*about)
     return sides.given, sides.suggested, whose
 
@@ -40,6 +50,10 @@ def test_errors_with_a_direction_move_the_threshold():
     assert asked(np.eye(2), PROBS)[:2] == (3, 1)
     assert asked(one_way, PROBS)[:2] == (0, 4)  # the first class from a probability of 0.3 on
     assert asked([[0.9, 0.2], [0.1, 0.8]], PROBS)[:2] == (3, 1)
+
+
+def test_a_direction_that_only_the_fit_sees_moves_nothing():
+    assert asked([[0.6, 0.0], [0.4, 1.0]], PROBS, others=ALIKE)[:2] == (3, 1)
 
 
 def test_errors_alike_in_all_classes_change_no_answer():
