@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nbmodels import __version__
 from nbmodels.cli import options
 from nbmodels.cli.audit import audit_app
 from nbmodels.cli.console import InputError, input_errors, stages, tell_blanks, writing
@@ -28,6 +29,24 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.add_typer(audit_app, name="audit")
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"nbmodels {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Options of the program itself."""
 
 
 class NoiseForm(StrEnum):

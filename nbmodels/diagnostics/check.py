@@ -326,7 +326,7 @@ def two_ends(
     if weights[seen_by].sum():
         hits = predicted[seen_by] == codes[seen_by]
         contradicted = 1 - float(np.average(hits, weights=weights[seen_by]))
-    changed = reported[rows].argmax(1) != codes
+    changed, by_fit = (r[rows].argmax(1) != codes for r in (reported, np.asarray(fit.resp)))
     return Ends(
         float(1 - np.average(right, weights=weights)) if share_wrong is None else share_wrong,
         separable.share_wrong,
@@ -336,6 +336,7 @@ def two_ends(
         matrix=float(1 - shares @ np.diag(transition)),
         shape=separable.by_shape,
         changed=float(np.average(changed, weights=weights)),
+        by_fit=float(np.average(by_fit, weights=weights)),
         contradicted=contradicted,
     )
 

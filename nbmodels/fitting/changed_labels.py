@@ -93,7 +93,7 @@ def least_favourable(
     found = sides_of(classes[free], codes[free], suggested[free]), _CLASSIFIER
     if nearby is None:
         return found
-    known = nearby.any(1)
+    known = np.asarray(nearby.any(1))
     votes = nearby.argmax(1)
     both = free & known & (predicted >= 0) & (codes >= 0)
     for peer in (predicted, *peers):
@@ -116,8 +116,8 @@ def _corrected(
     Args:
         given: P(given label | features) of each row, by labels of other rows.
         known: ``(n,)`` rows where that is known.
-        fitted: the fit; the labels themselves where its matrix has no inverse, or errors with a
-            direction do not surely explain the given labels better.
+        fitted: the fit; the labels themselves where its matrix has no inverse, a class has no
+            label, or errors with a direction do not surely explain the given labels better.
         codes: given labels, -1 where there is none.
     """
     matrix = fitted.noise_matrix
@@ -125,6 +125,9 @@ def _corrected(
     if np.linalg.cond(matrix) > _ILL_CONDITIONED:
         return given.argmax(1)
     rows = known & (codes >= 0)
+    # of a class that no label names nothing is predicted
+    if not np.bincount(codes[rows], minlength=len(matrix)).all():
+        return given.argmax(1)
     gain = np.subtract(*(_held_to(m, given, codes)[rows] for m in (matrix, _alike(matrix))))
     # the matrix was learned from these labels, the other one has one parameter
     learned = matrix.size - len(matrix) - 1

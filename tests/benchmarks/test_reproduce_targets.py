@@ -25,14 +25,13 @@ NETWORKS = {"zeng2022-networks1", "zeng2022-networks5", "why-zeng2022-networks"}
 
 
 def a_case(name):
-    marks = [] if name in FAST else [pytest.mark.slow]
-    if name in NETWORKS:
-        marks.append(pytest.mark.usefixtures("optimised"))
-    return pytest.param(name, marks=marks)
+    return pytest.param(name, marks=() if name in FAST else (pytest.mark.slow,))
 
 
 @pytest.mark.parametrize("name", [a_case(name) for name in targets()])
-def test_a_target_runs_at_its_smallest_scale(name, tmp_path):
+def test_a_target_runs_at_its_smallest_scale(name, tmp_path, request):
+    if name in NETWORKS:
+        request.getfixturevalue("optimised")
     target = targets()[name]
     if lacking := missing(target.needs):
         pytest.skip(f"{', '.join(lacking)} not at hand")

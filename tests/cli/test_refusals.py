@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from cli_tables import QUICK, run
 
+import nbmodels
+
 BAD = {
     "no such file": (["clean", "gone.csv", *QUICK], "FILE: there is no file gone.csv"),
     "a directory": (["clean", ".", *QUICK], "is not a file"),
@@ -193,3 +195,9 @@ def test_the_package_is_a_command(module):
     )
     assert "Usage: nbmodels " in done.stdout
     assert "audit" in done.stdout
+
+
+def test_the_version_is_told():
+    done = run("--version")
+    assert done.exit_code == 0
+    assert done.output.strip() == f"nbmodels {nbmodels.__version__}"

@@ -86,29 +86,31 @@ def test_both_witnesses_must_speak(ends, bad):
 
 
 @pytest.mark.parametrize(
-    ("ends", "bad"),
+    ("ends", "by_fit", "bad"),
     [
-        ((0.25, 0.2, 0.3, 0.0), True),
-        ((0.25, 0.2, 0.3, 0.12), False),  # many are changed
-        ((0.05, 0.2, 0.3, 0.0), False),  # near items are of one class
-        ((0.25, 0.05, 0.3, 0.0), False),  # classes overlap by their shape
-        ((0.25, 0.2, 0.08, 0.0), False),  # a nonlinear classifier predicts the labels
-        ((0.25, 0.2, np.nan, 0.0), True),
-        ((0.25, np.nan, 0.3, 0.0), None),
+        ((0.25, 0.2, 0.3, 0.0), 0.15, True),
+        ((0.25, 0.2, 0.3, 0.0), 0.0, False),  # of none the fit is sure
+        ((0.25, 0.2, 0.3, 0.12), 0.15, False),  # many are changed
+        ((0.05, 0.2, 0.3, 0.0), 0.15, False),  # near items are of one class
+        ((0.25, 0.05, 0.3, 0.0), 0.15, False),  # classes overlap by their shape
+        ((0.25, 0.2, 0.08, 0.0), 0.15, False),  # a nonlinear classifier predicts the labels
+        ((0.25, 0.2, np.nan, 0.0), 0.15, True),
+        ((0.25, np.nan, 0.3, 0.0), 0.15, None),
     ],
 )
-def test_labels_that_stay_are_named_where_all_witnesses_have_them_wrong(ends, bad):
+def test_labels_that_stay_are_named_where_all_witnesses_have_them_wrong(ends, by_fit, bad):
     (check,) = [one for one in CHECKS if one.name == "labels that stay"]
     separable, shape, contradicted, changed = ends
     none = np.zeros(400)
-    more = {"matrix": 0.2, "shape": shape, "changed": changed, "contradicted": contradicted}
-    found = check.run(Ends(0.1, separable, none, none, np.ones(400), **more))
+    more = {"shape": shape, "changed": changed, "contradicted": contradicted}
+    about = 0.1, separable, none, none, np.ones(400)
+    found = check.run(Ends(*about, by_fit=by_fit, **more))
     assert (None if found is None else found.bad) == bad
     if bad:
         assert found.share_only
         assert "20.0 % or more are wrong" in found.sentence
         checked = CheckedEnds(np.arange(100) < 1, np.full(100, 0.01), np.full(100, 0.2))
-        assert not check.run(Ends(0.1, separable, none, none, np.ones(400), checked, **more)).bad
+        assert not check.run(Ends(*about, checked, by_fit=by_fit, **more)).bad
 
 
 def warned(estimator, x, given):

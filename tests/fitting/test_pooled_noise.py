@@ -35,6 +35,7 @@ def fits(x, y, estimator=NoisyBernoulliNB, **more):
 @pytest.mark.slow
 @pytest.mark.parametrize("training", ["joint", "cross_fit"])
 @pytest.mark.filterwarnings("ignore::nbmodels.IdentifiabilityWarning")
+@pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
 def test_few_labels_of_many_classes_give_about_one_error_rate(training):
     k = 12
     noise = uniform_noise(k, 0.3)

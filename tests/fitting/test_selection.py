@@ -145,6 +145,7 @@ def test_a_joint_fit_can_choose_too():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
 def test_the_pull_to_the_diagonal_is_chosen():
     rng = np.random.default_rng(0)
     k = 10

@@ -53,6 +53,7 @@ class Ends:
         matrix: share of wrong labels by the fit's noise matrix.
         shape: the same by the shape of the classes; NaN where that says nothing.
         changed: share of the labels in whose place another one is suggested.
+        by_fit: share of them in whose place the fit alone suggests another one.
         contradicted: share of the labels that a nonlinear classifier of other items' labels
             contradicts; NaN where there is none.
     """
@@ -66,6 +67,7 @@ class Ends:
     matrix: float = np.nan
     shape: float = np.nan
     changed: float = np.nan
+    by_fit: float = np.nan
     contradicted: float = np.nan
 
     @property
@@ -139,6 +141,8 @@ def _shape_sentence(at: Ends, found: Measurement) -> str:
 def _staying(at: Ends, threshold: float) -> Measurement | None:
     """Whether few labels are changed, though all witnesses have many of them wrong.
 
+    Of a right fit to classes that overlap many labels stay, since their classes are not sure: the
+    noise matrix then has the errors, and nothing is withheld. So changes of the fit must have been.
     Contradictions alone are as many where classes overlap. The shape of the classes tells overlap
     from errors where classes are of one cluster each, and is led astray where they are not; near
     items and a nonlinear classifier then contradict few labels. So the least of the three counts.
@@ -147,7 +151,8 @@ def _staying(at: Ends, threshold: float) -> Measurement | None:
         return None
     wrong = float(np.nanmin([at.shape, at.separable, at.contradicted]))
     surely = wrong - np.sqrt(wrong * (1 - wrong) / at.weights.sum())
-    few = at.changed < _FEW_CHANGES * wrong
+    least = _FEW_CHANGES * wrong
+    few = at.changed < least <= at.by_fit
     decided = at.checked is not None and at.checked.decided
     bad = bool(few and surely > threshold and not decided)
     return Measurement(wrong - at.changed, bad, bad, share_only=bad, facts={"wrong": wrong})
