@@ -38,7 +38,7 @@ from nbmodels.fitting.em import Fit
 #: differ and of crowds of groups: an assumption, and no estimate.
 HIDDEN, _ODDS = 0.5, np.array([7.0, 2.0])
 
-#: Least correlation of votes, by item or within a group, that is told from independence.
+#: Least correlation of votes, by item or within a group, that is tested against independence.
 LEAST = 0.05
 
 #: Most votes that the correlation is learned from; whole items are drawn beyond that.

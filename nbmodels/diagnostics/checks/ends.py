@@ -143,7 +143,7 @@ def _staying(at: Ends, threshold: float) -> Measurement | None:
 
     Of a right fit to classes that overlap many labels stay, since their classes are not sure: the
     noise matrix then has the errors, and nothing is withheld. So changes of the fit must have been.
-    Contradictions alone are as many where classes overlap. The shape of the classes tells overlap
+    Overlap alone gives as many contradictions. The shape of the classes separates overlap
     from errors where classes are of one cluster each, and is led astray where they are not; near
     items and a nonlinear classifier then contradict few labels. So the least of the three counts.
     """
