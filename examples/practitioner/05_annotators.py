@@ -244,10 +244,11 @@ print(f"{np.mean(rules.predict() == true):.1%}")
 # ```text
 # with B: claimed 98.7%, right 80.5%
 # without B: claimed 95.8%, right 95.5%
-# without B, by default: claimed 89.8%, right 95.5%
+# without B, by default: claimed 95.6%, right 95.5%
 # ```
 #
 # Without model B the claim is honest. With it, the labels are worse and the confidence is greater:
-# that is what dependent votes do. By default the claim is cautious: `DawidSkene` supposes that
-# votes depend on each other in part, unless they show clearly that they do not (`dependence=`).
+# that is what dependent votes do. `DawidSkene` supposes that votes depend on each other in part,
+# unless they show clearly that they do not, as here: by default its claim is as honest
+# (`dependence=`).
 # </details>

@@ -222,7 +222,7 @@ panels[0].invert_yaxis()
 # ```
 #
 # ```text
-# levels right: 81%
+# levels right: 85%
 # objective and density differ: True
 # ```
 #
