@@ -229,6 +229,11 @@ def read(
         from nbmodels.cli import files
 
         plan_path = file.with_suffix(".json") if plan is None else plan
+        if plan is None and file.exists() and not plan_path.exists():
+            raise InputError(
+                f"FILE: there is no plan {plan_path} of {file}; give the table that nbmodels audit "
+                "plan wrote, or name its plan with --plan"
+            )
         if report is not None:
             inputs = {"the input": file, "the plan": plan_path}
             files.check_output(report, overwrite=overwrite, name="--report", others=inputs)

@@ -222,6 +222,7 @@ def clean(
         choice, x = read_text(frame, text, label, truth)
     else:
         choice, x = read_features(frame, label, features, truth)
+    notes.extend(choice.remarks)
     if estimator == EstimatorName.auto:
         choice = replace(choice, estimator="AutoNoisyClassifier")
     given: dict[str, Any] = {"noise": noise, "training": training, "alpha": alpha}

@@ -43,7 +43,7 @@ class InputError(Exception):
 
 @contextlib.contextmanager
 def input_errors(names: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Turn bad input into one line that names the argument, and exit code 2.
+    """Turn bad input into one line that names the argument, and exit code 2; Ctrl-C into one, too.
 
     Args:
         names: arguments of the library under other names than options of the same name.
@@ -66,6 +66,9 @@ def input_errors(names: Mapping[str, str] | None = None) -> Iterator[None]:
         typer.secho("Error: ", fg="red", bold=True, nl=False, err=True)
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from error
+    except KeyboardInterrupt as error:
+        typer.echo("Interrupted; files are written whole or not at all", err=True)
+        raise typer.Exit(130) from error
 
 
 def tell_blanks(console: Console, count: int) -> None:

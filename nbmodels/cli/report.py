@@ -26,7 +26,8 @@ from nbmodels.errors import counted
 _MATRIX = 4
 #: Wrong labels with a smaller share of a class are not named in the list of classes.
 _NAMED = 0.02
-_LONGEST = 24
+#: Longer names lose their middle: those of one beginning often differ at the end.
+_LONGEST, _END = 24, 9
 #: Probability from which on labels are surely noisy, and a matrix needs no word about it.
 _SURELY = 0.9
 
@@ -433,7 +434,8 @@ def _percent(value: float) -> str:
 
 def _short(name: Any) -> str:
     text = "-" if name is None else str(name)
-    return escape(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…")
+    begin = text[: _LONGEST - _END - 1].rstrip()
+    return escape(text if len(text) <= _LONGEST else f"{begin}…{text[-_END:].lstrip()}")
 
 
 def _listed(columns: Sequence[str], most: int = 12) -> str:

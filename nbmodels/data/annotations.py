@@ -21,7 +21,7 @@ from nbmodels.data.long_format import (
     ordered_matrix,
     read_coded,
 )
-from nbmodels.data.validation import plain, positions
+from nbmodels.data.validation import in_pandas, plain, positions
 from nbmodels.errors import DataError
 
 #: Columns of a table of votes, with the other names by which each is found. Items go by an id
@@ -70,7 +70,12 @@ class Votes:
             DataError: no such table, no rows, columns that are not there, or a null cell, with its
                 row.
         """
-        return cls(*read_coded(name, votes, COLUMNS, by_name=True))
+        try:
+            return cls(*read_coded(name, votes, COLUMNS, by_name=True))
+        except DataError as error:
+            if hint := _made_long(name, votes):
+                raise DataError(f"{error}; {hint}") from error
+            raise
 
     def tasks(self, name: str = "votes") -> np.ndarray:
         """``(N,)`` ids of the items, sorted."""
@@ -149,6 +154,22 @@ class Votes:
             worker * len(classes) + label,
             (len(tasks), len(workers) * len(classes)),
         )
+
+
+def _made_long(name: str, votes: Any) -> str:
+    """How a table with a row an item and a column an annotator is made long; empty for others."""
+    table = in_pandas(votes)
+    if not isinstance(table, pd.DataFrame | np.ndarray) or table.ndim != 2 or table.shape[1] < 2:
+        return ""
+    frame = pd.DataFrame(table)
+    if any(columns_named(frame, role, COLUMNS) for role in ("worker", "label")):
+        return ""
+    shown = name if isinstance(table, pd.DataFrame) else f"pd.DataFrame({name})"
+    return (
+        "a table with a row an item and a column an annotator is made long by "
+        f"{shown}.rename_axis('task').reset_index().melt('task', var_name='worker', "
+        "value_name='label').dropna()"
+    )
 
 
 def vote_columns(frame: pd.DataFrame, text: str | None = None) -> list[tuple[str, str]]:

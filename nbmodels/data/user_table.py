@@ -10,10 +10,15 @@ import numpy as np
 import pandas as pd
 
 from nbmodels.data.column_types import ColumnKind, column_kind, few_rows, hashable
-from nbmodels.errors import DataError
+from nbmodels.errors import DataError, counted
 
 #: Text is taken for numbers that went wrong where so many cells, and this share of them, are some.
 _LEAST_NUMBERS, _MOSTLY_NUMBERS = 20, 0.95
+#: One other spelling beside numbers is taken for a marker of missing cells where most cells are
+#: numbers, of more values than this: few may be codes, among which another one is a category.
+_MANY_NUMBERS = 10
+#: Days, months and years in any order, and a time.
+_DATE = r"(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{2,4})(?:[T ]\d{1,2}:\d{2}.*)?"
 
 
 @dataclass(frozen=True)
@@ -25,12 +30,14 @@ class Choice:
         families: what each column is taken for; ``"words"`` for a column of text.
         left_out: columns that are not used, with the reason.
         settings: those of the fit, asked for or chosen.
+        remarks: what else to know of how columns were read, as sentences.
     """
 
     estimator: str
     families: dict[str, str]
     left_out: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
 
 
 def check_columns(
@@ -97,17 +104,21 @@ def read_features(
     families: dict[str, str] = {}
     left_out: dict[str, str] = {}
     columns: dict[str, pd.Series] = {}
+    remarks: list[str] = []
     for name in wanted:
         if name in (label, truth):
             continue
-        kind = _usable_kind(frame[name], asked)
+        column, remark = _without_marker(frame[name])
+        kind = _usable_kind(column, asked)
         if kind.family is None:
             if asked:
                 raise DataError(f"features: column {name!r} cannot be used: {kind.reason}")
             left_out[str(name)] = kind.reason
             continue
         families[str(name)] = kind.family
-        columns[str(name)] = _coded(frame[name], kind.family)
+        columns[str(name)] = _coded(column, kind.family)
+        if remark:
+            remarks.append(f"{str(name)!r}: {remark}")
         if kind.family == "gaussian" and np.isinf(columns[str(name)]).any():
             row = int(np.flatnonzero(np.isinf(columns[str(name)]))[0])
             raise DataError(f"features: column {name!r} is infinite in row {row + 1}")
@@ -116,8 +127,39 @@ def read_features(
         raise DataError(f"features: no column to learn from{f' ({why})' if why else ''}")
     kinds = set(families.values())
     estimator = "NoisyBernoulliNB" if kinds == {"bernoulli"} else "NoisyMixedNB"
-    choice = Choice(estimator, families, left_out)
+    choice = Choice(estimator, families, left_out, remarks=remarks)
     return choice, pd.DataFrame(columns)
+
+
+def _without_marker(column: pd.Series) -> tuple[pd.Series, str]:
+    """A column of numbers without the marker of its missing cells, and what was found.
+
+    Args:
+        column: cells, by the number of their row from 0.
+
+    Returns:
+        the column, as numbers where all other cells have one spelling (``?``, ``unknown``); and a
+        remark on that, or on a column that is read as categories though most cells are numbers.
+    """
+    if column_kind(column).family != "categorical" or isinstance(column.dtype, pd.CategoricalDtype):
+        return column, ""
+    known = column.dropna()
+    if not len(known) or not known.map(lambda v: isinstance(v, str)).all():
+        return column, ""
+    text = known.str.strip()
+    numbers = pd.to_numeric(text, errors="coerce")
+    other = numbers.isna()
+    if not 0 < 2 * other.sum() < len(known) or numbers.nunique() <= _MANY_NUMBERS:
+        return column, ""
+    spellings = text[other].str.lower().unique()
+    first = f"{text[other].iloc[0]!r}"
+    if len(spellings) == 1:
+        cells = counted(int(other.sum()), "cell")
+        return numbers.reindex(column.index), f"{first} in {cells} is taken for missing"
+    return column, (
+        f"read as categories, since {other.sum()} of {len(known)} cells are not numbers "
+        f"({first} in row {int(known.index.to_numpy(int)[other.to_numpy()][0]) + 1})"
+    )
 
 
 def _usable_kind(column: pd.Series, asked: bool) -> ColumnKind:
@@ -143,6 +185,8 @@ def _identifier(known: pd.Series, family: str, distinct: int) -> str:
         return "it numbers the rows" if numbered else ""
     if family != "categorical":
         return ""
+    if known.astype(str).str.strip().str.fullmatch(_DATE).mean() >= _MOSTLY_NUMBERS:
+        return "dates and times have no emission"
     alike = distinct == len(known), distinct > max(20, len(known) // 2), few_rows(known, distinct)
     if not any(alike):
         return ""

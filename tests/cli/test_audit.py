@@ -209,7 +209,10 @@ def test_no_plan_beside_the_file(here):
     planned().to_csv("other.csv", index=False)
     done = run("audit", "read", "other.csv")
     assert done.exit_code == 2
-    assert "--plan: other.json cannot be read" in " ".join(done.stderr.split())
+    words = " ".join(done.stderr.split())
+    assert "FILE: there is no plan other.json of other.csv; give the table that nbmodels" in words
+    named = run("audit", "read", "other.csv", "--plan", "another.json")
+    assert "--plan: another.json cannot be read" in " ".join(named.stderr.split())
     assert run("audit", "read", "other.csv", "--plan", "animals-audit.json").exit_code == 0
 
 

@@ -12,7 +12,7 @@ from cli_tables import QUICK, SPECIES, animals, run
 from paths import ROOT
 
 from nbmodels.cli.clean import Scores, clean
-from nbmodels.cli.report import show
+from nbmodels.cli.report import changes_table, show
 from nbmodels.cli.wording import screen, worded
 from nbmodels.data.labels import LabelColumn
 from nbmodels.datasets import corrupt, uniform_noise
@@ -376,3 +376,22 @@ def test_demo(here):
     with xarray.open_datatree("shown/posterior.nc") as posterior:
         assert posterior["posterior"]["noise_matrix"].dims[-2:] == ("observed_class", "true_class")
         assert list(posterior["posterior"]["true_class"].values) == list("0123456789")
+
+
+def test_ctrl_c_ends_in_one_line(here, monkeypatch):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nbmodels.cli.clean.clean", stopped)
+    done = run("clean", "animals.csv", *QUICK)
+    assert done.exit_code == 130
+    assert done.stderr == "Interrupted; files are written whole or not at all\n"
+    assert not Path("animals-corrected.csv").exists()
+
+
+def test_long_names_that_begin_alike_are_told_apart(capsys):
+    names = [f"a label of great length that ends in {end}" for end in ("one", "two")]
+    screen().print(changes_table(names, names[::-1]))
+    shown = capsys.readouterr().out
+    assert "a label of gre…ds in one" in shown
+    assert "a label of gre…ds in two" in shown

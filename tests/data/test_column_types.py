@@ -153,7 +153,9 @@ DECIMALS = [f"{v:.3f}" for v in np.random.default_rng(0).normal(size=300)]
         ([f"P{i % 60}" for i in range(500)], "60 values in 500 rows"),
         ([f"P{i % 60}" for i in range(600)], None),  # ten rows a value: products, zip codes
         ([f"P{i % 40}" for i in range(120)], None),
-        ([*DECIMALS[:4], "?", *DECIMALS[5:]], r"^299 of 300 cells .*; '\?' in row 5 is not$"),
+        ([*DECIMALS[:4], "?", *DECIMALS[5:]], None),  # a marker of missing cells
+        ([f"2021-03-0{i % 9 + 1}" for i in range(300)], "^dates and times have no emission$"),
+        ([f"{i % 28 + 1}.{i % 12 + 1}.21 10:15" for i in range(300)], "^dates and times"),
         ([*DECIMALS[:-2], "n", "m"], "^298 of 300 .*; 'n' in row 299 is not, and 1 more$"),
         ([f"{v} %" for v in DECIMALS], f"written like '{DECIMALS[0]} %' in row 1; write them with"),
         ([v.replace(".", ",") for v in DECIMALS], "its numbers are written like '0,126' in row 1"),
@@ -168,6 +170,33 @@ def test_columns_that_seem_to_identify(cells, reason):
     if reason:
         assert re.search(reason, found["x"]), found["x"]
         assert left_out(cells, features=["x", "size"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("cells", "family", "remark"),
+    [
+        (
+            [*DECIMALS[:4], "?", *DECIMALS[5:]],
+            "gaussian",
+            "'x': '?' in 1 cell is taken for missing",
+        ),
+        ([*DECIMALS[:200], *["Unknown", "unknown "] * 40], "gaussian", "'Unknown' in 80 cells is"),
+        ([*DECIMALS[:200], *["low", "high"] * 40], None, ""),  # nearly all values differ
+        ([*map(str, range(11))] * 20 + ["a", "b"], "categorical", "2 of 222 .* ('a' in row 221)"),
+        (["1", "2", "3", "?"] * 30, "categorical", ""),  # codes
+        ([*DECIMALS[:100], *["none"] * 150], None, ""),  # most cells are no numbers
+    ],
+)
+def test_numbers_with_another_cell_among_them(cells, family, remark):
+    frame = pd.DataFrame({"x": cells, "size": np.arange(len(cells)) / 7, "y": "b"})
+    choice, x = read_features(frame, "y", None, None)
+    assert choice.families.get("x") == family
+    assert len(choice.remarks) == bool(remark)
+    for found in choice.remarks:
+        assert all(part in found for part in remark.split(".*")), found
+    if family == "gaussian":
+        hidden = ~pd.Series(cells).str.startswith(("0", "1", "2", "3", "-"))
+        np.testing.assert_array_equal(x["x"].isna(), hidden)
 
 
 def test_estimators_warn_of_ids_that_nobody_chose():

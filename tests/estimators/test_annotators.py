@@ -257,6 +257,16 @@ BAD = {
         "no column is the task, the table has 'hit', 'worker', 'label'; columns are found by name",
     ),
     "array": (np.array([[1, 1, 0], [1, 2, 1]]), {}, "no column is the task, the table has 0, 1, 2"),
+    "a column an annotator": (
+        pd.DataFrame({"ann1": ["x", "y"], "ann2": ["x", None]}),
+        {},
+        r"made long by votes\.rename_axis\('task'\)",
+    ),
+    "array with a column an annotator": (
+        np.array([[1, 1], [0, 1]]),
+        {},
+        r"made long by pd\.DataFrame\(votes\)\.rename_axis",
+    ),
     "two candidates": (
         pd.DataFrame({"item": [1], "unit": [1], "worker": [1], "label": ["x"]}),
         {},
