@@ -16,8 +16,9 @@ from nbmodels.estimators.naive_bayes import (
 from nbmodels.estimators.neighbours import NoisyNeighbours
 from nbmodels.estimators.options import CrossFit, Joint, JointGraph, Priors, Solver
 from nbmodels.estimators.partial import PartialLabelNB
+from nbmodels.estimators.positive_unlabelled import PositiveUnlabelledNB
 from nbmodels.estimators.two_class import ClassConditionalNB
-from nbmodels.estimators.unlabelled import PositiveUnlabelledNB, UnlabelledNB
+from nbmodels.estimators.unlabelled import UnlabelledNB
 
 __all__ = [
     "AutoNoisyClassifier",
