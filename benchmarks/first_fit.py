@@ -224,7 +224,8 @@ ROWS = {
 def child(name, quick, folder, work):
     """Figures of one process, by name: seconds, or seconds of ours and of the peer."""
     row = ROWS[name]
-    env = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
+    kept = "JAX_PLATFORMS"  # with a GPU, or without it
+    env = {k: v for k, v in os.environ.items() if k == kept or not k.startswith("JAX_")}
     path = [str(ROOT), env.get("PYTHONPATH", "")]
     env |= {"NBMODELS_CACHE": str(folder), "PYTHONPATH": os.pathsep.join(filter(None, path))}
     own = callable(row.run)

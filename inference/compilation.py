@@ -44,7 +44,16 @@ def host_jit(function: Callable[P, R], **options: Any) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         leaves = jax.tree.leaves((args, kwargs))
         small = sum(getattr(leaf, "size", 1) for leaf in leaves) <= _SMALL
-        chosen = quick if small and jax.default_backend() == "cpu" else optimised
+        chosen = quick if small and on_cpu() else optimised
         return chosen(*args, **kwargs)
 
     return call
+
+
+def on_cpu() -> bool:
+    """Whether programs run on a CPU: by ``jax.default_device``, or as the only device there is."""
+    settings: Any = jax.config
+    device = settings.jax_default_device
+    if device is None:
+        return jax.default_backend() == "cpu"
+    return getattr(device, "platform", device) == "cpu"

@@ -44,9 +44,14 @@ def in_threads(
         return
     settings: Any = jax.config  # of this thread alone
     double, device = settings.jax_enable_x64, settings.jax_default_device
+    precision = settings.jax_default_matmul_precision
 
     def there(item: T) -> U:
-        with jax.enable_x64(double), jax.default_device(device):
+        with (
+            jax.enable_x64(double),
+            jax.default_device(device),
+            jax.default_matmul_precision(precision),
+        ):
             return work(item)
 
     with ThreadPoolExecutor(threads) as pool:

@@ -90,9 +90,12 @@ def within():
     def run(limit, script):
         # the child limits itself: a fork of this process would copy JAX's threads
         own = f"import resource; resource.setrlimit(resource.RLIMIT_DATA, ({limit}, {limit}))\n"
+        path = os.pathsep.join(filter(None, sys.path))
+        # a GPU's driver takes host memory of its own
+        where = {"PYTHONPATH": path, "JAX_PLATFORMS": "cpu"}
         done = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", own + textwrap.dedent(script)],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env=os.environ | where,
             capture_output=True,
             text=True,
             check=False,

@@ -40,10 +40,13 @@ _DIR, _ENABLED = "jax_compilation_cache_dir", "jax_enable_compilation_cache"
 def computing(double: bool) -> Iterator[None]:
     """A scope in which the library computes.
 
+    Products of float32 matrices are taken in float32: GPUs would round their factors to 11 bits
+    (TF32), with which an objective is no longer monotone.
+
     Args:
         double: whether in float64.
     """
-    with jax.enable_x64(double), kept_programs():
+    with jax.enable_x64(double), jax.default_matmul_precision("highest"), kept_programs():
         yield
 
 

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from inference import Result, Status, run_batched, run_sequential
+from inference.compilation import on_cpu
 from nbmodels.fitting.iterations import Iteration
 
 #: Bytes that the points of the fits run together may take, a few of which each fit remembers.
@@ -103,7 +104,7 @@ def _stop(n_iter: int, objective: float) -> None:
 
 
 def _runs_batched() -> bool:
-    return jax.default_backend() != "cpu"
+    return not on_cpu()
 
 
 def _batches(starts: Sequence[Any], contexts: Sequence[Any]) -> Iterator[list[int]]:

@@ -90,15 +90,17 @@ def em(
     resp = models.initial_responsibilities(model, data)
     if resp is None:
         raise DataError("data: no labels to start from; give a starting point to inference.solve")
-    return solve(
-        models.step(rule),
-        models.start(model, resp, data, rule),
-        (model, data),
-        max_steps=max_iter,
-        tol=tol * jnp.sum(data.weights),
-        accelerate=accelerate,
-        coordinates=models.coordinates(rule),
-    )
+    # a GPU would round factors of float32 to 11 bits
+    with jax.default_matmul_precision("highest"):
+        return solve(
+            models.step(rule),
+            models.start(model, resp, data, rule),
+            (model, data),
+            max_steps=max_iter,
+            tol=tol * jnp.sum(data.weights),
+            accelerate=accelerate,
+            coordinates=models.coordinates(rule),
+        )
 
 
 def _from_labels(model: Model, data: Data, key: Array, rule: Rule) -> Point:

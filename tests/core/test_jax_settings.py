@@ -70,6 +70,18 @@ def test_settings_are_restored(folder):
     assert settings() == before
 
 
+def test_products_of_single_precision_are_not_rounded_further(folder):
+    """GPUs would round their factors to 11 bits."""
+    ones = np.ones((2, 2), np.float32)
+
+    def asked():
+        return "HIGHEST" in str(jax.make_jaxpr(lambda a, b: a @ b)(ones, ones))
+
+    with computing(double=False):
+        assert asked()
+    assert not asked()
+
+
 def test_the_folder_is_the_users_alone_and_limited_in_size(folder):
     with kept_programs():
         compile_one()

@@ -120,7 +120,9 @@ def compiled():
     return seen
 
 
-def test_folds_are_fitted_by_the_program_of_a_single_fit(data, compiled):
+def test_folds_are_fitted_by_the_program_of_a_single_fit(data, compiled, monkeypatch):
+    """On a CPU; elsewhere they are one batch, a program of its own."""
+    monkeypatch.setattr("nbmodels.fitting.batched._runs_batched", lambda: False)
     fit(candidate(), data, key=KEY)
     parts = folds(data, 3)
     compiled.clear()

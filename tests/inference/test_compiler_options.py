@@ -28,6 +28,13 @@ def called(monkeypatch):
     return levels
 
 
+@pytest.mark.parametrize(("device", "cpu"), [(None, False), ("cpu", True), (0, True)])
+def test_the_default_device_decides(monkeypatch, device, cpu):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    with jax.default_device(jax.devices("cpu")[0] if device == 0 else device):
+        assert compilation.on_cpu() == cpu
+
+
 def test_small_programs_are_not_optimised(called):
     program = compilation.host_jit(
         lambda pair, times: times * pair[0].sum(), static_argnames="times"

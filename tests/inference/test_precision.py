@@ -17,7 +17,7 @@ from nbmodels.class_priors import Proportions
 from nbmodels.core import model as models
 from nbmodels.core.model import Data
 from nbmodels.emissions import Bernoulli, Multinomial, Users
-from nbmodels.fitting.em import fit
+from nbmodels.fitting.em import em, fit
 
 N, D, K = 2000, 3000, 20
 KEY = jax.random.key(0)
@@ -100,3 +100,13 @@ def test_whole_fits_agree():
     assert single.objective == pytest.approx(double.objective, rel=1e-6)
     assert np.mean(double.resp.argmax(1) == single.resp.argmax(1)) > 0.999
     assert np.quantile(np.abs(double.resp - single.resp).max(1), 0.99) < 1e-3
+
+
+def test_products_of_em_are_not_rounded_further():
+    """As GPUs do by default, where a product does not say otherwise."""
+    counts, noisy = documents(50)
+    model, data = encoded(partial(Bernoulli.of, D), (counts > 0).astype(float), noisy, np.float32)
+    with jax.enable_x64(False):
+        program = str(jax.make_jaxpr(em)(model, data))
+    assert program.count("dot_general[") == program.count("Precision.HIGHEST, Precision.HIGHEST")
+    assert "dot_general[" in program
