@@ -149,7 +149,7 @@ def test_priors_of_many_rows_are_searched_for_by_looser_fits():
     close = fit_with_learned_priors(*about, options)
     found = fit_with_learned_priors(*about, options, search=loose)
     rates = [one.transitions["labels"] for one in (close, found)]
-    np.testing.assert_allclose(*rates, atol=1e-3)
+    np.testing.assert_allclose(*rates, atol=3e-3)
     # either search ends where the prior moves by less than a hundredth
     priors = [one.model["labels"].prior.concentration for one in (close, found)]
     np.testing.assert_allclose(*priors, rtol=0.1)
