@@ -14,13 +14,17 @@ from jax import Array, lax
 from jaxtyping import Float, Int, Key
 
 from inference.arrays import floating, on_device
-from inference.blocks import rows_of_block
+from inference.blocks import MANY_CLASSES, rows_of_block
 from nbmodels.class_priors.newton import NewtonPrior
 from nbmodels.core.families import DrawKey, FullNormal
 from nbmodels.core.lazy import dist, numpyro
 
 #: Levenberg's share of an item, which keeps a Newton step defined where scores are uninformative.
 _DAMPING = 1e-6
+
+#: Rows, and rows a class, that show pairs of classes where there are more; their products take as
+#: long as all other sums of a step together.
+_PAIRED_ROWS, _PAIRED_PER_CLASS = 4_096, 16
 
 
 @jax.tree_util.register_dataclass
@@ -110,20 +114,33 @@ class Calibration(NewtonPrior):
         data: Float[Array, "n k"],
         key: DrawKey = None,
     ) -> tuple[Float[Array, "p p"], Float[Array, " p"]]:
-        """Curvature ``H`` and ``H theta + gradient`` of the expected log-probabilities."""
-        sums = _summed(partial(_sums, likelihood_params), resp, data)
-        gradient = jnp.concatenate([sums.along[None], sums.gap])
-        biases = jnp.diag(sums.mixed) - sums.outer
-        slope, cross = sums.slope, sums.cross
-        curvature = jnp.block([[slope[None, None], cross[None]], [cross[:, None], biases]])
-        curvature = curvature + _DAMPING * sums.items * jnp.eye(len(likelihood_params))
+        """Curvature ``H`` and ``H theta + gradient`` of the expected log-probabilities.
+
+        With many classes and many rows for each of them, pairs of classes and how far a step goes
+        are judged by every so many-th row; the gradient, and with it where the steps come to rest,
+        and the diagonal of the curvature are those of all rows.
+        """
+        at, stride = likelihood_params, _stride(*resp.shape)
+        sums = _summed(partial(_sums, at, pairs=stride == 1), resp, data)
+        gradient = _gradient(sums)
+        some, few, curvature = (resp, data), sums, _curvature(sums)
+        if stride > 1:
+            some = resp[::stride], data[::stride]
+            few = _summed(partial(_sums, at, pairs=True), *some)
+            curvature = _with_diagonal(_curvature(few), jnp.diag(curvature))
+        share = sums.items / jnp.maximum(few.items, 1)
 
         def gain(step: Array) -> Array:
-            return _summed(partial(_gain, likelihood_params, step), resp, data)
+            # of all rows to first order; what bends is that of some of them
+            found = _summed(partial(_gain, at, step), *some)
+            if stride == 1:
+                return found
+            return gradient @ step + share * (found - _gradient(few) @ step)
 
-        uphill = (likelihood_params, curvature, gradient)
+        curvature = curvature + _DAMPING * sums.items * jnp.eye(len(at))
+        uphill = (at, curvature, gradient)
         curvature = curvature * self.shortening(*uphill, gain, jnp.abs(sums.log_probs))
-        return curvature, curvature @ likelihood_params + gradient
+        return curvature, curvature @ at + gradient
 
     def relabel(self, q: FullNormal, order: Int[Array, " k"]) -> FullNormal:
         return q  # the scores name the classes
@@ -171,7 +188,8 @@ class _Sums(NamedTuple):
         mixed: ``(K,)`` the mixture.
         slope: variance of the scores' part under the mixture.
         cross: ``(K,)`` its covariance with the classes.
-        outer: ``(K, K)`` the mixture's outer products, each divided by the item's weight.
+        outer: ``(K, K)`` the mixture's outer products, each divided by the item's weight; zeros
+            off the diagonal where pairs of classes are left out.
         log_probs: responsibilities times log-probabilities.
     """
 
@@ -185,7 +203,9 @@ class _Sums(NamedTuple):
     log_probs: Array
 
 
-def _sums(at: Float[Array, " p"], resp: Float[Array, "n k"], data: Float[Array, "n k"]) -> _Sums:
+def _sums(
+    at: Float[Array, " p"], resp: Float[Array, "n k"], data: Float[Array, "n k"], *, pairs: bool
+) -> _Sums:
     items = jnp.sum(resp, 1, keepdims=True)
     inverse = jnp.where(items > 0, 1 / jnp.where(items > 0, items, 1), 0)
     steep = jnp.exp(at[0]) * data
@@ -193,6 +213,7 @@ def _sums(at: Float[Array, " p"], resp: Float[Array, "n k"], data: Float[Array, 
     mixed = (resp + items * jnp.exp(logs)) / 2
     gap = 2 * (resp - mixed)
     centred = steep - jnp.sum(mixed * steep, 1, keepdims=True) * inverse
+    inside = mixed * inverse
     return _Sums(
         jnp.sum(items),
         jnp.sum(gap, 0),
@@ -200,9 +221,34 @@ def _sums(at: Float[Array, " p"], resp: Float[Array, "n k"], data: Float[Array, 
         jnp.sum(mixed, 0),
         jnp.sum(mixed * jnp.square(centred)),
         jnp.sum(mixed * centred, 0),
-        mixed.T @ (mixed * inverse),
+        mixed.T @ inside if pairs else jnp.diag(jnp.sum(mixed * inside, 0)),
         jnp.sum(resp * logs),
     )
+
+
+def _gradient(sums: _Sums) -> Float[Array, " p"]:
+    return jnp.concatenate([sums.along[None], sums.gap])
+
+
+def _curvature(sums: _Sums) -> Float[Array, "p p"]:
+    slope, cross, biases = sums.slope, sums.cross, jnp.diag(sums.mixed) - sums.outer
+    return jnp.block([[slope[None, None], cross[None]], [cross[:, None], biases]])
+
+
+def _with_diagonal(
+    matrix: Float[Array, "p p"], diagonal: Float[Array, " p"]
+) -> Float[Array, "p p"]:
+    """A matrix without negative eigenvalues, rows and columns scaled to a given diagonal."""
+    own = jnp.diag(matrix)
+    scale = jnp.sqrt(jnp.where(own > 0, diagonal / jnp.where(own > 0, own, 1), 0))
+    scaled = scale[:, None] * matrix * scale
+    return scaled + jnp.diag(diagonal - jnp.diag(scaled))
+
+
+def _stride(n_rows: int, n_classes: int) -> int:
+    """Every how many-th row shows pairs of classes: a power of two; 1 with few classes or rows."""
+    most = n_rows // max(_PAIRED_ROWS, _PAIRED_PER_CLASS * n_classes)
+    return 1 if n_classes < MANY_CLASSES or most < 2 else 1 << (most.bit_length() - 1)
 
 
 def _gain(

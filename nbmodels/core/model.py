@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jaxtyping import Float, Int, Key
 
 from inference import Coordinates, Total, add, negate, total
+from inference.blocks import rows_of_block
 from inference.driver import Step
 from inference.products import Coordinate, Sparse
 from nbmodels.core.component import Component, LogLikelihood
@@ -123,18 +124,19 @@ def first_rows(data: Data, n_rows: int) -> Data:
     """
     whole = len(data.weights)
 
-    def is_matrix(part: Any) -> bool:
-        return isinstance(part, Sparse | Coordinate)
-
     def cut(x: Any) -> Any:
-        if is_matrix(x):
+        if _is_matrix(x):
             return x.first_rows(n_rows)
         return x[:n_rows] if np.shape(x)[:1] == (whole,) else x
 
-    matrices = jax.tree.leaves(data.parts, is_leaf=is_matrix)
+    matrices = jax.tree.leaves(data.parts, is_leaf=_is_matrix)
     if n_rows >= whole or any(isinstance(part, Sparse) for part in matrices):
         return data
-    return jax.tree.map(cut, data, is_leaf=is_matrix)
+    return jax.tree.map(cut, data, is_leaf=_is_matrix)
+
+
+def _is_matrix(part: Any) -> bool:
+    return isinstance(part, Sparse | Coordinate)
 
 
 def check_data(model: Model, data: Data) -> None:
@@ -220,9 +222,30 @@ def log_likelihood(model: Model, likelihood_params: Mapping[str, Any], data: Dat
 
 def posterior(model: Model, likelihood_params: Mapping[str, Any], data: Data) -> Posterior:
     """Responsibilities and log-likelihood of each item."""
+    of = partial(_posterior, model, likelihood_params)
+    n = len(data.weights)
+    rows = n
+    if _is_of_rows(data):
+        rows = rows_of_block(n, jax.eval_shape(of, data).resp.shape[1])
+    if rows == n:
+        return of(data)
+    # tables of many classes stay in a core's cache
+    blocks = jax.tree.map(lambda x: x.reshape(-1, rows, *x.shape[1:]), data)
+    resp, inside = lax.map(of, blocks)
+    return Posterior(resp.reshape(n, -1), inside.reshape(n))
+
+
+def _posterior(model: Model, likelihood_params: Mapping[str, Any], data: Data) -> Posterior:
     table, offset = log_likelihood(model, likelihood_params, data)
     resp, inside = normalised(table)
     return Posterior(resp, inside + offset)
+
+
+def _is_of_rows(data: Data) -> bool:
+    """Whether every array has a row an item, and no part a layout of its own."""
+    if any(_is_matrix(part) for part in jax.tree.leaves(data.parts, is_leaf=_is_matrix)):
+        return False
+    return all(np.shape(leaf)[:1] == data.weights.shape for leaf in jax.tree.leaves(data))
 
 
 def normalised(table: Float[Array, "n k"]) -> tuple[Float[Array, "n k"], Float[Array, " n"]]:

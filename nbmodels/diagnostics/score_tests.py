@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy import stats
+from scipy import sparse, stats
 
 from nbmodels.core.residuals import Residuals
 
@@ -243,12 +243,22 @@ def _labels(
     """
     count = mass @ seen
     z = np.where(seen, z - np.divide(mass @ z, count, out=np.zeros(len(count)), where=count > 0), 0)
-    given = np.eye(len(rates))[np.maximum(codes, 0)] - rates
-    given = np.concatenate([given, given[:, [k]]], 1)
-    given[:, k] = 0
-    left = np.where((codes >= 0)[:, None], given, 0)
-    total = left.T @ (mass[:, None] * z)
-    second = (left**2).T @ (square[:, None] * z**2)
     # the scale of a correlation: standard deviations of the indicator and of the residual
-    unit = np.sqrt(((left**2).T @ mass)[:, None] * (mass @ z**2))
-    return Scores(total, second, unit)
+    spread = mass @ z**2
+    rows = np.flatnonzero(codes >= 0)
+    z, mass, square = z[rows], mass[rows, None], square[rows, None]
+    where = codes[rows], np.arange(len(rows))
+    labels = sparse.csr_array((np.ones(len(rows)), where), (len(rates), len(rows)))
+    rates = rates[:, None]
+
+    def squares(item: np.ndarray) -> np.ndarray:
+        own = labels @ item
+        others = np.maximum(item.sum(0) - own, 0)
+        return (1 - rates) ** 2 * own + rates**2 * others
+
+    products = mass * z
+    found = labels @ products - rates * products.sum(0), squares(square * z**2), squares(mass)
+    total, second, unit = (np.concatenate([one, one[[k]]]) for one in found)
+    for one in (total, second, unit):
+        one[k] = 0
+    return Scores(total, second, np.sqrt(unit * spread))

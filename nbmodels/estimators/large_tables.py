@@ -57,8 +57,7 @@ def train_by_sample(
         the fit of all rows. What was compared is of the sample's rows: held-out scores are NaN
         elsewhere.
     """
-    most = min(SAMPLE, max(SAMPLE // 4, _CELLS // build.n_classes))
-    rows = build.drawn_rows(most, np.random.default_rng(HELD_OUT_SEED))
+    rows = build.drawn_rows(_sampled(build.n_classes), np.random.default_rng(HELD_OUT_SEED))
     found = train(build.of_rows(rows))
     fitted = None
     if not found.scored and "rounds" not in found.chosen:
@@ -86,6 +85,14 @@ def train_by_sample(
         chosen=found.chosen,
         choice=found.choice,
         interrupted=fitted.interrupted or found.interrupted,
+    )
+
+
+def _sampled(n_classes: int) -> int:
+    """Rows of the sample, whose halves and quarters are padded by no row."""
+    return next(
+        (n for n in (SAMPLE, SAMPLE // 2) if n * n_classes <= _CELLS),
+        SAMPLE // 4,
     )
 
 

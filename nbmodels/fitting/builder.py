@@ -165,14 +165,14 @@ class ModelBuilder:
         return one
 
     def drawn_rows(self, most: int, rng: np.random.Generator) -> Int[np.ndarray, " m"]:
-        """About ``most`` of the rows that have a weight, each given class in its share."""
+        """``most`` of the rows that have a weight, each given class in its share."""
         rows = np.flatnonzero(self.weights > 0)
         order = rng.permutation(len(rows))
         if "labels" in self.labels:
             codes = self.labels["labels"].values[rows]
             order = order[np.argsort(codes[order], kind="stable")]
-        step = max(len(rows) / most, 1.0)
-        return np.sort(rows[order[np.arange(0, len(rows), step).astype(int)]])
+        drawn = min(most, len(rows))
+        return np.sort(rows[order[np.arange(drawn) * len(rows) // max(drawn, 1)]])
 
     def weight(self, name: str, chosen: Settings) -> float:
         """Power of a block's likelihood; one that a mapping does not name has 1."""

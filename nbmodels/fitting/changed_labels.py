@@ -115,7 +115,7 @@ def _corrected(
 
     Args:
         given: P(given label | features) of each row, by labels of other rows.
-        known: ``(n,)`` rows where that is known.
+        known: ``(n,)`` rows where that is known; of others the result means nothing.
         fitted: the fit; the labels themselves where its matrix has no inverse, a class has no
             label, or errors with a direction do not surely explain the given labels better.
         codes: given labels, -1 where there is none.
@@ -128,12 +128,15 @@ def _corrected(
     # of a class that no label names nothing is predicted
     if not np.bincount(codes[rows], minlength=len(matrix)).all():
         return given.argmax(1)
-    gain = np.subtract(*(_held_to(m, given, codes)[rows] for m in (matrix, _alike(matrix))))
+    about = given[rows], codes[rows]
+    gain = np.subtract(*(_held_to(m, *about) for m in (matrix, _alike(matrix))))
     # the matrix was learned from these labels, the other one has one parameter
     learned = matrix.size - len(matrix) - 1
     if gain.sum() <= max(learned, _SURELY * gain.std() * np.sqrt(len(gain))):
         return given.argmax(1)
-    return np.linalg.solve(matrix, given.T).argmax(0)
+    classes = given.argmax(1)
+    classes[known] = np.linalg.solve(matrix, given[known].T).argmax(0)
+    return classes
 
 
 def _alike(matrix: Float[np.ndarray, "k k"]) -> Float[np.ndarray, "k k"]:

@@ -6,11 +6,13 @@ give no evidence for more, new items are predicted by it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
-from scipy.special import expit, log_softmax
+from jaxtyping import Bool, Float, Int
+from scipy.special import expit, logsumexp
 
 from nbmodels.fitting.design_effect import of_groups
 
@@ -52,15 +54,31 @@ def plain_classifier(
     counts = weights @ given
     # one pseudo-label in all, so that a class without labels keeps a finite score
     bias = np.log((counts + 1 / k) / (counts.sum() + 1)) if shares else np.zeros(k)
-    own = weights[:, None] * given
-    table = np.stack([(own * log_softmax(t * (scores + bias), axis=1)).sum(1) for t in _SLOPES])
+    own, scores = weights[:, None] * given, scores + bias
+    scores = scores - scores.max(1, keepdims=True)
+    size, known = own.sum(1), (own * scores).sum(1)
+    of_slope = cache(lambda t: _SLOPES[t] * known - size * logsumexp(_SLOPES[t] * scores, axis=1))
     held_out = np.zeros(len(scores))
     for f in np.unique(fold):
         here = fold == f
-        held_out[here] = table[np.argmax(table[:, ~here].sum(1)), here]
-    slope = _SLOPES[np.argmax(table.sum(1))]
+        held_out[here] = of_slope(_best_slope(of_slope, ~here))[here]
+    slope = _SLOPES[_best_slope(of_slope, np.ones(len(scores), bool))]
     some = np.where(weights > 0, weights, 1)
     return PlainClassifier(np.concatenate([[np.log(slope)], slope * bias]), held_out / some)
+
+
+def _best_slope(
+    of_slope: Callable[[int], Float[np.ndarray, " n"]], rows: Bool[np.ndarray, " n"]
+) -> int:
+    """The likeliest slope, by bisection: log-likelihoods are concave in it."""
+    low, high = 0, len(_SLOPES) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if of_slope(middle + 1)[rows].sum() > of_slope(middle)[rows].sum():
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def at_odds(probability: float, odds: float) -> float:

@@ -70,8 +70,9 @@ _MOST_ROUNDS = 10
 _PATIENCE = 2
 
 #: Standard errors of labels less likely than under the best, from which on no later round makes up
-#: for it; and nats a label that a round beyond the first must change for another to be tried.
-_HOPELESS, _WORTH = 4.0, 1e-3
+#: for it; and nats a label that a round beyond the first must change for another to be tried, and
+#: the first of many rows.
+_HOPELESS, _WORTH, _STILL = 4.0, 1e-3, 1e-4
 
 #: Standard errors by which labels must be likelier than without the features.
 INFORMATIVE = 1.0
@@ -199,8 +200,8 @@ class _Run:
         begin, begun = cautious(grid), self.start
         first = self.candidate(begin)
         self.weights = np.asarray(first.data.weights) * self.given.any(1)
-        best = self.tried(begin, 0, first)
         most = _MOST_ROUNDS if rounds is None else rounds
+        best = self.tried(begin, 0, first, passing=most > 0 and not self.choosing)
         try:
             if self.stopped:
                 raise KeyboardInterrupt
@@ -237,7 +238,7 @@ class _Run:
                 while last.rounds < most and last.rounds - best.rounds < _PATIENCE:
                     before = on_device(last.fit.resp)
                     data = nested.next(
-                        partial(self.fit_each, start=self.start),
+                        partial(self.fit_each, start=self.start, options=self.tentative(best.data)),
                         best.fit.model,
                         last=rounds is None or last.rounds + 1 == most,
                     )
@@ -293,8 +294,10 @@ class _Run:
             shares = _shares(np.asarray(labels.data.weights) @ self.given)
         return with_score_prior(labels, scores, log_slope_sd=self.log_slope_sd, shares=shares)
 
-    def tried(self, settings: Settings, rounds: int, candidate: Candidate) -> Trial:
-        fits = self.fits(candidate, self.masks if self.choosing else [], self.start)
+    def tried(
+        self, settings: Settings, rounds: int, candidate: Candidate, *, passing: bool = False
+    ) -> Trial:
+        fits = self.fits(candidate, self.masks if self.choosing else [], self.start, passing)
         if self.warm:
             self.start = jax.tree.map(on_device, fits[0].params)
         self.stopped = any(f.status == Status.INTERRUPTED for f in fits)
@@ -426,7 +429,8 @@ class _Run:
             return True
         before = self.trials[-2]
         change = float(self.weights @ (last.scores - before.scores) / self.weights.sum())
-        return last.rounds > 1 and abs(change) < _WORTH
+        least = _WORTH if last.rounds > 1 else _STILL * self.warm
+        return abs(change) < least
 
     def unheard(self, settings: Settings) -> Caution:
         """What is said of features that are not heard."""
@@ -444,10 +448,17 @@ class _Run:
 
     # Fits ---------------------------------------------------------------------------------------
 
-    def fits(self, candidate: Candidate, masks: Sequence[np.ndarray], start: Any) -> list[Fit]:
-        """A fit of all labels, and one of those in each mask, by one program where possible."""
+    def fits(
+        self, candidate: Candidate, masks: Sequence[np.ndarray], start: Any, passing: bool
+    ) -> list[Fit]:
+        """A fit of all labels, and one of those in each mask, by one program where possible.
+
+        One in passing is only gone on from.
+        """
         model, data, learned = candidate
         first: list[Fit] = []
+        search = self.tentative(data)
+        options = search if passing else self.options
         if learned:
             model = {**model, **{n: self.priors[n] for n in learned if n in self.priors}}
             if start is None and self.second_start:  # the prior is learned from the better one
@@ -455,10 +466,9 @@ class _Run:
                 if found.status == Status.INTERRUPTED:
                     return [found]
                 start = jax.tree.map(on_device, found.params)
+            about = model, data, learned, options
             first = [
-                fit_with_learned_priors(
-                    model, data, learned, self.options, start=start, report=self.report
-                )
+                fit_with_learned_priors(*about, start=start, report=self.report, search=search)
             ]
             if first[0].status == Status.INTERRUPTED:
                 return first
@@ -467,19 +477,30 @@ class _Run:
             if self.warm:
                 start = jax.tree.map(on_device, first[0].params)
         parts = _masked(data, masks)
-        return [*first, *self.fit_each(model, parts if learned else [data, *parts], start)]
+        left = parts if learned else [data, *parts]
+        return [*first, *self.fit_each(model, left, start, options)]
 
-    def fit_each(self, model: Model, data: Sequence[Data], start: Any = None) -> list[Fit]:
+    def fit_each(
+        self,
+        model: Model,
+        data: Sequence[Data],
+        start: Any = None,
+        options: FitOptions | None = None,
+    ) -> list[Fit]:
         """Fits begun at the labels, and perhaps also where the scores' likeliest classes are."""
         if not data:
             return []
-        same = [model] * len(data)
+        same, options = [model] * len(data), options or self.options
         if start is not None:
             starts = [start] * len(data)
-            return self.options.fit_all(same, data, starts=starts, report=self.report)
+            return options.fit_all(same, data, starts=starts, report=self.report)
         if self.second_start:
-            return fit_from_two_starts(same, data, self.options, report=self.report)
-        return self.options.fit_all(same, data, report=self.report)
+            return fit_from_two_starts(same, data, options, report=self.report)
+        return options.fit_all(same, data, report=self.report)
+
+    def tentative(self, data: Data) -> FitOptions:
+        """Options of fits that others go on from, where they begin at a neighbour's solution."""
+        return self.options.tentative(data) if self.warm else self.options
 
     # Scores -------------------------------------------------------------------------------------
 

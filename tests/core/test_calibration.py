@@ -63,3 +63,54 @@ def test_the_gain_of_a_small_step_is_no_rounding_error():
     single = (jnp.asarray(x.astype(np.float32)) for x in (at, step, resp, data))
     assert abs(float(exact)) > 0
     np.testing.assert_allclose(float(calibration._gain(*single)), float(exact), rtol=1e-4)
+
+
+@pytest.fixture
+def strided(monkeypatch):
+    """Every fourth of 4,096 rows shows pairs of six classes."""
+    monkeypatch.setattr(calibration, "MANY_CLASSES", 2)
+    monkeypatch.setattr(calibration, "_PAIRED_ROWS", 1_024)
+    assert calibration._stride(4_096, 6) == 4
+    rng = np.random.default_rng(1)
+    true = rng.integers(6, size=4_096)
+    scores = 2.0 * np.eye(6)[true] + rng.normal(size=(4_096, 6)) * [1, 1, 1, 2, 2, 2]
+    noisy = np.where(rng.random(4_096) < 0.2, rng.integers(6, size=4_096), true)
+    return Calibration.pack(scores), jnp.asarray(0.9 * np.eye(6)[noisy] + 0.1 / 6)
+
+
+def test_pairs_of_some_rows_keep_gradient_and_diagonal(strided, monkeypatch):
+    data, resp = strided
+    at, prior = jnp.asarray(np.r_[0.1, np.linspace(-0.5, 0.5, 6)]), Calibration.of(6)
+    curvature, natural = prior.stats(at, resp, data)
+    monkeypatch.setattr(calibration, "MANY_CLASSES", 100)
+    whole, exact = prior.stats(at, resp, data)
+    np.testing.assert_allclose(natural - curvature @ at, exact - whole @ at, atol=1e-7)
+    np.testing.assert_allclose(np.diag(curvature), np.diag(whole), rtol=1e-12)
+    assert np.linalg.eigvalsh(curvature).min() > 0
+    gap = np.abs(curvature - whole) / np.sqrt(np.outer(np.diag(whole), np.diag(whole)))
+    assert 0 < gap.max() < 0.1, "another curvature, and nearly the same"
+
+
+def test_pairs_of_some_rows_lead_to_the_same_place(strided, monkeypatch):
+    data, resp = strided
+    prior = Calibration.of(6)
+
+    def rest():
+        q = prior.prior
+        for _ in range(30):
+            q = prior.update(prior.stats(q.mean, resp, data), "map")
+        # the prior alone says something of a constant
+        return np.asarray(q.mean) - np.r_[0, np.full(6, q.mean[1:].mean())]
+
+    found = rest()
+    monkeypatch.setattr(calibration, "MANY_CLASSES", 100)
+    np.testing.assert_allclose(found, rest(), atol=1e-5)
+
+
+def test_a_class_that_no_row_of_some_shows_keeps_a_curvature(strided):
+    data, resp = strided
+    resp = resp.at[::4, 5].set(0)
+    at = jnp.asarray(np.r_[0.1, np.zeros(5), -800.0])  # its predictions are zero
+    curvature, _ = Calibration.of(6).stats(at, resp, data)
+    assert np.isfinite(curvature).all()
+    assert curvature[6, 6] > 0

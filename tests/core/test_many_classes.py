@@ -1,10 +1,15 @@
 """Sums for many classes are taken in another order than those for few, and are the same."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from inference.blocks import MANY_CLASSES, rows_of_block
+from nbmodels.channels import Transition
 from nbmodels.channels.transition import count_labels, pack_labels
+from nbmodels.class_priors import Calibration
+from nbmodels.core import model as models
+from nbmodels.core.model import PRIOR, Data
 from nbmodels.emissions import DiagonalGaussian
 
 
@@ -26,6 +31,22 @@ def test_distances_are_the_same_block_by_block():
     whole = emission.log_likelihood(read, emission.pack(x)).table
     odd = emission.log_likelihood(read, emission.pack(x[:999])).table  # one block
     np.testing.assert_allclose(whole[:999], odd, rtol=1e-5, atol=1e-5)
+
+
+def test_responsibilities_are_the_same_block_by_block():
+    k, rng = MANY_CLASSES, np.random.default_rng(0)
+    labels, scores = rng.integers(-1, k, 2_048), rng.normal(0, 3, (2_048, k))
+    model = {PRIOR: Calibration.of(k), "labels": Transition.of(k)}
+    read = models.likelihood_params(model, {n: c.prior for n, c in model.items()}, "vb")
+
+    def found(rows):
+        parts = {PRIOR: Calibration.pack(scores[rows]), "labels": pack_labels(labels[rows], k)}
+        powers = {"labels": jnp.full(len(labels[rows]), 0.5)}
+        return models.posterior(model, read, Data(parts, jnp.ones(len(labels[rows])), powers))
+
+    whole, odd = found(slice(None)), found(slice(999))
+    np.testing.assert_allclose(whole.resp[:999], odd.resp, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(whole.log_likelihood[:999], odd.log_likelihood, rtol=1e-5)
 
 
 def test_few_classes_are_one_block():

@@ -1,12 +1,16 @@
 """Large tables: what is open is selected on a sample of the rows, then fitted to all of them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from marks import slow_among
 
 from nbmodels import NoisyBernoulliNB, Solver
+from nbmodels.data.validation import padded_length
 from nbmodels.estimators import large_tables, table_training
-from nbmodels.fitting import options, reference_floor
+from nbmodels.fitting import options, reference_floor, selection
+from nbmodels.fitting.builder import ModelBuilder
 
 pytestmark = pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
 
@@ -106,3 +110,30 @@ def test_columns_are_coded_as_all_rows_are(sampled):
     y[::7] = np.nan
     e = NoisyBernoulliNB(missing_label=np.nan, solver=Solver(method="vb")).fit(x, y, weights)
     assert np.isfinite(e.label_posterior_).all()
+
+
+def test_samples_fill_the_rows_that_they_are_padded_to():
+    for k, rows in {4: 16_384, 120: 16_384, 150: 8_192, 300: 4_096, 1_000: 4_096}.items():
+        assert large_tables._sampled(k) == rows == padded_length(rows)
+
+
+def test_exactly_as_many_rows_are_drawn_as_are_asked_for():
+    weights = np.ones(N)
+    weights[::3] = 0
+    table = SimpleNamespace(weights=weights, labels={})
+    for most in (599, 600, 1_024, N):
+        rows = ModelBuilder.drawn_rows(table, most, np.random.default_rng(0))
+        assert len(rows) == len(set(rows)) == min(most, np.count_nonzero(weights))
+        assert weights[rows].all()
+
+
+@pytest.mark.parametrize(("change", "done"), [(1e-5, True), (1e-3, False)])
+def test_a_first_round_that_changes_nothing_is_the_last(change, done):
+    """With many rows; with few another one may change more."""
+    rng = np.random.default_rng(0)
+    first = SimpleNamespace(scores=rng.normal(-1, 0.5, 400), rounds=0)
+    last = SimpleNamespace(scores=first.scores + change, rounds=1)
+    about = {"weights": np.ones(400), "trials": [first, last], "better": lambda *_: False}
+    for warm in (True, False):
+        run = SimpleNamespace(warm=warm, **about)
+        assert selection._Run.enough(run, first, last) == (warm and done)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from marks import slow
+from scipy.special import log_softmax
 from sklearn.metrics import roc_auc_score
 from sklearn.naive_bayes import GaussianNB
 
@@ -19,6 +20,7 @@ from nbmodels import (
 )
 from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.errors import IdentifiabilityWarning
+from nbmodels.fitting import plain
 from nbmodels.fitting.plain import at_odds, plain_classifier, pseudo_bma
 
 K = 3
@@ -220,6 +222,21 @@ def test_of_three_classes_the_right_label_may_be_the_most_frequent_with_less_tha
     x, y, noisy, *_ = table(150, 1.0, 0.5, 3)
     assert np.mean(noisy == y) < 0.5
     assert np.mean(fitted(NoisyGaussianNB, x, noisy).label_posterior_.argmax(1) == y) > 0.95
+
+
+@pytest.mark.parametrize("spread", [0.05, 1, 40])
+def test_slopes_found_by_bisection_are_those_of_a_whole_search(spread):
+    rng = np.random.default_rng(0)
+    given, fold = np.eye(3)[rng.integers(3, size=150)], np.arange(150) % 5
+    scores, weights = spread * (given + rng.normal(size=(150, 3))), rng.random(150)
+    found = plain_classifier(scores, given, weights, fold, False)
+    logs = np.stack([(given * log_softmax(t * scores, axis=1)).sum(1) for t in plain._SLOPES])
+    held_out = np.zeros(150)
+    for f in range(5):
+        best = np.argmax(logs[:, fold != f] @ weights[fold != f])
+        held_out[fold == f] = logs[best, fold == f]
+    np.testing.assert_allclose(found.held_out, held_out, atol=1e-12)
+    assert found.calibration[0] == np.log(plain._SLOPES[np.argmax(logs @ weights)])
 
 
 def test_the_plain_classifier_is_calibrated_without_the_label():
