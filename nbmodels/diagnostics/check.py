@@ -95,6 +95,8 @@ class CheckInput:
             not; None where it is still to be learned.
         nonlinear: ``(n,)`` the same by a nonlinear classifier, where ``reference`` is the model's
             own, or None.
+        corrected: ``(n,)`` true class by that classifier, corrected for errors with a direction, or
+            None.
     """
 
     resp: Float[np.ndarray, "n k"]
@@ -108,6 +110,7 @@ class CheckInput:
     discounted: frozenset[str]
     reference: Int[np.ndarray, " n"] | None = None
     nonlinear: Int[np.ndarray, " n"] | None = None
+    corrected: Int[np.ndarray, " n"] | None = None
 
     def labels(self) -> LabelEvidence | None:
         """The items with a given label; None with less than two of them."""
@@ -127,6 +130,7 @@ class CheckInput:
             None if reference is None else reference[known],
             self.one_rate,
             None if self.nonlinear is None else self.nonlinear[known],
+            None if self.corrected is None else self.corrected[known],
         )
 
     def emissions(self) -> Iterator[tuple[str, EmissionEvidence]]:
@@ -150,6 +154,7 @@ def check_model(
     separable: Separable | None = None,
     vote_dependence: VoteDependence | None = None,
     reference: Int[np.ndarray, " n"] | None = None,
+    corrected: Int[np.ndarray, " n"] | None = None,
     limits: ShareLimits = BOUNDED_BELOW,
     cautions: Sequence[Caution] = (),
     of_graph: bool = False,
@@ -172,6 +177,8 @@ def check_model(
         vote_dependence: how far several annotators' votes depend on each other, where known.
         reference: ``(N,)`` class that the features point to, learned from other items' labels, -1
             where it was not; None where there is none yet.
+        corrected: ``(N,)`` true class by that classifier, corrected for errors with a direction
+            (:func:`nbmodels.fitting.changed_labels.true_classes`), or None.
         limits: what limits the share of wrong labels.
         cautions: of the fit; those that are findings of what it takes into account are stated.
         of_graph: whether items are known by their edges alone, and have no features.
@@ -194,7 +201,7 @@ def check_model(
     if ends is not None:
         findings = [*run(END_CHECKS, ends), *findings]
     if not collapsed:
-        found = check_input(fit, data, names, columns, reference)
+        found = check_input(fit, data, names, columns, reference, corrected)
         if len(found.weights):
             findings = [*_of_labels(found), *_of_features(found), *findings]
     if crossed is not None:
@@ -326,7 +333,7 @@ def two_ends(
     if weights[seen_by].sum():
         hits = predicted[seen_by] == codes[seen_by]
         contradicted = 1 - float(np.average(hits, weights=weights[seen_by]))
-    changed, by_fit = (r[rows].argmax(1) != codes for r in (reported, np.asarray(fit.resp)))
+    changed = reported[rows].argmax(1) != codes
     return Ends(
         float(1 - np.average(right, weights=weights)) if share_wrong is None else share_wrong,
         separable.share_wrong,
@@ -336,7 +343,6 @@ def two_ends(
         matrix=float(1 - shares @ np.diag(transition)),
         shape=separable.by_shape,
         changed=float(np.average(changed, weights=weights)),
-        by_fit=float(np.average(by_fit, weights=weights)),
         contradicted=contradicted,
     )
 
@@ -421,6 +427,7 @@ def check_input(
     names: Any,
     columns: Mapping[str, Sequence[str]],
     reference: Int[np.ndarray, " n"] | None = None,
+    corrected: Int[np.ndarray, " n"] | None = None,
 ) -> CheckInput:
     """The rows and columns that are checked; the same ones each time.
 
@@ -430,6 +437,7 @@ def check_input(
         names: likewise.
         columns: likewise.
         reference: likewise.
+        corrected: likewise.
     """
     n, k = fit.resp.shape
     weights = np.asarray(data.weights, float)[:n]
@@ -480,6 +488,7 @@ def check_input(
         discounted,
         reference,
         nonlinear,
+        None if nonlinear is None or corrected is None else corrected[rows],
     )
 
 

@@ -402,6 +402,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
             separable=self.fitted_.separable,
             vote_dependence=self.fitted_.vote_dependence,
             reference=self.fitted_.reference,
+            corrected=self.fitted_.reference_corrected,
             limits=share_limits(self.fitted_),
             cautions=self.fitted_.cautions,
             of_graph=self._of_graph(),

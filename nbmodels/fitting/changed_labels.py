@@ -88,8 +88,7 @@ def least_favourable(
     suggested = fitted.label_posterior.argmax(1)
     predicted = reference.classes
     labels = np.where(free, codes, -1)
-    where = predicted >= 0
-    classes = np.where(where, _corrected(reference.probabilities, where, fitted, labels), -1)
+    classes = true_classes(reference, fitted, labels)
     found = sides_of(classes[free], codes[free], suggested[free]), _CLASSIFIER
     if nearby is None:
         return found
@@ -103,6 +102,23 @@ def least_favourable(
     classes = np.where(known, _corrected(nearby, known, fitted, labels), -1)
     other = sides_of(classes[free], codes[free], suggested[free], HARMFUL_BY_NEIGHBOURS)
     return min(found, (other, _NEIGHBOURS), key=lambda one: one[0].belief)
+
+
+def true_classes(
+    reference: Reference, fitted: FittedModel, codes: Int[np.ndarray, " n"]
+) -> Int[np.ndarray, " n"]:
+    """``(N,)`` true classes by a nonlinear classifier of other items' labels, errors corrected.
+
+    Args:
+        reference: its predictions of given labels.
+        fitted: the fit, whose noise matrix counts where it has a direction that the labels show.
+        codes: given labels, -1 where there is none or the row was checked.
+
+    Returns:
+        -1 where nothing is predicted.
+    """
+    known = reference.classes >= 0
+    return np.where(known, _corrected(reference.probabilities, known, fitted, codes), -1)
 
 
 def _corrected(

@@ -20,11 +20,12 @@ from scipy.special import logsumexp
 from nbmodels.fitting.reference import linear_scores
 
 #: Classes beyond which a covariance of the scores says little, and labels a class below which none
-#: is fitted.
-_MOST_CLASSES, _LABELS = 20, 10
+#: is fitted: of ten classes of 20 right labels each the shape made a tenth wrong.
+_MOST_CLASSES, _LABELS = 20, 20
 
-#: Share of right labels at the start, and pseudo-labels of a class: for each class, and right.
-_START, _PSEUDO, _RIGHT = 0.85, 0.5, 2.0
+#: Share of right labels at the start, and pseudo-labels of a class: wrong, shared out, and right. A
+#: number for each other class would make labels wrong where classes are many and small.
+_START, _WRONG, _RIGHT = 0.85, 1.0, 2.5
 
 #: Overlap beyond which the shape does not tell the share: expected share of items whose likeliest
 #: class by the scores is another one. Five such classes with 10 % noise seemed to have 15 to 30 %.
@@ -82,6 +83,7 @@ def _fitted(
     ridge = _RIDGE * whole + np.finfo(float).eps * (1 + np.trace(whole)) * np.eye(d)
     target = np.eye(k)[codes]
     resp, last = _START * target + (1 - _START) / k, -np.inf
+    pseudo = np.where(np.eye(k, dtype=bool), _RIGHT, _WRONG / max(k - 1, 1))
     for _ in range(_ITERATIONS):
         counted = weights[:, None] * resp
         mass = counted.sum(0)
@@ -89,7 +91,7 @@ def _fitted(
         # of one covariance, the classes' spread about their means is the whole's less that of means
         scatter = (x * weights[:, None]).T @ x - (means * mass[:, None]).T @ means
         root = np.linalg.cholesky(scatter / n + ridge)
-        transition = counted.T @ target + _PSEUDO + _RIGHT * np.eye(k)
+        transition = counted.T @ target + pseudo
         transition /= transition.sum(1, keepdims=True)
         white = np.linalg.solve(root, np.concatenate([x, means]).T).T
         squares = np.square(white[:n, None] - white[None, n:]).sum(2)

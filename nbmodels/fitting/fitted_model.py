@@ -91,6 +91,8 @@ class FittedModel:
             row is its own.
         reference: ``(N,)`` class that the features point to by a plain classifier of other items'
             labels (:mod:`nbmodels.fitting.reference`), -1 where there is none; or None.
+        reference_corrected: ``(N,)`` true class by the same classifier, corrected for errors with a
+            direction (:mod:`nbmodels.fitting.changed_labels`), -1 where there is none; or None.
         reference_margin: ``(N,)`` log-probability of the likeliest other class less that of the
             given label, by the same classifier; NaN where there is none; or None.
         noisy: probability that the labels are noisy at all; by the rest, given labels are right.
@@ -152,6 +154,7 @@ class FittedModel:
     separable: Separable | None = None
     copies: Int[np.ndarray, " n"] | None = None
     reference: Int[np.ndarray, " n"] | None = None
+    reference_corrected: Int[np.ndarray, " n"] | None = None
     reference_margin: Float[np.ndarray, " n"] | None = None
     noisy: float = 1.0
     averaged: Float[np.ndarray, "n k"] | None = None

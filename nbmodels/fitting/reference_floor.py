@@ -15,7 +15,12 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, with_role
 from nbmodels.core.roles import Emission
 from nbmodels.errors import Caution, VerdictWarning, counted
-from nbmodels.fitting.changed_labels import given_codes, least_favourable, nearby_of
+from nbmodels.fitting.changed_labels import (
+    given_codes,
+    least_favourable,
+    nearby_of,
+    true_classes,
+)
 from nbmodels.fitting.checked_rows import checked_rows, contradicted
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import compare_scores
@@ -101,7 +106,11 @@ def with_reference(
     seen = replace(fitted, reference=reference.classes, reference_margin=reference.margin(codes))
     found = _held_to(reference, seen, codes, options)
     # features that stay unheard have no reference: their labels are left as they are
-    return fitted if unheard and found.drawn is not None and not found.interrupted else found
+    if unheard and found.drawn is not None and not found.interrupted:
+        return fitted
+    free = ~checked_rows(found.fit.model, found.data, len(codes))
+    corrected = true_classes(reference, found, np.where(free, codes, -1))
+    return replace(found, reference_corrected=corrected)
 
 
 def _held_to(

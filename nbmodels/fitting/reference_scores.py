@@ -49,7 +49,8 @@ _TAKEN = Caution(
     "scores of a nonlinear classifier",
 )
 
-#: Part of the given labels that predictions by the model must be worse by, surely, for a warning.
+#: Part of the given labels that predictions by the model must be worse by, and standard errors by
+#: which surely, for a warning.
 _WORSE, _SURELY = 0.05, 2.0
 
 
@@ -181,6 +182,7 @@ def _undecided(right: float, instead: float) -> Caution:
         f"{right:.0%} of the labels are right, as this model of the features has it, or "
         f"{instead:.0%}, as under the scores of a nonlinear classifier; posterior draws are "
         "averaged over both, corrected labels and noise matrix are by this model",
+        "noise hardly identified",
     )
 
 
@@ -243,7 +245,7 @@ def _poor_predictions(
     own = (np.exp(log_slope) * scores + bias).argmax(1)
     hits, theirs = ((one == codes)[rows] for one in (own, reference.classes))
     gap = theirs.astype(float) - hits
-    if gap.mean() < max(_WORSE, _SURELY * gap.std() / np.sqrt(len(gap))):
+    if gap.mean() - _SURELY * gap.std() / np.sqrt(len(gap)) < _WORSE:
         return ()
     return (
         Caution(

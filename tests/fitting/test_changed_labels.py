@@ -9,8 +9,9 @@ from sklearn.datasets import load_breast_cancer, load_wine
 
 from nbmodels import NoisyGaussianNB, NoisyLogisticRegression
 from nbmodels.datasets import corrupt, flip_noise
+from nbmodels.diagnostics.checks import LABEL_CHECKS, LabelEvidence
 from nbmodels.errors import NbmodelsWarning
-from nbmodels.fitting.changed_labels import least_favourable
+from nbmodels.fitting.changed_labels import least_favourable, true_classes
 from nbmodels.fitting.reference import Reference
 
 
@@ -86,3 +87,25 @@ def test_a_class_that_is_often_called_another_one_is_found(load, rates, estimato
         e = estimator(random_state=0).fit(x, given)
     assert np.mean(given == y) < 0.87
     assert np.mean(e.corrected_labels()["suggested"] == y) > 0.93
+
+
+def test_the_verdict_asks_as_the_choice_of_changes_does():
+    """Predictions of given labels side with errors that have a direction."""
+    stay, labels = ONE_WAY
+    predicted = reference(np.append(np.repeat(0.42, 40), stay))
+    codes = np.append(np.ones(40, int), labels)
+    suggested = np.append(np.zeros(40, int), labels)
+    matrix = np.array([[0.6, 0.0], [0.4, 1.0]])
+    (check,) = [one for one in LABEL_CHECKS if one.name == "changed labels"]
+
+    def verdict(noise, own=predicted.classes):
+        fitted = SimpleNamespace(noise_matrix=noise)
+        corrected = true_classes(predicted, fitted, codes)
+        resp, weights = np.eye(2)[suggested], np.ones(len(codes))
+        logs = np.log(np.maximum(resp, 1e-9))
+        return check.run(
+            LabelEvidence(logs, resp, weights, codes, noise.T, own, False, own, corrected)
+        )
+
+    assert verdict(np.eye(2)).bad
+    assert not verdict(matrix).bad

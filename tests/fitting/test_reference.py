@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,9 +15,11 @@ from nbmodels import (
     RobustNDA,
     VerdictWarning,
 )
+from nbmodels.core.model import PRIOR
 from nbmodels.datasets import corrupt, flip_noise, uniform_noise
 from nbmodels.fitting.reference import Sides, nonlinear_predictions
 from nbmodels.fitting.reference_floor import with_reference
+from nbmodels.fitting.reference_scores import _poor_predictions
 
 K = 3
 
@@ -78,6 +81,23 @@ def test_rows_without_a_label_are_not_predicted():
     assert nonlinear_predictions(x[:20], true[:20], K) is None
     assert nonlinear_predictions(x, np.zeros(len(x), int), K) is None
     assert nonlinear_predictions(x[:, :0], true, K) is None
+
+
+@pytest.mark.parametrize(
+    ("own", "warns"),
+    [(0.70, True), (0.80, False), (0.88, False)],  # 0.1 worse, and by 0.05 hardly surely
+)
+def test_predictions_are_warned_of_where_surely_five_in_a_hundred_more_are_wrong(own, warns):
+    """Of 200 labels of two classes, nine tenths of which a nonlinear classifier predicts."""
+    codes = np.arange(200) % 2
+    right = np.arange(200) % 10 > 0
+    scores = np.where(np.arange(200) < 200 * own, 1.0, -1.0)[:, None] * (2 * np.eye(2)[codes] - 1)
+    reference = SimpleNamespace(classes=np.where(right, codes, 1 - codes))
+    fitted = SimpleNamespace(
+        drawn=None, calibration=np.zeros(3), data=SimpleNamespace(parts={PRIOR: scores})
+    )
+    found = _poor_predictions(fitted, reference, codes)
+    assert [one.message.startswith("new items") for one in found] == [True] * warns
 
 
 @pytest.mark.slow

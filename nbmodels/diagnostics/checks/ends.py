@@ -26,16 +26,11 @@ _LEAST, _ERRORS = 0.02, 2.0
 
 #: Ratio of the shares from which on a fit is rejected, or the share not identified: overlap raises
 #: the other end's, and where clusters are many, classes that do not overlap predict labels better
-#: anyway.
+#: anyway. Also of the witnesses' share to the matrix's from which on the matrix is too clean.
 _TIMES = 2.0
 
-#: Part of the wrong labels by all witnesses below which changes are few.
-_FEW_CHANGES = 0.5
-
-#: Ratio of the neighbours' share to that of the fit's noise matrix from which on the shape of the
-#: classes is asked. Where errors do not depend on the features the former is their share and the
-#: overlap's together: beyond this, overlap explains three times as many contradictions as errors.
-_ASKED = 4.0
+#: Ratio of the witnesses' share to that of the fit from which on it expects too few wrong labels.
+_TOO_FEW = 3.0
 
 
 @dataclass(frozen=True)
@@ -53,7 +48,6 @@ class Ends:
         matrix: share of wrong labels by the fit's noise matrix.
         shape: the same by the shape of the classes; NaN where that says nothing.
         changed: share of the labels in whose place another one is suggested.
-        by_fit: share of them in whose place the fit alone suggests another one.
         contradicted: share of the labels that a nonlinear classifier of other items' labels
             contradicts; NaN where there is none.
     """
@@ -67,7 +61,6 @@ class Ends:
     matrix: float = np.nan
     shape: float = np.nan
     changed: float = np.nan
-    by_fit: float = np.nan
     contradicted: float = np.nan
 
     @property
@@ -76,6 +69,36 @@ class Ends:
         shares = np.array([self.independent, self.separable])
         spread = np.sqrt(np.sum(shares * (1 - shares)) / self.weights.sum())
         return bool(abs(np.diff(shares)[0]) > max(_LEAST, _ERRORS * spread))
+
+    @property
+    def witnessed(self) -> float:
+        """Share of wrong labels by all witnesses: the least of shape, neighbours and classifier.
+
+        Overlap alone makes near items and a nonlinear classifier contradict labels. The shape of
+        the classes separates overlap from errors where classes are of one cluster each, and is led
+        astray where they are not; the other two then contradict few labels.
+        """
+        return float(np.nanmin([self.shape, self.separable, self.contradicted]))
+
+    @property
+    def in_matrix(self) -> bool:
+        """Whether the noise matrix has the errors that the witnesses find."""
+        return bool(_TIMES * self.matrix >= self.witnessed)
+
+    def expects_too_few(self, threshold: float) -> bool:
+        """Whether all witnesses surely have more labels wrong than the fit expects, three times.
+
+        Labels that were checked and contradict an end decide instead.
+
+        Args:
+            threshold: by which the witnesses' share must exceed the fit's.
+        """
+        if self.checked is not None and self.checked.decided:
+            return False
+        wrong = self.witnessed
+        surely = wrong - _ERRORS * np.sqrt(wrong * (1 - wrong) / self.weights.sum())
+        expected = self.independent
+        return bool(surely > expected + threshold and wrong > _TOO_FEW * expected)
 
     @property
     def z(self) -> float:
@@ -115,18 +138,11 @@ def _sentence(at: Ends, found: Measurement) -> str:
 
 
 def _shape(at: Ends, threshold: float) -> Measurement | None:
-    """Whether the shape of the classes speaks for errors where the fit sees overlap.
-
-    Neighbours alone cannot tell: their share is far from the fit's where classes overlap, too. The
-    shape is a second witness. Either alone errs in many fits of right labels, both seldom.
-    """
+    """Whether all witnesses speak for errors where fit and noise matrix see overlap."""
     if np.isnan(at.shape):
         return None
-    far = at.differ and at.separable - at.independent > threshold
-    asked = far and at.separable > _ASKED * at.matrix
-    decided = at.checked is not None and at.checked.decided
-    bad = bool(asked and at.shape > max(threshold, at.matrix) and not decided)
-    return Measurement(at.shape - at.matrix, bad, bad, share_only=bad)
+    bad = at.expects_too_few(threshold) and not at.in_matrix
+    return Measurement(at.witnessed - at.independent, bad, bad, share_only=bad)
 
 
 def _shape_sentence(at: Ends, found: Measurement) -> str:
@@ -139,23 +155,15 @@ def _shape_sentence(at: Ends, found: Measurement) -> str:
 
 
 def _staying(at: Ends, threshold: float) -> Measurement | None:
-    """Whether few labels are changed, though all witnesses have many of them wrong.
+    """Whether labels stay though the noise matrix and all witnesses have many of them wrong.
 
-    Of a right fit to classes that overlap many labels stay, since their classes are not sure: the
-    noise matrix then has the errors, and nothing is withheld. So changes of the fit must have been.
-    Overlap alone gives as many contradictions. The shape of the classes separates overlap
-    from errors where classes are of one cluster each, and is led astray where they are not; near
-    items and a nonlinear classifier then contradict few labels. So the least of the three counts.
+    Of a right fit to classes that overlap many labels stay, too, since their classes are not sure:
+    it then expects the errors that it does not change.
     """
     if np.isnan(at.shape) or np.isnan(at.changed):
         return None
-    wrong = float(np.nanmin([at.shape, at.separable, at.contradicted]))
-    surely = wrong - np.sqrt(wrong * (1 - wrong) / at.weights.sum())
-    least = _FEW_CHANGES * wrong
-    few = at.changed < least <= at.by_fit
-    decided = at.checked is not None and at.checked.decided
-    bad = bool(few and surely > threshold and not decided)
-    return Measurement(wrong - at.changed, bad, bad, share_only=bad, facts={"wrong": wrong})
+    bad = at.expects_too_few(threshold) and at.in_matrix
+    return Measurement(at.witnessed - at.independent, bad, bad, share_only=bad)
 
 
 def _staying_sentence(at: Ends, found: Measurement) -> str:
@@ -166,7 +174,7 @@ def _staying_sentence(at: Ends, found: Measurement) -> str:
     )
     return (
         f"{100 * at.changed:.1f} % of the given labels are changed, though {contradicted}, and by "
-        f"near items and the shape of the classes {100 * found.facts['wrong']:.1f} % or more are "
+        f"near items and the shape of the classes {100 * at.witnessed:.1f} % or more are "
         "wrong: they stay since classes that overlap may explain that as well, and how many of "
         "them are wrong is not known"
     )
@@ -186,7 +194,7 @@ CHECKS: tuple[Check[Ends], ...] = (
         SHAPE,
         "Does the shape of the classes speak for overlap where the fit sees overlap?",
         _shape,
-        0.05,
+        0.03,
         _shape_sentence,
         always(remedies.AUDIT, remedies.NEIGHBOURS),
         "the shape of the classes does not speak for errors that follow the features",
@@ -195,7 +203,7 @@ CHECKS: tuple[Check[Ends], ...] = (
         "labels that stay",
         "Are labels changed where all witnesses have many of them wrong?",
         _staying,
-        0.1,
+        0.03,
         _staying_sentence,
         always(remedies.AUDIT, remedies.AUTO),
         "labels are changed where all witnesses have many of them wrong",

@@ -62,6 +62,8 @@ class LabelEvidence:
         one_rate: whether the transition was fitted with one error rate for all pairs of classes.
         nonlinear: ``(n,)`` the same as ``reference`` by a nonlinear classifier, where ``reference``
             is the model's own, or None.
+        corrected: ``(n,)`` true class by that classifier, corrected for errors with a direction, or
+            None.
     """
 
     logs: Float[np.ndarray, "n k"]
@@ -72,6 +74,7 @@ class LabelEvidence:
     reference: Int[np.ndarray, " n"] | None
     one_rate: bool
     nonlinear: Int[np.ndarray, " n"] | None = None
+    corrected: Int[np.ndarray, " n"] | None = None
 
     @property
     def rates(self) -> Float[np.ndarray, "n k"]:
@@ -159,10 +162,14 @@ def _one_rate(at: LabelEvidence, threshold: float) -> Measurement | None:
 
 
 def _sides(at: LabelEvidence, threshold: float) -> Measurement | None:
-    """Whether a nonlinear classifier sides with the given labels that the fit would change."""
-    if at.nonlinear is None:
+    """Whether a nonlinear classifier sides with the given labels that the fit would change.
+
+    Asked for classes, as where changes are decided (:mod:`nbmodels.fitting.changed_labels`): its
+    predictions of given labels side with errors that have a direction.
+    """
+    if at.corrected is None:
         return None
-    found = sides_of(at.nonlinear, at.codes, at.resp.argmax(1))
+    found = sides_of(at.corrected, at.codes, at.resp.argmax(1))
     if not found.changed:
         return None
     effect = (found.given - found.suggested) / len(at.codes)
