@@ -43,14 +43,13 @@ _DOUBTED, _HARDLY, _FEW = 0.5, 0.1, 200
 
 #: Odds of noise beforehand, of few rows. Even ones are hard on it: it is compared with the best of
 #: several plain classifiers, one of which few labels favour by chance. In simulated tables of 60 to
-#: 300 rows even odds lose one to three points of right labels where 30 % are wrong, and odds of 3
-#: bring losses of right labels of clean tables back.
+#: 300 rows even odds lose one to three points of right labels where 30 % are wrong.
 _ODDS = 2.0
 
 #: Share of wrong labels, times the root of the number of rows, up to which the odds rise: smaller
 #: ones are found where no label is wrong, too, 0.03 to 0.15 in 100 to 200 right labels of simulated
 #: tables.
-_CHANCE = 2.0
+_CHANCE = 1.75
 
 #: Probability of noise up to which little beside the odds beforehand speaks for changes, and share
 #: of labels from which on it is said.
@@ -190,23 +189,28 @@ def _held_to(
 def _odds_of_noise(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> float:
     """Odds of noise beforehand, even ones of many rows.
 
-    Of few rows they rise with the square of the share of labels that would be wrong. A small share
-    and none explain few held-out labels alike, so that these leave the odds as they were: where
-    noise may be of any level, it is then the less likely the lower its level (the Occam factor that
-    a comparison of fitted levels lacks). Correcting few wrong labels also gains little, and loses
-    as much where none is wrong.
+    Of few rows they are even, too, where classes overlap so much that their shape
+    (:mod:`nbmodels.fitting.class_shapes`) cannot tell overlap from errors. And they rise with the
+    square of the share of labels that would be wrong, by the mean of the fit, whose share holds
+    overlap, and of the shape. A small share and none explain few held-out labels alike, so that
+    these leave the odds as they were: where noise may be of any level, it is then the less likely
+    the lower its level (the Occam factor that a comparison of fitted levels lacks). Correcting few
+    wrong labels also gains little, and loses as much where none is wrong.
 
     Args:
         fitted: a cut fit.
         codes: given labels, -1 where there is none.
     """
-    if len(codes) > FEW_ROWS:
-        return 1.0
     rows = np.flatnonzero(codes >= 0)
+    if len(codes) > FEW_ROWS or not len(rows):
+        return 1.0
     probs = np.asarray(fitted.fit.resp if fitted.averaged is None else fitted.averaged, float)
     right = probs[rows, codes[rows]] / probs[rows].sum(1)
-    level = max(1 - float(right.mean()), np.finfo(float).eps) if len(rows) else 1.0
-    return _ODDS * min(1.0, level * float(np.sqrt(len(rows))) / _CHANCE) ** 2
+    by_shape = np.nan if fitted.separable is None else fitted.separable.by_shape
+    share = float(np.nanmean([1 - right.mean(), by_shape]))
+    share = max(share, np.finfo(float).eps)  # proved noise stays so
+    most = _ODDS if np.isfinite(by_shape) else 1.0
+    return most * min(1.0, share * float(np.sqrt(len(rows))) / _CHANCE) ** 2
 
 
 def _opinion(

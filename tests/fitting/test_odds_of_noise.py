@@ -49,13 +49,16 @@ def test_odds_of_noise_rise_with_its_level():
     x, true = devices(3)
     model = fitted(x, true, NoisyGaussianNB).fitted_
 
-    def odds(share, n=100):
+    def odds(share, n=100, by_shape=None):
         right = np.resize(true, n)
         probs = np.where(np.eye(K)[right] > 0, 1 - share, share / (K - 1))
-        return _odds_of_noise(replace(model, averaged=probs), right)
+        near = replace(model.separable, by_shape=share if by_shape is None else by_shape)
+        return _odds_of_noise(replace(model, averaged=probs, separable=near), right)
 
-    assert [odds(s) for s in (0.05, 0.1, 0.2, 0.4)] == pytest.approx([0.125, 0.5, 2, 2])
-    assert odds(0.05, 400) == pytest.approx(0.5)  # of more rows a low level is found by chance less
+    assert [odds(s) for s in (0.07, 0.14, 0.2, 0.4)] == pytest.approx([0.32, 1.28, 2, 2])
+    assert odds(0.07, 400) == pytest.approx(1.28)  # of more rows chance finds a lower level
+    assert odds(0.04, by_shape=0.1) == pytest.approx(0.32)  # the mean of both
+    assert odds(0.14, by_shape=np.nan) == pytest.approx(0.64)  # the shape does not tell
     assert odds(0.05, FEW_ROWS + 1) == 1
     assert 0 < odds(0.0) < 1e-9  # noise that is proved keeps its probability
 
