@@ -254,7 +254,10 @@ def _where_doubted(fitted: FittedModel, sides: Sides, judge: str) -> FittedModel
 
 
 def _where_untold(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> FittedModel:
-    """A cut fit to few rows, with a caution where many labels are changed on little evidence."""
+    """A cut fit to few rows, whose verdict states where labels are changed on little evidence.
+
+    It is no warning: most of such changes help (``benchmarks/README.md``).
+    """
     joint, checked = fitted.data.parts.get(PRIOR) is None, "trusted" in fitted.data.parts
     if joint or checked or len(codes) > FEW_ROWS or fitted.noisy > _UNTOLD:
         return fitted
@@ -266,6 +269,7 @@ def _where_untold(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> FittedMo
         f"held-out labels hardly tell whether any label is wrong (probability {fitted.noisy:.2f}): "
         f"if none is, {counted(changed, 'right label')} would be changed; checked rows (trusted=) "
         "tell more",
+        "little evidence of noise",
     )
     return replace(fitted, cautions=(*fitted.cautions, said))
 

@@ -1,4 +1,4 @@
-"""Few rows: noise of a low level needs more evidence, and changes on little evidence are said."""
+"""Few rows: noise of a low level needs more evidence, and changes on little evidence are stated."""
 
 import warnings
 from dataclasses import replace
@@ -9,7 +9,7 @@ from marks import slow
 
 from nbmodels import NoisyGaussianNB, NoisyLogisticRegression
 from nbmodels.datasets import corrupt, uniform_noise
-from nbmodels.errors import NbmodelsWarning, VerdictWarning
+from nbmodels.errors import NbmodelsWarning
 from nbmodels.fitting.options import FEW_ROWS
 from nbmodels.fitting.reference_floor import _odds_of_noise
 
@@ -63,9 +63,10 @@ def test_odds_of_noise_rise_with_its_level():
     assert 0 < odds(0.0) < 1e-9  # noise that is proved keeps its probability
 
 
-def test_changes_on_little_evidence_are_said():
+def test_changes_on_little_evidence_are_stated():
     x, true = devices(2)
-    with pytest.warns(VerdictWarning, match="hardly tell whether any label is wrong") as found:
-        e = NoisyGaussianNB(random_state=0).fit(x, true)
+    e = fitted(x, true, NoisyGaussianNB)
     changed = np.count_nonzero(e.corrected_labels()["suggested"] != true)
-    assert any(f"{changed} right labels" in str(one.message) for one in found)
+    (said,) = (f for f in e.verdict().findings if f.name == "little evidence of noise")
+    assert said.accounted
+    assert f"{changed} right labels" in said.sentence
