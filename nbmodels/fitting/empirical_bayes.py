@@ -36,7 +36,6 @@ def fit_with_learned_priors(
     *,
     start: Any = None,
     report: Report | None = None,
-    search: FitOptions | None = None,
 ) -> Fit:
     """A fit in which the priors of the named components are learned; a plain one without names.
 
@@ -50,7 +49,6 @@ def fit_with_learned_priors(
         options: of the fit.
         start: parameters to begin from instead of the labels.
         report: called now and then with the iterations and the value they improve.
-        search: options of fits that look for a prior first, from which it is learned on.
 
     After Ctrl-C the result is the last fit, with the status ``INTERRUPTED``.
 
@@ -60,16 +58,14 @@ def fit_with_learned_priors(
     names = [name for name in learned if name in model]
     if names and options.rule == "ml":
         raise ValueError("rule: maximum likelihood has no prior to learn; take 'map' or 'vb'")
-    how = search if search is not None and names else options
-    fitted = how.fit(model, data, start=start, report=report)
+    fitted = options.fit(model, data, start=start, report=report)
     try:
         for _ in range(_ROUNDS if names else 0):
             new, change, params = _relearned(fitted, model, names, options)
-            settled = change <= _TOL
-            if not fitted.status.ok or (settled and how is options):
+            if change <= _TOL or not fitted.status.ok:
                 break
-            model, how = (model, options) if settled else (new, how)
-            fitted = how.without_restarts().fit(model, data, start=params, report=report)
+            model = new
+            fitted = options.without_restarts().fit(model, data, start=params, report=report)
     except KeyboardInterrupt:
         return replace(fitted, status=Status.INTERRUPTED)
     return fitted

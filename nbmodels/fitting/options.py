@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 from jax import Array
 
 from inference import Status
@@ -19,9 +18,6 @@ from nbmodels.fitting.progress import Progress, Report, Task
 #: Rows from which on fits begin at their neighbour's solution. On fewer the noise may be hardly
 #: identified, and where a fit comes to rest hangs on where it began.
 MANY_ROWS = 4096
-
-#: Tolerances of a fit of many rows that others go on from.
-_TENTATIVE = 100.0
 
 #: Rows up to which a model's own held-out labels and the checks of its features miss much: its
 #: changes are held to other classifiers, too. Of 600 and more these cost as many right changes as
@@ -69,15 +65,6 @@ class FitOptions:
     def without_restarts(self) -> FitOptions:
         """For fits that go on from a point."""
         return replace(self, n_restarts=0)
-
-    def tentative(self, data: Data) -> FitOptions:
-        """For fits of many rows that nothing is read from but where others begin.
-
-        What is learned from their responsibilities, or from their counts of labels, changes by far
-        less than its standard error.
-        """
-        many = np.count_nonzero(np.asarray(data.weights)) >= MANY_ROWS
-        return replace(self, tol=_TENTATIVE * self.tol) if many else self
 
     def fit(
         self, model: Model, data: Data, *, start: Any = None, report: Report | None = None

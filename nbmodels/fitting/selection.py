@@ -74,6 +74,9 @@ _PATIENCE = 2
 #: the first of many rows.
 _HOPELESS, _WORTH, _STILL = 4.0, 1e-3, 1e-4
 
+#: Tolerances of a fit that others go on from.
+_TENTATIVE = 10.0
+
 #: Standard errors by which labels must be likelier than without the features.
 INFORMATIVE = 1.0
 
@@ -238,7 +241,7 @@ class _Run:
                 while last.rounds < most and last.rounds - best.rounds < _PATIENCE:
                     before = on_device(last.fit.resp)
                     data = nested.next(
-                        partial(self.fit_each, start=self.start, options=self.tentative(best.data)),
+                        partial(self.fit_each, start=self.start, options=self.tentative()),
                         best.fit.model,
                         last=rounds is None or last.rounds + 1 == most,
                     )
@@ -457,8 +460,7 @@ class _Run:
         """
         model, data, learned = candidate
         first: list[Fit] = []
-        search = self.tentative(data)
-        options = search if passing else self.options
+        options = self.tentative() if passing else self.options
         if learned:
             model = {**model, **{n: self.priors[n] for n in learned if n in self.priors}}
             if start is None and self.second_start:  # the prior is learned from the better one
@@ -467,9 +469,7 @@ class _Run:
                     return [found]
                 start = jax.tree.map(on_device, found.params)
             about = model, data, learned, options
-            first = [
-                fit_with_learned_priors(*about, start=start, report=self.report, search=search)
-            ]
+            first = [fit_with_learned_priors(*about, start=start, report=self.report)]
             if first[0].status == Status.INTERRUPTED:
                 return first
             model = first[0].model
@@ -498,9 +498,13 @@ class _Run:
             return fit_from_two_starts(same, data, options, report=self.report)
         return options.fit_all(same, data, report=self.report)
 
-    def tentative(self, data: Data) -> FitOptions:
-        """Options of fits that others go on from, where they begin at a neighbour's solution."""
-        return self.options.tentative(data) if self.warm else self.options
+    def tentative(self) -> FitOptions:
+        """Options of fits that others go on from, and that nothing else is read from.
+
+        Looser where they begin near their solution, as those of all rows do at that of a sample.
+        """
+        near = self.warm and not self.choosing
+        return replace(self.options, tol=_TENTATIVE * self.options.tol) if near else self.options
 
     # Scores -------------------------------------------------------------------------------------
 

@@ -137,3 +137,12 @@ def test_a_first_round_that_changes_nothing_is_the_last(change, done):
     for warm in (True, False):
         run = SimpleNamespace(warm=warm, **about)
         assert selection._Run.enough(run, first, last) == (warm and done)
+
+
+@pytest.mark.parametrize(("warm", "choosing"), [(True, False), (True, True), (False, False)])
+def test_only_fits_of_all_rows_are_gone_on_from_with_a_looser_tolerance(warm, choosing):
+    """Which begin at the sample's solution, and whose labels are compared with nothing."""
+    asked = options.FitOptions(key=None, seed=0, tol=1e-5)
+    run = SimpleNamespace(warm=warm, choosing=choosing, options=asked)
+    loose = selection._Run.tentative(run)
+    assert loose.tol == pytest.approx(1e-4 if warm and not choosing else 1e-5)

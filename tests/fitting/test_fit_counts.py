@@ -2,24 +2,17 @@
 
 import warnings
 from collections import Counter
-from dataclasses import replace
 
 import jax
 import numpy as np
 import pytest
 
-from inference.arrays import on_device, random_key
+from inference.arrays import on_device
 from nbmodels import CrossFit, NoisyBernoulliNB, NoisyGaussianNB, NoisyLogisticRegression
-from nbmodels.channels import PooledTransition
-from nbmodels.class_priors import Proportions
-from nbmodels.core.model import PRIOR, Data
-from nbmodels.emissions import Bernoulli
 from nbmodels.estimators import table_training
 from nbmodels.fitting import em, selection
 from nbmodels.fitting.batched import counted_fits
-from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.holdout import compare_scores, held_out_scores
-from nbmodels.fitting.options import MANY_ROWS, FitOptions
 
 
 def table(n=240):
@@ -129,30 +122,3 @@ def test_a_joint_model_is_behind_where_labels_are_likelier_under_the_other():
     assert table_training._behind(worse) > table_training._SETTLED
     better = compare_scores([scores - scores**2, scores], [True, True], weights)
     assert table_training._behind(better) == pytest.approx(-table_training._behind(worse))
-
-
-def test_priors_of_many_rows_are_searched_for_by_looser_fits():
-    """Rates and objective are those of close ones, and the last fit is as close as any."""
-    rng = np.random.default_rng(0)
-    n, k = MANY_ROWS, 4
-    true = rng.integers(k, size=n)
-    x = (rng.random((n, 6)) < rng.uniform(0.05, 0.95, (k, 6))[true]).astype(float)
-    y = np.where(rng.random(n) < 0.3, rng.integers(k, size=n), true)
-    model = {PRIOR: Proportions.of(k), "labels": PooledTransition.of(k), "x": Bernoulli.of(6, k)}
-    parts = {PRIOR: None, "labels": PooledTransition.pack(y, k), "x": Bernoulli.pack(x)}
-    data = Data(parts, np.ones(n))
-    options = FitOptions(random_key(0), 0)
-    loose = options.tentative(data)
-    assert loose.tol > 10 * options.tol
-    assert options.tentative(replace(data, weights=np.arange(n) > 0)) is options, "fewer rows"
-    about = model, data, ["labels"]
-    close = fit_with_learned_priors(*about, options)
-    found = fit_with_learned_priors(*about, options, search=loose)
-    rates = [one.transitions["labels"] for one in (close, found)]
-    np.testing.assert_allclose(*rates, atol=3e-3)
-    # either search ends where the prior moves by less than a hundredth
-    priors = [one.model["labels"].prior.concentration for one in (close, found)]
-    np.testing.assert_allclose(*priors, rtol=0.1)
-    assert abs(found.objective - close.objective) < 1
-    again = options.fit(found.model, data, start=jax.tree.map(on_device, found.params))
-    assert again.objective - found.objective < 10 * options.tol * n
