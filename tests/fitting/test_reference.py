@@ -17,9 +17,11 @@ from nbmodels import (
 )
 from nbmodels.core.model import PRIOR
 from nbmodels.datasets import corrupt, flip_noise, uniform_noise
+from nbmodels.diagnostics.findings import Verdict, taken_into_account
+from nbmodels.errors import issue
 from nbmodels.fitting.reference import Sides, nonlinear_predictions
 from nbmodels.fitting.reference_floor import with_reference
-from nbmodels.fitting.reference_scores import _poor_predictions
+from nbmodels.fitting.reference_scores import _poor_predictions, _undecided
 
 K = 3
 
@@ -169,6 +171,15 @@ def test_draws_are_of_both_scores_where_labels_do_not_tell_which_are_better():
     drawn = np.diag(tree["posterior"]["noise_matrix"].mean(["chain", "draw"]))
     # 75 % of the labels are right; the fit takes tails for wrong labels
     assert np.diag(model.noise_matrix_).mean() + 0.01 < drawn.mean() < 0.78
+
+
+def test_noise_that_is_hardly_identified_is_stated_and_no_warning():
+    """Draws are averaged over both forms, so that intervals hold."""
+    said = _undecided(0.74, 0.85)
+    with warnings.catch_warnings(action="error"):
+        issue([said])
+    sentence = Verdict((taken_into_account(said),)).sentence
+    assert sentence.startswith("Taken into account: the noise is hardly identified")
 
 
 def many_rings(rng):
