@@ -56,6 +56,10 @@ _ODDS = 2.0
 #: tables.
 _CHANCE = 1.75
 
+#: Share of wrong labels beyond which the shape of clear classes does not tell it either: of 150
+#: clear items of three classes half of whose labels are wrong, even odds left a tenth uncorrected.
+_HIGH = 0.4
+
 #: Probability of noise up to which little beside the odds beforehand speaks for changes, and share
 #: of labels from which on it is said.
 _UNTOLD, _MANY = 0.7, 0.03
@@ -214,9 +218,9 @@ def _odds_of_noise(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> float:
     probs = np.asarray(fitted.fit.resp if fitted.averaged is None else fitted.averaged, float)
     right = probs[rows, codes[rows]] / probs[rows].sum(1)
     by_shape = np.nan if fitted.separable is None else fitted.separable.by_shape
-    share = float(np.nanmean([1 - right.mean(), by_shape]))
-    share = max(share, np.finfo(float).eps)  # proved noise stays so
-    most = _ODDS if np.isfinite(by_shape) else 1.0
+    wrong = 1 - float(right.mean())
+    share = max(float(np.nanmean([wrong, by_shape])), np.finfo(float).eps)  # proved noise stays so
+    most = _ODDS if np.isfinite(by_shape) or wrong > _HIGH else 1.0
     return most * min(1.0, share * float(np.sqrt(len(rows))) / _CHANCE) ** 2
 
 

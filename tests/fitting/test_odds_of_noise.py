@@ -59,6 +59,7 @@ def test_odds_of_noise_rise_with_its_level():
     assert odds(0.07, 400) == pytest.approx(1.28)  # of more rows chance finds a lower level
     assert odds(0.04, by_shape=0.1) == pytest.approx(0.32)  # the mean of both
     assert odds(0.14, by_shape=np.nan) == pytest.approx(0.64)  # the shape does not tell
+    assert odds(0.45, by_shape=np.nan) == 2  # nor could it
     assert odds(0.05, FEW_ROWS + 1) == 1
     assert 0 < odds(0.0) < 1e-9  # noise that is proved keeps its probability
 
