@@ -27,9 +27,9 @@ def table(n=240):
 def test_no_setting_is_fitted_twice(cls, monkeypatch):
     tried, plain = Counter(), selection._Run.tried
 
-    def counting(self, settings, rounds, candidate):
+    def counting(self, settings, rounds, candidate, **how):
         tried[*sorted(settings.items()), rounds] += 1
-        return plain(self, settings, rounds, candidate)
+        return plain(self, settings, rounds, candidate, **how)
 
     monkeypatch.setattr(selection._Run, "tried", counting)
     with warnings.catch_warnings(action="ignore"), counted_fits() as count:
