@@ -24,7 +24,8 @@ from nbmodels import (
 )
 from nbmodels.channels import HierarchicalTransition, SymmetricTransition, Transition
 
-pytestmark = pytest.mark.slow
+# they compute for longer than they compile
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("optimised")]
 
 
 def fitted(name, rate, kind="uniform", seed=0, state=0):
