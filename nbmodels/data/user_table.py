@@ -152,7 +152,7 @@ def _without_marker(column: pd.Series) -> tuple[pd.Series, str]:
     if not 0 < 2 * other.sum() < len(known) or numbers.nunique() <= _MANY_NUMBERS:
         return column, ""
     spellings = text[other].str.lower().unique()
-    first = f"{text[other].iloc[0]!r}"
+    first = repr(text[other].iloc[0])
     if len(spellings) == 1:
         cells = counted(int(other.sum()), "cell")
         return numbers.reindex(column.index), f"{first} in {cells} is taken for missing"

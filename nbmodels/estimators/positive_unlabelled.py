@@ -59,7 +59,7 @@ class PositiveUnlabelledNB(TableClassifier):
     labels, and may end at chance. P(labelled | columns) is P(positive | columns) times the share of
     positive items that is labelled, so that a classifier of labelled against unlabelled items ranks
     as one of the classes would (Elkan and Noto 2008): ``estimator="regression"`` is a cross-fitted
-    logistic regression of that kind. The share that is labelled is told by where its scores level
+    logistic regression of that kind. That share is identified by where its scores level
     off, and calibrated together with them; where classes overlap it is known badly, which
     :meth:`posterior` shows.
 

@@ -62,7 +62,7 @@ _HIGH = 0.4
 
 #: Probability of noise up to which little beside the odds beforehand speaks for changes, and share
 #: of labels from which on it is said.
-_UNTOLD, _MANY = 0.7, 0.03
+_LITTLE, _MANY = 0.7, 0.03
 
 #: What follows for the labels.
 _CUT = "labels are changed where that is likely to help only"
@@ -121,7 +121,7 @@ def with_reference(
         return fitted  # unheard features have no reference: their labels are left as they are
     free = ~checked_rows(found.fit.model, found.data, len(codes))
     corrected = true_classes(reference, found, np.where(free, codes, -1))
-    return _where_untold(replace(found, reference_corrected=corrected), codes)
+    return _with_little_evidence(replace(found, reference_corrected=corrected), codes)
 
 
 def _held_to(
@@ -264,13 +264,13 @@ def _where_doubted(fitted: FittedModel, sides: Sides, judge: str) -> FittedModel
     return replace(fitted, cautions=(*fitted.cautions, said))
 
 
-def _where_untold(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> FittedModel:
+def _with_little_evidence(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> FittedModel:
     """A cut fit to few rows, whose verdict states where labels are changed on little evidence.
 
     It is no warning: most of such changes help (``benchmarks/README.md``).
     """
     joint, checked = fitted.data.parts.get(PRIOR) is None, "trusted" in fitted.data.parts
-    if joint or checked or len(codes) > FEW_ROWS or fitted.noisy > _UNTOLD:
+    if joint or checked or len(codes) > FEW_ROWS or fitted.noisy > _LITTLE:
         return fitted
     changed = int(np.count_nonzero((codes >= 0) & (fitted.label_posterior.argmax(1) != codes)))
     if changed <= _MANY * len(codes):

@@ -204,7 +204,7 @@ class _Run:
         first = self.candidate(begin)
         self.weights = np.asarray(first.data.weights) * self.given.any(1)
         most = _MOST_ROUNDS if rounds is None else rounds
-        best = self.tried(begin, 0, first, passing=most > 0 and not self.choosing)
+        best = self.tried(begin, 0, first, self.tentative() if most else None)
         try:
             if self.stopped:
                 raise KeyboardInterrupt
@@ -298,9 +298,14 @@ class _Run:
         return with_score_prior(labels, scores, log_slope_sd=self.log_slope_sd, shares=shares)
 
     def tried(
-        self, settings: Settings, rounds: int, candidate: Candidate, *, passing: bool = False
+        self,
+        settings: Settings,
+        rounds: int,
+        candidate: Candidate,
+        options: FitOptions | None = None,
     ) -> Trial:
-        fits = self.fits(candidate, self.masks if self.choosing else [], self.start, passing)
+        options = options or self.options
+        fits = self.fits(candidate, self.masks if self.choosing else [], self.start, options)
         if self.warm:
             self.start = jax.tree.map(on_device, fits[0].params)
         self.stopped = any(f.status == Status.INTERRUPTED for f in fits)
@@ -452,15 +457,11 @@ class _Run:
     # Fits ---------------------------------------------------------------------------------------
 
     def fits(
-        self, candidate: Candidate, masks: Sequence[np.ndarray], start: Any, passing: bool
+        self, candidate: Candidate, masks: Sequence[np.ndarray], start: Any, options: FitOptions
     ) -> list[Fit]:
-        """A fit of all labels, and one of those in each mask, by one program where possible.
-
-        One in passing is only gone on from.
-        """
+        """A fit of all labels, and one of those in each mask, by one program where possible."""
         model, data, learned = candidate
         first: list[Fit] = []
-        options = self.tentative() if passing else self.options
         if learned:
             model = {**model, **{n: self.priors[n] for n in learned if n in self.priors}}
             if start is None and self.second_start:  # the prior is learned from the better one
