@@ -1,4 +1,4 @@
-"""JAX's settings while the library computes: precision, and compiled programs kept on disk.
+"""JAX's settings while the library computes: precision, device, compiled programs kept on disk.
 
 A first default fit compiles for seconds; a process that finds the programs of an earlier one on
 disk does not. JAX's persistent compilation cache is turned on inside :func:`computing` only, in the
@@ -17,6 +17,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -41,13 +42,31 @@ def computing(double: bool) -> Iterator[None]:
     """A scope in which the library computes.
 
     Products of float32 matrices are taken in float32: GPUs would round their factors to 11 bits
-    (TF32), with which an objective is no longer monotone.
+    (TF32), with which an objective is no longer monotone. Float64, which small data have, is for
+    the CPU: programs take a GPU's compiler several times as long, and most GPUs compute in float64
+    at a small part of their speed. A device that the user has set (``jax.default_device``) is kept.
 
     Args:
         double: whether in float64.
     """
-    with jax.enable_x64(double), jax.default_matmul_precision("highest"), kept_programs():
+    with (
+        jax.enable_x64(double),
+        jax.default_matmul_precision("highest"),
+        _on_cpu() if double else contextlib.nullcontext(),
+        kept_programs(),
+    ):
         yield
+
+
+def _on_cpu() -> AbstractContextManager[None]:
+    """A scope whose programs run on the CPU, unless the user has set a device."""
+    settings: Any = jax.config
+    if settings.jax_default_device is not None or jax.default_backend() == "cpu":
+        return contextlib.nullcontext()
+    try:
+        return jax.default_device(jax.devices("cpu")[0])
+    except RuntimeError:  # JAX was told of the GPU alone (JAX_PLATFORMS)
+        return contextlib.nullcontext()
 
 
 @contextlib.contextmanager

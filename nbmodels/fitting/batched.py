@@ -1,9 +1,9 @@
 """Many fits of the same shapes by one compiled program: restarts, folds, grids, replicates.
 
-On a CPU, whose cores and caches are busy with one fit, they take turns: the program is that of a
-single fit, however many there are. Elsewhere fits of the same shapes are one batched program: what
-they share (most of the data, as a rule) is held once, what differs from one to the other is
-stacked.
+They take turns as a rule: the program is that of a single fit, however many there are. On a GPU
+many fits of the same shapes are one batched program: what they share (most of the data, as a rule)
+is held once, what differs from one to the other is stacked. For the folds and candidates of a
+default fit that program takes longer to compile than it saves.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ import numpy as np
 from inference import Result, Status, run_batched, run_sequential
 from inference.compilation import on_cpu
 from nbmodels.fitting.iterations import Iteration
+
+#: Fits of the same shapes from which on a GPU runs them as one: replicates of a simulation, whose
+#: program is compiled once for many calls.
+_MANY = 100
 
 #: Bytes that the points of the fits run together may take, a few of which each fit remembers.
 _ROOM = 250_000_000
@@ -87,7 +91,7 @@ def fit_batch(
         mine, tol = [starts[i] for i in batch], [tols[i] for i in batch]
         if interrupted:
             how["report"] = _stop
-        if len(batch) == 1 or not _runs_batched():
+        if on_cpu() or len(batch) < _MANY:
             found = run_sequential(step, mine, [contexts[i] for i in batch], tols=tol, **how)
         else:
             in_axes, context = _shared([contexts[i] for i in batch])
@@ -103,15 +107,12 @@ def _stop(n_iter: int, objective: float) -> None:
     raise KeyboardInterrupt
 
 
-def _runs_batched() -> bool:
-    return not on_cpu()
-
-
 def _batches(starts: Sequence[Any], contexts: Sequence[Any]) -> Iterator[list[int]]:
-    """Fits that run together: of one shape where batched, and few enough for their points."""
+    """Fits that may run as one: of one shape on a GPU, and few enough for their points."""
     groups = defaultdict(list)
+    in_turns = on_cpu()
     for i, (start, context) in enumerate(zip(starts, contexts, strict=True)):
-        groups[_kind((start, context)) if _runs_batched() else None].append(i)
+        groups[None if in_turns else _kind((start, context))].append(i)
     for group in groups.values():
         batch: list[int] = []
         size = 0

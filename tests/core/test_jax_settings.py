@@ -201,3 +201,35 @@ def test_a_second_process_compiles_nothing(folder, monkeypatch):
     assert counts[0][1] > 2
     assert counts[1][0] > 2
     assert counts[1][1] == 0
+
+
+@pytest.mark.parametrize(
+    ("double", "own", "expected"), [(True, None, "cpu"), (False, None, None), (True, "gpu", "gpu")]
+)
+def test_double_precision_is_for_the_cpu_unless_a_device_is_set(monkeypatch, double, own, expected):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    with jax.default_device(own), computing(double):
+        device = jax.config.jax_default_device
+        assert getattr(device, "platform", device) == expected
+    assert jax.config.jax_default_device is None
+
+
+def test_a_process_without_a_cpu_computes_where_it_can(monkeypatch):
+    def devices(platform):
+        raise RuntimeError(f"Unknown backend {platform}")
+
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(jax, "devices", devices)
+    with computing(True):
+        assert jax.config.jax_default_device is None
+
+
+def test_a_small_fit_is_the_same_beside_a_gpu(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 60)
+    x = rng.random((60, 4)) < np.where(y, 0.8, 0.2)[:, None]
+    alone = NoisyBernoulliNB(random_state=0).fit(x, y)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    beside = NoisyBernoulliNB(random_state=0).fit(x, y)
+    np.testing.assert_array_equal(alone.label_posterior_, beside.label_posterior_)
+    assert beside.predict_proba(x).shape == (60, 2)

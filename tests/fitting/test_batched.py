@@ -40,12 +40,18 @@ def folds(data, n):
     return [replace(data, weights=jnp.asarray(np.arange(N) % n != k, float)) for k in range(n)]
 
 
+@pytest.fixture
+def batched(monkeypatch):
+    """A GPU, where fits of one shape run as one from two on."""
+    monkeypatch.setattr("nbmodels.fitting.batched.on_cpu", lambda: False)
+    monkeypatch.setattr("nbmodels.fitting.batched._MANY", 2)
+
+
 @pytest.fixture(params=["sequential", "batched"])
-def order(request, monkeypatch):
-    """How fits of one shape run: batched where there is more than a CPU."""
-    monkeypatch.setattr(
-        "nbmodels.fitting.batched._runs_batched", lambda: request.param == "batched"
-    )
+def order(request):
+    """How fits of one shape run."""
+    if request.param == "batched":
+        request.getfixturevalue("batched")
 
 
 @pytest.mark.slow
@@ -79,11 +85,6 @@ def test_restarts_are_the_starts_they_would_be_one_by_one(data):
     assert len(many.restarts) == 5
     assert many.objective == pytest.approx(max(many.restarts))
     assert many.restarts[0] == pytest.approx(fit(model, data, key=KEY).objective, rel=1e-9)
-
-
-@pytest.fixture
-def batched(monkeypatch):
-    monkeypatch.setattr("nbmodels.fitting.batched._runs_batched", lambda: True)
 
 
 @pytest.mark.usefixtures("batched")
@@ -121,8 +122,8 @@ def compiled():
 
 
 def test_folds_are_fitted_by_the_program_of_a_single_fit(data, compiled, monkeypatch):
-    """On a CPU; elsewhere they are one batch, a program of its own."""
-    monkeypatch.setattr("nbmodels.fitting.batched._runs_batched", lambda: False)
+    """On a GPU, too, where few fits take turns."""
+    monkeypatch.setattr("nbmodels.fitting.batched.on_cpu", lambda: False)
     fit(candidate(), data, key=KEY)
     parts = folds(data, 3)
     compiled.clear()
