@@ -39,6 +39,7 @@ class Solver(_Parameters):
         n_restarts: random starts beside the label-anchored one; the best objective wins.
         accelerate: extrapolate with monotone SQUAREM.
         precision: ``"single"``, ``"double"``, or ``"auto"``: double unless the data are large.
+            Double precision is computed on the CPU unless ``jax.default_device`` is set.
         progress: show a bar; None to show one once a fit takes over three seconds.
         on_interrupt: after Ctrl-C, ``"raise"`` :class:`nbmodels.errors.Interrupted` once the
             estimator holds the best fit so far, or ``"keep"`` that fit and go on.
