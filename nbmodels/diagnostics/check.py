@@ -341,7 +341,7 @@ def two_ends(
         separable.without_own - separable.by_shares,
         weights,
         matrix=float(1 - shares @ np.diag(transition)),
-        shape=separable.by_shape,
+        shape=separable.by_shape.share_wrong,
         changed=float(np.average(changed, weights=weights)),
         contradicted=contradicted,
     )

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from nbmodels.fitting.class_shapes import share_wrong_by_shape
 from nbmodels.fitting.copied_rows import copies_caution
 from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.noise_by_shape import noise_by_shape
 from nbmodels.fitting.noise_levels import averaged_over_levels
 from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.options import FitOptions
@@ -47,7 +47,7 @@ def with_comparisons(
 
 
 def _with_shapes(fitted: FittedModel, points: Any) -> FittedModel:
-    """With the share of wrong labels by the shape of the classes, beside that by near items."""
+    """With what the shape of the classes says of noise, beside what near items do."""
     found = fitted.separable
     if found is None or not hasattr(points, "shape"):
         return fitted
@@ -56,4 +56,4 @@ def _with_shapes(fitted: FittedModel, points: Any) -> FittedModel:
     weights = np.zeros(len(codes))
     weights[found.rows] = found.weights
     about = points, codes, len(fitted.names), weights, fitted.copies
-    return replace(fitted, separable=replace(found, by_shape=share_wrong_by_shape(*about)))
+    return replace(fitted, separable=replace(found, by_shape=noise_by_shape(*about)))

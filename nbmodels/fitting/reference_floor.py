@@ -24,6 +24,7 @@ from nbmodels.fitting.changed_labels import (
 from nbmodels.fitting.checked_rows import checked_rows, contradicted
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import compare_scores
+from nbmodels.fitting.noise_by_shape import UNTOLD
 from nbmodels.fitting.noise_levels import averaged_over_levels
 from nbmodels.fitting.options import FEW_ROWS, MANY_ROWS, FitOptions
 from nbmodels.fitting.plain import at_odds, pseudo_bma
@@ -49,16 +50,15 @@ _DOUBTED, _HARDLY, _FEW = 0.5, 0.1, 200
 #: Odds of noise beforehand, of few rows. Even ones are hard on it: it is compared with the best of
 #: several plain classifiers, one of which few labels favour by chance. In simulated tables of 60 to
 #: 300 rows even odds lose one to three points of right labels where 30 % are wrong.
-_ODDS = 2.0
+_ODDS = 3.0
 
 #: Share of wrong labels, times the root of the number of rows, up to which the odds rise: smaller
 #: ones are found where no label is wrong, too, 0.03 to 0.15 in 100 to 200 right labels of simulated
 #: tables.
 _CHANCE = 1.75
 
-#: Share of wrong labels beyond which the shape of clear classes does not tell it either: of 150
-#: clear items of three classes half of whose labels are wrong, even odds left a tenth uncorrected.
-_HIGH = 0.4
+#: Bound of the logarithm of what the shape of the classes adds to the odds.
+_BOUND = 3.0
 
 #: Probability of noise up to which little beside the odds beforehand speaks for changes, and share
 #: of labels from which on it is said.
@@ -198,15 +198,16 @@ def _held_to(
 
 
 def _odds_of_noise(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> float:
-    """Odds of noise beforehand, even ones of many rows.
+    """Odds of noise beside those by held-out labels; even ones of many rows.
 
-    Of few rows they are even, too, where classes overlap so much that their shape
-    (:mod:`nbmodels.fitting.class_shapes`) cannot tell overlap from errors. And they rise with the
-    square of the share of labels that would be wrong, by the mean of the fit, whose share holds
-    overlap, and of the shape. A small share and none explain few held-out labels alike, so that
-    these leave the odds as they were: where noise may be of any level, it is then the less likely
-    the lower its level (the Occam factor that a comparison of fitted levels lacks). Correcting few
-    wrong labels also gains little, and loses as much where none is wrong.
+    Of few rows held-out labels hardly tell a small share of wrong labels from none. Where noise may
+    be of any level, it is then the less likely the lower its level (the Occam factor that a
+    comparison of fitted levels lacks): the odds rise with the square of the share that would be
+    wrong, by the mean of the fit, whose share holds overlap, and of the shape of the classes. That
+    shape says more (:mod:`nbmodels.fitting.noise_by_shape`), though it is neither independent of
+    held-out labels nor right where classes are not normal: of its Bayes factor the root counts,
+    within bounds. Correcting few wrong labels also gains little, and loses as much where none is
+    wrong.
 
     Args:
         fitted: a cut fit.
@@ -217,11 +218,11 @@ def _odds_of_noise(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> float:
         return 1.0
     probs = np.asarray(fitted.fit.resp if fitted.averaged is None else fitted.averaged, float)
     right = probs[rows, codes[rows]] / probs[rows].sum(1)
-    by_shape = np.nan if fitted.separable is None else fitted.separable.by_shape
-    wrong = 1 - float(right.mean())
-    share = max(float(np.nanmean([wrong, by_shape])), np.finfo(float).eps)  # proved noise stays so
-    most = _ODDS if np.isfinite(by_shape) or wrong > _HIGH else 1.0
-    return most * min(1.0, share * float(np.sqrt(len(rows))) / _CHANCE) ** 2
+    shape = UNTOLD if fitted.separable is None else fitted.separable.by_shape
+    share = np.nanmean([1 - right.mean(), shape.share_wrong])
+    share = max(float(share), np.finfo(float).eps)  # proved noise stays so
+    level = min(1.0, share * float(np.sqrt(len(rows))) / _CHANCE) ** 2
+    return _ODDS * level * float(np.exp(np.clip(shape.log_factor / 2, -_BOUND, _BOUND)))
 
 
 def _opinion(
@@ -277,7 +278,8 @@ def _with_little_evidence(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> 
         return fitted
     said = Caution(
         VerdictWarning,
-        f"held-out labels hardly tell whether any label is wrong (probability {fitted.noisy:.2f}): "
+        f"labels and features hardly tell whether any label is wrong (probability "
+        f"{fitted.noisy:.2f}): "
         f"if none is, {counted(changed, 'right label')} would be changed; checked rows (trusted=) "
         "tell more",
         "little evidence of noise",

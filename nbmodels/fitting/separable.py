@@ -32,6 +32,7 @@ from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.fitting.em import em
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.nearest import MOST_SIZES, NearestLabels, nearest_labels
+from nbmodels.fitting.noise_by_shape import UNTOLD, NoiseByShape
 
 #: Names of the channels: of an item's own label, of its neighbours' labels, and of checks.
 LABELS, NEAR, TRUSTED = "labels", "near", "trusted"
@@ -61,8 +62,7 @@ class Separable:
         unchecked: ``(n, K)`` responsibilities without the checks of these items.
         nearby: ``(n, K)`` shares of the labels of each item's neighbours, of the largest number of
             them, more of which are less noisy; of equal ones that of the nearest is the larger.
-        by_shape: share of the labels that is wrong by the shape of the classes
-            (:mod:`nbmodels.fitting.class_shapes`); NaN where it says nothing, or was not looked at.
+        by_shape: what the shape of the classes says of noise.
     """
 
     rows: Int[np.ndarray, " n"]
@@ -76,7 +76,7 @@ class Separable:
     by_shares: Float[np.ndarray, " n"]
     unchecked: Float[np.ndarray, "n k"]
     nearby: Float[np.ndarray, "n k"]
-    by_shape: float = np.nan
+    by_shape: NoiseByShape = UNTOLD
 
     def draws(
         self, n_draws: int, seed: int

@@ -7,11 +7,11 @@ import pytest
 from scipy import sparse
 
 from nbmodels import NbmodelsWarning, NoisyGaussianNB, NoisyLogisticRegression
-from nbmodels.datasets import corrupt, uniform_noise
+from nbmodels.datasets import corrupt, flip_noise, uniform_noise
 from nbmodels.diagnostics.checks.checked import CheckedEnds
 from nbmodels.diagnostics.checks.ends import CHECKS, Ends
 from nbmodels.diagnostics.findings import SHAPE
-from nbmodels.fitting.class_shapes import share_wrong_by_shape
+from nbmodels.fitting.noise_by_shape import noise_by_shape
 
 K = 3
 
@@ -34,7 +34,7 @@ def near_borders(rng, true, other, margin, share=0.2):
 
 
 def by_shape(x, given):
-    return share_wrong_by_shape(x, given, K, np.ones(len(given)))
+    return noise_by_shape(x, given, K, np.ones(len(given))).share_wrong
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -55,11 +55,49 @@ def test_overlap_fills_them(seed):
 
 def test_it_says_nothing_of_few_labels_many_classes_or_other_classes():
     x, true, *_ = groups(np.random.default_rng(0), 1.0)
-    assert np.isnan(share_wrong_by_shape(x[:20], true[:20], K, np.ones(20)))
-    assert np.isnan(share_wrong_by_shape(x, true, 30, np.ones(600)))
-    assert np.isnan(share_wrong_by_shape(x[:, :0], true, K, np.ones(600)))
+    for untold in (
+        noise_by_shape(x[:20], true[:20], K, np.ones(20)),
+        noise_by_shape(x, true, 30, np.ones(600)),
+        noise_by_shape(x[:, :0], true, K, np.ones(600)),
+    ):
+        assert np.isnan(untold.share_wrong)
+        assert untold.log_factor == 0
     assert by_shape(sparse.csr_array(x), true) < 0.05  # cells below zero are no words
     assert np.isfinite(by_shape(x, np.where(np.arange(600) % 5 == 0, -1, true)))
+
+
+def exam(rng, n=600, questions=16):
+    """Right and wrong answers of three levels of ability."""
+    true = rng.integers(K, size=n)
+    ability = np.array([-1.2, 0, 1.2])[true] + rng.normal(0, 0.4, n)
+    slope, hard = rng.uniform(0.6, 2, questions), rng.normal(size=questions)
+    chance = 1 / (1 + np.exp(-slope * (ability[:, None] - hard)))
+    return (rng.random((n, questions)) < chance).astype(float), true
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_classes_that_are_not_normal_are_no_noise(seed):
+    """Of right labels normal classes take a tenth for wrong; two parts a class need no noise."""
+    found = noise_by_shape(*exam(np.random.default_rng(seed)), K, np.ones(600))
+    assert found.log_factor < -3
+    assert not found.share_wrong > 0  # or it cannot tell
+
+
+@pytest.mark.parametrize("n", [60, 100, 300])
+def test_any_noise_is_told_from_none_at_all(n):
+    """Of one rate and of errors with a direction."""
+    pairs = flip_noise(K, {(0, 1): 0.4})
+    factors = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        x, true, *_ = groups(rng, 1.0, n)
+        labels = true, corrupt(true, uniform_noise(K, 0.2), rng), corrupt(true, pairs, rng)
+        factors.append([noise_by_shape(x, y, K, np.ones(n)).log_factor for y in labels])
+    right, *noisy = np.array(factors).T
+    assert np.median(right) < -3
+    for one in noisy:
+        assert np.mean(one > right) >= 0.8
+        assert n < 300 or np.mean(one > 0) >= 0.9
 
 
 def finding(name, ends, **more):
@@ -115,10 +153,10 @@ def test_right_labels_of_many_small_classes_are_not_made_wrong():
     for seed in range(6):
         rng = np.random.default_rng(seed)
         x = rng.normal(0, 1.4, (10, 8))[true] + rng.normal(size=(300, 8))
-        found.append(share_wrong_by_shape(x, true, 10, np.ones(300)))
+        found.append(noise_by_shape(x, true, 10, np.ones(300)).share_wrong)
     assert np.mean(found) < 0.015
     few = slice(190)  # fewer than 20 of each class tell nothing
-    assert np.isnan(share_wrong_by_shape(x[few], true[few], 10, np.ones(190)))
+    assert np.isnan(noise_by_shape(x[few], true[few], 10, np.ones(190)).share_wrong)
 
 
 def warned(estimator, x, given):

@@ -1,4 +1,4 @@
-"""Few rows: noise of a low level needs more evidence, and changes on little evidence are stated."""
+"""Few rows: the shape of classes tells of noise, and changes on little evidence are stated."""
 
 import warnings
 from dataclasses import replace
@@ -10,8 +10,9 @@ from marks import slow
 from nbmodels import NoisyGaussianNB, NoisyLogisticRegression
 from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.errors import NbmodelsWarning
+from nbmodels.fitting.noise_by_shape import NoiseByShape
 from nbmodels.fitting.options import FEW_ROWS
-from nbmodels.fitting.reference_floor import _odds_of_noise
+from nbmodels.fitting.reference_floor import _odds_of_noise, _with_little_evidence
 
 K = 3
 
@@ -45,29 +46,42 @@ def test_wrong_labels_of_such_tables_are_corrected():
     assert np.mean(suggested == true) > np.mean(given == true) + 0.05
 
 
-def test_odds_of_noise_rise_with_its_level():
+def test_odds_of_noise_follow_its_level_and_the_shape_of_the_classes():
     x, true = devices(3)
     model = fitted(x, true, NoisyGaussianNB).fitted_
 
-    def odds(share, n=100, by_shape=None):
+    def odds(share, n=100, by_shape=None, log_factor=0.0):
         right = np.resize(true, n)
         probs = np.where(np.eye(K)[right] > 0, 1 - share, share / (K - 1))
-        near = replace(model.separable, by_shape=share if by_shape is None else by_shape)
+        shape = NoiseByShape(share if by_shape is None else by_shape, log_factor)
+        near = replace(model.separable, by_shape=shape)
         return _odds_of_noise(replace(model, averaged=probs, separable=near), right)
 
-    assert [odds(s) for s in (0.07, 0.14, 0.2, 0.4)] == pytest.approx([0.32, 1.28, 2, 2])
-    assert odds(0.07, 400) == pytest.approx(1.28)  # of more rows chance finds a lower level
-    assert odds(0.04, by_shape=0.1) == pytest.approx(0.32)  # the mean of both
-    assert odds(0.14, by_shape=np.nan) == pytest.approx(0.64)  # the shape does not tell
-    assert odds(0.45, by_shape=np.nan) == 2  # nor could it
-    assert odds(0.05, FEW_ROWS + 1) == 1
+    assert [odds(s) for s in (0.07, 0.14, 0.2, 0.4)] == pytest.approx([0.48, 1.92, 3, 3])
+    assert odds(0.07, 400) == pytest.approx(1.92)  # of more rows chance finds a lower level
+    assert odds(0.04, by_shape=0.1) == pytest.approx(0.48)  # the mean of both
+    assert odds(0.14, by_shape=np.nan) == pytest.approx(1.92)  # the shape does not tell
+    assert odds(0.05, FEW_ROWS + 1) == odds(0.05, FEW_ROWS + 1, log_factor=5) == 1
     assert 0 < odds(0.0) < 1e-9  # noise that is proved keeps its probability
+    # the root of the Bayes factor counts, within bounds
+    assert odds(0.2, log_factor=np.log(4)) == pytest.approx(6)
+    assert odds(0.2, log_factor=-np.log(4)) == pytest.approx(1.5)
+    assert 3 < odds(0.2, log_factor=6) == odds(0.2, log_factor=50)
+    assert 0.1 < odds(0.2, log_factor=-50) == odds(0.2, log_factor=-6)
 
 
 def test_changes_on_little_evidence_are_stated():
-    x, true = devices(2)
-    e = fitted(x, true, NoisyGaussianNB)
-    changed = np.count_nonzero(e.corrected_labels()["suggested"] != true)
-    (said,) = (f for f in e.verdict().findings if f.name == "little evidence of noise")
-    assert said.accounted
-    assert f"{changed} right labels" in said.sentence
+    x, true = devices(3, 150)
+    given = corrupt(true, uniform_noise(K, 0.25), np.random.default_rng(1))
+    e = fitted(x, given)
+    codes = np.searchsorted(e.classes_, given)
+
+    def said(probability):
+        found = replace(e.fitted_, noisy=probability, cautions=())
+        changed = np.count_nonzero(found.label_posterior.argmax(1) != codes)
+        return changed, _with_little_evidence(found, codes).cautions
+
+    changed, (one,) = said(0.65)
+    assert one.finding == "little evidence of noise"
+    assert f"{changed} right labels" in one.message
+    assert not said(0.8)[1]

@@ -1,0 +1,200 @@
+"""Label noise by the shape of the classes: share of wrong labels, and Bayes factor of any.
+
+Errors near the borders between classes and classes that overlap there give labels the same
+probabilities. They differ in where items lie: errors leave the gap between two classes where it is,
+overlap fills it. And few held-out labels hardly tell whether any of them is wrong, since a
+classifier that is less sure predicts noisy labels nearly as well as a noise model; an item that
+lies amid another class than its label names tells more. Both are asked of normal classes along
+linear scores (:mod:`nbmodels.fitting.class_shapes`), with noise and without. Classes that are
+skewed or of several clusters may be taken for noise; so the comparison is also with classes of two
+normal parts without noise. It is a second opinion, and not the fit's noise.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.special import expit, gammaln
+
+from nbmodels.fitting.class_shapes import Channel, NormalClasses, fit_normal_classes
+from nbmodels.fitting.options import FEW_ROWS
+from nbmodels.fitting.reference import linear_scores
+
+#: Classes beyond which a covariance of the scores says little, and labels a class below which the
+#: share is not told, of ten classes of 20 right labels each a tenth seemed wrong, nor the factor.
+_MOST_CLASSES, _FOR_SHARE, _FOR_FACTOR = 20, 20, 10
+
+#: Share of right labels at the start, and pseudo-labels of a class: wrong, shared out, and right. A
+#: number for each other class would make labels wrong where classes are many and small.
+_START, _WRONG, _RIGHT = 0.85, 1.0, 2.5
+
+#: Overlap beyond which the shape does not tell the share: expected share of items whose likeliest
+#: class by the scores is another one. Five such classes with 10 % noise seemed to have 15 to 30 %.
+_OVERLAP = 0.25
+
+#: Logarithm of a Bayes factor that is strong evidence (Kass and Raftery 1995).
+_STRONG = 3.0
+
+#: Share up to which nothing is concluded from it.
+_SMALL = 0.03
+
+#: Items looked at, drawn from more.
+_ITEMS = 4_000
+
+#: Part of the responsibilities that is shared out at the start: no part of a class is empty.
+_SHARED = 1e-6
+
+
+class NoiseByShape(NamedTuple):
+    """What the shape of the classes says of noise.
+
+    Attributes:
+        share_wrong: share of the given labels that is wrong; 0 where right labels are surely
+            likelier. NaN where there are too many classes, too few labels of one, or no features;
+            where the classes found are not those of the labels; and where they overlap too much to
+            tell.
+        log_factor: logarithm of the Bayes factor of noisy labels against right ones; 0 where there
+            are too many classes, too few labels of one, or no features, and of many rows whose
+            share says nothing or is small.
+    """
+
+    share_wrong: float = np.nan
+    log_factor: float = 0.0
+
+
+#: Where nothing is told, or nothing was looked at.
+UNTOLD = NoiseByShape()
+
+
+def noise_by_shape(
+    points: Any,
+    codes: Int[np.ndarray, " n"],
+    n_classes: int,
+    weights: Float[np.ndarray, " n"],
+    copies: Int[np.ndarray, " n"] | None = None,
+) -> NoiseByShape:
+    """Share of wrong labels if classes are normal along linear scores, and evidence of any noise.
+
+    The noise is of one rate or any matrix; either is integrated out given the expected labels of
+    each class (Cheeseman and Stutz 1996), means and shares of further parts by the Bayesian
+    information criterion.
+
+    Args:
+        points: ``(n, d)`` items in the space of their features, dense or sparse.
+        codes: ``(n,)`` given labels, negative where there is none.
+        n_classes: K.
+        weights: ``(n,)`` row weights.
+        copies: rows that stay in one fold, see :func:`nbmodels.fitting.scores.stratified_folds`.
+    """
+    fewest = np.bincount(codes[codes >= 0], minlength=n_classes).min()
+    if not 1 < n_classes <= _MOST_CLASSES or fewest < _FOR_FACTOR or not points.shape[1]:
+        return UNTOLD
+    rows, scores = linear_scores(points, codes, n_classes, copies)
+    if len(rows) > _ITEMS:
+        some = np.random.default_rng(len(rows)).permutation(len(rows))[:_ITEMS]
+        rows, scores = rows[some], scores[some]
+    x, given = scores[:, :-1] - scores[:, -1:], codes[rows]
+    here = weights[rows] / weights[rows].mean()
+    labels = np.eye(n_classes)[given]
+
+    def fitted(start: Float[np.ndarray, "n km"], channel: Channel) -> NormalClasses:
+        return fit_normal_classes(x, given, here, start, channel, n_classes)
+
+    start = _START * labels + (1 - _START) / n_classes
+    matrix = fitted(start, _any_matrix)
+    share = _share_wrong(matrix, given, here) if fewest >= _FOR_SHARE else np.nan
+    if len(codes) > FEW_ROWS and not share > _SMALL:
+        return NoiseByShape(share)
+    one = fitted(start, _one_rate)
+    noisy = np.logaddexp(
+        one.log_likelihood + _occam(_right_and_wrong(_counts(one, labels, here)), _PAIR),
+        matrix.log_likelihood + _occam(_counts(matrix, labels, here), _pseudo_labels(n_classes)),
+    )
+    without = fitted(labels, _no_noise).log_likelihood
+    further = n_classes * (x.shape[1] + 1) / 2 * np.log(len(x))
+    for half in (_halves(x, labels * here[:, None]), _own(matrix.resp, given)):
+        parts = _SHARED + np.stack([labels * half[:, None], labels * (1 - half)[:, None]], 2)
+        two = fitted(parts.reshape(len(x), -1), _no_noise).log_likelihood
+        without = max(without, two - further)
+    log_factor = float(noisy - np.log(2) - without)
+    return NoiseByShape(0.0 if log_factor < -_STRONG and share > 0 else share, log_factor)
+
+
+def _share_wrong(
+    found: NormalClasses, given: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+) -> float:
+    by_scores = found.resp / found.transition[:, given].T
+    sure = (by_scores / by_scores.sum(1, keepdims=True)).max(1)
+    overlap = 1 - np.average(sure, weights=weights)
+    if np.diag(found.transition).min() <= 0.5 or overlap > _OVERLAP:
+        return np.nan
+    return float(1 - np.average(_own(found.resp, given), weights=weights))
+
+
+def _own(resp: Float[np.ndarray, "n k"], given: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Probability of each given label."""
+    return resp[np.arange(len(given)), given]
+
+
+# Forms of the noise ---------------------------------------------------------------------------
+
+#: Pseudo-labels, right and wrong, of a single rate.
+_PAIR = np.array([[_RIGHT, _WRONG]])
+
+
+def _pseudo_labels(k: int) -> Float[np.ndarray, "k k"]:
+    return np.where(np.eye(k, dtype=bool), _RIGHT, _WRONG / max(k - 1, 1))
+
+
+def _any_matrix(counts: Float[np.ndarray, "k k"]) -> Float[np.ndarray, "k k"]:
+    counted = counts + _pseudo_labels(len(counts))
+    return counted / counted.sum(1, keepdims=True)
+
+
+def _one_rate(counts: Float[np.ndarray, "k k"]) -> Float[np.ndarray, "k k"]:
+    """Of one rate of right labels, and wrong ones of all other classes alike."""
+    k = len(counts)
+    right, wrong = (_right_and_wrong(counts) + _PAIR)[0]
+    return np.where(np.eye(k, dtype=bool), right, wrong / (k - 1)) / (right + wrong)
+
+
+def _no_noise(counts: Float[np.ndarray, "k k"]) -> Float[np.ndarray, "k k"]:
+    return np.eye(len(counts))
+
+
+def _counts(
+    found: NormalClasses, labels: Float[np.ndarray, "n k"], weights: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, "k k"]:
+    """Expected labels of each true class."""
+    return (weights[:, None] * found.resp).T @ labels
+
+
+def _right_and_wrong(counts: Float[np.ndarray, "k k"]) -> Float[np.ndarray, "1 2"]:
+    return np.array([[np.trace(counts), counts.sum() - np.trace(counts)]])
+
+
+def _occam(counts: Float[np.ndarray, "r c"], prior: Float[np.ndarray, "r c"]) -> float:
+    """Log-probability of expected counts integrated over the rates, less that at their mean."""
+    after = counts + prior
+    integrated = (gammaln(after) - gammaln(prior)).sum()
+    integrated += (gammaln(prior.sum(1)) - gammaln(after.sum(1))).sum()
+    return float(integrated - (counts * np.log(after / after.sum(1, keepdims=True))).sum())
+
+
+# Classes of two parts -------------------------------------------------------------------------
+
+
+def _halves(
+    x: Float[np.ndarray, "n d"], counted: Float[np.ndarray, "n k"]
+) -> Float[np.ndarray, " n"]:
+    """How much each item is on one side of its class, along the class's widest direction."""
+    out = np.zeros(len(x))
+    for weight in counted.T:
+        centred = x - weight @ x / weight.sum()
+        spread = (centred * weight[:, None]).T @ centred
+        along = centred @ np.linalg.eigh(spread)[1][:, -1]
+        width = np.sqrt(weight @ np.square(along) / weight.sum())
+        out += np.where(weight > 0, expit(2 * along / max(width, np.finfo(float).tiny)), 0)
+    return out
