@@ -57,6 +57,10 @@ _ODDS = 3.0
 #: tables.
 _CHANCE = 1.75
 
+#: Share of wrong labels beyond which the shape of clear classes does not tell it either: of 150
+#: clear items of three classes half of whose labels are wrong, even odds left a tenth uncorrected.
+_HIGH = 0.4
+
 #: Bound of the logarithm of what the shape of the classes adds to the odds.
 _BOUND = 3.0
 
@@ -206,7 +210,8 @@ def _odds_of_noise(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> float:
     wrong, by the mean of the fit, whose share holds overlap, and of the shape of the classes. That
     shape says more (:mod:`nbmodels.fitting.noise_by_shape`), though it is neither independent of
     held-out labels nor right where classes are not normal: of its Bayes factor the root counts,
-    within bounds. Correcting few wrong labels also gains little, and loses as much where none is
+    within bounds. Where classes overlap so much that their shape cannot tell overlap from errors,
+    it counts against noise only, from even odds. Correcting few wrong labels also gains little, and loses as much where none is
     wrong.
 
     Args:
@@ -217,12 +222,13 @@ def _odds_of_noise(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> float:
     if len(codes) > FEW_ROWS or not len(rows):
         return 1.0
     probs = np.asarray(fitted.fit.resp if fitted.averaged is None else fitted.averaged, float)
-    right = probs[rows, codes[rows]] / probs[rows].sum(1)
+    wrong = 1 - float((probs[rows, codes[rows]] / probs[rows].sum(1)).mean())
     shape = UNTOLD if fitted.separable is None else fitted.separable.by_shape
-    share = np.nanmean([1 - right.mean(), shape.share_wrong])
-    share = max(float(share), np.finfo(float).eps)  # proved noise stays so
+    share = max(float(np.nanmean([wrong, shape.share_wrong])), np.finfo(float).eps)  # proved stays
     level = min(1.0, share * float(np.sqrt(len(rows))) / _CHANCE) ** 2
-    return _ODDS * level * float(np.exp(np.clip(shape.log_factor / 2, -_BOUND, _BOUND)))
+    told = np.isfinite(shape.share_wrong) or wrong > _HIGH
+    most, bound = (_ODDS, _BOUND) if told else (1.0, 0.0)
+    return most * level * float(np.exp(np.clip(shape.log_factor / 2, -_BOUND, bound)))
 
 
 def _opinion(
