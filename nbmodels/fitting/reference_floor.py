@@ -211,8 +211,8 @@ def _odds_of_noise(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> float:
     shape says more (:mod:`nbmodels.fitting.noise_by_shape`), though it is neither independent of
     held-out labels nor right where classes are not normal: of its Bayes factor the root counts,
     within bounds. Where classes overlap so much that their shape cannot tell overlap from errors,
-    it counts against noise only, from even odds. Correcting few wrong labels also gains little, and loses as much where none is
-    wrong.
+    it counts against noise only, from even odds. Correcting few wrong labels also gains little, and
+    loses as much where none is wrong.
 
     Args:
         fitted: a cut fit.
