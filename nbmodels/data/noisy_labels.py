@@ -16,7 +16,14 @@ from sklearn.utils.validation import column_or_1d
 
 from nbmodels.data.annotations import Votes, row_ids
 from nbmodels.data.labels import Classes, is_missing, trusted_codes
-from nbmodels.data.validation import as_array, as_column, check_length, check_order, plain
+from nbmodels.data.validation import (
+    as_array,
+    as_column,
+    check_length,
+    check_order,
+    of_some_rows,
+    plain,
+)
 from nbmodels.errors import Caution, DataError, counted
 
 
@@ -69,7 +76,7 @@ def read_labels(
         reader: name of the estimator, for messages.
         declared: names of all classes, or None to infer them.
         marker: value that means "no label"; None where every row has one.
-        trusted: checked labels: one a row, or a mapping from ids of the items.
+        trusted: checked labels: one a row, or a mapping or series of some, by ids of the items.
         votes: table of the votes of several annotators.
         items: ids of the items, for ``votes`` and ``trusted``, which name those that occur once;
             their positions by default.
@@ -78,11 +85,14 @@ def read_labels(
     Raises:
         DataError: naming the argument and the row.
     """
+    index = None if items is None else pd.Index(items)
+    check_order("trusted", trusted, index, "X")
+    trusted = of_some_rows("trusted", trusted, n_rows)
     table = None if votes is None else Votes.read(votes)
     if y is None and (table is not None or len(others) or declared is not None):
         given, missing = np.full(n_rows, None, object), np.ones(n_rows, bool)
     else:
-        check_order("y", y, None if items is None else pd.Index(items), "X")
+        check_order("y", y, index, "X")
         given = read_given(y, n_rows, reader)
         missing = missing_labels(given, marker)
     named = given[~missing]
@@ -106,17 +116,37 @@ def read_labels(
     return LabelData(classes, given, codes, y is not None, checked, counts, workers)
 
 
-def by_position(name: str, known: Mapping[Any, Any], items: Any) -> dict[int, Any]:
+def by_item(name: str, known: Any, items: Any) -> Any:
+    """A mapping or series of some items, by their ids, as a mapping from their positions.
+
+    Args:
+        name: of the argument, for messages.
+        known: what is known of some items; or of all in their order, which is returned.
+        items: ``(N,)`` ids.
+
+    Raises:
+        DataError: an id that no item has, or that several have.
+    """
+    known = of_some_rows(name, known, len(items))
+    if not isinstance(known, Mapping):
+        return known
+    return by_position(name, known, items, f"there are {counted(len(items), 'item')}")
+
+
+def by_position(name: str, known: Mapping[Any, Any], items: Any, those: str = "") -> dict[int, Any]:
     """A mapping from the items' ids as one from their positions.
 
     Args:
         name: of the argument, for messages.
         known: what is known of some items, by their ids.
         items: ``(N,)`` ids.
+        those: which items there are, for messages; by default rows of X.
 
     Raises:
         DataError: an id that no item has, or that several have.
     """
+    what = "item" if those else "row"
+    those = those or f"X has {counted(len(items), 'row')}, named by its index"
     place = pd.Series(np.arange(len(items)), index=items)
     out = {}
     for row, label in known.items():
@@ -124,11 +154,10 @@ def by_position(name: str, known: Mapping[Any, Any], items: Any) -> dict[int, An
         if not len(found):
             first = plain(place.index[0]) if len(place) else None
             raise DataError(
-                f"{name}: row {row!r} does not exist; X has {counted(len(items), 'row')}, named by "
-                f"its index, of which the first is {first!r}"
+                f"{name}: {what} {row!r} does not exist; {those}, of which the first is {first!r}"
             )
         if len(found) > 1:
-            raise DataError(f"{name}: row {row!r} is {len(found)} rows by the index of X")
+            raise DataError(f"{name}: {what} {row!r} is {len(found)} {what}s by the index of X")
         out[int(found[0])] = label
     return out
 

@@ -6,6 +6,7 @@ raises :class:`nbmodels.errors.DataError` naming the argument, the row and what 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -273,7 +274,7 @@ def own_index(table: Any, n_rows: int) -> pd.Index | None:
     return None if index is None or index.equals(pd.RangeIndex(n_rows)) else index
 
 
-def check_order(name: str, table: Any, index: pd.Index | None, of: str) -> None:
+def check_order(name: str, table: Any, index: pd.Index | None, of: str, ids: str = "") -> None:
     """Refuse rows that are named as those of another table and are in another order.
 
     Rows are taken by their position, so that each would get what belongs to another one.
@@ -283,6 +284,7 @@ def check_order(name: str, table: Any, index: pd.Index | None, of: str) -> None:
         table: anything with a row an item.
         index: of the other table, see :func:`own_index`.
         of: name of the other table.
+        ids: how its index is written, for messages.
 
     Raises:
         DataError: such rows.
@@ -292,11 +294,49 @@ def check_order(name: str, table: Any, index: pd.Index | None, of: str) -> None:
     own = own_index(table, len(index))
     if own is None or own.equals(index):
         return
-    if len(own) == len(index) and index.is_unique and own.is_unique and own.isin(index).all():
+    if len(own) == len(index) and Counter(own) == Counter(index):
+        how = f", as in {name}.loc[{ids or f'{of}.index'}]," if index.is_unique else ""
         raise DataError(
-            f"{name}: its index has the rows of {of} in another order; bring them into one order, "
-            f"as in {name}.loc[{of}.index], or give an array"
+            f"{name}: its index has the rows of {of} in another order; bring them into one "
+            f"order{how} or give an array"
         )
+
+
+def check_orders(X: Any, **others: Any) -> None:
+    """Refuse arguments of which one has the rows of X in another order.
+
+    Args:
+        X: anything with a row an item.
+        others: arguments by name, see :func:`check_order`.
+
+    Raises:
+        DataError: such rows.
+    """
+    index = X.index if isinstance(X, pd.DataFrame | pd.Series) else None
+    for name, values in others.items():
+        check_order(name, values, index, "X")
+
+
+def of_some_rows(name: str, values: Any, n_rows: int) -> Any:
+    """A series of some rows only, which its index names, as a mapping; anything else as it is.
+
+    Args:
+        name: of the argument, for messages.
+        values: one value a row, or of some rows.
+        n_rows: number of all rows.
+
+    Raises:
+        DataError: a row that the index names twice.
+    """
+    if not isinstance(values, pd.Series) or len(values) == n_rows:
+        return values
+    index = own_index(values, len(values))
+    if index is None:
+        return values
+    if index.has_duplicates:
+        twice = index[index.duplicated()][0]
+        raise DataError(f"{name}: its index has row {plain(twice)!r} twice")
+    return dict(zip(index, values, strict=True))
 
 
 def check_length(name: str, values: Any, n_rows: int) -> None:

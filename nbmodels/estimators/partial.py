@@ -18,7 +18,7 @@ from nbmodels.data.features import Block, numbers, table
 from nbmodels.data.label_sets import Sets, read_sets, read_table
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import by_position, known_labels
-from nbmodels.data.validation import check_weights, pad_rows
+from nbmodels.data.validation import check_orders, check_weights, of_some_rows, pad_rows
 from nbmodels.diagnostics.findings import Finding, Verdict
 from nbmodels.errors import Caution, DataError, IdentifiabilityWarning, counted
 from nbmodels.estimators.constraints import Constraint, Number, OneOf, Weights
@@ -160,7 +160,8 @@ class PartialLabelNB(TableClassifier):
                 ``(N, K)`` booleans of the classes in the order of ``classes``, true where possible.
             sample_weight: ``(N,)`` row weights, 0 or more.
             excluded: what items are not: the same forms, true where excluded. Both may be a mapping
-                from rows to a label or labels, by the index of X where it is a data frame.
+                or series from some rows to a label or labels, by the index of X where it is a data
+                frame.
 
         Raises:
             DataError: bad input, naming the argument and the row; an item with no class left.
@@ -171,12 +172,17 @@ class PartialLabelNB(TableClassifier):
         """
         parameters = self._validate()
         block = self._read(X, reset=True)
+        check_orders(X, y=y, sample_weight=sample_weight, excluded=excluded)
+        n_rows = block.x.shape[0]
+        y, excluded = (
+            of_some_rows(name, known, n_rows) for name, known in (("y", y), ("excluded", excluded))
+        )
         if isinstance(X, pd.DataFrame):
             y, excluded = (
                 by_position(name, known, X.index) if isinstance(known, Mapping) else known
                 for name, known in (("y", y), ("excluded", excluded))
             )
-        classes, possible, weights = self._read_partial(y, excluded, block.x.shape[0])
+        classes, possible, weights = self._read_partial(y, excluded, n_rows)
         sources = {"candidates": candidate_sets(possible)}
         training = {**parameters, "item_weights": weights}
         fitted = self._fitted(training, block, classes, sources, sample_weight)

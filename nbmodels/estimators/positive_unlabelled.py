@@ -17,7 +17,7 @@ from nbmodels.channels import Transition
 from nbmodels.core.families import Dirichlet, Rule
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import LabelData, missing_labels, read_given, read_labels
-from nbmodels.data.validation import plain
+from nbmodels.data.validation import check_orders, plain
 from nbmodels.diagnostics.findings import Verdict, taken_into_account
 from nbmodels.emissions import CategoricalColumns
 from nbmodels.errors import DataError
@@ -165,6 +165,7 @@ class PositiveUnlabelledNB(TableClassifier):
         if self.positive is None:
             raise DataError("positive: name the label of y that marks positive items")
         block = self._read(X, reset=True)
+        check_orders(X, y=y, sample_weight=sample_weight)
         labels = self._labels(y, block.x.shape[0])
         one, codes = self._marked(labels.classes, labels.codes)
         sources = {

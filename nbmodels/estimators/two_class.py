@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from nbmodels.core.families import Rule
 from nbmodels.data.labels import Classes
+from nbmodels.data.validation import check_orders
 from nbmodels.emissions import CategoricalColumns
 from nbmodels.errors import Caution, DataError, IdentifiabilityWarning
 from nbmodels.estimators.constraints import Constraint, Noise, Number, OneOf, Weights
@@ -153,8 +155,8 @@ class ClassConditionalNB(TableClassifier):
             X: ``(N, d)`` symbolic attributes, two or more.
             y: ``(N,)`` given labels of two classes; ``missing_label`` where there is none.
             sample_weight: ``(N,)`` row weights, 0 or more.
-            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping from rows, by
-                the index of X where it is a data frame.
+            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping or series of
+                some rows, by the index of X where it is a data frame.
 
         Raises:
             DataError: bad input, naming the argument and the row.
@@ -168,7 +170,9 @@ class ClassConditionalNB(TableClassifier):
         if self.estimator == "moments":
             _refuse_known(self.noise, self.class_prior)
         block = self._read(X, reset=True)
-        labels = self._labels(y, block.x.shape[0], trusted)
+        check_orders(X, sample_weight=sample_weight)
+        items = X.index if isinstance(X, pd.DataFrame) else None
+        labels = self._labels(y, block.x.shape[0], trusted, items=items)
         classes = two_classes(labels.classes)
         fitted = self._fitted(parameters, block, classes, label_sources(labels), sample_weight)
         self._keep(X, labels)

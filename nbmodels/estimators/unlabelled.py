@@ -18,6 +18,7 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR
 from nbmodels.data.features import Block
 from nbmodels.data.labels import Classes
+from nbmodels.data.validation import check_orders
 from nbmodels.emissions import CategoricalColumns
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint
@@ -132,6 +133,7 @@ class UnlabelledNB(TableClassifier):
         """
         parameters = self._validate()
         block = self._read(X, reset=True)
+        check_orders(X, sample_weight=sample_weight)
         _refuse_measurements(block)
         names = np.arange(2) if self.classes is None else self.classes
         classes = Classes.infer(np.zeros(0), names)

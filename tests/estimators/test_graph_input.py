@@ -18,7 +18,7 @@ def test_errors_name_the_arguments_of_graphs():
     model = CollaborativeClassifier()
     with pytest.raises(DataError, match="labels: a graph needs one noisy label an item"):
         model.fit(EDGES, None)
-    with pytest.raises(DataError, match="trusted: row 99 does not exist; interactions has 6 rows"):
+    with pytest.raises(DataError, match="trusted: item 99 does not exist; there are 6 items"):
         model.fit(EDGES, LABELS, trusted={99: 1})
     with pytest.raises(DataError, match="labels: row 0 has no label"):
         model.fit(EDGES, np.where(LABELS, LABELS, np.nan))
