@@ -6,9 +6,9 @@ The only place where the number of classes is inferred.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -86,6 +86,33 @@ class Classes:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def in_order(self, name: str, values: Any, axes: Sequence[int] = (0, 1)) -> Any:
+        """A series or data frame that names the classes, in their order; anything else as it is.
+
+        Args:
+            name: of the argument, for messages.
+            values: numbers by class; axes that only count are taken to be in the classes' order.
+            axes: which axes are classes.
+
+        Raises:
+            DataError: names that are not those of the classes.
+        """
+        if not isinstance(values, pd.Series | pd.DataFrame):
+            return values
+        known, found = pd.Index(self.names), cast(Any, values)
+        for axis in (one for one in axes if one < values.ndim):
+            own = values.axes[axis]
+            if own.equals(known) or own.equals(pd.RangeIndex(len(own))):
+                continue
+            if not (own.is_unique and known.isin(own).all()):
+                own, known = own.map(str), known.map(str)  # names of draws are text
+            if not (own.is_unique and len(own) == len(known) and known.isin(own).all()):
+                listed = [", ".join(map(str, some[:8])) for some in (own, known)]
+                raise DataError(f"{name}: is named {listed[0]} where the classes are {listed[1]}")
+            order = own.get_indexer(known)
+            found = found.iloc[:, order] if axis else found.iloc[order]
+        return found
 
     def encode(
         self,

@@ -130,22 +130,24 @@ def by_item(name: str, known: Any, items: Any) -> Any:
     known = of_some_rows(name, known, len(items))
     if not isinstance(known, Mapping):
         return known
-    return by_position(name, known, items, f"there are {counted(len(items), 'item')}")
+    return by_position(name, known, items, "item", f"there are {counted(len(items), 'item')}")
 
 
-def by_position(name: str, known: Mapping[Any, Any], items: Any, those: str = "") -> dict[int, Any]:
+def by_position(
+    name: str, known: Mapping[Any, Any], items: Any, what: str = "row", those: str = ""
+) -> dict[int, Any]:
     """A mapping from the items' ids as one from their positions.
 
     Args:
         name: of the argument, for messages.
         known: what is known of some items, by their ids.
         items: ``(N,)`` ids.
+        what: what an item is, for messages.
         those: which items there are, for messages; by default rows of X.
 
     Raises:
         DataError: an id that no item has, or that several have.
     """
-    what = "item" if those else "row"
     those = those or f"X has {counted(len(items), 'row')}, named by its index"
     place = pd.Series(np.arange(len(items)), index=items)
     out = {}
@@ -157,7 +159,7 @@ def by_position(name: str, known: Mapping[Any, Any], items: Any, those: str = ""
                 f"{name}: {what} {row!r} does not exist; {those}, of which the first is {first!r}"
             )
         if len(found) > 1:
-            raise DataError(f"{name}: {what} {row!r} is {len(found)} {what}s by the index of X")
+            raise DataError(f"{name}: {what} {row!r} is {len(found)} {what}s by their ids")
         out[int(found[0])] = label
     return out
 

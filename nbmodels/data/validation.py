@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
+from sklearn.utils import check_random_state
 
 from nbmodels.errors import DataError, counted
 
@@ -369,3 +370,18 @@ def check_weights(sample_weight: Any, n_rows: int) -> Float[np.ndarray, " n"]:
     if weights.max() > np.finfo(float).max / n_rows:
         raise DataError(f"sample_weight: row {np.argmax(weights)} is too large to be summed")
     return weights
+
+
+def seed_of(state: Any) -> int:
+    """A whole number drawn from a ``random_state``.
+
+    Raises:
+        DataError: it is none.
+    """
+    try:
+        return check_random_state(state).randint(np.iinfo(np.int32).max)
+    except ValueError as error:
+        raise DataError(
+            "random_state: expected None, a whole number, 0 or more, or a RandomState; "
+            f"got {state!r}"
+        ) from error

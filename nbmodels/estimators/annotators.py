@@ -194,7 +194,7 @@ class DawidSkene(LatentClassModel):
         classes = Classes.infer(known_labels(table.label.names, _NAME), self.classes, _NAME)
         n, k = len(tasks), len(classes)
         coded = VoteTable(*table.cells(tasks, workers, classes), n)
-        types = Subtypes(k, self.subtypes)
+        types, parameters = Subtypes(k, self.subtypes), self._by_class(parameters, classes)
         known, length = np.full(n, -1), padded_length(n, types.number)
         with computing(self._double(len(coded.row) * types.number)):
             model: dict[str, Any] = {PRIOR: types.prior(parameters)}

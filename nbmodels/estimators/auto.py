@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from nbmodels.data.column_types import column_kind, identifiers
 from nbmodels.data.features import check_names, without_marker
 from nbmodels.data.noisy_labels import check_given
-from nbmodels.data.validation import check_orders, check_weights, in_pandas
+from nbmodels.data.validation import check_orders, check_weights, in_pandas, seed_of
 from nbmodels.diagnostics.reference_classifier import reference_classifier
 from nbmodels.errors import Caution, DataError, Interrupted, NbmodelsWarning, issue
 from nbmodels.estimators.any_classifier import NoisyLabelClassifier
@@ -33,7 +33,6 @@ from nbmodels.estimators.options import (
     SolverName,
     prepare_nested,
     resolved_solver,
-    seed_of,
 )
 from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.holdout import Comparison, compare_scores

@@ -24,7 +24,7 @@ from nbmodels.data.user_item_graph import (
     of_items,
     read_graph,
 )
-from nbmodels.data.validation import as_floats, check_weights
+from nbmodels.data.validation import as_floats, check_order, check_weights
 from nbmodels.emissions import Users
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
@@ -272,9 +272,12 @@ class CollaborativeClassifier(LatentClassModel):
                 trusted=of_items("trusted", trusted, graph.items),
             )
         cautions = graph_cautions(interactions, graph, read.classes.names, self.missing_label)
+        parameters = self._by_class(parameters, read.classes)
         sources, k = label_sources(read), len(read.classes)
         if item_prior is not None:
-            sources["beliefs"] = item_prior_source(item_prior, n_items, k)
+            check_order("item_prior", item_prior, pd.Index(graph.items), "the items")
+            shares = read.classes.in_order("item_prior", item_prior, axes=(1,))
+            sources["beliefs"] = item_prior_source(shares, n_items, k)
         weights = check_weights(item_weights(sample_weight, graph.items), n_items)
         with computing(self._double(graph.edges.nnz * k)):
             about = (graph.edges, sources, weights, read.classes.names, self._options())
@@ -305,7 +308,7 @@ class CollaborativeClassifier(LatentClassModel):
     ) -> GraphSettings:
         """What training on a graph needs of the parameters."""
         open_alpha = isinstance(self.alpha, str)
-        noise = "symmetric" if is_auto(self.noise) else self.noise
+        noise = "symmetric" if is_auto(self.noise) else parameters["noise"]
         return GraphSettings(
             labels={**parameters, "noise": noise},
             alpha=1.0 if open_alpha else self._alpha(n_users, n_classes),

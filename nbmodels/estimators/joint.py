@@ -215,8 +215,9 @@ class JointNB(LatentClassModel):
         cells = sum(map(_cells, X.values()))
         with computing(self._double(cells * k)):
             learned = _learned(sources, X, ids, read.classes, weights)
+            parameters = self._by_class(parameters, read.classes)
             about = About(X, ids, read.classes, labels, weights, parameters)
-            options, alone = self._options(), self._forms({}, {})[0]
+            options, alone = self._options(), self._forms({}, {}, about)[0]
             learned, interrupted = hear_features(learned, about, alone, options)
             listening = {n: one.listening for n, one in learned.items() if one.listening}
             if listening and not interrupted:
@@ -251,7 +252,7 @@ class JointNB(LatentClassModel):
             scored: whether labels are held out of the selected model, too.
         """
         found: dict[str, Part] = by_part(learned, "parts")
-        forms = self._forms(found, learned)
+        forms = self._forms(found, learned, about)
         n, k = len(about.ids), len(about.classes)
         about = about.with_noise(forms[0])
         model, data = about.assembled(learned)
@@ -301,14 +302,16 @@ class JointNB(LatentClassModel):
         # labels alone say nothing of their noise: it has its prior
         return replace(fitted, drawn=(fitted.fit, fitted.data), collapsed=True) if alone else fitted
 
-    def _forms(self, found: Mapping[str, Part], learned: Mapping[str, LearnedSource]) -> list[Any]:
+    def _forms(
+        self, found: Mapping[str, Part], learned: Mapping[str, LearnedSource], about: About
+    ) -> list[Any]:
         """Forms of the noise that labels may have, the cautious one first.
 
         Beside a graph a hierarchical prior takes what the edges say for errors of one class; a
         graph that has learned from the labels has compared the forms.
         """
         if not is_auto(self.noise):
-            return [self.noise]
+            return [about.classes.in_order("noise", self.noise)]
         if self._rule == "ml":  # it has no prior to learn
             return ["full"]
         for one in learned.values():

@@ -210,6 +210,7 @@ class NoisyNeighbours(TableClassifier):
             copies = row_groups(X, groups=groups, least=_LEAST_GROUPS)
         counts = self._learn(X, labels.codes, weights, k, labels.trusted, copies)
         with computing(self._double(n * k * k)):
+            parameters = self._by_class(parameters, labels.classes)
             model: dict[str, Any] = {PRIOR: class_prior(k, parameters)}
             parts: dict[str, Any] = {PRIOR: None}
             full, length = {**parameters, "noise": "full"}, padded_length(n, k)

@@ -15,12 +15,12 @@ from inference.arrays import on_device
 from nbmodels.core import model as models
 from nbmodels.core.registry import family
 from nbmodels.data.features import Block, numbers, table
-from nbmodels.data.label_sets import Sets, read_sets, read_table
+from nbmodels.data.label_sets import Sets, by_class, read_sets, read_table
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import by_position, known_labels
 from nbmodels.data.validation import check_orders, check_weights, of_some_rows, pad_rows
 from nbmodels.diagnostics.findings import Finding, Verdict
-from nbmodels.errors import Caution, DataError, IdentifiabilityWarning, counted
+from nbmodels.errors import Caution, DataError, IdentifiabilityWarning
 from nbmodels.estimators.constraints import Constraint, Number, OneOf, Weights
 from nbmodels.estimators.naive_bayes import feature_parameters
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
@@ -251,10 +251,7 @@ class PartialLabelNB(TableClassifier):
         read = {name: s.table(name, classes) for name, s in sets.items()}
         for name, found in tables.items():
             if found is not None:
-                if found[0].shape[1] != k:
-                    columns = counted(found[0].shape[1], "column")
-                    raise DataError(f"{name}: has {columns} for {k} classes")
-                read[name] = found[0]
+                read[name] = by_class(name, *found, classes)
 
         named, negative = read.get("y", ~whole), read.get("excluded", whole)
         if "y" in sets:

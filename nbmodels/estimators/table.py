@@ -255,7 +255,7 @@ class TableClassifier(LatentClassModel):
         weights = check_weights(sample_weight, block.x.shape[0])
         check_missing(block, self.missing_values is not None)
         check_columns(block)
-        k = len(classes)
+        parameters, k = self._by_class(parameters, classes), len(classes)
         with (
             computing(self._double(block.x.shape[0] * block.x.shape[1] * k)),
             counted_fits() as count,
