@@ -37,6 +37,34 @@ def is_missing(values: np.ndarray, marker: Any) -> Bool[np.ndarray, " n"]:
     return np.asarray([not n and bool(v == marker) for v, n in zip(values, nulls, strict=True)])
 
 
+def check_marker(names: np.ndarray, marker: Any) -> None:
+    """Tell of a class that seems to be a missing label.
+
+    Args:
+        names: ``(K,)`` of the classes, which are not declared.
+        marker: value that means "no label", or None.
+
+    Raises:
+        DataError: a class is spelt as the marker and is of another type.
+
+    Warns:
+        NbmodelsWarning: -1 is a class beside two others or more.
+    """
+    spelt = [plain(one) for one in names if marker is not None and str(one) == str(marker)]
+    if spelt:
+        raise DataError(
+            f"missing_label: {marker!r} ({type(marker).__name__}) is no label of y, which has the "
+            f"label {spelt[0]!r} ({type(spelt[0]).__name__})"
+        )
+    numeric = names.dtype.kind in "if" and len(names) > 2
+    if marker is None and numeric and names.min() == -1:
+        said = (
+            "y: -1 is taken for a class; if it means that there is no label, say missing_label=-1, "
+            "else name all classes with classes="
+        )
+        issue([Caution(NbmodelsWarning, said)])
+
+
 class Classes:
     """The names of the classes and their codes.
 

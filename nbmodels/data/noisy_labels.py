@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from nbmodels.data.annotations import Votes, row_ids
-from nbmodels.data.labels import Classes, is_missing, trusted_codes
+from nbmodels.data.labels import Classes, check_marker, is_missing, trusted_codes
 from nbmodels.data.validation import (
     as_array,
     as_column,
@@ -111,6 +111,8 @@ def read_labels(
         counts = table.counts(ids, workers, classes)
     if items is not None and isinstance(trusted, Mapping):
         trusted = by_position("trusted", trusted, items)
+    if declared is None:
+        check_marker(classes.names, marker)
     checked = None if trusted is None else trusted_codes(trusted, classes, n_rows, marker)
     codes = classes.encode("y", given, missing)
     return LabelData(classes, given, codes, y is not None, checked, counts, workers)
@@ -202,7 +204,7 @@ def missing_labels(given: np.ndarray, marker: Any) -> Bool[np.ndarray, " n"]:
         null = plain(given[nulls[0]])
         raise DataError(
             f"y: row {nulls[0]} has no label ({null!r}, NaN or null); if labels are missing on "
-            "purpose, name the value that marks them with missing_label"
+            "purpose, name the value that marks them with missing_label (np.nan for any null)"
         )
     if given.dtype.kind == "f":
         infinite = np.flatnonzero(np.isinf(given) & ~missing)

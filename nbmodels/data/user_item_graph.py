@@ -125,7 +125,7 @@ def labelled_items(interactions: Any, labels: Any) -> np.ndarray | None:
         return None
     _, item = read_long("interactions", interactions, COLUMNS)
     keys = pd.Index(list(labels.keys())).to_numpy()
-    if len(keys) and not pd.Index(keys).isin(item).any():
+    if len(keys) > 1 and not pd.Index(keys).isin(item).any():
         raise DataError(
             f"labels: a mapping or series is read by item id, and none of its {len(keys)} items, "
             f"of which the first is {plain(keys[0])!r}, occurs in interactions, whose first is "

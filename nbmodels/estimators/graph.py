@@ -271,7 +271,7 @@ class CollaborativeClassifier(LatentClassModel):
                 marker=by_id if self.missing_label is None else self.missing_label,
                 trusted=of_items("trusted", trusted, graph.items),
             )
-        cautions = graph_cautions(interactions, graph, read.classes.names, self.missing_label)
+        cautions = graph_cautions(interactions, graph)
         parameters = self._by_class(parameters, read.classes)
         sources, k = label_sources(read), len(read.classes)
         if item_prior is not None:

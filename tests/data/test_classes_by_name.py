@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbmodels import DataError, JointNB, NoisyGaussianNB, PartialLabelNB
-from nbmodels.data.labels import Classes
+from nbmodels import DataError, JointNB, NbmodelsWarning, NoisyGaussianNB, PartialLabelNB
+from nbmodels.data.labels import Classes, check_marker
+from nbmodels.data.noisy_labels import read_labels
 from nbmodels.data.possible_labels import allowed_classes
 from nbmodels.datasets import corrupt
 from nbmodels.estimators.base import LatentClassModel
@@ -97,3 +98,13 @@ def test_scores_of_a_test_set_take_any_random_state():
         assert noisy_test_scores(*about, random_state=one).accuracy.value > 0.95
     with pytest.raises(DataError, match=r"^random_state: expected None, a whole number, 0 or more"):
         noisy_test_scores(*about, random_state=-1)
+
+
+def test_a_class_that_seems_to_be_a_missing_label_is_told():
+    with pytest.warns(NbmodelsWarning, match=r"^y: -1 is taken for a class; .* missing_label=-1"):
+        check_marker(np.array([-1, 0, 1]), None)
+    for names, marker in (([-1, 1], None), ([-2, -1, 0], None), ([0, 1], -1), (["a", "b"], -1)):
+        check_marker(np.array(names), marker)
+    with pytest.raises(DataError, match=r"^missing_label: '-1' \(str\) .* label -1 \(int\)"):
+        check_marker(np.array([-1, 0, 1]), "-1")
+    read_labels(np.array([-1, 0, 1]), 3, reader="one", declared=[-1, 0, 1])  # no warning

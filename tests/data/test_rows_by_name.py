@@ -174,3 +174,9 @@ def test_dates_and_texts_are_named_in_messages():
         NoisyGaussianNB().fit(dated, NAMES[K])
     with pytest.raises(DataError, match="turn texts into counts first"):
         NoisyMultinomialNB().fit(["an ant", "a bee"] * 30, NAMES[K])
+
+
+def test_a_cell_of_text_is_named():
+    texts = X.assign(b=pd.Series(NAMES[K], index=IDS).astype("string"))
+    with pytest.raises(DataError, match=r"^X: row 0, column 'b' is 'ant'; expected a number"):
+        NoisyGaussianNB().fit(texts, NAMES[K])
