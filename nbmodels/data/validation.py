@@ -15,7 +15,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 from sklearn.utils import check_random_state
 
-from nbmodels.errors import DataError, counted
+from nbmodels.errors import Caution, DataError, NbmodelsWarning, counted, issue
 
 #: Rows are padded to this many at least, where that costs next to nothing: one shape for all small
 #: tables. From there to the second number the next power of two is taken, beyond it a length with
@@ -46,6 +46,9 @@ _WHOLE = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)][:
 
 #: Number of texts that are worth another way of sorting, and their greatest length for it.
 _FEW, _SHORT = 1_000, 32
+
+#: Sum of the weights below which they seem to be shares of the rows.
+_LEAST_WEIGHT = 2.0
 
 #: Cells of a table of whole numbers, for each number that is looked up.
 _ROOMY = 4
@@ -351,6 +354,9 @@ def check_weights(sample_weight: Any, n_rows: int) -> Float[np.ndarray, " n"]:
 
     Raises:
         DataError: wrong length, negative, not finite, or all zero.
+
+    Warns:
+        NbmodelsWarning: weights that sum to less than two rows.
     """
     if sample_weight is None:
         return np.ones(n_rows)
@@ -369,6 +375,12 @@ def check_weights(sample_weight: Any, n_rows: int) -> Float[np.ndarray, " n"]:
         raise DataError("sample_weight: all weights are zero")
     if weights.max() > np.finfo(float).max / n_rows:
         raise DataError(f"sample_weight: row {np.argmax(weights)} is too large to be summed")
+    if n_rows > 2 and weights.sum() < _LEAST_WEIGHT:
+        said = (
+            f"sample_weight: weights sum to {weights.sum():.3g}, and are evidence of as many rows; "
+            "weights that are shares are to be multiplied by the number of rows"
+        )
+        issue([Caution(NbmodelsWarning, said)])
     return weights
 
 

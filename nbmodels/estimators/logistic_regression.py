@@ -152,7 +152,7 @@ class NoisyLogisticRegression(TableClassifier):
             X: ``N`` items.
             y: ``(N,)`` given labels, of any type; ``missing_label`` where there is none; None where
                 all labels are votes.
-            sample_weight: ``(N,)`` row weights, 0 or more.
+            sample_weight: ``(N,)`` row weights, 0 or more: a row of weight 2 is two rows.
             trusted: ``(N,)`` checked labels, null where unchecked; or a mapping or series of
                 some rows, by the index of X where it is a data frame.
             votes: labels of several annotators: a table with columns ``task`` (the row of X, or its

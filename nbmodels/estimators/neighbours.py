@@ -173,7 +173,7 @@ class NoisyNeighbours(TableClassifier):
             X: ``(N, d)`` numbers or symbols, a data frame, a sparse matrix, or ``(N,)`` texts;
                 embeddings are numbers. NaN is missing. With ``metric="precomputed"`` distances.
             y: ``(N,)`` given labels, of any type; ``missing_label`` where there is none.
-            sample_weight: ``(N,)`` row weights, 0 or more.
+            sample_weight: ``(N,)`` row weights, 0 or more: a row of weight 2 is two rows.
             trusted: ``(N,)`` checked labels, null where unchecked; or a mapping or series of
                 some rows, by the index of X where it is a data frame.
             votes: labels of several annotators beside y, each with a noise matrix of their own: a

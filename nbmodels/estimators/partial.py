@@ -158,7 +158,7 @@ class PartialLabelNB(TableClassifier):
             X: ``(N, d)`` features.
             y: what items may be: a label, a list or set of candidate labels, or null, an item; or
                 ``(N, K)`` booleans of the classes in the order of ``classes``, true where possible.
-            sample_weight: ``(N,)`` row weights, 0 or more.
+            sample_weight: ``(N,)`` row weights, 0 or more: a row of weight 2 is two rows.
             excluded: what items are not: the same forms, true where excluded. Both may be a mapping
                 or series from some rows to a label or labels, by the index of X where it is a data
                 frame.

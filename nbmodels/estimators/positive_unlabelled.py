@@ -25,7 +25,7 @@ from nbmodels.estimators.constraints import Constraint
 from nbmodels.estimators.naive_bayes import categories, category_log_probs
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.table import TableClassifier
-from nbmodels.estimators.two_class import LABELLED, rule_of, two_classes
+from nbmodels.estimators.two_class import LABELLED, measured, rule_of, two_classes
 from nbmodels.estimators.two_class_training import train_two_classes
 from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.closed_form import (
@@ -151,12 +151,13 @@ class PositiveUnlabelledNB(TableClassifier):
             X: ``(N, d)`` symbolic attributes, two or more.
             y: ``(N,)`` ``positive``, or another label or ``missing_label`` where an item is
                 unlabelled.
-            sample_weight: ``(N,)`` row weights, 0 or more.
+            sample_weight: ``(N,)`` row weights, 0 or more: a row of weight 2 is two rows.
 
         Raises:
             DataError: bad input, naming the argument and the row.
 
         Warns:
+            NbmodelsWarning: a column whose values hardly repeat.
             ClippedWarning: an estimate of the closed form had to be moved into its range.
             NotConvergedWarning: the iteration did not converge.
             VerdictWarning: a model check failed; see :meth:`verdict`.
@@ -174,7 +175,7 @@ class PositiveUnlabelledNB(TableClassifier):
         }
         fitted = self._fitted(parameters, block, labels.classes, sources, sample_weight)
         self._keep(X, replace(labels, codes=codes))
-        return self._finish(fitted)
+        return self._finish(fitted, measured(block))
 
     def _check(self) -> Verdict:
         """The checks of the features' model, and of whether positive items are labelled at random.

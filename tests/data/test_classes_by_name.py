@@ -4,12 +4,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbmodels import DataError, JointNB, NbmodelsWarning, NoisyGaussianNB, PartialLabelNB
+from nbmodels import (
+    DataError,
+    JointNB,
+    NbmodelsWarning,
+    NoisyGaussianNB,
+    PartialLabelNB,
+    PositiveUnlabelledNB,
+)
+from nbmodels.data.features import Block
 from nbmodels.data.labels import Classes, check_marker
 from nbmodels.data.noisy_labels import read_labels
 from nbmodels.data.possible_labels import allowed_classes
+from nbmodels.data.validation import check_weights
 from nbmodels.datasets import corrupt
 from nbmodels.estimators.base import LatentClassModel
+from nbmodels.estimators.two_class import measurements
 from nbmodels.metrics import noisy_test_scores
 
 NAMES = np.array(["ant", "bee"])
@@ -108,3 +118,20 @@ def test_a_class_that_seems_to_be_a_missing_label_is_told():
     with pytest.raises(DataError, match=r"^missing_label: '-1' \(str\) .* label -1 \(int\)"):
         check_marker(np.array([-1, 0, 1]), "-1")
     read_labels(np.array([-1, 0, 1]), 3, reader="one", declared=[-1, 0, 1])  # no warning
+
+
+def test_weights_that_are_shares_are_told():
+    with pytest.warns(NbmodelsWarning, match=r"^sample_weight: weights sum to 1, .* multiplied"):
+        check_weights(np.full(50, 1 / 50), 50)
+    check_weights(np.arange(3.0), 3)  # no warning
+
+
+def test_symbols_that_hardly_repeat_are_told():
+    symbols = np.arange(200)
+    block = Block(np.c_[symbols % 5, symbols].astype(object), None, ("letter", "size"))
+    assert measurements(block).startswith("X: column 'size' has 200 different values in 200 rows")
+    assert measurements(block.rows(symbols < 20)) == ""
+    with pytest.warns(NbmodelsWarning, match=r"column '0' has 200 different values"):
+        PositiveUnlabelledNB(positive="bee", estimator="moments").fit(
+            X, np.where(symbols % 3, "bee", "unknown")
+        )
