@@ -161,6 +161,14 @@ def of_items(name: str, values: Any, items: np.ndarray) -> Any:
     return found
 
 
+def rows_of_items(table: Any, items: np.ndarray) -> Any:
+    """A data frame whose index names all items, in their order; anything else as it is."""
+    if not isinstance(table, pd.DataFrame):
+        return table
+    at = table.index.get_indexer(pd.Index(items)) if table.index.is_unique else np.array([-1])
+    return table.iloc[at] if (at >= 0).all() else table
+
+
 def item_weights(values: Any, items: np.ndarray) -> Any:
     """One weight an item, in the items' order; as :func:`of_items`, of all items.
 

@@ -218,7 +218,9 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         found = self.fitted_.noise_matrix
         if found is None:
-            raise AttributeError("the model has no channel of noisy labels named 'labels'")
+            raise AttributeError(
+                f"there is no noise matrix: {type(self).__name__} was fitted without noisy labels y"
+            )
         return found
 
     @property

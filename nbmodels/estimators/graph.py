@@ -23,8 +23,9 @@ from nbmodels.data.user_item_graph import (
     labelled_items,
     of_items,
     read_graph,
+    rows_of_items,
 )
-from nbmodels.data.validation import as_floats, check_order, check_weights
+from nbmodels.data.validation import as_floats, check_weights
 from nbmodels.emissions import Users
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
@@ -237,7 +238,8 @@ class CollaborativeClassifier(LatentClassModel):
                 by item id.
             items: ids of the items, in the order of ``labels``.
             item_prior: (items, classes) prior probabilities of each item, the paper's beta where it
-                is more than a noisy label; None for none.
+                is more than a noisy label; None for none. A data frame goes by the items' ids in
+                its index.
             others: none; arguments of other estimators' ``fit`` are refused by name.
 
         Raises:
@@ -275,8 +277,8 @@ class CollaborativeClassifier(LatentClassModel):
         parameters = self._by_class(parameters, read.classes)
         sources, k = label_sources(read), len(read.classes)
         if item_prior is not None:
-            check_order("item_prior", item_prior, pd.Index(graph.items), "the items")
             shares = read.classes.in_order("item_prior", item_prior, axes=(1,))
+            shares = rows_of_items(shares, graph.items)
             sources["beliefs"] = item_prior_source(shares, n_items, k)
         weights = check_weights(item_weights(sample_weight, graph.items), n_items)
         with computing(self._double(graph.edges.nnz * k)):

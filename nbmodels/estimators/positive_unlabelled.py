@@ -237,7 +237,7 @@ class PositiveUnlabelledNB(TableClassifier):
 
     def _marked(self, classes: Classes, codes: np.ndarray) -> tuple[int, np.ndarray]:
         """Code of the positive class, and codes in which all else is the other one."""
-        two_classes(classes)
+        two_classes(classes, "give all items that are not positive one label, or missing_label")
         where = np.flatnonzero([bool(name == self.positive) for name in classes.names])
         marked = np.isin(codes, where)
         if not marked.any():

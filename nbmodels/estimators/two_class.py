@@ -252,8 +252,15 @@ def rule_of(estimator: str, rule: Rule) -> Rule:
     return "ml" if estimator == "moments" else rule
 
 
-def two_classes(classes: Classes) -> Classes:
+def two_classes(
+    classes: Classes,
+    advice: str = "NoisyCategoricalNB(training=Joint(init='moments')) takes any number",
+) -> Classes:
     """The classes, of which closed forms take two.
+
+    Args:
+        classes: names and codes.
+        advice: what to do with more.
 
     Raises:
         DataError: there are more.
@@ -261,8 +268,7 @@ def two_classes(classes: Classes) -> Classes:
     if len(classes) > 2:
         raise DataError(
             "y: Only binary classification is supported. The type of the target is multiclass. "
-            f"Got {len(classes)} classes; NoisyCategoricalNB(training=Joint(init='moments')) takes "
-            "any number"
+            f"Got {len(classes)} classes; {advice}"
         )
     return classes
 

@@ -135,3 +135,9 @@ def test_symbols_that_hardly_repeat_are_told():
         PositiveUnlabelledNB(positive="bee", estimator="moments").fit(
             X, np.where(symbols % 3, "bee", "unknown")
         )
+
+
+def test_labels_beside_positive_ones_are_one():
+    y = np.array(["bee", "unknown", "other"])[np.arange(200) % 3]
+    with pytest.raises(DataError, match=r"Got 3 classes; give all items that are not positive one"):
+        PositiveUnlabelledNB(positive="bee").fit(X.round(), y)

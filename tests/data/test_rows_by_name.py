@@ -24,7 +24,7 @@ from nbmodels import (
 )
 from nbmodels.data.labels import Classes, spelt_alike
 from nbmodels.data.noisy_labels import by_item, read_labels
-from nbmodels.data.user_item_graph import labelled_items, of_items
+from nbmodels.data.user_item_graph import labelled_items, of_items, rows_of_items
 
 N = 60
 K = np.repeat([0, 1], N // 2)
@@ -118,6 +118,9 @@ def test_items_of_a_graph_are_named_by_all_arguments():
     assert set(items[checked >= 0]) == set(IDS[::-5])
     assert (NAMES[checked[checked >= 0]] == y[items[checked >= 0]]).all()
     assert (np.asarray(fitted.fitted_.data.weights)[:N] == weights[items]).all()
+    prior = pd.DataFrame({"p": np.arange(N)}, index=IDS)
+    assert rows_of_items(prior[::-1], items)["p"].tolist() == prior.loc[items, "p"].tolist()
+    assert len(rows_of_items(prior[3:], items)) == N - 3  # which is refused by its shape
     with pytest.raises(DataError, match=r"^sample_weight: item 'leaf 0' has no weight"):
         model.fit(pairs, y, dict(weights[1:]))
 
