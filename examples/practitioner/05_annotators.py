@@ -111,7 +111,7 @@ with warnings.catch_warnings():
 labels_more = fooled.corrected_labels()
 truth_more = names[true[labels_more["row"]]]
 print(f"majority vote:           {np.mean(labels_more['given'] == truth_more):.1%} right")
-print(f"Dawid-Skene, published:  {np.mean(labels_more['suggested'] == truth_more):.1%} right")
+print(f"votes as independent:    {np.mean(labels_more['suggested'] == truth_more):.1%} right")
 fooled.worker_report()[["worker", "votes", "accuracy", "low", "high", "copies"]].round(2)
 
 # %% [markdown]

@@ -124,8 +124,9 @@ print(f"true accuracy:      {np.mean(guess == y_test):.1%}")
 
 # %% [markdown]
 # The noise matrix is right, and the corrected score is far too good: label and prediction share
-# their errors. The test set alone cannot show this. Some checked rows, drawn at random, can; give
-# their true classes as `trusted=`:
+# their errors. Here the warning tells, since predictions agree with more labels than the matrix
+# allows. Often the test set alone shows nothing. Some checked rows, drawn at random, do; give their
+# true classes as `trusted=`:
 
 # %%
 rows = np.random.default_rng(0).choice(len(y_test), 120, replace=False)

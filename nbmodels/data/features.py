@@ -13,6 +13,9 @@ from sklearn.utils.validation import validate_data
 from nbmodels.data.validation import as_array
 from nbmodels.errors import CellTypeError, DataError
 
+#: What scikit-learn and pandas say of cells that are no numbers.
+_NO_NUMBER = ("could not convert", "Cannot cast")
+
 
 @dataclass(frozen=True)
 class Block:
@@ -113,7 +116,7 @@ def _validated(estimator: Any, X: Any, **options: Any) -> Any:
     try:
         return validate_data(estimator, X, ensure_all_finite=False, **options)
     except ValueError as error:
-        cell = _no_number(X) if "could not convert" in str(error) else ""
+        cell = _no_number(X) if any(one in str(error) for one in _NO_NUMBER) else ""
         texts = "; turn texts into counts first, as by CountVectorizer" if _is_texts(X) else ""
         raise DataError(f"X: {cell}{error}{texts}") from error
     except TypeError as error:

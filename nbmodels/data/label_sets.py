@@ -13,7 +13,7 @@ from sklearn.utils.validation import column_or_1d
 
 from nbmodels.data.labels import Classes, is_missing
 from nbmodels.data.validation import as_array, as_column, by_row, check_length, plain
-from nbmodels.errors import DataError
+from nbmodels.errors import DataError, counted
 
 
 @dataclass(frozen=True)
@@ -120,3 +120,20 @@ def read_table(name: str, values: Any, n_rows: int) -> tuple[np.ndarray, Any] | 
             "class holds booleans"
         )
     return array.astype(bool), names
+
+
+def by_class(
+    name: str, table: Bool[np.ndarray, "n k"], columns: Any, classes: Classes
+) -> Bool[np.ndarray, "n k"]:
+    """A table of :func:`read_table` with its columns in the order of the classes.
+
+    Raises:
+        DataError: another number of columns than of classes, or other names.
+    """
+    if table.shape[1] != len(classes):
+        raise DataError(
+            f"{name}: has {counted(table.shape[1], 'column')} for {len(classes)} classes"
+        )
+    if columns is None:
+        return table
+    return classes.in_order(name, pd.DataFrame(table, columns=columns), axes=(1,)).to_numpy()

@@ -6,9 +6,9 @@ The only place where the number of classes is inferred.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -35,6 +35,34 @@ def is_missing(values: np.ndarray, marker: Any) -> Bool[np.ndarray, " n"]:
         return nulls
     # a null equals nothing, and pandas' NA cannot be compared
     return np.asarray([not n and bool(v == marker) for v, n in zip(values, nulls, strict=True)])
+
+
+def check_marker(names: np.ndarray, marker: Any) -> None:
+    """Tell of a class that seems to be a missing label.
+
+    Args:
+        names: ``(K,)`` of the classes, which are not declared.
+        marker: value that means "no label", or None.
+
+    Raises:
+        DataError: a class is spelt as the marker and is of another type.
+
+    Warns:
+        NbmodelsWarning: -1 is a class beside two others or more.
+    """
+    spelt = [plain(one) for one in names if marker is not None and str(one) == str(marker)]
+    if spelt:
+        raise DataError(
+            f"missing_label: {marker!r} ({type(marker).__name__}) is no label of y, which has the "
+            f"label {spelt[0]!r} ({type(spelt[0]).__name__})"
+        )
+    numeric = names.dtype.kind in "if" and len(names) > 2
+    if marker is None and numeric and names.min() == -1:
+        said = (
+            "y: -1 is taken for a class; if it means that there is no label, say missing_label=-1, "
+            "else name all classes with classes="
+        )
+        issue([Caution(NbmodelsWarning, said)])
 
 
 class Classes:
@@ -86,6 +114,33 @@ class Classes:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def in_order(self, name: str, values: Any, axes: Sequence[int] = (0, 1)) -> Any:
+        """A series or data frame that names the classes, in their order; anything else as it is.
+
+        Args:
+            name: of the argument, for messages.
+            values: numbers by class; axes that only count are taken to be in the classes' order.
+            axes: which axes are classes.
+
+        Raises:
+            DataError: names that are not those of the classes.
+        """
+        if not isinstance(values, pd.Series | pd.DataFrame):
+            return values
+        known, found = pd.Index(self.names), cast(Any, values)
+        for axis in (one for one in axes if one < values.ndim):
+            own = values.axes[axis]
+            if own.equals(known) or own.equals(pd.RangeIndex(len(own))):
+                continue
+            if not (own.is_unique and known.isin(own).all()):
+                own, known = own.map(str), known.map(str)  # names of draws are text
+            if not (own.is_unique and len(own) == len(known) and known.isin(own).all()):
+                listed = [", ".join(map(str, some[:8])) for some in (own, known)]
+                raise DataError(f"{name}: is named {listed[0]} where the classes are {listed[1]}")
+            order = own.get_indexer(known)
+            found = found.iloc[:, order] if axis else found.iloc[order]
+        return found
 
     def encode(
         self,

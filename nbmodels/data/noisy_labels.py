@@ -15,8 +15,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from nbmodels.data.annotations import Votes, row_ids
-from nbmodels.data.labels import Classes, is_missing, trusted_codes
-from nbmodels.data.validation import as_array, as_column, check_length, check_order, plain
+from nbmodels.data.labels import Classes, check_marker, is_missing, trusted_codes
+from nbmodels.data.validation import (
+    as_array,
+    as_column,
+    check_length,
+    check_order,
+    of_some_rows,
+    plain,
+)
 from nbmodels.errors import Caution, DataError, counted
 
 
@@ -69,7 +76,7 @@ def read_labels(
         reader: name of the estimator, for messages.
         declared: names of all classes, or None to infer them.
         marker: value that means "no label"; None where every row has one.
-        trusted: checked labels: one a row, or a mapping from ids of the items.
+        trusted: checked labels: one a row, or a mapping or series of some, by ids of the items.
         votes: table of the votes of several annotators.
         items: ids of the items, for ``votes`` and ``trusted``, which name those that occur once;
             their positions by default.
@@ -78,11 +85,14 @@ def read_labels(
     Raises:
         DataError: naming the argument and the row.
     """
+    index = None if items is None else pd.Index(items)
+    check_order("trusted", trusted, index, "X")
+    trusted = of_some_rows("trusted", trusted, n_rows)
     table = None if votes is None else Votes.read(votes)
     if y is None and (table is not None or len(others) or declared is not None):
         given, missing = np.full(n_rows, None, object), np.ones(n_rows, bool)
     else:
-        check_order("y", y, None if items is None else pd.Index(items), "X")
+        check_order("y", y, index, "X")
         given = read_given(y, n_rows, reader)
         missing = missing_labels(given, marker)
     named = given[~missing]
@@ -101,22 +111,46 @@ def read_labels(
         counts = table.counts(ids, workers, classes)
     if items is not None and isinstance(trusted, Mapping):
         trusted = by_position("trusted", trusted, items)
+    if declared is None:
+        check_marker(classes.names, marker)
     checked = None if trusted is None else trusted_codes(trusted, classes, n_rows, marker)
     codes = classes.encode("y", given, missing)
     return LabelData(classes, given, codes, y is not None, checked, counts, workers)
 
 
-def by_position(name: str, known: Mapping[Any, Any], items: Any) -> dict[int, Any]:
+def by_item(name: str, known: Any, items: Any) -> Any:
+    """A mapping or series of some items, by their ids, as a mapping from their positions.
+
+    Args:
+        name: of the argument, for messages.
+        known: what is known of some items; or of all in their order, which is returned.
+        items: ``(N,)`` ids.
+
+    Raises:
+        DataError: an id that no item has, or that several have.
+    """
+    known = of_some_rows(name, known, len(items))
+    if not isinstance(known, Mapping):
+        return known
+    return by_position(name, known, items, "item", f"there are {counted(len(items), 'item')}")
+
+
+def by_position(
+    name: str, known: Mapping[Any, Any], items: Any, what: str = "row", those: str = ""
+) -> dict[int, Any]:
     """A mapping from the items' ids as one from their positions.
 
     Args:
         name: of the argument, for messages.
         known: what is known of some items, by their ids.
         items: ``(N,)`` ids.
+        what: what an item is, for messages.
+        those: which items there are, for messages; by default rows of X.
 
     Raises:
         DataError: an id that no item has, or that several have.
     """
+    those = those or f"X has {counted(len(items), 'row')}, named by its index"
     place = pd.Series(np.arange(len(items)), index=items)
     out = {}
     for row, label in known.items():
@@ -124,11 +158,10 @@ def by_position(name: str, known: Mapping[Any, Any], items: Any) -> dict[int, An
         if not len(found):
             first = plain(place.index[0]) if len(place) else None
             raise DataError(
-                f"{name}: row {row!r} does not exist; X has {counted(len(items), 'row')}, named by "
-                f"its index, of which the first is {first!r}"
+                f"{name}: {what} {row!r} does not exist; {those}, of which the first is {first!r}"
             )
         if len(found) > 1:
-            raise DataError(f"{name}: row {row!r} is {len(found)} rows by the index of X")
+            raise DataError(f"{name}: {what} {row!r} is {len(found)} {what}s by their ids")
         out[int(found[0])] = label
     return out
 
@@ -171,7 +204,7 @@ def missing_labels(given: np.ndarray, marker: Any) -> Bool[np.ndarray, " n"]:
         null = plain(given[nulls[0]])
         raise DataError(
             f"y: row {nulls[0]} has no label ({null!r}, NaN or null); if labels are missing on "
-            "purpose, name the value that marks them with missing_label"
+            "purpose, name the value that marks them with missing_label (np.nan for any null)"
         )
     if given.dtype.kind == "f":
         infinite = np.flatnonzero(np.isinf(given) & ~missing)

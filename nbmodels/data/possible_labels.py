@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 
-from nbmodels.data.label_sets import read_sets, read_table
+from nbmodels.data.label_sets import by_class, read_sets, read_table
 from nbmodels.data.labels import Classes, unchecked
 from nbmodels.data.noisy_labels import LabelData
 from nbmodels.data.validation import as_column, check_length, plain
-from nbmodels.errors import DataError, counted
+from nbmodels.errors import DataError
 
 
 def names_of_known(trusted: Any, possible: Any, n: int, marker: Any) -> list[np.ndarray]:
@@ -51,11 +51,7 @@ def allowed_classes(possible: Any, n: int, classes: Classes) -> Bool[np.ndarray,
         DataError: another number of rows or columns, or a label outside the classes.
     """
     if (table := read_table("possible", possible, n)) is not None:
-        allowed = table[0]
-        if allowed.shape[1] != len(classes):
-            raise DataError(
-                f"possible: has {counted(allowed.shape[1], 'column')} for {len(classes)} classes"
-            )
+        allowed = by_class("possible", *table, classes)
     else:
         allowed = (sets := read_sets("possible", possible, n)).table("possible", classes)
         allowed[~sets.given] = True

@@ -12,8 +12,9 @@ from jaxtyping import Int
 from scipy import sparse
 
 from nbmodels.data.long_format import Columns, codes_of, counted, distinct, read_long
-from nbmodels.data.validation import check_length, plain
+from nbmodels.data.validation import check_length, plain, positions
 from nbmodels.errors import DataError
+from nbmodels.errors import counted as counted_things
 
 #: Columns of a table of interactions, with the other names by which each is found.
 COLUMNS: Columns = {
@@ -124,26 +125,62 @@ def labelled_items(interactions: Any, labels: Any) -> np.ndarray | None:
         return None
     _, item = read_long("interactions", interactions, COLUMNS)
     keys = pd.Index(list(labels.keys())).to_numpy()
+    if len(keys) > 1 and not pd.Index(keys).isin(item).any():
+        raise DataError(
+            f"labels: a mapping or series is read by item id, and none of its {len(keys)} items, "
+            f"of which the first is {plain(keys[0])!r}, occurs in interactions, whose first is "
+            f"{plain(item[0])!r}"
+        )
     return distinct("labels", pd.concat([pd.Series(keys), pd.Series(item)]).to_numpy(), "item")
 
 
-def item_labels(labels: Any, items: np.ndarray) -> Any:
-    """One label an item, in the items' order; None where a mapping has none.
+def of_items(name: str, values: Any, items: np.ndarray) -> Any:
+    """One value an item, in the items' order; None where a mapping has none.
 
     Args:
-        labels: mapping or series by item id, or one label an item, which is passed on.
+        name: of the argument, for messages.
+        values: mapping or series by item id, or one value an item, which is passed on.
+        items: ``(N,)`` ids.
 
     Raises:
         DataError: an item that is not there, or is there twice.
     """
-    if not isinstance(labels, Mapping | pd.Series):
-        return labels
-    keys = pd.Index(list(labels.keys()))
+    if not isinstance(values, Mapping | pd.Series):
+        return values
+    keys = pd.Index(list(values.keys()))
     if keys.has_duplicates:
-        raise DataError(f"labels: item {plain(keys[keys.duplicated()][0])!r} has two labels")
-    at = codes_of("labels", keys.to_numpy(), items, "item")
+        raise DataError(f"{name}: item {plain(keys[keys.duplicated()][0])!r} is there twice")
+    at = positions(items, keys.to_numpy())
+    if (at < 0).any():
+        raise DataError(
+            f"{name}: item {plain(keys[at < 0][0])!r} does not exist; there are "
+            f"{counted_things(len(items), 'item')}, of which the first is {plain(items[0])!r}"
+        )
     found = np.full(len(items), None, object)
-    found[at] = [None if pd.isna(v) else v for _, v in labels.items()]
+    found[at] = [None if pd.isna(v) else v for _, v in values.items()]
+    return found
+
+
+def rows_of_items(table: Any, items: np.ndarray) -> Any:
+    """A data frame whose index names all items, in their order; anything else as it is."""
+    if not isinstance(table, pd.DataFrame):
+        return table
+    at = table.index.get_indexer(pd.Index(items)) if table.index.is_unique else np.array([-1])
+    return table.iloc[at] if (at >= 0).all() else table
+
+
+def item_weights(values: Any, items: np.ndarray) -> Any:
+    """One weight an item, in the items' order; as :func:`of_items`, of all items.
+
+    Raises:
+        DataError: an item without a weight.
+    """
+    found = of_items("sample_weight", values, items)
+    if found is values:
+        return values
+    lacking = np.flatnonzero(pd.isna(found))
+    if len(lacking):
+        raise DataError(f"sample_weight: item {plain(items[lacking[0]])!r} has no weight")
     return found
 
 

@@ -6,14 +6,16 @@ raises :class:`nbmodels.errors.DataError` naming the argument, the row and what 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
+from sklearn.utils import check_random_state
 
-from nbmodels.errors import DataError, counted
+from nbmodels.errors import Caution, DataError, NbmodelsWarning, counted, issue
 
 #: Rows are padded to this many at least, where that costs next to nothing: one shape for all small
 #: tables. From there to the second number the next power of two is taken, beyond it a length with
@@ -44,6 +46,9 @@ _WHOLE = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)][:
 
 #: Number of texts that are worth another way of sorting, and their greatest length for it.
 _FEW, _SHORT = 1_000, 32
+
+#: Sum of the weights below which they seem to be shares of the rows.
+_LEAST_WEIGHT = 2.0
 
 #: Cells of a table of whole numbers, for each number that is looked up.
 _ROOMY = 4
@@ -273,7 +278,7 @@ def own_index(table: Any, n_rows: int) -> pd.Index | None:
     return None if index is None or index.equals(pd.RangeIndex(n_rows)) else index
 
 
-def check_order(name: str, table: Any, index: pd.Index | None, of: str) -> None:
+def check_order(name: str, table: Any, index: pd.Index | None, of: str, ids: str = "") -> None:
     """Refuse rows that are named as those of another table and are in another order.
 
     Rows are taken by their position, so that each would get what belongs to another one.
@@ -283,6 +288,7 @@ def check_order(name: str, table: Any, index: pd.Index | None, of: str) -> None:
         table: anything with a row an item.
         index: of the other table, see :func:`own_index`.
         of: name of the other table.
+        ids: how its index is written, for messages.
 
     Raises:
         DataError: such rows.
@@ -292,11 +298,49 @@ def check_order(name: str, table: Any, index: pd.Index | None, of: str) -> None:
     own = own_index(table, len(index))
     if own is None or own.equals(index):
         return
-    if len(own) == len(index) and index.is_unique and own.is_unique and own.isin(index).all():
+    if len(own) == len(index) and Counter(own) == Counter(index):
+        how = f", as in {name}.loc[{ids or f'{of}.index'}]," if index.is_unique else ""
         raise DataError(
-            f"{name}: its index has the rows of {of} in another order; bring them into one order, "
-            f"as in {name}.loc[{of}.index], or give an array"
+            f"{name}: its index has the rows of {of} in another order; bring them into one "
+            f"order{how} or give an array"
         )
+
+
+def check_orders(X: Any, **others: Any) -> None:
+    """Refuse arguments of which one has the rows of X in another order.
+
+    Args:
+        X: anything with a row an item.
+        others: arguments by name, see :func:`check_order`.
+
+    Raises:
+        DataError: such rows.
+    """
+    index = X.index if isinstance(X, pd.DataFrame | pd.Series) else None
+    for name, values in others.items():
+        check_order(name, values, index, "X")
+
+
+def of_some_rows(name: str, values: Any, n_rows: int) -> Any:
+    """A series of some rows only, which its index names, as a mapping; anything else as it is.
+
+    Args:
+        name: of the argument, for messages.
+        values: one value a row, or of some rows.
+        n_rows: number of all rows.
+
+    Raises:
+        DataError: a row that the index names twice.
+    """
+    if not isinstance(values, pd.Series) or len(values) == n_rows:
+        return values
+    index = own_index(values, len(values))
+    if index is None:
+        return values
+    if index.has_duplicates:
+        twice = index[index.duplicated()][0]
+        raise DataError(f"{name}: its index has row {plain(twice)!r} twice")
+    return dict(zip(index, values, strict=True))
 
 
 def check_length(name: str, values: Any, n_rows: int) -> None:
@@ -310,6 +354,9 @@ def check_weights(sample_weight: Any, n_rows: int) -> Float[np.ndarray, " n"]:
 
     Raises:
         DataError: wrong length, negative, not finite, or all zero.
+
+    Warns:
+        NbmodelsWarning: weights that sum to less than two rows.
     """
     if sample_weight is None:
         return np.ones(n_rows)
@@ -328,4 +375,25 @@ def check_weights(sample_weight: Any, n_rows: int) -> Float[np.ndarray, " n"]:
         raise DataError("sample_weight: all weights are zero")
     if weights.max() > np.finfo(float).max / n_rows:
         raise DataError(f"sample_weight: row {np.argmax(weights)} is too large to be summed")
+    if n_rows > 2 and weights.sum() < _LEAST_WEIGHT:
+        said = (
+            f"sample_weight: weights sum to {weights.sum():.3g}, and are evidence of as many rows; "
+            "weights that are shares are to be multiplied by the number of rows"
+        )
+        issue([Caution(NbmodelsWarning, said)])
     return weights
+
+
+def seed_of(state: Any) -> int:
+    """A whole number drawn from a ``random_state``.
+
+    Raises:
+        DataError: it is none.
+    """
+    try:
+        return check_random_state(state).randint(np.iinfo(np.int32).max)
+    except ValueError as error:
+        raise DataError(
+            "random_state: expected None, a whole number, 0 or more, or a RandomState; "
+            f"got {state!r}"
+        ) from error

@@ -102,7 +102,7 @@ class DawidSkene(LatentClassModel):
         class_prior_: ``(K,)`` shares of the true classes.
         label_posterior_: ``(N, K)`` P(true class | everything known) of the items.
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
-        tasks_: ``(N,)`` ids of the tasks, sorted.
+        tasks_: ``(N,)`` ids of the tasks, sorted; with ``abstain`` in the order of the rows.
         workers_: ``(W,)`` ids of the workers, sorted.
         worker_noise_matrix_: ``(W, K, K)`` ``[worker, observed, true]``, columns sum to one.
         noise_matrix_: ``(K, K)`` that of a worker of whom nothing is known.
@@ -173,7 +173,8 @@ class DawidSkene(LatentClassModel):
                 these names or usual others (``item``, ``image``, ``text``; ``annotator``,
                 ``rater``; ``answer``, ``rating``), never by their order.
                 Of several votes of a worker on a task the last one counts. With ``abstain``, a
-                matrix: data frame, array, or a sparse one, whose unstored cells are abstentions.
+                matrix with a row a task: data frame, whose index names the tasks, array, or a
+                sparse one, whose unstored cells are abstentions.
             y: not used.
             trusted: mapping or series from some tasks to their checked classes.
 
@@ -187,14 +188,14 @@ class DawidSkene(LatentClassModel):
         """
         parameters = self._validate()
         table, tasks, workers = source = self._read(votes)
-        if self.abstain is not None and self.classes is None:
-            check_abstentions(source, self.abstain)
+        if self.abstain is not None:
+            check_abstentions(source, self.abstain, self.classes)
         table.check_labels(self.classes)
         checked = trusted_tasks(trusted, tasks)
         classes = Classes.infer(known_labels(table.label.names, _NAME), self.classes, _NAME)
         n, k = len(tasks), len(classes)
         coded = VoteTable(*table.cells(tasks, workers, classes), n)
-        types = Subtypes(k, self.subtypes)
+        types, parameters = Subtypes(k, self.subtypes), self._by_class(parameters, classes)
         known, length = np.full(n, -1), padded_length(n, types.number)
         with computing(self._double(len(coded.row) * types.number)):
             model: dict[str, Any] = {PRIOR: types.prior(parameters)}
@@ -458,7 +459,7 @@ class DawidSkene(LatentClassModel):
     # Prediction ---------------------------------------------------------------------------------
 
     def predict_proba(self, votes: Any = None) -> Float[np.ndarray, "n k"]:
-        """``(N, K)`` P(true class | votes) of tasks, in the order of their sorted ids.
+        """``(N, K)`` P(true class | votes) of tasks, in the order of their sorted ids, or of rows.
 
         Args:
             votes: new votes, as :meth:`fit` takes them; the fitted ones, whose tasks are
@@ -483,6 +484,6 @@ class DawidSkene(LatentClassModel):
         return self._types.summed(tempered_posterior(model, coded, correlation))
 
     def predict(self, votes: Any = None) -> np.ndarray:
-        """``(N,)`` likeliest class of tasks, in the order of their sorted ids."""
+        """``(N,)`` likeliest class of tasks, in the order of their sorted ids, or of rows."""
         best = self.predict_proba(votes).argmax(1)
         return self.classes_[best]

@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 )
 
 from nbmodels.core.jax_settings import computing
-from nbmodels.data.validation import check_weights
+from nbmodels.data.validation import check_orders, check_weights
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint
 from nbmodels.estimators.discriminative import SCORED, fit_scored
@@ -344,9 +344,9 @@ class NoisyLabelClassifier(TableClassifier):
             X: ``N`` items.
             y: ``(N,)`` given labels, of any type; ``missing_label`` where there is none; None where
                 all labels are votes.
-            sample_weight: ``(N,)`` row weights, 0 or more.
-            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping from rows, by
-                the index of X where it is a data frame.
+            sample_weight: ``(N,)`` row weights, 0 or more: a row of weight 2 is two rows.
+            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping or series of
+                some rows, by the index of X where it is a data frame.
             votes: labels of several annotators: a table with columns ``task`` (the row of X, or its
                 index where X is a data frame), ``worker`` and ``label``.
             groups: ``(N,)`` names of what rows belong to, such as a patient's visits, whose labels
@@ -368,6 +368,7 @@ class NoisyLabelClassifier(TableClassifier):
         validate_data(self, X, reset=True, skip_check_array=True)
         (items,) = indexable(X)
         n_rows = _num_samples(items)
+        check_orders(X, sample_weight=sample_weight, groups=groups)
         index = X.index if isinstance(X, pd.DataFrame | pd.Series) else None
         labels = self._labels(y, n_rows, trusted, votes, index)
         weights = check_weights(sample_weight, n_rows)

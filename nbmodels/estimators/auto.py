@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from nbmodels.data.column_types import column_kind, identifiers
 from nbmodels.data.features import check_names, without_marker
 from nbmodels.data.noisy_labels import check_given
-from nbmodels.data.validation import check_weights, in_pandas
+from nbmodels.data.validation import check_orders, check_weights, in_pandas, seed_of
 from nbmodels.diagnostics.reference_classifier import reference_classifier
 from nbmodels.errors import Caution, DataError, Interrupted, NbmodelsWarning, issue
 from nbmodels.estimators.any_classifier import NoisyLabelClassifier
@@ -33,7 +33,6 @@ from nbmodels.estimators.options import (
     SolverName,
     prepare_nested,
     resolved_solver,
-    seed_of,
 )
 from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.holdout import Comparison, compare_scores
@@ -331,8 +330,8 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
             X: ``(N, d)`` features.
             y: ``(N,)`` given labels.
             sample_weight: ``(N,)`` row weights.
-            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping from rows, by
-                the index of X where it is a data frame.
+            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping or series of
+                some rows, by the index of X where it is a data frame.
             groups: ``(N,)`` names of what rows belong to, such as a patient's visits, whose labels
                 may share an error: they stay in one fold and are no neighbours of each other. Null
                 for a row of its own. By default near copies of rows are groups. Intervals
@@ -349,6 +348,7 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         check_given(y, type(self).__name__)
         X = in_pandas(X)
         check_names(self, X, reset=True)
+        check_orders(X, y=y, sample_weight=sample_weight, trusted=trusted, groups=groups)
         names = self._names(X)
         shared = {
             "noise": self.noise,

@@ -18,6 +18,8 @@ from inference.arrays import floating, on_device, random_key
 from nbmodels.core.families import Rule
 from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import untempered
+from nbmodels.data.labels import Classes
+from nbmodels.data.validation import seed_of
 from nbmodels.errors import Caution, DataError, Interrupted, issue
 from nbmodels.estimators.audits import audit, audit_plan
 from nbmodels.estimators.constraints import Constraint, check_parameters
@@ -32,7 +34,6 @@ from nbmodels.estimators.options import (
     Solver,
     prepare_nested,
     resolved_solver,
-    seed_of,
 )
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.em import Fit
@@ -120,6 +121,12 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
                 "noise: method 'ml' has no prior to learn; 'pooled' takes 'map' or 'vb'"
             )
         return parameters
+
+    @staticmethod
+    def _by_class(parameters: Mapping[str, Any], classes: Classes) -> dict[str, Any]:
+        """Parameters of which those that name the classes are in their order."""
+        named = {n: parameters[n] for n in ("class_prior", "noise") if n in parameters}
+        return {**parameters, **{n: classes.in_order(n, value) for n, value in named.items()}}
 
     @property
     def _rule(self) -> Rule:
@@ -211,7 +218,9 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         found = self.fitted_.noise_matrix
         if found is None:
-            raise AttributeError("the model has no channel of noisy labels named 'labels'")
+            raise AttributeError(
+                f"there is no noise matrix: {type(self).__name__} was fitted without noisy labels y"
+            )
         return found
 
     @property

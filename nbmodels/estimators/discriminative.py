@@ -60,7 +60,7 @@ def fit_scored(
         own: open settings of the classifier with their values, the cautious one first.
         copies: rows that stay in one fold, see :func:`nbmodels.fitting.scores.stratified_folds`.
     """
-    own = own or {}
+    own, parameters = own or {}, estimator._by_class(parameters, labels.classes)
     sources = label_sources(labels, weights)
     noise = {n: GRIDS[n] for n in ("noise_diagonal",) if is_auto(parameters[n])}
     if is_auto(parameters["noise"]):

@@ -17,7 +17,14 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import Data
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import read_labels
-from nbmodels.data.user_item_graph import edges_to_known, item_labels, labelled_items, read_graph
+from nbmodels.data.user_item_graph import (
+    edges_to_known,
+    item_weights,
+    labelled_items,
+    of_items,
+    read_graph,
+    rows_of_items,
+)
 from nbmodels.data.validation import as_floats, check_weights
 from nbmodels.emissions import Users
 from nbmodels.errors import DataError
@@ -226,11 +233,13 @@ class CollaborativeClassifier(LatentClassModel):
                 ``author``, ``product_id``, ``document``), a row an interaction, ids of any kind.
             labels: one label an item, in the items' order; or a mapping or series by item id, in
                 which items may lack and items without users may occur.
-            sample_weight: (items,) weights, 0 or more.
-            trusted: (items,) checked labels, null where unchecked, or a mapping position -> label.
+            sample_weight: (items,) weights, 0 or more; or a mapping or series by item id.
+            trusted: (items,) checked labels, null where unchecked; or a mapping or series of some,
+                by item id.
             items: ids of the items, in the order of ``labels``.
             item_prior: (items, classes) prior probabilities of each item, the paper's beta where it
-                is more than a noisy label; None for none.
+                is more than a noisy label; None for none. A data frame goes by the items' ids in
+                its index.
             others: none; arguments of other estimators' ``fit`` are refused by name.
 
         Raises:
@@ -252,7 +261,7 @@ class CollaborativeClassifier(LatentClassModel):
         known = labelled_items(interactions, labels) if items is None else items
         graph = read_graph(interactions, known, duplicates=self.duplicates)
         n_items = len(graph.items)
-        y = item_labels(labels, graph.items)
+        y = of_items("labels", labels, graph.items)
         # an item that a mapping leaves out has no label, and needs no marker to say so
         by_id = np.nan if y is not labels else None
         with in_words_of_graphs():
@@ -262,13 +271,16 @@ class CollaborativeClassifier(LatentClassModel):
                 reader=type(self).__name__,
                 declared=self.classes,
                 marker=by_id if self.missing_label is None else self.missing_label,
-                trusted=trusted,
+                trusted=of_items("trusted", trusted, graph.items),
             )
-        cautions = graph_cautions(interactions, graph, read.classes.names, self.missing_label)
+        cautions = graph_cautions(interactions, graph)
+        parameters = self._by_class(parameters, read.classes)
         sources, k = label_sources(read), len(read.classes)
         if item_prior is not None:
-            sources["beliefs"] = item_prior_source(item_prior, n_items, k)
-        weights = check_weights(sample_weight, n_items)
+            shares = read.classes.in_order("item_prior", item_prior, axes=(1,))
+            shares = rows_of_items(shares, graph.items)
+            sources["beliefs"] = item_prior_source(shares, n_items, k)
+        weights = check_weights(item_weights(sample_weight, graph.items), n_items)
         with computing(self._double(graph.edges.nnz * k)):
             about = (graph.edges, sources, weights, read.classes.names, self._options())
             if self._is_averaged():
@@ -298,7 +310,7 @@ class CollaborativeClassifier(LatentClassModel):
     ) -> GraphSettings:
         """What training on a graph needs of the parameters."""
         open_alpha = isinstance(self.alpha, str)
-        noise = "symmetric" if is_auto(self.noise) else self.noise
+        noise = "symmetric" if is_auto(self.noise) else parameters["noise"]
         return GraphSettings(
             labels={**parameters, "noise": noise},
             alpha=1.0 if open_alpha else self._alpha(n_users, n_classes),

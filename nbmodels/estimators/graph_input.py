@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from nbmodels.data.user_item_graph import Graph
@@ -50,16 +49,12 @@ def in_words_of_graphs() -> Iterator[None]:
         raise type(error)(words) from error
 
 
-def graph_cautions(
-    interactions: Any, graph: Graph, names: np.ndarray, missing_label: Any
-) -> tuple[Caution, ...]:
+def graph_cautions(interactions: Any, graph: Graph) -> tuple[Caution, ...]:
     """Warnings of input that is read in another way than it may be meant.
 
     Args:
         interactions: as given.
         graph: as read.
-        names: ``(K,)`` names of the classes.
-        missing_label: value that means "no label", or None.
     """
     columns = interactions.columns if isinstance(interactions, pd.DataFrame) else ()
     out = [
@@ -74,13 +69,4 @@ def graph_cautions(
     if not graph.edges.nnz:
         words = "interactions: there are no edges, so that labels stay as they are"
         out.append(Caution(IdentifiabilityWarning, words))
-    numeric = names.dtype.kind in "if" and len(names) > 2
-    if missing_label is None and numeric and -1 in names and names.min() == -1:
-        out.append(
-            Caution(
-                NbmodelsWarning,
-                "labels: -1 is taken for a class; if it means that there is no label, say "
-                "missing_label=-1",
-            )
-        )
     return tuple(out)

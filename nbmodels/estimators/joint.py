@@ -17,7 +17,7 @@ from nbmodels.core.component import Component
 from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.data.labels import Classes
-from nbmodels.data.noisy_labels import LabelData, read_labels
+from nbmodels.data.noisy_labels import LabelData, by_item, read_labels
 from nbmodels.data.possible_labels import allowed_classes, check_possible, names_of_known
 from nbmodels.data.validation import as_column, check_order, check_weights, own_index
 from nbmodels.errors import DataError, counted
@@ -187,10 +187,11 @@ class JointNB(LatentClassModel):
                 the items' order, votes name the item as ``task``, interactions as ``item``.
             y: ``(N,)`` one noisy label an item; None where there is none of this kind.
             sample_weight: ``(N,)`` row weights.
-            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping position -> label.
+            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping or series of some,
+                by the items' ids.
             possible: what is possible: ``(N, K)`` booleans, or a set of classes an item, null where
-                nothing is excluded.
-            items: ``(N,)`` ids of the items, by which votes and interactions name them; by default
+                nothing is excluded; or a mapping or series of some sets, by the items' ids.
+            items: ``(N,)`` ids of the items, by which all other arguments name them; by default
                 the index of the first table that is a data frame, where its ids are distinct, and
                 0 to N - 1 where there is none.
 
@@ -205,15 +206,18 @@ class JointNB(LatentClassModel):
         parameters = self._validate()
         self._check_names(X)
         sources = {name: clone(self.sources[name]).set_params(solver=self.solver) for name in X}
-        ids = _items(sources, X, y, items)
+        rows = {"y": y, "sample_weight": sample_weight, "trusted": trusted, "possible": possible}
+        ids = _items(sources, X, rows, items)
         n = len(ids)
+        trusted, possible = (by_item(name, rows[name], ids) for name in ("trusted", "possible"))
         read, labels = self._all_labels(sources, X, y, trusted, possible, n)
         weights, k = check_weights(sample_weight, n), len(read.classes)
         cells = sum(map(_cells, X.values()))
         with computing(self._double(cells * k)):
             learned = _learned(sources, X, ids, read.classes, weights)
+            parameters = self._by_class(parameters, read.classes)
             about = About(X, ids, read.classes, labels, weights, parameters)
-            options, alone = self._options(), self._forms({}, {})[0]
+            options, alone = self._options(), self._forms({}, {}, about)[0]
             learned, interrupted = hear_features(learned, about, alone, options)
             listening = {n: one.listening for n, one in learned.items() if one.listening}
             if listening and not interrupted:
@@ -248,7 +252,7 @@ class JointNB(LatentClassModel):
             scored: whether labels are held out of the selected model, too.
         """
         found: dict[str, Part] = by_part(learned, "parts")
-        forms = self._forms(found, learned)
+        forms = self._forms(found, learned, about)
         n, k = len(about.ids), len(about.classes)
         about = about.with_noise(forms[0])
         model, data = about.assembled(learned)
@@ -298,14 +302,16 @@ class JointNB(LatentClassModel):
         # labels alone say nothing of their noise: it has its prior
         return replace(fitted, drawn=(fitted.fit, fitted.data), collapsed=True) if alone else fitted
 
-    def _forms(self, found: Mapping[str, Part], learned: Mapping[str, LearnedSource]) -> list[Any]:
+    def _forms(
+        self, found: Mapping[str, Part], learned: Mapping[str, LearnedSource], about: About
+    ) -> list[Any]:
         """Forms of the noise that labels may have, the cautious one first.
 
         Beside a graph a hierarchical prior takes what the edges say for errors of one class; a
         graph that has learned from the labels has compared the forms.
         """
         if not is_auto(self.noise):
-            return [self.noise]
+            return [about.classes.in_order("noise", self.noise)]
         if self._rule == "ml":  # it has no prior to learn
             return ["full"]
         for one in learned.values():
@@ -379,7 +385,7 @@ class JointNB(LatentClassModel):
         for name in X:
             if name not in self.sources_:
                 raise DataError(f"X: source {name!r} had no data in the fit")
-        ids, classes = _items(self.sources_, X, None, items), Classes(self.classes_)
+        ids, classes = _items(self.sources_, X, {}, items), Classes(self.classes_)
         with computing(self.fitted_.double):
             parts: dict[str, Any] = {PRIOR: None}
             for name, values in X.items():
@@ -450,12 +456,21 @@ def _cells(values: Any) -> int:
     return int(values.nnz) if hasattr(values, "nnz") else int(np.size(values))
 
 
-def _items(sources: Mapping[str, Source], X: Mapping[str, Any], y: Any, items: Any) -> np.ndarray:
-    """Ids of the items; their number from whatever has a row an item."""
+def _items(
+    sources: Mapping[str, Source], X: Mapping[str, Any], rows: Mapping[str, Any], items: Any
+) -> np.ndarray:
+    """Ids of the items; their number from whatever has a row an item.
+
+    Args:
+        sources: estimators by the sources' names.
+        X: data by source.
+        rows: other arguments with a row an item, by name.
+        items: ids that are given, or None.
+    """
     sizes = {name: sources[name]._source_items(values) for name, values in X.items()}
     known = {name: size for name, size in sizes.items() if size is not None}
-    if y is not None:
-        known["y"] = len(y)
+    if rows.get("y") is not None:
+        known["y"] = len(rows["y"])
     if items is not None:
         ids = as_column("items", items)
         if len(pd.unique(ids)) != len(ids):
@@ -470,12 +485,15 @@ def _items(sources: Mapping[str, Source], X: Mapping[str, Any], y: Any, items: A
     for name, size in known.items():
         if size != n:
             raise DataError(f"{name}: has {counted(size, 'row')} where {first} has {n}")
+    tables = {name: X[name] for name in known if name in X}
+    found = ((name, own_index(values, n)) for name, values in tables.items())
+    of, index = next(((name, one) for name, one in found if one is not None), ("", None))
+    if items is not None:
+        of, index = "items", pd.Index(ids)
+    for name, values in {**tables, **rows}.items():
+        check_order(name, values, index, of, "items" if items is not None else "")
     if items is not None:
         return ids
-    found = {name: own_index(X[name], n) for name in known if name in X}
-    of, index = next(((name, one) for name, one in found.items() if one is not None), ("", None))
-    for name, values in {**{name: X[name] for name in found}, "y": y}.items():
-        check_order(name, values, index, of)
     return index.to_numpy() if index is not None and index.is_unique else np.arange(n)
 
 

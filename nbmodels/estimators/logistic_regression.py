@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.core.jax_settings import computing
 from nbmodels.data.features import Block, check_missing, numbers
-from nbmodels.data.validation import check_weights
+from nbmodels.data.validation import check_orders, check_weights
 from nbmodels.estimators.constraints import Constraint, Number
 from nbmodels.estimators.discriminative import SCORED, fit_scored
 from nbmodels.estimators.options import (
@@ -152,9 +152,9 @@ class NoisyLogisticRegression(TableClassifier):
             X: ``N`` items.
             y: ``(N,)`` given labels, of any type; ``missing_label`` where there is none; None where
                 all labels are votes.
-            sample_weight: ``(N,)`` row weights, 0 or more.
-            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping from rows, by
-                the index of X where it is a data frame.
+            sample_weight: ``(N,)`` row weights, 0 or more: a row of weight 2 is two rows.
+            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping or series of
+                some rows, by the index of X where it is a data frame.
             votes: labels of several annotators: a table with columns ``task`` (the row of X, or its
                 index where X is a data frame), ``worker`` and ``label``.
             groups: ``(N,)`` names of what rows belong to, such as a patient's visits, whose labels
@@ -174,6 +174,7 @@ class NoisyLogisticRegression(TableClassifier):
         parameters = self._validate()
         block = self._read(X, reset=True)
         n_rows = int(block.x.shape[0])
+        check_orders(X, sample_weight=sample_weight, groups=groups)
         index = X.index if isinstance(X, pd.DataFrame) else None
         labels = self._labels(y, n_rows, trusted, votes, index)
         weights = check_weights(sample_weight, n_rows)

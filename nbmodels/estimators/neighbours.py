@@ -19,7 +19,13 @@ from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.features import check_columns, check_missing, check_names, numbers, table
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import read_given
-from nbmodels.data.validation import as_array, check_weights, pad_rows, padded_length
+from nbmodels.data.validation import (
+    as_array,
+    check_orders,
+    check_weights,
+    pad_rows,
+    padded_length,
+)
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint, Number, OneOf
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
@@ -167,9 +173,9 @@ class NoisyNeighbours(TableClassifier):
             X: ``(N, d)`` numbers or symbols, a data frame, a sparse matrix, or ``(N,)`` texts;
                 embeddings are numbers. NaN is missing. With ``metric="precomputed"`` distances.
             y: ``(N,)`` given labels, of any type; ``missing_label`` where there is none.
-            sample_weight: ``(N,)`` row weights, 0 or more.
-            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping from rows, by
-                the index of X where it is a data frame.
+            sample_weight: ``(N,)`` row weights, 0 or more: a row of weight 2 is two rows.
+            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping or series of
+                some rows, by the index of X where it is a data frame.
             votes: labels of several annotators beside y, each with a noise matrix of their own: a
                 table with columns ``task`` (the row of X, or its index where X is a data frame),
                 ``worker`` and ``label``.
@@ -192,6 +198,7 @@ class NoisyNeighbours(TableClassifier):
         parameters = self._validate()
         self._check_rows(X, reset=True)
         n = _num_samples(X)
+        check_orders(X, sample_weight=sample_weight, groups=groups)
         index = X.index if isinstance(X, pd.DataFrame | pd.Series) else None
         labels = self._labels(y, n, trusted, votes, index)
         weights, k = check_weights(sample_weight, n), len(labels.classes)
@@ -203,6 +210,7 @@ class NoisyNeighbours(TableClassifier):
             copies = row_groups(X, groups=groups, least=_LEAST_GROUPS)
         counts = self._learn(X, labels.codes, weights, k, labels.trusted, copies)
         with computing(self._double(n * k * k)):
+            parameters = self._by_class(parameters, labels.classes)
             model: dict[str, Any] = {PRIOR: class_prior(k, parameters)}
             parts: dict[str, Any] = {PRIOR: None}
             full, length = {**parameters, "noise": "full"}, padded_length(n, k)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_random_state
 
 from nbmodels.errors import DataError
 from nbmodels.fitting.options import is_auto
@@ -294,18 +293,3 @@ def prepare_nested(
         if isinstance(value, Solver | Priors | Joint | CrossFit | JointGraph):
             # a copy: the object may be that of another estimator, too
             setattr(estimator, name, clone(value))
-
-
-def seed_of(state: Any) -> int:
-    """A whole number drawn from a ``random_state``.
-
-    Raises:
-        DataError: it is none.
-    """
-    try:
-        return check_random_state(state).randint(np.iinfo(np.int32).max)
-    except ValueError as error:
-        raise DataError(
-            "random_state: expected None, a whole number, 0 or more, or a RandomState; "
-            f"got {state!r}"
-        ) from error

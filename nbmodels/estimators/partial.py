@@ -15,12 +15,12 @@ from inference.arrays import on_device
 from nbmodels.core import model as models
 from nbmodels.core.registry import family
 from nbmodels.data.features import Block, numbers, table
-from nbmodels.data.label_sets import Sets, read_sets, read_table
+from nbmodels.data.label_sets import Sets, by_class, read_sets, read_table
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import by_position, known_labels
-from nbmodels.data.validation import check_weights, pad_rows
+from nbmodels.data.validation import check_orders, check_weights, of_some_rows, pad_rows
 from nbmodels.diagnostics.findings import Finding, Verdict
-from nbmodels.errors import Caution, DataError, IdentifiabilityWarning, counted
+from nbmodels.errors import Caution, DataError, IdentifiabilityWarning
 from nbmodels.estimators.constraints import Constraint, Number, OneOf, Weights
 from nbmodels.estimators.naive_bayes import feature_parameters
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
@@ -158,9 +158,10 @@ class PartialLabelNB(TableClassifier):
             X: ``(N, d)`` features.
             y: what items may be: a label, a list or set of candidate labels, or null, an item; or
                 ``(N, K)`` booleans of the classes in the order of ``classes``, true where possible.
-            sample_weight: ``(N,)`` row weights, 0 or more.
+            sample_weight: ``(N,)`` row weights, 0 or more: a row of weight 2 is two rows.
             excluded: what items are not: the same forms, true where excluded. Both may be a mapping
-                from rows to a label or labels, by the index of X where it is a data frame.
+                or series from some rows to a label or labels, by the index of X where it is a data
+                frame.
 
         Raises:
             DataError: bad input, naming the argument and the row; an item with no class left.
@@ -171,12 +172,17 @@ class PartialLabelNB(TableClassifier):
         """
         parameters = self._validate()
         block = self._read(X, reset=True)
+        check_orders(X, y=y, sample_weight=sample_weight, excluded=excluded)
+        n_rows = block.x.shape[0]
+        y, excluded = (
+            of_some_rows(name, known, n_rows) for name, known in (("y", y), ("excluded", excluded))
+        )
         if isinstance(X, pd.DataFrame):
             y, excluded = (
                 by_position(name, known, X.index) if isinstance(known, Mapping) else known
                 for name, known in (("y", y), ("excluded", excluded))
             )
-        classes, possible, weights = self._read_partial(y, excluded, block.x.shape[0])
+        classes, possible, weights = self._read_partial(y, excluded, n_rows)
         sources = {"candidates": candidate_sets(possible)}
         training = {**parameters, "item_weights": weights}
         fitted = self._fitted(training, block, classes, sources, sample_weight)
@@ -245,10 +251,7 @@ class PartialLabelNB(TableClassifier):
         read = {name: s.table(name, classes) for name, s in sets.items()}
         for name, found in tables.items():
             if found is not None:
-                if found[0].shape[1] != k:
-                    columns = counted(found[0].shape[1], "column")
-                    raise DataError(f"{name}: has {columns} for {k} classes")
-                read[name] = found[0]
+                read[name] = by_class(name, *found, classes)
 
         named, negative = read.get("y", ~whole), read.get("excluded", whole)
         if "y" in sets:

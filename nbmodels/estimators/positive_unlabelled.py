@@ -17,7 +17,7 @@ from nbmodels.channels import Transition
 from nbmodels.core.families import Dirichlet, Rule
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import LabelData, missing_labels, read_given, read_labels
-from nbmodels.data.validation import plain
+from nbmodels.data.validation import check_orders, plain
 from nbmodels.diagnostics.findings import Verdict, taken_into_account
 from nbmodels.emissions import CategoricalColumns
 from nbmodels.errors import DataError
@@ -25,7 +25,7 @@ from nbmodels.estimators.constraints import Constraint
 from nbmodels.estimators.naive_bayes import categories, category_log_probs
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.table import TableClassifier
-from nbmodels.estimators.two_class import LABELLED, rule_of, two_classes
+from nbmodels.estimators.two_class import LABELLED, measured, rule_of, two_classes
 from nbmodels.estimators.two_class_training import train_two_classes
 from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.closed_form import (
@@ -151,12 +151,13 @@ class PositiveUnlabelledNB(TableClassifier):
             X: ``(N, d)`` symbolic attributes, two or more.
             y: ``(N,)`` ``positive``, or another label or ``missing_label`` where an item is
                 unlabelled.
-            sample_weight: ``(N,)`` row weights, 0 or more.
+            sample_weight: ``(N,)`` row weights, 0 or more: a row of weight 2 is two rows.
 
         Raises:
             DataError: bad input, naming the argument and the row.
 
         Warns:
+            NbmodelsWarning: a column whose values hardly repeat.
             ClippedWarning: an estimate of the closed form had to be moved into its range.
             NotConvergedWarning: the iteration did not converge.
             VerdictWarning: a model check failed; see :meth:`verdict`.
@@ -165,6 +166,7 @@ class PositiveUnlabelledNB(TableClassifier):
         if self.positive is None:
             raise DataError("positive: name the label of y that marks positive items")
         block = self._read(X, reset=True)
+        check_orders(X, y=y, sample_weight=sample_weight)
         labels = self._labels(y, block.x.shape[0])
         one, codes = self._marked(labels.classes, labels.codes)
         sources = {
@@ -173,7 +175,7 @@ class PositiveUnlabelledNB(TableClassifier):
         }
         fitted = self._fitted(parameters, block, labels.classes, sources, sample_weight)
         self._keep(X, replace(labels, codes=codes))
-        return self._finish(fitted)
+        return self._finish(fitted, measured(block))
 
     def _check(self) -> Verdict:
         """The checks of the features' model, and of whether positive items are labelled at random.
@@ -235,7 +237,7 @@ class PositiveUnlabelledNB(TableClassifier):
 
     def _marked(self, classes: Classes, codes: np.ndarray) -> tuple[int, np.ndarray]:
         """Code of the positive class, and codes in which all else is the other one."""
-        two_classes(classes)
+        two_classes(classes, "give all items that are not positive one label, or missing_label")
         where = np.flatnonzero([bool(name == self.positive) for name in classes.names])
         marked = np.isin(codes, where)
         if not marked.any():

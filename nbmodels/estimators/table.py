@@ -27,7 +27,7 @@ from nbmodels.data.features import (
 )
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import LabelData, missing_labels, read_given, read_labels
-from nbmodels.data.validation import check_weights
+from nbmodels.data.validation import check_orders, check_weights
 from nbmodels.errors import DataError
 from nbmodels.estimators.annotators import DawidSkene
 from nbmodels.estimators.base import LatentClassModel
@@ -206,9 +206,9 @@ class TableClassifier(LatentClassModel):
             X: ``(N, d)`` features.
             y: ``(N,)`` given labels, of any type; ``missing_label`` where there is none; None where
                 all labels are votes.
-            sample_weight: ``(N,)`` row weights, 0 or more.
-            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping from rows, by
-                the index of X where it is a data frame.
+            sample_weight: ``(N,)`` row weights, 0 or more: a row of weight 2 is two rows.
+            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping or series of
+                some rows, by the index of X where it is a data frame.
             votes: labels of several annotators, each with a noise matrix of their own: a table with
                 columns ``task`` (the row of X, or its index where X is a data frame), ``worker``
                 and ``label``. Votes that are copies or depend on each other count for less, as
@@ -231,6 +231,7 @@ class TableClassifier(LatentClassModel):
         parameters = self._validate()
         block = self._read(X, reset=True)
         n_rows = block.x.shape[0]
+        check_orders(X, sample_weight=sample_weight, groups=groups)
         items = X.index if isinstance(X, pd.DataFrame) else None
         # classes first: their names are what everything else is checked against
         labels = self._labels(y, n_rows, trusted, votes, items)
@@ -254,7 +255,7 @@ class TableClassifier(LatentClassModel):
         weights = check_weights(sample_weight, block.x.shape[0])
         check_missing(block, self.missing_values is not None)
         check_columns(block)
-        k = len(classes)
+        parameters, k = self._by_class(parameters, classes), len(classes)
         with (
             computing(self._double(block.x.shape[0] * block.x.shape[1] * k)),
             counted_fits() as count,

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from nbmodels.core.families import Rule
+from nbmodels.data.features import Block
 from nbmodels.data.labels import Classes
+from nbmodels.data.validation import check_orders
 from nbmodels.emissions import CategoricalColumns
-from nbmodels.errors import Caution, DataError, IdentifiabilityWarning
+from nbmodels.errors import Caution, DataError, IdentifiabilityWarning, NbmodelsWarning
 from nbmodels.estimators.constraints import Constraint, Noise, Number, OneOf, Weights
 from nbmodels.estimators.naive_bayes import categories, category_log_probs
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
@@ -39,6 +42,10 @@ LABELLED: Mapping[str, Constraint] = {
     **CONSTRAINTS,
     "estimator": OneOf(("auto", "em", "moments", "regression")),
 }
+
+#: Number of values, and share of the rows that have a value of their own, up to which a column is
+#: taken for symbols.
+_FEW_VALUES, _DISTINCT = 20, 0.8
 
 
 class ClassConditionalNB(TableClassifier):
@@ -152,14 +159,15 @@ class ClassConditionalNB(TableClassifier):
         Args:
             X: ``(N, d)`` symbolic attributes, two or more.
             y: ``(N,)`` given labels of two classes; ``missing_label`` where there is none.
-            sample_weight: ``(N,)`` row weights, 0 or more.
-            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping from rows, by
-                the index of X where it is a data frame.
+            sample_weight: ``(N,)`` row weights, 0 or more: a row of weight 2 is two rows.
+            trusted: ``(N,)`` checked labels, null where unchecked; or a mapping or series of
+                some rows, by the index of X where it is a data frame.
 
         Raises:
             DataError: bad input, naming the argument and the row.
 
         Warns:
+            NbmodelsWarning: a column whose values hardly repeat.
             ClippedWarning: an estimate of the closed form had to be moved into its range.
             IdentifiabilityWarning: EM ended with ``eta0 + eta1 >= 1``.
             NotConvergedWarning: the iteration did not converge.
@@ -168,13 +176,15 @@ class ClassConditionalNB(TableClassifier):
         if self.estimator == "moments":
             _refuse_known(self.noise, self.class_prior)
         block = self._read(X, reset=True)
-        labels = self._labels(y, block.x.shape[0], trusted)
+        check_orders(X, sample_weight=sample_weight)
+        items = X.index if isinstance(X, pd.DataFrame) else None
+        labels = self._labels(y, block.x.shape[0], trusted, items=items)
         classes = two_classes(labels.classes)
         fitted = self._fitted(parameters, block, classes, label_sources(labels), sample_weight)
         self._keep(X, labels)
         if fitted.regression is not None:
             fitted = with_comparisons(fitted, block.x, self._options, block.missing)
-        return self._finish(fitted, _crossed(fitted))
+        return self._finish(fitted, (*_crossed(fitted), *measured(block)))
 
     @property
     def _rule(self) -> Rule:
@@ -213,13 +223,44 @@ class ClassConditionalNB(TableClassifier):
         return tags
 
 
+def measurements(block: Block) -> str:
+    """A sentence about the first column whose values hardly repeat; empty where all do.
+
+    Args:
+        block: ``(n, d)`` symbols, each value of which is a category.
+    """
+    for j, name in enumerate(block.names):
+        cells = block.x[:, j]
+        known = cells if block.missing is None else cells[~block.missing[:, j]]
+        n_values = pd.Series(known).nunique()
+        if n_values > max(_FEW_VALUES, _DISTINCT * len(known)):
+            return (
+                f"X: column {name!r} has {n_values} different values in {len(known)} rows, each of "
+                "which would be a category; bin it (sklearn.preprocessing.KBinsDiscretizer)"
+            )
+    return ""
+
+
+def measured(block: Block) -> tuple[Caution, ...]:
+    """A warning of such a column."""
+    found = measurements(block)
+    return (Caution(NbmodelsWarning, found),) if found else ()
+
+
 def rule_of(estimator: str, rule: Rule) -> Rule:
     """A closed form has no prior."""
     return "ml" if estimator == "moments" else rule
 
 
-def two_classes(classes: Classes) -> Classes:
+def two_classes(
+    classes: Classes,
+    advice: str = "NoisyCategoricalNB(training=Joint(init='moments')) takes any number",
+) -> Classes:
     """The classes, of which closed forms take two.
+
+    Args:
+        classes: names and codes.
+        advice: what to do with more.
 
     Raises:
         DataError: there are more.
@@ -227,8 +268,7 @@ def two_classes(classes: Classes) -> Classes:
     if len(classes) > 2:
         raise DataError(
             "y: Only binary classification is supported. The type of the target is multiclass. "
-            f"Got {len(classes)} classes; NoisyCategoricalNB(training=Joint(init='moments')) takes "
-            "any number"
+            f"Got {len(classes)} classes; {advice}"
         )
     return classes
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import jax
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from inference.arrays import on_device, random_key
@@ -18,13 +17,14 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR
 from nbmodels.data.features import Block
 from nbmodels.data.labels import Classes
+from nbmodels.data.validation import check_orders
 from nbmodels.emissions import CategoricalColumns
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint
 from nbmodels.estimators.naive_bayes import categories, category_log_probs
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.table import TableClassifier
-from nbmodels.estimators.two_class import CONSTRAINTS, rule_of
+from nbmodels.estimators.two_class import CONSTRAINTS, measurements, rule_of
 from nbmodels.fitting import init_spectral
 from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.closed_form import (
@@ -36,10 +36,6 @@ from nbmodels.fitting.closed_form import (
 )
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.options import FitOptions
-
-#: Number of values, and share of the rows that have a value of their own, up to which a column is
-#: taken for symbols.
-_FEW_VALUES, _DISTINCT = 20, 0.8
 
 
 class UnlabelledNB(TableClassifier):
@@ -121,7 +117,7 @@ class UnlabelledNB(TableClassifier):
         Args:
             X: ``(N, d)`` symbolic attributes, three or more, whose values occur in several rows.
             y: not read; scikit-learn's pipelines pass it.
-            sample_weight: ``(N,)`` row weights, 0 or more.
+            sample_weight: ``(N,)`` row weights, 0 or more: a row of weight 2 is two rows.
 
         Raises:
             DataError: bad input, naming the argument and the row.
@@ -132,6 +128,7 @@ class UnlabelledNB(TableClassifier):
         """
         parameters = self._validate()
         block = self._read(X, reset=True)
+        check_orders(X, sample_weight=sample_weight)
         _refuse_measurements(block)
         names = np.arange(2) if self.classes is None else self.classes
         classes = Classes.infer(np.zeros(0), names)
@@ -168,16 +165,8 @@ def _refuse_measurements(block: Block) -> None:
     Raises:
         DataError: with the column.
     """
-    for j, name in enumerate(block.names):
-        cells = block.x[:, j]
-        known = cells if block.missing is None else cells[~block.missing[:, j]]
-        n_values = pd.Series(known).nunique()
-        if n_values > max(_FEW_VALUES, _DISTINCT * len(known)):
-            raise DataError(
-                f"X: column {name!r} has {n_values} different values in {len(known)} rows, each of "
-                "which would be a category; bin it (sklearn.preprocessing.KBinsDiscretizer), or "
-                "fit a mixture of measurements (sklearn.mixture.GaussianMixture)"
-            )
+    if found := measurements(block):
+        raise DataError(f"{found}, or fit a mixture (sklearn.mixture.GaussianMixture)")
 
 
 def _by_share(fitted: FittedModel) -> FittedModel:

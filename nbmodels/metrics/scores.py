@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,8 +13,17 @@ import pandas as pd
 
 from nbmodels.audit.intervals import Estimate
 from nbmodels.data.labels import Classes, trusted_codes
+from nbmodels.data.noisy_labels import by_position
 from nbmodels.data.readable import Readable
-from nbmodels.data.validation import as_column, as_floats, check_length, check_level
+from nbmodels.data.validation import (
+    as_column,
+    as_floats,
+    check_length,
+    check_level,
+    check_order,
+    of_some_rows,
+    seed_of,
+)
 from nbmodels.errors import Caution, DataError, VerdictWarning, issue
 from nbmodels.metrics.contradiction import contradiction
 from nbmodels.metrics.correction import TestRows, drawn_figures, figures, grouped, linear_inverses
@@ -134,7 +144,7 @@ def noisy_test_scores(
     classes: Any = None,
     level: float = 0.9,
     draws: int = 1000,
-    random_state: int = 0,
+    random_state: Any = 0,
 ) -> NoisyTestScores:
     """Scores of a classifier on test data whose labels are noisy, with intervals.
 
@@ -152,19 +162,21 @@ def noisy_test_scores(
     Args:
         y_given: ``(n,)`` given labels of the test rows.
         y_pred: ``(n,)`` predicted classes, by any classifier.
-        noise: noise matrix ``[observed, true]``: ``(K, K)`` if known, ``(S, K, K)`` draws, or the
+        noise: noise matrix ``[observed, true]``: ``(K, K)`` if known (a data frame by the names of
+            the classes), ``(S, K, K)`` draws, or the
             ``DataTree`` that ``model.posterior()`` returns. Of a fit to votes alone,
             ``tree["posterior"]["votes_noise_matrix"]`` is that of one annotator taken at random:
             for test labels that are one vote each, and not the majority of several.
         scores: ``(n, K)`` scores or probabilities of the classes, for the AUC; with two classes
             ``(n,)`` scores of the second will do.
-        trusted: ``(n,)`` true classes of checked rows, null elsewhere; or a mapping row -> class.
-            They count as they are, so that they must be chosen at random, not by how they look.
+        trusted: ``(n,)`` true classes of checked rows, null elsewhere; or a mapping or series of
+            some rows, by the index of ``y_given`` where it is a series. They count as they are, so
+            that they must be chosen at random, not by how they look.
         classes: ``(K,)`` class names in the order of the noise matrix; by default those of its
             draws, or the sorted names that occur.
         level: probability of the intervals.
         draws: number of draws.
-        random_state: seed.
+        random_state: seed, or what else scikit-learn takes for one.
 
     Raises:
         DataError: bad input, naming the argument and the row.
@@ -192,7 +204,11 @@ def noisy_test_scores(
         raise DataError(f"draws: expected 2 or more, got {draws}")
     matrices, names = read_noise(noise)
     rows, known = _read_rows(y_given, y_pred, scores, trusted, classes, names, matrices.shape[-1])
-    rng = np.random.default_rng([random_state, 0])
+    if isinstance(noise, pd.DataFrame):
+        matrices = np.asarray(Classes(known).in_order("noise", noise), float)[None]
+    whole = isinstance(random_state, int | np.integer) and random_state >= 0
+    seed = int(random_state) if whole else seed_of(random_state)
+    rng = np.random.default_rng([seed, 0])
     groups = grouped(rows)
     point = _at(groups, matrices.mean(0))
     naive = _at(replace(groups, true=np.full_like(groups.true, -1)), np.eye(len(known)))
@@ -209,7 +225,7 @@ def noisy_test_scores(
     tested = None
     if checked.any():
         parts = (rows.given[checked], rows.predicted[checked], rows.true[checked])
-        tested = check_independence(*parts, matrices, np.random.default_rng([random_state, 1]))
+        tested = check_independence(*parts, matrices, np.random.default_rng([seed, 1]))
     issue([Caution(VerdictWarning, against)] if against else [])
     return NoisyTestScores(
         overall("accuracy"),
@@ -253,7 +269,15 @@ def _read_rows(
     Raises:
         DataError: another length, or a label in no class, with its row.
     """
+    index = y_given.index if isinstance(y_given, pd.Series | pd.DataFrame) else None
+    for name, values in {"y_pred": y_pred, "trusted": trusted, "scores": scores}.items():
+        check_order(name, values, index, "y_given")
     given, predicted = as_column("y_given", y_given), as_column("y_pred", y_pred)
+    trusted = of_some_rows("trusted", trusted, len(given))
+    if isinstance(trusted, Mapping) and index is not None:
+        trusted = by_position(
+            "trusted", trusted, index, those="rows are named by the index of y_given"
+        )
     check = {"y_given": given, "y_pred": predicted}
     if len(given) != len(predicted):
         raise DataError(f"y_pred: has {len(predicted)} rows where y_given has {len(given)}")
@@ -274,6 +298,7 @@ def _read_rows(
         raise DataError(
             f"noise: is of {k} classes where the labels name {len(known)}; give classes"
         )
+    scores = known.in_order("scores", scores, axes=(1,))
     nowhere = np.zeros(len(given), bool)
     true = np.full(len(given), -1)
     if trusted is not None:

@@ -3,17 +3,28 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from nbmodels import (
+    AutoNoisyClassifier,
+    ClassConditionalNB,
+    CollaborativeClassifier,
     DataError,
     DawidSkene,
     JointNB,
     NbmodelsWarning,
     NoisyGaussianNB,
+    NoisyLabelClassifier,
+    NoisyLogisticRegression,
     NoisyMultinomialNB,
+    NoisyNeighbours,
     PartialLabelNB,
+    PositiveUnlabelledNB,
+    UnlabelledNB,
 )
 from nbmodels.data.labels import Classes, spelt_alike
+from nbmodels.data.noisy_labels import by_item, read_labels
+from nbmodels.data.user_item_graph import labelled_items, of_items, rows_of_items
 
 N = 60
 K = np.repeat([0, 1], N // 2)
@@ -36,6 +47,90 @@ def test_labels_of_the_same_rows_in_another_order_are_refused():
         JointNB({"a": NoisyGaussianNB()}).fit({"a": X}, y[::-1])
     # rows that are only counted are taken as they come
     NoisyGaussianNB.published(random_state=0).fit(X, y.reset_index(drop=True))
+
+
+@pytest.mark.parametrize(
+    ("model", "names"),
+    [
+        (NoisyGaussianNB(), ("sample_weight", "trusted", "groups")),
+        (NoisyLogisticRegression(), ("sample_weight", "trusted", "groups")),
+        (NoisyLabelClassifier(LogisticRegression()), ("sample_weight", "trusted", "groups")),
+        (NoisyNeighbours(), ("sample_weight", "trusted", "groups")),
+        (AutoNoisyClassifier(), ("y", "sample_weight", "trusted", "groups")),
+        (ClassConditionalNB(), ("y", "sample_weight", "trusted")),
+        (PositiveUnlabelledNB(positive="bee"), ("y", "sample_weight")),
+        (UnlabelledNB(), ("sample_weight",)),
+        (PartialLabelNB(), ("y", "sample_weight", "excluded")),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_no_argument_may_have_the_rows_in_another_order(model, names):
+    # which would give each row what belongs to another one
+    values = {"y": NAMES[K], "trusted": NAMES[K], "excluded": NAMES[1 - K]}
+    values |= {"sample_weight": 1.0 + K, "groups": np.arange(N)}
+    for name in names:
+        wrong = pd.Series(values[name], index=IDS)[::-1]
+        with pytest.raises(DataError, match=rf"^{name}: its index has the rows of X in another"):
+            model.fit(X, **{"y": NAMES[K], name: wrong})
+
+
+def test_items_of_a_joint_model_are_named_by_all_arguments():
+    model, y = JointNB({"a": NoisyGaussianNB()}), NAMES[K]
+    with pytest.raises(DataError, match=r"^a: its index .* items in ano.*, as in a.loc\[items]"):
+        model.fit({"a": X[::-1]}, y, items=IDS)
+    for name in ("trusted", "possible", "sample_weight"):
+        wrong = pd.Series(1.0 + K if name == "sample_weight" else y, index=IDS)[::-1]
+        with pytest.raises(DataError, match=rf"^{name}: its index has the rows of a in another"):
+            model.fit({"a": X}, y, **{name: wrong})
+    with pytest.raises(DataError, match=r"^trusted: item 3 does not exist; there are 60 items, of"):
+        model.fit({"a": X}, y, trusted={3: "ant"})
+    assert by_item("trusted", {IDS[3]: "bee"}, IDS) == {3: "bee"}
+    assert by_item("trusted", pd.Series(["bee"], index=[IDS[3]]), IDS) == {3: "bee"}
+
+
+def test_some_rows_are_a_series_by_the_index():
+    some = pd.Series(["bee", "ant"], index=[IDS[4], IDS[50]])
+    read = read_labels(NAMES[K], N, reader="one", trusted=some, items=X.index)
+    assert np.flatnonzero(read.trusted >= 0).tolist() == [4, 50]
+    assert read.trusted[[4, 50]].tolist() == [1, 0]
+    with pytest.raises(DataError, match=r"^trusted: its index has row 'leaf 4' twice"):
+        NoisyGaussianNB().fit(X, NAMES[K], trusted=pd.concat([some, some]))
+    with pytest.raises(DataError, match=r"^trusted: has 2 rows where X has 60"):
+        NoisyGaussianNB().fit(X, NAMES[K], trusted=some.reset_index(drop=True))
+
+
+def test_rows_whose_names_repeat_are_refused_in_another_order():
+    twice = X.set_axis(np.repeat(IDS[::2], 2), axis=0)
+    y = pd.Series(NAMES[K], index=twice.index)
+    with pytest.raises(DataError, match=r"^y: its .* in another order; .* one order or give an"):
+        NoisyGaussianNB().fit(twice, y[::-1])
+
+
+def test_items_of_a_graph_are_named_by_all_arguments():
+    pairs = pd.DataFrame({"user": np.arange(N) % 7, "item": IDS})
+    y, model = pd.Series(NAMES[K], index=IDS), CollaborativeClassifier.published(2)
+    weights = pd.Series(1.0 + np.arange(N), index=IDS)
+    fitted = model.fit(pairs, dict(y[::-1]), weights[::-1], trusted=y[::-5])
+    items = fitted.items_
+    assert items.tolist() != IDS.tolist()  # sorted as texts
+    assert (fitted._labels.given == y[items]).all()
+    checked = fitted._labels.trusted
+    assert set(items[checked >= 0]) == set(IDS[::-5])
+    assert (NAMES[checked[checked >= 0]] == y[items[checked >= 0]]).all()
+    assert (np.asarray(fitted.fitted_.data.weights)[:N] == weights[items]).all()
+    prior = pd.DataFrame({"p": np.arange(N)}, index=IDS)
+    assert rows_of_items(prior[::-1], items)["p"].tolist() == prior.loc[items, "p"].tolist()
+    assert len(rows_of_items(prior[3:], items)) == N - 3  # which is refused by its shape
+    with pytest.raises(DataError, match=r"^sample_weight: item 'leaf 0' has no weight"):
+        model.fit(pairs, y, dict(weights[1:]))
+
+
+def test_labels_of_other_items_than_those_of_the_graph_are_told():
+    pairs = pd.DataFrame({"user": [0, 1], "item": ["a", "b"]})
+    with pytest.raises(DataError, match=r"none of its 2 items, of which the first is 0, occurs in"):
+        labelled_items(pairs, pd.Series(["ant", "bee"]))
+    with pytest.raises(DataError, match=r"^labels: item 'a' is there twice"):
+        of_items("labels", pd.Series([1, 2], index=["a", "a"]), np.array(["a", "b"]))
 
 
 @pytest.mark.slow
@@ -82,3 +177,9 @@ def test_dates_and_texts_are_named_in_messages():
         NoisyGaussianNB().fit(dated, NAMES[K])
     with pytest.raises(DataError, match="turn texts into counts first"):
         NoisyMultinomialNB().fit(["an ant", "a bee"] * 30, NAMES[K])
+
+
+def test_a_cell_of_text_is_named():
+    texts = X.assign(b=pd.Series(NAMES[K], index=IDS).astype("string"))
+    with pytest.raises(DataError, match=r"^X: row 0, column 'b' is 'ant'; expected a number"):
+        NoisyGaussianNB().fit(texts, NAMES[K])

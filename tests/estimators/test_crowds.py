@@ -14,6 +14,7 @@ from nbmodels.channels.labelling_functions import evidence_rates
 from nbmodels.class_priors import Proportions
 from nbmodels.core import model as m
 from nbmodels.core import numpyro_program as program
+from nbmodels.data.labelling_functions import read_outputs
 from nbmodels.fitting.vote_dependence import HIDDEN
 
 
@@ -298,10 +299,31 @@ def test_outputs_may_be_sparse_or_a_frame():
     [
         (np.full((4, 3), -1), "every function abstains"),
         (np.zeros(4), "a row an item and a column a labelling function"),
+        (pd.DataFrame({"task": [1], "worker": [1], "label": [1]}), "a table with a row a vote"),
     ],
 )
 def test_bad_outputs_are_refused(outputs, words):
     with pytest.raises(DataError, match=words):
+        DawidSkene.weak_supervision().fit(outputs)
+
+
+def test_items_of_a_frame_are_named_by_its_index():
+    outputs = pd.DataFrame(functions(40)[0], index=[f"mail {i}" for i in range(40)])
+    assert read_outputs(outputs, -1).tasks.tolist() == outputs.index.tolist()
+    again = outputs.set_axis(["mail"] * 40, axis=0)
+    assert read_outputs(again, -1).tasks.tolist() == [*range(40)]
+    crowd = DawidSkene.weak_supervision(dependence=0, random_state=0)
+    crowd.fit(outputs, trusted={"mail 7": 0})
+    assert crowd.corrected_labels().set_index("row").loc["mail 7", "suggested"] == 0
+    # functions abstain from all of a small batch
+    silent = crowd.predict_proba(np.full((2, 30), -1))
+    assert silent.shape == (2, 2)
+    np.testing.assert_allclose(silent.sum(1), 1)
+
+
+def test_the_word_for_an_abstention_is_no_class():
+    outputs = np.array(["ham", "spam", "ABSTAIN"])[functions(40)[0]]
+    with pytest.raises(DataError, match=r"^votes: abstain=-1 .*'ABSTAIN', .* abstain='ABSTAIN'"):
         DawidSkene.weak_supervision().fit(outputs)
 
 

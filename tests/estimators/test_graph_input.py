@@ -18,7 +18,7 @@ def test_errors_name_the_arguments_of_graphs():
     model = CollaborativeClassifier()
     with pytest.raises(DataError, match="labels: a graph needs one noisy label an item"):
         model.fit(EDGES, None)
-    with pytest.raises(DataError, match="trusted: row 99 does not exist; interactions has 6 rows"):
+    with pytest.raises(DataError, match="trusted: item 99 does not exist; there are 6 items"):
         model.fit(EDGES, LABELS, trusted={99: 1})
     with pytest.raises(DataError, match="labels: row 0 has no label"):
         model.fit(EDGES, np.where(LABELS, LABELS, np.nan))
@@ -28,9 +28,8 @@ def test_errors_name_the_arguments_of_graphs():
         model.fit(EDGES, LABELS, groups=LABELS)
 
 
-def cautions(interactions, names=LABELS, missing_label=None):
-    graph = read_graph(interactions)
-    found = graph_cautions(interactions, graph, np.unique(names), missing_label)
+def cautions(interactions):
+    found = graph_cautions(interactions, read_graph(interactions))
     assert all(issubclass(one.category, NbmodelsWarning) for one in found)
     return [one.message for one in found]
 
@@ -40,8 +39,7 @@ def test_input_that_may_be_meant_otherwise_is_reported():
     assert cautions(pairs) == []
     assert "'weight' is not read" in cautions(pairs.assign(weight=3))[0]
     assert "there are no edges" in cautions(sparse.csr_array((3, 6)))[0]
-    assert "missing_label=-1" in cautions(EDGES, [-1, 0, 1])[0]
-    assert cautions(EDGES, [-1, 1]) == cautions(EDGES, [-1, 0, 1], -1) == []
+    assert cautions(EDGES) == []
 
 
 def test_findings_of_graphs_are_about_edges():

@@ -136,6 +136,18 @@ def test_what_is_not_there_is_named():
         plots.class_shares(neither)
 
 
+@pytest.mark.parametrize("name", ["noise_matrix", "flip_rates", "class_shares", "item", "chains"])
+def test_what_is_no_tree_of_draws_is_named(name):
+    more = (0,) if name == "item" else ()
+    with pytest.raises(DataError, match=r"^tree: expected the DataTree .* posterior\(\) .*ndarray"):
+        getattr(plots, name)(np.eye(3), *more)
+
+
+def test_a_percentage_is_no_level():
+    with pytest.raises(DataError, match=r"^level: expected a probability between 0 and 1, got 90"):
+        plots.noise_matrix(some_tree(), level=90)
+
+
 def test_without_a_class_prior_there_are_shares_among_the_items_and_traces_of_right_labels():
     _, shares = plots.class_shares(CUT)
     mean = CUT["posterior"]["class_shares"].mean(("chain", "draw"))

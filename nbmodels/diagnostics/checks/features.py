@@ -73,9 +73,10 @@ def _skew(at: EmissionEvidence, threshold: float) -> Measurement | None:
 
 def _skew_sentence(at: EmissionEvidence, found: Measurement) -> str:
     k, j = found.facts["at"]
+    above = min(max((1 + found.effect) / 2, 0.0), 1.0)  # no "-0 %"
     return (
-        f"column {at.columns[j]} is skewed {at.within(k)} ({percent((1 + found.effect) / 2)} of "
-        "its values lie above the mean)"
+        f"column {at.columns[j]} is skewed {at.within(k)} ({percent(above)} of its values lie "
+        "above the mean)"
     )
 
 

@@ -120,6 +120,8 @@ def item(tree: DataTree, index: int, *, labels: str = "labels") -> tuple[Figure,
           ant          1.0  False
           bee          0.0   True
     """
+    if "p" not in variables(tree, "label_posterior"):
+        raise DataError("tree: there is no 'p' in a group 'label_posterior'")
     p = tree["label_posterior"]["p"]
     if not -p.sizes["item"] <= index < p.sizes["item"]:
         raise DataError(f"index: {index} is none of {p.sizes['item']} items")

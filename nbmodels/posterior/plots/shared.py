@@ -35,7 +35,16 @@ class PlotFigure(Figure):
 
 
 def variables(tree: DataTree, group: str = "posterior") -> list[str]:
-    """Names of the variables in a group; none where there is no such group."""
+    """Names of the variables in a group; none where there is no such group.
+
+    Raises:
+        DataError: no tree of draws.
+    """
+    if not hasattr(tree, "children"):
+        raise DataError(
+            f"tree: expected the DataTree that posterior() of a fitted model returns, got "
+            f"{type(tree).__name__}"
+        )
     return [str(name) for name in tree[group].data_vars] if group in tree.children else []
 
 
@@ -80,7 +89,13 @@ def check_square(n_true: int, n_observed: int) -> None:
 
 
 def interval_summary(draws: DataArray, level: float) -> pd.DataFrame:
-    """Mean, ends of the central half and of the interval of ``level``, a row a cell."""
+    """Mean, ends of the central half and of the interval of ``level``, a row a cell.
+
+    Raises:
+        DataError: ``level`` is no probability, such as a percentage.
+    """
+    if not 0 < level < 1:
+        raise DataError(f"level: expected a probability between 0 and 1, got {level}")
     tail = (1 - level) / 2
     ends = draws.quantile([tail, 0.25, 0.75, 1 - tail], "sample").to_numpy()
     named = ["low", "lower_quartile", "upper_quartile", "high"]
