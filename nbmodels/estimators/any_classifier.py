@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.parallel import Parallel, delayed
@@ -23,13 +24,16 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.data.validation import check_orders, check_weights
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint
-from nbmodels.estimators.discriminative import SCORED, fit_scored
+from nbmodels.estimators.discriminative import SCORED, JointDraws, fit_scored
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.copied_rows import row_groups
 from nbmodels.fitting.discriminative import FEW_FOR_ROUNDS, LINEAR_ROUNDS, predict_scored
+from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.joint_regression import affordable, score_columns
 from nbmodels.fitting.one_thread import one_thread_if_small
+from nbmodels.fitting.points import points
 
 #: A class that is less likely than this is left out of an item's weighted copies.
 _LEAST_SHARE = 0.01
@@ -286,6 +290,7 @@ class NoisyLabelClassifier(TableClassifier):
     constraints: ClassVar[Mapping[str, Constraint]] = SCORED
 
     _is_source: ClassVar[bool] = False
+    _joint_draws: JointDraws
 
     def __init__(
         self,
@@ -389,7 +394,23 @@ class NoisyLabelClassifier(TableClassifier):
         self._keep(X, labels)
         about = fitted, items, self._options
         compared = with_comparisons(*about, warn_of_copies=groups is None)
+        self._joint_draws = JointDraws(self._few_columns(items, compared))
         return self._finish(compared, labels.cautions)
+
+    def _few_columns(self, items: Any, fitted: FittedModel) -> np.ndarray | None:
+        """Columns of a joint model where that is affordable: those that a linear classifier meets,
+        the scores of any other."""
+        learned, (n, k) = self.estimator_, fitted.fit.resp.shape
+        if not _n_coefficients(learned):
+            return score_columns(fitted) if affordable(n, k, k) else None
+        seen = learned[:-1].transform(items) if hasattr(learned, "steps") else items
+        if sparse.issparse(seen) or np.ndim(seen) != 2:
+            return None
+        few = affordable(n, np.shape(seen)[1], k)
+        return points(np.asarray(seen, float)) if few else None
+
+    def _drawn_model(self, method: str) -> FittedModel:
+        return self._joint_draws.of(self.fitted_, method, self._options)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """``(N, K)`` P(true class | features)."""

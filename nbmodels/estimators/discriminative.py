@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
+from nbmodels.core.jax_settings import computing
 from nbmodels.data.noisy_labels import LabelData
 from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
@@ -18,9 +19,10 @@ from nbmodels.fitting.batched import counted_fits
 from nbmodels.fitting.classifier_scores import Learner
 from nbmodels.fitting.discriminative import NOISE_FORMS, train_scored
 from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.joint_regression import with_joint_draws
 from nbmodels.fitting.label_sources import label_sources
 from nbmodels.fitting.matrix_scaling import scalings
-from nbmodels.fitting.options import is_auto
+from nbmodels.fitting.options import FitOptions, is_auto
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,36 @@ SCORED: Mapping[str, Constraint] = {
     "rounds": Number(whole=True, words=("auto",)),
     "cv": _Folds(),
 }
+
+
+@dataclass
+class JointDraws:
+    """A discriminative fit with draws of the joint model of labels and regression, kept.
+
+    Attributes:
+        columns: ``(N, d)`` standardised columns of that model; None where it is not affordable.
+        found: the fit with its draws, once these were asked for.
+    """
+
+    columns: Float[np.ndarray, "n d"] | None
+    found: FittedModel | None = None
+
+    def of(
+        self, fitted: FittedModel, method: str, options: Callable[[], FitOptions]
+    ) -> FittedModel:
+        """What draws by a method are of; the coefficients have no variational posterior.
+
+        Args:
+            fitted: the fit.
+            method: of the draws.
+            options: makes those of fits, where the fit's precision holds.
+        """
+        if method == "vb" or self.columns is None:
+            return fitted
+        if self.found is None:
+            with computing(fitted.double):
+                self.found = with_joint_draws(fitted, self.columns, options())
+        return self.found
 
 
 def fit_scored(

@@ -14,7 +14,7 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.data.features import Block, check_missing, numbers
 from nbmodels.data.validation import check_orders, check_weights
 from nbmodels.estimators.constraints import Constraint, Number
-from nbmodels.estimators.discriminative import SCORED, fit_scored
+from nbmodels.estimators.discriminative import SCORED, JointDraws, fit_scored
 from nbmodels.estimators.options import (
     NoiseForm,
     Priors,
@@ -27,7 +27,7 @@ from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.copied_rows import row_groups
 from nbmodels.fitting.discriminative import FEW_FOR_ROUNDS, LINEAR_ROUNDS, predict_scored
 from nbmodels.fitting.fitted_model import FittedModel
-from nbmodels.fitting.joint_regression import affordable, with_joint_draws
+from nbmodels.fitting.joint_regression import affordable
 from nbmodels.fitting.options import is_auto
 from nbmodels.fitting.regression import GRID, KEPT, SPARSE_GRID, Regression, scales_of
 
@@ -110,7 +110,7 @@ class NoisyLogisticRegression(TableClassifier):
     }
 
     _is_source: ClassVar[bool] = False
-    _drawn: FittedModel | None
+    _joint_draws: JointDraws
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ class NoisyLogisticRegression(TableClassifier):
             assert fitted.learned_from is not None  # cross-fitted
             self._regression = items.learned(fitted.learned_from, weights, fitted.settings)
         self._scale = scales.get(fitted.settings.get("outliers", KEPT))
-        self._columns, self._drawn = self._few_columns(block, len(labels.classes)), None
+        self._joint_draws = JointDraws(self._few_columns(block, len(labels.classes)))
         self._keep(X, labels)
         about = fitted, block.x, self._options
         compared = with_comparisons(*about, warn_of_copies=groups is None)
@@ -207,19 +207,7 @@ class NoisyLogisticRegression(TableClassifier):
         return self._scale.applied(block.x)
 
     def _drawn_model(self, method: str) -> FittedModel:
-        """The fit with draws of the joint model of labels and regression, where columns are few.
-
-        Its coefficients have no variational posterior.
-        """
-        if method == "vb":
-            return self.fitted_
-        if self._drawn is None:
-            found = self.fitted_
-            if self._columns is not None:
-                with computing(found.double):
-                    found = with_joint_draws(found, self._columns, self._options())
-            self._drawn = found
-        return self._drawn
+        return self._joint_draws.of(self.fitted_, method, self._options)
 
     def _read(self, X: Any, *, reset: bool) -> Block:
         block = numbers(self, X, reset=reset, accept_sparse=True)

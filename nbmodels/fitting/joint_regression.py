@@ -6,6 +6,11 @@ are few, the joint posterior of the regression and the noise (Bootkrajang and Ka
 *Label-noise robust logistic regression*) has neither fault. It trusts the boundary, though: so
 draws are averaged over both by labels that each fit did not see (:func:`.plain.pseudo_bma`).
 Labels, predictions and the noise matrix stay those of the cross-fitted model.
+
+Of a classifier that is not linear, the columns are its scores: a matrix that calibrates them is
+learned together with the noise (:func:`score_columns`). Probabilities that hold errors with a
+direction fit the labels at a slope of one without any noise; one temperature hardly tells the two
+apart, a matrix does. What the scores themselves get wrong stays out of these draws.
 """
 
 from __future__ import annotations
@@ -58,6 +63,13 @@ def _comparable(fitted: FittedModel) -> bool:
         and settings.get("class_prior") is None
         and bool(np.isin(fitted.data.weights, (0, 1)).all())
     )
+
+
+def score_columns(fitted: FittedModel) -> Float[np.ndarray, "n k"]:
+    """``(N, K)`` out-of-fold scores of a cross-fitted model, standardised by columns."""
+    scores = np.asarray(fitted.data.parts[PRIOR], float)[: len(fitted.fit.resp)]
+    spread = scores.std(0)
+    return (scores - scores.mean(0)) / np.where(spread > 0, spread, 1)
 
 
 def with_joint_draws(

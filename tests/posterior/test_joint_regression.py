@@ -4,8 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from nbmodels import NoisyLogisticRegression
+from nbmodels import NoisyLabelClassifier, NoisyLogisticRegression
 from nbmodels.class_priors import ScaledLogistic
 from nbmodels.datasets import corrupt, flip_noise
 from nbmodels.fitting.joint_regression import affordable
@@ -24,18 +28,24 @@ def jointly(target):
     return type(target.fit.model["class_prior"]) is ScaledLogistic
 
 
-def quiet(x, given):
+def quiet(x, given, make=NoisyLogisticRegression, *args):
     """A fit whose warnings are not what the tests are about."""
     with warnings.catch_warnings(action="ignore"):
-        return NoisyLogisticRegression(random_state=0).fit(x, given)
+        return make(*args, random_state=0).fit(x, given)
 
 
 @pytest.fixture(scope="module")
-def fitted():
+def linear():
+    """Columns and labels of a regression."""
     rng = np.random.default_rng(3)
     x = rng.normal(size=(300, 5))
     y = np.argmax(x @ rng.normal(0, 2.0, (5, 3)) + rng.gumbel(size=(300, 3)), 1)
-    return quiet(x, corrupt(y, RHO, rng))
+    return x, corrupt(y, RHO, rng)
+
+
+@pytest.fixture(scope="module")
+def fitted(linear):
+    return quiet(*linear)
 
 
 def test_a_right_regression_is_drawn_jointly(fitted):
@@ -65,6 +75,49 @@ def test_a_wrong_boundary_is_not():
     radius = 1 + y + 0.2 * rng.normal(size=600)
     x = np.c_[radius * np.cos(angle), radius * np.sin(angle), rng.normal(size=(600, 2))]
     assert shares(quiet(x, corrupt(y, RHO, rng))) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("classifier", "n_columns"),
+    [
+        pytest.param(None, 5, id="its default"),
+        pytest.param(make_pipeline(StandardScaler(), LogisticRegression()), 5, id="pipeline"),
+        # the columns are those that the linear step meets
+        pytest.param(
+            make_pipeline(PolynomialFeatures(2, include_bias=False), LogisticRegression()),
+            20,
+            marks=pytest.mark.slow,
+            id="columns made by a pipeline",
+        ),
+    ],
+)
+def test_any_linear_classifier_is_drawn_jointly(linear, classifier, n_columns):
+    model = quiet(*linear, NoisyLabelClassifier, classifier)
+    assert model._joint_draws.columns.shape == (300, n_columns)
+    np.testing.assert_allclose(model._joint_draws.columns.std(0), 1)
+    if n_columns == 5:  # with squares and products the boundary has more than enough columns
+        assert shares(model) > 0.5
+    assert not any(map(jointly, model.fitted_.posterior_targets))
+
+
+@pytest.mark.slow
+def test_other_classifiers_are_drawn_with_a_matrix_of_their_scores():
+    # probabilities that hold errors to the next class explain labels without noise, but for a
+    # matrix that is learned together with the noise
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=500)
+    x = rng.normal(0, 1.2, (3, 5))[y] + rng.normal(size=(500, 5))
+    boosted = HistGradientBoostingClassifier(max_iter=40, random_state=0)
+    model = quiet(x, corrupt(y, RHO, rng), NoisyLabelClassifier, boosted)
+    assert model._joint_draws.columns.shape == (500, 3)
+    assert not any(map(jointly, model.fitted_.posterior_targets))
+    with warnings.catch_warnings(action="ignore"):
+        targets = model._drawn_model("gibbs").posterior_targets
+    joint = [one for one in targets if jointly(one)]
+    assert sum(one.probability for one in joint) > 0.5
+    right = np.diagonal(joint[0].fit.transitions["labels"])
+    assert np.abs(right - np.diag(RHO)).mean() < 0.1
+    assert np.abs(right - np.diag(RHO)).mean() < np.abs(np.diag(model.noise_matrix_ - RHO)).mean()
 
 
 def test_only_few_columns_are_affordable():
