@@ -20,6 +20,7 @@ from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.checked_rows import contradicted
 from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.judged_rows import to_all
 from nbmodels.fitting.options import HELD_OUT_SEED, FitOptions
 from nbmodels.fitting.plain import pseudo_bma
 from nbmodels.fitting.scores import Candidate
@@ -74,8 +75,8 @@ def train_by_sample(
             fitted,
             plain=found.plain,
             noisy=1.0 if sure else _noisy(found, build.n_rows / len(rows)),
-            held_out_scores=_of_all(found.held_out_scores, rows, build.n_rows),
-            plain_scores=_of_all(found.plain_scores, rows, build.n_rows),
+            held_out_scores=to_all(found.held_out_scores, rows, build.n_rows),
+            plain_scores=to_all(found.plain_scores, rows, build.n_rows),
             cautions=(*fitted.cautions, *(c for c in found.cautions if c not in own)),
         )
     if found.choice is not None:
@@ -148,14 +149,3 @@ def _noisy(found: FittedModel, share: float) -> float:
         return found.noisy
     weights = np.asarray(found.data.weights, float)[: len(scores)]
     return pseudo_bma(scores, plain, share * weights)
-
-
-def _of_all(
-    values: Float[np.ndarray, " m"] | None, rows: Int[np.ndarray, " m"], n_rows: int
-) -> Float[np.ndarray, " n"] | None:
-    """Values of some rows as one of each row, NaN elsewhere."""
-    if values is None:
-        return None
-    out = np.full(n_rows, np.nan)
-    out[rows] = values
-    return out

@@ -130,8 +130,7 @@ def scored_by_fold(
         return models.log_likelihood(emissions, read, data).table
 
     own_sums = jax.vmap(sums, (0, by_fold))(resp[rows] * own[:, :, None], data)
-    # fold by fold: parameters of one stay in a core's cache
-    params = lax.map(read, jax.tree.map(_of_others, own_sums))
+    params = jax.vmap(read)(jax.tree.map(_of_others, own_sums))
     found = jax.vmap(table, (0, by_fold))(params, data)
     return found.reshape(-1, found.shape[-1])[place]
 

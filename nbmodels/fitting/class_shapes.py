@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import logsumexp
 
 from nbmodels.fitting.reference import linear_scores
 
@@ -84,20 +83,24 @@ def _fitted(
     target = np.eye(k)[codes]
     resp, last = _START * target + (1 - _START) / k, -np.inf
     pseudo = np.where(np.eye(k, dtype=bool), _RIGHT, _WRONG / max(k - 1, 1))
+    second = (x * weights[:, None]).T @ x
     for _ in range(_ITERATIONS):
         counted = weights[:, None] * resp
         mass = counted.sum(0)
         means = (counted.T @ x) / mass[:, None]
         # of one covariance, the classes' spread about their means is the whole's less that of means
-        scatter = (x * weights[:, None]).T @ x - (means * mass[:, None]).T @ means
+        scatter = second - (means * mass[:, None]).T @ means
         root = np.linalg.cholesky(scatter / n + ridge)
         transition = counted.T @ target + pseudo
         transition /= transition.sum(1, keepdims=True)
-        white = np.linalg.solve(root, np.concatenate([x, means]).T).T
-        squares = np.square(white[:n, None] - white[None, n:]).sum(2)
-        logs = np.log(mass / n) - 0.5 * squares + np.log(transition[:, codes]).T
-        total = logsumexp(logs, axis=1)
-        resp = np.exp(logs - total[:, None])
+        white = np.concatenate([x, means]) @ np.linalg.inv(root).T
+        lengths = np.square(white).sum(1)
+        squares = lengths[:n, None] + lengths[n:] - 2 * white[:n] @ white[n:].T
+        logs = np.log(mass / n) - 0.5 * squares + np.log(transition).T[codes]
+        largest = logs.max(1)
+        resp = np.exp(logs - largest[:, None])
+        whole = resp.sum(1)
+        total, resp = largest + np.log(whole), resp / whole[:, None]
         objective = float(weights @ total) / n - np.log(np.diag(root)).sum()
         if objective - last < _TOLERANCE:
             break

@@ -18,7 +18,8 @@ from jaxtyping import Float
 from inference import Status
 from inference.arrays import on_device
 from nbmodels.core.model import Data, Model
-from nbmodels.fitting.em import Fit
+from nbmodels.fitting.em import Fit, responsibilities
+from nbmodels.fitting.judged_rows import of_rows
 from nbmodels.fitting.scores import ScoredLabels, Settings, with_score_prior
 
 
@@ -31,6 +32,8 @@ class NestedRounds:
         resp: ``(N, K)`` responsibilities of the first round, from the labels.
         fold: ``(N,)`` fold of each item.
         log_slope_sd: see :func:`nbmodels.fitting.scores.with_score_prior`.
+        rows: those that fits are of, where not of all: their parameters are few, and
+            responsibilities of all rows are read from them.
     """
 
     def __init__(
@@ -40,9 +43,10 @@ class NestedRounds:
         resp: Array,
         fold: np.ndarray,
         log_slope_sd: float,
+        rows: np.ndarray | None = None,
     ) -> None:
         self._source, self._settings, self._sd = source, settings, log_slope_sd
-        self._fold = np.asarray(fold)
+        self._fold, self._rows = np.asarray(fold), rows
         self._masks = [fold != k for k in range(int(fold.max()) + 1)]
         self._resps: list[Any] = [resp] * len(self._masks)
         self._scores: list[Any] = [None] * len(self._masks)
@@ -82,11 +86,12 @@ class NestedRounds:
             data = self._data(self._scores[k])
             weights = np.asarray(data.weights) * self._masks[k]
             seen.append(replace(data, weights=on_device(weights)))
-        fits: list[Fit] = fit_all(model, seen)
+        fits: list[Fit] = fit_all(model, [of_rows(data, self._rows) for data in seen])
         if any(fitted.status == Status.INTERRUPTED for fitted in fits):
             raise KeyboardInterrupt
-        for k, fitted in zip(sequences, fits, strict=True):
-            self._resps[k] = fitted.resp
+        for k, fitted, data in zip(sequences, fits, seen, strict=True):
+            whole = self._rows is None
+            self._resps[k] = fitted.resp if whole else responsibilities(fitted, data)
             self._learn(k, own=True, others=not last)
         self._ahead.update(sequences)
         return fits

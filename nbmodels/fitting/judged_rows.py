@@ -1,0 +1,71 @@
+"""Rows whose labels judge candidates, where there are more than it takes.
+
+Features are learned from all rows. How far their scores count and the noise are far fewer numbers,
+and are fitted to a sample of the rows while candidates are compared; held-out labels of the same
+rows compare them. Candidates that it cannot distinguish differ by about a standard error of its
+labels, some 0.006 nats a label. What is selected is then fitted to all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from inference.arrays import on_device
+from nbmodels.core import model as models
+from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.fitting.options import HELD_OUT_SEED
+
+#: Rows of the sample; of up to twice as many rows, all are judged.
+JUDGED = 8192
+
+#: Channels of which each item has a row.
+_BY_ROW = {"labels", "trusted"}
+
+
+def judged_rows(
+    model: Model, data: Data, given: Float[np.ndarray, "n k"]
+) -> Int[np.ndarray, " m"] | None:
+    """The rows, each given class in its share; None where all are to be judged.
+
+    Args:
+        model: labels, without the features.
+        data: their data.
+        given: the labels as responsibilities; rows of zeros where there is none.
+    """
+    rows = np.flatnonzero((np.asarray(data.weights) > 0) & given.any(1))
+    if len(rows) <= 2 * JUDGED or "labels" not in model or set(model) - {PRIOR} > _BY_ROW:
+        return None
+    order = np.random.default_rng(HELD_OUT_SEED).permutation(len(rows))
+    order = order[np.argsort(given[rows[order]].argmax(1), kind="stable")]
+    drawn: Int[np.ndarray, " m"] = np.sort(rows[order[np.arange(JUDGED) * len(rows) // JUDGED]])
+    return drawn
+
+
+def of_rows(data: Data, rows: Int[np.ndarray, " m"] | None) -> Data:
+    """Labels and scores of some rows; of all for None."""
+    if rows is None:
+        return data
+
+    def some(array: Any) -> Any:
+        return on_device(np.asarray(array)[rows])
+
+    parts: Mapping[str, Any] = data.parts
+    taken = {name: None if part is None else some(part) for name, part in parts.items()}
+    powers = {name: some(power) for name, power in data.powers.items()}
+    return replace(models.with_parts(data, taken), weights=some(data.weights), powers=powers)
+
+
+def to_all(
+    values: Float[np.ndarray, " m"] | None, rows: Int[np.ndarray, " m"] | None, n_rows: int
+) -> Float[np.ndarray, " n"] | None:
+    """Values of some rows as one of each row, NaN elsewhere."""
+    if values is None or rows is None:
+        return values
+    out = np.full(n_rows, np.nan)
+    out[rows] = values
+    return out
