@@ -75,8 +75,8 @@ def train_by_sample(
             fitted,
             plain=found.plain,
             noisy=1.0 if sure else _noisy(found, build.n_rows / len(rows)),
-            held_out_scores=to_all(found.held_out_scores, rows, build.n_rows),
-            plain_scores=to_all(found.plain_scores, rows, build.n_rows),
+            held_out_scores=_of_all(found.held_out_scores, rows, build.n_rows),
+            plain_scores=_of_all(found.plain_scores, rows, build.n_rows),
             cautions=(*fitted.cautions, *(c for c in found.cautions if c not in own)),
         )
     if found.choice is not None:
@@ -149,3 +149,9 @@ def _noisy(found: FittedModel, share: float) -> float:
         return found.noisy
     weights = np.asarray(found.data.weights, float)[: len(scores)]
     return pseudo_bma(scores, plain, share * weights)
+
+
+def _of_all(
+    values: Float[np.ndarray, " m"] | None, rows: Int[np.ndarray, " m"], n_rows: int
+) -> Float[np.ndarray, " n"] | None:
+    return None if values is None else to_all(values, rows, n_rows)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.reference import linear_scores
 
 #: Classes beyond which a covariance of the scores says little, and labels a class below which none
@@ -62,7 +63,8 @@ def share_wrong_by_shape(
         return np.nan
     rows, scores = linear_scores(points, codes, n_classes, copies)
     given, here = codes[rows], weights[rows] / weights[rows].mean()
-    resp, transition = _fitted(scores[:, :-1] - scores[:, -1:], given, n_classes, here)
+    with one_thread_if_small(scores):
+        resp, transition = _fitted(scores[:, :-1] - scores[:, -1:], given, n_classes, here)
     by_scores = resp / transition[:, given].T
     overlap = 1 - np.average((by_scores / by_scores.sum(1, keepdims=True)).max(1), weights=here)
     if np.diag(transition).min() <= 0.5 or overlap > _OVERLAP:

@@ -20,8 +20,9 @@ from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.fitting.options import HELD_OUT_SEED
 
-#: Rows of the sample; of up to twice as many rows, all are judged.
-JUDGED = 8192
+#: Rows of the sample, and rows a class where that is more; of up to twice as many rows, all are
+#: judged.
+JUDGED, _PER_CLASS = 8192, 64
 
 #: Channels of which each item has a row.
 _BY_ROW = {"labels", "trusted"}
@@ -38,11 +39,13 @@ def judged_rows(
         given: the labels as responsibilities; rows of zeros where there is none.
     """
     rows = np.flatnonzero((np.asarray(data.weights) > 0) & given.any(1))
-    if len(rows) <= 2 * JUDGED or "labels" not in model or set(model) - {PRIOR} > _BY_ROW:
+    size = max(JUDGED, _PER_CLASS * given.shape[1])
+    by_row = "labels" in model and set(model) <= {PRIOR, *_BY_ROW}
+    if len(rows) <= 2 * size or not by_row:
         return None
     order = np.random.default_rng(HELD_OUT_SEED).permutation(len(rows))
     order = order[np.argsort(given[rows[order]].argmax(1), kind="stable")]
-    drawn: Int[np.ndarray, " m"] = np.sort(rows[order[np.arange(JUDGED) * len(rows) // JUDGED]])
+    drawn: Int[np.ndarray, " m"] = np.sort(rows[order[np.arange(size) * len(rows) // size]])
     return drawn
 
 
@@ -61,10 +64,10 @@ def of_rows(data: Data, rows: Int[np.ndarray, " m"] | None) -> Data:
 
 
 def to_all(
-    values: Float[np.ndarray, " m"] | None, rows: Int[np.ndarray, " m"] | None, n_rows: int
-) -> Float[np.ndarray, " n"] | None:
-    """Values of some rows as one of each row, NaN elsewhere."""
-    if values is None or rows is None:
+    values: Float[np.ndarray, " m"], rows: Int[np.ndarray, " m"] | None, n_rows: int
+) -> Float[np.ndarray, " n"]:
+    """Values of some rows as one of each row, NaN elsewhere; None stands for all rows."""
+    if rows is None:
         return values
     out = np.full(n_rows, np.nan)
     out[rows] = values

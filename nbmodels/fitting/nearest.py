@@ -195,18 +195,24 @@ def _least(values: Float[np.ndarray, "n m"], size: int) -> Int[np.ndarray, "n si
     """
     length = values.shape[1]
     every = min(length // (_SEEN * size), _MOST_SKIPPED)
-    if length >= _LONG and every > 1:
-        some = values[:, ::every]
-        rank = min(int(_ROOM * size / every) + 1, some.shape[1] - 1)
-        at = np.flatnonzero(values <= np.partition(some, rank, axis=1)[:, [rank]])
-        row = at // length
-        count = np.bincount(row, minlength=len(values))
-        if count.min() >= size:
-            place = np.arange(len(at)) - np.repeat(np.cumsum(count) - count, count)
-            where = np.zeros((len(values), count.max()), int)
-            below = np.full(where.shape, np.inf)
-            where[row, place], below[row, place] = at % length, values.ravel()[at]
-            return np.take_along_axis(where, _least(below, size), 1)
+    if length < _LONG or every < 2:
+        return _partitioned(values, size)
+    some = values[:, ::every]
+    rank = min(int(_ROOM * size / every) + 1, some.shape[1] - 1)
+    at = np.flatnonzero(values <= np.partition(some, rank, axis=1)[:, [rank]])
+    row = at // length
+    count = np.bincount(row, minlength=len(values))
+    if count.min() < size:
+        return _partitioned(values, size)
+    place = np.arange(len(at)) - np.repeat(np.cumsum(count) - count, count)
+    where = np.zeros((len(values), count.max()), int)
+    below = np.full(where.shape, np.inf)
+    where[row, place], below[row, place] = at % length, values.ravel()[at]
+    return np.take_along_axis(where, _partitioned(below, size), 1)
+
+
+def _partitioned(values: Float[np.ndarray, "n m"], size: int) -> Int[np.ndarray, "n size"]:
+    """:func:`_least` of rows as they are."""
     near = np.argpartition(values, size - 1, axis=1)[:, :size]
     order = np.argsort(np.take_along_axis(values, near, 1), axis=1)
     return np.take_along_axis(near, order, 1)

@@ -152,7 +152,7 @@ def select(
     ):
         about = (choosing, second_start, log_slope_sd, report, bar, start, warm, copies, priors)
         run = _Run(source, resp, fold, options, *about)
-        if not (choosing and warm):
+        if not (warm and (choosing or rounds)):
             return run.select(grid, rounds, nested)
         labels = source.labels(cautious(grid))
         run.judge(judged_rows(labels.model, labels.data, np.asarray(resp)))
@@ -306,9 +306,9 @@ class _Run:
             best.rounds,
             resp,
             self.table(best),
-            to_all(best.scores, self.rows, len(self.all_folds)),
+            self.of_all_rows(best.scores),
             plain,
-            to_all(plain_scores, self.rows, len(self.all_folds)),
+            None if plain_scores is None else self.of_all_rows(plain_scores),
             noisy,
             drawn,
             ranked,
@@ -407,7 +407,8 @@ class _Run:
         if not fit:
             read = evaluate(trial.fit.model, start, trial.data, rule=self.options.rule)
             return trial._replace(fit=replace(read, status=trial.fit.status))
-        _, _, learned = self.source.labels(trial.settings)
+        # where nothing is chosen, priors were learned from as many rows as they need
+        learned = self.source.labels(trial.settings).learned if self.choosing else ()
         about = trial.fit.model, trial.data, learned, self.options
         found = fit_with_learned_priors(*about, start=start, report=self.report)
         return trial._replace(fit=finished(found))
@@ -417,6 +418,15 @@ class _Run:
         if self.rows is None:
             return on_device(trial.fit.resp)
         return responsibilities(trial.fit, trial.data)
+
+    @property
+    def share(self) -> float:
+        """Number of labels to each that is judged."""
+        return 1.0 if self.rows is None else np.asarray(self.resp).any(1).sum() / len(self.rows)
+
+    def of_all_rows(self, values: np.ndarray) -> np.ndarray:
+        """One of each row, NaN of those that are not judged."""
+        return to_all(values, self.rows, len(self.all_folds))
 
     def judged(self, values: np.ndarray) -> np.ndarray:
         """Values of the rows that are judged."""
@@ -476,8 +486,7 @@ class _Run:
         ways: list[Settings] = [{**trial.settings, "scaling": one} for one in scalings]
         ways = ways or [trial.settings]
         plain = max((self.plain(one).held_out for one in ways), key=lambda p: self.weights @ p)
-        share = 1.0 if self.rows is None else np.asarray(self.resp).any(1).sum() / len(self.rows)
-        return pseudo_bma(trial.scores, plain, share * self.weights, self.groups)
+        return pseudo_bma(trial.scores, plain, self.share * self.weights, self.groups)
 
     def credible(self, trial: Trial) -> bool:
         """Whether enough labels are right, where nothing but the features contradicts them."""
@@ -497,7 +506,9 @@ class _Run:
 
     def enough(self, best: Trial, last: Trial) -> bool:
         """Whether no self-training round beyond the last is worth its fits."""
-        if self.better(last.scores, best.scores, _HOPELESS):
+        # of all labels, standard errors are smaller
+        errors = _HOPELESS / self.share**0.5
+        if self.better(last.scores, best.scores, errors):
             return True
         before = self.trials[-2]
         change = float(self.weights @ (last.scores - before.scores) / self.weights.sum())

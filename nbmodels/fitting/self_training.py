@@ -54,8 +54,7 @@ class NestedRounds:
         self._ahead: set[int] = set()  # sequences that took the next round already
 
     def _learn(self, sequence: int, *, own: bool, others: bool) -> None:
-        resp = on_device(np.asarray(self._resps[sequence]) * self._masks[sequence][:, None])
-        about = self._settings, resp, sequence
+        about = self._settings, self._resps[sequence], sequence
         self._scores[sequence] = self._source.nested_scores(*about, own=own, others=others)
         self._ready = self._ready | {sequence} if others else self._ready - {sequence}
 
