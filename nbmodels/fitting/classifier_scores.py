@@ -200,6 +200,10 @@ class ClassifierScores:
             out += found * (self.fold == without)[:, None]
         return self.padded(out)
 
+    def all_at_once(self, settings: Settings) -> bool:
+        """Never: every fold is a training."""
+        return False
+
     def scaled(self, settings: Settings, scores: Any, resps: Sequence[Any]) -> Any:
         """See :class:`nbmodels.fitting.scores.ScoredLabels`."""
         if not (self.halved and self.by_matrix(settings)):

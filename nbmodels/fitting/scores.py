@@ -103,6 +103,9 @@ class ScoredLabels(Protocol):
             others: of those of the other folds, each learned without the item itself.
         """
 
+    def all_at_once(self, settings: Settings) -> bool:
+        """Whether :meth:`nested_scores` of all folds take about as long as those of one."""
+
     def scaled(self, settings: Settings, scores: Any, resps: Sequence[Any]) -> Any:
         """Scores of the folds' items from :meth:`nested_scores`, put together, as data of a fit.
 
@@ -188,8 +191,8 @@ class EmissionScores:
     def nested_scores(
         self, settings: Settings, resp: Array, without: int, *, own: bool, others: bool
     ) -> Array:
-        """Of all folds, or of one."""
-        found = None if own or not others else self._of_others(settings, resp, without)
+        """Of all folds where one takes about as long, or of one."""
+        found = self._of_sequence(settings, resp, without)
         if found is not None:
             return found
         rest = without_fold(resp, self.fold, without)
@@ -213,8 +216,15 @@ class EmissionScores:
             emissions, data, resp, self.fold, first=first, n_folds=end, rule=self.rule
         )
 
-    def _of_others(self, settings: Settings, resp: Array, without: int) -> Array | None:
-        """Scores learned from no item of a fold, by sums that are kept; None of small tables."""
+    def all_at_once(self, settings: Settings) -> bool:
+        """Of large tables."""
+        return self._by_fold(self.build(settings).data) is not None
+
+    def _of_sequence(self, settings: Settings, resp: Array, without: int) -> Array | None:
+        """Scores learned from no item of a fold, by sums that are kept; None of small tables.
+
+        The first responsibilities are those of all sequences, and so are their sums.
+        """
         model, data, _ = self.build(settings)
         folded = self._by_fold(data)
         if folded is None:

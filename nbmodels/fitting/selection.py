@@ -407,8 +407,7 @@ class _Run:
         if not fit:
             read = evaluate(trial.fit.model, start, trial.data, rule=self.options.rule)
             return trial._replace(fit=replace(read, status=trial.fit.status))
-        # where nothing is chosen, priors were learned from as many rows as they need
-        learned = self.source.labels(trial.settings).learned if self.choosing else ()
+        _, _, learned = self.source.labels(trial.settings)
         about = trial.fit.model, trial.data, learned, self.options
         found = fit_with_learned_priors(*about, start=start, report=self.report)
         return trial._replace(fit=finished(found))

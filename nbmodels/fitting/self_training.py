@@ -88,10 +88,11 @@ class NestedRounds:
         fits: list[Fit] = fit_all(model, [of_rows(data, self._rows) for data in seen])
         if any(fitted.status == Status.INTERRUPTED for fitted in fits):
             raise KeyboardInterrupt
+        whole = not last or self._source.all_at_once(self._settings)
         for k, fitted, data in zip(sequences, fits, seen, strict=True):
-            whole = self._rows is None
-            self._resps[k] = fitted.resp if whole else responsibilities(fitted, data)
-            self._learn(k, own=True, others=not last)
+            read = self._rows is not None
+            self._resps[k] = responsibilities(fitted, data) if read else fitted.resp
+            self._learn(k, own=True, others=whole)
         self._ahead.update(sequences)
         return fits
 
