@@ -20,26 +20,28 @@ from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.fitting.options import HELD_OUT_SEED
 
-#: Rows of the sample, and rows a class where that is more; of up to twice as many rows, all are
-#: judged.
-JUDGED, _PER_CLASS = 8192, 64
+#: Rows by which candidates are compared, and rows that the noise is learned from in self-training
+#: rounds of larger tables; rows a class, where that is more. Of up to twice as many rows, all are
+#: taken.
+JUDGED, LEARNED, _PER_CLASS = 8192, 16_384, 64
 
 #: Channels of which each item has a row.
 _BY_ROW = {"labels", "trusted"}
 
 
 def judged_rows(
-    model: Model, data: Data, given: Float[np.ndarray, "n k"]
+    model: Model, data: Data, given: Float[np.ndarray, "n k"], size: int
 ) -> Int[np.ndarray, " m"] | None:
-    """The rows, each given class in its share; None where all are to be judged.
+    """A sample of the rows, each given class in its share; None where all are to be taken.
 
     Args:
         model: labels, without the features.
         data: their data.
         given: the labels as responsibilities; rows of zeros where there is none.
+        size: number of rows wanted.
     """
     rows = np.flatnonzero((np.asarray(data.weights) > 0) & given.any(1))
-    size = max(JUDGED, _PER_CLASS * given.shape[1])
+    size = max(size, _PER_CLASS * given.shape[1])
     by_row = "labels" in model and set(model) <= {PRIOR, *_BY_ROW}
     if len(rows) <= 2 * size or not by_row:
         return None

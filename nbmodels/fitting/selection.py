@@ -40,7 +40,7 @@ from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fit import Fit
 from nbmodels.fitting.holdout import Agreement, beyond_chance, compare_scores
 from nbmodels.fitting.identifiability import vanished
-from nbmodels.fitting.judged_rows import judged_rows, of_rows, to_all
+from nbmodels.fitting.judged_rows import JUDGED, LEARNED, judged_rows, of_rows, to_all
 from nbmodels.fitting.label_sources import VOTES
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.plain import PlainClassifier, plain_classifier, pseudo_bma
@@ -155,7 +155,8 @@ def select(
         if not (warm and (choosing or rounds)):
             return run.select(grid, rounds, nested)
         labels = source.labels(cautious(grid))
-        run.judge(judged_rows(labels.model, labels.data, np.asarray(resp)))
+        size = JUDGED if choosing else LEARNED
+        run.judge(judged_rows(labels.model, labels.data, np.asarray(resp), size))
         try:
             return run.select(grid, rounds, nested)
         except _Unheard:  # labels stay as they are given, all of them
@@ -267,8 +268,9 @@ class _Run:
             if best.rounds < most:
                 settings, last = best.settings, best
                 model, _, learned = self.candidate(settings)
-                about = self.source, settings, resp, self.all_folds, self.log_slope_sd, self.rows
-                nested = nested or NestedRounds(*about)
+                about = self.source, settings, resp, self.all_folds, self.log_slope_sd
+                # rounds that are compared are those of the result
+                nested = nested or NestedRounds(*about, None if self.choosing else self.rows)
                 while last.rounds < most and last.rounds - best.rounds < _PATIENCE:
                     before = self.responsibilities(last)
                     data = nested.next(

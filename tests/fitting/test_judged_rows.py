@@ -10,6 +10,7 @@ from nbmodels.class_priors import Calibration
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.estimators import table_training
 from nbmodels.fitting import judged_rows as judged
+from nbmodels.fitting import selection
 
 N, D, K, FEW = 2_000, 12, 3, 600
 
@@ -17,7 +18,7 @@ N, D, K, FEW = 2_000, 12, 3, 600
 @pytest.fixture
 def few(monkeypatch):
     """Tables of more than twice 600 rows are judged by 600."""
-    monkeypatch.setattr(judged, "JUDGED", FEW)
+    monkeypatch.setattr(selection, "JUDGED", FEW)
     monkeypatch.setattr(table_training, "MANY_ROWS", FEW)
 
 
@@ -35,7 +36,7 @@ def labelled(n=N):
 
 def test_each_class_has_its_share_of_the_rows(few):
     model, data, given = labelled()
-    rows = judged.judged_rows(model, data, given)
+    rows = judged.judged_rows(model, data, given, FEW)
     assert len(rows) == len(set(rows)) == FEW
     assert given[rows].any(1).all()
     shares = given[given.any(1)].mean(0)
@@ -44,8 +45,8 @@ def test_each_class_has_its_share_of_the_rows(few):
 
 def test_of_few_rows_or_of_votes_all_are_judged(few):
     model, data, given = labelled()
-    assert judged.judged_rows(model, data, given * (np.arange(N) < FEW)[:, None]) is None
-    assert judged.judged_rows({**model, "votes": None}, data, given) is None
+    assert judged.judged_rows(model, data, given * (np.arange(N) < FEW)[:, None], FEW) is None
+    assert judged.judged_rows({**model, "votes": None}, data, given, FEW) is None
 
 
 def test_rows_are_taken_of_all_that_is_known_of_them_and_put_back(few):
@@ -73,7 +74,7 @@ def test_what_is_selected_is_fitted_to_all_rows(few, monkeypatch):
     x, y = drawn()
     some = NoisyBernoulliNB(training="cross_fit", random_state=0).fit(x, y)
     assert np.isfinite(some.fitted_.held_out_scores).sum() == FEW
-    monkeypatch.setattr(judged, "JUDGED", N)
+    monkeypatch.setattr(selection, "JUDGED", N)
     whole = NoisyBernoulliNB(training="cross_fit", random_state=0).fit(x, y)
     assert np.isfinite(whole.fitted_.held_out_scores).all()
     assert some.label_posterior_.shape == whole.label_posterior_.shape
