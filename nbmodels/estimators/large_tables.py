@@ -20,6 +20,7 @@ from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.checked_rows import contradicted
 from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.judged_rows import to_all
 from nbmodels.fitting.options import HELD_OUT_SEED, FitOptions
 from nbmodels.fitting.plain import pseudo_bma
 from nbmodels.fitting.scores import Candidate
@@ -153,9 +154,4 @@ def _noisy(found: FittedModel, share: float) -> float:
 def _of_all(
     values: Float[np.ndarray, " m"] | None, rows: Int[np.ndarray, " m"], n_rows: int
 ) -> Float[np.ndarray, " n"] | None:
-    """Values of some rows as one of each row, NaN elsewhere."""
-    if values is None:
-        return None
-    out = np.full(n_rows, np.nan)
-    out[rows] = values
-    return out
+    return None if values is None else to_all(values, rows, n_rows)

@@ -307,8 +307,8 @@ def _compared(
     theirs = cut.held_out_scores
 
     def beside(scores: Float[np.ndarray, " n"], named: bool = True) -> Comparison:
-        seen = np.isfinite(scores)
-        pair = [theirs, np.where(seen, scores, 0)]
+        seen = np.isfinite(scores) & np.isfinite(theirs)
+        pair = [np.where(seen, theirs, 0), np.where(seen, scores, 0)]
         return compare_scores(pair, [True, named], weights * seen, groups=copies)
 
     def settled(found: HeldOut) -> bool:

@@ -95,17 +95,15 @@ def _gathered(parts: Any, rows: Int[Array, "f m"]) -> Any:
     return jax.tree.map(lambda x: x[rows], parts)
 
 
-@partial(host_jit, static_argnames="rule")
-def scored_by_fold(
+@host_jit
+def summed_by_fold(
     emissions: Mapping[str, Component],
     features: FoldedFeatures,
     weights: Float[Array, " n"],
     powers: Mapping[str, Float[Array, " n"]],
     resp: Float[Array, "n k"],
-    *,
-    rule: Rule = "map",
-) -> Float[Array, "n k"]:
-    """As :func:`nbmodels.fitting.scores.out_of_fold_log_likelihood`, of features by fold.
+) -> dict[str, Any]:
+    """Statistics of each fold's items, by emission; the first axis is that of the folds.
 
     Args:
         emissions: components of the features, by name.
@@ -113,27 +111,65 @@ def scored_by_fold(
         weights: row weights.
         powers: of each item's likelihood, by emission; see :class:`nbmodels.core.model.Data`.
         resp: responsibilities, such as the given labels; rows of zeros where unknown.
-        rule: how parameters are read.
     """
-    parts, rows, own, place = features
-    data = Data(parts, weights[rows], {name: p[rows] for name, p in powers.items()})
-    by_fold: Any = jax.tree.map(_axes, data, is_leaf=_is_by_fold)
+    data, by_fold = _by_fold(features, weights, powers)
     prior = {name: c.likelihood_params(c.prior, "vb") for name, c in emissions.items()}
 
     def sums(resp: Array, data: Data) -> dict[str, Any]:
         return models.stats(emissions, prior, resp, data)
 
-    def read(stats: dict[str, Any]) -> dict[str, Any]:
-        return models.likelihood_params(emissions, models.update(emissions, stats, rule), rule)
+    return jax.vmap(sums, (0, by_fold))(resp[features.rows] * features.own[:, :, None], data)
 
-    def table(read: dict[str, Any], data: Data) -> Array:
+
+@partial(host_jit, static_argnames="rule")
+def scored_by_fold(
+    emissions: Mapping[str, Component],
+    features: FoldedFeatures,
+    weights: Float[Array, " n"],
+    powers: Mapping[str, Float[Array, " n"]],
+    sums: dict[str, Any],
+    counted: Float[Array, "f f"],
+    *,
+    rule: Rule = "map",
+) -> Float[Array, "n k"]:
+    """As :func:`nbmodels.fitting.scores.out_of_fold_log_likelihood`, of features by fold.
+
+    Args:
+        emissions, features, weights, powers: as in :func:`summed_by_fold`.
+        sums: its result.
+        counted: 1 where a fold's scores (row) are learned from a fold (column), 0 elsewhere.
+        rule: how parameters are read.
+    """
+    data, by_fold = _by_fold(features, weights, powers)
+
+    def learned(stats: Array) -> Array:
+        # none is a difference: counts stay above zero
+        return jnp.tensordot(counted, stats, 1, precision=lax.Precision.HIGHEST)
+
+    def table(stats: dict[str, Any], data: Data) -> Array:
+        q = models.update(emissions, stats, rule)
+        read = models.likelihood_params(emissions, q, rule)
         return models.log_likelihood(emissions, read, data).table
 
-    own_sums = jax.vmap(sums, (0, by_fold))(resp[rows] * own[:, :, None], data)
-    # fold by fold: parameters of one stay in a core's cache
-    params = lax.map(read, jax.tree.map(_of_others, own_sums))
-    found = jax.vmap(table, (0, by_fold))(params, data)
-    return found.reshape(-1, found.shape[-1])[place]
+    found = jax.vmap(table, (0, by_fold))(jax.tree.map(learned, sums), data)
+    return found.reshape(-1, found.shape[-1])[features.place]
+
+
+def other_folds(n_folds: int, without: int | None = None) -> Float[np.ndarray, "f f"]:
+    """Which folds' items the scores of a fold (row) are learned from: all others but one."""
+    counted = 1 - np.eye(n_folds, dtype=floating())
+    if without is not None:
+        counted[:, without] = 0
+    return counted
+
+
+def _by_fold(
+    features: FoldedFeatures, weights: Float[Array, " n"], powers: Mapping[str, Float[Array, " n"]]
+) -> tuple[Data, Any]:
+    """Rows by fold, and the axes that ``jax.vmap`` maps."""
+    rows = features.rows
+    data = Data(features.parts, weights[rows], {name: p[rows] for name, p in powers.items()})
+    return data, jax.tree.map(_axes, data, is_leaf=_is_by_fold)
 
 
 def _is_by_fold(leaf: Any) -> bool:
@@ -142,9 +178,3 @@ def _is_by_fold(leaf: Any) -> bool:
 
 def _axes(leaf: Any) -> Any:
     return leaf.axes if _is_by_fold(leaf) else 0
-
-
-def _of_others(stats: Array) -> Array:
-    """Sums over the other folds, none of which is a difference: counts stay above zero."""
-    others = 1 - jnp.eye(len(stats), dtype=stats.dtype)
-    return jnp.tensordot(others, stats, 1, precision=lax.Precision.HIGHEST)

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import logsumexp
 
 #: Iterations, and gain in nats a row below which there are no more.
 _ITERATIONS, _TOLERANCE = 300, 1e-6
@@ -66,21 +65,24 @@ def fit_normal_classes(
     ridge = _RIDGE * whole + np.finfo(float).eps * (1 + np.trace(whole)) * np.eye(d)
     target = np.eye(k)[codes]
     resp, last = start / start.sum(1, keepdims=True), -np.inf
+    second = (x * weights[:, None]).T @ x
     for _ in range(_ITERATIONS):
         counted = weights[:, None] * resp
         mass = np.maximum(counted.sum(0), np.finfo(float).tiny)
         means = (counted.T @ x) / mass[:, None]
         # of one covariance, the parts' spread about their means is the whole's less that of means
-        scatter = (x * weights[:, None]).T @ x - (means * mass[:, None]).T @ means
-        root = np.linalg.cholesky(scatter / n + ridge)
+        root = np.linalg.cholesky((second - (means * mass[:, None]).T @ means) / n + ridge)
         transition = channel((counted @ of_class).T @ target)
-        white = np.linalg.solve(root, np.concatenate([x, means]).T).T
-        squares = np.square(white[:n, None] - white[None, n:]).sum(2)
+        white = np.concatenate([x, means]) @ np.linalg.inv(root).T
+        lengths = np.square(white).sum(1)
+        squares = lengths[:n, None] + lengths[n:] - 2 * white[:n] @ white[n:].T
         with np.errstate(divide="ignore"):  # where there is no noise
-            seen = np.log(transition[:, codes]).T
-        logs = np.log(mass / n) - 0.5 * squares + np.repeat(seen, m, axis=1)
-        total = logsumexp(logs, axis=1)
-        resp = np.exp(logs - total[:, None])
+            seen = np.repeat(np.log(transition), m, axis=0).T[codes]
+        logs = np.log(mass / n) - 0.5 * squares + seen
+        largest = logs.max(1)
+        resp = np.exp(logs - largest[:, None])
+        sums = resp.sum(1)
+        total, resp = largest + np.log(sums), resp / sums[:, None]
         volume = np.log(np.diag(root)).sum() + d / 2 * np.log(2 * np.pi)
         objective = float(weights @ total) / n - volume
         if objective - last < _TOLERANCE:

@@ -19,7 +19,7 @@ from nbmodels.fitting.matrix_scaling import (
     matrix_scaling,
     scaled_out_of_fold,
 )
-from nbmodels.fitting.scores import Candidate, Settings
+from nbmodels.fitting.scores import Candidate, Settings, without_fold
 from nbmodels.fitting.self_training import NestedRounds
 
 #: Share of the folds whose labels test whether a round pays.
@@ -180,6 +180,7 @@ class ClassifierScores:
 
         Where halves are learned from, those of the fold's own items are not scaled.
         """
+        resp = without_fold(resp, pad_rows(self.fold, len(resp)), without)
         every = range(self.n_folds)
         if not self.halved:
             folds = [k for k in every if k != without] if not own else None if others else [without]
@@ -198,6 +199,10 @@ class ClassifierScores:
             found = self.unscaled(settings, known, self.fold, [without])
             out += found * (self.fold == without)[:, None]
         return self.padded(out)
+
+    def all_at_once(self, settings: Settings) -> bool:
+        """Never: every fold is a training."""
+        return False
 
     def scaled(self, settings: Settings, scores: Any, resps: Sequence[Any]) -> Any:
         """See :class:`nbmodels.fitting.scores.ScoredLabels`."""

@@ -190,6 +190,18 @@ def evaluate(model: Model, params: Any, data: Data, *, rule: Rule = "map") -> Fi
     )
 
 
+def responsibilities(fitted: Fit, data: Data) -> Array:
+    """``(n, K)`` responsibilities of items under parameters of a fit to others.
+
+    Args:
+        fitted: of the labels' model.
+        data: encoded data of the items.
+    """
+    model = with_arrays(models.at_fixed_priors(fitted.model))
+    params = jax.tree.map(on_device, fitted.params)
+    return _finish(model, params, data, fitted.rule)[0]
+
+
 def _n_classes(model: Model) -> int:
     prior = model[models.PRIOR]
     return prior.log_likelihood(prior.likelihood_params(prior.prior, "vb"), None).table.shape[-1]

@@ -22,6 +22,10 @@ _MOST_FOUND = 4_000_000
 #: Memory of distances at a time: pages that are used again cost a third of new ones.
 _MEBIBYTES = 32
 
+#: Rows so long are bounded by a sample of their values, which are so many times those looked for,
+#: most values to one of the sample, and values below the bound to each that is looked for.
+_LONG, _SEEN, _MOST_SKIPPED, _ROOM = 4096, 8, 16, 2.0
+
 #: Standard deviation of the noise by which ties are broken, beside columns of variance 1.
 _JITTER = 1e-6
 
@@ -180,10 +184,38 @@ def _nearest_words(
         squares *= -2
         squares += own[rows, None]
         squares += lengths
-        near = np.argpartition(squares, size - 1, axis=1)[:, :size]
-        order = np.argsort(np.take_along_axis(squares, near, 1), axis=1)
-        out[rows] = np.take_along_axis(near, order, 1)
+        out[rows] = _least(squares, size)
     return out
+
+
+def _least(values: Float[np.ndarray, "n m"], size: int) -> Int[np.ndarray, "n size"]:
+    """Positions of the least values of each row, the least first.
+
+    Of long rows only values below a bound are partitioned: a quantile of every so many-th value.
+    """
+    length = values.shape[1]
+    every = min(length // (_SEEN * size), _MOST_SKIPPED)
+    if length < _LONG or every < 2:
+        return _partitioned(values, size)
+    some = values[:, ::every]
+    rank = min(int(_ROOM * size / every) + 1, some.shape[1] - 1)
+    at = np.flatnonzero(values <= np.partition(some, rank, axis=1)[:, [rank]])
+    row = at // length
+    count = np.bincount(row, minlength=len(values))
+    if count.min() < size:
+        return _partitioned(values, size)
+    place = np.arange(len(at)) - np.repeat(np.cumsum(count) - count, count)
+    where = np.zeros((len(values), count.max()), int)
+    below = np.full(where.shape, np.inf)
+    where[row, place], below[row, place] = at % length, values.ravel()[at]
+    return np.take_along_axis(where, _partitioned(below, size), 1)
+
+
+def _partitioned(values: Float[np.ndarray, "n m"], size: int) -> Int[np.ndarray, "n size"]:
+    """:func:`_least` of rows as they are."""
+    near = np.argpartition(values, size - 1, axis=1)[:, :size]
+    order = np.argsort(np.take_along_axis(values, near, 1), axis=1)
+    return np.take_along_axis(near, order, 1)
 
 
 def _stored(distances: sparse.csr_array, size: int) -> Int[np.ndarray, "m size"]:

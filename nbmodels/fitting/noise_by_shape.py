@@ -19,6 +19,7 @@ from jaxtyping import Float, Int
 from scipy.special import expit, gammaln
 
 from nbmodels.fitting.class_shapes import Channel, NormalClasses, fit_normal_classes
+from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.options import FEW_ROWS
 from nbmodels.fitting.reference import linear_scores
 
@@ -100,7 +101,8 @@ def noise_by_shape(
     labels = np.eye(n_classes)[given]
 
     def fitted(start: Float[np.ndarray, "n km"], channel: Channel) -> NormalClasses:
-        return fit_normal_classes(x, given, here, start, channel, n_classes)
+        with one_thread_if_small(x):
+            return fit_normal_classes(x, given, here, start, channel, n_classes)
 
     start = _START * labels + (1 - _START) / n_classes
     matrix = fitted(start, _any_matrix)

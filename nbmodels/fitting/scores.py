@@ -18,6 +18,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int
 
+from inference.arrays import on_device
 from inference.compilation import host_jit
 from nbmodels.class_priors import Calibration, FixedProportions
 from nbmodels.core import model as models
@@ -26,7 +27,13 @@ from nbmodels.core.families import Rule
 from nbmodels.core.model import PRIOR, Data, Model, with_role
 from nbmodels.core.roles import LabelChannel
 from nbmodels.errors import DataError
-from nbmodels.fitting.by_fold import FoldedFeatures, folded_features, scored_by_fold
+from nbmodels.fitting.by_fold import (
+    FoldedFeatures,
+    folded_features,
+    other_folds,
+    scored_by_fold,
+    summed_by_fold,
+)
 
 Settings = Mapping[str, Any]
 
@@ -90,11 +97,14 @@ class ScoredLabels(Protocol):
 
         Args:
             settings: value by setting.
-            resp: ``(N, K)`` responsibilities, zeros in that fold.
+            resp: ``(N, K)`` responsibilities, of which those of that fold are not used.
             without: the fold.
             own: whether scores of its items are needed, and
             others: of those of the other folds, each learned without the item itself.
         """
+
+    def all_at_once(self, settings: Settings) -> bool:
+        """Whether :meth:`nested_scores` of all folds take about as long as those of one."""
 
     def scaled(self, settings: Settings, scores: Any, resps: Sequence[Any]) -> Any:
         """Scores of the folds' items from :meth:`nested_scores`, put together, as data of a fit.
@@ -161,6 +171,7 @@ class EmissionScores:
     _of: Array | None = None
     _parts: dict[str, Any] = field(default_factory=dict)
     _folded: FoldedFeatures | None = None
+    _sums: tuple[Any, Any, Any] = (None, None, None)  # settings, responsibilities, sums by fold
 
     def labels(self, settings: Settings) -> Candidate:
         model, data, learned = self.build(settings)
@@ -180,8 +191,12 @@ class EmissionScores:
     def nested_scores(
         self, settings: Settings, resp: Array, without: int, *, own: bool, others: bool
     ) -> Array:
-        """Of all folds, or of one."""
-        return self.scores(settings, resp, None if others else [without])
+        """Of all folds where one takes about as long, or of one."""
+        found = self._of_sequence(settings, resp, without)
+        if found is not None:
+            return found
+        rest = without_fold(resp, self.fold, without)
+        return self.scores(settings, rest, None if others else [without])
 
     def scaled(self, settings: Settings, scores: Any, resps: Sequence[Any]) -> Any:
         """As they are."""
@@ -193,13 +208,35 @@ class EmissionScores:
         emissions = {name: model[name] for name in self.features}
         folded = self._by_fold(data) if one is None else None
         if folded is not None:
-            powers = {name: p for name, p in data.powers.items() if name in emissions}
-            about = emissions, folded, data.weights, powers, resp
-            return scored_by_fold(*about, rule=self.rule)
+            about = emissions, folded, data.weights, _powers(emissions, data)
+            counted = on_device(other_folds(len(folded.rows)))
+            return scored_by_fold(*about, summed_by_fold(*about, resp), counted, rule=self.rule)
         first, end = (0, int(np.max(self.fold)) + 1) if one is None else (one, one + 1)
         return out_of_fold_log_likelihood(
             emissions, data, resp, self.fold, first=first, n_folds=end, rule=self.rule
         )
+
+    def all_at_once(self, settings: Settings) -> bool:
+        """Of large tables."""
+        return self._by_fold(self.build(settings).data) is not None
+
+    def _of_sequence(self, settings: Settings, resp: Array, without: int) -> Array | None:
+        """Scores learned from no item of a fold, by sums that are kept; None of small tables.
+
+        The first responsibilities are those of all sequences, and so are their sums.
+        """
+        model, data, _ = self.build(settings)
+        folded = self._by_fold(data)
+        if folded is None:
+            return None
+        emissions = {name: model[name] for name in self.features}
+        about = emissions, folded, data.weights, _powers(emissions, data)
+        key, of, sums = self._sums
+        if of is not resp or key != repr(settings):
+            sums = summed_by_fold(*about, resp)
+            self._sums = repr(settings), resp, sums
+        counted = on_device(other_folds(len(folded.rows), without))
+        return scored_by_fold(*about, sums, counted, rule=self.rule)
 
     def _by_fold(self, data: Data) -> FoldedFeatures | None:
         """Large tables' features by fold, made once."""
@@ -210,6 +247,15 @@ class EmissionScores:
             self._parts = parts
             self._folded = folded_features(parts, np.asarray(data.weights), self.fold)
         return self._folded
+
+
+def _powers(emissions: Mapping[str, Component], data: Data) -> dict[str, Array]:
+    return {name: power for name, power in data.powers.items() if name in emissions}
+
+
+def without_fold(resp: Any, fold: Int[np.ndarray, " n"], without: int) -> Array:
+    """Responsibilities with zeros in a fold."""
+    return on_device(np.asarray(resp) * (fold != without)[:, None])
 
 
 def label_responsibilities(model: Model, data: Data) -> Float[Array, "n k"]:

@@ -35,10 +35,12 @@ from nbmodels.fitting.cautions import (
 )
 from nbmodels.fitting.checked_rows import contradicted
 from nbmodels.fitting.design_effect import padded_groups
+from nbmodels.fitting.em import evaluate, responsibilities
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fit import Fit
 from nbmodels.fitting.holdout import Agreement, beyond_chance, compare_scores
 from nbmodels.fitting.identifiability import vanished
+from nbmodels.fitting.judged_rows import JUDGED, LEARNED, judged_rows, of_rows, to_all
 from nbmodels.fitting.label_sources import VOTES
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.plain import PlainClassifier, plain_classifier, pseudo_bma
@@ -150,7 +152,20 @@ def select(
     ):
         about = (choosing, second_start, log_slope_sd, report, bar, start, warm, copies, priors)
         run = _Run(source, resp, fold, options, *about)
-        return run.select(grid, rounds, nested)
+        if not (warm and (choosing or rounds)):
+            return run.select(grid, rounds, nested)
+        labels = source.labels(cautious(grid))
+        size = JUDGED if choosing else LEARNED
+        run.judge(judged_rows(labels.model, labels.data, np.asarray(resp), size))
+        try:
+            return run.select(grid, rounds, nested)
+        except _Unheard:  # labels stay as they are given, all of them
+            run = _Run(source, resp, fold, options, *about)
+            return run.select(grid, rounds, nested)
+
+
+class _Unheard(Exception):
+    """The features are not heard, by the rows that are judged."""
 
 
 class _Run:
@@ -172,12 +187,14 @@ class _Run:
         copies: np.ndarray | None,
         priors: Model | None,
     ) -> None:
-        self.source, self.resp, self.fold, self.options = source, resp, fold, options
+        self.source, self.resp, self.options = source, resp, options
+        self.fold = self.all_folds = fold
         self.choosing, self.second_start = choosing, second_start
         self.log_slope_sd, self.report, self.bar = log_slope_sd, report, bar
         self.start, self.warm = None if start is None else jax.tree.map(on_device, start), warm
         self.priors = jax.tree.map(on_device, dict(priors or {}))
         self.given = np.asarray(resp)
+        self.rows: np.ndarray | None = None  # those that are judged, where not all are
         self.groups = None if copies is None else padded_groups(copies, len(fold))
         self.masks = [fold != k for k in range(int(fold.max()) + 1)]
         self.trials: list[Trial] = []
@@ -187,12 +204,25 @@ class _Run:
         self.null: tuple[Model, Trial] | None = None  # labels without the features
         self.floors: dict[str, PlainClassifier] = {}  # plain classifiers by settings
 
+    def judge(self, rows: np.ndarray | None) -> None:
+        """Compare candidates by some rows; None for all."""
+        if rows is None:
+            return
+        self.rows, self.given, self.fold = rows, self.given[rows], self.fold[rows]
+        self.masks = [mask[rows] for mask in self.masks]
+        self.groups = None if self.groups is None else self.groups[rows]
+
     def select(
         self,
         grid: Mapping[str, Sequence[Any]],
         rounds: int | None,
         nested: NestedRounds | None,
     ) -> Selection:
+        """See :func:`select`.
+
+        Raises:
+            _Unheard: some rows are judged, and the features are not heard.
+        """
         resp, interrupted = self.resp, False
         plain: np.ndarray | None = None
         drawn: tuple[Fit, Data] | None = None
@@ -202,7 +232,7 @@ class _Run:
         cautions: tuple[Caution, ...] = ()
         begin, begun = cautious(grid), self.start
         first = self.candidate(begin)
-        self.weights = np.asarray(first.data.weights) * self.given.any(1)
+        self.weights = self.judged(np.asarray(first.data.weights)) * self.given.any(1)
         most = _MOST_ROUNDS if rounds is None else rounds
         best = self.tried(begin, 0, first, self.tentative() if most else None)
         try:
@@ -217,6 +247,8 @@ class _Run:
                     self.start = begun
                 best = self.preferred([best, *found])
             if self.choosing and not (self.heard(best) and self.credible(best)):
+                if self.rows is not None:
+                    raise _Unheard
                 if {"labels", VOTES}.isdisjoint(best.fit.model):
                     # of sets: no label could stay as it is, and calibrated scores do no harm
                     cautions = (UNINFORMATIVE_OF_SETS,)
@@ -236,10 +268,11 @@ class _Run:
             if best.rounds < most:
                 settings, last = best.settings, best
                 model, _, learned = self.candidate(settings)
-                about = self.source, settings, resp, self.fold, self.log_slope_sd
-                nested = nested or NestedRounds(*about)
+                about = self.source, settings, resp, self.all_folds, self.log_slope_sd
+                # rounds that are compared are those of the result
+                nested = nested or NestedRounds(*about, None if self.choosing else self.rows)
                 while last.rounds < most and last.rounds - best.rounds < _PATIENCE:
-                    before = on_device(last.fit.resp)
+                    before = self.responsibilities(last)
                     data = nested.next(
                         partial(self.fit_each, start=self.start, options=self.tentative()),
                         best.fit.model,
@@ -260,8 +293,10 @@ class _Run:
                     if self.better(best.scores, floor.held_out, SIGNIFICANT):
                         plain, cautions = floor.calibration, (PLAIN,)
                 best = self.relearned(best)
+            best = self.of_all(best)
         except KeyboardInterrupt:
             interrupted = True
+            best = self.of_all(best, fit=False)
             if self.choosing:
                 cautions = (*cautions, INTERRUPTED)
             elif best.fit.status != Status.INTERRUPTED:  # the fit has no warning of its own
@@ -273,9 +308,9 @@ class _Run:
             best.rounds,
             resp,
             self.table(best),
-            best.scores,
+            self.of_all_rows(best.scores),
             plain,
-            plain_scores,
+            None if plain_scores is None else self.of_all_rows(plain_scores),
             noisy,
             drawn,
             ranked,
@@ -294,7 +329,7 @@ class _Run:
         scores = self.source.scores(settings, self.resp)
         shares = None
         if self.source.without_shares:
-            shares = _shares(np.asarray(labels.data.weights) @ self.given)
+            shares = _shares(np.asarray(labels.data.weights) @ np.asarray(self.resp))
         return with_score_prior(labels, scores, log_slope_sd=self.log_slope_sd, shares=shares)
 
     def tried(
@@ -305,7 +340,8 @@ class _Run:
         options: FitOptions | None = None,
     ) -> Trial:
         options = options or self.options
-        fits = self.fits(candidate, self.masks if self.choosing else [], self.start, options)
+        seen = candidate._replace(data=of_rows(candidate.data, self.rows))
+        fits = self.fits(seen, self.masks if self.choosing else [], self.start, options)
         if self.warm:
             self.start = jax.tree.map(on_device, fits[0].params)
         self.stopped = any(f.status == Status.INTERRUPTED for f in fits)
@@ -339,6 +375,7 @@ class _Run:
         data = replace(
             data, parts={**data.parts, PRIOR: on_device(np.zeros_like(data.parts[PRIOR]))}
         )
+        data = of_rows(data, self.rows)
         parts = [data, *_masked(data, self.masks)]
         # scores of zero have no likeliest classes to begin at
         fits = self.options.fit_all([model] * len(parts), parts, report=self.report)
@@ -348,7 +385,7 @@ class _Run:
     def relearned(self, trial: Trial) -> Trial:
         """A trial with priors learned from itself, where they are those of another trial."""
         channels, _, learned = self.source.labels(trial.settings)
-        if not learned or trial is self.learner:
+        if not learned or trial is self.learner or self.rows is not None:
             return trial
         model = dict(trial.fit.model)
         if not self.warm:
@@ -358,6 +395,43 @@ class _Run:
             model, trial.data, learned, self.options, start=start, report=self.report
         )
         return trial._replace(fit=finished(fit))
+
+    def of_all(self, trial: Trial, fit: bool = True) -> Trial:
+        """A trial of judged rows as one of all.
+
+        Args:
+            trial: the one selected.
+            fit: whether its parameters are fitted to all rows, or read as they are.
+        """
+        if self.rows is None:
+            return trial
+        start = jax.tree.map(on_device, trial.fit.params)
+        if not fit:
+            read = evaluate(trial.fit.model, start, trial.data, rule=self.options.rule)
+            return trial._replace(fit=replace(read, status=trial.fit.status))
+        _, _, learned = self.source.labels(trial.settings)
+        about = trial.fit.model, trial.data, learned, self.options
+        found = fit_with_learned_priors(*about, start=start, report=self.report)
+        return trial._replace(fit=finished(found))
+
+    def responsibilities(self, trial: Trial) -> Array:
+        """``(N, K)`` of all rows."""
+        if self.rows is None:
+            return on_device(trial.fit.resp)
+        return responsibilities(trial.fit, trial.data)
+
+    @property
+    def share(self) -> float:
+        """Number of labels to each that is judged."""
+        return 1.0 if self.rows is None else np.asarray(self.resp).any(1).sum() / len(self.rows)
+
+    def of_all_rows(self, values: np.ndarray) -> np.ndarray:
+        """One of each row, NaN of those that are not judged."""
+        return to_all(values, self.rows, len(self.all_folds))
+
+    def judged(self, values: np.ndarray) -> np.ndarray:
+        """Values of the rows that are judged."""
+        return values if self.rows is None else values[self.rows]
 
     def as_given(
         self, model: Model, null: Trial, settings: Settings, plain: np.ndarray
@@ -396,7 +470,7 @@ class _Run:
     def plain(self, settings: Settings) -> PlainClassifier:
         """The plain classifier of the same features."""
         if (key := repr(settings)) not in self.floors:
-            scores = np.asarray(self.source.scores(settings, self.resp), float)
+            scores = self.judged(np.asarray(self.source.scores(settings, self.resp), float))
             about = self.given, self.weights, self.fold, self.source.without_shares
             self.floors[key] = plain_classifier(scores, *about)
         return self.floors[key]
@@ -413,7 +487,7 @@ class _Run:
         ways: list[Settings] = [{**trial.settings, "scaling": one} for one in scalings]
         ways = ways or [trial.settings]
         plain = max((self.plain(one).held_out for one in ways), key=lambda p: self.weights @ p)
-        return pseudo_bma(trial.scores, plain, self.weights, self.groups)
+        return pseudo_bma(trial.scores, plain, self.share * self.weights, self.groups)
 
     def credible(self, trial: Trial) -> bool:
         """Whether enough labels are right, where nothing but the features contradicts them."""
@@ -425,7 +499,7 @@ class _Run:
 
     def agreement(self, settings: Settings) -> Agreement:
         """Agreement of out-of-fold predictions with given labels beyond chance."""
-        scores = np.asarray(self.source.scores(settings, self.resp), float)
+        scores = self.judged(np.asarray(self.source.scores(settings, self.resp), float))
         if self.source.without_shares:
             scores = scores + np.log(_shares(self.weights @ self.given))
         predicted, given = scores.argmax(1), self.given.argmax(1)
@@ -433,7 +507,9 @@ class _Run:
 
     def enough(self, best: Trial, last: Trial) -> bool:
         """Whether no self-training round beyond the last is worth its fits."""
-        if self.better(last.scores, best.scores, _HOPELESS):
+        # of all labels, standard errors are smaller
+        errors = _HOPELESS / self.share**0.5
+        if self.better(last.scores, best.scores, errors):
             return True
         before = self.trials[-2]
         change = float(self.weights @ (last.scores - before.scores) / self.weights.sum())
@@ -522,7 +598,9 @@ class _Run:
     def other_forms(self, best: Trial) -> dict[str, Fit]:
         """Fits of trials that differ from the best in nothing but the form of the noise."""
         form = best.settings.get("noise")
-        found = {}
+        found: dict[str, Fit] = {}
+        if self.rows is not None:  # fits to other data
+            return found
         for one in self.trials:
             alike = {**one.settings, "noise": form} == best.settings and one.rounds == best.rounds
             if alike and one.settings["noise"] != form:

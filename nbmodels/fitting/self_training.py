@@ -18,7 +18,8 @@ from jaxtyping import Float
 from inference import Status
 from inference.arrays import on_device
 from nbmodels.core.model import Data, Model
-from nbmodels.fitting.em import Fit
+from nbmodels.fitting.em import Fit, responsibilities
+from nbmodels.fitting.judged_rows import of_rows
 from nbmodels.fitting.scores import ScoredLabels, Settings, with_score_prior
 
 
@@ -31,6 +32,8 @@ class NestedRounds:
         resp: ``(N, K)`` responsibilities of the first round, from the labels.
         fold: ``(N,)`` fold of each item.
         log_slope_sd: see :func:`nbmodels.fitting.scores.with_score_prior`.
+        rows: those that fits are of, where not of all: their parameters are few, and
+            responsibilities of all rows are read from them.
     """
 
     def __init__(
@@ -40,9 +43,10 @@ class NestedRounds:
         resp: Array,
         fold: np.ndarray,
         log_slope_sd: float,
+        rows: np.ndarray | None = None,
     ) -> None:
         self._source, self._settings, self._sd = source, settings, log_slope_sd
-        self._fold = np.asarray(fold)
+        self._fold, self._rows = np.asarray(fold), rows
         self._masks = [fold != k for k in range(int(fold.max()) + 1)]
         self._resps: list[Any] = [resp] * len(self._masks)
         self._scores: list[Any] = [None] * len(self._masks)
@@ -50,8 +54,7 @@ class NestedRounds:
         self._ahead: set[int] = set()  # sequences that took the next round already
 
     def _learn(self, sequence: int, *, own: bool, others: bool) -> None:
-        resp = on_device(np.asarray(self._resps[sequence]) * self._masks[sequence][:, None])
-        about = self._settings, resp, sequence
+        about = self._settings, self._resps[sequence], sequence
         self._scores[sequence] = self._source.nested_scores(*about, own=own, others=others)
         self._ready = self._ready | {sequence} if others else self._ready - {sequence}
 
@@ -82,12 +85,14 @@ class NestedRounds:
             data = self._data(self._scores[k])
             weights = np.asarray(data.weights) * self._masks[k]
             seen.append(replace(data, weights=on_device(weights)))
-        fits: list[Fit] = fit_all(model, seen)
+        fits: list[Fit] = fit_all(model, [of_rows(data, self._rows) for data in seen])
         if any(fitted.status == Status.INTERRUPTED for fitted in fits):
             raise KeyboardInterrupt
-        for k, fitted in zip(sequences, fits, strict=True):
-            self._resps[k] = fitted.resp
-            self._learn(k, own=True, others=not last)
+        whole = not last or self._source.all_at_once(self._settings)
+        for k, fitted, data in zip(sequences, fits, seen, strict=True):
+            read = self._rows is not None
+            self._resps[k] = responsibilities(fitted, data) if read else fitted.resp
+            self._learn(k, own=True, others=whole)
         self._ahead.update(sequences)
         return fits
 

@@ -133,7 +133,12 @@ def test_a_first_round_that_changes_nothing_is_the_last(change, done):
     rng = np.random.default_rng(0)
     first = SimpleNamespace(scores=rng.normal(-1, 0.5, 400), rounds=0)
     last = SimpleNamespace(scores=first.scores + change, rounds=1)
-    about = {"weights": np.ones(400), "trials": [first, last], "better": lambda *_: False}
+    about = {
+        "weights": np.ones(400),
+        "trials": [first, last],
+        "better": lambda *_: False,
+        "share": 1.0,
+    }
     for warm in (True, False):
         run = SimpleNamespace(warm=warm, **about)
         assert selection._Run.enough(run, first, last) == (warm and done)

@@ -6,10 +6,17 @@ import pytest
 from scipy import sparse
 from zoo import EMISSIONS, K, build
 
+from inference.arrays import on_device
 from inference.products import ByFold, Sparse
 from nbmodels.core.model import Data
 from nbmodels.emissions import Bernoulli, Multinomial
-from nbmodels.fitting.by_fold import folded_features, scored_by_fold
+from nbmodels.fitting import scores
+from nbmodels.fitting.by_fold import (
+    folded_features,
+    other_folds,
+    scored_by_fold,
+    summed_by_fold,
+)
 from nbmodels.fitting.scores import (
     Candidate,
     EmissionScores,
@@ -29,8 +36,9 @@ def both_ways(emissions, data, resp, fold):
     parts = {name: data.parts[name] for name in emissions}
     features = folded_features(parts, np.asarray(data.weights), fold)
     assert features is not None
-    about = emissions, features, data.weights, data.powers, resp
-    return slow, scored_by_fold(*about), features
+    about = emissions, features, data.weights, data.powers
+    counted = on_device(other_folds(FOLDS))
+    return slow, scored_by_fold(*about, summed_by_fold(*about, resp), counted), features
 
 
 @pytest.mark.slow
@@ -74,3 +82,25 @@ def test_scores_of_one_fold_are_those_of_all():
     one, every = source.scores({}, resp, [2]), source.scores({}, resp)
     np.testing.assert_array_equal(one[fold == 2], every[fold == 2])
     assert (np.asarray(one)[fold != 2] == 0).all(), "other folds are not computed"
+
+
+def test_scores_of_sequences_are_made_of_one_set_of_sums(monkeypatch):
+    """Each as if the responsibilities of its fold were zeros."""
+    rng = np.random.default_rng(0)
+    x, y, fold = rng.integers(0, 2, (N, 6)), rng.integers(0, K, N), np.arange(N) % FOLDS
+    model, data = {"x": Bernoulli.of(6, K)}, Data({"x": Bernoulli.pack(x)}, np.ones(N))
+    resp = np.eye(K)[y]
+
+    def nested(source):
+        return [
+            np.asarray(source.nested_scores({}, resp, k, own=False, others=True))
+            for k in range(FOLDS)
+        ]
+
+    about = lambda _: Candidate(model, data), ("x",), fold, "map"
+    plain = nested(EmissionScores(*about))
+    monkeypatch.setattr(scores, "_MANY_ROWS", 1)
+    summed, once = scores.summed_by_fold, []
+    monkeypatch.setattr(scores, "summed_by_fold", lambda *a: once.append(1) or summed(*a))
+    np.testing.assert_allclose(nested(EmissionScores(*about)), plain, rtol=1e-5, atol=1e-5)
+    assert len(once) == 1

@@ -77,7 +77,9 @@ class Dirichlet(Family):
     def mode(self) -> Float[Array, "*shape"]:
         """Mode on the simplex; uniform where all concentrations are one."""
         x = jnp.maximum(self.concentration - 1, 0)
-        size = self._spread(self._totals(jnp.ones_like(x)))
+        size: Any = x.shape[self.axis]
+        if self.sizes is not None:
+            size = self._spread(self._totals(jnp.ones_like(x)))
         return no_nan_divide(x, jnp.broadcast_to(self._spread(self._totals(x)), x.shape), 1 / size)
 
     def likelihood_params(self, rule: Rule, key: DrawKey = None) -> Float[Array, "*shape"]:
