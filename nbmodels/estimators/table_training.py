@@ -43,11 +43,11 @@ from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.em import started
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import Comparison, HeldOut, compare_scores, held_out_scores
+from nbmodels.fitting.informative import INFORMATIVE
 from nbmodels.fitting.joint import select_joint
 from nbmodels.fitting.noise_evidence import probability_of_noise_jointly
 from nbmodels.fitting.options import FEW_ROWS, MANY_ROWS, FitOptions
 from nbmodels.fitting.scores import Candidate, Settings, given_responsibilities
-from nbmodels.fitting.selection import INFORMATIVE
 from nbmodels.fitting.trials import SIGNIFICANT
 
 #: Up to so many cells (rows x columns x classes) a joint fit is tried whatever the features are;

@@ -24,14 +24,13 @@ from inference import Status
 from inference.arrays import on_device
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.errors import Caution
+from nbmodels.fitting.candidate_fits import CandidateFits, masked
 from nbmodels.fitting.cautions import (
     INTERRUPTED,
     INTERRUPTED_ROUNDS,
     PLAIN,
-    UNINFORMATIVE,
     UNINFORMATIVE_BESIDE_VOTES,
     UNINFORMATIVE_OF_SETS,
-    USELESS,
 )
 from nbmodels.fitting.checked_rows import contradicted
 from nbmodels.fitting.design_effect import padded_groups
@@ -40,11 +39,12 @@ from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fit import Fit
 from nbmodels.fitting.holdout import Agreement, beyond_chance, compare_scores
 from nbmodels.fitting.identifiability import vanished
+from nbmodels.fitting.informative import AGREEMENT, INFORMATIVE, credible, unheard
 from nbmodels.fitting.judged_rows import JUDGED, LEARNED, judged_rows, of_rows, to_all
 from nbmodels.fitting.label_sources import VOTES
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.plain import PlainClassifier, plain_classifier, pseudo_bma
-from nbmodels.fitting.progress import Report, Task
+from nbmodels.fitting.progress import Task
 from nbmodels.fitting.scores import (
     Candidate,
     ScoredLabels,
@@ -62,8 +62,7 @@ from nbmodels.fitting.trials import (
     compared,
     preferred,
 )
-from nbmodels.fitting.two_starts import fit_from_two_starts
-from nbmodels.fitting.unheard import EVEN, as_given
+from nbmodels.fitting.unheard import EVEN, as_given, of_votes
 
 #: Largest number of self-training rounds that are tried where their number is selected.
 _MOST_ROUNDS = 10
@@ -75,27 +74,6 @@ _PATIENCE = 2
 #: for it; and nats a label that a round beyond the first must change for another to be tried, and
 #: the first of many rows.
 _HOPELESS, _WORTH, _STILL = 4.0, 1e-3, 1e-4
-
-#: Tolerances of a fit that others go on from.
-_TENTATIVE = 10.0
-
-#: Standard errors by which labels must be likelier than without the features.
-INFORMATIVE = 1.0
-
-#: Standard errors by which predictions must agree with held-out labels beyond chance where these
-#: are not likelier with the features: one time in a hundred by chance. Few labels say little of how
-#: noisy they are, which costs likelihood, and may show nonetheless that features predict them.
-_AGREEMENT = 2.33
-
-#: Agreement (Cohen's kappa) that useful features have at least, of two classes five labels in a
-#: hundred beyond chance, and standard errors by which it must be lower for a warning. Few labels
-#: never show that; of these the verdict states what follows, and it holds.
-_USELESS, _SURELY = 0.1, 1.645
-
-#: Least share of given labels that are right for a fit to be believed which has features alone
-#: beside them. Of more than two classes the right one may be the most frequent with less than half;
-#: features that say nothing lead to 0.37 and less.
-_RIGHT_OF_TWO, _RIGHT_OF_MORE = 0.5, 0.45
 
 
 def select(
@@ -150,8 +128,19 @@ def select(
         options.progress.iterations() as report,
         options.progress.bar("choosing settings", total) as bar,
     ):
-        about = (choosing, second_start, log_slope_sd, report, bar, start, warm, copies, priors)
-        run = _Run(source, resp, fold, options, *about)
+
+        def new() -> _Run:
+            fits = CandidateFits(
+                options,
+                report,
+                second_start,
+                warm,
+                jax.tree.map(on_device, dict(priors or {})),
+                None if start is None else jax.tree.map(on_device, start),
+            )
+            return _Run(source, resp, fold, fits, choosing, log_slope_sd, bar, copies)
+
+        run = new()
         if not (warm and (choosing or rounds)):
             return run.select(grid, rounds, nested)
         labels = source.labels(cautious(grid))
@@ -160,8 +149,7 @@ def select(
         try:
             return run.select(grid, rounds, nested)
         except _Unheard:  # labels stay as they are given, all of them
-            run = _Run(source, resp, fold, options, *about)
-            return run.select(grid, rounds, nested)
+            return new().select(grid, rounds, nested)
 
 
 class _Unheard(Exception):
@@ -176,31 +164,23 @@ class _Run:
         source: ScoredLabels,
         resp: Array,
         fold: np.ndarray,
-        options: FitOptions,
+        fits: CandidateFits,
         choosing: bool,
-        second_start: bool,
         log_slope_sd: float,
-        report: Report | None,
         bar: Task,
-        start: Any,
-        warm: bool,
         copies: np.ndarray | None,
-        priors: Model | None,
     ) -> None:
-        self.source, self.resp, self.options = source, resp, options
+        self.source, self.resp, self.fits = source, resp, fits
+        self.options, self.report, self.warm = fits.options, fits.report, fits.warm
         self.fold = self.all_folds = fold
-        self.choosing, self.second_start = choosing, second_start
-        self.log_slope_sd, self.report, self.bar = log_slope_sd, report, bar
-        self.start, self.warm = None if start is None else jax.tree.map(on_device, start), warm
-        self.priors = jax.tree.map(on_device, dict(priors or {}))
+        self.choosing, self.log_slope_sd, self.bar = choosing, log_slope_sd, bar
         self.given = np.asarray(resp)
         self.rows: np.ndarray | None = None  # those that are judged, where not all are
         self.groups = None if copies is None else padded_groups(copies, len(fold))
         self.masks = [fold != k for k in range(int(fold.max()) + 1)]
         self.trials: list[Trial] = []
         self.stopped = False  # whether the first trial was interrupted
-        self.learned: Model = {}  # components whose prior a trial learned, the first that could
-        self.learner: Trial | None = None  # that trial
+        self.learner: Trial | None = None  # the first whose prior was learned
         self.null: tuple[Model, Trial] | None = None  # labels without the features
         self.floors: dict[str, PlainClassifier] = {}  # plain classifiers by settings
 
@@ -230,23 +210,23 @@ class _Run:
         plain_scores: np.ndarray | None = None
         noisy = 1.0
         cautions: tuple[Caution, ...] = ()
-        begin, begun = cautious(grid), self.start
+        begin, begun = cautious(grid), self.fits.start
         first = self.candidate(begin)
         self.weights = self.judged(np.asarray(first.data.weights)) * self.given.any(1)
         most = _MOST_ROUNDS if rounds is None else rounds
-        best = self.tried(begin, 0, first, self.tentative() if most else None)
+        best = self.tried(begin, 0, first, self.tentative if most else None)
         try:
             if self.stopped:
                 raise KeyboardInterrupt
             for name, values in grid.items():
                 others = [{**best.settings, name: value} for value in values[1:]]
                 if name == "noise" and others:  # the same scores: a neighbour's solution
-                    self.start = jax.tree.map(on_device, best.fit.params)
+                    self.fits.go_on_from(best.fit)
                 found = [self.tried(one, 0, self.candidate(one)) for one in others]
                 if not self.warm:
-                    self.start = begun
+                    self.fits.start = begun
                 best = self.preferred([best, *found])
-            if self.choosing and not (self.heard(best) and self.credible(best)):
+            if self.choosing and not (self.heard(best) and self.credible(best.fit)):
                 if self.rows is not None:
                     raise _Unheard
                 if {"labels", VOTES}.isdisjoint(best.fit.model):
@@ -259,12 +239,15 @@ class _Run:
                     floor = self.plain(best.settings)
                     plain, most = floor.calibration, 0
                     if VOTES in null.fit.model:  # which show the noise without any features
-                        best = null._replace(fit=self.of_votes(null))
+                        labels = self.source.labels(null.settings)
+                        best = null._replace(
+                            fit=of_votes(null.fit, *labels, self.options, self.report)
+                        )
                         cautions = (UNINFORMATIVE_BESIDE_VOTES,)
                     else:
                         plain_scores = floor.held_out
                         best, ranked, drawn = self.as_given(model, null, best.settings, plain)
-                        noisy, cautions = EVEN, (self.unheard(best.settings),)
+                        noisy, cautions = EVEN, (unheard(self.agreement(best.settings)),)
             if best.rounds < most:
                 settings, last = best.settings, best
                 model, _, learned = self.candidate(settings)
@@ -274,7 +257,7 @@ class _Run:
                 while last.rounds < most and last.rounds - best.rounds < _PATIENCE:
                     before = self.responsibilities(last)
                     data = nested.next(
-                        partial(self.fit_each, start=self.start, options=self.tentative()),
+                        partial(self.fits.each, start=self.fits.start, options=self.tentative),
                         best.fit.model,
                         last=rounds is None or last.rounds + 1 == most,
                     )
@@ -324,8 +307,8 @@ class _Run:
     def candidate(self, settings: Settings) -> Candidate:
         """A candidate whose learned priors are those of the first trial."""
         labels = self.source.labels(settings)
-        if self.learned and labels.learned:
-            labels = Candidate({**labels.model, **self.learned}, labels.data)
+        if self.fits.learned and labels.learned:
+            labels = Candidate({**labels.model, **self.fits.learned}, labels.data)
         scores = self.source.scores(settings, self.resp)
         shares = None
         if self.source.without_shares:
@@ -339,11 +322,8 @@ class _Run:
         candidate: Candidate,
         options: FitOptions | None = None,
     ) -> Trial:
-        options = options or self.options
         seen = candidate._replace(data=of_rows(candidate.data, self.rows))
-        fits = self.fits(seen, self.masks if self.choosing else [], self.start, options)
-        if self.warm:
-            self.start = jax.tree.map(on_device, fits[0].params)
+        fits = self.fits.of(seen, self.masks if self.choosing else [], options)
         self.stopped = any(f.status == Status.INTERRUPTED for f in fits)
         if self.trials and self.stopped:
             raise KeyboardInterrupt
@@ -365,7 +345,7 @@ class _Run:
                 return True
         _, null = self.without_scores(best.settings)
         heard = self.better(null.scores, best.scores, INFORMATIVE)
-        return heard or self.agreement(best.settings).z > _AGREEMENT
+        return heard or self.agreement(best.settings).z > AGREEMENT
 
     def without_scores(self, settings: Settings) -> tuple[Model, Trial]:
         """Labels without the features, as a trial, and its model; fitted once."""
@@ -376,7 +356,7 @@ class _Run:
             data, parts={**data.parts, PRIOR: on_device(np.zeros_like(data.parts[PRIOR]))}
         )
         data = of_rows(data, self.rows)
-        parts = [data, *_masked(data, self.masks)]
+        parts = [data, *masked(data, self.masks)]
         # scores of zero have no likeliest classes to begin at
         fits = self.options.fit_all([model] * len(parts), parts, report=self.report)
         self.null = model, self.trial(settings, 0, data, [finished(f) for f in fits])
@@ -444,29 +424,6 @@ class _Run:
         fit, ranked, drawn = as_given(*about, self.options, report=self.report)
         return null._replace(fit=fit), ranked, drawn
 
-    def of_votes(self, null: Trial) -> Fit:
-        """The votes' own model without the features, with the calibration for new items beside it.
-
-        As :class:`nbmodels.DawidSkene` does, it is fitted as if votes were independent and tempered
-        afterwards: tempered votes say less than the shares of the classes, which a rare class
-        would then lose to the others.
-        """
-        model, data, learned = self.source.labels(null.settings)
-        powers = {name: power for name, power in data.powers.items() if name != VOTES}
-        loose = replace(data, parts={**data.parts, PRIOR: None}, powers=powers)
-        about = model, loose, learned, self.options
-        fit = finished(fit_with_learned_priors(*about, report=self.report))
-        resp = fit.resp ** np.reshape(data.powers.get(VOTES, 1.0), (-1, 1))
-        own = null.fit.params[PRIOR]
-        shares = np.asarray(fit.point_of(PRIOR), own.mean.dtype)
-        calibration = replace(own, mean=np.concatenate([own.mean[:1], shares]))
-        return replace(
-            fit,
-            model={**fit.model, PRIOR: null.fit.model[PRIOR]},
-            params={**fit.params, PRIOR: calibration},
-            resp=resp / resp.sum(1, keepdims=True),
-        )
-
     def plain(self, settings: Settings) -> PlainClassifier:
         """The plain classifier of the same features."""
         if (key := repr(settings)) not in self.floors:
@@ -489,13 +446,13 @@ class _Run:
         plain = max((self.plain(one).held_out for one in ways), key=lambda p: self.weights @ p)
         return pseudo_bma(trial.scores, plain, self.share * self.weights, self.groups)
 
-    def credible(self, trial: Trial) -> bool:
-        """Whether enough labels are right, where nothing but the features contradicts them."""
-        if set(trial.fit.model) - {PRIOR, "labels"}:
-            return True
-        kept = np.sum(np.asarray(trial.fit.resp) * self.given, 1)
-        least = _RIGHT_OF_TWO if self.given.shape[1] == 2 else _RIGHT_OF_MORE
-        return bool(self.weights @ kept >= least * self.weights.sum())
+    def credible(self, fit: Fit) -> bool:
+        return credible(fit.model, np.asarray(fit.resp), self.given, self.weights)
+
+    @property
+    def tentative(self) -> FitOptions:
+        """Options of fits that others go on from."""
+        return self.fits.tentative(near=self.warm and not self.choosing)
 
     def agreement(self, settings: Settings) -> Agreement:
         """Agreement of out-of-fold predictions with given labels beyond chance."""
@@ -516,12 +473,6 @@ class _Run:
         least = _WORTH if last.rounds > 1 else _STILL * self.warm
         return abs(change) < least
 
-    def unheard(self, settings: Settings) -> Caution:
-        """What is said of features that are not heard."""
-        found = self.agreement(settings)
-        useless = max(found.kappa, 0) + _SURELY * found.error < _USELESS
-        return USELESS if useless else UNINFORMATIVE
-
     def preferred(self, trials: Sequence[Trial]) -> Trial:
         return preferred(trials, self.weights, self.groups)
 
@@ -529,59 +480,6 @@ class _Run:
         """Whether labels are likelier under the second, by so many standard errors."""
         about = self.weights, errors, self.groups
         return bool(compare_scores([first, second], [True, True], *about).best)
-
-    # Fits ---------------------------------------------------------------------------------------
-
-    def fits(
-        self, candidate: Candidate, masks: Sequence[np.ndarray], start: Any, options: FitOptions
-    ) -> list[Fit]:
-        """A fit of all labels, and one of those in each mask, by one program where possible."""
-        model, data, learned = candidate
-        first: list[Fit] = []
-        if learned:
-            model = {**model, **{n: self.priors[n] for n in learned if n in self.priors}}
-            if start is None and self.second_start:  # the prior is learned from the better one
-                found = self.fit_each(model, [data])[0]
-                if found.status == Status.INTERRUPTED:
-                    return [found]
-                start = jax.tree.map(on_device, found.params)
-            about = model, data, learned, options
-            first = [fit_with_learned_priors(*about, start=start, report=self.report)]
-            if first[0].status == Status.INTERRUPTED:
-                return first
-            model = first[0].model
-            self.learned = {name: model[name] for name in learned}
-            if self.warm:
-                start = jax.tree.map(on_device, first[0].params)
-        parts = _masked(data, masks)
-        left = parts if learned else [data, *parts]
-        return [*first, *self.fit_each(model, left, start, options)]
-
-    def fit_each(
-        self,
-        model: Model,
-        data: Sequence[Data],
-        start: Any = None,
-        options: FitOptions | None = None,
-    ) -> list[Fit]:
-        """Fits begun at the labels, and perhaps also where the scores' likeliest classes are."""
-        if not data:
-            return []
-        same, options = [model] * len(data), options or self.options
-        if start is not None:
-            starts = [start] * len(data)
-            return options.fit_all(same, data, starts=starts, report=self.report)
-        if self.second_start:
-            return fit_from_two_starts(same, data, options, report=self.report)
-        return options.fit_all(same, data, report=self.report)
-
-    def tentative(self) -> FitOptions:
-        """Options of fits that others go on from, and that nothing else is read from.
-
-        Looser where they begin near their solution, as those of all rows do at that of a sample.
-        """
-        near = self.warm and not self.choosing
-        return replace(self.options, tol=_TENTATIVE * self.options.tol) if near else self.options
 
     # Scores -------------------------------------------------------------------------------------
 
@@ -613,12 +511,6 @@ class _Run:
         tried = [{**t.settings, "rounds": t.rounds} for t in self.trials]
         chosen = {**best.settings, "rounds": best.rounds}
         return choice_table(tried, compared(self.trials, self.weights, self.groups), chosen)
-
-
-def _masked(data: Data, masks: Sequence[np.ndarray]) -> list[Data]:
-    """The data of the rows in each mask."""
-    weights = np.asarray(data.weights)
-    return [replace(data, weights=on_device(weights * mask)) for mask in masks]
 
 
 def _before_scaling(grid: Mapping[str, Sequence[Any]], settings: Settings) -> Settings:

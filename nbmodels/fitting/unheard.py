@@ -6,6 +6,7 @@ most doubtful needs no such evidence: they are ranked by the plain classifier of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,7 +20,9 @@ from nbmodels.channels.fixed import fixed_at
 from nbmodels.core.families import FullNormal
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.fitting.checked_rows import checked_rows
+from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fit import Fit, noise_at_prior
+from nbmodels.fitting.label_sources import VOTES
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.progress import Report
 
@@ -109,3 +112,39 @@ def _at_known_noise(
         noise = noise_at_prior(model["labels"], "map")
         out["labels"] = fixed_at(noise if learned is None else learned.transitions["labels"])
     return out
+
+
+def of_votes(
+    null: Fit,
+    model: Model,
+    data: Data,
+    learned: Sequence[str],
+    options: FitOptions,
+    report: Report | None = None,
+) -> Fit:
+    """The votes' own model without the features, with the calibration for new items beside it.
+
+    As :class:`nbmodels.DawidSkene` does, it is fitted as if votes were independent and tempered
+    afterwards: tempered votes say less than the shares of the classes, which a rare class
+    would then lose to the others.
+
+    Args:
+        null: a fit to labels and votes with scores of zero.
+        model, data, learned: labels and votes without the scores, and components whose prior is
+            learned.
+        options: of the fits.
+        report: called now and then with the iterations and the value they improve.
+    """
+    powers = {name: power for name, power in data.powers.items() if name != VOTES}
+    loose = replace(data, parts={**data.parts, PRIOR: None}, powers=powers)
+    fit = finished(fit_with_learned_priors(model, loose, learned, options, report=report))
+    resp = fit.resp ** np.reshape(data.powers.get(VOTES, 1.0), (-1, 1))
+    own = null.params[PRIOR]
+    shares = np.asarray(fit.point_of(PRIOR), own.mean.dtype)
+    calibration = replace(own, mean=np.concatenate([own.mean[:1], shares]))
+    return replace(
+        fit,
+        model={**fit.model, PRIOR: null.model[PRIOR]},
+        params={**fit.params, PRIOR: calibration},
+        resp=resp / resp.sum(1, keepdims=True),
+    )

@@ -11,6 +11,7 @@ from nbmodels.data.validation import padded_length
 from nbmodels.estimators import large_tables, table_training
 from nbmodels.fitting import options, reference_floor, selection
 from nbmodels.fitting.builder import ModelBuilder
+from nbmodels.fitting.candidate_fits import CandidateFits
 
 pytestmark = pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
 
@@ -148,6 +149,6 @@ def test_a_first_round_that_changes_nothing_is_the_last(change, done):
 def test_only_fits_of_all_rows_are_gone_on_from_with_a_looser_tolerance(warm, choosing):
     """Which begin at the sample's solution, and whose labels are compared with nothing."""
     asked = options.FitOptions(key=None, seed=0, tol=1e-5)
-    run = SimpleNamespace(warm=warm, choosing=choosing, options=asked)
-    loose = selection._Run.tentative(run)
+    run = SimpleNamespace(warm=warm, choosing=choosing, fits=CandidateFits(asked, None))
+    loose = selection._Run.tentative.fget(run)
     assert loose.tol == pytest.approx(1e-4 if warm and not choosing else 1e-5)

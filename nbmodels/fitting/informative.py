@@ -1,0 +1,55 @@
+"""Whether features say anything of the labels, and whether a fit to them may be believed."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from nbmodels.core.model import PRIOR, Model
+from nbmodels.errors import Caution
+from nbmodels.fitting.cautions import UNINFORMATIVE, USELESS
+from nbmodels.fitting.holdout import Agreement
+
+#: Standard errors by which labels must be likelier than without the features.
+INFORMATIVE = 1.0
+
+#: Standard errors by which predictions must agree with held-out labels beyond chance where these
+#: are not likelier with the features: one time in a hundred by chance. Few labels say little of how
+#: noisy they are, which costs likelihood, and may show nonetheless that features predict them.
+AGREEMENT = 2.33
+
+#: Agreement (Cohen's kappa) that useful features have at least, of two classes five labels in a
+#: hundred beyond chance, and standard errors by which it must be lower for a warning. Few labels
+#: never show that; of these the verdict states what follows, and it holds.
+_USELESS, _SURELY = 0.1, 1.645
+
+#: Least share of given labels that are right for a fit to be believed which has features alone
+#: beside them. Of more than two classes the right one may be the most frequent with less than half;
+#: features that say nothing lead to 0.37 and less.
+_RIGHT_OF_TWO, _RIGHT_OF_MORE = 0.5, 0.45
+
+
+def credible(
+    model: Model,
+    resp: Float[np.ndarray, "n k"],
+    given: Float[np.ndarray, "n k"],
+    weights: Float[np.ndarray, " n"],
+) -> bool:
+    """Whether enough labels are right, where nothing but the features contradicts them.
+
+    Args:
+        model: of the labels.
+        resp: ``(n, K)`` responsibilities of a fit.
+        given: ``(n, K)`` those that the labels give.
+        weights: ``(n,)`` row weights.
+    """
+    if set(model) - {PRIOR, "labels"}:
+        return True
+    least = _RIGHT_OF_TWO if given.shape[1] == 2 else _RIGHT_OF_MORE
+    return bool(weights @ np.sum(resp * given, 1) >= least * weights.sum())
+
+
+def unheard(found: Agreement) -> Caution:
+    """What is said of features that are not heard, by the agreement of predictions and labels."""
+    useless = max(found.kappa, 0) + _SURELY * found.error < _USELESS
+    return USELESS if useless else UNINFORMATIVE
