@@ -47,7 +47,7 @@ _WHOLE = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)][:
 #: Number of texts that are worth another way of sorting, and their greatest length for it.
 _FEW, _SHORT = 1_000, 32
 
-#: Sum of the weights below which they seem to be shares of the rows.
+#: Sum of the weights, all below 1, below which they seem to be shares of the rows.
 _LEAST_WEIGHT = 2.0
 
 #: Cells of a table of whole numbers, for each number that is looked up.
@@ -356,7 +356,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> Float[np.ndarray, " n"]:
         DataError: wrong length, negative, not finite, or all zero.
 
     Warns:
-        NbmodelsWarning: weights that sum to less than two rows.
+        NbmodelsWarning: weights below 1 that sum to less than two rows.
     """
     if sample_weight is None:
         return np.ones(n_rows)
@@ -375,7 +375,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> Float[np.ndarray, " n"]:
         raise DataError("sample_weight: all weights are zero")
     if weights.max() > np.finfo(float).max / n_rows:
         raise DataError(f"sample_weight: row {np.argmax(weights)} is too large to be summed")
-    if n_rows > 2 and weights.sum() < _LEAST_WEIGHT:
+    if n_rows > 2 and weights.max() < 1 and weights.sum() < _LEAST_WEIGHT:
         said = (
             f"sample_weight: weights sum to {weights.sum():.3g}, and are evidence of as many rows; "
             "weights that are shares are to be multiplied by the number of rows"

@@ -174,6 +174,7 @@ def test_rows_of_weight_zero_do_not_exist(kind):
 
 @pytest.mark.parametrize("kind", ["bernoulli", "multinomial", "diag"])
 @pytest.mark.parametrize("scale", [1e-12, 1e12])
+@pytest.mark.filterwarnings("ignore:sample_weight. weights sum to 2.4e-11")
 def test_weights_of_any_size(kind, scale):
     x = features(kind)
     e = sound(make(kind).fit(x, labels(), np.full(N, scale)), x, scale=100 * scale)
