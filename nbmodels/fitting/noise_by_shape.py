@@ -53,12 +53,12 @@ class NoiseByShape(NamedTuple):
 
     Attributes:
         share_wrong: share of the given labels that is wrong; 0 where right labels are surely
-            likelier. NaN where there are too many classes, too few labels of one, or no features;
-            where the classes found are not those of the labels; and where they overlap too much to
-            tell.
-        log_factor: logarithm of the Bayes factor of noisy labels against right ones; 0 where there
-            are too many classes, too few labels of one, or no features, and of many rows whose
-            share says nothing or is small.
+            likelier. NaN where the shape does not tell: there are too many classes, too few labels
+            of one, or no features, the classes found are not those of the labels, or they overlap
+            too much.
+        log_factor: logarithm of the Bayes factor of noisy labels against right ones, for which
+            fewer labels a class are enough; 0 where the shape does not tell, and of many rows
+            whose share is small.
     """
 
     share_wrong: float = np.nan
@@ -106,7 +106,11 @@ def noise_by_shape(
 
     start = _START * labels + (1 - _START) / n_classes
     matrix = fitted(start, _any_matrix)
-    share = _share_wrong(matrix, given, here) if fewest >= _FOR_SHARE else np.nan
+    if not _told(matrix, given, here):
+        return UNTOLD
+    share = np.nan
+    if fewest >= _FOR_SHARE:
+        share = float(1 - np.average(_own(matrix.resp, given), weights=here))
     if len(codes) > FEW_ROWS and not share > _SMALL:
         return NoiseByShape(share)
     one = fitted(start, _one_rate)
@@ -124,15 +128,15 @@ def noise_by_shape(
     return NoiseByShape(0.0 if log_factor < -_STRONG and share > 0 else share, log_factor)
 
 
-def _share_wrong(
+def _told(
     found: NormalClasses, given: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
-) -> float:
+) -> bool:
+    """Whether the classes found are those of the labels, and overlap little enough to tell."""
     by_scores = found.resp / found.transition[:, given].T
     sure = (by_scores / by_scores.sum(1, keepdims=True)).max(1)
     overlap = 1 - np.average(sure, weights=weights)
-    if np.diag(found.transition).min() <= 0.5 or overlap > _OVERLAP:
-        return np.nan
-    return float(1 - np.average(_own(found.resp, given), weights=weights))
+    # the factor of classes that overlap would be the cost of a rate about which nothing is said
+    return bool(np.diag(found.transition).min() > 0.5 and overlap <= _OVERLAP)
 
 
 def _own(resp: Float[np.ndarray, "n k"], given: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:

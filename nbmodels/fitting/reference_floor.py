@@ -211,8 +211,8 @@ def _odds_of_noise(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> float:
     shape says more (:mod:`nbmodels.fitting.noise_by_shape`), though it is neither independent of
     held-out labels nor right where classes are not normal: of its Bayes factor the root counts,
     within bounds. Where classes overlap so much that their shape cannot tell overlap from errors,
-    it counts against noise only, from even odds. Correcting few wrong labels also gains little, and
-    loses as much where none is wrong.
+    the odds are even. Correcting few wrong labels also gains little, and loses as much where none
+    is wrong.
 
     Args:
         fitted: a cut fit.
@@ -227,8 +227,8 @@ def _odds_of_noise(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> float:
     share = max(float(np.nanmean([wrong, shape.share_wrong])), np.finfo(float).eps)  # proved stays
     level = min(1.0, share * float(np.sqrt(len(rows))) / _CHANCE) ** 2
     told = np.isfinite(shape.share_wrong) or wrong > _HIGH
-    most, bound = (_ODDS, _BOUND) if told else (1.0, 0.0)
-    return most * level * float(np.exp(np.clip(shape.log_factor / 2, -_BOUND, bound)))
+    most = _ODDS if told else 1.0
+    return most * level * float(np.exp(np.clip(shape.log_factor / 2, -_BOUND, _BOUND)))
 
 
 def _opinion(

@@ -61,8 +61,6 @@ def test_odds_of_noise_follow_its_level_and_the_shape_of_the_classes():
     assert odds(0.07, 400) == pytest.approx(1.92)  # of more rows chance finds a lower level
     assert odds(0.04, by_shape=0.1) == pytest.approx(0.48)  # the mean of both
     assert odds(0.14, by_shape=np.nan) == pytest.approx(0.64)  # the shape does not tell
-    assert odds(0.14, by_shape=np.nan, log_factor=6) == pytest.approx(0.64)
-    assert odds(0.14, by_shape=np.nan, log_factor=-np.log(4)) == pytest.approx(0.32)
     assert odds(0.45, by_shape=np.nan) == 3  # nor could it
     assert odds(0.05, FEW_ROWS + 1) == odds(0.05, FEW_ROWS + 1, log_factor=5) == 1
     assert 0 < odds(0.0) < 1e-9  # noise that is proved keeps its probability
