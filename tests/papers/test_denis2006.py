@@ -89,6 +89,7 @@ def test_flip_rates_are_found(method):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:sample_weight. weights sum to 1,")
 def test_estimator_is_the_closed_form():
     """Rows weighted by their exact probabilities: the estimator gives the exact parameters."""
     sizes = (2, 3, 3)
