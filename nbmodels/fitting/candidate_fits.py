@@ -71,9 +71,12 @@ class CandidateFits:
         """Begin the next fits at the solution of a neighbour."""
         self.start = jax.tree.map(on_device, fit.params)
 
-    def _of(self, candidate: Candidate, masks: Sequence[np.ndarray], options: FitOptions) -> Any:
+    def _of(
+        self, candidate: Candidate, masks: Sequence[np.ndarray], options: FitOptions
+    ) -> list[Fit]:
         model, data, learned = candidate
-        start, first = self.start, []
+        start = self.start
+        first: list[Fit] = []
         if learned:
             model = {**model, **{n: self.priors[n] for n in learned if n in self.priors}}
             if start is None and self.second_start:  # the prior is learned from the better one

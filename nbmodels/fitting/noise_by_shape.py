@@ -4,7 +4,7 @@ Errors near the borders between classes and classes that overlap there give labe
 probabilities. They differ in where items lie: errors leave the gap between two classes where it is,
 overlap fills it. And few held-out labels hardly tell whether any of them is wrong, since a
 classifier that is less sure predicts noisy labels nearly as well as a noise model; an item that
-lies amid another class than its label names tells more. Both are asked of normal classes along
+lies in another class than its label names tells more. Both are estimated with normal classes along
 linear scores (:mod:`nbmodels.fitting.class_shapes`), with noise and without. Classes that are
 skewed or of several clusters may be taken for noise; so the comparison is also with classes of two
 normal parts without noise. It is a second opinion, and not the fit's noise.
@@ -24,7 +24,8 @@ from nbmodels.fitting.options import FEW_ROWS
 from nbmodels.fitting.reference import linear_scores
 
 #: Classes beyond which a covariance of the scores says little, and labels a class below which the
-#: share is not told, of ten classes of 20 right labels each a tenth seemed wrong, nor the factor.
+#: share is not estimated, of ten classes of 20 right labels each a tenth seemed wrong, nor the
+#: factor.
 _MOST_CLASSES, _FOR_SHARE, _FOR_FACTOR = 20, 20, 10
 
 #: Share of right labels at the start, and pseudo-labels of a class: wrong, shared out, and right. A
@@ -65,8 +66,8 @@ class NoiseByShape(NamedTuple):
     log_factor: float = 0.0
 
 
-#: Where nothing is told, or nothing was looked at.
-UNTOLD = NoiseByShape()
+#: Where the shape does not identify the noise, or was not looked at.
+NOT_IDENTIFIED = NoiseByShape()
 
 
 def noise_by_shape(
@@ -91,7 +92,7 @@ def noise_by_shape(
     """
     fewest = np.bincount(codes[codes >= 0], minlength=n_classes).min()
     if not 1 < n_classes <= _MOST_CLASSES or fewest < _FOR_FACTOR or not points.shape[1]:
-        return UNTOLD
+        return NOT_IDENTIFIED
     rows, scores = linear_scores(points, codes, n_classes, copies)
     if len(rows) > _ITEMS:
         some = np.random.default_rng(len(rows)).permutation(len(rows))[:_ITEMS]
@@ -106,8 +107,8 @@ def noise_by_shape(
 
     start = _START * labels + (1 - _START) / n_classes
     matrix = fitted(start, _any_matrix)
-    if not _told(matrix, given, here):
-        return UNTOLD
+    if not _identified(matrix, given, here):
+        return NOT_IDENTIFIED
     share = np.nan
     if fewest >= _FOR_SHARE:
         share = float(1 - np.average(_own(matrix.resp, given), weights=here))
@@ -128,7 +129,7 @@ def noise_by_shape(
     return NoiseByShape(0.0 if log_factor < -_STRONG and share > 0 else share, log_factor)
 
 
-def _told(
+def _identified(
     found: NormalClasses, given: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
 ) -> bool:
     """Whether the classes found are those of the labels, and overlap little enough to tell."""

@@ -24,7 +24,7 @@ from nbmodels.fitting.changed_labels import (
 from nbmodels.fitting.checked_rows import checked_rows, contradicted
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import compare_scores
-from nbmodels.fitting.noise_by_shape import UNTOLD
+from nbmodels.fitting.noise_by_shape import NOT_IDENTIFIED
 from nbmodels.fitting.noise_levels import averaged_over_levels
 from nbmodels.fitting.options import FEW_ROWS, MANY_ROWS, FitOptions
 from nbmodels.fitting.plain import at_odds, pseudo_bma
@@ -223,11 +223,11 @@ def _odds_of_noise(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> float:
         return 1.0
     probs = np.asarray(fitted.fit.resp if fitted.averaged is None else fitted.averaged, float)
     wrong = 1 - float((probs[rows, codes[rows]] / probs[rows].sum(1)).mean())
-    shape = UNTOLD if fitted.separable is None else fitted.separable.by_shape
+    shape = NOT_IDENTIFIED if fitted.separable is None else fitted.separable.by_shape
     share = max(float(np.nanmean([wrong, shape.share_wrong])), np.finfo(float).eps)  # proved stays
     level = min(1.0, share * float(np.sqrt(len(rows))) / _CHANCE) ** 2
-    told = np.isfinite(shape.share_wrong) or wrong > _HIGH
-    most = _ODDS if told else 1.0
+    identified = np.isfinite(shape.share_wrong) or wrong > _HIGH
+    most = _ODDS if identified else 1.0
     return most * level * float(np.exp(np.clip(shape.log_factor / 2, -_BOUND, _BOUND)))
 
 

@@ -32,7 +32,7 @@ from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.fitting.em import em
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.nearest import MOST_SIZES, NearestLabels, nearest_labels
-from nbmodels.fitting.noise_by_shape import UNTOLD, NoiseByShape
+from nbmodels.fitting.noise_by_shape import NOT_IDENTIFIED, NoiseByShape
 
 #: Names of the channels: of an item's own label, of its neighbours' labels, and of checks.
 LABELS, NEAR, TRUSTED = "labels", "near", "trusted"
@@ -76,7 +76,7 @@ class Separable:
     by_shares: Float[np.ndarray, " n"]
     unchecked: Float[np.ndarray, "n k"]
     nearby: Float[np.ndarray, "n k"]
-    by_shape: NoiseByShape = UNTOLD
+    by_shape: NoiseByShape = NOT_IDENTIFIED
 
     def draws(
         self, n_draws: int, seed: int
