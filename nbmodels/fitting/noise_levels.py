@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.optimize import minimize
-from scipy.special import log_softmax, logsumexp, xlog1py
+from scipy.special import xlog1py
 
 from nbmodels.core.component import Given
 from nbmodels.core.model import PRIOR
 from nbmodels.fitting.cautions import PLAIN
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.known_noise import calibrated
 
 #: Shares of wrong labels at which the posterior is evaluated, for two classes scaled to a half.
 LEVELS = np.array([0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.56, 0.62])
@@ -137,7 +137,7 @@ def noise_levels(fitted: FittedModel) -> Levels:
     for i, matrix in enumerate(matrices):
         of_labels = np.hstack([np.log(np.maximum(matrix, _TINY)), np.zeros((k, 1))])
         table = known + of_labels[:, np.minimum(codes, k)].T
-        at, evidence, probs[i] = _calibrated(np.asarray(scores, float), table, weights, prior, at)
+        at, evidence, probs[i] = calibrated(np.asarray(scores, float), table, weights, prior, at)
         logs[i] = (weights * power) @ evidence
     logs = logs + xlog1py(_RIGHT, -shares)
     weight = np.exp(logs - logs.max()) * np.gradient(shares)
@@ -154,44 +154,3 @@ def _agreement(fitted: FittedModel, classes: Int[np.ndarray, " n"]) -> float:
     table /= table.sum()
     chance = float(table.sum(0) @ table.sum(1))
     return max(float(np.trace(table)) - chance, 0.0) / max(1 - chance, _TINY)
-
-
-def _calibrated(
-    scores: Float[np.ndarray, "n k"],
-    table: Float[np.ndarray, "n k"],
-    weights: Float[np.ndarray, " n"],
-    prior: tuple[Float[np.ndarray, " p"], Float[np.ndarray, "p p"]],
-    start: Float[np.ndarray, " p"],
-) -> tuple[Float[np.ndarray, " p"], Float[np.ndarray, " n"], Float[np.ndarray, "n k"]]:
-    """The likeliest calibration under known noise.
-
-    Args:
-        scores: of the classes.
-        table: log-likelihood of each row's labels under each class.
-        weights: row weights.
-        prior: mean and precision of log-slope and biases.
-        start: where to begin.
-
-    Returns:
-        the calibration; ``(N,)`` log-likelihood of the rows; ``(N, K)`` P(true class).
-    """
-    mean, precision = prior
-
-    def joint(at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        steep = np.exp(at[0]) * scores
-        before = log_softmax(steep + at[1:], axis=1)
-        both = before + table
-        evidence = logsumexp(both, axis=1)
-        return evidence, np.exp(both - evidence[:, None]), np.exp(before)
-
-    def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
-        evidence, resp, before = joint(at)
-        gap = weights[:, None] * (resp - before)
-        pull = precision @ (at - mean)
-        along = np.sum(gap * scores) * np.exp(at[0])
-        gradient = pull - np.concatenate([[along], gap.sum(0)])
-        return float(0.5 * (at - mean) @ pull - weights @ evidence), gradient
-
-    found = minimize(loss, start, jac=True, method="L-BFGS-B").x
-    evidence, resp, _ = joint(found)
-    return found, evidence, resp
