@@ -16,7 +16,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jaxtyping import Float, Int
 
 from inference.arrays import on_device
@@ -228,7 +228,7 @@ def _solved(model: Any, data: Data) -> tuple[Array, Array, Array, Array, Array]:
         unchecked = without(TRUSTED) if TRUSTED in data.parts else resp
         return resp, rest, unchecked, read[LABELS], params[LABELS].centred.concentration
 
-    return jax.vmap(one)(model, data)
+    return lax.map(lambda pair: one(*pair), (model, data))
 
 
 def with_separable(fitted: FittedModel, points: Any) -> FittedModel:
