@@ -12,7 +12,7 @@ from jax import Array
 
 from inference.arrays import strongly_typed
 from inference.categorical import categorical
-from inference.compilation import host_jit
+from inference.compilation import host_jit, loop_jit
 from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data, Model, class_prior
 from nbmodels.posterior.draws import MODERATE, SMALL, PosteriorDraws, parameter_draws
@@ -125,7 +125,7 @@ def replicated(
     return again, {name: seen[name] for name in again}
 
 
-@partial(host_jit, static_argnames=("names", "n_items", "n_draws"))
+@partial(loop_jit, static_argnames=("names", "n_items", "n_draws"))
 def _replicate(
     model: Model,
     covariates: Any,
