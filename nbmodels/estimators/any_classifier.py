@@ -206,8 +206,13 @@ def _of_others(
 
 def _n_coefficients(learned: Any) -> int:
     """Those of a linear classifier, or of a pipeline's last step; 0 where it is not linear."""
+    return int(np.size(_coefficients(learned)))
+
+
+def _coefficients(learned: Any) -> Any:
+    """A row for each class, or one of two classes; empty where the classifier is not linear."""
     last = learned[-1] if hasattr(learned, "steps") else learned
-    return int(np.size(getattr(last, "coef_", ())))
+    return getattr(last, "coef_", ())
 
 
 class NoisyLabelClassifier(TableClassifier):
@@ -403,11 +408,12 @@ class NoisyLabelClassifier(TableClassifier):
         learned, (n, k) = self.estimator_, fitted.fit.resp.shape
         if not _n_coefficients(learned):
             return score_columns(fitted) if affordable(n, k, k) else None
+        if not affordable(n, np.shape(_coefficients(learned))[-1], k):
+            return None
         seen = learned[:-1].transform(items) if hasattr(learned, "steps") else items
         if sparse.issparse(seen) or np.ndim(seen) != 2:
             return None
-        few = affordable(n, np.shape(seen)[1], k)
-        return points(np.asarray(seen, float)) if few else None
+        return points(np.asarray(seen, float))
 
     def _drawn_model(self, method: str) -> FittedModel:
         return self._joint_draws.of(self.fitted_, method, self._options)

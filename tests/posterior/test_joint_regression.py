@@ -7,7 +7,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 
 from nbmodels import NoisyLabelClassifier, NoisyLogisticRegression
 from nbmodels.class_priors import ScaledLogistic
@@ -123,3 +123,20 @@ def test_other_classifiers_are_drawn_with_a_matrix_of_their_scores():
 def test_only_few_columns_are_affordable():
     assert affordable(1000, 5, 10)
     assert not affordable(5000, 20, 10)
+
+
+def test_columns_that_are_too_many_are_not_computed_again(linear):
+    """Their number is that of the coefficients: wide text is transformed for the fit alone."""
+    items, given = linear
+    calls = []
+
+    def widened(x):
+        calls.append(len(x))
+        return np.tile(x, (1, 200))
+
+    classifier = make_pipeline(FunctionTransformer(widened), LogisticRegression())
+    model = quiet(items, given, NoisyLabelClassifier, classifier)
+    before = len(calls)
+    assert model._joint_draws.columns is None
+    assert model._few_columns(items, model.fitted_) is None
+    assert len(calls) == before
