@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -12,8 +12,10 @@ from nbmodels.core.component import Component
 from nbmodels.data.labels import Classes
 from nbmodels.errors import Caution
 from nbmodels.fitting.collapsed_updates import Edges
-from nbmodels.fitting.graph_evidence import GraphEvidence, Known
 from nbmodels.fitting.joint import Alternative
+
+if TYPE_CHECKING:  # tables are fitted without loading what graphs need
+    from nbmodels.fitting.graph_evidence import GraphEvidence, Known
 
 
 @dataclass(frozen=True)
