@@ -78,11 +78,14 @@ class JointNB(LatentClassModel):
 
     Parameters:
         sources: estimators by the sources' names. Their own settings of the fit (``solver``,
-            ``noise`` and the like) are not used. A table's settings at ``"auto"`` are not selected
-            but take a cautious value: ``alpha=1``, ``covariance="diag"``, ``weight=1``,
-            ``size_power=0``. Features have no weight, and that is said, where labels and votes of
-            items that a fit has not seen are not likelier given them than given the class shares
-            (:mod:`nbmodels.fitting.heard_features`). A graph is cross-fitted: its users learn from
+            ``noise`` and the like) are not used. The power of a table's likelihood is selected,
+            ``chosen_["size_weight"]`` of a source ``"size"``, where its ``training`` is ``"auto"``:
+            that under which labels and votes of items that a fit has not seen are likelier, so that
+            columns that depend on each other, or are of another shape than their model, do not
+            outweigh the votes; and 0, which is said, where they are not likelier given the features
+            than given the class shares (:mod:`nbmodels.fitting.heard_features`). Other settings of
+            a table at ``"auto"`` are not selected but take a cautious value: ``alpha=1``,
+            ``covariance="diag"``, ``size_power=0``. A graph is cross-fitted: its users learn from
             what is known of other items (:mod:`nbmodels.fitting.graph_evidence`), and it has no
             weight where that does not surely predict labels. With a number for its ``weight``,
             ``alpha="bound"`` or a ``training`` of its own it is fitted jointly; what is open of
@@ -284,6 +287,7 @@ class JointNB(LatentClassModel):
                 interrupted = True
         pooled = tuple(name for name, p in found.items() if p.pooled)
         tried = [*open_, *silent_parts(found)]
+        powers = {f"{n}_{w}": v for n, one in learned.items() for w, v in one.chosen.items()}
         fitted = joint(
             Candidate(model, data, (*learned_priors(model), *pooled)),
             about.classes.names,
@@ -292,7 +296,7 @@ class JointNB(LatentClassModel):
             log_jacobian=log_jacobian_of(found, model, n),
             columns=by_part(learned, "columns"),
             units=by_part(learned, "units"),
-            chosen=selected.chosen,
+            chosen={**powers, **selected.chosen},
             choice=selected.table,
             held_out_scores=scores,
             interrupted=interrupted,

@@ -13,7 +13,7 @@ from nbmodels.core.roles import Emission
 from nbmodels.estimators.joint_assembly import About, part_name
 from nbmodels.estimators.sources import LearnedSource
 from nbmodels.fitting.graph_evidence import Known, beliefs
-from nbmodels.fitting.heard_features import heard
+from nbmodels.fitting.heard_features import powers_of_features
 from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import LabelSource, learned_priors
 from nbmodels.fitting.options import FitOptions
@@ -29,7 +29,7 @@ def is_graph(learned: LearnedSource) -> bool:
 def hear_features(
     learned: dict[str, LearnedSource], about: About, noise: Any, options: FitOptions
 ) -> tuple[dict[str, LearnedSource], bool]:
-    """Sources, of which features that predict no labels or votes have no weight.
+    """Sources, of which features have the power under which they predict labels and votes best.
 
     Args:
         learned: what each source learned; after Ctrl-C it is returned as it is.
@@ -50,11 +50,11 @@ def hear_features(
         return learned, False
     labels = [*votes, *(name for name in model if name in about.labels)]
     try:
-        found = heard(model, data, features, labels, options)
+        open_ = {name for name, one in known.items() if one.open_power}
+        found = powers_of_features(model, data, features, open_, labels, options)
     except KeyboardInterrupt:
         return learned, True
-    silent = {name: learned[name].silenced() for name, one in found.items() if not one}
-    return {**learned, **silent}, False
+    return {**learned, **{name: learned[name].to_power(one) for name, one in found.items()}}, False
 
 
 def hear_graphs(

@@ -56,6 +56,8 @@ class LearnedSource:
             which is to be called with that; until then its part has no weight. None otherwise.
         crossed: likewise of a graph that is fitted jointly, to compare with; None otherwise.
         heard: what it then learned, or None.
+        open_power: of features, whether the power of their likelihood is to be selected.
+        chosen: settings that were selected, by name.
         cautions: warnings about the data, whatever the fit.
     """
 
@@ -68,15 +70,20 @@ class LearnedSource:
     listening: Callable[[Known], LearnedSource] | None = None
     crossed: Callable[[Known], LearnedSource] | None = None
     heard: GraphEvidence | None = None
+    open_power: bool = False
+    chosen: Mapping[str, Any] = field(default_factory=dict)
     cautions: tuple[Caution, ...] = ()
 
-    def silenced(self) -> LearnedSource:
-        """The same without weight."""
+    def to_power(self, power: float) -> LearnedSource:
+        """The same, whose likelihood counts by this power of itself; not at all by 0."""
         parts = {
-            name: replace(part, component=replace(part.component, weight=0.0))
+            name: replace(
+                part, component=replace(part.component, weight=part.component.weight * power)
+            )
             for name, part in self.parts.items()
         }
-        return replace(self, parts=parts)
+        chosen = {"weight": power} if self.open_power else {}
+        return replace(self, parts=parts, chosen={**self.chosen, **chosen})
 
 
 class Source(Protocol):

@@ -456,6 +456,7 @@ class TableClassifier(LatentClassModel):
             names,
             {c.name: c.encoder.units for c in coded},
             coords={c.name: c.encoder.coords() for c in coded},
+            open_power=is_auto(training) or is_auto(parameters.get("weight")),
         )
 
 

@@ -1,16 +1,21 @@
-"""Features beside labels and votes: are they heard at all?
+"""Features beside labels and votes: the power of their likelihood, selected by held-out labels.
 
-In one model features are as good as their classes are known. Few items, rare classes, or columns
-that say nothing of the class yield distributions that fit the classes found by chance, and items
-are then surely taken for the wrong ones. Features are heard where labels and votes of items that
-the fit has not seen are likelier given them than given the class shares, or where the classes that
-features and labels point to agree beyond chance: votes that are wrong together are unlikely under
-any good features, and features beside better ones add little.
+Columns that depend on each other, are skewed or have heavy tails count a misfit of their model as
+evidence of the class: in one model with labels and votes they outweigh these, and the classes drift
+to whatever the columns show. A likelihood to a power below 1 counts less (a power posterior; Miller
+and Dunson 2019, JASA 114; Gruenwald 2012). The power is that under which labels and votes of items
+that the fit has not seen are likelier.
+
+Few items, rare classes, or columns that say nothing of the class yield distributions that fit the
+classes found by chance. So features have no power at all where such labels are not likelier given
+them than given the class shares, unless the classes that features and labels point to agree beyond
+chance: votes that are wrong together are unlikely under any good features, and features beside
+better ones add little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -38,20 +43,27 @@ _SURELY, _LEAST = 1.0, 0.01
 #: Standard errors of agreement without any, from which on it is none by chance.
 _AGREEMENT = 3.0
 
+#: Powers that are tried, until one is worse than the one before it.
+_POWERS = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015)
 
-def heard(
+
+def powers_of_features(
     model: Model,
     data: Data,
     sources: Mapping[str, Sequence[str]],
+    open_: Collection[str],
     labels: Sequence[str],
     options: FitOptions,
-) -> dict[str, bool]:
-    """Whether each source of features is heard, one tried after the other.
+) -> dict[str, float]:
+    """Power of each source of features, one after the other; 0 where it is not heard.
+
+    It is a factor of the weights that the emissions have.
 
     Args:
         model: components by name.
         data: encoded data.
         sources: names of the emissions of each source of features.
+        open_: names of the sources whose power is selected; others are heard or not.
         labels: names of the channels of labels and votes.
         options: of the fits.
 
@@ -65,15 +77,19 @@ def heard(
         held = [order[k::_FOLDS] for k in range(min(_FOLDS, len(order)))]
     else:
         held = [order[: int(_SHARE * len(order))]]
-    total = (1 + len(sources)) * len(held)
-    found: dict[str, bool] = dict.fromkeys(sources, False)
+    total = (1 + sum(len(_POWERS) if n in open_ else 1 for n in sources)) * len(held)
+    found = dict.fromkeys(sources, 0.0)
     with options.progress.bar("testing the features", total) as bar:
 
         def scores(
-            on: Mapping[str, bool], parts_of: Sequence[str] = ()
+            at: Mapping[str, float], parts_of: Sequence[str] = ()
         ) -> tuple[Float[np.ndarray, " h"], Int[np.ndarray, "2 h"]]:
-            silent = {part for name, parts in sources.items() if not on[name] for part in parts}
-            kept = {name: c for name, c in model.items() if name not in silent}
+            power = {part: at[name] for name, parts in sources.items() for part in parts}
+            kept = {
+                name: replace(c, weight=c.weight * power[name]) if name in power else c
+                for name, c in model.items()
+                if power.get(name, 1.0)
+            }
             own = models.with_parts(data, {name: data.parts[name] for name in kept})
             parts = [replace(own, weights=_without(weights, one)) for one in held]
             fits = options.compared([kept] * len(held), parts, bar)
@@ -86,12 +102,18 @@ def heard(
 
         best, _ = scores(found)
         for name in sources:
-            tried = {**found, name: True}
+            tried = {**found, name: 1.0}
             other, classes = scores(tried, sources[name])
             # items without labels and votes are not compared
             about = weights[np.concatenate(held)] * ((best != 0) | (other != 0))
             if not about.any():
-                return dict.fromkeys(sources, True)
+                return dict.fromkeys(sources, 1.0)
+            for power in _POWERS[1:] if name in open_ else ():
+                less = {**found, name: power}
+                scored = scores(less, sources[name])
+                if about @ scored[0] <= about @ other:
+                    break  # held-out labels are likelier under the power before
+                tried, (other, classes) = less, scored
             compared = compare_scores([best, other], [True, True], about, _SURELY)
             likelier = compared.best == 1 and compared.gain[1] > _LEAST
             if likelier or beyond_chance(classes[0], classes[1], about).z > _AGREEMENT:

@@ -12,6 +12,7 @@ from nbmodels import (
     DataError,
     DawidSkene,
     IdentifiabilityWarning,
+    Joint,
     JointNB,
     NoisyBernoulliNB,
     NoisyCategoricalNB,
@@ -469,3 +470,61 @@ def test_features_that_predict_no_votes_are_not_heard():
     with warnings.catch_warnings(action="ignore", category=VerdictWarning):
         model.fit({"x": apart, "crowd": votes})
     assert model.fit_.model["x"].weight == 1
+
+
+def with_votes(seed, n=300):
+    """Columns of four kinds, votes of three of eight annotators, noisy labels, true classes."""
+    rng = np.random.default_rng(seed)
+    true = rng.integers(3, size=n)
+    centre = rng.normal(0, 1.2, (3, 4))
+    plain = centre[true] + rng.normal(size=(n, 4))
+    tables = {
+        "right": plain,
+        "copies": np.repeat(plain[:, :2], 6, axis=1) + 0.1 * rng.normal(size=(n, 12)),
+        "skewed": np.exp(1.5 * plain),
+    }
+    task = np.repeat(np.arange(n), 3)
+    worker = np.concatenate([rng.choice(8, 3, replace=False) for _ in range(n)]).astype(str)
+    wrong = (true[task] + rng.integers(1, 3, 3 * n)) % 3
+    label = np.where(rng.random(3 * n) < 0.75, true[task], wrong)
+    votes = pd.DataFrame({"task": task, "worker": worker, "label": label})
+    return tables, votes, corrupt(true, uniform_noise(3, 0.25), rng), true
+
+
+@pytest.mark.parametrize(
+    "kind, labelled",
+    [
+        ("copies", True),
+        pytest.param("copies", False, marks=pytest.mark.slow),
+        pytest.param("skewed", True, marks=pytest.mark.slow),
+        pytest.param("skewed", False, marks=pytest.mark.slow),
+    ],
+)
+def test_features_that_are_not_of_their_model_do_not_outweigh_the_votes(kind, labelled):
+    """At full power the classes drift to what the columns show: 23 to 38 right labels in 100."""
+    tables, votes, given, true = with_votes(3)
+    y = given if labelled else None
+    right = {}
+    for name, source in (
+        ("selected", NoisyGaussianNB()),
+        ("at full power", NoisyGaussianNB(training=Joint(weight=1.0))),
+    ):
+        model = JointNB({"x": source, "crowd": DawidSkene()}, random_state=0)
+        with warnings.catch_warnings(action="ignore", category=VerdictWarning):
+            model.fit({"x": tables[kind], "crowd": votes}, y)
+        right[name] = (model.label_posterior_.argmax(1) == true).mean()
+        assert ("x_weight" in model.chosen_) == (name == "selected")
+        if name == "selected":
+            assert 0 < model.chosen_["x_weight"] == model.fit_.model["x"].weight < 1
+    alone = JointNB({"crowd": DawidSkene()}, random_state=0)
+    alone.fit({"crowd": votes}, y, items=np.arange(len(true)))
+    floor = (alone.label_posterior_.argmax(1) == true).mean()
+    assert right["at full power"] < floor - 0.1
+    assert right["selected"] > floor
+
+
+def test_features_of_their_model_keep_their_power():
+    tables, votes, given, _ = with_votes(2)
+    model = JointNB({"x": NoisyGaussianNB(), "crowd": DawidSkene()}, random_state=0)
+    model.fit({"x": tables["right"], "crowd": votes}, given)
+    assert model.chosen_["x_weight"] == 1
