@@ -492,7 +492,7 @@ def with_votes(seed, n=300):
 
 
 @pytest.mark.parametrize(
-    "kind, labelled",
+    ("kind", "labelled"),
     [
         ("copies", True),
         pytest.param("copies", False, marks=pytest.mark.slow),
@@ -510,7 +510,7 @@ def test_features_that_are_not_of_their_model_do_not_outweigh_the_votes(kind, la
         ("at full power", NoisyGaussianNB(training=Joint(weight=1.0))),
     ):
         model = JointNB({"x": source, "crowd": DawidSkene()}, random_state=0)
-        with warnings.catch_warnings(action="ignore", category=VerdictWarning):
+        with warnings.catch_warnings(action="ignore"):  # of the fit at full power
             model.fit({"x": tables[kind], "crowd": votes}, y)
         right[name] = (model.label_posterior_.argmax(1) == true).mean()
         assert ("x_weight" in model.chosen_) == (name == "selected")

@@ -25,7 +25,7 @@ def objective(at, scores, table, weights, prior):
     return 0.5 * gap @ prior[1] @ gap - weights @ logsumexp(both, axis=1)
 
 
-@pytest.mark.parametrize("k, n", [(2, 60), (5, 400)])
+@pytest.mark.parametrize(("k", "n"), [(2, 60), (5, 400)])
 def test_no_other_optimiser_finds_a_likelier_calibration(k, n):
     *about, start = problem(k, n, seed=k)
     found = calibrated(*about, start)
@@ -51,4 +51,5 @@ def test_labels_that_contradict_sure_scores_have_finite_evidence():
     scores = np.array([[0.0, 2000.0], [2000.0, 0.0]])
     table = np.log(np.array([[1.0, np.finfo(float).tiny]] * 2))
     found = calibrated(scores, table, np.ones(2), (np.zeros(3), np.eye(3)), np.zeros(3))
-    assert np.isfinite(found.evidence).all() and np.isfinite(found.at).all()
+    assert np.isfinite(found.evidence).all()
+    assert np.isfinite(found.at).all()
