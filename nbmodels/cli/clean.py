@@ -20,7 +20,7 @@ from nbmodels.cli.options import EstimatorName
 from nbmodels.cli.roles import checked_classes, compared_rows, names_of_groups, repeated_items
 from nbmodels.cli.wording import worded
 from nbmodels.data.annotations import vote_columns
-from nbmodels.data.labels import LabelColumn, as_text, spelt_alike, spelt_as
+from nbmodels.data.labels import LabelColumn, as_text, spelt_as
 from nbmodels.data.user_table import Choice, check_columns, read_features, read_text
 from nbmodels.diagnostics.confident_learning import SecondOpinion
 from nbmodels.diagnostics.noise_range import NoiseRange
@@ -234,8 +234,7 @@ def clean(
             (~known).sum(), "row has no label; it gets", "rows have no label; they get"
         )
         notes.append(f"{unused} a suggestion too")
-    if alike := spelt_alike(labels.names):
-        notes.append(alike)
+    notes.extend(labels.odd_names())
     # a row of nothing but missing cells takes no part in the fit
     use = np.ones(len(frame), bool)
     if isinstance(x, pd.DataFrame):

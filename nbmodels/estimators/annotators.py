@@ -20,7 +20,7 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.annotations import Votes, trusted_tasks
 from nbmodels.data.labelling_functions import VoteSource, check_abstentions, read_outputs
-from nbmodels.data.labels import Classes, trusted_codes
+from nbmodels.data.labels import Classes, check_marker, trusted_codes
 from nbmodels.data.noisy_labels import known_labels
 from nbmodels.data.validation import pad_rows, padded_annotators, padded_length
 from nbmodels.errors import Caution, DataError, PosteriorWarning, issue
@@ -193,6 +193,8 @@ class DawidSkene(LatentClassModel):
         table.check_labels(self.classes)
         checked = trusted_tasks(trusted, tasks)
         classes = Classes.infer(known_labels(table.label.names, _NAME), self.classes, _NAME)
+        if self.classes is None:
+            check_marker(classes.names, None, _NAME)
         n, k = len(tasks), len(classes)
         coded = VoteTable(*table.cells(tasks, workers, classes), n)
         types, parameters = Subtypes(k, self.subtypes), self._by_class(parameters, classes)

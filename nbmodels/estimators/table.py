@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from inference.arrays import on_device
 from nbmodels.core.jax_settings import computing
 from nbmodels.data.annotations import Votes, row_ids
+from nbmodels.data.column_types import measured
 from nbmodels.data.features import (
     Block,
     check_columns,
@@ -240,7 +241,8 @@ class TableClassifier(LatentClassModel):
         self._keep(X, labels)
         about = fitted, block.x, self._options, block.missing
         compared = with_comparisons(*about, warn_of_copies=groups is None)
-        return self._finish(compared, labels.cautions)
+        symbols = self.columns is not None and not self.columns.numeric
+        return self._finish(compared, (*labels.cautions, *(measured(block) if symbols else ())))
 
     def _fitted(
         self,
