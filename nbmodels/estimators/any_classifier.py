@@ -84,7 +84,14 @@ def _learned(base: Any, items: Any, resp: np.ndarray, weights: np.ndarray) -> An
         more = {} if (given == 1).all() else {name: given}
     if len(np.unique(codes)) == 1:
         return _indifferent(resp.shape[1])
-    return clone(base).fit(_safe_indexing(items, rows), codes, **more)
+    try:
+        return clone(base).fit(_safe_indexing(items, rows), codes, **more)
+    except (TypeError, ValueError) as error:
+        error.add_note(
+            "base_estimator was fitted to X as it is; give a pipeline where columns are to be "
+            "encoded or imputed first"
+        )
+        raise
 
 
 def _indifferent(n_classes: int) -> Any:
