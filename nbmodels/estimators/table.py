@@ -26,6 +26,7 @@ from nbmodels.data.features import (
     table,
     without_marker,
 )
+from nbmodels.data.label_copies import label_copies
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import LabelData, missing_labels, read_given, read_labels
 from nbmodels.data.validation import check_orders, check_weights
@@ -242,7 +243,8 @@ class TableClassifier(LatentClassModel):
         about = fitted, block.x, self._options, block.missing
         compared = with_comparisons(*about, warn_of_copies=groups is None)
         symbols = self.columns is not None and not self.columns.numeric
-        return self._finish(compared, (*labels.cautions, *(measured(block) if symbols else ())))
+        told = *label_copies(block, labels.codes), *(measured(block) if symbols else ())
+        return self._finish(compared, (*labels.cautions, *told))
 
     def _fitted(
         self,

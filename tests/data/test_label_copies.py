@@ -1,0 +1,72 @@
+"""Columns that were made from the labels, with which every label looks right."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from nbmodels import (
+    AutoNoisyClassifier,
+    NbmodelsWarning,
+    NoisyGaussianNB,
+    NoisyLabelClassifier,
+    NoisyLogisticRegression,
+    NoisyMixedNB,
+)
+from nbmodels.data.features import Block
+from nbmodels.data.label_copies import label_copies
+
+CODES = np.random.default_rng(0).integers(0, 3, 120)
+NAMES = np.array(["ant", "bee", "cow"])
+
+
+def told(column, codes=CODES, missing=None):
+    cells = np.c_[np.arange(len(codes)) % 7, column].astype(object)
+    hidden = None if missing is None else np.c_[np.zeros(len(codes), bool), missing]
+    return [one.message for one in label_copies(Block(cells, hidden, ("day", "code")), codes)]
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (NAMES[CODES], "column 'code' has 3 values"),
+        (CODES * 10.0, "column 'code' has 3 values"),
+        (2 * CODES + np.arange(120) % 2, "column 'code' has 6 values"),  # a finer label
+    ],
+)
+def test_codes_of_the_labels_are_told(column, said):
+    assert said in told(column)[0]
+    assert said in told(column, np.where(np.arange(120) % 3, CODES, -1))[0]
+    hidden = np.arange(120) < 30
+    assert said in told(np.where(hidden, None, column), missing=hidden)[0]
+
+
+def test_columns_that_are_none_stay_silent():
+    wrong = CODES.copy()
+    wrong[-1] = (wrong[-1] + 1) % 3
+    assert told(CODES, wrong) == []  # one label is not that of its value
+    assert told(CODES, np.zeros(120, int)) == []
+    assert told(np.arange(120)) == []
+    assert told(np.arange(120) // 4, np.arange(120) // 4 % 3) == []  # few rows a value
+    assert told(np.where(CODES == 0, 1, 0)) == []  # it tells one class alone
+    mostly = np.arange(120) > 40
+    assert told(CODES, missing=mostly) == []
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+@pytest.mark.parametrize(
+    "model",
+    [
+        NoisyMixedNB.published(random_state=0),
+        NoisyGaussianNB.published(random_state=0),
+        NoisyLogisticRegression(random_state=0),
+        NoisyLabelClassifier(LogisticRegression(), rounds=0, random_state=0),
+        AutoNoisyClassifier(emission="gaussian", random_state=0),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_estimators_of_tables_tell_of_them(model):
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"size": rng.normal(CODES), "weight": rng.normal(CODES), "code": CODES})
+    with pytest.warns(NbmodelsWarning, match="'code' has 3 values, of which each has one label"):
+        model.fit(X, NAMES[CODES])
