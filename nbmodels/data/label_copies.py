@@ -34,7 +34,7 @@ def label_copies(block: Block, codes: Int[np.ndarray, " n"]) -> tuple[Caution, .
         first = slice(_FIRST_ROWS)
         if _determine(cells[first], given[first]) and _determine(cells, given):
             values = pd.Series(cells).nunique()
-            if len(given) >= FEW_ROWS * values and len(given) > len(codes) / 2:
+            if len(given) >= max(FEW_ROWS * values, (codes >= 0).sum() / 2):
                 message = (
                     f"X: column {name!r} has {values} values, of which each has one label only; if "
                     "it was made from the labels, drop it: with it, every label looks right"

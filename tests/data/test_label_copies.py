@@ -15,6 +15,7 @@ from nbmodels import (
 )
 from nbmodels.data.features import Block
 from nbmodels.data.label_copies import label_copies
+from nbmodels.data.user_table import like_votes
 
 CODES = np.random.default_rng(0).integers(0, 3, 120)
 NAMES = np.array(["ant", "bee", "cow"])
@@ -37,6 +38,8 @@ def told(column, codes=CODES, missing=None):
 def test_codes_of_the_labels_are_told(column, said):
     assert said in told(column)[0]
     assert said in told(column, np.where(np.arange(120) % 3, CODES, -1))[0]
+    both = np.arange(120) % 2 == 0
+    assert told(column, np.where(both, CODES, -1), missing=~both)  # where there is a label, all
     hidden = np.arange(120) < 30
     assert said in told(np.where(hidden, None, column), missing=hidden)[0]
 
@@ -51,6 +54,17 @@ def test_columns_that_are_none_stay_silent():
     assert told(np.where(CODES == 0, 1, 0)) == []  # it tells one class alone
     mostly = np.arange(120) > 40
     assert told(CODES, missing=mostly) == []
+
+
+def test_columns_of_votes_are_told():
+    rng = np.random.default_rng(1)
+    wide = pd.DataFrame(NAMES[rng.integers(0, 3, (60, 3))], columns=["eva", "jan", "tom"])
+    wide["size"] = rng.normal(size=60)
+    assert like_votes(wide, [*wide], NAMES).startswith("'eva', 'jan', 'tom' have the values of")
+    assert like_votes(wide, ["eva", "size"], NAMES) == ""
+    assert like_votes(wide, [*wide], ["ant", "bee"]) == ""
+    stars = pd.DataFrame(rng.integers(1, 4, (60, 2)), columns=["eva", "jan"]).replace(1, np.nan)
+    assert "'eva', 'jan' have" in like_votes(stars, [*stars], ["2", "3"])
 
 
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
