@@ -102,6 +102,11 @@ def test_scores_of_a_test_set_go_by_names():
     assert some.independence.sentence == same.independence.sentence
 
 
+def test_a_model_is_no_noise_matrix():
+    with pytest.raises(DataError, match=r"^noise: a model is none; give its posterior\(\), or its"):
+        noisy_test_scores(GIVEN, NAMES[TRUTH], NoisyGaussianNB())
+
+
 def test_scores_of_a_test_set_take_any_random_state():
     about = GIVEN, NAMES[TRUTH], NOISE
     state = np.random.RandomState(0)
@@ -124,6 +129,17 @@ def test_a_class_that_seems_to_be_a_missing_label_is_told():
         with pytest.warns(NbmodelsWarning, match=r"^y: .* is taken for a class; .* missing_label="):
             check_marker(np.array(names, object), None)
     check_marker(np.array(["none", "unknown", "other"]), None)  # which may be classes
+
+
+def test_a_class_that_one_label_names_is_told():
+    y = np.repeat(["ant", "bee"], 30).astype(object)
+    y[7] = "bea"
+    with pytest.warns(
+        NbmodelsWarning, match=r"^y: 'bea' occurs once in 60 labels, in row 7, and is"
+    ):
+        read_labels(y, 60, reader="one")
+    read_labels(y, 60, reader="one", declared=["ant", "bea", "bee"])  # no warning
+    read_labels(y[:12], 12, reader="one")  # of a handful of labels each is rare
 
 
 def test_votes_that_seem_to_be_missing_are_told():

@@ -226,6 +226,9 @@ def test_dates_and_texts_are_named_in_messages():
         NoisyGaussianNB().fit(dated, NAMES[K])
     with pytest.raises(DataError, match="turn texts into counts first"):
         NoisyMultinomialNB().fit(["an ant", "a bee"] * 30, NAMES[K])
+    with pytest.raises(DataError, match=r"(?s)^X: Expected 2D array.*first, as by Count") as found:
+        AutoNoisyClassifier().fit(np.array(["an ant, which is long", "a bee"] * 30), NAMES[K])
+    assert len(str(found.value)) < 800
 
 
 def test_a_cell_of_text_is_named():
