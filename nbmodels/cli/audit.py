@@ -66,11 +66,12 @@ def plan(
 ) -> None:
     """Draw rows to check, those whose label is likely to be wrong more often.
 
-    Fill in the column [bold]audit_true_label[/] of the written table, in any order and over days;
-    [bold]nbmodels audit read[/] then takes it. The plan itself is written beside it, as .json.
+    Fill in the column [bold]audit_true_label[/] of the written table, in any order and
+    over days; [bold]nbmodels audit read[/] then takes it. The plan itself is written
+    beside it, as .json.
 
-    With [bold]--task[/] and [bold]--worker[/] each row is a vote of one of several annotators, and
-    what is checked is the majority of an item's votes.
+    With [bold]--task[/] and [bold]--worker[/] each row is a vote of one of several annotators,
+    and what is checked is the majority of an item's votes.
     """
     with input_errors():
         from nbmodels.cli import files
