@@ -102,6 +102,18 @@ def test_scores_of_a_test_set_go_by_names():
     assert some.independence.sentence == same.independence.sentence
 
 
+def test_votes_that_replace_others_and_labels_beside_votes_are_told():
+    votes = pd.DataFrame({"task": np.arange(60) // 3, "worker": np.arange(60) % 3})
+    votes["label"] = np.array(["ant", "bee"])[votes["task"] % 2]
+    model = DawidSkene(random_state=0)
+    few = pd.concat([votes, votes[:3]])
+    model.fit(few)  # no warning
+    with pytest.warns(NbmodelsWarning, match=r"^votes: 60 of 120 are again of the same worker on"):
+        model.fit(pd.concat([votes, votes]))
+    with pytest.warns(NbmodelsWarning, match=r"^y: is not used; .* given as trusted="):
+        model.fit(votes, np.zeros(20))
+
+
 def test_a_model_is_no_noise_matrix():
     with pytest.raises(DataError, match=r"^noise: a model is none; give its posterior\(\), or its"):
         noisy_test_scores(GIVEN, NAMES[TRUTH], NoisyGaussianNB())
