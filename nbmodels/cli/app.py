@@ -136,13 +136,15 @@ def clean(
 ) -> None:
     """Find and correct wrong labels in a table.
 
-    Rows without a label get one, empty cells are missing, and the input is not changed: the
-    corrected table holds all its rows and columns, then [bold]suggested_label[/],
-    [bold]p_label_wrong[/], [bold]p_suggested[/], [bold]check_rank[/] (1 for the label to check
-    first) and, for few classes, their probabilities.
+    Rows without a label get one, empty cells are missing, and the input is not
+    changed: the corrected table holds all its rows and columns, then
+    [bold]suggested_label[/], [bold]p_label_wrong[/], [bold]p_suggested[/],
+    [bold]check_rank[/] (1 for the label to check first) and, for few classes,
+    their probabilities.
 
-    With [bold]--task[/] and [bold]--worker[/] each row is a vote of one of several annotators: the
-    corrected table has a row an item, and how far each annotator can be trusted is printed.
+    With [bold]--task[/] and [bold]--worker[/] each row is a vote of one of several annotators:
+    the corrected table has a row an item, and how far each annotator can be
+    trusted is printed.
     """
     with input_errors():
         from nbmodels.cli import files

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from nbmodels.audit import AuditPlan
     from nbmodels.cli.clean import Cleaned
+    from nbmodels.cli.dialect import Dialect
 
 audit_app = typer.Typer(
     help="Check some rows by hand, and learn from them how many labels are wrong.",
@@ -65,11 +66,12 @@ def plan(
 ) -> None:
     """Draw rows to check, those whose label is likely to be wrong more often.
 
-    Fill in the column [bold]audit_true_label[/] of the written table, in any order and over days;
-    [bold]nbmodels audit read[/] then takes it. The plan itself is written beside it, as .json.
+    Fill in the column [bold]audit_true_label[/] of the written table, in any order and
+    over days; [bold]nbmodels audit read[/] then takes it. The plan itself is written
+    beside it, as .json.
 
-    With [bold]--task[/] and [bold]--worker[/] each row is a vote of one of several annotators, and
-    what is checked is the majority of an item's votes.
+    With [bold]--task[/] and [bold]--worker[/] each row is a vote of one of several annotators,
+    and what is checked is the majority of an item's votes.
     """
     with input_errors():
         from nbmodels.cli import files
@@ -130,7 +132,7 @@ def plan(
             rows = min(_ROWS, int(corrected["given"].notna().sum()))
         drawn = _plan(model, corrected, rows, margin, share, seed)
         with writing(target):
-            _write(cells, drawn, target)
+            _write(cells, drawn, target, table.dialect_of(target))
         for sentence in findings:
             console.print(sentence, highlight=False, markup=False)
         for caution in cautions:
@@ -188,16 +190,16 @@ def _plan(
     )
 
 
-def _write(cells: pd.DataFrame, drawn: AuditPlan, target: Path) -> None:
+def _write(cells: pd.DataFrame, drawn: AuditPlan, target: Path, dialect: Dialect) -> None:
     """Rows to check, ``cells`` of which are shown, and the plan beside them."""
-    from nbmodels.cli.files import replacing
+    from nbmodels.cli.files import replacing, write_csv
 
     shown = cells.iloc[drawn.rows["position"]].copy()
     shown.insert(0, ROW, drawn.rows["row"].to_numpy())
     shown[TRUE] = ""
     plan_path = target.with_suffix(".json")
     with replacing(target) as temporary, replacing(plan_path) as beside:
-        shown.to_csv(temporary, index=False, sep="\t" if target.suffix.lower() == ".tsv" else ",")
+        write_csv(shown, temporary, dialect)
         drawn.to_json(beside)
 
 

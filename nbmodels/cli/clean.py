@@ -20,8 +20,8 @@ from nbmodels.cli.options import EstimatorName
 from nbmodels.cli.roles import checked_classes, compared_rows, names_of_groups, repeated_items
 from nbmodels.cli.wording import worded
 from nbmodels.data.annotations import vote_columns
-from nbmodels.data.labels import LabelColumn, as_text, spelt_alike, spelt_as
-from nbmodels.data.user_table import Choice, check_columns, read_features, read_text
+from nbmodels.data.labels import LabelColumn, as_text, spelt_as
+from nbmodels.data.user_table import Choice, check_columns, like_votes, read_features, read_text
 from nbmodels.diagnostics.confident_learning import SecondOpinion
 from nbmodels.diagnostics.noise_range import NoiseRange
 from nbmodels.diagnostics.share_wrong import ShareLimits, share_limits
@@ -223,6 +223,7 @@ def clean(
     else:
         choice, x = read_features(frame, label, features, truth)
     notes.extend(choice.remarks)
+    notes.extend(filter(None, [like_votes(frame, choice.families, labels.names)]))
     if estimator == EstimatorName.auto:
         choice = replace(choice, estimator="AutoNoisyClassifier")
     given: dict[str, Any] = {"noise": noise, "training": training, "alpha": alpha}
@@ -234,8 +235,7 @@ def clean(
             (~known).sum(), "row has no label; it gets", "rows have no label; they get"
         )
         notes.append(f"{unused} a suggestion too")
-    if alike := spelt_alike(labels.names):
-        notes.append(alike)
+    notes.extend(labels.odd_names())
     # a row of nothing but missing cells takes no part in the fit
     use = np.ones(len(frame), bool)
     if isinstance(x, pd.DataFrame):

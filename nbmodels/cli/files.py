@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from nbmodels.cli.dialect import Dialect, decimal_sign, with_decimal_commas
 from nbmodels.errors import DataError
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL")
 
 #: Kinds of tables.
 SUFFIXES = (".csv", ".tsv", ".parquet")
+
+#: Kinds of workbooks, which are not read.
+_WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
 
 #: Files of a report, beside the corrected table.
 REPORT = ("noise_matrix.csv", "noise_matrix.png", "posterior.nc")
@@ -48,16 +52,23 @@ class Table:
         path: where it came from.
         frame: its values, typed, null where missing.
         raw: what is written back: cells as text for CSV, an Arrow table for Parquet.
+        dialect: how a text file is written; None for others.
     """
 
     path: Path
     frame: pd.DataFrame
     raw: Any
+    dialect: Dialect | None = None
 
     @property
     def cells(self) -> pd.DataFrame:
         """What is written as CSV: cells as they stand there, or the values of Parquet."""
         return self.raw if isinstance(self.raw, pd.DataFrame) else self.frame
+
+    def dialect_of(self, path: Path) -> Dialect:
+        """How a file beside the table is written: as the table where that is a file of its kind."""
+        own = self.dialect is not None and path.suffix.lower() == self.path.suffix.lower()
+        return self.dialect if own and self.dialect else Dialect.of_suffix(path.suffix)
 
     def with_labels(self, *columns: str | None) -> tuple[Table, int]:
         """Columns of labels as they are spelt in the file, without blanks around them.
@@ -117,7 +128,8 @@ def read_table(path: Path) -> Table:
         raise DataError(f"FILE: {path} is not a file")
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise DataError(f"FILE: {path} is neither .csv, .tsv nor .parquet")
+        save = "; save a workbook as CSV UTF-8" if suffix in _WORKBOOKS else ""
+        raise DataError(f"FILE: {path} is neither .csv, .tsv nor .parquet{save}")
     try:
         table = _read_parquet(path) if suffix == ".parquet" else _read_csv(path)
     except OSError as error:
@@ -128,18 +140,20 @@ def read_table(path: Path) -> Table:
 
 
 def _read_csv(path: Path) -> Table:
-    options: dict[str, Any] = {
-        "sep": "\t" if path.suffix.lower() == ".tsv" else ",",
-        "index_col": False,
-        "keep_default_na": False,
-    }
     try:
+        dialect = Dialect.of_file(path)
+        options: dict[str, Any] = {
+            "sep": dialect.separator,
+            "index_col": False,
+            "keep_default_na": False,
+        }
         # cells of a row longer than the header would be dropped
         with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
             header = pd.read_csv(path, dtype=str, header=None, nrows=1, **options).iloc[0]
-            _check_separator(path, header, options["sep"])
             raw = pd.read_csv(path, dtype=str, **options)
-            frame = pd.read_csv(path, na_values=list(MISSING), low_memory=False, **options)
+            dialect = replace(dialect, decimal=decimal_sign(raw, dialect.separator))
+            options |= {"na_values": list(MISSING), "decimal": dialect.decimal}
+            frame = pd.read_csv(path, low_memory=False, **options)
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError) as error:
         reason = " ".join(str(error).split())
         raise DataError(f"FILE: {path} is not a table: {reason}") from error
@@ -147,19 +161,11 @@ def _read_csv(path: Path) -> Table:
         raise DataError(
             f"FILE: {path} is not a table in UTF-8; save it as such (in spreadsheets: CSV UTF-8)"
         ) from error
-    _check_names(path, [name for name in header if name])
-    return Table(path, frame, raw)
-
-
-def _check_separator(path: Path, header: pd.Series, expected: str) -> None:
-    """Raises: DataError: the header is one cell, with other separators in it."""
-    found = next((sign for sign in ";\t|," if sign in str(header.iloc[0])), None)
-    if len(header) == 1 and found is not None:
-        names = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
-        raise DataError(
-            f"FILE: the cells of {path} are separated by {names[found]}; expected "
-            f"{names[expected]}, and a decimal point in numbers"
-        )
+    _check_names(path, [name.strip() for name in header if name.strip()])
+    if dialect.decimal == ",":
+        frame = frame.apply(with_decimal_commas)
+    names = raw.columns.str.strip()
+    return Table(path, frame.set_axis(names, axis=1), raw.set_axis(names, axis=1), dialect)
 
 
 def _read_parquet(path: Path) -> Table:
@@ -251,6 +257,12 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def write_csv(frame: pd.DataFrame, path: Path, dialect: Dialect) -> None:
+    """Write a frame as a text file of cells."""
+    sep, decimal, encoding = dialect.separator, dialect.decimal, dialect.encoding
+    frame.to_csv(path, index=False, sep=sep, decimal=decimal, encoding=encoding)
+
+
 def write_table(table: Table, added: pd.DataFrame, path: Path) -> None:
     """Write the input's rows and columns, unchanged, and then the new columns.
 
@@ -263,7 +275,7 @@ def write_table(table: Table, added: pd.DataFrame, path: Path) -> None:
     with replacing(path) as temporary:
         if suffix != ".parquet":
             both = pd.concat([table.cells, added.set_axis(table.cells.index)], axis=1)
-            both.to_csv(temporary, index=False, sep="\t" if suffix == ".tsv" else ",")
+            write_csv(both, temporary, table.dialect_of(path))
             return
         import pyarrow
         import pyarrow.parquet

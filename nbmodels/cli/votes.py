@@ -16,7 +16,7 @@ from nbmodels.cli.clean import FEW_CLASSES, Scores, added_columns
 from nbmodels.cli.draws import collected
 from nbmodels.cli.roles import compared_rows
 from nbmodels.cli.wording import worded
-from nbmodels.data.labels import LabelColumn, as_text, spelt_alike, spelt_as
+from nbmodels.data.labels import LabelColumn, as_text, spelt_as
 from nbmodels.errors import DataError, counted
 
 
@@ -99,8 +99,7 @@ def clean_votes(
     if not cast.all():
         note = counted((~cast).sum(), "row has no label; it is", "rows have no label; they are")
         notes.append(f"{note} no {'vote' if (~cast).sum() == 1 else 'votes'}")
-    if alike := spelt_alike(labels.names):
-        notes.append(alike)
+    notes.extend(labels.odd_names())
     table = {"task": frame[task], "worker": frame[worker], "label": labels.text}
     votes = pd.DataFrame(table)[cast]
     trusted = _trusted(checked or {}, votes["task"], labels)

@@ -131,7 +131,8 @@ def clean_items(
     )
     items = cleaned.items
     with writing(target):
-        files.write_table(files.Table(votes.table.path, items, items), items.iloc[:, :0], target)
+        table = files.Table(votes.table.path, items, items, votes.table.dialect)
+        files.write_table(table, items.iloc[:, :0], target)
     if report is not None:
         with writing(report):
             files.write_report_of_votes(report, cleaned.workers, cleaned.posterior)

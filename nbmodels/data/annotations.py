@@ -22,7 +22,7 @@ from nbmodels.data.long_format import (
     read_coded,
 )
 from nbmodels.data.validation import in_pandas, plain, positions
-from nbmodels.errors import DataError
+from nbmodels.errors import Caution, DataError, NbmodelsWarning
 
 #: Columns of a table of votes, with the other names by which each is found. Items go by an id
 #: before they go by what is shown of them, and names that features have, too, are the last choice.
@@ -138,6 +138,21 @@ class Votes:
         ordered, pairs = ordered.astype(np.intp), pairs.astype(np.intp)
         lowest = (1 << of_worker) - 1, (1 << of_label) - 1
         return pairs >> of_worker, pairs & lowest[0], ordered & lowest[1]
+
+    def repeated(self, n_cast: int) -> tuple[Caution, ...]:
+        """A warning of many votes that are again of one annotator on one item.
+
+        Args:
+            n_cast: number of votes without those before the last.
+        """
+        n = len(self.task.codes)
+        if n - n_cast <= _REPEATED * n:
+            return ()
+        said = (
+            f"votes: {n - n_cast} of {n} are again of the same worker on the same task, of which "
+            "the last one counts; see whether these columns are those of the tasks and workers"
+        )
+        return (Caution(NbmodelsWarning, said),)
 
     def counts(
         self, tasks: Any, workers: Any, classes: Classes, name: str = "votes"

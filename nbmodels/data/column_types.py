@@ -6,7 +6,7 @@ families given by the user.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -26,6 +26,10 @@ MANY_VALUES = 50
 #: there; below, it says little more than its rows' own labels, and makes wrong ones look right. Zip
 #: codes and names of products stay where there are rows enough to learn from.
 FEW_ROWS = 10
+
+#: Symbols seem to be measurements where they have more values than this, and a value for this
+#: share of the rows.
+_FEW_VALUES, _DISTINCT = 20, 0.8
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,47 @@ def identifiers(frame: pd.DataFrame, families: Any = "auto") -> list[Caution]:
             )
             out.append(Caution(NbmodelsWarning, message))
     return out
+
+
+def measurements(block: Block) -> str:
+    """A sentence about the first column whose values hardly repeat; empty where all do.
+
+    Args:
+        block: ``(n, d)`` symbols, each value of which is a category.
+    """
+    return _unlike_symbols(block, lambda known, n: n > _DISTINCT * len(known))
+
+
+def measured(block: Block) -> tuple[Caution, ...]:
+    """A warning of such a column, or of one of numbers with decimals that seldom repeat."""
+
+    def found(known: pd.Series, n: int) -> bool:
+        if n > _DISTINCT * len(known):
+            return True
+        decimals = pd.api.types.infer_dtype(known) in ("floating", "mixed-integer-float")
+        return decimals and len(known) < FEW_ROWS * n and bool((known.astype(float) % 1 != 0).any())
+
+    sentence = _unlike_symbols(block, found)
+    return (Caution(NbmodelsWarning, sentence),) if sentence else ()
+
+
+def _unlike_symbols(block: Block, is_one: Callable[[pd.Series, int], bool]) -> str:
+    """A sentence about the first column of many values for which ``is_one`` is true.
+
+    Args:
+        block: ``(n, d)`` symbols.
+        is_one: of a column's known cells, and the number of their values.
+    """
+    for j, name in enumerate(block.names):
+        cells = block.x[:, j]
+        known = pd.Series(cells if block.missing is None else cells[~block.missing[:, j]])
+        n_values = known.nunique()
+        if n_values > _FEW_VALUES and is_one(known, n_values):
+            return (
+                f"X: column {name!r} has {n_values} different values in {len(known)} rows, each of "
+                "which would be a category; bin it (sklearn.preprocessing.KBinsDiscretizer)"
+            )
+    return ""
 
 
 def few_rows(known: pd.Series, distinct: int) -> bool:

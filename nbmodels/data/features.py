@@ -13,6 +13,9 @@ from sklearn.utils.validation import validate_data
 from nbmodels.data.validation import as_array
 from nbmodels.errors import CellTypeError, DataError
 
+#: Characters of a message that is passed on as it is.
+_LONGEST = 600
+
 #: What scikit-learn and pandas say of cells that are no numbers.
 _NO_NUMBER = ("could not convert", "Cannot cast")
 
@@ -118,7 +121,7 @@ def _validated(estimator: Any, X: Any, **options: Any) -> Any:
     except ValueError as error:
         cell = _no_number(X) if any(one in str(error) for one in _NO_NUMBER) else ""
         texts = "; turn texts into counts first, as by CountVectorizer" if _is_texts(X) else ""
-        raise DataError(f"X: {cell}{error}{texts}") from error
+        raise DataError(f"X: {cell}{_shortened(str(error))}{texts}") from error
     except TypeError as error:
         if "argument must be" in str(error):
             # scikit-learn's convention for cells like {}, which its own tests require
@@ -128,7 +131,16 @@ def _validated(estimator: Any, X: Any, **options: Any) -> Any:
 
 def _is_texts(X: Any) -> bool:
     """Whether items are texts, which only vectorizers read."""
-    return isinstance(X, list | tuple | pd.Series) and any(isinstance(one, str) for one in X)
+    items = X.ravel() if isinstance(X, np.ndarray) and X.ndim < 2 else X
+    in_a_row = isinstance(X, list | tuple | pd.Series | np.ndarray)
+    return in_a_row and any(isinstance(one, str) for one in items)
+
+
+def _shortened(message: str) -> str:
+    """A message without the middle of the array that scikit-learn prints in it."""
+    if len(message) <= _LONGEST:
+        return message
+    return f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"
 
 
 def check_names(estimator: Any, X: Any, *, reset: bool) -> None:

@@ -24,6 +24,12 @@ from nbmodels.data.validation import (
 )
 from nbmodels.errors import Caution, DataError, NbmodelsWarning, issue
 
+#: What missing cells are often marked with, in lower case.
+_MARKERS = frozenset({"", "?", "-", "--", "na", "n/a", "#n/a", "<na>", "nan", "null"})
+
+#: Signs between the names of several classes.
+_LISTING = "|,;/&+"
+
 #: Labels a class, on average, from which on one that is seen once is odd.
 _MANY_LABELS = 10
 
@@ -37,18 +43,20 @@ def is_missing(values: np.ndarray, marker: Any) -> Bool[np.ndarray, " n"]:
     return np.asarray([not n and bool(v == marker) for v, n in zip(values, nulls, strict=True)])
 
 
-def check_marker(names: np.ndarray, marker: Any) -> None:
+def check_marker(names: np.ndarray, marker: Any, name: str = "y") -> None:
     """Tell of a class that seems to be a missing label.
 
     Args:
         names: ``(K,)`` of the classes, which are not declared.
         marker: value that means "no label", or None.
+        name: of the argument that holds the labels, for messages.
 
     Raises:
         DataError: a class is spelt as the marker and is of another type.
 
     Warns:
-        NbmodelsWarning: -1 is a class beside two others or more.
+        NbmodelsWarning: a class is spelt as missing cells often are, or -1 is one beside two
+            others or more.
     """
     spelt = [plain(one) for one in names if marker is not None and str(one) == str(marker)]
     if spelt:
@@ -56,13 +64,25 @@ def check_marker(names: np.ndarray, marker: Any) -> None:
             f"missing_label: {marker!r} ({type(marker).__name__}) is no label of y, which has the "
             f"label {spelt[0]!r} ({type(spelt[0]).__name__})"
         )
-    numeric = names.dtype.kind in "if" and len(names) > 2
-    if marker is None and numeric and names.min() == -1:
+    if marker is None and (found := like_markers(names)):
+        one = found[0]
+        if name == "y":
+            advice = f"if it means that there is no label, say missing_label={one!r}"
+        else:
+            advice = "if it means that there is none, leave such rows out"
         said = (
-            "y: -1 is taken for a class; if it means that there is no label, say missing_label=-1, "
-            "else name all classes with classes="
+            f"{name}: {one!r} is taken for a class; {advice}, else name all classes with classes="
         )
         issue([Caution(NbmodelsWarning, said)])
+
+
+def like_markers(names: np.ndarray) -> list[Any]:
+    """Classes whose names are those of missing cells elsewhere: -1 beside two others, ``?``."""
+    numbers = pd.to_numeric(pd.Series(names), errors="coerce")
+    if numbers.notna().all():
+        return [plain(names[numbers.argmin()])] if len(names) > 2 and numbers.min() == -1 else []
+    texts = [str(one) for one in names if isinstance(one, str)]
+    return [one for one in texts if one.strip().casefold() in _MARKERS]
 
 
 class Classes:
@@ -107,9 +127,17 @@ class Classes:
             raise DataError(
                 f"{where}: at least two classes are needed, got {len(names)} class(es){only}"
             )
-        if declared is None and (alike := spelt_alike(names)):
-            said = f"{name}: {alike}; merge them, or name all classes with classes="
-            issue([Caution(NbmodelsWarning, said)])
+        if declared is None:
+            told = [
+                (spelt_alike(names), "merge them, or name all classes with classes="),
+                (
+                    names_several(names),
+                    "if it means one of these, give PartialLabelNB sets of "
+                    "labels; else name all classes with classes=",
+                ),
+            ]
+            said = [f"{name}: {one}; {advice}" for one, advice in told if one]
+            issue([Caution(NbmodelsWarning, one) for one in said])
         return cls(names)
 
     def __len__(self) -> int:
@@ -187,6 +215,18 @@ def spelt_alike(names: Any) -> str:
                 f"{str(other)!r} and {str(name)!r} are two classes, whose names differ in blanks "
                 "or upper case alone"
             )
+    return ""
+
+
+def names_several(names: Any) -> str:
+    """A sentence about a class whose name lists other classes, or nothing."""
+    known = {name for name in names if isinstance(name, str)}
+    for name in sorted(known):
+        for sign in filter(name.__contains__, _LISTING):
+            parts = [part.strip() for part in name.split(sign)]
+            if known.issuperset(parts):
+                listed = ", ".join(map(repr, map(str, parts)))
+                return f"{str(name)!r} is a class of its own beside {listed}"
     return ""
 
 
@@ -317,6 +357,14 @@ class LabelColumn:
         names = text[values.index.to_numpy()].astype(str)
         codes = pd.Index(names).get_indexer(pd.Index(text))
         return cls(text, np.where(pd.isna(text), -1, codes), names, values)
+
+    def odd_names(self) -> list[str]:
+        """Sentences about names that classes seldom have."""
+        markers = [
+            f"{one!r} is taken for a class; where there is no label, leave the cell empty"
+            for one in like_markers(self.names)
+        ]
+        return [*filter(None, (spelt_alike(self.names), names_several(self.names))), *markers]
 
     def seen_once(self, confirmed: Iterable[str]) -> list[str]:
         """Sentences about classes that one row alone names.

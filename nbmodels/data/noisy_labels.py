@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from nbmodels.data.annotations import Votes, row_ids
-from nbmodels.data.labels import Classes, check_marker, is_missing, trusted_codes
+from nbmodels.data.labels import Classes, check_marker, is_missing, seen_once, trusted_codes
 from nbmodels.data.validation import (
     as_array,
     as_column,
@@ -24,7 +24,7 @@ from nbmodels.data.validation import (
     of_some_rows,
     plain,
 )
-from nbmodels.errors import Caution, DataError, counted
+from nbmodels.errors import Caution, DataError, NbmodelsWarning, counted, issue
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,23 @@ def read_labels(
         check_marker(classes.names, marker)
     checked = None if trusted is None else trusted_codes(trusted, classes, n_rows, marker)
     codes = classes.encode("y", given, missing)
+    if declared is None and table is None:
+        issue(_slips(codes, classes))
     return LabelData(classes, given, codes, y is not None, checked, counts, workers)
+
+
+def _slips(codes: Int[np.ndarray, " n"], classes: Classes) -> list[Caution]:
+    """Warnings of classes that one label alone names, where there are many labels."""
+    known = codes[codes >= 0]
+    return [
+        Caution(
+            NbmodelsWarning,
+            f"y: {plain(classes.names[k])!r} occurs once in {len(known)} labels, in row "
+            f"{int(np.argmax(codes == k))}, and is taken for a class; correct it if it is a slip, "
+            "else name all classes with classes=",
+        )
+        for k in np.flatnonzero(seen_once(known, len(classes)))
+    ]
 
 
 def by_item(name: str, known: Any, items: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from nbmodels.data.column_types import ColumnKind, column_kind, few_rows, hashable
+from nbmodels.data.labels import as_text
 from nbmodels.errors import DataError, counted
 
 #: Text is taken for numbers that went wrong where so many cells, and this share of them, are some.
@@ -129,6 +130,26 @@ def read_features(
     estimator = "NoisyBernoulliNB" if kinds == {"bernoulli"} else "NoisyMixedNB"
     choice = Choice(estimator, families, left_out, remarks=remarks)
     return choice, pd.DataFrame(columns)
+
+
+def like_votes(frame: pd.DataFrame, columns: Iterable[str], classes: Iterable[str]) -> str:
+    """A sentence about columns that have the labels' own values; empty where fewer than two do.
+
+    Args:
+        frame: the table.
+        columns: those that are learned from.
+        classes: names of the classes.
+    """
+    own = set(classes)
+    known = (name for name in columns if name in frame)
+    found = [name for name in known if set(as_text(frame[name].dropna().drop_duplicates())) == own]
+    if len(found) < 2:
+        return ""
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return (
+        f"{', '.join(map(repr, found[:3]))}{more} have the values of the labels; votes of several "
+        "annotators are read from a table with a row a vote, by --task and --worker"
+    )
 
 
 def _without_marker(column: pd.Series) -> tuple[pd.Series, str]:

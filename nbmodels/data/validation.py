@@ -281,29 +281,42 @@ def own_index(table: Any, n_rows: int) -> pd.Index | None:
 def check_order(name: str, table: Any, index: pd.Index | None, of: str, ids: str = "") -> None:
     """Refuse rows that are named as those of another table and are in another order.
 
-    Rows are taken by their position, so that each would get what belongs to another one.
+    Rows are taken by their position, so that each would get what belongs to another one. Where one
+    of the two indices only counts its rows, it may be no name of them: rows that were shuffled,
+    then numbered anew.
 
     Args:
         name: of the argument.
         table: anything with a row an item.
-        index: of the other table, see :func:`own_index`.
+        index: of the other table, or None.
         of: name of the other table.
         ids: how its index is written, for messages.
 
     Raises:
         DataError: such rows.
+
+    Warns:
+        NbmodelsWarning: one of the two indices only counts its rows.
     """
-    if index is None or index.equals(pd.RangeIndex(len(index))):
+    own = table.index if isinstance(table, pd.DataFrame | pd.Series) else None
+    if index is None or own is None or own.equals(index) or len(own) != len(index):
         return
-    own = own_index(table, len(index))
-    if own is None or own.equals(index):
+    if Counter(own) != Counter(index):
         return
-    if len(own) == len(index) and Counter(own) == Counter(index):
-        how = f", as in {name}.loc[{ids or f'{of}.index'}]," if index.is_unique else ""
+    ordered = f"{name}.loc[{ids or f'{of}.index'}]"
+    counts = pd.RangeIndex(len(index))
+    if not own.equals(counts) and not index.equals(counts):
+        how = f", as in {ordered}," if index.is_unique else ""
         raise DataError(
             f"{name}: its index has the rows of {of} in another order; bring them into one "
             f"order{how} or give an array"
         )
+    said = (
+        f"{name}: its index has the numbers of the rows of {of} in another order, and rows are "
+        f"taken by their position; if they belong together by number, give {ordered}, and if by "
+        "position, an array"
+    )
+    issue([Caution(NbmodelsWarning, said)])
 
 
 def check_orders(X: Any, **others: Any) -> None:

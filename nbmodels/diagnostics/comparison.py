@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from sklearn.base import clone
 
 from nbmodels.data.labels import is_missing
-from nbmodels.data.validation import as_column, check_length
+from nbmodels.data.validation import as_column, check_length, check_orders
 from nbmodels.errors import Caution, DataError, NbmodelsWarning, PosteriorWarning, counted, issue
 from nbmodels.fitting.scores import stratified_folds
 
@@ -47,7 +47,7 @@ def compare(estimators: Any, X: Any, y: Any, *, cv: int = 5, random_state: int =
 
     Raises:
         DataError: no estimators, something that is none, a wrong number of folds, labels of another
-            length than X.
+            length than X, or in another order by their index.
 
     Examples:
         >>> import numpy as np
@@ -78,6 +78,7 @@ def pointwise(
     Returns:
         a frame whose index are the rows of X.
     """
+    check_orders(X, y=y)
     labels = as_column("y", y)
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     check_length("y", labels, n_rows)

@@ -26,7 +26,7 @@ from nbmodels.core.residuals import Residuals, of_indicators
 from nbmodels.core.roles import Emission, FeatureColumns, MomentView, admissible_log_probs
 from nbmodels.data.features import Block
 from nbmodels.data.validation import pad_rows
-from nbmodels.errors import CellTypeError, DataError
+from nbmodels.errors import Caution, CellTypeError, DataError, NbmodelsWarning, issue
 
 
 @jax.tree_util.register_dataclass
@@ -244,12 +244,24 @@ class CategoricalColumns(FeatureColumns):
         return {f"category_{j}": one.to_numpy() for j, one in enumerate(known)}
 
     def pack(self, component: Categorical, block: Block, length: int) -> Any:
-        """Categories that training never saw are left out, like missing cells."""
+        """Categories that training never saw are left out, like missing cells.
+
+        Warns:
+            NbmodelsWarning: none of the cells is a category that training saw.
+        """
         codes = np.full(block.x.shape, -1)
         for j, known in enumerate(self.categories):
             codes[:, j] = pd.Index(known).get_indexer(pd.Index(block.x[:, j]))
         if block.missing is not None:
             codes[np.asarray(block.missing)] = -1
+        if codes.size and (codes < 0).all():
+            name, known = block.names[0], self.categories[0]
+            seen = ", ".join(map(repr, known[:4])) + (", ..." if len(known) > 4 else "")
+            said = (
+                f"X: training saw none of the categories, which tell nothing: row 0, column "
+                f"{name!r} is {block.x[0, 0]!r}, and training saw {seen}"
+            )
+            issue([Caution(NbmodelsWarning, said)])
         return component.pack(pad_rows(codes, length, -1))
 
 

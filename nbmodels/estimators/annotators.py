@@ -20,10 +20,10 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.annotations import Votes, trusted_tasks
 from nbmodels.data.labelling_functions import VoteSource, check_abstentions, read_outputs
-from nbmodels.data.labels import Classes, trusted_codes
+from nbmodels.data.labels import Classes, check_marker, trusted_codes
 from nbmodels.data.noisy_labels import known_labels
 from nbmodels.data.validation import pad_rows, padded_annotators, padded_length
-from nbmodels.errors import Caution, DataError, PosteriorWarning, issue
+from nbmodels.errors import Caution, DataError, NbmodelsWarning, PosteriorWarning, issue
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, resolved_priors
 from nbmodels.estimators.sources import LearnedSource, Part
@@ -175,7 +175,7 @@ class DawidSkene(LatentClassModel):
                 Of several votes of a worker on a task the last one counts. With ``abstain``, a
                 matrix with a row a task: data frame, whose index names the tasks, array, or a
                 sparse one, whose unstored cells are abstentions.
-            y: not used.
+            y: not used, which a warning says; checked classes are given as ``trusted``.
             trusted: mapping or series from some tasks to their checked classes.
 
         Raises:
@@ -185,14 +185,20 @@ class DawidSkene(LatentClassModel):
         Warns:
             IdentifiabilityWarning: the workers' mean noise matrix is not diagonally dominant.
             NotConvergedWarning: the iteration did not converge.
+            NbmodelsWarning: many votes are again of one worker on one task.
         """
         parameters = self._validate()
+        if y is not None:
+            said = "y: is not used; checked classes of some tasks are given as trusted="
+            issue([Caution(NbmodelsWarning, said)])
         table, tasks, workers = source = self._read(votes)
         if self.abstain is not None:
             check_abstentions(source, self.abstain, self.classes)
         table.check_labels(self.classes)
         checked = trusted_tasks(trusted, tasks)
         classes = Classes.infer(known_labels(table.label.names, _NAME), self.classes, _NAME)
+        if self.classes is None:
+            check_marker(classes.names, None, _NAME)
         n, k = len(tasks), len(classes)
         coded = VoteTable(*table.cells(tasks, workers, classes), n)
         types, parameters = Subtypes(k, self.subtypes), self._by_class(parameters, classes)
@@ -264,7 +270,7 @@ class DawidSkene(LatentClassModel):
                 seen = {"copying": copies.share, "shown": shown, "uneven": uneven}
                 how: dict[str, Any] = {"pooling": pooling, **seen}
                 found = tempered(found, coded, self.dependence, *fixed, **how)
-            self._finish(found)
+            self._finish(found, table.repeated(len(cast.row)))
         self.classes_ = classes.names
         return self
 

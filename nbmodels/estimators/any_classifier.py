@@ -21,6 +21,8 @@ from sklearn.utils.validation import (
 )
 
 from nbmodels.core.jax_settings import computing
+from nbmodels.data.features import Block
+from nbmodels.data.label_copies import label_copies
 from nbmodels.data.validation import check_orders, check_weights
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint
@@ -84,7 +86,14 @@ def _learned(base: Any, items: Any, resp: np.ndarray, weights: np.ndarray) -> An
         more = {} if (given == 1).all() else {name: given}
     if len(np.unique(codes)) == 1:
         return _indifferent(resp.shape[1])
-    return clone(base).fit(_safe_indexing(items, rows), codes, **more)
+    try:
+        return clone(base).fit(_safe_indexing(items, rows), codes, **more)
+    except (TypeError, ValueError) as error:
+        error.add_note(
+            "base_estimator was fitted to X as it is; give a pipeline where columns are to be "
+            "encoded or imputed first"
+        )
+        raise
 
 
 def _indifferent(n_classes: int) -> Any:
@@ -213,6 +222,17 @@ def _coefficients(learned: Any) -> Any:
     """A row for each class, or one of two classes; empty where the classifier is not linear."""
     last = learned[-1] if hasattr(learned, "steps") else learned
     return getattr(last, "coef_", ())
+
+
+def _is_table(items: Any) -> bool:
+    """Whether items are rows of cells, and not texts or a sparse matrix."""
+    return isinstance(items, pd.DataFrame | np.ndarray) and items.ndim == 2
+
+
+def _block(items: Any) -> Block:
+    """A table as a block of columns; nulls are values."""
+    frame = pd.DataFrame(items)
+    return Block(frame.to_numpy(object), None, tuple(map(str, frame.columns)))
 
 
 class NoisyLabelClassifier(TableClassifier):
@@ -400,7 +420,8 @@ class NoisyLabelClassifier(TableClassifier):
         about = fitted, items, self._options
         compared = with_comparisons(*about, warn_of_copies=groups is None)
         self._joint_draws = JointDraws(self._few_columns(items, compared))
-        return self._finish(compared, labels.cautions)
+        told = label_copies(_block(items), labels.codes) if _is_table(items) else ()
+        return self._finish(compared, (*labels.cautions, *told))
 
     def _few_columns(self, items: Any, fitted: FittedModel) -> np.ndarray | None:
         """Columns of a joint model where that is affordable: those that a linear classifier meets,

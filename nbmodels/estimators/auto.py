@@ -21,6 +21,7 @@ from nbmodels.data.noisy_labels import check_given
 from nbmodels.data.validation import check_orders, check_weights, in_pandas, seed_of
 from nbmodels.diagnostics.reference_classifier import reference_classifier
 from nbmodels.errors import Caution, DataError, Interrupted, NbmodelsWarning, issue
+from nbmodels.estimators.accuracy import score
 from nbmodels.estimators.any_classifier import NoisyLabelClassifier
 from nbmodels.estimators.discriminant import NoisyGaussianNB, RobustNDA
 from nbmodels.estimators.mixed import NoisyMixedNB
@@ -273,6 +274,8 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         0  gaussian    True
         1  logistic   False
     """
+
+    score = score
 
     def __init__(
         self,

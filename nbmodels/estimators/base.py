@@ -21,6 +21,7 @@ from nbmodels.core.model import untempered
 from nbmodels.data.labels import Classes
 from nbmodels.data.validation import seed_of
 from nbmodels.errors import Caution, DataError, Interrupted, issue
+from nbmodels.estimators.accuracy import score
 from nbmodels.estimators.audits import audit, audit_plan
 from nbmodels.estimators.constraints import Constraint, check_parameters
 from nbmodels.estimators.noise_ends import noise_range
@@ -185,6 +186,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
 
     __dir__ = listed
     _get_fitted_attr_html = shown
+    score = score
     audit_plan = audit_plan
     audit = audit
     noise_range = noise_range

@@ -231,8 +231,8 @@ class CollaborativeClassifier(LatentClassModel):
             interactions: SciPy sparse matrix (users, items) of counts, or a data frame with columns
                 ``user`` and ``item``, found by these names or usual others (``customer``,
                 ``author``, ``product_id``, ``document``), a row an interaction, ids of any kind.
-            labels: one label an item, in the items' order; or a mapping or series by item id, in
-                which items may lack and items without users may occur.
+            labels: one label an item, in the order of ``items``, or of the sorted ids; or a mapping
+                or series by item id, in which items may lack and items without users may occur.
             sample_weight: (items,) weights, 0 or more; or a mapping or series by item id.
             trusted: (items,) checked labels, null where unchecked; or a mapping or series of some,
                 by item id.
@@ -250,6 +250,8 @@ class CollaborativeClassifier(LatentClassModel):
         Warns:
             IdentifiabilityWarning: the noise matrix is not diagonally dominant.
             NotConvergedWarning: the updates did not come to rest.
+            NbmodelsWarning: labels go by the items' order, which is that of their sorted ids, and
+                the ids occur in another one.
         """
         refuse_arguments(type(self).__name__, others)
         parameters = self._validate()
@@ -273,7 +275,8 @@ class CollaborativeClassifier(LatentClassModel):
                 marker=by_id if self.missing_label is None else self.missing_label,
                 trusted=of_items("trusted", trusted, graph.items),
             )
-        cautions = graph_cautions(interactions, graph)
+        in_order = items is None and y is labels
+        cautions = graph_cautions(interactions, graph, in_order=in_order)
         parameters = self._by_class(parameters, read.classes)
         sources, k = label_sources(read), len(read.classes)
         if item_prior is not None:

@@ -6,9 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from scipy import sparse
 
-from nbmodels.data.user_item_graph import Graph
+from nbmodels.data.long_format import read_long
+from nbmodels.data.user_item_graph import COLUMNS, Graph
 from nbmodels.errors import Caution, DataError, IdentifiabilityWarning, NbmodelsWarning
 
 #: Names of columns that would count interactions.
@@ -49,12 +52,13 @@ def in_words_of_graphs() -> Iterator[None]:
         raise type(error)(words) from error
 
 
-def graph_cautions(interactions: Any, graph: Graph) -> tuple[Caution, ...]:
+def graph_cautions(interactions: Any, graph: Graph, *, in_order: bool) -> tuple[Caution, ...]:
     """Warnings of input that is read in another way than it may be meant.
 
     Args:
         interactions: as given.
         graph: as read.
+        in_order: whether labels are taken in the order of the items, which nobody has named.
     """
     columns = interactions.columns if isinstance(interactions, pd.DataFrame) else ()
     out = [
@@ -66,7 +70,28 @@ def graph_cautions(interactions: Any, graph: Graph) -> tuple[Caution, ...]:
         for column in columns
         if str(column).lower() in _COUNTS
     ]
+    if in_order and _another_order(interactions, graph.items):
+        first = ", ".join(map(repr, graph.items[:3].tolist()))
+        words = (
+            "labels: are taken in the order of the sorted ids of the items, of which the first are "
+            f"{first}; give a series by item id, or items= where they are in another order"
+        )
+        out.append(Caution(NbmodelsWarning, words))
     if not graph.edges.nnz:
         words = "interactions: there are no edges, so that labels stay as they are"
         out.append(Caution(IdentifiabilityWarning, words))
     return tuple(out)
+
+
+def _another_order(interactions: Any, items: np.ndarray) -> bool:
+    """Whether ids of a table do not occur in their sorted order, and do not only count the items.
+
+    Args:
+        interactions: as given; the columns of a matrix are in their order.
+        items: ``(N,)`` ids, sorted.
+    """
+    if sparse.issparse(interactions):
+        return False
+    counts = any(np.array_equal(items, np.arange(first, first + len(items))) for first in (0, 1))
+    _, item = read_long("interactions", interactions, COLUMNS)
+    return not counts and not np.array_equal(pd.unique(item), items)

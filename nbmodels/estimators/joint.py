@@ -19,7 +19,7 @@ from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import LabelData, by_item, read_labels
 from nbmodels.data.possible_labels import allowed_classes, check_possible, names_of_known
-from nbmodels.data.validation import as_column, check_order, check_weights, own_index
+from nbmodels.data.validation import as_column, check_order, check_weights
 from nbmodels.errors import DataError, counted
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.constraints import Constraint, Number
@@ -490,8 +490,9 @@ def _items(
         if size != n:
             raise DataError(f"{name}: has {counted(size, 'row')} where {first} has {n}")
     tables = {name: X[name] for name in known if name in X}
-    found = ((name, own_index(values, n)) for name, values in tables.items())
-    of, index = next(((name, one) for name, one in found if one is not None), ("", None))
+    framed = [(t, v.index) for t, v in tables.items() if isinstance(v, pd.DataFrame | pd.Series)]
+    named = (one for one in framed if not one[1].equals(pd.RangeIndex(n)))
+    of, index = next(named, framed[0] if framed else ("", None))
     if items is not None:
         of, index = "items", pd.Index(ids)
     for name, values in {**tables, **rows}.items():

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.core.jax_settings import computing
 from nbmodels.data.features import Block, check_missing, numbers
+from nbmodels.data.label_copies import label_copies
 from nbmodels.data.validation import check_orders, check_weights
 from nbmodels.estimators.constraints import Constraint, Number
 from nbmodels.estimators.discriminative import SCORED, JointDraws, fit_scored
@@ -197,7 +198,8 @@ class NoisyLogisticRegression(TableClassifier):
         self._keep(X, labels)
         about = fitted, block.x, self._options
         compared = with_comparisons(*about, warn_of_copies=groups is None)
-        return self._finish(compared, labels.cautions)
+        told = label_copies(block, labels.codes)
+        return self._finish(compared, (*labels.cautions, *told))
 
     def _few_columns(self, block: Block, n_classes: int) -> np.ndarray | None:
         """Standardised columns, where the joint model of them and the labels is affordable."""

@@ -16,18 +16,21 @@ if TYPE_CHECKING:
 #: Attributes that take posterior draws, which no one asks for who looks at an estimator.
 _DRAWN = frozenset({"noise_range_"})
 
+#: Set while scikit-learn's table is made.
+_TABLED = "_in_table"
+
 
 def listed(self: LatentClassModel) -> list[str]:
     """Names of the attributes; those that take draws unread, of fitted estimators only."""
-    ready = "fitted_" in vars(self) and not vars(self).get("_shown", False)
+    ready = "fitted_" in vars(self) and _TABLED not in vars(self)
     every = object.__dir__(self)
     return [n for n in every if (ready if n in _DRAWN else hasattr(self, n))]
 
 
 def shown(self: LatentClassModel, doc_link: str = "") -> Any:
     """Attributes for scikit-learn's table, without those that take draws."""
-    self._shown = True
+    setattr(self, _TABLED, True)
     try:
         return BaseEstimator._get_fitted_attr_html(self, doc_link)
     finally:
-        del self._shown
+        delattr(self, _TABLED)

@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike
 from inference.arrays import on_device
 from nbmodels.core import model as models
 from nbmodels.core.registry import family
+from nbmodels.data.column_types import measured
 from nbmodels.data.features import Block, numbers, table
 from nbmodels.data.label_sets import Sets, by_class, read_sets, read_table
-from nbmodels.data.labels import Classes
+from nbmodels.data.labels import Classes, check_marker
 from nbmodels.data.noisy_labels import by_position, known_labels
 from nbmodels.data.validation import check_orders, check_weights, of_some_rows, pad_rows
 from nbmodels.diagnostics.findings import Finding, Verdict
@@ -190,6 +191,7 @@ class PartialLabelNB(TableClassifier):
         counted = check_weights(sample_weight, len(possible)) > 0
         self._alike = _alike(possible[counted], classes.names)
         cautions = [Caution(IdentifiabilityWarning, one) for one in self._alike]
+        cautions.extend(() if family(self.features).numeric else measured(block))
         # closed forms do not follow the features, and bear a model that fits them badly
         check = self.estimator in TRAINED and not self._alike
         return self._finish(fitted, tuple(cautions), check=check)
@@ -274,7 +276,10 @@ class PartialLabelNB(TableClassifier):
             if declared is None and found is not None:
                 declared = np.arange(found[0].shape[1]) if found[1] is None else found[1]
         labels = np.concatenate([s.labels for s in sets.values()]) if sets else np.zeros(0)
-        return Classes.infer(known_labels(labels), declared)
+        classes = Classes.infer(known_labels(labels), declared)
+        if declared is None:
+            check_marker(classes.names, self.missing_label)
+        return classes
 
     def _weights(self, y: np.ndarray, z: np.ndarray, possible: np.ndarray) -> np.ndarray | None:
         """``(N, K)`` weights of the items in the classes, None where they are found by a fit.

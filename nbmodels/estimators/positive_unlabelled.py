@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from inference.arrays import on_device
 from nbmodels.channels import Transition
 from nbmodels.core.families import Dirichlet, Rule
+from nbmodels.data.column_types import measured
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import LabelData, missing_labels, read_given, read_labels
 from nbmodels.data.validation import check_orders, plain
@@ -25,7 +26,7 @@ from nbmodels.estimators.constraints import Constraint
 from nbmodels.estimators.naive_bayes import categories, category_log_probs
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.table import TableClassifier
-from nbmodels.estimators.two_class import LABELLED, measured, rule_of, two_classes
+from nbmodels.estimators.two_class import LABELLED, rule_of, two_classes
 from nbmodels.estimators.two_class_training import train_two_classes
 from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.closed_form import (

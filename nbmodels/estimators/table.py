@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from inference.arrays import on_device
 from nbmodels.core.jax_settings import computing
 from nbmodels.data.annotations import Votes, row_ids
+from nbmodels.data.column_types import measured
 from nbmodels.data.features import (
     Block,
     check_columns,
@@ -25,6 +26,7 @@ from nbmodels.data.features import (
     table,
     without_marker,
 )
+from nbmodels.data.label_copies import label_copies
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import LabelData, missing_labels, read_given, read_labels
 from nbmodels.data.validation import check_orders, check_weights
@@ -240,7 +242,9 @@ class TableClassifier(LatentClassModel):
         self._keep(X, labels)
         about = fitted, block.x, self._options, block.missing
         compared = with_comparisons(*about, warn_of_copies=groups is None)
-        return self._finish(compared, labels.cautions)
+        symbols = self.columns is not None and not self.columns.numeric
+        told = *label_copies(block, labels.codes), *(measured(block) if symbols else ())
+        return self._finish(compared, (*labels.cautions, *told))
 
     def _fitted(
         self,

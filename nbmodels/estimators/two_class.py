@@ -11,11 +11,11 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from nbmodels.core.families import Rule
-from nbmodels.data.features import Block
+from nbmodels.data.column_types import measured
 from nbmodels.data.labels import Classes
 from nbmodels.data.validation import check_orders
 from nbmodels.emissions import CategoricalColumns
-from nbmodels.errors import Caution, DataError, IdentifiabilityWarning, NbmodelsWarning
+from nbmodels.errors import Caution, DataError, IdentifiabilityWarning
 from nbmodels.estimators.constraints import Constraint, Noise, Number, OneOf, Weights
 from nbmodels.estimators.naive_bayes import categories, category_log_probs
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
@@ -42,10 +42,6 @@ LABELLED: Mapping[str, Constraint] = {
     **CONSTRAINTS,
     "estimator": OneOf(("auto", "em", "moments", "regression")),
 }
-
-#: Number of values, and share of the rows that have a value of their own, up to which a column is
-#: taken for symbols.
-_FEW_VALUES, _DISTINCT = 20, 0.8
 
 
 class ClassConditionalNB(TableClassifier):
@@ -221,30 +217,6 @@ class ClassConditionalNB(TableClassifier):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def measurements(block: Block) -> str:
-    """A sentence about the first column whose values hardly repeat; empty where all do.
-
-    Args:
-        block: ``(n, d)`` symbols, each value of which is a category.
-    """
-    for j, name in enumerate(block.names):
-        cells = block.x[:, j]
-        known = cells if block.missing is None else cells[~block.missing[:, j]]
-        n_values = pd.Series(known).nunique()
-        if n_values > max(_FEW_VALUES, _DISTINCT * len(known)):
-            return (
-                f"X: column {name!r} has {n_values} different values in {len(known)} rows, each of "
-                "which would be a category; bin it (sklearn.preprocessing.KBinsDiscretizer)"
-            )
-    return ""
-
-
-def measured(block: Block) -> tuple[Caution, ...]:
-    """A warning of such a column."""
-    found = measurements(block)
-    return (Caution(NbmodelsWarning, found),) if found else ()
 
 
 def rule_of(estimator: str, rule: Rule) -> Rule:

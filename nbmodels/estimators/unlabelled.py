@@ -15,6 +15,7 @@ from nbmodels.core import model as models
 from nbmodels.core.families import Rule
 from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR
+from nbmodels.data.column_types import measured, measurements
 from nbmodels.data.features import Block
 from nbmodels.data.labels import Classes
 from nbmodels.data.validation import check_orders
@@ -24,7 +25,7 @@ from nbmodels.estimators.constraints import Constraint
 from nbmodels.estimators.naive_bayes import categories, category_log_probs
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.table import TableClassifier
-from nbmodels.estimators.two_class import CONSTRAINTS, measurements, rule_of
+from nbmodels.estimators.two_class import CONSTRAINTS, rule_of
 from nbmodels.fitting import init_spectral
 from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.closed_form import (
@@ -134,7 +135,7 @@ class UnlabelledNB(TableClassifier):
         classes = Classes.infer(np.zeros(0), names)
         fitted = self._fitted(parameters, block, classes, {}, sample_weight)
         self._keep(X, None)
-        return self._finish(_by_share(fitted))
+        return self._finish(_by_share(fitted), measured(block))
 
     @property
     def _rule(self) -> Rule:

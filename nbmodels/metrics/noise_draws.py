@@ -26,6 +26,8 @@ def read_noise(noise: Any) -> tuple[Float[np.ndarray, "s observed k"], np.ndarra
             mixtures of classes to the same labels.
     """
     names = None
+    if hasattr(noise, "predict_proba"):
+        raise DataError("noise: a model is none; give its posterior(), or its noise_matrix_")
     if hasattr(noise, "children"):
         noise = _of_labels(noise)
     if {"observed_class", "true_class"} <= set(getattr(noise, "dims", ())):

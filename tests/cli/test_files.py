@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nbmodels.cli.dialect import Dialect
 from nbmodels.cli.files import read_table, replacing, write_table
 from nbmodels.cli.wording import worded
 from nbmodels.data.labels import LabelColumn, spelt_as
@@ -174,12 +175,66 @@ def test_text_features():
         text_features(["", None])
 
 
-@pytest.mark.parametrize("sign", [";", "\t"])
-def test_cells_with_other_separators_are_named(tmp_path, sign):
+@pytest.mark.parametrize("sign", [";", "\t", "|"])
+def test_separators_and_decimal_commas_of_spreadsheets_are_read(tmp_path, sign):
     path = tmp_path / "table.csv"
-    path.write_text(f"age{sign}label\n1,5{sign}a\n2,5{sign}b\n")
-    with pytest.raises(DataError, match=r"semicolons|tabs"):
+    cells = [
+        ["Name, Vorname", " Größe", "Preis", "Fläche", "Alter", "Text", "Note"],
+        ["Müller, Eva", "1,5", "1.250,50", "?", "7", '"a; b\n""c"""', "1,0"],
+        ["Groß, Jan", "2,25", "999,5", "3,5", "8", '"zwei\n\nZeilen"', "2,0"],
+        ["", "", "2.000", "4,25", "", "", ""],
+    ]
+    text = "\r\n".join(map(sign.join, cells)) + "\r\n\r\n"
+    path.write_text(text, encoding="utf-8-sig", newline="")
+    table, _ = read_table(path).with_labels("Note")
+    assert table.dialect == Dialect(sign, ",", "utf-8-sig")
+    frame = table.frame
+    assert list(frame) == ["Name, Vorname", "Größe", "Preis", "Fläche", "Alter", "Text", "Note"]
+    assert frame["Größe"].dropna().tolist() == [1.5, 2.25]
+    assert frame["Preis"].tolist() == [1250.5, 999.5, 2000]
+    assert frame["Fläche"].tolist() == ["?", "3.5", "4.25"]  # a marker is judged where it is used
+    assert frame["Text"].dropna().tolist() == ['a; b\n"c"', "zwei\n\nZeilen"]
+    assert frame["Note"].dropna().tolist() == ["1,0", "2,0"]  # labels as they are spelt
+
+    # and written so, for the spreadsheet that wrote it
+    out = tmp_path / "out.csv"
+    write_table(table, pd.DataFrame({"p": [0.25, 0.5, 1.0]}), out)
+    again = read_table(out)
+    assert again.dialect == table.dialect
+    assert again.frame["p"].tolist() == [0.25, 0.5, 1.0]
+    assert again.raw["Preis"].tolist() == table.raw["Preis"].tolist()
+    write_table(table, pd.DataFrame({"p": [0.25, 0.5, 1.0]}), tmp_path / "out.tsv")
+    assert (tmp_path / "out.tsv").read_text().splitlines()[-1].endswith("\t1.0")
+
+
+def test_points_stay_decimal_signs_where_no_number_has_a_comma(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("size;seen;label\n1.250;31.05.2024;a\n2.5;01.06.2024;b\n")
+    frame = read_table(path).frame
+    assert frame["size"].tolist() == [1.25, 2.5]
+    assert frame["seen"].tolist() == ["31.05.2024", "01.06.2024"]
+    path.write_text("size;seen;label\n1,250;31.05.2024;a\n2,5;01.06.2024;b\n")
+    frame = read_table(path).frame
+    assert frame["size"].tolist() == [1.25, 2.5]
+    assert frame["seen"].tolist() == ["31.05.2024", "01.06.2024"]
+
+
+def test_commas_between_cells_are_no_decimal_signs(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text('text,size,label\n"a;b","1,5",a\n"c;d","2,5",b\n')
+    table = read_table(path)
+    assert table.dialect == Dialect()
+    assert table.frame["size"].tolist() == ["1,5", "2,5"]
+
+
+def test_a_workbook_under_another_name_is_told(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_bytes(b"PK\x03\x04" + bytes(60))
+    with pytest.raises(DataError, match="is a workbook, not a text file; save it as CSV UTF-8"):
         read_table(path)
+    path.rename(tmp_path / "table.xlsx")
+    with pytest.raises(DataError, match="save a workbook as CSV UTF-8"):
+        read_table(tmp_path / "table.xlsx")
 
 
 def test_a_table_in_another_encoding_says_what_to_do(tmp_path):

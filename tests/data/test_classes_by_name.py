@@ -6,20 +6,21 @@ import pytest
 
 from nbmodels import (
     DataError,
+    DawidSkene,
     JointNB,
     NbmodelsWarning,
     NoisyGaussianNB,
     PartialLabelNB,
     PositiveUnlabelledNB,
 )
+from nbmodels.data.column_types import measured, measurements
 from nbmodels.data.features import Block
-from nbmodels.data.labels import Classes, check_marker
+from nbmodels.data.labels import Classes, LabelColumn, check_marker
 from nbmodels.data.noisy_labels import read_labels
 from nbmodels.data.possible_labels import allowed_classes
 from nbmodels.data.validation import check_weights
 from nbmodels.datasets import corrupt
 from nbmodels.estimators.base import LatentClassModel
-from nbmodels.estimators.two_class import measurements
 from nbmodels.metrics import noisy_test_scores
 
 NAMES = np.array(["ant", "bee"])
@@ -101,6 +102,23 @@ def test_scores_of_a_test_set_go_by_names():
     assert some.independence.sentence == same.independence.sentence
 
 
+def test_votes_that_replace_others_and_labels_beside_votes_are_told():
+    votes = pd.DataFrame({"task": np.arange(60) // 3, "worker": np.arange(60) % 3})
+    votes["label"] = np.array(["ant", "bee"])[votes["task"] % 2]
+    model = DawidSkene(random_state=0)
+    few = pd.concat([votes, votes[:3]])
+    model.fit(few)  # no warning
+    with pytest.warns(NbmodelsWarning, match=r"^votes: 60 of 120 are again of the same worker on"):
+        model.fit(pd.concat([votes, votes]))
+    with pytest.warns(NbmodelsWarning, match=r"^y: is not used; .* given as trusted="):
+        model.fit(votes, np.zeros(20))
+
+
+def test_a_model_is_no_noise_matrix():
+    with pytest.raises(DataError, match=r"^noise: a model is none; give its posterior\(\), or its"):
+        noisy_test_scores(GIVEN, NAMES[TRUTH], NoisyGaussianNB())
+
+
 def test_scores_of_a_test_set_take_any_random_state():
     about = GIVEN, NAMES[TRUTH], NOISE
     state = np.random.RandomState(0)
@@ -118,6 +136,31 @@ def test_a_class_that_seems_to_be_a_missing_label_is_told():
     with pytest.raises(DataError, match=r"^missing_label: '-1' \(str\) .* label -1 \(int\)"):
         check_marker(np.array([-1, 0, 1]), "-1")
     read_labels(np.array([-1, 0, 1]), 3, reader="one", declared=[-1, 0, 1])  # no warning
+    check_marker(np.array([False, True]), None)
+    for names in (["?", "ant", "bee"], ["", "ant"], ["N/A", "ant"], ["-1", "0", "1"]):
+        with pytest.warns(NbmodelsWarning, match=r"^y: .* is taken for a class; .* missing_label="):
+            check_marker(np.array(names, object), None)
+    check_marker(np.array(["none", "unknown", "other"]), None)  # which may be classes
+
+
+def test_a_class_that_one_label_names_is_told():
+    y = np.repeat(["ant", "bee"], 30).astype(object)
+    y[7] = "bea"
+    with pytest.warns(
+        NbmodelsWarning, match=r"^y: 'bea' occurs once in 60 labels, in row 7, and is"
+    ):
+        read_labels(y, 60, reader="one")
+    read_labels(y, 60, reader="one", declared=["ant", "bea", "bee"])  # no warning
+    read_labels(y[:12], 12, reader="one")  # of a handful of labels each is rare
+
+
+def test_votes_that_seem_to_be_missing_are_told():
+    votes = {"task": [0, 0, 1, 1, 2, 2], "worker": [0, 1] * 3, "label": [0, 0, 1, -1, 2, 2]}
+    with pytest.warns(NbmodelsWarning, match=r"^votes: -1 is taken for a class; .* such rows out"):
+        DawidSkene(random_state=0).fit(votes)
+    column = pd.Series(["?", "ant", "bee"] * 9)
+    told = LabelColumn.of(column, "kind").odd_names()
+    assert told == ["'?' is taken for a class; where there is no label, leave the cell empty"]
 
 
 def test_weights_that_are_shares_are_told():
@@ -131,6 +174,11 @@ def test_symbols_that_hardly_repeat_are_told():
     block = Block(np.c_[symbols % 5, symbols].astype(object), None, ("letter", "size"))
     assert measurements(block).startswith("X: column 'size' has 200 different values in 200 rows")
     assert measurements(block.rows(symbols < 20)) == ""
+    lengths = Block((symbols % 30 / 2).astype(object)[:, None], None, ("length",))
+    assert measurements(lengths) == ""
+    assert measured(lengths)[0].message.startswith("X: column 'length' has 30 different values")
+    assert measured(Block(np.round(lengths.x.astype(float)).astype(object), None, ("n",))) == ()
+    assert measured(lengths.rows(symbols % 30 < 20)) == ()
     with pytest.warns(NbmodelsWarning, match=r"column '0' has 200 different values"):
         PositiveUnlabelledNB(positive="bee", estimator="moments").fit(
             X, np.where(symbols % 3, "bee", "unknown")

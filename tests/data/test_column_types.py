@@ -221,3 +221,11 @@ def test_the_warning_of_ids_is_given_once(estimator):
     found = [w for w in caught if "like an id's" in str(w.message)]
     assert len(found) == 1
     assert issubclass(found[0].category, NbmodelsWarning)
+
+
+def test_categories_that_training_never_saw_are_told_if_there_is_no_other():
+    sizes = np.arange(60) % 3
+    model = NoisyCategoricalNB.published(random_state=0).fit(sizes.astype(str)[:, None], sizes > 1)
+    with pytest.warns(NbmodelsWarning, match=r"row 0, column '0' is 0, and training saw '0', '1'"):
+        model.predict(sizes[:, None])  # numbers, where training had text
+    assert model.predict([["2"], ["9"]]).tolist()[0]  # no warning

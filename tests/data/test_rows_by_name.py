@@ -21,10 +21,12 @@ from nbmodels import (
     PartialLabelNB,
     PositiveUnlabelledNB,
     UnlabelledNB,
+    compare,
 )
-from nbmodels.data.labels import Classes, spelt_alike
+from nbmodels.data.labels import Classes, names_several, spelt_alike
 from nbmodels.data.noisy_labels import by_item, read_labels
 from nbmodels.data.user_item_graph import labelled_items, of_items, rows_of_items
+from nbmodels.data.validation import check_orders
 
 N = 60
 K = np.repeat([0, 1], N // 2)
@@ -72,6 +74,33 @@ def test_no_argument_may_have_the_rows_in_another_order(model, names):
         wrong = pd.Series(values[name], index=IDS)[::-1]
         with pytest.raises(DataError, match=rf"^{name}: its index has the rows of X in another"):
             model.fit(X, **{"y": NAMES[K], name: wrong})
+
+
+def test_scores_and_comparisons_take_no_labels_in_another_order():
+    y = pd.Series(NAMES[K], index=IDS)
+    model = NoisyGaussianNB.published(random_state=0).fit(X, y)
+    assert model.score(X, y) == model.score(X, NAMES[K]) == 1
+    refused = pytest.raises(DataError, match=r"^y: its index has the rows of X in another order")
+    with refused:
+        model.score(X, y[::-1])
+    with refused:
+        compare([model], X, y[::-1])
+
+
+@pytest.mark.parametrize("shuffled", ["X", "y"])
+def test_rows_that_are_counted_in_another_order_are_told(shuffled):
+    # which was shuffled, and which numbered anew, nobody can know
+    both = {"X": X.reset_index(drop=True), "y": pd.Series(NAMES[K])}
+    both[shuffled] = both[shuffled][::-1]
+    told = pytest.warns(NbmodelsWarning, match=r"^y: its index has the numbers of the rows of X in")
+    with told:
+        check_orders(both["X"], y=both["y"])
+    with pytest.warns(NbmodelsWarning, match=r"^y: .* by number, give y.loc\[a.index\], and if by"):
+        model = JointNB({"a": NoisyGaussianNB()}, random_state=0).fit({"a": both["X"]}, both["y"])
+    rows = both["X"].index
+    assert model.corrected_labels()["row"].tolist() == rows.tolist()
+    check_orders(both["X"], y=pd.Series(NAMES[K], index=rows))
+    check_orders(both["X"], y=pd.Series(NAMES[K], index=IDS))
 
 
 def test_items_of_a_joint_model_are_named_by_all_arguments():
@@ -171,12 +200,35 @@ def test_classes_that_are_spelt_alike_are_told(names, told):
         assert len(Classes.infer(np.array(names), names)) == len(names)
 
 
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["ant", "ant|bee", "bee"], "'ant|bee' is a class of its own beside 'ant', 'bee'"),
+        (["ant", "ant, bee", "bee"], "'ant, bee' is"),
+        (["1", "1/2", "2"], "'1/2' is"),
+        (["ant", "ant/bee"], ""),
+        (["AC/DC", "other"], ""),
+        ([1, 2], ""),
+    ],
+)
+def test_classes_that_list_others_are_told(names, told):
+    assert names_several(names).startswith(told)
+    assert bool(names_several(names)) == bool(told)
+    if told:
+        with pytest.warns(NbmodelsWarning, match=r"give PartialLabelNB sets of labels; else name"):
+            Classes.infer(np.array(names))
+        assert len(Classes.infer(np.array(names), names)) == len(names)
+
+
 def test_dates_and_texts_are_named_in_messages():
     dated = X.assign(seen=pd.date_range("2024-01-01", periods=N))
     with pytest.raises(DataError, match="X: column 'seen' holds dates or times"):
         NoisyGaussianNB().fit(dated, NAMES[K])
     with pytest.raises(DataError, match="turn texts into counts first"):
         NoisyMultinomialNB().fit(["an ant", "a bee"] * 30, NAMES[K])
+    with pytest.raises(DataError, match=r"(?s)^X: Expected 2D array.*first, as by Count") as found:
+        AutoNoisyClassifier().fit(np.array(["an ant, which is long", "a bee"] * 30), NAMES[K])
+    assert len(str(found.value)) < 800
 
 
 def test_a_cell_of_text_is_named():

@@ -11,6 +11,7 @@ from nbmodels import (
     DataError,
     DawidSkene,
     IdentifiabilityWarning,
+    NbmodelsWarning,
     NoisyGaussianNB,
     NotConvergedWarning,
     Priors,
@@ -164,7 +165,8 @@ def test_the_order_of_votes_and_the_type_of_ids_do_not_matter():
 def test_of_repeated_votes_the_last_counts():
     table, _ = crowd(80)
     other = table.assign(label=table["label"].map({"x": "y", "y": "z", "z": "x"}))
-    twice = DawidSkene().fit(pd.concat([other, table]))
+    with pytest.warns(NbmodelsWarning, match="are again of the same worker on the same task"):
+        twice = DawidSkene().fit(pd.concat([other, table]))
     once = DawidSkene().fit(table)
     np.testing.assert_array_equal(twice.label_posterior_, once.label_posterior_)
 

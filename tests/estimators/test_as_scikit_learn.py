@@ -181,6 +181,15 @@ def test_looking_at_a_fit_draws_nothing(monkeypatch):
     assert "noise_range_" not in dir(nb.NoisyGaussianNB())
 
 
+def test_looking_at_a_fit_to_votes_leaves_its_report():
+    votes = {"task": np.repeat(np.arange(30), 3), "worker": [0, 1, 2] * 30}
+    votes["label"] = np.repeat(np.arange(30) % 2, 3)
+    e = nb.DawidSkene(random_state=0).fit(votes)
+    assert "workers_" in dir(e)
+    assert "workers_" in e._repr_html_()
+    assert len(e.worker_report()) == 3
+
+
 def test_results_print_as_sentences():
     verdict = real().verdict()
     assert str(verdict) == verdict.sentence

@@ -258,6 +258,10 @@ def test_errors_of_the_classifier_itself_are_raised():
     x, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
     with pytest.raises(ValueError, match="n_neighbors"):
         NoisyLabelClassifier(KNeighborsClassifier(100), rounds=0).fit(x, y)
+    frame = pd.DataFrame({"size": x[:, 0], "colour": ["red", "blue"] * 20})
+    with pytest.raises(ValueError, match="convert string to float") as found:
+        NoisyLabelClassifier(rounds=0).fit(frame, y)
+    assert "give a pipeline where columns are to be encoded" in found.value.__notes__[0]
 
 
 @pytest.mark.slow

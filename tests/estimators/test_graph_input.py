@@ -28,8 +28,8 @@ def test_errors_name_the_arguments_of_graphs():
         model.fit(EDGES, LABELS, groups=LABELS)
 
 
-def cautions(interactions):
-    found = graph_cautions(interactions, read_graph(interactions))
+def cautions(interactions, *, in_order=False):
+    found = graph_cautions(interactions, read_graph(interactions), in_order=in_order)
     assert all(issubclass(one.category, NbmodelsWarning) for one in found)
     return [one.message for one in found]
 
@@ -40,6 +40,11 @@ def test_input_that_may_be_meant_otherwise_is_reported():
     assert "'weight' is not read" in cautions(pairs.assign(weight=3))[0]
     assert "there are no edges" in cautions(sparse.csr_array((3, 6)))[0]
     assert cautions(EDGES) == []
+    assert cautions(EDGES, in_order=True) == []
+    assert cautions(pairs[::-1], in_order=True) == []  # which are counted
+    named = pairs.assign(item=["b", "a"])
+    assert cautions(named[::-1], in_order=True) == cautions(named) == []
+    assert "of which the first are 'a', 'b'; give a series" in cautions(named, in_order=True)[0]
 
 
 def test_findings_of_graphs_are_about_edges():

@@ -82,6 +82,11 @@ def test_the_table_holds_what_was_compared(chosen):
     figure, frame = held_out_scores(table)
     assert len(frame) == len(table)
     assert len(figure.axes[0].get_yticklabels()) == len(table)
+    training = ["cross_fit", "cross_fit", "joint"]
+    mixed = table.iloc[:3].assign(rounds=[0.0, 1.0, np.nan], training=training)
+    figure, _ = held_out_scores(mixed[["rounds", "training", *list(table)[-5:]]])
+    told = [one.get_text() for one in figure.axes[0].get_yticklabels()]
+    assert told[1:] == ["rounds 1, training cross_fit", "training joint"]
 
 
 @pytest.mark.slow

@@ -185,6 +185,7 @@ def test_the_only_noise_matrix_is_shown_by_default():
 
 def test_shares_without_given_labels():
     figure, shares = plots.class_shares(of_votes("votes"))
+    assert figure.axes[0].get_xlabel() == "share of the items, with 50% and 90% intervals"
     drawn(figure)
     assert shares["given"].isna().all()
     np.testing.assert_allclose(shares["mean"], plots.class_shares(TREE)[1]["mean"])

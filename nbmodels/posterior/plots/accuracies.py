@@ -18,6 +18,7 @@ from nbmodels.posterior.plots.shared import (
     single_axes,
     stacked_draws,
     variables,
+    which_intervals,
 )
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _figure(frame: pd.DataFrame, level: float, most: int) -> Figure:
     axes.set_xlim(0, 1)
     axes.grid(axis="x", color="0.92")
     axes.set_axisbelow(True)
-    axes.set_xlabel(f"share of right votes, with {level:.0%} intervals")
+    axes.set_xlabel(f"share of right votes, {which_intervals(shown, level)}")
     more = f" (the {most} lowest of {len(frame)})" if len(frame) > most else ""
     axes.set_title(f"Annotators{more}", fontsize=11, loc="left")
     return figure

@@ -22,6 +22,7 @@ from nbmodels.posterior.plots.shared import (
     single_axes,
     stacked_draws,
     variables,
+    which_intervals,
 )
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def flip_rates(
     axes.set_xlim(left=0)
     axes.grid(axis="x", color="0.92")
     axes.set_axisbelow(True)
-    axes.set_xlabel(f"P(given label | true class), with 50% and {level:.0%} intervals")
+    axes.set_xlabel(f"P(given label | true class), {which_intervals(frame, level)}")
     more = f" (the {most} largest of {len(frame)})" if len(frame) > most else ""
     axes.set_title(f"Flip rates, true class → given label{more}", fontsize=11, loc="left")
     return figure, frame.reset_index(drop=True)
@@ -164,7 +165,7 @@ def class_shares(
     axes.set_xlim(left=0)
     axes.grid(axis="x", color="0.92")
     axes.set_axisbelow(True)
-    axes.set_xlabel(f"share of the items, with {level:.0%} intervals")
+    axes.set_xlabel(f"share of the items, {which_intervals(frame, level)}")
     figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=9)
     return figure, frame
 
@@ -237,6 +238,6 @@ def agreement(
     axes.set_xlim(0, 1)
     for at in np.arange(len(order) - 1) + 0.5:
         axes.axhline(at, color="0.92", linewidth=0.8)
-    axes.set_xlabel(f"P(given label | true class), with {level:.0%} intervals")
+    axes.set_xlabel(f"P(given label | true class), {which_intervals(first, level)}")
     figure.legend(loc="outside upper center", ncols=len(parts), frameon=False, fontsize=9)
     return figure, frame

@@ -40,8 +40,13 @@ def held_out_scores(
     results = ["log_likelihood", "gain", "standard_error", "identified", "chosen"]
     settings = choice.drop(columns=results)
     varied = [name for name in settings if settings[name].nunique() > 1] or list(settings)
+    # columns with blanks hold whole numbers as floats
     labels = [
-        ", ".join(f"{name} {value}" for name, value in row.items())
+        ", ".join(
+            f"{name} {f'{value:g}' if isinstance(value, float) else value}"
+            for name, value in row.items()
+            if pd.notna(value)
+        )
         for row in settings[varied].to_dict("records")
     ]
     frame = choice.assign(

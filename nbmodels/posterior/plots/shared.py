@@ -179,3 +179,9 @@ def interval_bars(
         label=label,
         clip_on=False,
     )
+
+
+def which_intervals(frame: pd.DataFrame, level: float) -> str:
+    """What :func:`interval_bars` draws, for the label of an axis."""
+    half = "50% and " if "lower_quartile" in frame else ""
+    return f"with {half}{level:.0%} intervals"

@@ -1,0 +1,113 @@
+"""How a text file of cells is written: separator, decimal sign, byte order mark."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from nbmodels.errors import DataError
+
+#: Separators that spreadsheets write.
+_SEPARATORS = ",;\t|"
+
+#: Rows by which the separator is recognised.
+_FIRST_ROWS = 20
+
+#: First bytes of workbooks, new and old.
+_WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+#: A number with a decimal comma, and one that may have points between thousands, too.
+_COMMA = r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+),\d+"
+_NUMBER = r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)(?:,\d+)?"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How cells are written.
+
+    Attributes:
+        separator: sign between the cells of a row.
+        decimal: sign before decimals.
+        encoding: ``"utf-8"``, or ``"utf-8-sig"`` for a file that begins with a byte order mark, by
+            which spreadsheets know it.
+    """
+
+    separator: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8"
+
+    @classmethod
+    def of_suffix(cls, suffix: str) -> Dialect:
+        """What a new file is written in."""
+        return cls("\t" if suffix.lower() == ".tsv" else ",")
+
+    @classmethod
+    def of_file(cls, path: Path) -> Dialect:
+        """By the first rows of a file; its decimal sign is a point so far.
+
+        The separator is the one that cuts all of them into most cells, of equally many the usual
+        one of such files.
+
+        Raises:
+            DataError: a workbook under another name.
+            UnicodeDecodeError: not UTF-8.
+        """
+        with path.open("rb") as file:
+            start = file.read(4)
+        if start.startswith(_WORKBOOKS):
+            raise DataError(f"FILE: {path} is a workbook, not a text file; save it as CSV UTF-8")
+        usual = cls.of_suffix(path.suffix).separator
+        widths = {sign: _widths(path, sign) for sign in (usual, *_SEPARATORS)}
+        even = {sign: found for sign, found in widths.items() if len(set(found)) == 1}
+        among = even if any(found[0] > 1 for found in even.values()) else widths
+        best = max(among, key=lambda sign: among[sign][0] if among[sign] else 0)
+        encoding = "utf-8-sig" if start.startswith(_BYTE_ORDER_MARK) else "utf-8"
+        return cls(best, encoding=encoding)
+
+
+def decimal_sign(cells: pd.DataFrame, separator: str) -> str:
+    """The decimal sign of a table: a comma where it separates no cells and numbers have one.
+
+    Args:
+        cells: as text.
+        separator: sign between the cells of a row.
+    """
+    if separator == ",":
+        return "."
+    columns = (cells.iloc[:, j].str.strip() for j in range(cells.shape[1]))
+    return "," if any(column.str.fullmatch(_COMMA).any() for column in columns) else "."
+
+
+def with_decimal_commas(column: pd.Series) -> pd.Series:
+    """A column that pandas read as text, with points as decimal signs where numbers had commas.
+
+    Points between thousands go; where all known cells are numbers, it becomes one of numbers.
+
+    Args:
+        column: cells of a table with decimal commas, null where missing.
+    """
+    if pd.api.types.infer_dtype(column, skipna=True) != "string":
+        return column
+    text = column.str.strip()
+    if not text.str.fullmatch(_COMMA).any():
+        return column
+    plain = text.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
+    found = column.where(~text.str.fullmatch(_NUMBER).fillna(False).astype(bool), plain)
+    numbers = pd.to_numeric(found, errors="coerce")
+    return found if (numbers.isna() & found.notna()).any() else numbers
+
+
+def _widths(path: Path, separator: str) -> list[int]:
+    """Cells of the first rows, without empty ones."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        try:
+            rows = csv.reader(file, delimiter=separator)
+            return [len(row) for row in itertools.islice(rows, _FIRST_ROWS) if row]
+        except csv.Error:
+            return []
