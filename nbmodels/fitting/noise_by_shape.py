@@ -4,21 +4,24 @@ Errors near the borders between classes and classes that overlap there give labe
 probabilities. They differ in where items lie: errors leave the gap between two classes where it is,
 overlap fills it. And few held-out labels hardly tell whether any of them is wrong, since a
 classifier that is less sure predicts noisy labels nearly as well as a noise model; an item that
-lies in another class than its label names tells more. Both are estimated with normal classes along
-linear scores (:mod:`nbmodels.fitting.class_shapes`), with noise and without. Classes that are
-skewed or of several clusters may be taken for noise; so the comparison is also with classes of two
+lies in another class than its label names tells more. Both are estimated with classes along linear
+scores (:mod:`nbmodels.fitting.class_shapes`), with noise and without. Items far out in heavy tails
+may be taken for noise: so classes are of Student's t, whose degrees of freedom are integrated out,
+with noise as without, and noise is judged by the tails that the data have. Classes that are skewed
+or of several clusters may be taken for noise, too; so the comparison is also with classes of two
 normal parts without noise. It is a second opinion, and not the fit's noise.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import expit, gammaln
+from scipy.special import expit, gammaln, logsumexp
 
-from nbmodels.fitting.class_shapes import Channel, NormalClasses, fit_normal_classes
+from nbmodels.fitting.class_shapes import Channel, ShapedClasses, fit_classes
 from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.options import FEW_ROWS
 from nbmodels.fitting.reference import linear_scores
@@ -44,6 +47,10 @@ _SMALL = 0.03
 
 #: Items looked at, drawn from more.
 _ITEMS = 4_000
+
+#: Degrees of freedom of the classes, as likely as each other beforehand; infinite ones are normal.
+#: Evidence of noise is the same within .003 of AUC with 5 beside them, or in the place of both.
+_FREEDOM = (np.inf, 10.0, 3.0)
 
 #: Part of the responsibilities that is shared out at the start: no part of a class is empty.
 _SHARED = 1e-6
@@ -77,7 +84,7 @@ def noise_by_shape(
     weights: Float[np.ndarray, " n"],
     copies: Int[np.ndarray, " n"] | None = None,
 ) -> NoiseByShape:
-    """Share of wrong labels if classes are normal along linear scores, and evidence of any noise.
+    """Share of wrong labels by the shape of the classes along linear scores, and evidence of any.
 
     The noise is of one rate or any matrix; either is integrated out given the expected labels of
     each class (Cheeseman and Stutz 1996), means and shares of further parts by the Bayesian
@@ -101,11 +108,13 @@ def noise_by_shape(
     here = weights[rows] / weights[rows].mean()
     labels = np.eye(n_classes)[given]
 
-    def fitted(start: Float[np.ndarray, "n km"], channel: Channel) -> NormalClasses:
+    def fitted(
+        start: Float[np.ndarray, "n km"], channel: Channel, freedom: float = np.inf
+    ) -> ShapedClasses:
         with one_thread_if_small(x):
-            return fit_normal_classes(x, given, here, start, channel, n_classes)
+            return fit_classes(x, given, here, start, channel, n_classes, freedom)
 
-    start = _START * labels + (1 - _START) / n_classes
+    start, any_of = _START * labels + (1 - _START) / n_classes, _pseudo_labels(n_classes)
     matrix = fitted(start, _any_matrix)
     if not _identified(matrix, given, here):
         return NOT_IDENTIFIED
@@ -114,23 +123,32 @@ def noise_by_shape(
         share = float(1 - np.average(_own(matrix.resp, given), weights=here))
     if len(codes) > FEW_ROWS and not share > _SMALL:
         return NoiseByShape(share)
-    one = fitted(start, _one_rate)
-    noisy = np.logaddexp(
-        one.log_likelihood + _occam(_right_and_wrong(_counts(one, labels, here)), _PAIR),
-        matrix.log_likelihood + _occam(_counts(matrix, labels, here), _pseudo_labels(n_classes)),
-    )
-    without = fitted(labels, _no_noise).log_likelihood
+    noisy, right = [], []
+    for freedom in _FREEDOM:
+        one = fitted(start, _any_matrix, freedom)
+        noisy.append(one.log_likelihood + _occam(_counts(one, labels, here), any_of))
+        one = fitted(start, _one_rate, freedom)
+        noisy.append(
+            one.log_likelihood + _occam(_right_and_wrong(_counts(one, labels, here)), _PAIR)
+        )
+        right.append(fitted(labels, _no_noise, freedom).log_likelihood)
+    without = _mean_evidence(right)
     further = n_classes * (x.shape[1] + 1) / 2 * np.log(len(x))
     for half in (_halves(x, labels * here[:, None]), _own(matrix.resp, given)):
         parts = _SHARED + np.stack([labels * half[:, None], labels * (1 - half)[:, None]], 2)
         two = fitted(parts.reshape(len(x), -1), _no_noise).log_likelihood
         without = max(without, two - further)
-    log_factor = float(noisy - np.log(2) - without)
+    log_factor = float(_mean_evidence(noisy) - without)
     return NoiseByShape(0.0 if log_factor < -_STRONG and share > 0 else share, log_factor)
 
 
+def _mean_evidence(logs: Sequence[float]) -> float:
+    """Log-evidence of models that are as likely as each other beforehand."""
+    return float(logsumexp(logs) - np.log(len(logs)))
+
+
 def _identified(
-    found: NormalClasses, given: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+    found: ShapedClasses, given: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
 ) -> bool:
     """Whether the classes found are those of the labels, and overlap little enough to tell."""
     by_scores = found.resp / found.transition[:, given].T
@@ -172,7 +190,7 @@ def _no_noise(counts: Float[np.ndarray, "k k"]) -> Float[np.ndarray, "k k"]:
 
 
 def _counts(
-    found: NormalClasses, labels: Float[np.ndarray, "n k"], weights: Float[np.ndarray, " n"]
+    found: ShapedClasses, labels: Float[np.ndarray, "n k"], weights: Float[np.ndarray, " n"]
 ) -> Float[np.ndarray, "k k"]:
     """Expected labels of each true class."""
     return (weights[:, None] * found.resp).T @ labels

@@ -4,13 +4,14 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import sparse, stats
 
 from nbmodels import NbmodelsWarning, NoisyGaussianNB, NoisyLogisticRegression
 from nbmodels.datasets import corrupt, flip_noise, uniform_noise
 from nbmodels.diagnostics.checks.checked import CheckedEnds
 from nbmodels.diagnostics.checks.ends import CHECKS, Ends
 from nbmodels.diagnostics.findings import SHAPE
+from nbmodels.fitting.class_shapes import fit_classes
 from nbmodels.fitting.noise_by_shape import noise_by_shape
 
 K = 3
@@ -89,6 +90,50 @@ def test_classes_that_overlap_are_no_evidence_either_way(seed):
     rng = np.random.default_rng(seed)
     true = rng.integers(2, size=300)
     assert noise_by_shape(rng.normal(size=(300, 3)), true, 2, np.ones(300)).log_factor == 0
+
+
+def heavy_tails(seed, n=300):
+    """Classes of Student's t, and labels of which none and a fifth is wrong."""
+    rng = np.random.default_rng(seed)
+    true = rng.integers(K, size=n)
+    x = 1.2 * rng.normal(size=(K, 5))[true] + rng.standard_t(2.5, (n, 5))
+    return x, true, corrupt(true, uniform_noise(K, 0.2), rng)
+
+
+def test_heavy_tails_are_no_noise():
+    """Normal classes took items far out for wrong labels in half of the sets."""
+    found = []
+    for seed in range(10):
+        x, *labels = heavy_tails(seed)
+        found.append([noise_by_shape(x, y, K, np.ones(300)).log_factor for y in labels])
+    right, noisy = np.array(found).T
+    assert np.mean(right > 0) <= 0.1
+    assert np.mean(noisy > 3) >= 0.7
+
+
+def test_classes_of_students_t_are_fitted():
+    rng = np.random.default_rng(0)
+    true = rng.integers(2, size=2_000)
+    x = np.array([[-3.0, 0.0], [3.0, 0.0]])[true] + rng.standard_t(3, (2_000, 1)) * [1, 0]
+    x[:, 1] = rng.normal(size=2_000)
+    labels = np.eye(2)[true]
+
+    def log_likelihood(columns, freedom):
+        about = columns, true, np.ones(2_000), labels, lambda counts: np.eye(2), 2
+        return fit_classes(*about, freedom).log_likelihood
+
+    heavy, normal = x[:, :1], x[:, 1:]
+    assert log_likelihood(heavy, 3) > log_likelihood(heavy, np.inf) + 50
+    assert log_likelihood(normal, np.inf) > log_likelihood(normal, 3) + 50
+    for columns in (heavy, normal, x):  # the normal distribution is the limit
+        assert log_likelihood(columns, 1e7) == pytest.approx(log_likelihood(columns, np.inf), abs=1)
+    # beside the density at its own maximum likelihood
+    location, scale = stats.t.fit(heavy[true == 0, 0], f0=3)[1:]
+    alone = stats.t.logpdf(heavy[true == 0, 0], 3, location, scale).sum()
+    one = np.eye(1)[np.zeros(np.sum(true == 0), int)]
+    codes = np.zeros(len(one), int)
+    about = heavy[true == 0], codes, np.ones(len(one)), one, lambda counts: np.eye(1), 1
+    assert fit_classes(*about, 3).log_likelihood == pytest.approx(alone, abs=0.1)
 
 
 @pytest.mark.parametrize("n", [60, 100, 300])
