@@ -23,7 +23,7 @@ from nbmodels.fitting.options import HELD_OUT_SEED
 #: Rows by which candidates are compared, and rows that the noise is learned from in self-training
 #: rounds of larger tables; rows a class, where that is more. Of up to twice as many rows, all are
 #: taken.
-JUDGED, _PER_CLASS = 8192, 32
+JUDGED, LEARNED, _PER_CLASS = 8192, 16_384, 64
 
 #: Channels of which each item has a row.
 _BY_ROW = {"labels", "trusted"}

@@ -40,7 +40,7 @@ from nbmodels.fitting.fit import Fit
 from nbmodels.fitting.holdout import Agreement, beyond_chance, compare_scores
 from nbmodels.fitting.identifiability import vanished
 from nbmodels.fitting.informative import AGREEMENT, INFORMATIVE, credible, unheard
-from nbmodels.fitting.judged_rows import JUDGED, judged_rows, of_rows, to_all
+from nbmodels.fitting.judged_rows import JUDGED, LEARNED, judged_rows, of_rows, to_all
 from nbmodels.fitting.label_sources import VOTES
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.plain import PlainClassifier, plain_classifier, pseudo_bma
@@ -144,7 +144,8 @@ def select(
         if not (warm and (choosing or rounds)):
             return run.select(grid, rounds, nested)
         labels = source.labels(cautious(grid))
-        run.judge(judged_rows(labels.model, labels.data, np.asarray(resp), JUDGED))
+        size = JUDGED if choosing else LEARNED
+        run.judge(judged_rows(labels.model, labels.data, np.asarray(resp), size))
         try:
             return run.select(grid, rounds, nested)
         except _Unheard:  # labels stay as they are given, all of them
