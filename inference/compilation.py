@@ -11,8 +11,9 @@ import jax
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Up to jax 0.10 a CPU's kernels take twice as long to compile with these emitters, and run no
-#: faster; later releases have no others.
+#: Up to jax 0.10 a CPU's kernels take twice as long to compile with these emitters. That pays where
+#: they run on large arrays, those of 300 classes two to three times as fast. Later releases have no
+#: others.
 _PLAIN_KERNELS: dict[str, Any] = (
     {} if jax.__version_info__ >= (0, 11) else {"xla_cpu_use_fusion_emitters": False}
 )
@@ -23,28 +24,44 @@ _UNOPTIMISED = {"xla_backend_optimization_level": 0}
 #: Numbers in all arguments up to which a program compiles for longer than it runs.
 _SMALL = 1_000_000
 
-#: ``jax.jit`` for the loop of an iteration or a sampler, which is optimised at every size.
-loop_jit = functools.partial(jax.jit, compiler_options=_PLAIN_KERNELS or None)
 
-
-def host_jit(function: Callable[P, R], **options: Any) -> Callable[P, R]:
-    """``jax.jit`` for what a fit computes once or a few times, such as starts and read-outs.
-
-    On a CPU the program of small arguments is not optimised. Sizes have programs of their own
-    anyway, so that nothing is compiled twice.
+def loop_jit(function: Callable[P, R], **options: Any) -> Callable[P, R]:
+    """``jax.jit`` for the loop of an iteration or a sampler, which is optimised at every size.
 
     Args:
         function: to be compiled.
         options: of ``jax.jit``.
     """
-    optimised = loop_jit(function, **options)
-    quick = jax.jit(function, compiler_options=_PLAIN_KERNELS | _UNOPTIMISED, **options)
+    return _by_size(function, _PLAIN_KERNELS, options)
+
+
+def host_jit(function: Callable[P, R], **options: Any) -> Callable[P, R]:
+    """``jax.jit`` for what a fit computes once or a few times, such as starts and read-outs.
+
+    On a CPU the program of small arguments is not optimised.
+
+    Args:
+        function: to be compiled.
+        options: of ``jax.jit``.
+    """
+    return _by_size(function, _PLAIN_KERNELS | _UNOPTIMISED, options)
+
+
+def _by_size(
+    function: Callable[P, R], where_small: dict[str, Any], options: dict[str, Any]
+) -> Callable[P, R]:
+    """With compiler options for small arguments on a CPU.
+
+    Sizes have programs of their own anyway, so that nothing is compiled twice.
+    """
+    large = jax.jit(function, **options)
+    quick = jax.jit(function, compiler_options=where_small or None, **options)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         leaves = jax.tree.leaves((args, kwargs))
         small = sum(getattr(leaf, "size", 1) for leaf in leaves) <= _SMALL
-        chosen = quick if small and on_cpu() else optimised
+        chosen = quick if small and on_cpu() else large
         return chosen(*args, **kwargs)
 
     return call

@@ -130,7 +130,7 @@ def _chunk(
     state: PyTree,
     data: PyTree,
     key: PRNGKeyArray,
-    at: UInt32[Array, " two"],
+    at: UInt32[Array, " two"] | UInt32[np.ndarray, " two"],
     thin: int,
 ) -> tuple[PyTree, PyTree, PyTree]:
     """A few draws of one chain; ``at`` is the number of the chain and of the chunk."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -279,5 +280,7 @@ def _summed(of: Callable[[Array, Array], Any], resp: Array, data: Array) -> Any:
     def add(sums: Any, block: tuple[Array, Array]) -> tuple[Any, None]:
         return jax.tree.map(jnp.add, sums, of(*block)), None
 
-    first = of(blocks[0][0], blocks[1][0])
-    return lax.scan(add, first, (blocks[0][1:], blocks[1][1:]))[0]
+    # all blocks by one loop: the others than the first would be copied
+    shapes = jax.eval_shape(of, *jax.tree.map(itemgetter(0), blocks))
+    none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    return lax.scan(add, none, blocks)[0]

@@ -6,7 +6,7 @@ and ``grad``. ``model`` maps names to components and ``q`` the same names to con
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar
@@ -222,14 +222,17 @@ def log_likelihood(model: Model, likelihood_params: Mapping[str, Any], data: Dat
 
 def posterior(model: Model, likelihood_params: Mapping[str, Any], data: Data) -> Posterior:
     """Responsibilities and log-likelihood of each item."""
-    of = partial(_posterior, model, likelihood_params)
+    return _in_blocks(partial(_posterior, model, likelihood_params), data)
+
+
+def _in_blocks(of: Callable[[Data], Posterior], data: Data) -> Posterior:
+    """Of all items; tables of many classes stay in a core's cache."""
     n = len(data.weights)
     rows = n
     if _is_of_rows(data):
         rows = rows_of_block(n, jax.eval_shape(of, data).resp.shape[1])
     if rows == n:
         return of(data)
-    # tables of many classes stay in a core's cache
     blocks = jax.tree.map(lambda x: x.reshape(-1, rows, *x.shape[1:]), data)
     resp, inside = lax.map(of, blocks)
     return Posterior(resp.reshape(n, -1), inside.reshape(n))
@@ -239,6 +242,12 @@ def _posterior(model: Model, likelihood_params: Mapping[str, Any], data: Data) -
     table, offset = log_likelihood(model, likelihood_params, data)
     resp, inside = normalised(table)
     return Posterior(resp, inside + offset)
+
+
+def _weighted(model: Model, likelihood_params: Mapping[str, Any], data: Data) -> Posterior:
+    """As :func:`posterior`, responsibilities times row weights."""
+    resp, inside = _posterior(model, likelihood_params, data)
+    return Posterior(resp * data.weights[:, None], inside)
 
 
 def _is_of_rows(data: Data) -> bool:
@@ -273,7 +282,17 @@ def stats(
     key: DrawKey = None,
 ) -> dict[str, Any]:
     """Weighted statistics of each component, additive over items."""
-    weighted = resp * data.weights[:, None]
+    return _stats(model, likelihood_params, resp * data.weights[:, None], data, key)
+
+
+def _stats(
+    model: Model,
+    likelihood_params: Mapping[str, Any],
+    weighted: Float[Array, "n k"],
+    data: Data,
+    key: DrawKey = None,
+) -> dict[str, Any]:
+    """Of responsibilities times row weights."""
     keys = [None] * len(model) if key is None else list(jax.random.split(key, len(model)))
     out = {}
     for (name, component), k in zip(model.items(), keys, strict=True):
@@ -313,9 +332,9 @@ def objective(model: Model, q: Any, data: Data, rule: Rule) -> Float[Array, ""]:
 def _step(q: Any, context: tuple[Model, Data], rule: Rule) -> tuple[Any, Total]:
     model, data = context
     read = likelihood_params(model, q, rule)
-    resp, lik = posterior(model, read, data)
+    weighted, lik = _in_blocks(partial(_weighted, model, read), data)
     value = add(total(data.weights * lik), negate(penalty(model, q, rule)))
-    return update(model, stats(model, read, resp, data), rule), value
+    return update(model, _stats(model, read, weighted, data), rule), value
 
 
 @cache

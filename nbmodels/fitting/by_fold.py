@@ -17,7 +17,7 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
 from inference.arrays import floating, on_device
-from inference.compilation import host_jit
+from inference.compilation import host_jit, loop_jit
 from inference.products import ByFold, Sparse, padded_size
 from nbmodels.core import model as models
 from nbmodels.core.component import Component
@@ -121,7 +121,8 @@ def summed_by_fold(
     return jax.vmap(sums, (0, by_fold))(resp[features.rows] * features.own[:, :, None], data)
 
 
-@partial(host_jit, static_argnames="rule")
+# of large tables only, and of every round: optimised though its arguments may be few
+@partial(loop_jit, static_argnames="rule")
 def scored_by_fold(
     emissions: Mapping[str, Component],
     features: FoldedFeatures,

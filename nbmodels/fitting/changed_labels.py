@@ -99,7 +99,7 @@ def least_favourable(
         gap = (peer == codes)[both].astype(float) - (votes == codes)[both]
         if not both.any() or gap.mean() > _SURELY * gap.std() / np.sqrt(len(gap)):
             return found
-    classes = np.where(known, _corrected(nearby, known, fitted, labels), -1)
+    classes = _to_all(known, _corrected(nearby[known], fitted, labels[known]))
     other = sides_of(classes[free], codes[free], suggested[free], HARMFUL_BY_NEIGHBOURS)
     return min(found, (other, _NEIGHBOURS), key=lambda one: one[0].belief)
 
@@ -118,20 +118,25 @@ def true_classes(
         -1 where nothing is predicted.
     """
     known = reference.classes >= 0
-    return np.where(known, _corrected(reference.probabilities, known, fitted, codes), -1)
+    return _to_all(known, _corrected(np.exp(reference.logs[known]), fitted, codes[known]))
+
+
+def _to_all(known: Bool[np.ndarray, " n"], classes: Int[np.ndarray, " m"]) -> Int[np.ndarray, " n"]:
+    """Classes of the known rows as one of each row, -1 elsewhere."""
+    out = np.full(len(known), -1)
+    out[known] = classes
+    return out
 
 
 def _corrected(
     given: Float[np.ndarray, "n k"],
-    known: Bool[np.ndarray, " n"],
     fitted: FittedModel,
     codes: Int[np.ndarray, " n"],
 ) -> Int[np.ndarray, " n"]:
-    """``(n,)`` the likeliest true class, where P(given label) is known and the noise is the fit's.
+    """``(n,)`` the likeliest true class by P(given label) and the noise of a fit.
 
     Args:
         given: P(given label | features) of each row, by labels of other rows.
-        known: ``(n,)`` rows where that is known; of others the result means nothing.
         fitted: the fit; the labels themselves where its matrix has no inverse, a class has no
             label, or errors with a direction do not surely explain the given labels better.
         codes: given labels, -1 where there is none.
@@ -140,7 +145,7 @@ def _corrected(
     assert matrix is not None  # labels are compared
     if np.linalg.cond(matrix) > _ILL_CONDITIONED:
         return given.argmax(1)
-    rows = known & (codes >= 0)
+    rows = codes >= 0
     # of a class that no label names nothing is predicted
     if not np.bincount(codes[rows], minlength=len(matrix)).all():
         return given.argmax(1)
@@ -150,9 +155,7 @@ def _corrected(
     learned = matrix.size - len(matrix) - 1
     if gain.sum() <= max(learned, _SURELY * gain.std() * np.sqrt(len(gain))):
         return given.argmax(1)
-    classes = given.argmax(1)
-    classes[known] = np.linalg.solve(matrix, given[known].T).argmax(0)
-    return classes
+    return np.asarray(np.linalg.solve(matrix, given.T).argmax(0))
 
 
 def _alike(matrix: Float[np.ndarray, "k k"]) -> Float[np.ndarray, "k k"]:

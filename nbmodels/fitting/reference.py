@@ -107,21 +107,18 @@ class Reference(NamedTuple):
     fold: Int[np.ndarray, " n"]
     complete: bool
 
-    @property
-    def probabilities(self) -> Float[np.ndarray, "n k"]:
-        """``(n, K)`` probabilities of the given labels."""
-        return np.exp(self.logs)
-
     def margin(self, codes: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         """``(n,)`` log-probability of the likeliest other class less that of the given one.
 
         Args:
             codes: given labels; NaN where there is no prediction.
         """
-        given = np.arange(self.logs.shape[1]) == codes[:, None]
-        own = np.sum(np.where(given, self.logs, 0), 1)
-        other = np.max(np.where(given, -np.inf, self.logs), 1)
-        return np.where(self.classes >= 0, other - own, np.nan)
+        known = self.classes >= 0
+        logs = self.logs[known]
+        given = np.arange(logs.shape[1]) == codes[known, None]
+        out = np.full(len(codes), np.nan)
+        out[known] = np.max(np.where(given, -np.inf, logs), 1) - np.sum(logs, 1, where=given)
+        return out
 
     def recalibrated(self, codes: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         """Log-probability of each given label by their matrix scaling, cross-validated.

@@ -49,6 +49,24 @@ def test_responsibilities_are_the_same_block_by_block():
     np.testing.assert_allclose(whole.log_likelihood[:999], odd.log_likelihood, rtol=1e-5)
 
 
+def test_a_step_is_an_expectation_and_a_maximisation():
+    """Rows that count differently, or not at all, block by block."""
+    k, rng = MANY_CLASSES, np.random.default_rng(0)
+    labels, scores = rng.integers(-1, k, 2_048), rng.normal(0, 3, (2_048, k))
+    model = {PRIOR: Calibration.of(k), "labels": Transition.of(k)}
+    parts = {PRIOR: Calibration.pack(scores), "labels": pack_labels(labels, k)}
+    data = Data(parts, jnp.asarray(rng.integers(0, 3, 2_048), float))
+    resp = models.initial_responsibilities(model, data)
+    begin = models.start(model, resp, data, "map")
+    found, value = models.step("map")(begin, (model, data))
+    read = models.likelihood_params(model, begin, "map")
+    resp, _ = models.posterior(model, read, data)
+    wanted = models.update(model, models.stats(model, read, resp, data), "map")
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), found, wanted)
+    whole = value.value + models.constant(model, data, "map").value
+    np.testing.assert_allclose(whole, models.objective(model, begin, data, "map"), rtol=1e-6)
+
+
 def test_few_classes_are_one_block():
     assert rows_of_block(4_096, MANY_CLASSES - 1) == 4_096
     assert rows_of_block(4_095, MANY_CLASSES) == 4_095, "odd numbers of rows have no blocks"
