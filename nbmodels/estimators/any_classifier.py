@@ -21,8 +21,7 @@ from sklearn.utils.validation import (
 )
 
 from nbmodels.core.jax_settings import computing
-from nbmodels.data.features import Block
-from nbmodels.data.label_copies import label_copies
+from nbmodels.data.label_copies import copies_in_frame
 from nbmodels.data.validation import check_orders, check_weights
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint
@@ -229,12 +228,6 @@ def _is_table(items: Any) -> bool:
     return isinstance(items, pd.DataFrame | np.ndarray) and items.ndim == 2
 
 
-def _block(items: Any) -> Block:
-    """A table as a block of columns; nulls are values."""
-    frame = pd.DataFrame(items)
-    return Block(frame.to_numpy(object), None, tuple(map(str, frame.columns)))
-
-
 class NoisyLabelClassifier(TableClassifier):
     """Any classifier with ``predict_proba``, with noisy labels.
 
@@ -420,7 +413,7 @@ class NoisyLabelClassifier(TableClassifier):
         about = fitted, items, self._options
         compared = with_comparisons(*about, warn_of_copies=groups is None)
         self._joint_draws = JointDraws(self._few_columns(items, compared))
-        told = label_copies(_block(items), labels.codes) if _is_table(items) else ()
+        told = copies_in_frame(pd.DataFrame(items), labels.codes) if _is_table(items) else ()
         return self._finish(compared, (*labels.cautions, *told))
 
     def _few_columns(self, items: Any, fitted: FittedModel) -> np.ndarray | None:

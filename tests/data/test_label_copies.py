@@ -44,6 +44,11 @@ def test_codes_of_the_labels_are_told(column, said):
     assert said in told(np.where(hidden, None, column), missing=hidden)[0]
 
 
+def test_rows_may_be_sorted_by_their_labels():
+    codes = np.repeat([0, 1, 2], 400)
+    assert "column 'code' has 3 values" in told(NAMES[codes], codes)[0]
+
+
 def test_columns_that_are_none_stay_silent():
     wrong = CODES.copy()
     wrong[-1] = (wrong[-1] + 1) % 3
