@@ -93,12 +93,20 @@ def test_same_key_same_draws():
 
 
 def test_one_program_for_all_blocks():
-    before = sampler._chunk._cache_size()
-    once = walk(0.5)
-    run(once)
-    run(once, seed=3)
-    sampler.sample(once, STARTS, None, jax.random.key(0), draws=50)
-    assert sampler._chunk._cache_size() == before + 1
+    compiled = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, *_, **__: compiled.append(event) if "backend_compile" in event else None
+    )
+
+    def blocks(sweep):
+        run(sweep)
+        run(sweep, seed=3)
+        sampler.sample(sweep, STARTS, None, jax.random.key(0), draws=50)
+
+    blocks(walk(0.5))  # and what is the same for all sweeps
+    compiled.clear()
+    blocks(walk(0.5))
+    assert len(compiled) == 1
 
 
 def test_ctrl_c_keeps_what_all_chains_have():
