@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+import nbmodels.emissions  # noqa: F401 - registers the families
 from nbmodels.core.registry import family, family_names
 from nbmodels.data.column_types import assign_families, check_numbers, identifiers
 from nbmodels.data.features import Block, table

@@ -11,6 +11,7 @@ import pandas as pd
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
+import nbmodels.emissions  # noqa: F401 - registers the families
 from inference.arrays import on_device
 from nbmodels.core import model as models
 from nbmodels.core.registry import family

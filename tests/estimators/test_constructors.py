@@ -87,17 +87,34 @@ def test_every_parameter_is_documented(cls):
 # Types --------------------------------------------------------------------------------------------
 
 
-def test_type_checkers_see_what_is_imported_late():
+@pytest.mark.parametrize("package", [nbmodels, nbmodels.estimators])
+def test_type_checkers_see_what_is_imported_late(package):
     """Without these imports each name is ``Any``, and nothing is checked."""
     (block,) = [
         node
-        for node in ast.parse(Path(nbmodels.__file__).read_text()).body
+        for node in ast.parse(Path(package.__file__).read_text()).body
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name)
     ]
     seen = {alias.name: node.module for node in block.body for alias in node.names}
-    assert set(seen) == set(nbmodels.__all__) - {"__version__"}
+    assert set(seen) == set(package.__all__) - {"__version__"}
     for name, module in seen.items():
-        assert getattr(nbmodels, name) is getattr(importlib.import_module(module), name)
+        assert getattr(package, name) is getattr(importlib.import_module(module), name)
+
+
+ALONE = """
+import numpy as np, pandas as pd
+from nbmodels import NoisyMixedNB
+x = pd.DataFrame({"size": np.arange(40) / 7, "kind": list("ab") * 20})
+NoisyMixedNB(random_state=0).fit(x, np.arange(40) > 20)
+"""
+
+
+def test_an_estimator_that_is_loaded_alone_knows_the_families():
+    """In a process of its own, in which no other estimator has registered them."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", ALONE], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 TYPED = """
