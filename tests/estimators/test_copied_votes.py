@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbmodels import DawidSkene, JointNB, NoisyGaussianNB, VerdictWarning
+from nbmodels import DawidSkene, Joint, JointNB, NoisyGaussianNB, VerdictWarning
 from nbmodels.channels import LabellingFunctions
 from nbmodels.class_priors import Proportions
 from nbmodels.core import model as m
@@ -230,7 +230,8 @@ def test_votes_on_rows_of_a_table_count_as_in_a_joint_model():
     votes = np.where(lured, ((y + 1) % 3)[:, None], votes)
     x = np.eye(3)[y] * 2 + rng.normal(size=(600, 3))
     table = NoisyGaussianNB(training="joint", random_state=0).fit(x, votes=frame(votes))
-    sources = {"crowd": DawidSkene(), "x": NoisyGaussianNB()}
+    # of the same power, which a joint model selects otherwise
+    sources = {"crowd": DawidSkene(), "x": NoisyGaussianNB(training=Joint(weight=1.0))}
     both = JointNB(sources, solver="map", random_state=0).fit({"crowd": frame(votes), "x": x})
     np.testing.assert_allclose(table.label_posterior_, both.label_posterior_, atol=1e-3)
     plain = JointNB(
