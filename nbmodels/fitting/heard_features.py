@@ -3,7 +3,7 @@
 Columns that depend on each other, are skewed or have heavy tails count a misfit of their model as
 evidence of the class: in one model with labels and votes they outweigh these, and the classes drift
 to whatever the columns show. A likelihood to a power below 1 counts less (a power posterior; Miller
-and Dunson 2019, JASA 114; Gruenwald 2012). The power is that under which labels and votes of items
+and Dunson 2019, JASA 114). The power is that under which labels and votes of items
 that the fit has not seen are likelier.
 
 Few items, rare classes, or columns that say nothing of the class yield distributions that fit the
