@@ -128,7 +128,7 @@ class Classes:
                 f"{where}: at least two classes are needed, got {len(names)} class(es){only}"
             )
         if declared is None:
-            told = [
+            odd = [
                 (spelt_alike(names), "merge them, or name all classes with classes="),
                 (
                     names_several(names),
@@ -136,8 +136,8 @@ class Classes:
                     "labels; else name all classes with classes=",
                 ),
             ]
-            said = [f"{name}: {one}; {advice}" for one, advice in told if one]
-            issue([Caution(NbmodelsWarning, one) for one in said])
+            messages = [f"{name}: {one}; {advice}" for one, advice in odd if one]
+            issue([Caution(NbmodelsWarning, one) for one in messages])
         return cls(names)
 
     def __len__(self) -> int:

@@ -257,11 +257,11 @@ class CategoricalColumns(FeatureColumns):
         if codes.size and (codes < 0).all():
             name, known = block.names[0], self.categories[0]
             seen = ", ".join(map(repr, known[:4])) + (", ..." if len(known) > 4 else "")
-            said = (
-                f"X: training saw none of the categories, which tell nothing: row 0, column "
+            message = (
+                f"X: training saw none of the categories, which have no influence: row 0, column "
                 f"{name!r} is {block.x[0, 0]!r}, and training saw {seen}"
             )
-            issue([Caution(NbmodelsWarning, said)])
+            issue([Caution(NbmodelsWarning, message)])
         return component.pack(pad_rows(codes, length, -1))
 
 

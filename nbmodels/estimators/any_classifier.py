@@ -413,8 +413,9 @@ class NoisyLabelClassifier(TableClassifier):
         about = fitted, items, self._options
         compared = with_comparisons(*about, warn_of_copies=groups is None)
         self._joint_draws = JointDraws(self._few_columns(items, compared))
-        told = copies_in_frame(pd.DataFrame(items), labels.codes) if _is_table(items) else ()
-        return self._finish(compared, (*labels.cautions, *told))
+        table = _is_table(items)
+        cautions = copies_in_frame(pd.DataFrame(items), labels.codes) if table else ()
+        return self._finish(compared, (*labels.cautions, *cautions))
 
     def _few_columns(self, items: Any, fitted: FittedModel) -> np.ndarray | None:
         """Columns of a joint model where that is affordable: those that a linear classifier meets,

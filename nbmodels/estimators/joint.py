@@ -82,10 +82,10 @@ class JointNB(LatentClassModel):
             ``chosen_["size_weight"]`` of a source ``"size"``, where its ``training`` is ``"auto"``:
             that under which labels and votes of items that a fit has not seen are likelier, so that
             columns that depend on each other, or are of another shape than their model, do not
-            outweigh the votes; and 0, which is said, where they are not likelier given the features
-            than given the class shares (:mod:`nbmodels.fitting.heard_features`). One table beside
-            votes is safer cross-fitted, by ``fit(X, y, votes=votes)`` of its own estimator. Other
-            settings of a table at ``"auto"`` are not selected but take a cautious value:
+            outweigh the votes; and 0, with a warning, where they are not likelier given the
+            features than given the class shares (:mod:`nbmodels.fitting.heard_features`). One table
+            beside votes is safer cross-fitted, by ``fit(X, y, votes=votes)`` of its own estimator.
+            Other settings of a table at ``"auto"`` are not selected but take a cautious value:
             ``alpha=1``, ``covariance="diag"``, ``size_power=0``. A graph is cross-fitted: its users
             learn from what is known of other items (:mod:`nbmodels.fitting.graph_evidence`), and it
             has no weight where that does not surely predict labels. With a number for its

@@ -198,8 +198,8 @@ class NoisyLogisticRegression(TableClassifier):
         self._keep(X, labels)
         about = fitted, block.x, self._options
         compared = with_comparisons(*about, warn_of_copies=groups is None)
-        told = label_copies(block, labels.codes)
-        return self._finish(compared, (*labels.cautions, *told))
+        cautions = label_copies(block, labels.codes)
+        return self._finish(compared, (*labels.cautions, *cautions))
 
     def _few_columns(self, block: Block, n_classes: int) -> np.ndarray | None:
         """Standardised columns, where the joint model of them and the labels is affordable."""

@@ -243,8 +243,8 @@ class TableClassifier(LatentClassModel):
         about = fitted, block.x, self._options, block.missing
         compared = with_comparisons(*about, warn_of_copies=groups is None)
         symbols = self.columns is not None and not self.columns.numeric
-        told = *label_copies(block, labels.codes), *(measured(block) if symbols else ())
-        return self._finish(compared, (*labels.cautions, *told))
+        columns = *label_copies(block, labels.codes), *(measured(block) if symbols else ())
+        return self._finish(compared, (*labels.cautions, *columns))
 
     def _fitted(
         self,

@@ -55,7 +55,7 @@ def powers_of_features(
     labels: Sequence[str],
     options: FitOptions,
 ) -> dict[str, float]:
-    """Power of each source of features, one after the other; 0 where it is not heard.
+    """Power of each source of features, one after the other; 0 where it predicts no labels.
 
     It is a factor of the weights that the emissions have.
 
@@ -63,7 +63,7 @@ def powers_of_features(
         model: components by name.
         data: encoded data.
         sources: names of the emissions of each source of features.
-        open_: names of the sources whose power is selected; others are heard or not.
+        open_: names of the sources whose power is selected; that of others is 1 or 0.
         labels: names of the channels of labels and votes.
         options: of the fits.
 
