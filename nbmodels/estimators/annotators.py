@@ -252,13 +252,14 @@ class DawidSkene(LatentClassModel):
             found = fitted(pooling)
             if pooling == "shared":
                 pooling, found = better_held_out(found, fitted("none"), coded)
+            self._held = None
             open_ = self.abstain is None and self.class_prior is None and checked is None
             if open_ and self._rule != "ml":
                 telling = annotator_model(found.fit).information()[coded.worker]
                 telling = replace(coded, weights=coded.weight * np.sqrt(telling))
-                held = items_held(types.summed(found.class_shares), telling)
-                if held is not None and not found.interrupted:
-                    found = fitted(pooling, held)
+                self._held = items_held(types.summed(found.class_shares), telling)
+                if self._held is not None and not found.interrupted:
+                    found = fitted(pooling, self._held)
             self.tasks_, self.workers_ = tasks, workers
             by_class = np.bincount(cast.row * k + cast.label, minlength=n * k).reshape(n, k)
             self._task_votes, self._majority = by_class @ np.ones(k, int), by_class.argmax(1)
@@ -351,8 +352,9 @@ class DawidSkene(LatentClassModel):
         coords = {_NAME: {"annotator": self.workers_}}
         tempered = votes.powers if votes.correlation > 0 else None
         cautions = votes.cautions
+        held = votes.held
         return LearnedSource(
-            {_NAME: part}, votes, powers=tempered, coords=coords, cautions=cautions
+            {_NAME: part}, votes, powers=tempered, coords=coords, held=held, cautions=cautions
         )
 
     # Read-outs ----------------------------------------------------------------------------------

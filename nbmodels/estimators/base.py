@@ -34,7 +34,6 @@ from nbmodels.estimators.options import (
     Priors,
     Solver,
     prepare_nested,
-    resolved_solver,
 )
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.em import Fit
@@ -130,23 +129,29 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         return {**parameters, **{n: classes.in_order(n, value) for n, value in named.items()}}
 
     @property
+    def _solver(self) -> Solver:
+        """The solver that its parameter stands for."""
+        solver: Solver = self._configured("solver", self.solver)
+        return solver
+
+    @property
     def _rule(self) -> Rule:
         """Rule of the fit."""
-        return resolved_solver(self.solver).method
+        return self._solver.method
 
     def _seed(self, state: Any = None) -> int:
         return seed_of(self.random_state if state is None else state)
 
     def _double(self, cells: int) -> bool:
         """Whether a fit of so many cells computes in float64."""
-        precision = resolved_solver(self.solver).precision
+        precision = self._solver.precision
         if precision == "auto":
             return floating() == jnp.float64 or cells <= _DOUBLE_UP_TO
         return precision == "double"
 
     def _options(self) -> FitOptions:
         """Options of the fits; made where their precision holds."""
-        solver, seed = resolved_solver(self.solver), self._seed()
+        solver, seed = self._solver, self._seed()
         return FitOptions(
             random_key(seed),
             seed,
@@ -176,7 +181,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         self.classes_ = fitted.names
         self._verdict: Verdict | None = None
         self._range: NoiseRange | None = None
-        if fitted.interrupted and resolved_solver(self.solver).on_interrupt == "raise":
+        if fitted.interrupted and self._solver.on_interrupt == "raise":
             raise Interrupted(self)
         failed = self.verdict().cautions() if check and not fitted.interrupted else ()
         issue([*fitted.cautions, *cautions, *failed])
@@ -322,7 +327,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         check_feedback(feedback)
         check_known(method, options)
         seed = self._seed(random_state)
-        options.setdefault("progress", resolved_solver(self.solver).progress)
+        options.setdefault("progress", self._solver.progress)
 
         def drawn(fitted: FittedModel) -> Any:
             own, *others = (

@@ -13,7 +13,8 @@ from nbmodels.data.labels import Classes
 from nbmodels.data.user_item_graph import edges_to_known, read_graph
 from nbmodels.emissions import Users
 from nbmodels.estimators.sources import LearnedSource, Part
-from nbmodels.fitting.graph_evidence import GraphEvidence, Known, graph_evidence
+from nbmodels.fitting.beliefs import Known
+from nbmodels.fitting.graph_evidence import GraphEvidence, graph_evidence
 from nbmodels.fitting.graph_training import USERS
 
 

@@ -14,6 +14,7 @@ from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.data.labels import Classes
 from nbmodels.errors import Caution, IdentifiabilityWarning
 from nbmodels.estimators.sources import LearnedSource, Part
+from nbmodels.fitting.annotator_fits import held_near
 from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.label_sources import LabelSource, class_prior
 
@@ -44,7 +45,7 @@ class About(NamedTuple):
     def assembled(self, learned: Mapping[str, LearnedSource]) -> tuple[dict[str, Any], Data]:
         """Model and data of the labels and of these sources."""
         n, k = len(self.ids), len(self.classes)
-        model: dict[str, Component] = {PRIOR: class_prior(k, self.parameters)}
+        model: dict[str, Component] = {PRIOR: self._class_prior(learned)}
         parts: dict[str, Any] = {PRIOR: None}
         for name, source in self.labels.items():
             model[name], parts[name] = source.channel(k, self.parameters), source.padded(n)
@@ -52,6 +53,13 @@ class About(NamedTuple):
             model[name], parts[name] = part.component, part.data
         powers = item_powers(learned, self.X, self.ids, self.classes)
         return model, Data(parts, on_device(self.weights), powers)
+
+    def _class_prior(self, learned: Mapping[str, LearnedSource]) -> Component:
+        """That of the shares; held where votes would lose a class and nothing shows the shares."""
+        prior = class_prior(len(self.classes), self.parameters)
+        held = sum(one.held for one in learned.values() if one.held is not None)
+        shown = self.parameters["class_prior"] is not None or "trusted" in self.labels
+        return prior if shown else held_near(prior, held, 1)
 
 
 def log_jacobian_of(found: Mapping[str, Part], model: Model, n: int) -> np.ndarray:

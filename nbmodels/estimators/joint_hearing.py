@@ -10,13 +10,15 @@ from typing import Any
 
 from nbmodels.core.model import with_role
 from nbmodels.core.roles import Emission
-from nbmodels.estimators.joint_assembly import About, part_name
+from nbmodels.estimators.joint_assembly import About, by_part, silent_parts
 from nbmodels.estimators.sources import LearnedSource
-from nbmodels.fitting.graph_evidence import Known, beliefs
-from nbmodels.fitting.heard_features import powers_of_features
+from nbmodels.estimators.table_training import refuted
+from nbmodels.fitting.beliefs import Known, beliefs
+from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.heard_features import POWERS, HeldOut, LabelsOfUnseen, folds
 from nbmodels.fitting.joint import joint
-from nbmodels.fitting.label_sources import LabelSource, learned_priors
-from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.label_sources import learned_priors
+from nbmodels.fitting.options import FEW_ROWS, FitOptions
 from nbmodels.fitting.scores import Candidate
 
 
@@ -29,7 +31,10 @@ def is_graph(learned: LearnedSource) -> bool:
 def hear_features(
     learned: dict[str, LearnedSource], about: About, noise: Any, options: FitOptions
 ) -> tuple[dict[str, LearnedSource], bool]:
-    """Sources, of which features have the power under which they predict labels and votes best.
+    """Sources, of which features are heard in the way under which labels and votes are likeliest.
+
+    They are fitted jointly, to a power where that is open, or cross-fitted; they have no weight
+    where they predict no labels.
 
     Args:
         learned: what each source learned; after Ctrl-C it is returned as it is.
@@ -38,23 +43,110 @@ def hear_features(
         options: of the fits.
     """
     known = {name: one for name, one in learned.items() if not is_graph(one)}
-    model, data = about.with_noise(noise).assembled(known)
-    emissions = with_role(model, Emission)
-    parts = {
-        name: [part_name(name, part, len(one.parts)) for part in one.parts]
-        for name, one in known.items()
+    about = about.with_noise(noise)
+    emissions = with_role(about.assembled(known)[0], Emission)
+    features = {
+        name: one for name, one in known.items() if set(_components(name, one)) <= set(emissions)
     }
-    features = {name: own for name, own in parts.items() if set(own) <= set(emissions)}
-    votes = [part for name, own in parts.items() if name not in features for part in own]
-    if not features or not (votes or "labels" in model):
+    heard = {name: one for name, one in known.items() if name not in features}
+    votes = by_part(heard, "parts")
+    if not features or not (votes or "labels" in about.labels):
         return learned, False
-    labels = [*votes, *(name for name in model if name in about.labels)]
+    ways = [(len(POWERS) if one.open_power else 1) + 1 for one in features.values()]
+    total = (1 + sum(ways)) * len(folds(about.weights))
     try:
-        open_ = {name for name, one in known.items() if one.open_power}
-        found = powers_of_features(model, data, features, open_, labels, options)
+        with options.progress.bar("testing the features", total) as bar:
+            judge = LabelsOfUnseen(about.weights, [*votes, *about.labels], options, bar)
+            before = judge.under(*about.assembled(heard))
+            for name, one in features.items():
+                tried, found = _likeliest(name, one, heard, about, judge)
+                informative = judge.informative(before, found)
+                if informative is None:  # nothing is held out
+                    return learned, False
+                if informative:
+                    heard[name], before = tried, found
     except KeyboardInterrupt:
         return learned, True
-    return {**learned, **{name: learned[name].to_power(one) for name, one in found.items()}}, False
+    silent = {name: one.to_power(0.0) for name, one in features.items() if name not in heard}
+    return {**learned, **heard, **silent}, False
+
+
+def _likeliest(
+    name: str,
+    one: LearnedSource,
+    heard: Mapping[str, LearnedSource],
+    about: About,
+    judge: LabelsOfUnseen,
+) -> tuple[LearnedSource, HeldOut]:
+    """A source of features in the way under which held-out labels and votes are likeliest."""
+
+    def under(tried: LearnedSource) -> HeldOut:
+        components = _components(name, tried)
+        return judge.under(*about.assembled({**heard, name: tried}), components)
+
+    best = one.to_power(1.0)
+    found = under(best)
+    for power in POWERS[1:] if one.open_power else ():
+        less = one.to_power(power)
+        other = under(less)
+        if not judge.likelier(found, other):
+            break
+        best, found = less, other
+    if one.cross_fitted is None:
+        return best, found
+    crossed = one.cross_fitted(_known_beside(heard, about, judge.options))
+    if silent_parts(crossed.parts):
+        return best, found
+    other = under(crossed)
+    whole = best.chosen.get("weight", 1.0) == 1.0
+    if judge.likelier(other, found) and not (
+        whole and _contradicted({**heard, name: best}, about, judge.options)
+    ):
+        return best, found
+    return crossed, other
+
+
+def _contradicted(sources: Mapping[str, LearnedSource], about: About, options: FitOptions) -> bool:
+    """Whether features contradict their joint model with other sources."""
+    from nbmodels.diagnostics.check import check_features
+
+    fitted, columns = _fitted(sources, about, options), by_part(sources, "columns")
+    if len(about.ids) <= FEW_ROWS and refuted(fitted, columns):
+        return True
+    return not check_features(fitted.fit, fitted.data, fitted.names, columns).ok
+
+
+def _components(name: str, one: LearnedSource) -> list[str]:
+    """Names of a source's components."""
+    return [*by_part({name: one}, "parts")]
+
+
+def _known_beside(others: Mapping[str, LearnedSource], about: About, options: FitOptions) -> Known:
+    """What a source may learn from: the labels, and what other sources say of the items.
+
+    Raises:
+        KeyboardInterrupt: the fit to these was interrupted.
+    """
+    known, names = dict(about.labels), about.classes.names
+    if others:
+        fitted = _fitted(others, about, options)
+        known = {name: one for name, one in known.items() if name == "labels"}
+        known["beliefs"] = beliefs(fitted.fit, fitted.data, len(about.ids))
+    return Known(known, about.parameters, about.weights, names, options)
+
+
+def _fitted(sources: Mapping[str, LearnedSource], about: About, options: FitOptions) -> FittedModel:
+    """A joint fit of the labels and some sources.
+
+    Raises:
+        KeyboardInterrupt: it was interrupted.
+    """
+    model, data = about.assembled(sources)
+    candidate = Candidate(model, data, learned_priors(model))
+    fitted = joint(candidate, about.classes.names, len(about.ids), options)
+    if fitted.interrupted:
+        raise KeyboardInterrupt
+    return fitted
 
 
 def hear_graphs(
@@ -74,18 +166,11 @@ def hear_graphs(
         options: of the fits.
     """
     others = {name: one for name, one in learned.items() if not is_graph(one)}
-    known: dict[str, LabelSource] = dict(about.labels)
-    names = about.classes.names
-    if others:
-        model, data = about.with_noise(noise).assembled(others)
-        fitted = joint(
-            Candidate(model, data, learned_priors(model)), names, len(about.ids), options
-        )
-        if fitted.interrupted:
-            return dict(learned), True
-        known = {name: one for name, one in known.items() if name == "labels"}
-        known["beliefs"] = beliefs(fitted.fit, fitted.data, len(about.ids))
-    rest = Known(known, about.parameters, about.weights, names, options)
+    try:
+        rest = _known_beside(others, about.with_noise(noise), options)
+    except KeyboardInterrupt:
+        return dict(learned), True
+    rest = rest._replace(settings=about.parameters)
     found = {name: listen(rest) for name, listen in listening.items()}
     graphs = [one.heard.fitted for one in found.values() if one.heard is not None]
     return {**learned, **found}, any(one.interrupted for one in graphs)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from jaxtyping import Float
 
 from nbmodels.core.component import Component
 from nbmodels.data.labels import Classes
@@ -15,7 +16,8 @@ from nbmodels.fitting.collapsed_updates import Edges
 from nbmodels.fitting.joint import Alternative
 
 if TYPE_CHECKING:  # tables are fitted without loading what graphs need
-    from nbmodels.fitting.graph_evidence import GraphEvidence, Known
+    from nbmodels.fitting.beliefs import Known
+    from nbmodels.fitting.graph_evidence import GraphEvidence
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,10 @@ class LearnedSource:
         crossed: likewise of a graph that is fitted jointly, to compare with; None otherwise.
         heard: what it then learned, or None.
         open_power: of features, whether the power of their likelihood is to be selected.
+        cross_fitted: of features that may be cross-fitted, likewise with what is known of the
+            items; None otherwise.
+        held: ``(K,)`` pseudo-items by which the class shares are held, of votes by which a class
+            would lose its items to another; or None.
         chosen: settings that were selected, by name.
         cautions: warnings about the data, whatever the fit.
     """
@@ -70,7 +76,9 @@ class LearnedSource:
     listening: Callable[[Known], LearnedSource] | None = None
     crossed: Callable[[Known], LearnedSource] | None = None
     heard: GraphEvidence | None = None
+    held: Float[np.ndarray, " k"] | None = None
     open_power: bool = False
+    cross_fitted: Callable[[Known], LearnedSource] | None = None
     chosen: Mapping[str, Any] = field(default_factory=dict)
     cautions: tuple[Caution, ...] = ()
 
@@ -82,8 +90,10 @@ class LearnedSource:
             )
             for name, part in self.parts.items()
         }
-        chosen = {"weight": power} if self.open_power else {}
-        return replace(self, parts=parts, chosen={**self.chosen, **chosen})
+        chosen: dict[str, Any] = {"weight": power} if self.open_power else {}
+        if self.cross_fitted is not None and power:
+            chosen["training"] = "joint"
+        return replace(self, parts=parts, chosen={**self.chosen, **chosen}, cross_fitted=None)
 
 
 class Source(Protocol):

@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import jax
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from inference.arrays import on_device
 from nbmodels.core.jax_settings import computing
 from nbmodels.data.annotations import Votes, row_ids
 from nbmodels.data.column_types import measured
@@ -41,20 +39,14 @@ from nbmodels.estimators.options import (
     resolved_training,
 )
 from nbmodels.estimators.sources import LearnedSource, Part
+from nbmodels.estimators.table_source import CrossFitted, RowsOf
 from nbmodels.estimators.table_training import train
 from nbmodels.estimators.votes_source import votes_of
 from nbmodels.fitting.batched import counted_fits
-from nbmodels.fitting.builder import (
-    ColumnPlan,
-    Columns,
-    ModelBuilder,
-    encode,
-    item_sizes,
-    powers_of,
-)
+from nbmodels.fitting.beliefs import Known
+from nbmodels.fitting.builder import ColumnPlan, ModelBuilder
 from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.copied_rows import row_groups
-from nbmodels.fitting.discriminative import predict_scored
 from nbmodels.fitting.feedback import Side, with_feedback
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
@@ -62,9 +54,13 @@ from nbmodels.fitting.label_sources import LabelSource, label_sources
 from nbmodels.fitting.options import FitOptions, is_auto
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.suspects import suspicion
+from nbmodels.fitting.table_evidence import class_probabilities
 
 if TYPE_CHECKING:
     from nbmodels.diagnostics.confident_learning import SecondOpinion
+
+#: Settings of the labels and the class shares, which are those of all sources together.
+_OF_LABELS = ("noise", "noise_alpha", "noise_diagonal", "class_prior", "class_alpha")
 
 #: Parameters that are no settings of a model.
 _NO_SETTINGS = ("solver", "priors", "training", "random_state", "classes", "families")
@@ -268,17 +264,7 @@ class TableClassifier(LatentClassModel):
             if groups is not None:
                 build.copies = row_groups(block.x, groups=groups)
             fitted = self._trained(build, classes.names, self._options())
-            coded = build.columns(fitted.settings)
-            return replace(
-                fitted,
-                settings=build.settings(fitted.settings),
-                columns={c.name: [block.names[j] for j in c.where] for c in coded},
-                units={c.name: c.encoder.units for c in coded},
-                mean_sizes=build.mean_sizes,
-                coded=tuple(coded),
-                copies=build.copies,
-                n_fits=count.n,
-            )
+            return replace(_described(fitted, build), n_fits=count.n)
 
     def _trained(self, build: ModelBuilder, names: np.ndarray, options: FitOptions) -> FittedModel:
         """Joint or cross-fitted training, as ``training`` has it."""
@@ -314,16 +300,8 @@ class TableClassifier(LatentClassModel):
         """``(N, K)`` P(true class | features)."""
         check_is_fitted(self)
         block = self._checked(X, reset=False)
-        n_rows, fitted = block.x.shape[0], self.fitted_
-        with computing(fitted.double):
-            if fitted.regression is not None:
-                scores = fitted.regression.scores(block)
-                return predict_scored(fitted, scores, self._known(n_rows))
-            model = jax.tree.map(on_device, fitted.fit.model)
-            data = encode(model, fitted.coded, block, np.ones(n_rows), self._known(n_rows))
-            sizes = item_sizes(model, data) if fitted.mean_sizes else {}
-            powers = powers_of(sizes, fitted.mean_sizes, fitted.settings.get("size_power"))
-            return fitted.predict(replace(data, powers=powers))[:n_rows]
+        with computing(self.fitted_.double):
+            return class_probabilities(self.fitted_, block, self._known(block.x.shape[0]))
 
     def predict_log_proba(self, X: Any) -> Float[np.ndarray, "n k"]:
         """``(N, K)`` log P(true class | features)."""
@@ -442,8 +420,6 @@ class TableClassifier(LatentClassModel):
         """Emissions with their data, by block of columns; see :class:`Source`."""
         parameters = self._validate()
         training = getattr(self, "training", "auto")
-        if not is_auto(training) and isinstance(resolved_training(training), CrossFit):
-            raise DataError("training: a source beside others is fitted jointly; expected 'joint'")
         block = self._checked(values, reset=True)
         check_columns(block)
         build = self._builder(parameters, block, weights, {}, len(classes))
@@ -453,26 +429,33 @@ class TableClassifier(LatentClassModel):
             here = block.columns(c.where)
             data = c.encoder.pack(emissions[c.name], here, len(items))
             parts[c.name] = Part(emissions[c.name], data, c.encoder.log_jacobian(here))
-        names = {c.name: [block.names[j] for j in c.where] for c in coded}
         return LearnedSource(
             parts,
-            _Coding(self, emissions, coded),
-            names,
+            RowsOf(self, emissions, coded),
+            {c.name: [block.names[j] for j in c.where] for c in coded},
             {c.name: c.encoder.units for c in coded},
             coords={c.name: c.encoder.coords() for c in coded},
             open_power=is_auto(training) or is_auto(parameters.get("weight")),
+            cross_fitted=CrossFitted(self, block, parameters) if is_auto(training) else None,
         )
 
+    def _beside(self, parameters: Mapping[str, Any], block: Block, known: Known) -> FittedModel:
+        """The table cross-fitted to what is known of its items."""
+        labels = {name: known.settings[name] for name in _OF_LABELS}
+        about = block, known.weights, known.sources, len(known.names)
+        build = self._builder({**parameters, **labels}, *about)
+        return _described(train(build, CrossFit(), known.names, known.options, self._joint), build)
 
-class _Coding:
-    """Packs new rows in the coding that a source learned."""
 
-    def __init__(self, estimator: TableClassifier, emissions: Any, coded: list[Columns]) -> None:
-        self._estimator, self._emissions, self._coded = estimator, emissions, coded
-
-    def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
-        block = self._estimator._checked(values, reset=False)
-        return {
-            c.name: c.encoder.pack(self._emissions[c.name], block.columns(c.where), len(items))
-            for c in self._coded
-        }
+def _described(fitted: FittedModel, build: ModelBuilder) -> FittedModel:
+    """With the coding of the columns."""
+    coded, names = build.columns(fitted.settings), build.block.names
+    return replace(
+        fitted,
+        settings=build.settings(fitted.settings),
+        columns={c.name: [names[j] for j in c.where] for c in coded},
+        units={c.name: c.encoder.units for c in coded},
+        mean_sizes=build.mean_sizes,
+        coded=tuple(coded),
+        copies=build.copies,
+    )

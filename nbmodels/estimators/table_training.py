@@ -351,13 +351,18 @@ def _witnessed(fitted: FittedModel, build: ModelBuilder, columns: Any) -> bool:
 
     True of more rows, whose own checks and labels are evidence enough.
     """
-    from nbmodels.diagnostics.check import features_p_value
-
     if np.count_nonzero(given_codes(fitted) >= 0) > FEW_ROWS:
         return True
-    if features_p_value(fitted.fit, fitted.data, fitted.names, columns) < _REFUTED:
+    if refuted(fitted, columns):
         return False
     return belief_in_joint(fitted, build.points, build.copies) >= _BELIEVED
+
+
+def refuted(fitted: FittedModel, columns: Any) -> bool:
+    """Whether all columns together refute a joint fit."""
+    from nbmodels.diagnostics.check import features_p_value
+
+    return features_p_value(fitted.fit, fitted.data, fitted.names, columns) < _REFUTED
 
 
 def _right(fitted: FittedModel) -> float:

@@ -54,6 +54,8 @@ class VotesOf:
         size: ``(W,)`` square root of the information of a vote.
         correlation: of votes on an item given its class.
         alike: whether all annotators are taken to be alike.
+        held: ``(K,)`` pseudo-items by which the class shares of the votes are held, or None; see
+            :func:`nbmodels.fitting.vote_shares.items_held`.
         cautions: warnings about the votes, whatever the fit.
     """
 
@@ -62,6 +64,7 @@ class VotesOf:
     size: Float[np.ndarray, " w"]
     correlation: float
     alike: bool = False
+    held: Float[np.ndarray, " k"] | None = None
     cautions: tuple[Caution, ...] = ()
 
     def table(self, values: Any, items: np.ndarray, classes: Classes) -> VoteTable:
@@ -104,7 +107,8 @@ def votes_of(crowd: DawidSkene, values: Any, workers: np.ndarray, classes: Class
     w = len(workers)
     if crowd.dependence == 0 or crowd._rule == "ml":
         return VotesOf(workers, no_copies(w), np.ones(w), 0.0)
-    alone = clone(crowd).set_params(classes=classes.names, solver=Solver(progress=False))
+    solver = Solver(method=crowd._solver.method, progress=False)
+    alone = clone(crowd).set_params(classes=classes.names, solver=solver)
     with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
         alone.fit(values)
     found, size = alone.fitted_.vote_dependence, annotator_model(alone.fit_).information()
@@ -119,5 +123,6 @@ def votes_of(crowd: DawidSkene, values: Any, workers: np.ndarray, classes: Class
         np.sqrt(size),
         correlation,
         found.pooling == ALIKE,
+        alone._held,
         (Caution(IdentifiabilityWarning, _GROUPED),) if grouped else (),
     )

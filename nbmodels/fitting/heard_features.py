@@ -1,10 +1,11 @@
-"""Features beside labels and votes: the power of their likelihood, selected by held-out labels.
+"""Features beside labels and votes: how they are heard, selected by held-out labels and votes.
 
 Columns that depend on each other, are skewed or have heavy tails count a misfit of their model as
 evidence of the class: in one model with labels and votes they outweigh these, and the classes drift
 to whatever the columns show. A likelihood to a power below 1 counts less (a power posterior; Miller
-and Dunson 2019, JASA 114). The power is that under which labels and votes of items
-that the fit has not seen are likelier.
+and Dunson 2019, JASA 114), and cross-fitted features, which learn from what is known of other
+items, lead no class away. The way is that under which labels and votes of items that the fit has
+not seen are likelier.
 
 Few items, rare classes, or columns that say nothing of the class yield distributions that fit the
 classes found by chance. So features have no power at all where such labels are not likelier given
@@ -15,10 +16,10 @@ better ones add little.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jax import Array
@@ -32,6 +33,7 @@ from nbmodels.core.model import Data, Model
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.holdout import beyond_chance, compare_scores
 from nbmodels.fitting.options import HELD_OUT_SEED, FitOptions
+from nbmodels.fitting.progress import Task
 
 #: Items from which on a tenth is held out once; fewer are cross-validated.
 _FEW, _SHARE, _FOLDS = 3_000, 0.1, 5
@@ -44,81 +46,95 @@ _SURELY, _LEAST = 1.0, 0.01
 _AGREEMENT = 3.0
 
 #: Powers that are tried, until one is worse than the one before it.
-_POWERS = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015)
+POWERS = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015)
 
 
-def powers_of_features(
-    model: Model,
-    data: Data,
-    sources: Mapping[str, Sequence[str]],
-    open_: Collection[str],
-    labels: Sequence[str],
-    options: FitOptions,
-) -> dict[str, float]:
-    """Power of each source of features, one after the other; 0 where it predicts no labels.
+class HeldOut(NamedTuple):
+    """Items held out of the fit of a model.
 
-    It is a factor of the weights that the emissions have.
+    Attributes:
+        scores: ``(h,)`` log-probability of their labels and votes given everything else.
+        features: ``(h,)`` likeliest classes by some features alone.
+        labels: ``(h,)`` likeliest classes by labels and votes alone.
+    """
 
-    Args:
-        model: components by name.
-        data: encoded data.
-        sources: names of the emissions of each source of features.
-        open_: names of the sources whose power is selected; that of others is 1 or 0.
+    scores: Float[np.ndarray, " h"]
+    features: Int[np.ndarray, " h"]
+    labels: Int[np.ndarray, " h"]
+
+
+@dataclass(frozen=True)
+class LabelsOfUnseen:
+    """Compares models of the same items by the labels and votes of items held out of the fit.
+
+    Attributes:
+        weights: ``(N,)`` row weights.
         labels: names of the channels of labels and votes.
         options: of the fits.
-
-    Raises:
-        KeyboardInterrupt: a fit was interrupted.
+        bar: moves with every fit.
     """
-    weights = np.asarray(data.weights, float)
-    rows = np.flatnonzero(weights > 0)
-    order = np.random.default_rng(HELD_OUT_SEED).permutation(rows)
+
+    weights: Float[np.ndarray, " n"]
+    labels: Sequence[str]
+    options: FitOptions
+    bar: Task
+
+    def under(self, model: Model, data: Data, features: Sequence[str] = ()) -> HeldOut:
+        """The held-out items under a model.
+
+        Args:
+            model: components by name.
+            data: encoded data.
+            features: names of the components that stand for features.
+
+        Raises:
+            KeyboardInterrupt: a fit was interrupted.
+        """
+        held = folds(self.weights)
+        parts = [replace(data, weights=_without(self.weights, one)) for one in held]
+        fits = self.options.compared([model] * len(held), parts, self.bar)
+        found = [
+            HeldOut(
+                _of_labels(fit, data, self.labels)[one],
+                _classes(fit, data, features)[one],
+                _classes(fit, data, self.labels)[one],
+            )
+            for fit, one in zip(fits, held, strict=True)
+        ]
+        return HeldOut(*map(np.concatenate, zip(*found, strict=True)))
+
+    def likelier(self, first: HeldOut, second: HeldOut) -> bool:
+        """Whether labels and votes are likelier under the second."""
+        held = self._held_weights
+        return bool(held @ second.scores > held @ first.scores)
+
+    def informative(self, without: HeldOut, found: HeldOut) -> bool | None:
+        """Whether features predict labels and votes; None where no held-out item has any.
+
+        Args:
+            without: under the model without these features.
+            found: under that with them.
+        """
+        # items without labels and votes are not compared
+        about = self._held_weights * ((without.scores != 0) | (found.scores != 0))
+        if not about.any():
+            return None
+        compared = compare_scores([without.scores, found.scores], [True, True], about, _SURELY)
+        if compared.best == 1 and compared.gain[1] > _LEAST:
+            return True
+        return bool(beyond_chance(found.features, found.labels, about).z > _AGREEMENT)
+
+    @property
+    def _held_weights(self) -> Float[np.ndarray, " h"]:
+        return self.weights[np.concatenate(folds(self.weights))]
+
+
+def folds(weights: Float[np.ndarray, " n"]) -> list[Int[np.ndarray, " h"]]:
+    """Rows that are held out together."""
+    order = np.random.default_rng(HELD_OUT_SEED).permutation(np.flatnonzero(weights > 0))
     if len(order) < _FEW:
-        held = [order[k::_FOLDS] for k in range(min(_FOLDS, len(order)))]
-    else:
-        held = [order[: int(_SHARE * len(order))]]
-    total = (1 + sum(len(_POWERS) if n in open_ else 1 for n in sources)) * len(held)
-    found = dict.fromkeys(sources, 0.0)
-    with options.progress.bar("testing the features", total) as bar:
-
-        def scores(
-            at: Mapping[str, float], parts_of: Sequence[str] = ()
-        ) -> tuple[Float[np.ndarray, " h"], Int[np.ndarray, "2 h"]]:
-            power = {part: at[name] for name, parts in sources.items() for part in parts}
-            kept = {
-                name: replace(c, weight=c.weight * power[name]) if name in power else c
-                for name, c in model.items()
-                if power.get(name, 1.0)
-            }
-            own = models.with_parts(data, {name: data.parts[name] for name in kept})
-            parts = [replace(own, weights=_without(weights, one)) for one in held]
-            fits = options.compared([kept] * len(held), parts, bar)
-            tables, classes = [], []
-            for fit, one in zip(fits, held, strict=True):
-                tables.append(_of_labels(fit, own, labels)[one])
-                pair = [_classes(fit, own, names)[one] for names in (parts_of, labels)]
-                classes.append(np.stack(pair))
-            return np.concatenate(tables), np.concatenate(classes, axis=1)
-
-        best, _ = scores(found)
-        for name in sources:
-            tried = {**found, name: 1.0}
-            other, classes = scores(tried, sources[name])
-            # items without labels and votes are not compared
-            about = weights[np.concatenate(held)] * ((best != 0) | (other != 0))
-            if not about.any():
-                return dict.fromkeys(sources, 1.0)
-            for power in _POWERS[1:] if name in open_ else ():
-                less = {**found, name: power}
-                scored = scores(less, sources[name])
-                if about @ scored[0] <= about @ other:
-                    break  # held-out labels are likelier under the power before
-                tried, (other, classes) = less, scored
-            compared = compare_scores([best, other], [True, True], about, _SURELY)
-            likelier = compared.best == 1 and compared.gain[1] > _LEAST
-            if likelier or beyond_chance(classes[0], classes[1], about).z > _AGREEMENT:
-                found, best = tried, other
-    return found
+        return [order[k::_FOLDS] for k in range(min(_FOLDS, len(order)))]
+    return [order[: int(_SHARE * len(order))]]
 
 
 def _without(weights: Float[np.ndarray, " n"], rows: np.ndarray) -> Array:

@@ -1,0 +1,92 @@
+"""A table as one source of several: evidence that has not seen an item's own label.
+
+In a joint fit features that depend on each other, are skewed or have heavy tails outweigh labels
+and votes, and the classes drift to whatever the columns show. A cross-fitted table
+(:mod:`nbmodels.fitting.cross_fitted`) learns from what is known of other items, and how far its
+evidence counts is learned, too: what it says of an item's class is a calibrated posterior by its
+features, whose ratio to the class shares is their likelihood ratio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from inference.arrays import on_device
+from nbmodels.core.model import PRIOR
+from nbmodels.data.features import Block
+from nbmodels.fitting.builder import encode, item_sizes, powers_of
+from nbmodels.fitting.discriminative import predict_scored
+from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.label_sources import LabelSource
+from nbmodels.fitting.propagation import calibrated_logs
+
+_TINY = np.finfo(float).tiny
+
+
+def class_probabilities(
+    fitted: FittedModel, block: Block, known: Mapping[str, LabelSource]
+) -> Float[np.ndarray, "n k"]:
+    """``(n, K)`` P(true class | features, and what else is known) of new rows.
+
+    Args:
+        fitted: to a table.
+        block: columns of the new rows, as those of the fit were read.
+        known: label sources of the new rows, by channel.
+    """
+    if fitted.regression is not None:
+        return predict_scored(fitted, fitted.regression.scores(block), known)
+    n_rows = block.x.shape[0]
+    model = jax.tree.map(on_device, fitted.fit.model)
+    data = encode(model, fitted.coded, block, np.ones(n_rows), known)
+    sizes = item_sizes(model, data) if fitted.mean_sizes else {}
+    powers = powers_of(sizes, fitted.mean_sizes, fitted.settings.get("size_power"))
+    return fitted.predict(replace(data, powers=powers))[:n_rows]
+
+
+@dataclass(frozen=True)
+class TableEvidence:
+    """Log-likelihoods of items' classes by their features.
+
+    Attributes:
+        fitted: the cross-fitted table, with its coded columns.
+    """
+
+    fitted: FittedModel
+
+    @property
+    def heard(self) -> bool:
+        """Whether the features predict what is known of an item better than chance."""
+        return self.fitted.drawn is None and self.fitted.plain is None
+
+    def of_items(self) -> Float[np.ndarray, "n k"]:
+        """``(N, K)`` of the items of the fit, each without what is known of itself."""
+        return self._logs - self._log_shares if self.heard else np.zeros_like(self._logs)
+
+    def of_new(self, block: Block) -> Float[np.ndarray, "n k"]:
+        """``(n, K)`` of new items.
+
+        Args:
+            block: their columns.
+        """
+        if not self.heard:
+            return np.zeros((block.x.shape[0], len(self.fitted.names)))
+        found = class_probabilities(self.fitted, block, {})
+        return np.log(np.maximum(found, _TINY)) - self._log_shares
+
+    @property
+    def _logs(self) -> Float[np.ndarray, "n k"]:
+        n = len(self.fitted.fit.resp)
+        return calibrated_logs(self.fitted.fit, np.asarray(self.fitted.data.parts[PRIOR])[:n])
+
+    @cached_property
+    def _log_shares(self) -> Float[np.ndarray, " k"]:
+        """Of an item whose features are not known."""
+        logs = self._logs
+        weights = np.asarray(self.fitted.data.weights, float)[: len(logs)]
+        return np.log(np.maximum(np.average(np.exp(logs), 0, weights), _TINY))
