@@ -78,22 +78,23 @@ class JointNB(LatentClassModel):
 
     Parameters:
         sources: estimators by the sources' names. Their own settings of the fit (``solver``,
-            ``noise`` and the like) are not used. The power of a table's likelihood is selected,
-            ``chosen_["size_weight"]`` of a source ``"size"``, where its ``training`` is ``"auto"``:
-            that under which labels and votes of items that a fit has not seen are likelier, so that
-            columns that depend on each other, or are of another shape than their model, do not
-            outweigh the votes; and 0, with a warning, where they are not likelier given the
-            features than given the class shares (:mod:`nbmodels.fitting.heard_features`). One table
-            beside votes is safer cross-fitted, by ``fit(X, y, votes=votes)`` of its own estimator.
-            Other settings of a table at ``"auto"`` are not selected but take a cautious value:
-            ``alpha=1``, ``covariance="diag"``, ``size_power=0``. A graph is cross-fitted: its users
-            learn from what is known of other items (:mod:`nbmodels.fitting.graph_evidence`), and it
-            has no weight where that does not surely predict labels. With a number for its
-            ``weight``, ``alpha="bound"`` or a ``training`` of its own it is fitted jointly; what is
-            open of ``alpha`` and ``weight`` is then selected by labels held out of ``y``, the
-            shares of the classes are held at those of the given labels where ``class_prior`` is
-            None, since a graph's factors reward one class for all, and the verdict compares the fit
-            with a cross-fitted one.
+            ``noise`` and the like) are not used. A table whose ``training`` is ``"auto"`` is fitted
+            jointly or cross-fitted, ``chosen_["size_training"]`` of a source ``"size"``: as labels
+            and votes of items that a fit has not seen are likelier
+            (:mod:`nbmodels.fitting.heard_features`). Jointly its likelihood counts to a power that
+            is selected likewise, ``chosen_["size_weight"]``, or in full if its features pass their
+            checks; cross-fitted it is evidence that learned from what is known of other items
+            (:mod:`nbmodels.fitting.table_evidence`), and has no parameters in the model. It has no
+            weight, with a warning, where labels and votes are not likelier given the features than
+            given the class shares. In a joint fit other settings of a table at ``"auto"`` are not
+            selected but take a cautious value: ``alpha=1``, ``covariance="diag"``,
+            ``size_power=0``. A graph is cross-fitted: its users learn from what is known of other
+            items (:mod:`nbmodels.fitting.graph_evidence`), and it has no weight where that does not
+            surely predict labels. With a number for its ``weight``, ``alpha="bound"`` or a
+            ``training`` of its own it is fitted jointly; what is open of ``alpha`` and ``weight``
+            is then selected by labels held out of ``y``, the shares of the classes are held at
+            those of the given labels where ``class_prior`` is None, since a graph's factors reward
+            one class for all, and the verdict compares the fit with a cross-fitted one.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
             (full, shrunk to one error rate as far as the classes are alike), or a known ``(K, K)``
             matrix ``[observed, true]`` whose columns sum to one. ``"auto"``: pooled; beside a graph

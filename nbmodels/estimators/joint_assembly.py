@@ -58,7 +58,7 @@ class About(NamedTuple):
         """That of the shares; held where votes would lose a class and nothing shows the shares."""
         prior = class_prior(len(self.classes), self.parameters)
         held = sum(one.held for one in learned.values() if one.held is not None)
-        shown = self.parameters["class_prior"] is not None or "trusted" in self.labels
+        shown = self.parameters["class_prior"] is not None or self.labels
         return prior if shown else held_near(prior, held, 1)
 
 

@@ -46,7 +46,9 @@ def hear_features(
     about = about.with_noise(noise)
     emissions = with_role(about.assembled(known)[0], Emission)
     features = {
-        name: one for name, one in known.items() if set(_components(name, one)) <= set(emissions)
+        name: one
+        for name, one in known.items()
+        if one.cross_fitted is not None or set(_components(name, one)) <= set(emissions)
     }
     heard = {name: one for name, one in known.items() if name not in features}
     votes = by_part(heard, "parts")
@@ -84,6 +86,25 @@ def _likeliest(
         components = _components(name, tried)
         return judge.under(*about.assembled({**heard, name: tried}), components)
 
+    if one.cross_fitted is None:
+        return _at_likeliest_power(one, under, judge)
+    crossed = one.cross_fitted(_known_beside(heard, about, judge.options))
+    other = under(crossed)
+    if silent_parts(one.parts):  # it is not to be fitted jointly
+        return crossed, other
+    best, found = _at_likeliest_power(one, under, judge)
+    if silent_parts(crossed.parts):
+        return best, found
+    likelier, whole = judge.likelier(other, found), best.chosen["weight"] == 1
+    if likelier and not (whole and _contradicted({**heard, name: best}, about, judge.options)):
+        return best, found
+    return crossed, other
+
+
+def _at_likeliest_power(
+    one: LearnedSource, under: Callable[[LearnedSource], HeldOut], judge: LabelsOfUnseen
+) -> tuple[LearnedSource, HeldOut]:
+    """A source of features fitted jointly, to the power under which they are likeliest."""
     best = one.to_power(1.0)
     found = under(best)
     for power in POWERS[1:] if one.open_power else ():
@@ -92,18 +113,7 @@ def _likeliest(
         if not judge.likelier(found, other):
             break
         best, found = less, other
-    if one.cross_fitted is None:
-        return best, found
-    crossed = one.cross_fitted(_known_beside(heard, about, judge.options))
-    if silent_parts(crossed.parts):
-        return best, found
-    other = under(crossed)
-    whole = best.chosen.get("weight", 1.0) == 1.0
-    if judge.likelier(other, found) and not (
-        whole and _contradicted({**heard, name: best}, about, judge.options)
-    ):
-        return best, found
-    return crossed, other
+    return best, found
 
 
 def _contradicted(sources: Mapping[str, LearnedSource], about: About, options: FitOptions) -> bool:

@@ -420,8 +420,13 @@ class TableClassifier(LatentClassModel):
         """Emissions with their data, by block of columns; see :class:`Source`."""
         parameters = self._validate()
         training = getattr(self, "training", "auto")
+        # other estimators have a training of their own, or none
+        how = self._training() if "training" in self._get_param_names() else Joint()
         block = self._checked(values, reset=True)
         check_columns(block)
+        crossed = CrossFitted(self, block, parameters)
+        if isinstance(how, CrossFit):
+            return crossed.silent(len(classes))
         build = self._builder(parameters, block, weights, {}, len(classes))
         emissions = {n: c for n, c in build({}).model.items() if n in build.features}
         parts, coded = {}, build.columns({})
@@ -436,7 +441,7 @@ class TableClassifier(LatentClassModel):
             {c.name: c.encoder.units for c in coded},
             coords={c.name: c.encoder.coords() for c in coded},
             open_power=is_auto(training) or is_auto(parameters.get("weight")),
-            cross_fitted=CrossFitted(self, block, parameters) if is_auto(training) else None,
+            cross_fitted=crossed if how is None else None,
         )
 
     def _beside(self, parameters: Mapping[str, Any], block: Block, known: Known) -> FittedModel:
@@ -444,7 +449,9 @@ class TableClassifier(LatentClassModel):
         labels = {name: known.settings[name] for name in _OF_LABELS}
         about = block, known.weights, known.sources, len(known.names)
         build = self._builder({**parameters, **labels}, *about)
-        return _described(train(build, CrossFit(), known.names, known.options, self._joint), build)
+        how = self._training()
+        how = how if isinstance(how, CrossFit) else CrossFit()
+        return _described(train(build, how, known.names, known.options, self._joint), build)
 
 
 def _described(fitted: FittedModel, build: ModelBuilder) -> FittedModel:

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from jaxtyping import Float
+
 from nbmodels.channels import ExternalEvidence
 from nbmodels.data.features import Block
 from nbmodels.data.labels import Classes
@@ -15,8 +18,6 @@ from nbmodels.fitting.builder import Columns
 from nbmodels.fitting.table_evidence import TableEvidence
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from nbmodels.estimators.table import TableClassifier
 
 #: Name of the part of a table that is cross-fitted.
@@ -75,8 +76,21 @@ class CrossFitted:
         if fitted.interrupted:
             raise KeyboardInterrupt
         found = TableEvidence(fitted)
-        component = replace(ExternalEvidence.of(len(known.names)), weight=float(found.heard))
-        part = Part(component, ExternalEvidence.pack(found.of_items()))
+        part = _part(found.of_items(), float(found.heard))
         chosen = {**fitted.chosen, "training": "cross_fit"}
-        encode = _EvidenceOf(self.estimator, found)
-        return LearnedSource({EVIDENCE: part}, encode, chosen=chosen)
+        return LearnedSource({EVIDENCE: part}, _EvidenceOf(self.estimator, found), chosen=chosen)
+
+    def silent(self, n_classes: int) -> LearnedSource:
+        """Before it has learned, where it is not to be fitted jointly."""
+        part = _part(np.zeros((self.block.x.shape[0], n_classes)), 0.0)
+        return LearnedSource({EVIDENCE: part}, _nothing, cross_fitted=self)
+
+
+def _part(logs: Float[np.ndarray, "n k"], weight: float) -> Part:
+    component = replace(ExternalEvidence.of(logs.shape[1]), weight=weight)
+    return Part(component, ExternalEvidence.pack(logs))
+
+
+def _nothing(values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
+    """New rows of a table that has not learned."""
+    return {EVIDENCE: ExternalEvidence.pack(np.zeros((len(items), len(classes))))}

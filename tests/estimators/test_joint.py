@@ -1,5 +1,6 @@
 """Several kinds of evidence in one model: each adds up, any may be left out, all may be fused."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -23,6 +24,7 @@ from nbmodels import (
     Solver,
     VerdictWarning,
 )
+from nbmodels.channels import ExternalEvidence
 from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.errors import PosteriorWarning
 from nbmodels.estimators.options import JointGraph
@@ -108,7 +110,7 @@ def test_one_table_is_the_estimator_of_a_table(world):
     rng = np.random.default_rng(1)
     y = NAMES[corrupt(world["y"], uniform_noise(K, 0.2), rng)]
     for name in ("numbers", "words"):
-        alone = sources()[name].set_params(solver__method="vb").fit(world[name], y)
+        alone = sources()[name].fit(world[name], y)
         joint = JointNB({name: sources()[name]}, noise="full").fit({name: world[name]}, y)
         np.testing.assert_allclose(joint.label_posterior_, alone.label_posterior_, atol=1e-6)
         np.testing.assert_allclose(joint.objective_, alone.objective_, 1e-9)
@@ -118,7 +120,7 @@ def test_one_table_is_the_estimator_of_a_table(world):
 
 @pytest.mark.slow
 def test_votes_alone_are_dawid_skene(world):
-    alone = DawidSkene(solver="vb", pooling="own", dependence=0).fit(world["votes"])
+    alone = DawidSkene(pooling="own", dependence=0).fit(world["votes"])
     joint = JointNB({"crowd": DawidSkene()})
     joint.fit({"crowd": world["votes"]}, items=alone.tasks_)
     np.testing.assert_allclose(joint.label_posterior_, alone.label_posterior_, atol=1e-9)
@@ -400,7 +402,8 @@ def test_annotators_with_few_votes_are_drawn_to_their_own_accuracy():
     votes = pd.DataFrame({"task": task, "worker": worker, "label": label})
     right = {}
     for pooling in ("auto", "none"):
-        model = JointNB({"x": NoisyGaussianNB(), "crowd": DawidSkene(pooling=pooling)})
+        both = {"x": NoisyGaussianNB(), "crowd": DawidSkene(pooling=pooling)}
+        model = JointNB(both, solver="vb")
         found = model.fit({"x": x, "crowd": votes}).label_posterior_
         right[pooling] = np.mean(found.argmax(1) == true)
     assert right["auto"] > right["none"] + 0.02
@@ -513,9 +516,8 @@ def test_features_that_are_not_of_their_model_do_not_outweigh_the_votes(kind, la
         with warnings.catch_warnings(action="ignore"):  # of the fit at full power
             model.fit({"x": tables[kind], "crowd": votes}, y)
         right[name] = (model.label_posterior_.argmax(1) == true).mean()
-        assert ("x_weight" in model.chosen_) == (name == "selected")
-        if name == "selected":
-            assert 0 < model.chosen_["x_weight"] == model.fit_.model["x"].weight < 1
+        assert ("x_training" in model.chosen_) == (name == "selected")
+        assert model.chosen_.get("x_weight") != 1
     alone = JointNB({"crowd": DawidSkene()}, random_state=0)
     alone.fit({"crowd": votes}, y, items=np.arange(len(true)))
     floor = (alone.label_posterior_.argmax(1) == true).mean()
@@ -523,8 +525,52 @@ def test_features_that_are_not_of_their_model_do_not_outweigh_the_votes(kind, la
     assert right["selected"] > floor
 
 
-def test_features_of_their_model_keep_their_power():
+def test_features_of_their_model_are_fitted_jointly():
     tables, votes, given, _ = with_votes(2)
     model = JointNB({"x": NoisyGaussianNB(), "crowd": DawidSkene()}, random_state=0)
     model.fit({"x": tables["right"], "crowd": votes}, given)
-    assert model.chosen_["x_weight"] == 1
+    assert (model.chosen_["x_training"], model.chosen_["x_weight"]) == ("joint", 1)
+
+
+def test_the_power_of_a_joint_source_is_selected_if_asked():
+    tables, votes, given, _ = with_votes(3)
+    source = NoisyGaussianNB(training=Joint(weight="auto"))
+    model = JointNB({"x": source, "crowd": DawidSkene()}, random_state=0)
+    with warnings.catch_warnings(action="ignore", category=VerdictWarning):
+        model.fit({"x": tables["copies"], "crowd": votes}, given)
+    assert 0 < model.chosen_["x_weight"] == model.fit_.model["x"].weight < 1
+    assert "x_training" not in model.chosen_
+
+
+def test_a_table_is_cross_fitted_if_asked():
+    """It predicts new items by the features alone, and its posterior is drawn."""
+    tables, votes, given, true = with_votes(4, n=600)
+    source, x, n = NoisyGaussianNB(training="cross_fit"), tables["right"], 200
+    model = JointNB({"x": source, "crowd": DawidSkene()}, random_state=0)
+    model.fit({"x": x[:n], "crowd": votes[votes["task"] < n]}, given[:n])
+    assert model.chosen_["x_training"] == "cross_fit"
+    assert isinstance(model.fit_.model["x"], ExternalEvidence)
+    new = {"x": x[n:]}
+    assert (model.predict_proba(new).argmax(1) == true[n:]).mean() > 0.6
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(new), model.predict_proba(new))
+    draws = model.posterior(draws=50, chains=2, random_state=0)
+    assert np.isfinite(draws["posterior"]["labels"]).all()
+
+
+def test_votes_by_which_a_class_would_vanish():
+    """Half of the annotators give one label to all; one class had 97 of 100 items of three."""
+    rng = np.random.default_rng(9)
+    n = 150
+    true = rng.integers(3, size=n)
+    task = np.repeat(np.arange(n), 3)
+    worker = np.concatenate([rng.choice(8, 3, replace=False) for _ in range(n)])
+    right = rng.random(3 * n) < 0.75
+    label = np.where(right, true[task], (true[task] + rng.integers(1, 3, 3 * n)) % 3)
+    label = np.where((worker < 4) & (rng.random(3 * n) < 0.9), worker % 3, label)
+    votes = pd.DataFrame({"task": task, "worker": worker.astype(str), "label": label})
+    alone = DawidSkene(pooling="own", random_state=0).fit(votes)
+    model = JointNB({"crowd": DawidSkene()}, random_state=0)
+    model.fit({"crowd": votes}, items=np.arange(n))
+    np.testing.assert_allclose(model.class_prior_, alone.class_prior_, atol=0.02)
+    assert model.class_prior_.min() > 0.1
