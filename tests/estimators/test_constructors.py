@@ -105,7 +105,7 @@ ALONE = """
 import numpy as np, pandas as pd
 from nbmodels import NoisyMixedNB
 x = pd.DataFrame({"size": np.arange(40) / 7, "kind": list("ab") * 20})
-NoisyMixedNB.published(random_state=0).fit(x, np.arange(40) > 20)
+NoisyMixedNB(random_state=0).fit(x, np.arange(40) > 20)
 """
 
 
