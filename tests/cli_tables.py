@@ -9,6 +9,8 @@ from nbmodels.datasets import corrupt, uniform_noise
 
 SPECIES = np.array(["cat", "dog", "emu"])
 QUICK = ["--label", "label"]
+#: With settings that are not selected, where a test is of files and columns.
+FIXED = [*QUICK, "--noise", "symmetric", "--weight", "1", "--alpha", "1"]
 
 
 def animals(n=240, seed=0):

@@ -1,5 +1,7 @@
 """Settings of the whole suite: float64, quick compilation, a cache that outlives the run."""
 
+import ctypes
+import gc
 import os
 import subprocess
 import sys
@@ -13,7 +15,8 @@ import numpy as np
 import pytest
 from hypothesis.configuration import set_hypothesis_home_dir
 
-_PLAIN_KERNELS = "--xla_cpu_use_fusion_emitters=false"
+# plain kernels, and no program compiled in pieces: other cores have other workers' tests
+_QUICK_FLAGS = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 
 # pytest imports this file before any test module; the library restores what it changes
 jax.config.update("jax_enable_x64", True)
@@ -21,9 +24,9 @@ jax.config.update("jax_enable_x64", True)
 QUICK = "JAX_DISABLE_MOST_OPTIMIZATIONS" not in os.environ
 if QUICK:
     jax.config.update("jax_disable_most_optimizations", True)
-    # half of what is left; later versions no longer know it
+    # half of what is left; later versions no longer know them
     if jax.__version_info__ < (0, 11):
-        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_PLAIN_KERNELS}"
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_QUICK_FLAGS}"
 
 #: Seconds that a test may take without a mark.
 LONG = 5.0
@@ -49,6 +52,13 @@ def pytest_configure(config):
         # of the processes that tests start
         os.environ["NBMODELS_CACHE"] = str(config.cache.mkdir("programs"))
         set_hypothesis_home_dir(config.cache.mkdir("hypothesis"))
+
+
+def pytest_collection_finish():
+    """What is imported stays: the garbage collector need not look through it again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -120,6 +130,9 @@ def _release_memory():
     yield
     if resident() > RESIDENT:
         jax.clear_caches()
+        # glibc keeps what is freed: a process that was large once would forget after each module
+        if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
+            libc.malloc_trim(0)
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -140,7 +140,6 @@ def _hide(raw, rng, missing):
     return hidden
 
 
-@cache
 def build(
     *names,
     prior="proportions",
@@ -159,6 +158,12 @@ def build(
         powers: random weights of components, all one otherwise.
         item_powers: random powers of each item's evidence, all one otherwise.
     """
+    # defaults written out: the same model asked for in another way is not simulated again
+    return _built(names, prior, n_items, seed, missing, row_weights, powers, item_powers)
+
+
+@cache
+def _built(names, prior, n_items, seed, missing, row_weights, powers, item_powers):
     rng = np.random.default_rng(seed)
     model = {m.PRIOR: PRIORS[prior](), **{name: COMPONENTS[name]() for name in names}}
     if powers:

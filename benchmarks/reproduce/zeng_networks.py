@@ -31,13 +31,14 @@ over {B} data sets from one draw, or of one data set where there is one."""
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is run; ``rows`` of the table, all where None."""
+    """How much is run; ``rows`` of the table, all where None; most passes of a training."""
 
     draws: int
     rows: tuple[int, ...] | None = None
+    epochs: int = 40
 
 
-SCALES = {"toy": Scale(1, (0,)), "quick": Scale(2, (0, 12)), "full": Scale(4)}
+SCALES = {"toy": Scale(1, (0,), epochs=2), "quick": Scale(2, (0, 12)), "full": Scale(4)}
 N_DATA_SETS = {500: 4, 1000: 3}
 #: Networks from a seed, by name.
 Makes = Mapping[str, Callable[[int], Any]]
@@ -97,7 +98,8 @@ def run(table: int, scale: Scale) -> Result:
     expected = printed(f"zeng2022_table{table}")
     proportions = tuple(expected["setting"]["proportions"])
     rows = [r for i, r in enumerate(expected["rows"]) if scale.rows is None or i in scale.rows]
-    makes = {name: partial(seeded, network) for name, network in NETWORKS.items()}
+    how = {"epochs": scale.epochs}
+    makes = {name: partial(seeded, network, **how) for name, network in NETWORKS.items()}
     cells: list[Cell] = []
     means = []
     for row in rows:

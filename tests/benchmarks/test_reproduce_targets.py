@@ -20,18 +20,12 @@ FAST = {
 }
 
 
-#: Those that train networks, which takes longer than compiling them.
-NETWORKS = {"zeng2022-networks1", "zeng2022-networks5", "why-zeng2022-networks"}
-
-
 def a_case(name):
     return pytest.param(name, marks=() if name in FAST else (pytest.mark.slow,))
 
 
 @pytest.mark.parametrize("name", [a_case(name) for name in targets()])
-def test_a_target_runs_at_its_smallest_scale(name, tmp_path, request):
-    if name in NETWORKS:
-        request.getfixturevalue("optimised")
+def test_a_target_runs_at_its_smallest_scale(name, tmp_path):
     target = targets()[name]
     if lacking := missing(target.needs):
         pytest.skip(f"{', '.join(lacking)} not at hand")

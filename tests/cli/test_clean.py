@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from cli_tables import QUICK, SPECIES, animals, run
+from cli_tables import FIXED, QUICK, SPECIES, animals, run
 from paths import ROOT
 
 from nbmodels.cli.clean import Scores, clean
@@ -99,7 +99,7 @@ def test_parquet_keeps_types(here):
     frame["when"] = pd.Timestamp("2024-02-29")
     frame["fur"] = frame["fur"].astype(bool)
     frame.to_parquet("animals.parquet")
-    done = run("clean", "animals.parquet", *QUICK, "--out", "new.parquet", "--no-probabilities")
+    done = run("clean", "animals.parquet", *FIXED, "--out", "new.parquet", "--no-probabilities")
     assert done.exit_code == 0, done.output
     after = pd.read_parquet("new.parquet")
     pd.testing.assert_frame_equal(after[frame.columns], frame)
@@ -172,7 +172,7 @@ def test_numbered_classes_stay_numbers(here):
     frame["label"] = frame["label"].map({"cat": 2, "dog": 10, "emu": 9}).astype("Int64")
     frame.loc[3, "label"] = pd.NA
     frame.drop(columns="truth").to_csv("numbers.csv", index=False)
-    assert run("clean", "numbers.csv", *QUICK).exit_code == 0
+    assert run("clean", "numbers.csv", *FIXED).exit_code == 0
     after = pd.read_csv("numbers-corrected.csv")
     assert set(after["suggested_label"]) == {2, 9, 10}
     assert after["suggested_label"].dtype == np.int64
@@ -187,7 +187,7 @@ def test_labels_keep_their_spelling(here):
     frame = frame.rename(columns={"weight": "weight [kg] :cat:"})
     frame.to_csv("spelt [v2].csv", index=False)
     args = ["--truth", "truth", "--features", "weight [kg] :cat:"]
-    done = run("clean", "spelt [v2].csv", *QUICK, *args)
+    done = run("clean", "spelt [v2].csv", *FIXED, *args)
     assert done.exit_code == 0, done.output
     assert "Blanks around 5 labels are ignored" in done.output
     after = pd.read_csv("spelt [v2]-corrected.csv", dtype=str)
@@ -279,7 +279,7 @@ def test_a_nonlinear_classifier_beside_naive_bayes(here):
 @pytest.mark.slow
 def test_overwrite(here):
     Path("animals-corrected.csv").write_text("old")
-    assert run("clean", "animals.csv", *QUICK, "--overwrite").exit_code == 0
+    assert run("clean", "animals.csv", *FIXED, "--overwrite").exit_code == 0
     assert Path("animals-corrected.csv").read_text() != "old"
 
 

@@ -7,10 +7,10 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from every import BINARY, LABELS, every_estimator, fitted, quick
+from every import BINARY, LABELS, every_estimator, quick
 from every import CASES as EVERY
 from marks import slow_among
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import VotingClassifier
@@ -148,22 +148,6 @@ def test_inside_other_estimators(name):
     assert vote.fit(x, NAMES).score(x, NAMES) > 0.7
 
 
-@pytest.mark.slow
-@every_estimator
-def test_repr_and_html(name):
-    plain, e = quick(name), fitted(name)
-    assert repr(plain).startswith(f"{name}(")
-    assert repr(e) == repr(plain)
-    for one in (plain, e):
-        html = one._repr_html_()
-        assert name in html
-    assert "Not fitted" in plain._repr_html_()
-    assert "Not fitted" not in e._repr_html_()
-    changed = plain.set_params(solver__max_iter=77)
-    assert "solver=Solver(" in repr(changed).replace("\n", "")
-    assert "max_iter=77" in repr(changed)
-
-
 def real(**settings):
     return nb.NoisyGaussianNB.published(random_state=0, **settings).fit(REAL, NAMES)
 
@@ -252,13 +236,6 @@ def test_labels_that_lack_are_told_of_the_right_estimator(name):
         nb.DataError, match=rf"^(y: ({name} requires y|no label names)|labels: a graph needs)"
     ):
         quick(name).fit(data, None)
-
-
-@every_estimator
-def test_tags(name):
-    assert is_classifier(quick(name))
-    assert get_tags(quick(name)).target_tags.required == (name != "UnlabelledNB")
-    assert get_tags(fitted(name)).estimator_type == "classifier"
 
 
 #: Estimators by whether they take NaN, beside those that are told of it by ``missing_values``.

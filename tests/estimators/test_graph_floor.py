@@ -1,6 +1,7 @@
 """CollaborativeClassifier on its defaults is never worse than the plain answers."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -28,7 +29,9 @@ from nbmodels.channels import HierarchicalTransition, SymmetricTransition, Trans
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("optimised")]
 
 
-def fitted(name, rate, kind="uniform", seed=0, state=0):
+@cache
+def fitted(name, rate, kind, seed=0, state=0):
+    """A world, labels with noise, and a fit, which several tests read."""
     rng = np.random.default_rng(seed)
     world = WORLDS[name](rng)
     given = given_labels(rng, world, rate, kind)
@@ -75,17 +78,16 @@ def test_labels_are_corrected_where_a_plain_vote_does_it(name, rate, kind, most)
 @pytest.mark.parametrize("rate", [0.1, 0.3])
 def test_labels_stay_where_edges_are_hardly_heard(name, rate):
     for seed in range(3):
-        world, given, e = fitted(name, rate, seed=seed)
+        world, given, e = fitted(name, rate, "uniform", seed=seed)
         error = np.mean(e.label_posterior_.argmax(1) != world.classes)
         assert error <= np.mean(given != world.classes) + 0.01
 
 
 def test_edges_that_say_nothing_leave_the_prior():
-    _, given, e = fitted("mute", 0.2)
+    world, given, e = fitted("mute", 0.2, "uniform")
     assert e.weight_ == 0
     assert (e.label_posterior_.argmax(1) == given).all()
     # new items: the neighbours' votes, not one class
-    world, _, _ = fitted("mute", 0.2)
     assert len(np.unique(e.predict_proba(world.edges.T).argmax(1))) == 3
     draws = e.posterior(draws=300, warmup=20, chains=2, progress=False)["posterior"]
     right = draws["noise_matrix"].values[..., 0, 0].ravel()
@@ -99,13 +101,13 @@ def test_the_answer_does_not_hang_on_the_folds():
     for name, rate in (("pairs, 33 % differ", 0.1), ("few users, 600 items", 0.3)):
         errors = []
         for state in range(10):
-            world, _, e = fitted(name, rate, state=state)
+            world, _, e = fitted(name, rate, "uniform", state=state)
             errors.append(np.mean(e.label_posterior_.argmax(1) != world.classes))
         assert np.std(errors) <= 0.005
 
 
 def test_draws_are_of_a_full_matrix_and_of_a_hierarchical_one():
-    _, _, e = fitted("few users, 600 items", 0.3, seed=951)
+    _, _, e = fitted("few users, 600 items", 0.3, "uniform", seed=951)
     targets = e.fitted_.posterior_targets
     kinds = [type(one.fit.model["labels"]) for one in targets]
     assert kinds == [Transition, Transition, HierarchicalTransition]

@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 import zoo
 from every import BINARY, CASES, LABELS, VOTES, K, N, every_estimator, fitted, quick
+from sklearn.base import is_classifier
+from sklearn.utils import get_tags
 
 import nbmodels as nb
 
@@ -120,6 +122,32 @@ def test_what_a_model_lacks_is_no_attribute():
     for name in CASES:
         for attribute in ("noise_matrix_", "converged_", "chosen_", "fit_"):
             assert not hasattr(quick(name), attribute), (name, attribute)
+
+
+# What scikit-learn reads and shows ----------------------------------------------------------------
+
+
+@every_estimator
+def test_tags(name):
+    assert is_classifier(quick(name))
+    assert get_tags(quick(name)).target_tags.required == (name != "UnlabelledNB")
+    assert get_tags(fitted(name)).estimator_type == "classifier"
+
+
+@pytest.mark.slow
+@every_estimator
+def test_repr_and_html(name):
+    plain, e = quick(name), fitted(name)
+    assert repr(plain).startswith(f"{name}(")
+    assert repr(e) == repr(plain)
+    for one in (plain, e):
+        html = one._repr_html_()
+        assert name in html
+    assert "Not fitted" in plain._repr_html_()
+    assert "Not fitted" not in e._repr_html_()
+    changed = plain.set_params(solver__max_iter=77)
+    assert "solver=Solver(" in repr(changed).replace("\n", "")
+    assert "max_iter=77" in repr(changed)
 
 
 # A second opinion ---------------------------------------------------------------------------------

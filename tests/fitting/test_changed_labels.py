@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from marks import slow
 from sklearn.datasets import load_breast_cancer, load_wine
 
 from nbmodels import NoisyGaussianNB, NoisyLogisticRegression
@@ -90,7 +91,7 @@ def test_neighbours_are_asked_alike():
     ("load", "rates", "estimator", "seed"),
     [
         (load_wine, {(1, 2): 0.4, (2, 0): 0.4}, NoisyGaussianNB, 0),
-        (load_breast_cancer, {(0, 1): 0.4}, NoisyLogisticRegression, 0),
+        slow(load_breast_cancer, {(0, 1): 0.4}, NoisyLogisticRegression, 0),
     ],
 )
 def test_a_class_that_is_often_called_another_one_is_found(load, rates, estimator, seed):
