@@ -28,6 +28,9 @@ _BYTE_ORDER_MARKS = (
     (b"\xfe\xff", "utf-16"),
 )
 
+#: Bytes that no text has, and how many of the first ones are looked at.
+_NO_TEXT, _START = rb"[\x01-\x08\x0e-\x1f]", 4096
+
 #: Encoding of text files that are not UTF-8, as Windows writes them in Western countries.
 _WINDOWS = "cp1252"
 
@@ -128,10 +131,16 @@ def check_encoding(name: str) -> None:
 
 
 def other_encoding(path: Path) -> str:
-    """What to do about a text file that is not UTF-8, by the first word that is not."""
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+    """What is wrong with a file that is not UTF-8, and what to do, by its first such word."""
+    content = path.read_bytes()
+    if re.search(_NO_TEXT, content[:_START]):
+        return "is not a table: it holds no text"
+    for number, line in enumerate(content.splitlines(), 1):
         if b"\x00" in line:
-            return "it may be UTF-16: add --encoding utf-16-le, or save it as CSV UTF-8"
+            return (
+                "is not in UTF-8; it may be UTF-16: add --encoding utf-16-le, or save it as CSV "
+                "UTF-8"
+            )
         word = _not_utf_8(line)
         if word is None:
             continue
@@ -139,12 +148,13 @@ def other_encoding(path: Path) -> str:
         try:
             read = word.decode(_WINDOWS)
         except UnicodeDecodeError:
-            return f"line {number} has {word!r}; name its encoding {save}"
+            return f"is not in UTF-8; line {number} has {word!r}; name its encoding {save}"
         return (
-            f"line {number} would have {read!r} in the encoding of Windows in Western countries: "
-            f"if that is right, add --encoding {_WINDOWS}, else name another encoding {save}"
+            f"is not in UTF-8; line {number} would have {read!r} in the encoding of Windows in "
+            f"Western countries: if that is right, add --encoding {_WINDOWS}, else name another "
+            f"encoding {save}"
         )
-    return "save it as CSV UTF-8"
+    return "is not in UTF-8; save it as CSV UTF-8"
 
 
 def _not_utf_8(line: bytes) -> bytes | None:

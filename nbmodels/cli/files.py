@@ -164,7 +164,7 @@ def _read_text(path: Path, encoding: str | None) -> Table:
         return _read_csv(path, "utf-8")
     except UnicodeError as error:
         if encoding is None:
-            raise DataError(f"FILE: {path} is not in UTF-8; {other_encoding(path)}") from error
+            raise DataError(f"FILE: {path} {other_encoding(path)}") from error
     try:
         return _read_csv(path, encoding)
     except UnicodeError as error:

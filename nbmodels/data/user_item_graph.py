@@ -122,10 +122,10 @@ def _once(items: Any) -> np.ndarray:
 def labelled_items(interactions: Any, labels: Any) -> np.ndarray | None:
     """All items that have an edge or a label, sorted; None where labels are not given by id."""
     if isinstance(labels, pd.DataFrame) and labels.shape[1] > 1:
-        item, label = (str(name) for name in labels.columns[:2])
+        one, other = (str(name) for name in labels.columns[:2])
         raise DataError(
-            f"labels: expected one label an item; a table of items and labels is given as a series "
-            f"by item id, as labels.set_index({item!r})[{label!r}]"
+            "labels: expected one label an item; a table of items and labels is given as a series "
+            f"by item id, as labels.set_index({one!r})[{other!r}]"
         )
     if not isinstance(labels, Mapping | pd.Series) or sparse.issparse(interactions):
         return None

@@ -203,8 +203,10 @@ def _far_out(column: pd.Series) -> str:
     values, number = np.unique(known, return_counts=True)
     if len(values) <= _MANY_NUMBERS:
         return ""
-    ends = ((-1, values[-1] - values[-2], values[-2] - values[0]),)
-    ends += ((0, values[1] - values[0], values[-1] - values[1]),)
+    ends = (
+        (-1, values[-1] - values[-2], values[-2] - values[0]),
+        (0, values[1] - values[0], values[-1] - values[1]),
+    )
     least = max(_OFTEN_OUT, _SHARE_OUT * len(known))
     for at, gap, width in ends:
         if gap > width and number[at] >= least:

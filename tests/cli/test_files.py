@@ -252,7 +252,7 @@ CELLS = "Größe;label\n1,5;mäßig\n2;groß\n"
 def test_a_table_in_another_encoding_is_read_once_it_is_named(tmp_path, encoding, advice):
     path, out = tmp_path / "table.csv", tmp_path / "out.csv"
     path.write_bytes(CELLS.encode(encoding))
-    with pytest.raises(DataError, match=f"not in UTF-8; .*{advice}"):
+    with pytest.raises(DataError, match=rf"is not in UTF-8; .*{advice}"):
         read_table(path)
     table = read_table(path, encoding)
     assert table.dialect == Dialect(";", ",", encoding)
