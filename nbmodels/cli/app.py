@@ -97,7 +97,8 @@ def clean(
         typer.Option(
             metavar="FOLDER",
             help="Also write the noise matrix (table, heat map; by confident learning) and the "
-            "posterior; of votes the annotators, their noise matrices and the posterior.",
+            "posterior; of votes the annotators, their noise matrices, that of all of them, and "
+            "the posterior.",
         ),
     ] = None,
     estimator: options.Estimator = options.EstimatorName.naive_bayes,
@@ -131,6 +132,7 @@ def clean(
             show_default="up to 10 classes",
         ),
     ] = None,
+    encoding: options.Encoding = None,
     overwrite: options.Overwrite = False,
     seed: options.Seed = 0,
 ) -> None:
@@ -168,7 +170,7 @@ def clean(
         target = out if out is not None else Path(f"{file.stem}-corrected{file.suffix}")
         if out is not None and target.suffix.lower() not in files.SUFFIXES:
             raise InputError(f"--out: {target} is neither .csv, .tsv nor .parquet")
-        table = files.read_table(file)
+        table = files.read_table(file, encoding)
         inputs = {"the input": file, "the file of --checked": checked}
         files.check_output(target, overwrite=overwrite, others=inputs)
         if report is not None:
@@ -188,7 +190,7 @@ def clean(
         if task is not None and worker is not None:
             from nbmodels.cli.votes_table import VotesTable, clean_items
 
-            votes = VotesTable.of(table, label, task, worker, truth)
+            votes = VotesTable.of(table, label, task, worker, truth, encoding)
             clean_items(
                 console,
                 votes,
@@ -207,7 +209,7 @@ def clean(
                 features=options.column_names(features),
                 groups=groups,
                 truth=truth,
-                checked=None if checked is None else _true_classes(checked, table, label),
+                checked=None if checked is None else _true_classes(checked, table, label, encoding),
                 estimator=estimator.value,
                 noise=None if noise is None else noise.value,
                 training=None if training is None else training.value,
@@ -223,7 +225,11 @@ def clean(
             if report is not None and cleaned.noise is not None:
                 with writing(report):
                     files.write_report(
-                        report, cleaned.noise, cleaned.posterior, second=cleaned.second
+                        report,
+                        cleaned.noise,
+                        cleaned.posterior,
+                        second=cleaned.second,
+                        dialect=table.dialect_of(report / files.SECOND_OPINION),
                     )
         console.print()
         reports.show(console, cleaned, first_row=1)
@@ -240,12 +246,12 @@ def clean(
             console.print(f"Wrote {bold(report)}: {written}", highlight=False)
 
 
-def _true_classes(checked: Path, table: Table, label: str) -> dict[int, str]:
+def _true_classes(checked: Path, table: Table, label: str, encoding: str | None) -> dict[int, str]:
     """True classes by row of the input, from 0, as text."""
     from nbmodels.cli.checked import filled_in
     from nbmodels.cli.files import read_table
 
-    rows = filled_in(read_table(checked), table.classes(label), "--checked")
+    rows = filled_in(read_table(checked, encoding), table.classes(label), "--checked")
     return {row - 1: name for row, name in rows.items() if name is not None}
 
 

@@ -61,6 +61,7 @@ def plan(
             metavar="FILE", help="Rows to check, .csv or .tsv.", show_default="FILE-audit.csv, here"
         ),
     ] = None,
+    encoding: options.Encoding = None,
     overwrite: options.Overwrite = False,
     seed: options.Seed = 0,
 ) -> None:
@@ -87,7 +88,7 @@ def plan(
             raise InputError(f"--out: {target} is neither .csv nor .tsv")
         if rows is not None and margin is not None:
             raise InputError("--margin: give either the number of rows or the margin")
-        table = files.read_table(file)
+        table = files.read_table(file, encoding)
         for name in (ROW, TRUE):
             if name in table.frame.columns:
                 raise InputError(f"FILE: {file} has a column {name!r} already")
@@ -131,6 +132,7 @@ def plan(
         if rows is None and margin is None:
             rows = min(_ROWS, int(corrected["given"].notna().sum()))
         drawn = _plan(model, corrected, rows, margin, share, seed)
+        again = "" if encoding is None else f" --encoding {shlex.quote(encoding)}"
         with writing(target):
             _write(cells, drawn, target, table.dialect_of(target))
         for sentence in findings:
@@ -140,7 +142,7 @@ def plan(
         console.print(drawn.sentence, highlight=False)
         console.print(
             f"Wrote {bold(target)}: fill in its column {TRUE} from the top, then run "
-            f"nbmodels audit read {escape(shlex.quote(str(target)))}",
+            f"nbmodels audit read {escape(shlex.quote(str(target)) + again)}",
             highlight=False,
         )
         console.print(f"Wrote {bold(target.with_suffix('.json'))}: the plan", highlight=False)
@@ -219,6 +221,7 @@ def read(
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the flip rates, as .csv.")
     ] = None,
+    encoding: options.Encoding = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Share of wrong labels, flip rates and accuracy of the suggestions, from checked rows.
@@ -239,7 +242,7 @@ def read(
         if report is not None:
             inputs = {"the input": file, "the plan": plan_path}
             files.check_output(report, overwrite=overwrite, name="--report", others=inputs)
-        table = files.read_table(file)
+        table = files.read_table(file, encoding)
         drawn = AuditPlan.from_json(plan_path)
         result = audit(
             drawn, filled_in(table, drawn.classes.tolist()), level=level, partial=partial
@@ -254,5 +257,6 @@ def read(
         console.print(result.sentence, highlight=False)
         if report is not None:
             with writing(report), files.replacing(report) as temporary:
-                result.noise.to_csv(temporary, index=False, float_format="%.6f")
+                dialect = table.dialect_of(report)
+                files.write_csv(result.noise, temporary, dialect, float_format="%.6f")
             console.print(f"Wrote {bold(report)}", highlight=False)

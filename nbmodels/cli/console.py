@@ -33,6 +33,7 @@ _OPTIONS = {
         "alpha",
         "margin",
         "share",
+        "encoding",
     )
 } | {"n_rows": "--rows"}
 

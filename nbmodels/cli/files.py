@@ -9,13 +9,20 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from nbmodels.cli.dialect import Dialect, decimal_sign, with_decimal_commas
+from nbmodels.cli.dialect import (
+    Dialect,
+    check_encoding,
+    decimal_sign,
+    other_encoding,
+    with_decimal_commas,
+)
 from nbmodels.errors import DataError
 
 if TYPE_CHECKING:
@@ -35,7 +42,13 @@ _WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
 REPORT = ("noise_matrix.csv", "noise_matrix.png", "posterior.nc")
 
 #: Files of a report of annotators.
-REPORT_OF_VOTES = ("annotators.csv", "annotators.png", "noise_matrices.csv", "posterior.nc")
+REPORT_OF_VOTES = (
+    "annotators.csv",
+    "annotators.png",
+    "noise_matrices.csv",
+    "noise_matrix.png",
+    "posterior.nc",
+)
 
 #: The noise matrix by confident learning, where there are rows enough.
 SECOND_OPINION = "second_opinion.csv"
@@ -116,12 +129,18 @@ def _labels(raw: Any, typed: pd.Series) -> tuple[pd.Series, int]:
     return (typed if np.array_equal(as_text(typed), as_text(bare)) else bare), blanks
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path, encoding: str | None = None) -> Table:
     """Read a CSV, TSV or Parquet file.
+
+    Args:
+        path: of the file.
+        encoding: of a text file that is not UTF-8.
 
     Raises:
         DataError: it is not there, or not such a table.
     """
+    if encoding is not None:
+        check_encoding(encoding)
     if not path.exists():
         raise DataError(f"FILE: there is no file {path}")
     if not path.is_file():
@@ -131,7 +150,7 @@ def read_table(path: Path) -> Table:
         save = "; save a workbook as CSV UTF-8" if suffix in _WORKBOOKS else ""
         raise DataError(f"FILE: {path} is neither .csv, .tsv nor .parquet{save}")
     try:
-        table = _read_parquet(path) if suffix == ".parquet" else _read_csv(path)
+        table = _read_parquet(path) if suffix == ".parquet" else _read_text(path, encoding)
     except OSError as error:
         raise DataError(f"FILE: {path} cannot be read: {error.strerror or error}") from error
     if not len(table.frame):
@@ -139,13 +158,27 @@ def read_table(path: Path) -> Table:
     return table
 
 
-def _read_csv(path: Path) -> Table:
+def _read_text(path: Path, encoding: str | None) -> Table:
+    """A text file: in UTF-8 where its bytes are, else in the encoding that is named."""
     try:
-        dialect = Dialect.of_file(path)
+        return _read_csv(path, "utf-8")
+    except UnicodeError as error:
+        if encoding is None:
+            raise DataError(f"FILE: {path} {other_encoding(path)}") from error
+    try:
+        return _read_csv(path, encoding)
+    except UnicodeError as error:
+        raise DataError(f"encoding: {path} is not in {encoding}: {error}") from error
+
+
+def _read_csv(path: Path, encoding: str) -> Table:
+    try:
+        dialect = Dialect.of_file(path, encoding)
         options: dict[str, Any] = {
             "sep": dialect.separator,
             "index_col": False,
             "keep_default_na": False,
+            "encoding": dialect.encoding,
         }
         # cells of a row longer than the header would be dropped
         with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
@@ -157,10 +190,6 @@ def _read_csv(path: Path) -> Table:
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError) as error:
         reason = " ".join(str(error).split())
         raise DataError(f"FILE: {path} is not a table: {reason}") from error
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"FILE: {path} is not a table in UTF-8; save it as such (in spreadsheets: CSV UTF-8)"
-        ) from error
     _check_names(path, [name.strip() for name in header if name.strip()])
     if dialect.decimal == ",":
         frame = frame.apply(with_decimal_commas)
@@ -257,10 +286,11 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def write_csv(frame: pd.DataFrame, path: Path, dialect: Dialect) -> None:
-    """Write a frame as a text file of cells."""
+def write_csv(frame: pd.DataFrame, path: Path, dialect: Dialect, **options: Any) -> None:
+    """Write a frame as a text file of cells, with options of pandas' ``to_csv``."""
     sep, decimal, encoding = dialect.separator, dialect.decimal, dialect.encoding
-    frame.to_csv(path, index=False, sep=sep, decimal=decimal, encoding=encoding)
+    options = {"index": False, **options}
+    frame.to_csv(path, sep=sep, decimal=decimal, encoding=encoding, **options)
 
 
 def write_table(table: Table, added: pd.DataFrame, path: Path) -> None:
@@ -315,6 +345,7 @@ def write_report(
     *,
     corrected: pd.DataFrame | None = None,
     second: SecondOpinion | None = None,
+    dialect: Dialect | None = None,
 ) -> None:
     """Write all files of a report, or none.
 
@@ -324,38 +355,44 @@ def write_report(
         posterior: ArviZ ``DataTree``.
         corrected: table of corrected labels.
         second: the noise matrix by confident learning.
+        dialect: how its tables are written; as ``.csv`` usually is by default.
     """
     from nbmodels.posterior.plots import noise_heat_map
 
+    write = partial(write_csv, dialect=dialect or Dialect(), float_format="%.6f")
     with replacing_files(folder) as made:
         figure, cells = noise_heat_map(noise.mean, noise.low, noise.high, noise.names)
-        cells.to_csv(made / "noise_matrix.csv", index=False, float_format="%.6f")
+        write(cells, made / "noise_matrix.csv")
         figure.savefig(made / "noise_matrix.png", dpi=150, bbox_inches="tight")
         posterior.to_netcdf(made / "posterior.nc")
         if corrected is not None:
-            corrected.to_csv(made / "corrected.csv", index=False, float_format="%.6f")
+            write(corrected, made / "corrected.csv")
         if second is not None:
-            second.theirs.to_csv(made / SECOND_OPINION, float_format="%.6f")
+            write(second.theirs, made / SECOND_OPINION, index=True)
 
 
-def write_report_of_votes(folder: Path, workers: pd.DataFrame, posterior: Any) -> None:
+def write_report_of_votes(
+    folder: Path, workers: pd.DataFrame, posterior: Any, dialect: Dialect
+) -> None:
     """Write all files of a report of annotators, or none.
 
     Args:
         folder: of the report; made if it is not there.
         workers: the annotators' report, see :meth:`nbmodels.DawidSkene.worker_report`.
         posterior: ArviZ ``DataTree``.
+        dialect: how its tables are written.
     """
     from nbmodels.cli.draws import annotators_matrices
     from nbmodels.posterior import plots
 
+    write = partial(write_csv, dialect=dialect, float_format="%.6f")
     with replacing_files(folder) as made:
         joined = workers["copies"].map(lambda names: "; ".join(map(str, names)))
         listed = workers.assign(copies=joined)
-        listed.to_csv(made / "annotators.csv", index=False, float_format="%.6f")
+        write(listed, made / "annotators.csv")
         figure, _ = plots.annotators_reported(workers)  # the same numbers as in the table
         figure.savefig(made / "annotators.png", dpi=150, bbox_inches="tight")
-        annotators_matrices(posterior).to_csv(
-            made / "noise_matrices.csv", index=False, float_format="%.6f"
-        )
+        write(annotators_matrices(posterior), made / "noise_matrices.csv")
+        figure, _ = plots.noise_matrix(posterior)
+        figure.savefig(made / "noise_matrix.png", dpi=150, bbox_inches="tight")
         posterior.to_netcdf(made / "posterior.nc")

@@ -62,6 +62,13 @@ Estimator = Annotated[
         "of randomised trees, by held-out labels (auto)."
     ),
 ]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Encoding of text files that are not UTF-8, such as cp1252.",
+    ),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run wrote.")]
 Seed = Annotated[int, typer.Option(help="Seed of all randomness.")]
 

@@ -41,6 +41,7 @@ class VotesTable:
         task: column of the items.
         worker: column of the annotators.
         truth: column of the items' true labels, or None.
+        encoding: of other files about them that are not UTF-8, or None.
     """
 
     table: Table
@@ -48,11 +49,20 @@ class VotesTable:
     task: str
     worker: str
     truth: str | None
+    encoding: str | None = None
 
     @classmethod
-    def of(cls, table: Table, label: str, task: str, worker: str, truth: str | None) -> VotesTable:
+    def of(
+        cls,
+        table: Table,
+        label: str,
+        task: str,
+        worker: str,
+        truth: str | None,
+        encoding: str | None = None,
+    ) -> VotesTable:
         """From a table whose labels are as they are spelt."""
-        return cls(table.with_labels(task, worker)[0], label, task, worker, truth)
+        return cls(table.with_labels(task, worker)[0], label, task, worker, truth, encoding)
 
     def cleaned(self, console: Console, **options: Any) -> CleanedVotes:
         """:func:`nbmodels.cli.votes.clean_votes` of the table, with its stages on the screen."""
@@ -72,7 +82,7 @@ class VotesTable:
         from nbmodels.cli.files import read_table
         from nbmodels.data.labels import as_text
 
-        table, _ = read_table(path).with_labels(self.task)
+        table, _ = read_table(path, self.encoding).with_labels(self.task)
         true = filled_in(table, self.table.classes(self.label), "--checked")
         if self.task not in table.frame.columns:
             raise InputError(f"--checked: {path} has no column {self.task!r}, of the items")
@@ -135,7 +145,8 @@ def clean_items(
         files.write_table(table, items.iloc[:, :0], target)
     if report is not None:
         with writing(report):
-            files.write_report_of_votes(report, cleaned.workers, cleaned.posterior)
+            dialect = table.dialect_of(report / files.REPORT_OF_VOTES[0])
+            files.write_report_of_votes(report, cleaned.workers, cleaned.posterior, dialect)
     console.print()
     reports.show_votes(console, cleaned)
     console.print(f"Wrote {bold(target)}: {counted(len(items), 'item')}", highlight=False)

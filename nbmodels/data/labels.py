@@ -27,8 +27,8 @@ from nbmodels.errors import Caution, DataError, NbmodelsWarning, issue
 #: What missing cells are often marked with, in lower case.
 _MARKERS = frozenset({"", "?", "-", "--", "na", "n/a", "#n/a", "<na>", "nan", "null"})
 
-#: Signs between the names of several classes.
-_LISTING = "|,;/&+"
+#: Signs between the names of several classes, and words before one that is excluded.
+_LISTING, _EXCLUDING = (*"|,;/&+", " or "), ("not ", "no ", "!", "~")
 
 #: Labels a class, on average, from which on one that is seen once is odd.
 _MANY_LABELS = 10
@@ -135,6 +135,11 @@ class Classes:
                     "if it means one of these, give PartialLabelNB sets of "
                     "labels; else name all classes with classes=",
                 ),
+                (
+                    names_excluded(names),
+                    "if it means that an item is not of that class, give it as excluded= of "
+                    "PartialLabelNB; else name all classes with classes=",
+                ),
             ]
             messages = [f"{name}: {one}; {advice}" for one, advice in odd if one]
             issue([Caution(NbmodelsWarning, one) for one in messages])
@@ -227,6 +232,21 @@ def names_several(names: Any) -> str:
             if known.issuperset(parts):
                 listed = ", ".join(map(repr, map(str, parts)))
                 return f"{str(name)!r} is a class of its own beside {listed}"
+    return ""
+
+
+def names_excluded(names: Any) -> str:
+    """A sentence about a class that says of which other one of several an item is not, or nothing.
+
+    Beside one class alone, ``not spam`` is the name of the other.
+    """
+    known = [name for name in names if isinstance(name, str)]
+    plainly = [name for name in known if not name.startswith(_EXCLUDING)]
+    for name in sorted(set(known).difference(plainly)):
+        first = next(filter(name.startswith, _EXCLUDING))
+        other = name.removeprefix(first).strip()
+        if len(plainly) > 1 and other in plainly:
+            return f"{str(name)!r} is a class of its own beside {str(other)!r}"
     return ""
 
 
@@ -364,7 +384,8 @@ class LabelColumn:
             f"{one!r} is taken for a class; where there is no label, leave the cell empty"
             for one in like_markers(self.names)
         ]
-        return [*filter(None, (spelt_alike(self.names), names_several(self.names))), *markers]
+        odd = (one(self.names) for one in (spelt_alike, names_several, names_excluded))
+        return [*filter(None, odd), *markers]
 
     def seen_once(self, confirmed: Iterable[str]) -> list[str]:
         """Sentences about classes that one row alone names.

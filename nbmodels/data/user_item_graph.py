@@ -121,6 +121,12 @@ def _once(items: Any) -> np.ndarray:
 
 def labelled_items(interactions: Any, labels: Any) -> np.ndarray | None:
     """All items that have an edge or a label, sorted; None where labels are not given by id."""
+    if isinstance(labels, pd.DataFrame) and labels.shape[1] > 1:
+        one, other = (str(name) for name in labels.columns[:2])
+        raise DataError(
+            "labels: expected one label an item; a table of items and labels is given as a series "
+            f"by item id, as labels.set_index({one!r})[{other!r}]"
+        )
     if not isinstance(labels, Mapping | pd.Series) or sparse.issparse(interactions):
         return None
     _, item = read_long("interactions", interactions, COLUMNS)
@@ -132,6 +138,36 @@ def labelled_items(interactions: Any, labels: Any) -> np.ndarray | None:
             f"{plain(item[0])!r}"
         )
     return distinct("labels", pd.concat([pd.Series(keys), pd.Series(item)]).to_numpy(), "item")
+
+
+def spelt_otherwise(interactions: Any, labels: Any) -> str:
+    """A sentence about items that labels and interactions spell in two ways, or nothing.
+
+    Upper case, blanks and zeros at the beginning are no part of how an item is called here.
+
+    Args:
+        interactions: as :func:`read_graph` takes them.
+        labels: mapping or series by item id, or others, of which nothing is said.
+    """
+    if not isinstance(labels, Mapping | pd.Series) or sparse.issparse(interactions):
+        return ""
+    _, item = read_long("interactions", interactions, COLUMNS)
+    keys = pd.Index(list(labels.keys()))
+    alone, unlabelled = keys[~keys.isin(item)], pd.Index(pd.unique(item)).difference(keys)
+    theirs = dict(zip(map(_plainly, unlabelled), unlabelled, strict=True))
+    found = [(key, theirs[_plainly(key)]) for key in alone if _plainly(key) in theirs]
+    if not found:
+        return ""
+    one, other = map(plain, found[0])
+    of_items = counted_things(len(found), "item has", "items have")
+    return (
+        f"labels: {of_items} no interactions as {one!r} is spelt, while interactions have "
+        f"{other!r} without a label; spell ids in one way where these are one item"
+    )
+
+
+def _plainly(item: Any) -> str:
+    return "".join(str(item).split()).casefold().lstrip("0")
 
 
 def of_items(name: str, values: Any, items: np.ndarray) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,12 @@ _LEAST_NUMBERS, _MOSTLY_NUMBERS = 20, 0.95
 #: One other spelling beside numbers is taken for a marker of missing cells where most cells are
 #: numbers, of more values than this: few may be codes, among which another one is a category.
 _MANY_NUMBERS = 10
+#: Cells among numbers that are spelt in at most so many ways mark that there is none.
+_FEW_SPELLINGS = 5
+#: Beginning of a cell that says no more than on which side of a number the value is.
+_BEYOND = r"[<>≤≥]\s*\d"
+#: Least number of cells, and least share of them, by which a value far out is a mark for missing.
+_OFTEN_OUT, _SHARE_OUT = 5, 0.01
 #: Days, months and years in any order, and a time.
 _DATE = r"(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{2,4})(?:[T ]\d{1,2}:\d{2}.*)?"
 
@@ -118,6 +125,8 @@ def read_features(
             continue
         families[str(name)] = kind.family
         columns[str(name)] = _coded(column, kind.family)
+        if kind.family == "gaussian":
+            remark = remark or _far_out(columns[str(name)])
         if remark:
             remarks.append(f"{str(name)!r}: {remark}")
         if kind.family == "gaussian" and np.isinf(columns[str(name)]).any():
@@ -175,12 +184,37 @@ def _without_marker(column: pd.Series) -> tuple[pd.Series, str]:
     spellings = text[other].str.lower().unique()
     first = repr(text[other].iloc[0])
     if len(spellings) == 1:
-        cells = counted(int(other.sum()), "cell")
-        return numbers.reindex(column.index), f"{first} in {cells} is taken for missing"
+        taken = f"{first} in {counted(int(other.sum()), 'cell')} is taken for missing"
+        if re.match(_BEYOND, spellings[0]):
+            taken += "; where it is a limit of detection, write a number, such as half of it"
+        return numbers.reindex(column.index), taken
     return column, (
         f"read as categories, since {other.sum()} of {len(known)} cells are not numbers "
         f"({first} in row {int(known.index.to_numpy(int)[other.to_numpy()][0]) + 1})"
     )
+
+
+def _far_out(column: pd.Series) -> str:
+    """A remark on a number that may mark missing cells (999, -9); empty where there is none.
+
+    It occurs often, and is farther from all others than these are from each other.
+    """
+    known = column[np.isfinite(column)]
+    values, number = np.unique(known, return_counts=True)
+    if len(values) <= _MANY_NUMBERS:
+        return ""
+    ends = (
+        (-1, values[-1] - values[-2], values[-2] - values[0]),
+        (0, values[1] - values[0], values[-1] - values[1]),
+    )
+    least = max(_OFTEN_OUT, _SHARE_OUT * len(known))
+    for at, gap, width in ends:
+        if gap > width and number[at] >= least:
+            return (
+                f"{values[at]:g} in {number[at]} cells is far from all other values; where it "
+                "means that there is none, leave the cells empty"
+            )
+    return ""
 
 
 def _usable_kind(column: pd.Series, asked: bool) -> ColumnKind:
@@ -235,7 +269,8 @@ def _spoilt_numbers(known: pd.Series) -> str:
     plain = pd.to_numeric(text, errors="coerce").notna().to_numpy()
     if plain.all():
         return "its numbers are stored as text"
-    if plain.sum() >= least:
+    mostly = 2 * plain.sum() > len(text) and text[~plain].nunique() <= _FEW_SPELLINGS
+    if plain.sum() >= (_LEAST_NUMBERS if mostly else least):
         at, others = plain.argmin(), (~plain).sum() - 1
         more = f", and {others} more" if others else ""
         cell = f"{text.iloc[at]!r} in row {rows[at]}"

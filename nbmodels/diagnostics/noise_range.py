@@ -241,7 +241,8 @@ def noise_range(
             leaves out no more than the probability that they are not, it begins at no wrong label.
         checked: labels that were checked by hand beside both ends, or None.
     """
-    wrong = 1 - np.einsum("skk,sk->s", rates, shares)
+    # rounding may leave a little less than nothing
+    wrong = np.maximum(1 - np.einsum("skk,sk->s", rates, shares), 0)
     one = End.of(INDEPENDENT, transition, share, rates, wrong)
     if 1 - noisy > (1 - LEVEL) / 2:
         one = replace(one, share_interval=(0.0, one.share_interval[1]))

@@ -23,7 +23,14 @@ from nbmodels.data.labelling_functions import VoteSource, check_abstentions, rea
 from nbmodels.data.labels import Classes, check_marker, trusted_codes
 from nbmodels.data.noisy_labels import known_labels
 from nbmodels.data.validation import pad_rows, padded_annotators, padded_length
-from nbmodels.errors import Caution, DataError, NbmodelsWarning, PosteriorWarning, issue
+from nbmodels.errors import (
+    Caution,
+    DataError,
+    IdentifiabilityWarning,
+    NbmodelsWarning,
+    PosteriorWarning,
+    issue,
+)
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, resolved_priors
 from nbmodels.estimators.sources import LearnedSource, Part
@@ -59,6 +66,15 @@ from nbmodels.fitting.vote_shares import (
 
 #: What ``pooling="auto"`` is: variational fits make too much of priors that are nearly certain.
 _AUTO_POOLING: Mapping[str, str] = {"map": "own", "vb": "none", "ml": "none"}
+
+
+#: Of two classes and two tests five numbers are unknown, and three can be counted.
+_TWO_WORKERS = (
+    "votes of two workers do not show how often each of them is right (Hui and Walter 1980): their "
+    "accuracies, the shares of the classes and all intervals rest on the priors; votes of a third "
+    "one show it, or checked classes of some tasks (trusted=), or features, beside which a table's "
+    "estimator takes these votes (votes=)"
+)
 
 
 class DawidSkene(LatentClassModel):
@@ -183,7 +199,8 @@ class DawidSkene(LatentClassModel):
             Interrupted: Ctrl-C, unless ``solver.on_interrupt`` is ``"keep"``.
 
         Warns:
-            IdentifiabilityWarning: the workers' mean noise matrix is not diagonally dominant.
+            IdentifiabilityWarning: the workers' mean noise matrix is not diagonally dominant, or
+                there are two workers and no checked classes.
             NotConvergedWarning: the iteration did not converge.
             NbmodelsWarning: many votes are again of one worker on one task.
         """
@@ -271,7 +288,10 @@ class DawidSkene(LatentClassModel):
                 seen = {"copying": copies.share, "shown": shown, "uneven": uneven}
                 how: dict[str, Any] = {"pooling": pooling, **seen}
                 found = tempered(found, coded, self.dependence, *fixed, **how)
-            self._finish(found, table.repeated(len(cast.row)))
+            said = table.repeated(len(cast.row))
+            if len(workers) == 2 and checked is None:
+                said = (*said, Caution(IdentifiabilityWarning, _TWO_WORKERS))
+            self._finish(found, said)
         self.classes_ = classes.names
         return self
 

@@ -276,7 +276,7 @@ class CollaborativeClassifier(LatentClassModel):
                 trusted=of_items("trusted", trusted, graph.items),
             )
         in_order = items is None and y is labels
-        cautions = graph_cautions(interactions, graph, in_order=in_order)
+        cautions = graph_cautions(interactions, labels, graph, in_order=in_order)
         parameters = self._by_class(parameters, read.classes)
         sources, k = label_sources(read), len(read.classes)
         if item_prior is not None:

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy import sparse
 
 from nbmodels.data.long_format import read_long
-from nbmodels.data.user_item_graph import COLUMNS, Graph
+from nbmodels.data.user_item_graph import COLUMNS, Graph, spelt_otherwise
 from nbmodels.errors import Caution, DataError, IdentifiabilityWarning, NbmodelsWarning
 
 #: Names of columns that would count interactions.
@@ -52,11 +52,14 @@ def in_words_of_graphs() -> Iterator[None]:
         raise type(error)(words) from error
 
 
-def graph_cautions(interactions: Any, graph: Graph, *, in_order: bool) -> tuple[Caution, ...]:
+def graph_cautions(
+    interactions: Any, labels: Any, graph: Graph, *, in_order: bool
+) -> tuple[Caution, ...]:
     """Warnings of input that is read in another way than it may be meant.
 
     Args:
         interactions: as given.
+        labels: as given.
         graph: as read.
         in_order: whether labels are taken in the order of the items, which nobody has named.
     """
@@ -77,6 +80,8 @@ def graph_cautions(interactions: Any, graph: Graph, *, in_order: bool) -> tuple[
             f"{first}; give a series by item id, or items= where they are in another order"
         )
         out.append(Caution(NbmodelsWarning, words))
+    if spelt := spelt_otherwise(interactions, labels):
+        out.append(Caution(NbmodelsWarning, spelt))
     if not graph.edges.nnz:
         words = "interactions: there are no edges, so that labels stay as they are"
         out.append(Caution(IdentifiabilityWarning, words))

@@ -12,6 +12,9 @@ Who copies at least every other vote is kept where that makes the votes likelier
 those who copy from one of them are then sought by a likelihood of all votes
 (:mod:`nbmodels.fitting.copied_sources`); functions agree on a class that each of them finds.
 
+Two of whom one copies in part are found by a likelihood of the pair's votes
+(:mod:`nbmodels.fitting.copied_pairs`), where nobody else is.
+
 Where that likelihood says that some share a source that does not vote, pairs decide who does. A fit
 to such votes follows the copies. So those pairs are kept who agree too often by a fit to the
 weighted votes, too, if either the fit to all votes says the same of them together, or the
@@ -29,6 +32,7 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 from scipy import sparse, stats
 
+from nbmodels.fitting.copied_pairs import LEVEL, PSEUDO, STRENGTH, copying_pair
 from nbmodels.fitting.copied_sources import LEAST_SHARED, MOST_CELLS, find_sources
 from nbmodels.fitting.copies import COLUMNS, Copies, in_cluster, no_copies
 from nbmodels.fitting.uneven_pairs import UnevenPairs
@@ -45,9 +49,6 @@ from nbmodels.fitting.vote_pairs import (
 #: Least probability of a copy beyond the usual one, of those who copy often and of those who copy
 #: now and then.
 _OFTEN, _SELDOM = 0.5, 0.2
-
-#: Level of the test of all pairs together.
-_LEVEL = 0.01
 
 #: Least agreement, corrected for chance (Cohen's kappa), of those who can judge others: of three
 #: classes they are right in 63 % of their votes. Standard errors by which they must surpass it.
@@ -70,8 +71,8 @@ _ROUNDS, _PART = 6, 0.7
 #: and of a fit.
 _BEGINS = ((2, 0.5), (30, 1.0))
 
-#: Right and wrong pseudo-votes of an accuracy; pseudo-votes by which a matrix is drawn to it.
-_PSEUDO, _STRENGTH = (2.0, 1.0), 5.0
+#: The same of a fit for each pair.
+_OF_A_PAIR = (12, 1.0)
 
 #: Probabilities of a copy that a cluster's is sought among, and least probability of a pair.
 _TRIED, _TINY = np.linspace(_OFTEN, 0.95, 10), 1e-12
@@ -103,7 +104,25 @@ def find_copies(votes: VoteTable, n_workers: int, n_labels: int, abstains: bool)
     if known.found or found.found:
         return known if known.found else found
     seldom = list(_grown(votes, none, n_labels, _SELDOM)) if hidden else []
-    return _confirmed(votes, seldom[-1], n_labels) if seldom else none
+    found = _confirmed(votes, seldom[-1], n_labels) if seldom else none
+    return found if found.found else _of_one_pair(votes, n_workers, n_labels)
+
+
+def _of_one_pair(votes: VoteTable, n_workers: int, k: int) -> Copies:
+    """The one pair whose votes are surely likelier with copies."""
+    pairs, none = _well_shared(votes, n_workers), no_copies(n_workers)
+
+    def evidence(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return _counted(votes, weights, n_workers, k, _OF_A_PAIR)[:2]
+
+    found = copying_pair(votes, pairs, n_workers, k, evidence)
+    if found is None:
+        return none
+    at, copied = found
+    one = pairs.those(np.arange(len(pairs)) == at)
+    agreement = one.agreed / one.shared
+    expected = np.clip((agreement - copied) / (1 - copied), 0, 1)  # of own votes
+    return _clustered(_frame(one, agreement, expected, np.array([copied]), 0.0), n_workers)
 
 
 def _from_sources(votes: VoteTable, clusters: Copies, k: int) -> tuple[Copies, bool]:
@@ -196,7 +215,7 @@ def _confirmed(votes: VoteTable, found: Copies, k: int) -> Copies:
     """Those of the clusters that a fit to the weighted votes confirms and somebody can judge."""
     n_workers = len(found.cluster)
     none, pairs = no_copies(n_workers), _well_shared(votes, n_workers)
-    level = stats.norm.isf(_LEVEL / max(len(pairs), 1))
+    level = stats.norm.isf(LEVEL / max(len(pairs), 1))
     for _ in range(_ROUNDS):
         cluster = found.cluster
         apart = cluster[pairs.first] != cluster[pairs.second]
@@ -210,7 +229,7 @@ def _confirmed(votes: VoteTable, found: Copies, k: int) -> Copies:
         if (found.cluster == cluster).all():
             break
     of_all = _judged(votes, pairs, none, k, np.ones(len(pairs), bool))["z"][kept.index]
-    together = of_all.sum() / np.sqrt(len(kept)) > stats.norm.isf(_LEVEL)
+    together = of_all.sum() / np.sqrt(len(kept)) > stats.norm.isf(LEVEL)
     alone = np.bincount(found.cluster)[found.cluster] == 1
     outside = pairs.those(alone[pairs.first] & alone[pairs.second])
     return found if together or _can_judge(votes, outside, k) else none
@@ -318,7 +337,7 @@ def _tested(
     # who might be found, and those by which it is known what is usual
     sample = _sampled(pairs)
     tested = _possible(pairs, by_class, least) | sample
-    level, pairs, by_class = _LEVEL / max(len(pairs), 1), pairs.those(tested), by_class[tested]
+    level, pairs, by_class = LEVEL / max(len(pairs), 1), pairs.those(tested), by_class[tested]
     if not len(pairs):
         return no_copies(n_workers).pairs
     sums_of = votes, pairs, by_class, so_far.cluster, whole, sums
@@ -390,7 +409,7 @@ def _possible(
     agreement, least = pairs.agreed / pairs.shared, by_class.min(1, initial=1.0)
     beyond = _surprise(agreement, least, pairs.shared)
     copied = (agreement - least) / np.maximum(1 - least, 1e-6)
-    return (beyond > stats.norm.isf(_LEVEL / max(len(pairs), 1))) & (copied > least_copied)
+    return (beyond > stats.norm.isf(LEVEL / max(len(pairs), 1))) & (copied > least_copied)
 
 
 def _counted(
@@ -416,13 +435,13 @@ def _counted(
         resp = softmax(power * (heard @ logs.reshape(-1, k)))
         counts = (cell.T @ resp).reshape(n_workers, n_labels, k)
         hits = (counts * eye).sum((1, 2))
-        right = ((hits + _PSEUDO[0]) / (voted + sum(_PSEUDO)))[:, None, None]
+        right = ((hits + PSEUDO[0]) / (voted + sum(PSEUDO)))[:, None, None]
         one = np.where(eye, right, (1 - right) / max(k - 1, 1))
-        logs[:, :k] = np.log(_normalised(counts[:, :k] + _STRENGTH * one[:, :k]))
+        logs[:, :k] = np.log(_normalised(counts[:, :k] + STRENGTH * one[:, :k]))
     one[:, k:] = 0.5
     logs *= power
     of_votes = logs[votes.worker, votes.label] * (weights * cast)[:, None]
-    matrices = _normalised(counts + _STRENGTH * _normalised(one))
+    matrices = _normalised(counts + STRENGTH * _normalised(one))
     return of_votes, heard @ logs.reshape(-1, k), matrices
 
 

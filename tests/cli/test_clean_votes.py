@@ -253,7 +253,8 @@ def test_report_of_annotators(here, monkeypatch):
     done = run("clean", "votes.csv", *ROLES, "--report", "report")
     assert done.exit_code == 0, done.output
     assert {path.name for path in Path("report").iterdir()} == {
-        "annotators.csv", "annotators.png", "noise_matrices.csv", "posterior.nc",
+        "annotators.csv", "annotators.png", "noise_matrices.csv", "noise_matrix.png",
+        "posterior.nc",
     }  # fmt: skip
     cells = pd.read_csv("report/noise_matrices.csv")
     assert len(cells) == 5 * 3 * 3
@@ -265,3 +266,37 @@ def test_report_of_annotators(here, monkeypatch):
     assert sorted(workers["worker"]) == sorted(frame["worker"].unique())
     shares = workers["accuracy"].sort_values(ascending=False)
     np.testing.assert_allclose(drawn["shares"], shares, atol=1e-6)
+
+
+def test_a_spreadsheet_of_windows_is_read_and_written_as_it_is(here):
+    """Checked rows are saved by another program in UTF-8; a report is for the same spreadsheet."""
+    frame = votes()
+    names = {"cat": "Käfer", "dog": "Vögel", "emu": "Füchse"}
+    frame["label"], frame["truth"] = frame["label"].map(names), frame["truth"].map(names)
+    frame = frame.rename(columns={"worker": "Schüler"})
+    frame.to_csv("votes.csv", index=False, sep=";", encoding="cp1252")
+    roles = ["--label", "label", "--task", "task", "--worker", "Schüler", "--truth", "truth"]
+    done = run("clean", "votes.csv", *roles)
+    assert done.exit_code == 2
+    assert "would have 'Schüler'" in done.output
+    assert "add --encoding cp1252" in done.output
+    named = [*roles, "--encoding", "cp1252"]
+    planned = run("audit", "plan", "votes.csv", *named, "--rows", 20)
+    assert planned.exit_code == 0, planned.output
+    told = " ".join(planned.output.split())
+    assert "nbmodels audit read votes-audit.csv --encoding cp1252" in told
+    true = frame.groupby("task")["truth"].first()
+    rows = pd.read_csv("votes-audit.csv", sep=";", encoding="cp1252", dtype=str)
+    rows["audit_true_label"] = rows["task"].map(true)
+    rows.to_csv("votes-audit.csv", sep=";", index=False, encoding="cp1252")
+    read = run("audit", "read", "votes-audit.csv", "--encoding", "cp1252", "--report", "flips.csv")
+    assert read.exit_code == 0, read.output
+    flips = pd.read_csv("flips.csv", sep=";", encoding="cp1252")
+    assert set(flips["true"]) <= set(names.values())
+    rows.to_csv("votes-audit.csv", sep=";", index=False)
+    checked = ["--checked", "votes-audit.csv", "--report", "report"]
+    done = run("clean", "votes.csv", *named, *checked)
+    assert done.exit_code == 0, done.output
+    assert "Käfer" in Path("votes-corrected.csv").read_text(encoding="cp1252")
+    cells = pd.read_csv("report/noise_matrices.csv", sep=";", encoding="cp1252")
+    assert set(cells["vote"]) == set(names.values())

@@ -237,11 +237,50 @@ def test_a_workbook_under_another_name_is_told(tmp_path):
         read_table(tmp_path / "table.xlsx")
 
 
-def test_a_table_in_another_encoding_says_what_to_do(tmp_path):
-    path = tmp_path / "table.csv"
-    path.write_text("age,label\n1,mäßig\n", encoding="cp1252")
-    with pytest.raises(DataError, match="CSV UTF-8"):
+CELLS = "Größe;label\n1,5;mäßig\n2;groß\n"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "advice"),
+    [
+        ("cp1252", "line 1 would have 'Größe' .* add --encoding cp1252, else .* CSV UTF-8"),
+        ("utf-16-le", "it may be UTF-16: add --encoding utf-16-le, or save it as CSV UTF-8"),
+        ("cp437", "name another encoding by --encoding, or save it as CSV UTF-8"),
+        ("mac_roman", "name another encoding by --encoding|name its encoding by --encoding"),
+    ],
+)
+def test_a_table_in_another_encoding_is_read_once_it_is_named(tmp_path, encoding, advice):
+    path, out = tmp_path / "table.csv", tmp_path / "out.csv"
+    path.write_bytes(CELLS.encode(encoding))
+    with pytest.raises(DataError, match=rf"is not in UTF-8; .*{advice}"):
         read_table(path)
+    table = read_table(path, encoding)
+    assert table.dialect == Dialect(";", ",", encoding)
+    assert list(table.frame) == ["Größe", "label"]
+    assert table.frame["label"].tolist() == ["mäßig", "groß"]
+    write_table(table, table.frame.iloc[:, :0], out)  # as it was read
+    assert out.read_bytes() == path.read_bytes().replace(b"\r", b"")
+
+
+def test_a_byte_order_mark_and_utf_8_are_known_by_themselves(tmp_path):
+    path = tmp_path / "table.csv"
+    for own, read in (("utf-16", "utf-16"), ("utf-8-sig", "utf-8-sig"), ("utf-8", "utf-8")):
+        path.write_text(CELLS, encoding=own)
+        for named in (None, "cp1252"):
+            table = read_table(path, named)
+            assert table.frame["label"].tolist() == ["mäßig", "groß"]
+            assert table.dialect is not None
+            assert table.dialect.encoding == read
+
+
+def test_encodings_that_are_none_or_not_the_right_one_are_refused(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(CELLS, encoding="cp1252")
+    for name in ("cp1552", "rot13"):
+        with pytest.raises(DataError, match=f"encoding: there is no encoding '{name}'; usual"):
+            read_table(path, name)
+    with pytest.raises(DataError, match=r"encoding: .* is not in ascii: 'ascii' codec"):
+        read_table(path, "ascii")
 
 
 @pytest.mark.parametrize("marker", ["n/a", "#N/A", "<NA>"])

@@ -155,7 +155,11 @@ def test_a_class_that_one_label_names_is_told():
 
 
 def test_votes_that_seem_to_be_missing_are_told():
-    votes = {"task": [0, 0, 1, 1, 2, 2], "worker": [0, 1] * 3, "label": [0, 0, 1, -1, 2, 2]}
+    votes = {
+        "task": np.repeat([0, 1, 2], 3),
+        "worker": [0, 1, 2] * 3,
+        "label": [0, 0, 0, 1, -1, 1, 2, 2, 2],
+    }
     with pytest.warns(NbmodelsWarning, match=r"^votes: -1 is taken for a class; .* such rows out"):
         DawidSkene(random_state=0).fit(votes)
     column = pd.Series(["?", "ant", "bee"] * 9)

@@ -160,6 +160,10 @@ DECIMALS = [f"{v:.3f}" for v in np.random.default_rng(0).normal(size=300)]
         ([f"{v} %" for v in DECIMALS], f"written like '{DECIMALS[0]} %' in row 1; write them with"),
         ([v.replace(".", ",") for v in DECIMALS], "its numbers are written like '0,126' in row 1"),
         ([f"€1,2{v[-2:]}.{v[-3:]}" for v in DECIMALS], "its numbers are written like '€1,2"),
+        (
+            [*DECIMALS[:200], *["none", "not done"] * 35],
+            "^200 of 270 cells are numbers; 'none' in row 201 is not, and 69 more$",
+        ),
         (DECIMALS, "its numbers are stored as text"),
         ([*DECIMALS[:150], *(f"a{v}" for v in DECIMALS[150:])], "nearly all values differ|all val"),
     ],
@@ -181,6 +185,7 @@ def test_columns_that_seem_to_identify(cells, reason):
             "'x': '?' in 1 cell is taken for missing",
         ),
         ([*DECIMALS[:200], *["Unknown", "unknown "] * 40], "gaussian", "'Unknown' in 80 cells is"),
+        ([*DECIMALS[:200], *["<0.1"] * 9], "gaussian", "'<0.1' in 9 .*; where it is a limit of"),
         ([*DECIMALS[:200], *["low", "high"] * 40], None, ""),  # nearly all values differ
         ([*map(str, range(11))] * 20 + ["a", "b"], "categorical", "2 of 222 .* ('a' in row 221)"),
         (["1", "2", "3", "?"] * 30, "categorical", ""),  # codes
@@ -229,3 +234,23 @@ def test_categories_that_training_never_saw_are_told_if_there_is_no_other():
     with pytest.warns(NbmodelsWarning, match=r"row 0, column '0' is 0, and training saw '0', '1'"):
         model.predict(sizes[:, None])  # numbers, where training had text
     assert model.predict([["2"], ["9"]]).tolist()[0]  # no warning
+
+
+@pytest.mark.parametrize(
+    ("added", "told"),
+    [
+        ([999.0] * 9, "999 in 9 cells is far from all other values"),
+        ([-99.0] * 9, "-99 in 9 cells is far"),
+        ([999.0] * 2, ""),  # outliers
+        ([3.5] * 40, ""),
+        ([], ""),
+    ],
+)
+def test_numbers_that_mark_missing_cells_are_told(added, told):
+    cells = np.append(np.random.default_rng(0).normal(size=300).round(2), added)
+    frame = pd.DataFrame({"x": cells, "y": "b"})
+    remarks = read_features(frame, "y", None, None)[0].remarks
+    assert [told in one for one in remarks] == [True] * bool(told)
+    # codes and shares have ends that are far off, too
+    frame["x"] = np.resize([0, 1, 2, 99], len(frame))
+    assert read_features(frame, "y", None, None)[0].remarks == []

@@ -23,7 +23,7 @@ from nbmodels import (
     UnlabelledNB,
     compare,
 )
-from nbmodels.data.labels import Classes, names_several, spelt_alike
+from nbmodels.data.labels import Classes, names_excluded, names_several, spelt_alike
 from nbmodels.data.noisy_labels import by_item, read_labels
 from nbmodels.data.user_item_graph import labelled_items, of_items, rows_of_items
 from nbmodels.data.validation import check_orders
@@ -206,6 +206,7 @@ def test_classes_that_are_spelt_alike_are_told(names, told):
         (["ant", "ant|bee", "bee"], "'ant|bee' is a class of its own beside 'ant', 'bee'"),
         (["ant", "ant, bee", "bee"], "'ant, bee' is"),
         (["1", "1/2", "2"], "'1/2' is"),
+        (["ant", "ant or bee", "bee"], "'ant or bee' is"),
         (["ant", "ant/bee"], ""),
         (["AC/DC", "other"], ""),
         ([1, 2], ""),
@@ -216,6 +217,26 @@ def test_classes_that_list_others_are_told(names, told):
     assert bool(names_several(names)) == bool(told)
     if told:
         with pytest.warns(NbmodelsWarning, match=r"give PartialLabelNB sets of labels; else name"):
+            Classes.infer(np.array(names))
+        assert len(Classes.infer(np.array(names), names)) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["ant", "bee", "not ant"], "'not ant' is a class of its own beside 'ant'"),
+        (["!ant", "ant", "bee"], "'!ant' is"),
+        (["not spam", "spam"], ""),
+        (["ant", "bee", "not fly"], ""),
+        (["no", "not sure", "yes"], ""),
+        ([1, 2, 3], ""),
+    ],
+)
+def test_classes_that_exclude_others_are_told(names, told):
+    assert names_excluded(names).startswith(told)
+    assert bool(names_excluded(names)) == bool(told)
+    if told:
+        with pytest.warns(NbmodelsWarning, match=r"give it as excluded= of PartialLabelNB"):
             Classes.infer(np.array(names))
         assert len(Classes.infer(np.array(names), names)) == len(names)
 

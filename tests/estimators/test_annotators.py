@@ -370,3 +370,12 @@ def test_workers_who_exchange_classes_are_reported():
 def test_too_few_steps_are_reported():
     with pytest.warns(NotConvergedWarning):
         DawidSkene(solver=Solver(max_iter=1)).fit(crowd(50)[0])
+
+
+def test_two_workers_do_not_show_how_often_each_is_right():
+    table, truth = crowd(80, (0.1, 0.2), per_task=2)
+    with pytest.warns(IdentifiabilityWarning, match="votes of two workers do not show"):
+        DawidSkene().fit(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", IdentifiabilityWarning)
+        DawidSkene().fit(table, trusted=dict(enumerate(truth[:20])))

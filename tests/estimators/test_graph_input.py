@@ -28,8 +28,8 @@ def test_errors_name_the_arguments_of_graphs():
         model.fit(EDGES, LABELS, groups=LABELS)
 
 
-def cautions(interactions, *, in_order=False):
-    found = graph_cautions(interactions, read_graph(interactions), in_order=in_order)
+def cautions(interactions, labels=None, *, in_order=False):
+    found = graph_cautions(interactions, labels, read_graph(interactions), in_order=in_order)
     assert all(issubclass(one.category, NbmodelsWarning) for one in found)
     return [one.message for one in found]
 
@@ -45,6 +45,26 @@ def test_input_that_may_be_meant_otherwise_is_reported():
     named = pairs.assign(item=["b", "a"])
     assert cautions(named[::-1], in_order=True) == cautions(named) == []
     assert "of which the first are 'a', 'b'; give a series" in cautions(named, in_order=True)[0]
+
+
+def test_ids_that_are_spelt_in_two_ways_are_told():
+    pairs = pd.DataFrame({"user": [0, 1, 1], "item": ["ant-1", "bee", "fly"]})
+    found = cautions(pairs, {"Ant-1 ": "x", "bee": "y", "BEE": "y", "moth": "x"})
+    assert found == [
+        "labels: 1 item has no interactions as 'Ant-1 ' is spelt, while interactions have 'ant-1' "
+        "without a label; spell ids in one way where these are one item"
+    ]
+    assert cautions(pairs, {"ant-1": "x", "bee": "y", "moth": "x"}) == []
+    assert cautions(pairs, pd.Series(["x", "y"], ["ANT-1", "bee"]))
+    assert cautions(pairs, ["x", "y", "x"]) == []
+
+
+def test_a_table_of_labels_is_a_series_by_item():
+    labels = pd.DataFrame({"film": ["a", "b"], "genre": [0, 1]})
+    pairs = pd.DataFrame({"user": [0, 1], "item": ["a", "b"]})
+    told = r"labels: expected one label an item; .* as labels.set_index\('film'\)\['genre'\]"
+    with pytest.raises(DataError, match=told):
+        CollaborativeClassifier().fit(pairs, labels)
 
 
 def test_findings_of_graphs_are_about_edges():

@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from marks import slow_among
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -181,6 +182,32 @@ def test_the_only_noise_matrix_is_shown_by_default():
         plots.noise_matrix(of_votes("votes", "others"))
     with pytest.raises(DataError, match=r"no noise matrix in its group .*; it has 'class_prior'"):
         plots.noise_matrix(of_votes())
+
+
+def test_annotators_of_a_cross_fitted_model_are_among_the_shares_of_its_items():
+    rng = np.random.default_rng(0)
+    rates = np.broadcast_to([[[0.9, 0.1], [0.2, 0.8]]], (2, 50, 1, 2, 2))  # [true, observed]
+    first = rng.random((2, 50))
+    posterior = xr.Dataset(
+        {
+            "votes_transitions": (
+                ("chain", "draw", "votes_annotator", "true_class", "observed_class"),
+                rates,
+            ),
+            "votes_noise_matrix": (
+                ("chain", "draw", "observed_class", "true_class"),
+                rates[:, :, 0].swapaxes(-1, -2),
+            ),
+            "class_shares": (("chain", "draw", "true_class"), np.stack([first, 1 - first], -1)),
+        },
+        {"votes_annotator": ["ann"], "true_class": ["a", "b"], "observed_class": ["a", "b"]},
+    )
+    tree = xr.DataTree.from_dict({"posterior": posterior})
+    figure, shares = plots.annotators(tree)
+    drawn(figure)
+    np.testing.assert_allclose(shares["mean"], (0.8 + 0.1 * first).mean())
+    figure, _ = plots.noise_matrix(tree)
+    assert figure.axes[0].get_title().startswith("P(vote | true class) of an annotator taken at")
 
 
 def test_shares_without_given_labels():

@@ -127,7 +127,9 @@ def _shares_right(tree: DataTree, name: str) -> DataArray:
     true, observed = (matrices[d].to_numpy() for d in ("true_class", "observed_class"))
     votes = matrices.isel(observed_class=np.isin(observed, true))
     check_square(len(true), votes.sizes["observed_class"])
-    shares = stacked_draws(tree, "class_prior")
+    # a cross-fitted model has the shares among the items in the place of a prior
+    learned = "class_prior" in variables(tree)
+    shares = stacked_draws(tree, "class_prior" if learned else "class_shares")
     right = votes.where(votes["true_class"] == votes["observed_class"], 0.0)
     right, cast = ((one * shares).sum(("true_class", "observed_class")) for one in (right, votes))
     return (right / cast).transpose(f"{name}_annotator", "sample")

@@ -13,11 +13,13 @@ from nbmodels.errors import DataError
 from nbmodels.posterior.plots.heat_map import noise_heat_map
 from nbmodels.posterior.plots.shared import (
     LABELS,
+    OF_VOTES,
     POSTERIOR,
     check_square,
     interval_bars,
     interval_summary,
     matrix_cells,
+    noise_matrix_name,
     short_names,
     single_axes,
     stacked_draws,
@@ -59,7 +61,13 @@ def noise_matrix(
     k = cells["true"].nunique()
     check_square(k, len(cells) // k)
     mean, low, high = (cells[c].to_numpy().reshape(k, k) for c in ("mean", "low", "high"))
-    return noise_heat_map(mean, low, high, cells["true"].iloc[:k], level=level)
+    title = None
+    if (
+        f"{noise_matrix_name(tree, name).removesuffix(OF_VOTES)}_annotator"
+        in tree["posterior"].dims
+    ):
+        title = f"P(vote | true class) of an annotator taken at random,\nwith {level:.0%} intervals"
+    return noise_heat_map(mean, low, high, cells["true"].iloc[:k], level=level, title=title)
 
 
 def flip_rates(

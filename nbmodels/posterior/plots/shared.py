@@ -21,6 +21,9 @@ PRIOR, POSTERIOR, LABELS = "0.6", "C0", "C1"
 #: Class names of more characters are shortened in figures.
 LONGEST = 26
 
+#: What noise matrices of votes are called, after the name of the votes.
+OF_VOTES = "_noise_matrix"
+
 #: Width of a character of a class name in inches, and the characters that a figure has room for.
 _CHARACTER, _ROOM = 0.085, 12
 
@@ -70,7 +73,7 @@ def noise_matrix_name(tree: DataTree, name: str | None = None) -> str:
     there = variables(tree)
     if name is not None or "noise_matrix" in there:
         return name or "noise_matrix"
-    found = [n for n in there if n.endswith("_noise_matrix")]
+    found = [n for n in there if n.endswith(OF_VOTES)]
     if len(found) == 1:
         return found[0]
     if found:
