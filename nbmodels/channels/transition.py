@@ -13,7 +13,6 @@ from jaxtyping import Float, Int, Key
 
 from inference.arrays import on_device
 from inference.blocks import MANY_CLASSES
-from inference.categorical import categorical
 from nbmodels.core.codes import checked_codes
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import Dirichlet, Rule
@@ -72,7 +71,7 @@ def observe(name: str, transition: Any, y: Any, labels: Any) -> None:
 
 def draw_labels(key: Key[Array, ""], transition: Array, y: Int[Array, " n"]) -> Array:
     """``(N,)`` observed labels of items of classes ``y``."""
-    return categorical(key, transition[y])
+    return jax.random.categorical(key, jnp.log(transition)[y])
 
 
 @jax.tree_util.register_dataclass
