@@ -120,12 +120,11 @@ class PooledTransition(Transition):
 
     def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
         """The hierarchical channel, whose chains begin at the concentrations learned."""
-        counts = jnp.maximum(q.concentration - self.prior.concentration, 0)
-        here = on_device(self.prior.centred.concentration)
-        at = jnp.log(jnp.stack([here[0, 0], here[0, 1]]))
-        prior = PooledDirichlet(jnp.zeros_like(counts), at, self.shapes)
-        channel = HierarchicalTransition(prior=prior)
-        return channel, replace(prior, counts=counts)
+        found, prior = (np.asarray(d.concentration) for d in (q, self.prior))
+        counts = on_device(np.maximum(found - prior, 0))
+        at = on_device(np.log(np.asarray(self.prior.centred.concentration)[0, :2]))
+        shared = PooledDirichlet(on_device(np.zeros(counts.shape, counts.dtype)), at, self.shapes)
+        return HierarchicalTransition(prior=shared), replace(shared, counts=counts)
 
 
 @jax.tree_util.register_dataclass

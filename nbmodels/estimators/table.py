@@ -51,6 +51,7 @@ from nbmodels.fitting.feedback import Side, with_feedback
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import LabelSource, label_sources
+from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.options import FitOptions, is_auto
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.suspects import suspicion
@@ -383,8 +384,12 @@ class TableClassifier(LatentClassModel):
         if classifier is None:
             X = without_marker(X, self.missing_values)
         one = reference_classifier(X) if classifier is None else classifier
+        regression = X if classifier is None else None
         # a second opinion need not converge
-        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        with (
+            warnings.catch_warnings(action="ignore", category=ConvergenceWarning),
+            one_thread_if_small(regression),
+        ):
             probs = predicted_labels(one, X, given, self.classes_, codes, cv, self._seed())
         known = codes >= 0
         return second_opinion(

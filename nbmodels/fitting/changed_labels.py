@@ -149,39 +149,54 @@ def _corrected(
     # of a class that no label names nothing is predicted
     if not np.bincount(codes[rows], minlength=len(matrix)).all():
         return given.argmax(1)
-    about = given[rows], codes[rows]
-    gain = np.subtract(*(_held_to(m, *about) for m in (matrix, _alike(matrix))))
+    shares = np.linalg.solve(matrix, given.T)
+    alike = _held_to_alike(matrix, given[rows], codes[rows])
+    gain = _held_to(matrix, shares[:, rows], codes[rows]) - alike
     # the matrix was learned from these labels, the other one has one parameter
     learned = matrix.size - len(matrix) - 1
     if gain.sum() <= max(learned, _SURELY * gain.std() * np.sqrt(len(gain))):
         return given.argmax(1)
-    return np.asarray(np.linalg.solve(matrix, given.T).argmax(0))
+    return np.asarray(shares.argmax(0))
 
 
-def _alike(matrix: Float[np.ndarray, "k k"]) -> Float[np.ndarray, "k k"]:
-    """The matrix of errors alike in all classes, as many on the average of the classes."""
+def _held_to_alike(
+    matrix: Float[np.ndarray, "k k"], given: Float[np.ndarray, "n k"], codes: Int[np.ndarray, " n"]
+) -> Float[np.ndarray, " n"]:
+    """As :func:`_held_to`, of errors alike in all classes, as many on the average of the classes.
+
+    The eigenvalues of their matrix are 1 and one less every other than its own, which need no
+    solver.
+    """
     k = len(matrix)
-    rate = min(1 - np.trace(matrix) / k, 1 - 1 / k)
+    rate = 1 - np.trace(matrix) / k
     off = rate / max(k - 1, 1)
-    return np.full((k, k), off) + np.eye(k) * (1 - rate - off)
+    own = 1 - rate - off
+    if own * _ILL_CONDITIONED < 1:
+        return np.full(len(codes), -np.log(k))
+    shares = (given.T - off) / own
+    return _held_to(off + own * np.eye(k), shares, codes)
 
 
 def _held_to(
     matrix: Float[np.ndarray, "k k"],
-    given: Float[np.ndarray, "n k"],
+    shares: Float[np.ndarray, "k n"],
     codes: Int[np.ndarray, " n"],
 ) -> Float[np.ndarray, " n"]:
     """``(n,)`` log-probability of the given labels, predictions moved to what the noise allows.
 
     P(given label) is a mixture of the columns of the noise matrix: its weights are those that the
     inverse gives, without negative ones.
+
+    Args:
+        matrix: ``[observed, true]``.
+        shares: by the inverse of the matrix, of predicted labels.
+        codes: given labels.
     """
-    if np.linalg.cond(matrix) > _ILL_CONDITIONED:
-        return np.full(len(codes), -np.log(len(matrix)))
-    shares = np.maximum(np.linalg.solve(matrix, given.T), 0)
-    allowed = (matrix @ (shares / np.maximum(shares.sum(0), np.finfo(float).tiny))).T
-    allowed = (1 - _LEAST) * allowed + _LEAST / len(matrix)
-    return np.log(allowed[np.arange(len(codes)), codes])
+    shares = np.maximum(shares, 0)
+    shares /= np.maximum(shares.sum(0), np.finfo(float).tiny)
+    # of the given labels alone: the row of each
+    allowed = np.sum(matrix[codes] * shares.T, 1)
+    return np.log((1 - _LEAST) * allowed + _LEAST / len(matrix))
 
 
 def nearby_of(near: Separable | None, n_rows: int) -> Float[np.ndarray, "n k"] | None:

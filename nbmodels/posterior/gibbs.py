@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from inference import gibbs as sampler
-from inference.arrays import strongly_typed
+from inference.arrays import on_device, strongly_typed
 from inference.categorical import categorical
 from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data, Model, class_prior
@@ -173,7 +173,9 @@ def gibbs_draws(
     model, params = strongly_typed((fit.model, fit.params))
     first, second = jax.random.split(key)
     begun = parameter_draws(model, params, jax.random.split(first, chains))
-    states = [jax.tree.map(lambda x, c=c: x[c], begun) for c in range(chains)]
+    states = [
+        jax.tree.map(lambda x, c=c: on_device(np.asarray(x)[c]), begun) for c in range(chains)
+    ]
     most = sampler.Stopping().stored if draws is None else draws
     step = sweep(stored_quantities(model, data, chains * most, keep))
     shared: dict[str, Any] = {"thin": thin, "report": report}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from arviz_stats.base import array_stats
 from jaxtyping import Float
 
 from nbmodels.errors import Caution, PosteriorWarning
@@ -27,6 +26,8 @@ def pareto_k(log_ratio: Float[np.ndarray, "*shape"]) -> float:
     """
     if np.size(log_ratio) < _FEWEST:
         return float("nan")
+    from arviz_stats.base import array_stats
+
     return float(array_stats.psislw(np.ravel(log_ratio))[1])
 
 

@@ -6,9 +6,11 @@ import pytest
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
+from threadpoolctl import threadpool_info
 
 from nbmodels import DataError, NoisyGaussianNB
 from nbmodels.datasets import corrupt, uniform_noise
+from nbmodels.diagnostics import comparison
 from nbmodels.diagnostics.confident_learning import (
     calibrated,
     confident_joint,
@@ -99,6 +101,22 @@ def test_any_classifier_and_missing_labels(world):
     found = e.second_opinion(x, some, LogisticRegression(C=0.1), cv=3)
     assert np.isfinite(found.theirs.to_numpy()).all()
     assert found.total_variation.max() < 0.2
+
+
+def test_the_regression_of_a_small_table_runs_on_one_thread(world, monkeypatch):
+    x, _, given = world
+    e = NoisyGaussianNB.published(random_state=0).fit(x, given)
+    threads = []
+
+    def seen(one, *about):
+        threads.append([pool["num_threads"] for pool in threadpool_info()])
+        return np.full((N, K), 1 / K)
+
+    monkeypatch.setattr(comparison, "predicted_labels", seen)
+    before = [pool["num_threads"] for pool in threadpool_info()]
+    e.second_opinion(x, given)
+    e.second_opinion(x, given, LogisticRegression())  # whose threads are its own matter
+    assert threads == [[1] * len(before), before]
 
 
 def test_bad_input_is_named(world):

@@ -342,6 +342,33 @@ def test_a_first_fit_compiles_few_programs():
 
 
 @pytest.mark.slow
+def test_first_draws_compile_few_programs():
+    """In a process of its own; with single operations there were 22."""
+    script = """
+        import jax, numpy as np
+        from nbmodels import NoisyBernoulliNB
+        rng = np.random.default_rng(0)
+        true = rng.integers(0, 3, 200)
+        x = rng.random((200, 8)) < rng.uniform(0.1, 0.9, (3, 8))[true]
+        e = NoisyBernoulliNB(training="cross_fit").fit(x, true)
+        found = []
+        def seen(event, *_, **__):
+            found.append(event)
+        jax.monitoring.register_event_duration_secs_listener(seen)
+        e.posterior(draws=20, warmup=20, chains=2, keep="parameters", progress=False)
+        print(found.count("/jax/core/compile/backend_compile_duration"))
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert 2 < int(done.stdout) <= 12
+
+
+@pytest.mark.slow
 def test_the_persistent_cache_is_used(tmp_path):
     """A second process finds what the first one compiled."""
     settings = {
