@@ -194,15 +194,20 @@ def test_checks_that_bear_out_a_fit_outdo_held_out_labels():
 )
 def test_a_matrix_that_overlap_would_change_much_is_not_to_be_relied_on(right, bad):
     (check,) = [one for one in CHECKS if one.name == MATRICES]
-    found = check.run(replace(ends(0.05, 0.3), right=right))
+    found = check.run(replace(ends(0.05, 0.3), right=right, contradicted=0.25))
     if bad is None:  # the noise is known
         assert found is None
         return
     assert found.bad == bad
     assert found.share_only
     assert ("95 %" in found.sentence and "70 %" in found.sentence) == bad
+    # near items alone contradict the labels, or there is nobody else to ask
+    for contradicted in (0.1, np.nan):
+        about = replace(ends(0.05, 0.3), right=right, contradicted=contradicted)
+        assert not check.run(about).bad
     # labels that were checked by hand have told which end it is
-    assert not check.run(replace(ends(0.05, 0.3, checked=checks(6, 5, 27)), right=right)).bad
+    checked = ends(0.05, 0.3, checked=checks(6, 5, 27))
+    assert not check.run(replace(checked, right=right, contradicted=0.25)).bad
 
 
 @pytest.mark.slow

@@ -187,12 +187,14 @@ def _matrices(at: Ends, threshold: float) -> Measurement | None:
     """Whether the noise matrix of distinct classes has far more labels wrong than the fit's.
 
     Neither end can be rejected for that, but intervals of the fit's rates are given its own end.
+    Near items say little where columns are many: a classifier must contradict labels, too.
     """
     own, other = at.right
     if np.isnan(own):
         return None
+    contradicted = at.contradicted - (1 - own) > threshold / 2
     decided = at.checked is not None and at.checked.decided
-    bad = bool(own - other > threshold and not decided)
+    bad = bool(own - other > threshold and contradicted and not decided)
     return Measurement(own - other, bad, bad, share_only=True)
 
 
