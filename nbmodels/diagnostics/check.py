@@ -334,7 +334,6 @@ def two_ends(
         hits = predicted[seen_by] == codes[seen_by]
         contradicted = 1 - float(np.average(hits, weights=weights[seen_by]))
     changed = reported[rows].argmax(1) != codes
-    own, other = (float(np.diag(m).mean()) for m in (transition, separable.transition))
     return Ends(
         float(1 - np.average(right, weights=weights)) if share_wrong is None else share_wrong,
         separable.share_wrong,
@@ -345,7 +344,6 @@ def two_ends(
         shape=separable.by_shape.share_wrong,
         changed=float(np.average(changed, weights=weights)),
         contradicted=contradicted,
-        right=(np.nan, np.nan) if isinstance(fit.model["labels"], Given) else (own, other),
     )
 
 

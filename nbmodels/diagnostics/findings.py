@@ -23,9 +23,6 @@ CHECKED_LABELS = "checked labels"
 #: Name of the check whether as many labels would be wrong if classes did not overlap.
 TWO_ENDS = "two ends"
 
-#: Name of the check whether the noise matrix would be much the same if classes did not overlap.
-MATRICES = "matrix at both ends"
-
 #: Name of the check whether the shape of the classes speaks for overlap.
 SHAPE = "shape of classes"
 

@@ -1,6 +1,5 @@
 """The share of wrong labels at both ends: errors that depend on features, classes that overlap."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +11,7 @@ from nbmodels import NoisyGaussianNB, NoisyLabelClassifier
 from nbmodels.datasets import corrupt
 from nbmodels.diagnostics.checks.checked import CheckedEnds
 from nbmodels.diagnostics.checks.ends import CHECKS, Ends
-from nbmodels.diagnostics.findings import MATRICES, TWO_ENDS
+from nbmodels.diagnostics.findings import TWO_ENDS
 from nbmodels.diagnostics.noise_range import noise_range
 from nbmodels.fitting.nearest import nearest_labels
 from nbmodels.fitting.separable import fit_separable
@@ -186,41 +185,6 @@ def test_checks_that_bear_out_a_fit_outdo_held_out_labels():
     assert check.run(ends(0.03, 0.25, 0.3)).bad
     assert not check.run(ends(0.03, 0.25, 0.3, checks(6, 5, 27))).bad
     assert check.run(ends(0.03, 0.25, 0.3, checks(24, 5, 27))).bad
-
-
-@pytest.mark.parametrize(
-    ("right", "bad"),
-    [((0.95, 0.7), True), ((0.95, 0.8), False), ((0.7, 0.95), False), ((np.nan, 0.5), None)],
-)
-def test_a_matrix_that_overlap_would_change_much_is_not_to_be_relied_on(right, bad):
-    (check,) = [one for one in CHECKS if one.name == MATRICES]
-    found = check.run(replace(ends(0.05, 0.3), right=right, contradicted=0.25))
-    if bad is None:  # the noise is known
-        assert found is None
-        return
-    assert found.bad == bad
-    assert found.share_only
-    assert ("95 %" in found.sentence and "70 %" in found.sentence) == bad
-    # near items alone contradict the labels, or there is nobody else to ask
-    for contradicted in (0.1, np.nan):
-        about = replace(ends(0.05, 0.3), right=right, contradicted=contradicted)
-        assert not check.run(about).bad
-    # labels that were checked by hand have told which end it is
-    checked = ends(0.05, 0.3, checked=checks(6, 5, 27))
-    assert not check.run(replace(checked, right=right, contradicted=0.25)).bad
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
-def test_known_noise_has_no_other_end_of_its_matrix():
-    x, y, _, _ = clouds(1.5)  # classes that overlap, without noise
-    model = NoisyGaussianNB(random_state=0).fit(x, y)
-    assert MATRICES in [f.name for f in model.verdict().bad]
-    assert model.verdict().sentence.startswith("Do not rely on this fit's share of wrong labels")
-    model = NoisyGaussianNB(noise=PAIR, random_state=0).fit(
-        x, corrupt(y, PAIR, np.random.default_rng(0))
-    )
-    assert MATRICES not in [f.name for f in model.verdict().findings]
 
 
 def test_known_noise_with_rates_of_zero_is_no_failed_check():

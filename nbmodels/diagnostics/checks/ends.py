@@ -19,7 +19,7 @@ from jaxtyping import Float
 from nbmodels.diagnostics.checks import remedies
 from nbmodels.diagnostics.checks.base import Check, Measurement, always, percent
 from nbmodels.diagnostics.checks.checked import CheckedEnds
-from nbmodels.diagnostics.findings import MATRICES, SEPARABLE, SHAPE, TWO_ENDS
+from nbmodels.diagnostics.findings import SEPARABLE, SHAPE, TWO_ENDS
 
 #: Difference between the shares that matters, and standard errors that it must exceed.
 _LEAST, _ERRORS = 0.02, 2.0
@@ -50,8 +50,6 @@ class Ends:
         changed: share of the labels in whose place another one is suggested.
         contradicted: share of the labels that a nonlinear classifier of other items' labels
             contradicts; NaN where there is none.
-        right: mean of the classes' rates of right labels by the fit's noise matrix, and by that of
-            distinct classes; NaN where the fit's matrix was not estimated.
     """
 
     independent: float
@@ -64,7 +62,6 @@ class Ends:
     shape: float = np.nan
     changed: float = np.nan
     contradicted: float = np.nan
-    right: tuple[float, float] = (np.nan, np.nan)
 
     @property
     def differ(self) -> bool:
@@ -183,30 +180,6 @@ def _staying_sentence(at: Ends, found: Measurement) -> str:
     )
 
 
-def _matrices(at: Ends, threshold: float) -> Measurement | None:
-    """Whether the noise matrix of distinct classes has far more labels wrong than the fit's.
-
-    Neither end can be rejected for that, but intervals of the fit's rates are given its own end.
-    Near items say little where columns are many: a classifier must contradict labels, too.
-    """
-    own, other = at.right
-    if np.isnan(own):
-        return None
-    contradicted = at.contradicted - (1 - own) > threshold / 2
-    decided = at.checked is not None and at.checked.decided
-    bad = bool(own - other > threshold and contradicted and not decided)
-    return Measurement(own - other, bad, bad, share_only=True)
-
-
-def _matrices_sentence(at: Ends, found: Measurement) -> str:
-    own, other = at.right
-    return (
-        f"by the noise matrix {percent(own)} of a class's labels are right on average, and "
-        f"{percent(other)} {SEPARABLE}: labels and features cannot tell which, and the matrix's "
-        "intervals hold only if errors do not depend on the features"
-    )
-
-
 CHECKS: tuple[Check[Ends], ...] = (
     Check(
         TWO_ENDS,
@@ -234,14 +207,5 @@ CHECKS: tuple[Check[Ends], ...] = (
         _staying_sentence,
         always(remedies.AUDIT, remedies.AUTO),
         "labels are changed where all witnesses have many of them wrong",
-    ),
-    Check(
-        MATRICES,
-        "Would the noise matrix be much the same if classes were functions of the features?",
-        _matrices,
-        0.2,
-        _matrices_sentence,
-        always(remedies.AUDIT, remedies.NEIGHBOURS),
-        "the noise matrix would be much the same if classes were functions of the features",
     ),
 )
