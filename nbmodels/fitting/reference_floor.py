@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import sparse
+from scipy.special import expit
 
 from nbmodels.core.component import Given
 from nbmodels.core.jax_settings import computing
@@ -24,7 +25,7 @@ from nbmodels.fitting.changed_labels import (
 from nbmodels.fitting.checked_rows import checked_rows, contradicted
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import compare_scores
-from nbmodels.fitting.noise_by_shape import NOT_IDENTIFIED
+from nbmodels.fitting.noise_by_shape import NOT_IDENTIFIED, NoiseByShape
 from nbmodels.fitting.noise_levels import averaged_over_levels
 from nbmodels.fitting.options import FEW_ROWS, MANY_ROWS, FitOptions
 from nbmodels.fitting.plain import at_odds, pseudo_bma
@@ -67,6 +68,10 @@ _BOUND = 3.0
 #: Probability of noise up to which little beside the odds beforehand speaks for changes, and share
 #: of labels from which on it is said.
 _LITTLE, _MANY = 0.7, 0.03
+
+#: Share of the labels that changes would make wrong, by the odds of the shape of the classes alone,
+#: from which on they are warned of.
+_AT_STAKE = 0.1
 
 #: What follows for the labels.
 _CUT = "labels are changed where that is likely to help only"
@@ -223,12 +228,21 @@ def _odds_of_noise(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> float:
         return 1.0
     probs = np.asarray(fitted.fit.resp if fitted.averaged is None else fitted.averaged, float)
     wrong = 1 - float((probs[rows, codes[rows]] / probs[rows].sum(1)).mean())
-    shape = NOT_IDENTIFIED if fitted.separable is None else fitted.separable.by_shape
+    shape = _shape_of(fitted)
     share = max(float(np.nanmean([wrong, shape.share_wrong])), np.finfo(float).eps)  # proved stays
     level = min(1.0, share * float(np.sqrt(len(rows))) / _CHANCE) ** 2
     identified = np.isfinite(shape.share_wrong) or wrong > _HIGH
     most = _ODDS if identified else 1.0
-    return most * level * float(np.exp(np.clip(shape.log_factor / 2, -_BOUND, _BOUND)))
+    return most * level * float(np.exp(_log_odds_by_shape(fitted)))
+
+
+def _shape_of(fitted: FittedModel) -> NoiseByShape:
+    return NOT_IDENTIFIED if fitted.separable is None else fitted.separable.by_shape
+
+
+def _log_odds_by_shape(fitted: FittedModel) -> float:
+    """Log-odds of noise by the shape of the classes, even beforehand."""
+    return float(np.clip(_shape_of(fitted).log_factor / 2, -_BOUND, _BOUND))
 
 
 def _opinion(
@@ -272,23 +286,31 @@ def _where_doubted(fitted: FittedModel, sides: Sides, judge: str) -> FittedModel
 
 
 def _with_little_evidence(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> FittedModel:
-    """A cut fit to few rows, whose verdict states where labels are changed on little evidence.
+    """A cut fit to few rows, with a caution where labels are changed on little evidence.
 
-    It is no warning: most of such changes help (``benchmarks/README.md``).
+    Most such changes help, so that the verdict states them. It is a warning where the shape of the
+    classes, which alone tells errors from overlap, leaves a large part of them to right labels
+    (``benchmarks/README.md``).
     """
     joint, checked = fitted.data.parts.get(PRIOR) is None, "trusted" in fitted.data.parts
-    if joint or checked or len(codes) > FEW_ROWS or fitted.noisy > _LITTLE:
+    if joint or checked or len(codes) > FEW_ROWS:
         return fitted
     changed = int(np.count_nonzero((codes >= 0) & (fitted.label_posterior.argmax(1) != codes)))
-    if changed <= _MANY * len(codes):
+    at_stake = changed * float(expit(-_log_odds_by_shape(fitted)))
+    loud = at_stake >= _AT_STAKE * len(codes)
+    if not loud and (fitted.noisy > _LITTLE or changed <= _MANY * len(codes)):
         return fitted
+    tell = (
+        "the shape of the classes does not surely tell whether any label is wrong"
+        if loud
+        else "labels and features hardly tell whether any label is wrong (probability "
+        f"{fitted.noisy:.2f})"
+    )
     said = Caution(
         VerdictWarning,
-        f"labels and features hardly tell whether any label is wrong (probability "
-        f"{fitted.noisy:.2f}): "
-        f"if none is, {counted(changed, 'right label')} would be changed; checked rows (trusted=) "
-        "tell more",
-        "little evidence of noise",
+        f"{tell}: if none is, {counted(changed, 'right label')} would be changed; checked rows "
+        "(trusted=) tell more",
+        "" if loud else "little evidence of noise",
     )
     return replace(fitted, cautions=(*fitted.cautions, said))
 

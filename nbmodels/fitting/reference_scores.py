@@ -49,8 +49,8 @@ _TAKEN = Caution(
     "scores of a nonlinear classifier",
 )
 
-#: Part of the given labels that predictions by the model must be worse by, and standard errors by
-#: which surely, for a warning.
+#: Probability of given labels that the model's own classifier must lack for a warning, and standard
+#: errors by which surely.
 _WORSE, _SURELY = 0.05, 2.0
 
 
@@ -236,22 +236,27 @@ def with_noise_of(
 def _poor_predictions(
     fitted: FittedModel, reference: Reference, codes: Int[np.ndarray, " n"]
 ) -> tuple[Caution, ...]:
-    """A warning where the model's own predictions of given labels are surely worse."""
-    rows = (codes >= 0) & (reference.classes >= 0)
-    if fitted.drawn is not None or not rows.any():
+    """A warning where the model's own features predict given labels surely worse.
+
+    Both are plain classifiers here, without noise, and said of fits whose features are not heard,
+    too: new items are predicted by the same features. Probabilities tell more than hits do.
+    """
+    if fitted.plain_scores is None:
         return ()
-    log_slope, *bias = fitted.calibration
-    scores = np.asarray(fitted.data.parts[PRIOR], float)[: len(codes)]
-    own = (np.exp(log_slope) * scores + bias).argmax(1)
-    hits, theirs = ((one == codes)[rows] for one in (own, reference.classes))
-    gap = theirs.astype(float) - hits
+    theirs, own = reference.held_out, fitted.plain_scores
+    rows = (codes >= 0) & np.isfinite(theirs) & np.isfinite(own)
+    if not rows.any():
+        return ()
+    theirs, own = np.exp(theirs[rows]), np.exp(own[rows])
+    gap = theirs - own
     if gap.mean() - _SURELY * gap.std() / np.sqrt(len(gap)) < _WORSE:
         return ()
     return (
         Caution(
             VerdictWarning,
-            f"new items are still predicted by this model, which predicts {hits.mean():.0%} of "
-            "held-out given labels where a nonlinear classifier of the same features, by which "
-            f"labels and noise are estimated, predicts {theirs.mean():.0%}{COMPARE}",
+            "new items are still predicted by this model, whose features give the held-out given "
+            f"labels a mean probability of {own.mean():.2f} without noise; a nonlinear classifier "
+            "of the same features, by which labels and noise are estimated, gives them "
+            f"{theirs.mean():.2f}{COMPARE}",
         ),
     )

@@ -77,8 +77,9 @@ def test_changes_on_little_evidence_are_stated():
     e = fitted(x, given)
     codes = np.searchsorted(e.classes_, given)
 
-    def said(probability):
-        found = replace(e.fitted_, noisy=probability, cautions=())
+    def said(probability, log_factor=6.0):
+        near = replace(e.fitted_.separable, by_shape=NoiseByShape(0.2, log_factor))
+        found = replace(e.fitted_, noisy=probability, separable=near, cautions=())
         changed = np.count_nonzero(found.label_posterior.argmax(1) != codes)
         return changed, _with_little_evidence(found, codes).cautions
 
@@ -86,3 +87,9 @@ def test_changes_on_little_evidence_are_stated():
     assert one.finding == "little evidence of noise"
     assert f"{changed} right labels" in one.message
     assert not said(0.8)[1]
+    # a warning where the shape of the classes leaves a tenth of the labels to right ones
+    changed, (one,) = said(0.95, log_factor=-1.0)
+    assert changed > 0.1 * len(codes) * (1 + np.exp(-0.5))
+    assert not one.finding
+    assert f"{changed} right labels" in one.message
+    assert "shape of the classes" in one.message

@@ -15,7 +15,6 @@ from nbmodels import (
     RobustNDA,
     VerdictWarning,
 )
-from nbmodels.core.model import PRIOR
 from nbmodels.datasets import corrupt, flip_noise, uniform_noise
 from nbmodels.diagnostics.findings import Verdict, taken_into_account
 from nbmodels.errors import issue
@@ -87,19 +86,23 @@ def test_rows_without_a_label_are_not_predicted():
 
 @pytest.mark.parametrize(
     ("own", "warns"),
-    [(0.70, True), (0.80, False), (0.88, False)],  # 0.1 worse, and by 0.05 hardly surely
+    [(0.60, True), (0.70, False), (0.88, False)],  # 0.1 less, and by 0.05 hardly surely
 )
-def test_predictions_are_warned_of_where_surely_five_in_a_hundred_more_are_wrong(own, warns):
-    """Of 200 labels of two classes, nine tenths of which a nonlinear classifier predicts."""
+@pytest.mark.parametrize("heard", [True, False])
+def test_predictions_are_warned_of_where_surely_less_probability_is_of_the_labels(
+    own, warns, heard
+):
+    """Of 200 labels, to which a nonlinear classifier gives a probability of 0.6 or 0.9."""
     codes = np.arange(200) % 2
-    right = np.arange(200) % 10 > 0
-    scores = np.where(np.arange(200) < 200 * own, 1.0, -1.0)[:, None] * (2 * np.eye(2)[codes] - 1)
-    reference = SimpleNamespace(classes=np.where(right, codes, 1 - codes))
-    fitted = SimpleNamespace(
-        drawn=None, calibration=np.zeros(3), data=SimpleNamespace(parts={PRIOR: scores})
-    )
+    theirs = np.where(np.arange(200) % 4 < 2, 0.6, 0.9)
+    mine = own + 0.09 * (-1.0) ** (np.arange(200) // 4)
+    theirs, mine = np.log([theirs, mine])
+    mine[:3] = np.nan
+    reference = SimpleNamespace(held_out=theirs)
+    fitted = SimpleNamespace(drawn=None if heard else (), plain_scores=mine)
     found = _poor_predictions(fitted, reference, codes)
     assert [one.message.startswith("new items") for one in found] == [True] * warns
+    assert not _poor_predictions(SimpleNamespace(plain_scores=None), reference, codes)
 
 
 @pytest.mark.slow
@@ -234,6 +237,7 @@ def test_a_fit_whose_training_or_shares_are_given_keeps_its_own_scores():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:new items are still predicted by this model")
 def test_checked_rows_keep_the_better_scores():
     rng = np.random.default_rng(3)
     x, true = gross_errors(rng)
