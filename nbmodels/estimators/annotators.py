@@ -35,7 +35,7 @@ from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, resolved_priors
 from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.estimators.votes_source import VOTES as _NAME
-from nbmodels.estimators.votes_source import votes_of
+from nbmodels.estimators.votes_source import ItemLabels, votes_of
 from nbmodels.fitting.annotator_fits import (
     ALIKE,
     better_held_out,
@@ -347,7 +347,12 @@ class DawidSkene(LatentClassModel):
         return Votes.read(values).label.names
 
     def _source_learn(
-        self, values: Any, items: np.ndarray, classes: Classes, weights: np.ndarray
+        self,
+        values: Any,
+        items: np.ndarray,
+        classes: Classes,
+        weights: np.ndarray,
+        given: np.ndarray,
     ) -> LearnedSource:
         """The annotators' channel with the votes on ``items``; see :class:`Source`.
 
@@ -362,7 +367,8 @@ class DawidSkene(LatentClassModel):
             parameters["pooling"] = "none" if self._rule == "ml" else "own"
         table = Votes.read(values)
         self.workers_ = table.workers()
-        votes = votes_of(self, values, self.workers_, classes)
+        labels = ItemLabels(items, given)
+        votes = votes_of(self, values, self.workers_, classes, labels)
         counts = votes.counted(values, items, classes)
         parameters["n_votes"] = number_of_votes(counts, weights)
         channel: Any = annotators(len(self.workers_), len(classes), parameters)

@@ -363,7 +363,12 @@ class CollaborativeClassifier(LatentClassModel):
         return None
 
     def _source_learn(
-        self, values: Any, items: np.ndarray, classes: Classes, weights: np.ndarray
+        self,
+        values: Any,
+        items: np.ndarray,
+        classes: Classes,
+        weights: np.ndarray,
+        given: np.ndarray,
     ) -> LearnedSource:
         """The users' emission, or what the edges of ``items`` say of them; see :class:`Source`."""
         parameters = self._validate()

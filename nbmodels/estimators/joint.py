@@ -228,7 +228,7 @@ class JointNB(LatentClassModel):
         weights, k = check_weights(sample_weight, n), len(read.classes)
         cells = sum(map(_cells, X.values()))
         with computing(self._double(cells * k)):
-            learned = _learned(sources, X, ids, read.classes, weights)
+            learned = _learned(sources, X, ids, read.classes, weights, read.codes)
             parameters = self._by_class(parameters, read.classes)
             about = About(X, ids, read.classes, labels, weights, parameters)
             options, alone = self._options(), self._forms({}, {}, about)[0]
@@ -527,8 +527,9 @@ def _learned(
     ids: np.ndarray,
     classes: Classes,
     weights: np.ndarray,
+    given: np.ndarray,
 ) -> dict[str, LearnedSource]:
     return {
-        name: _naming(name, sources[name]._source_learn, values, ids, classes, weights)
+        name: _naming(name, sources[name]._source_learn, values, ids, classes, weights, given)
         for name, values in X.items()
     }

@@ -331,7 +331,12 @@ class NoisyNeighbours(TableClassifier):
         return y[~pd.isna(y)]
 
     def _source_learn(
-        self, values: Any, items: np.ndarray, classes: Classes, weights: np.ndarray
+        self,
+        values: Any,
+        items: np.ndarray,
+        classes: Classes,
+        weights: np.ndarray,
+        given: np.ndarray,
     ) -> LearnedSource:
         """Votes of neighbours, without each item's own label; see :class:`Source`."""
         self._validate()

@@ -106,6 +106,19 @@ class Source(Protocol):
         """Names of classes that occur in ``values``, or None."""
 
     def _source_learn(
-        self, values: Any, items: np.ndarray, classes: Classes, weights: np.ndarray
+        self,
+        values: Any,
+        items: np.ndarray,
+        classes: Classes,
+        weights: np.ndarray,
+        given: np.ndarray,
     ) -> LearnedSource:
-        """Components with their data, in codings learned from ``values``."""
+        """Components with their data, in codings learned from ``values``.
+
+        Args:
+            values: data of the source.
+            items: ``(N,)`` their ids.
+            classes: names of the classes.
+            weights: ``(N,)`` row weights.
+            given: ``(N,)`` noisy labels of the items as codes, -1 where there is none.
+        """

@@ -41,7 +41,7 @@ from nbmodels.estimators.options import (
 from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.estimators.table_source import CrossFitted, RowsOf
 from nbmodels.estimators.table_training import train
-from nbmodels.estimators.votes_source import votes_of
+from nbmodels.estimators.votes_source import ItemLabels, votes_of
 from nbmodels.fitting.batched import counted_fits
 from nbmodels.fitting.beliefs import Known
 from nbmodels.fitting.builder import ColumnPlan, ModelBuilder
@@ -167,7 +167,8 @@ class TableClassifier(LatentClassModel):
             return read
         table = Votes.read(votes)
         ids = np.arange(len(read.codes)) if items is None else row_ids(table, np.asarray(items))
-        found = votes_of(DawidSkene(), votes, table.workers(), read.classes)
+        labels = ItemLabels(ids, read.codes)
+        found = votes_of(DawidSkene(), votes, table.workers(), read.classes, labels)
         about = votes, ids, read.classes
         powers = found.item_powers(*about) if found.correlation > 0 else None
         counted = found.counted(*about)
@@ -420,7 +421,12 @@ class TableClassifier(LatentClassModel):
         return None
 
     def _source_learn(
-        self, values: Any, items: np.ndarray, classes: Classes, weights: np.ndarray
+        self,
+        values: Any,
+        items: np.ndarray,
+        classes: Classes,
+        weights: np.ndarray,
+        given: np.ndarray,
     ) -> LearnedSource:
         """Emissions with their data, by block of columns; see :class:`Source`."""
         parameters = self._validate()

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+import pandas as pd
+from jaxtyping import Float, Int
 from scipy import sparse
 from sklearn.base import clone
 
@@ -95,32 +96,65 @@ class VotesOf:
         return {VOTES: self.item_powers(values, items, classes)}
 
 
-def votes_of(crowd: DawidSkene, values: Any, workers: np.ndarray, classes: Classes) -> VotesOf:
-    """With the copies and the dependence that a fit to the votes alone shows.
+class ItemLabels(NamedTuple):
+    """Noisy labels of items beside their votes.
+
+    Attributes:
+        items: ``(N,)`` ids of the items.
+        codes: ``(N,)`` classes that the labels name, -1 where there is none.
+    """
+
+    items: np.ndarray
+    codes: Int[np.ndarray, " n"]
+
+    def beside(self, votes: Votes, workers: np.ndarray, classes: Classes) -> pd.DataFrame:
+        """Votes by code, with the labels as those of one more annotator, the last."""
+        task, worker, label = votes.cells(self.items, workers, classes)
+        known = np.flatnonzero(self.codes >= 0)
+        named = np.concatenate([label, self.codes[known]])
+        return pd.DataFrame(
+            {
+                "task": np.concatenate([task, known]),
+                "worker": np.concatenate([worker, np.full(len(known), len(workers))]),
+                "label": classes.names[named],
+            }
+        )
+
+
+def votes_of(
+    crowd: DawidSkene, values: Any, workers: np.ndarray, classes: Classes, labels: ItemLabels
+) -> VotesOf:
+    """With the copies and the dependence that a fit to votes and labels alone shows.
+
+    Where half of the annotators copy from each other, votes do not show who is right, and labels
+    of another origin do.
 
     Args:
         crowd: how votes are fitted; it is left as it is.
         values: table of votes.
         workers: ``(W,)`` ids of those who cast them.
         classes: names of all classes.
+        labels: noisy labels of the items, taken for votes of one more annotator.
     """
     w = len(workers)
     if crowd.dependence == 0 or crowd._rule == "ml":
         return VotesOf(workers, no_copies(w), np.ones(w), 0.0)
     solver = Solver(method=crowd._solver.method, progress=False)
     alone = clone(crowd).set_params(classes=classes.names, solver=solver)
+    votes = labels.beside(Votes.read(values), workers, classes)
     with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
-        alone.fit(values)
+        alone.fit(votes)
     found, size = alone.fitted_.vote_dependence, annotator_model(alone.fit_).information()
     assert found is not None  # of votes alone
     correlation = found.visible if 2 * found.gain > _SURELY else 0.0
     if not isinstance(crowd.dependence, str):
         correlation = float(crowd.dependence)
     grouped = found.uneven > MOST_UNEVEN
+    own = np.arange(w)
     return VotesOf(
         workers,
-        alone._copies,
-        np.sqrt(size),
+        alone._copies.extended(own),
+        np.sqrt(size[own]),
         correlation,
         found.pooling == ALIKE,
         alone._held,

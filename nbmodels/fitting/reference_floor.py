@@ -292,8 +292,10 @@ def _with_little_evidence(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> 
     classes, which alone tells errors from overlap, leaves a large part of them to right labels
     (``benchmarks/README.md``).
     """
-    joint, checked = fitted.data.parts.get(PRIOR) is None, "trusted" in fitted.data.parts
-    if joint or checked or len(codes) > FEW_ROWS:
+    joint = fitted.data.parts.get(PRIOR) is None
+    # checked rows and votes are evidence of their own
+    others = set(fitted.data.parts) - {PRIOR, "labels", *fitted.scored}
+    if joint or others or len(codes) > FEW_ROWS:
         return fitted
     changed = int(np.count_nonzero((codes >= 0) & (fitted.label_posterior.argmax(1) != codes)))
     at_stake = changed * float(expit(-_log_odds_by_shape(fitted)))

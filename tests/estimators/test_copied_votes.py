@@ -1,5 +1,7 @@
 """Annotators and functions that copy from each other: found, named, and counted for less."""
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +13,7 @@ from nbmodels.channels import LabellingFunctions
 from nbmodels.class_priors import Proportions
 from nbmodels.core import model as m
 from nbmodels.core import numpyro_program as program
+from nbmodels.datasets import corrupt, flip_noise
 from nbmodels.fitting import copied_votes, vote_pairs
 from nbmodels.fitting.copied_votes import MOST_UNEVEN, find_copies, uneven_pairs
 from nbmodels.fitting.copies import no_copies
@@ -337,3 +340,32 @@ def test_dependence_by_difficult_items_is_no_copying():
         right = rng.random((400, 9)) < 1 / (1 + np.exp(-skill * ease[:, None]))
         votes = np.where(right, y[:, None], (y[:, None] + rng.integers(1, 3, right.shape)) % 3)
         assert not find_copies(coded(votes), 9, 3, abstains=False).found
+
+
+@pytest.mark.parametrize("model", ["joint", "table"])
+def test_labels_of_another_origin_show_who_copies(model):
+    """Half of the annotators copy one who does not vote; votes alone take them for the truth."""
+    rng = np.random.default_rng(1)
+    n = 300
+    y = rng.integers(3, size=n)
+    lead = np.where(rng.random(n) < 0.65, y, rng.integers(3, size=n))
+    task = np.repeat(np.arange(n), 3)
+    worker = np.concatenate([rng.choice(8, 3, replace=False) for _ in range(n)])
+    own = np.where(rng.random(3 * n) < 0.65, y[task], (y[task] + rng.integers(1, 3, 3 * n)) % 3)
+    copied = (worker < 4) & (rng.random(3 * n) < 0.95)
+    label = np.where(copied, lead[task], own)
+    votes = pd.DataFrame({"task": task, "worker": worker, "label": label})
+    given = corrupt(y, flip_noise(3, {(0, 1): 0.4, (1, 2): 0.3}), rng)
+    assert not DawidSkene(random_state=0).fit(votes)._copies.found
+    if model == "joint":
+        found = JointNB({"crowd": DawidSkene()}, random_state=0).fit({"crowd": votes}, given)
+        copies = found._learned["crowd"].encode.copies
+    else:
+        features = rng.normal(size=(n, 2))  # which say nothing
+        with warnings.catch_warnings(action="ignore"):  # of them
+            found = NoisyGaussianNB(random_state=0).fit(features, given, votes=votes)
+        copies = found._label_data.votes.sum(1) < 3  # some votes count for less
+    assert np.any(copies.found if model == "joint" else copies)
+    right = (found.label_posterior_.argmax(1) == y).mean()
+    plain = (DawidSkene(random_state=0).fit(votes).label_posterior_.argmax(1) == y).mean()
+    assert right > max(plain, (given == y).mean()) + 0.05
