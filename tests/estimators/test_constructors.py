@@ -159,7 +159,7 @@ NESTED = [
     (NoisyBernoulliNB, "training__weight", 0.3, CrossFit(weight=0.3)),
     (CollaborativeClassifier, "training__collapsed", False, JointGraph(collapsed=False)),
     (CollaborativeClassifier, "solver__max_iter", 7, Solver(method="vb", max_iter=7)),
-    (JointNB, "solver__tol", 0.1, Solver(method="vb", tol=0.1)),
+    (JointNB, "solver__tol", 0.1, Solver(tol=0.1)),
     (JointNB, "priors__class_alpha", 2.0, Priors(class_alpha=2.0)),
     (DawidSkene, "priors__noise_alpha", 2.0, Priors(noise_alpha=2.0)),
     (NoisyLabelClassifier, "solver__method", "vb", Solver(method="vb")),

@@ -226,7 +226,13 @@ def test_other_numbers_of_rounds_are_refused(world, rounds):
         NoisyBernoulliNB(training="half").fit(x, noisy)
 
 
-def test_a_source_among_others_refuses_cross_fitting(world):
+def test_a_source_among_others_gives_what_it_says_alone(world):
+    """With labels alone beside it, it changes the labels that it changes alone."""
     x, _, noisy = world
-    with pytest.raises(DataError, match="training"):
-        JointNB({"features": NoisyBernoulliNB(training="cross_fit")}).fit({"features": x}, noisy)
+    source = NoisyBernoulliNB(training="cross_fit", random_state=0)
+    joint = JointNB({"features": source}, random_state=0).fit({"features": x}, noisy)
+    alone = source.fit(x, noisy)
+    assert joint.chosen_["features_training"] == "cross_fit"
+    same = joint.label_posterior_.argmax(1) == alone.label_posterior_.argmax(1)
+    assert same.mean() > 0.98
+    np.testing.assert_allclose(joint.noise_matrix_, alone.noise_matrix_, atol=0.05)
