@@ -33,9 +33,9 @@ from nbmodels.errors import (
 )
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, resolved_priors
-from nbmodels.estimators.sources import LearnedSource, Part
+from nbmodels.estimators.sources import Items, LearnedSource, Part
 from nbmodels.estimators.votes_source import VOTES as _NAME
-from nbmodels.estimators.votes_source import ItemLabels, votes_of
+from nbmodels.estimators.votes_source import votes_of
 from nbmodels.fitting.annotator_fits import (
     ALIKE,
     better_held_out,
@@ -346,14 +346,7 @@ class DawidSkene(LatentClassModel):
         """Classes that were named."""
         return Votes.read(values).label.names
 
-    def _source_learn(
-        self,
-        values: Any,
-        items: np.ndarray,
-        classes: Classes,
-        weights: np.ndarray,
-        given: np.ndarray,
-    ) -> LearnedSource:
+    def _source_learn(self, values: Any, items: Items) -> LearnedSource:
         """The annotators' channel with the votes on ``items``; see :class:`Source`.
 
         As one source of several, annotators are drawn to their own accuracies unless ``pooling``
@@ -367,20 +360,22 @@ class DawidSkene(LatentClassModel):
             parameters["pooling"] = "none" if self._rule == "ml" else "own"
         table = Votes.read(values)
         self.workers_ = table.workers()
-        labels = ItemLabels(items, given)
-        votes = votes_of(self, values, self.workers_, classes, labels)
-        counts = votes.counted(values, items, classes)
-        parameters["n_votes"] = number_of_votes(counts, weights)
-        channel: Any = annotators(len(self.workers_), len(classes), parameters)
+        votes = votes_of(self, values, self.workers_, items)
+        counts = votes.counted(values, items.ids, items.classes)
+        parameters["n_votes"] = number_of_votes(counts, items.weights)
+        channel: Any = annotators(len(self.workers_), len(items.classes), parameters)
         if votes.alike:
-            channel = all_alike(channel, votes.table(values, items, classes), 1)
+            channel = all_alike(channel, votes.table(values, items.ids, items.classes), 1)
         part = Part(channel, Annotators.pack(counts))
         coords = {_NAME: {"annotator": self.workers_}}
         tempered = votes.powers if votes.correlation > 0 else None
-        cautions = votes.cautions
-        held = votes.held
         return LearnedSource(
-            {_NAME: part}, votes, powers=tempered, coords=coords, held=held, cautions=cautions
+            {_NAME: part},
+            votes,
+            powers=tempered,
+            coords=coords,
+            held=votes.held,
+            cautions=votes.cautions,
         )
 
     # Read-outs ----------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from inference.arrays import on_device
 from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import Data
-from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import read_labels
 from nbmodels.data.user_item_graph import (
     edges_to_known,
@@ -47,7 +46,7 @@ from nbmodels.estimators.options import (
     Solver,
     SolverName,
 )
-from nbmodels.estimators.sources import LearnedSource, Part
+from nbmodels.estimators.sources import Items, LearnedSource, Part
 from nbmodels.fitting.collapsed_updates import Edges
 from nbmodels.fitting.fitted_graph import FittedGraph
 from nbmodels.fitting.fitted_model import FittedModel
@@ -362,27 +361,21 @@ class CollaborativeClassifier(LatentClassModel):
         """None: interactions name no class."""
         return None
 
-    def _source_learn(
-        self,
-        values: Any,
-        items: np.ndarray,
-        classes: Classes,
-        weights: np.ndarray,
-        given: np.ndarray,
-    ) -> LearnedSource:
+    def _source_learn(self, values: Any, items: Items) -> LearnedSource:
         """The users' emission, or what the edges of ``items`` say of them; see :class:`Source`."""
         parameters = self._validate()
         if self.training == "cross_fit":
             raise DataError("training: a source beside others is fitted jointly; expected 'joint'")
-        graph = read_graph(values, items, duplicates=self.duplicates)
+        graph = read_graph(values, items.ids, duplicates=self.duplicates)
         self.users_ = graph.users
-        alpha = self._alpha(len(graph.users), len(classes))
+        k = len(items.classes)
+        alpha = self._alpha(len(graph.users), k)
         kept = None if isinstance(self.alpha, str) else alpha
         crossed = Listening(graph.edges, graph.users, self.duplicates, kept)
         if self._is_averaged():
-            return crossed.silent(len(classes))
-        settings = self._graph_settings(parameters, len(graph.users), len(classes))
-        users = Users.of(len(graph.users), len(classes), settings.alpha)
+            return crossed.silent(k)
+        settings = self._graph_settings(parameters, len(graph.users), k)
+        users = Users.of(len(graph.users), k, settings.alpha)
         users = replace(users, weight=settings.weight)
         selected = settings.select_alpha or settings.select_weight
         part = Part(

@@ -35,7 +35,7 @@ from nbmodels.estimators.joint_assembly import (
 )
 from nbmodels.estimators.joint_hearing import hear_features, hear_graphs, is_graph
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
-from nbmodels.estimators.sources import LearnedSource, Part, Source
+from nbmodels.estimators.sources import Items, LearnedSource, Part, Source
 from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.collapsed_updates import given_shares
 from nbmodels.fitting.fitted_model import FittedModel
@@ -228,7 +228,7 @@ class JointNB(LatentClassModel):
         weights, k = check_weights(sample_weight, n), len(read.classes)
         cells = sum(map(_cells, X.values()))
         with computing(self._double(cells * k)):
-            learned = _learned(sources, X, ids, read.classes, weights, read.codes)
+            learned = _learned(sources, X, Items(ids, read.classes, weights, read.codes))
             parameters = self._by_class(parameters, read.classes)
             about = About(X, ids, read.classes, labels, weights, parameters)
             options, alone = self._options(), self._forms({}, {}, about)[0]
@@ -522,14 +522,9 @@ def _naming(name: str, method: Callable[..., Any], *args: Any) -> Any:
 
 
 def _learned(
-    sources: Mapping[str, Source],
-    X: Mapping[str, Any],
-    ids: np.ndarray,
-    classes: Classes,
-    weights: np.ndarray,
-    given: np.ndarray,
+    sources: Mapping[str, Source], X: Mapping[str, Any], items: Items
 ) -> dict[str, LearnedSource]:
     return {
-        name: _naming(name, sources[name]._source_learn, values, ids, classes, weights, given)
+        name: _naming(name, sources[name]._source_learn, values, items)
         for name, values in X.items()
     }

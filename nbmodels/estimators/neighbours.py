@@ -29,7 +29,7 @@ from nbmodels.data.validation import (
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint, Number, OneOf
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
-from nbmodels.estimators.sources import LearnedSource, Part
+from nbmodels.estimators.sources import Items, LearnedSource, Part
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.copied_rows import row_groups
 from nbmodels.fitting.joint import joint
@@ -330,21 +330,15 @@ class NoisyNeighbours(TableClassifier):
         y = _pair(values)[1]
         return y[~pd.isna(y)]
 
-    def _source_learn(
-        self,
-        values: Any,
-        items: np.ndarray,
-        classes: Classes,
-        weights: np.ndarray,
-        given: np.ndarray,
-    ) -> LearnedSource:
+    def _source_learn(self, values: Any, items: Items) -> LearnedSource:
         """Votes of neighbours, without each item's own label; see :class:`Source`."""
         self._validate()
         X, y = _pair(values)
         self._check_rows(X, reset=True)
-        codes = classes.encode("y", y, np.asarray(pd.isna(y)))
-        counts = self._learn(X, codes, weights, len(classes), None)
-        part = Part(self._channel(len(classes)), NeighbourVotes.pack(counts))
+        k = len(items.classes)
+        codes = items.classes.encode("y", y, np.asarray(pd.isna(y)))
+        counts = self._learn(X, codes, items.weights, k, None)
+        part = Part(self._channel(k), NeighbourVotes.pack(counts))
         return LearnedSource({"": part}, _Votes(self))
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from nbmodels.core.component import Component
 from nbmodels.data.labels import Classes
@@ -18,6 +18,22 @@ from nbmodels.fitting.joint import Alternative
 if TYPE_CHECKING:  # tables are fitted without loading what graphs need
     from nbmodels.fitting.beliefs import Known
     from nbmodels.fitting.graph_evidence import GraphEvidence
+
+
+class Items(NamedTuple):
+    """The items that sources are about.
+
+    Attributes:
+        ids: ``(N,)`` their ids.
+        classes: names of the classes.
+        weights: ``(N,)`` row weights.
+        given: ``(N,)`` their noisy labels as codes, -1 where there is none.
+    """
+
+    ids: np.ndarray
+    classes: Classes
+    weights: Float[np.ndarray, " n"]
+    given: Int[np.ndarray, " n"]
 
 
 @dataclass(frozen=True)
@@ -105,20 +121,5 @@ class Source(Protocol):
     def _source_classes(self, values: Any) -> np.ndarray | None:
         """Names of classes that occur in ``values``, or None."""
 
-    def _source_learn(
-        self,
-        values: Any,
-        items: np.ndarray,
-        classes: Classes,
-        weights: np.ndarray,
-        given: np.ndarray,
-    ) -> LearnedSource:
-        """Components with their data, in codings learned from ``values``.
-
-        Args:
-            values: data of the source.
-            items: ``(N,)`` their ids.
-            classes: names of the classes.
-            weights: ``(N,)`` row weights.
-            given: ``(N,)`` noisy labels of the items as codes, -1 where there is none.
-        """
+    def _source_learn(self, values: Any, items: Items) -> LearnedSource:
+        """Components with their data, in codings learned from ``values``."""

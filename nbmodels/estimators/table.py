@@ -38,10 +38,10 @@ from nbmodels.estimators.options import (
     Joint,
     resolved_training,
 )
-from nbmodels.estimators.sources import LearnedSource, Part
+from nbmodels.estimators.sources import Items, LearnedSource, Part
 from nbmodels.estimators.table_source import CrossFitted, RowsOf
 from nbmodels.estimators.table_training import train
-from nbmodels.estimators.votes_source import ItemLabels, votes_of
+from nbmodels.estimators.votes_source import votes_of
 from nbmodels.fitting.batched import counted_fits
 from nbmodels.fitting.beliefs import Known
 from nbmodels.fitting.builder import ColumnPlan, ModelBuilder
@@ -167,8 +167,8 @@ class TableClassifier(LatentClassModel):
             return read
         table = Votes.read(votes)
         ids = np.arange(len(read.codes)) if items is None else row_ids(table, np.asarray(items))
-        labels = ItemLabels(ids, read.codes)
-        found = votes_of(DawidSkene(), votes, table.workers(), read.classes, labels)
+        rows = Items(ids, read.classes, np.ones(len(ids)), read.codes)
+        found = votes_of(DawidSkene(), votes, table.workers(), rows)
         about = votes, ids, read.classes
         powers = found.item_powers(*about) if found.correlation > 0 else None
         counted = found.counted(*about)
@@ -420,14 +420,7 @@ class TableClassifier(LatentClassModel):
         """None: features name no class."""
         return None
 
-    def _source_learn(
-        self,
-        values: Any,
-        items: np.ndarray,
-        classes: Classes,
-        weights: np.ndarray,
-        given: np.ndarray,
-    ) -> LearnedSource:
+    def _source_learn(self, values: Any, items: Items) -> LearnedSource:
         """Emissions with their data, by block of columns; see :class:`Source`."""
         parameters = self._validate()
         training = getattr(self, "training", "auto")
@@ -437,13 +430,13 @@ class TableClassifier(LatentClassModel):
         check_columns(block)
         crossed = CrossFitted(self, block, parameters)
         if isinstance(how, CrossFit):
-            return crossed.silent(len(classes))
-        build = self._builder(parameters, block, weights, {}, len(classes))
+            return crossed.silent(len(items.classes))
+        build = self._builder(parameters, block, items.weights, {}, len(items.classes))
         emissions = {n: c for n, c in build({}).model.items() if n in build.features}
         parts, coded = {}, build.columns({})
         for c in coded:
             here = block.columns(c.where)
-            data = c.encoder.pack(emissions[c.name], here, len(items))
+            data = c.encoder.pack(emissions[c.name], here, len(items.ids))
             parts[c.name] = Part(emissions[c.name], data, c.encoder.log_jacobian(here))
         return LearnedSource(
             parts,

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from scipy import sparse
 from sklearn.base import clone
 
@@ -24,6 +24,7 @@ from nbmodels.data.annotations import Votes
 from nbmodels.data.labels import Classes
 from nbmodels.errors import Caution, IdentifiabilityWarning, NbmodelsWarning
 from nbmodels.estimators.options import Solver
+from nbmodels.estimators.sources import Items
 from nbmodels.fitting.annotator_fits import ALIKE
 from nbmodels.fitting.copied_votes import MOST_UNEVEN
 from nbmodels.fitting.copies import Copies, no_copies
@@ -96,34 +97,7 @@ class VotesOf:
         return {VOTES: self.item_powers(values, items, classes)}
 
 
-class ItemLabels(NamedTuple):
-    """Noisy labels of items beside their votes.
-
-    Attributes:
-        items: ``(N,)`` ids of the items.
-        codes: ``(N,)`` classes that the labels name, -1 where there is none.
-    """
-
-    items: np.ndarray
-    codes: Int[np.ndarray, " n"]
-
-    def beside(self, votes: Votes, workers: np.ndarray, classes: Classes) -> pd.DataFrame:
-        """Votes by code, with the labels as those of one more annotator, the last."""
-        task, worker, label = votes.cells(self.items, workers, classes)
-        known = np.flatnonzero(self.codes >= 0)
-        named = np.concatenate([label, self.codes[known]])
-        return pd.DataFrame(
-            {
-                "task": np.concatenate([task, known]),
-                "worker": np.concatenate([worker, np.full(len(known), len(workers))]),
-                "label": classes.names[named],
-            }
-        )
-
-
-def votes_of(
-    crowd: DawidSkene, values: Any, workers: np.ndarray, classes: Classes, labels: ItemLabels
-) -> VotesOf:
+def votes_of(crowd: DawidSkene, values: Any, workers: np.ndarray, items: Items) -> VotesOf:
     """With the copies and the dependence that a fit to votes and labels alone shows.
 
     Where half of the annotators copy from each other, votes do not show who is right, and labels
@@ -133,15 +107,14 @@ def votes_of(
         crowd: how votes are fitted; it is left as it is.
         values: table of votes.
         workers: ``(W,)`` ids of those who cast them.
-        classes: names of all classes.
-        labels: noisy labels of the items, taken for votes of one more annotator.
+        items: whose noisy labels are taken for votes of one more annotator.
     """
     w = len(workers)
     if crowd.dependence == 0 or crowd._rule == "ml":
         return VotesOf(workers, no_copies(w), np.ones(w), 0.0)
     solver = Solver(method=crowd._solver.method, progress=False)
-    alone = clone(crowd).set_params(classes=classes.names, solver=solver)
-    votes = labels.beside(Votes.read(values), workers, classes)
+    alone = clone(crowd).set_params(classes=items.classes.names, solver=solver)
+    votes = _with_labels(Votes.read(values), workers, items)
     with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
         alone.fit(votes)
     found, size = alone.fitted_.vote_dependence, annotator_model(alone.fit_).information()
@@ -159,4 +132,18 @@ def votes_of(
         found.pooling == ALIKE,
         alone._held,
         (Caution(IdentifiabilityWarning, _GROUPED),) if grouped else (),
+    )
+
+
+def _with_labels(votes: Votes, workers: np.ndarray, items: Items) -> pd.DataFrame:
+    """Votes by code, with the items' labels as those of one more annotator, the last."""
+    task, worker, label = votes.cells(items.ids, workers, items.classes)
+    known = np.flatnonzero(items.given >= 0)
+    named = np.concatenate([label, items.given[known]])
+    return pd.DataFrame(
+        {
+            "task": np.concatenate([task, known]),
+            "worker": np.concatenate([worker, np.full(len(known), len(workers))]),
+            "label": items.classes.names[named],
+        }
     )
