@@ -191,7 +191,10 @@ def test_votes_beside_features_are_tempered_by_what_they_show():
     X = {"crowd": frame(votes), "size": np.eye(3)[y] * 1.5 + rng.normal(size=(500, 3))}
     excess, loss = [], []
     for dependence in (0, "auto"):
-        sources = {"crowd": DawidSkene(dependence=dependence), "size": NoisyGaussianNB()}
+        sources = {
+            "crowd": DawidSkene(dependence=dependence),
+            "size": NoisyGaussianNB(training="joint"),
+        }
         model = JointNB(sources, random_state=0).fit(X)
         p = model.label_posterior_
         excess.append(p.max(1).mean() - (p.argmax(1) == y).mean())

@@ -129,6 +129,7 @@ def test_votes_alone_are_dawid_skene(world):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+@pytest.mark.filterwarnings("ignore:votes of two workers")
 def test_votes_beside_features_help(world):
     n, y = world["n"], NAMES[world["y"]]
     x, votes = world["numbers"][:n], world["votes"][world["votes"]["task"] < n]
@@ -274,7 +275,7 @@ def test_a_graph_is_heard_as_far_as_it_predicts_unseen_labels(world):
     n = 2 * world["n"]
     y = NAMES[corrupt(world["y"], uniform_noise(K, 0.3), rng)]
     # beside a graph errors have one rate here, so that the fits can be compared
-    known = {"noise": "symmetric", "random_state": 0}
+    known = {"noise": "symmetric", "solver": "vb", "random_state": 0}
     alone = JointNB({"x": NoisyGaussianNB()}, **known).fit({"x": world["numbers"]}, y)
     shuffled = world["pairs"].assign(item=rng.permutation(world["pairs"]["item"]))
     weights, right, said = {}, {}, {}
@@ -354,11 +355,12 @@ def test_the_own_vote_is_left_out_beside_other_sources(world):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:votes of two workers")
 def test_annotators_are_pooled_if_asked(world):
     votes = world["votes"]
     e = JointNB({"crowd": DawidSkene(pooling=True)}, classes=NAMES)
     e.fit({"crowd": votes}, items=np.unique(votes["task"]))
-    alone = DawidSkene(pooling=True, dependence=0, classes=NAMES, solver="vb").fit(votes)
+    alone = DawidSkene(pooling=True, dependence=0, classes=NAMES).fit(votes)
     np.testing.assert_allclose(e.label_posterior_, alone.label_posterior_, atol=1e-6)
     with pytest.raises(DataError, match="crowd: pooling: method 'ml' has no prior to learn"):
         e.set_params(solver="ml").fit({"crowd": votes}, items=np.unique(votes["task"]))
