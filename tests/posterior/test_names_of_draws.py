@@ -118,7 +118,7 @@ def test_sources_of_a_joint_model(tmp_path):
     names = np.array(["eve", "dan", "ivy", "leo", "pat"])
     sources = {
         "crowd": DawidSkene(),
-        "look": NoisyCategoricalNB(),
+        "look": NoisyCategoricalNB(training="joint"),
         "users": CollaborativeClassifier(alpha=1.0, weight=1.0),
     }
     data = {
