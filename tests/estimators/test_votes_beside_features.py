@@ -107,17 +107,27 @@ def test_a_group_among_the_annotators_is_told():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+@pytest.mark.filterwarnings("ignore::nbmodels.IdentifiabilityWarning")
+def test_a_group_among_the_annotators_of_a_table_is_told():
+    model, (votes, y) = NoisyGaussianNB(random_state=0), led(0)
+    with pytest.warns(IdentifiabilityWarning, match="some annotators vote as a group"):
+        model.fit(weak_features(y), votes=votes)
+    votes, y = alone(3)
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        model.fit(weak_features(y), votes=votes)
+    assert not any("as a group" in str(w.message) for w in caught)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model", [NoisyGaussianNB(random_state=0), NoisyNeighbours(random_state=0)]
 )
-def test_a_group_among_the_annotators_of_a_table_is_told(model):
+def test_labels_show_whose_side_of_a_group_is_right(model):
     votes, y = led(0)
-    with pytest.warns(IdentifiabilityWarning, match="some annotators vote as a group"):
-        model.fit(weak_features(y), NAMES[y], votes=votes)
-    votes, y = alone(3)
     with warnings.catch_warnings(record=True, action="always") as caught:
         model.fit(weak_features(y), NAMES[y], votes=votes)
     assert not any("as a group" in str(w.message) for w in caught)
+    assert right(model, y) > 0.9
 
 
 def test_a_class_that_one_vote_beside_features_names_is_refused():
