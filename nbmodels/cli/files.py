@@ -286,11 +286,12 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def write_csv(frame: pd.DataFrame, path: Path, dialect: Dialect, **options: Any) -> None:
+def write_csv(
+    frame: pd.DataFrame, path: Path, dialect: Dialect, *, index: bool = False, **options: Any
+) -> None:
     """Write a frame as a text file of cells, with options of pandas' ``to_csv``."""
     sep, decimal, encoding = dialect.separator, dialect.decimal, dialect.encoding
-    options = {"index": False, **options}
-    frame.to_csv(path, sep=sep, decimal=decimal, encoding=encoding, **options)
+    frame.to_csv(path, index=index, sep=sep, decimal=decimal, encoding=encoding, **options)
 
 
 def write_table(table: Table, added: pd.DataFrame, path: Path) -> None:

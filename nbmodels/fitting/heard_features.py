@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,7 +90,7 @@ class LabelsOfUnseen:
         Raises:
             KeyboardInterrupt: a fit was interrupted.
         """
-        held = folds(self.weights)
+        held = self._held
         parts = [replace(data, weights=_without(self.weights, one)) for one in held]
         fits = self.options.compared([model] * len(held), parts, self.bar)
         found = [
@@ -124,9 +124,13 @@ class LabelsOfUnseen:
             return True
         return bool(beyond_chance(found.features, found.labels, about).z > _AGREEMENT)
 
-    @property
+    @cached_property
+    def _held(self) -> list[Int[np.ndarray, " h"]]:
+        return folds(self.weights)
+
+    @cached_property
     def _held_weights(self) -> Float[np.ndarray, " h"]:
-        return self.weights[np.concatenate(folds(self.weights))]
+        return self.weights[np.concatenate(self._held)]
 
 
 def folds(weights: Float[np.ndarray, " n"]) -> list[Int[np.ndarray, " h"]]:

@@ -288,9 +288,9 @@ def _where_doubted(fitted: FittedModel, sides: Sides, judge: str) -> FittedModel
 def _with_little_evidence(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> FittedModel:
     """A cut fit to few rows, with a caution where labels are changed on little evidence.
 
-    Most such changes help, so that the verdict states them. It is a warning where the shape of the
-    classes, which alone tells errors from overlap, leaves a large part of them to right labels
-    (``benchmarks/README.md``).
+    Most such changes help, so that the verdict states them. It is a warning where a large part of
+    the labels is expected to be changed though right, by the odds of noise that the shape of the
+    classes gives (``benchmarks/README.md``).
     """
     joint = fitted.data.parts.get(PRIOR) is None
     # checked rows and votes are evidence of their own

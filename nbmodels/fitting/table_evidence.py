@@ -79,7 +79,7 @@ class TableEvidence:
         found = class_probabilities(self.fitted, block, {})
         return np.log(np.maximum(found, _TINY)) - self._log_shares
 
-    @property
+    @cached_property
     def _logs(self) -> Float[np.ndarray, "n k"]:
         n = len(self.fitted.fit.resp)
         return calibrated_logs(self.fitted.fit, np.asarray(self.fitted.data.parts[PRIOR])[:n])

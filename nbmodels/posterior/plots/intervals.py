@@ -62,10 +62,8 @@ def noise_matrix(
     check_square(k, len(cells) // k)
     mean, low, high = (cells[c].to_numpy().reshape(k, k) for c in ("mean", "low", "high"))
     title = None
-    if (
-        f"{noise_matrix_name(tree, name).removesuffix(OF_VOTES)}_annotator"
-        in tree["posterior"].dims
-    ):
+    source = noise_matrix_name(tree, name).removesuffix(OF_VOTES)
+    if f"{source}_annotator" in tree["posterior"].dims:
         title = f"P(vote | true class) of an annotator taken at random,\nwith {level:.0%} intervals"
     return noise_heat_map(mean, low, high, cells["true"].iloc[:k], level=level, title=title)
 
