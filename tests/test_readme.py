@@ -143,6 +143,7 @@ def test_several_sources():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:votes of two workers")
 def test_annotators():
     crowd = run("which_estimator.md", only="worker_report")["crowd"]
     assert set(crowd.workers_) == {"ann", "bob"}

@@ -119,6 +119,7 @@ def test_one_table_is_the_estimator_of_a_table(world):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:votes of two workers")
 def test_votes_alone_are_dawid_skene(world):
     alone = DawidSkene(pooling="own", dependence=0).fit(world["votes"])
     joint = JointNB({"crowd": DawidSkene()})
