@@ -71,6 +71,7 @@ CHANNELS = {
 }
 PRIORS = {
     "proportions": lambda: Proportions.of(K),
+    "held": lambda: Proportions.of(K).with_items(np.array([4.0, 2.0, 1.0]), np.zeros(K)),
     "known": lambda: FixedProportions(prior=jnp.array([0.5, 0.3, 0.2])),
     "calibration": lambda: Calibration.of(K, log_slope_sd=0.5, bias_sd=1.0),
     "logistic": lambda: Logistic.of(4, K, intercept_sd=1.0),

@@ -46,6 +46,10 @@ _LEAST_GUESSED, _MOST_GUESSED, _PSEUDO_GUESSED = 1e-3, 0.5, (1.0, 20.0)
 #: Least distance of an accuracy from 0 and from 1, and halvings of the interval that holds it.
 _MARGIN, _HALVINGS = 1e-4, 40
 
+#: Number of votes from which an accuracy has as many pseudo-votes as given, and how many times as
+#: many it has at most, of fewer votes.
+_MANY_VOTES, _MOST_AROUND = 6000.0, 5.0
+
 #: Metropolis steps to each draw of the accuracies, and the range of their sizes in logits.
 _STEPS, _SIZES = 6, (0.05, 2.0)
 
@@ -139,9 +143,10 @@ class OneCoinAnnotators(Annotators):
 
     ``accuracy[w] ~ Beta`` around the crowd's mean accuracy, and row ``k`` of annotator ``w``'s
     matrix is Dirichlet with concentrations ``strength * accuracy[w]`` at the right label and the
-    rest of ``strength`` shared by the others. Fits take the accuracies and the strength at their
-    maximum, the matrices integrated out; draws sample the accuracies, given the crowd's mean, see
-    :class:`HierarchicalOneCoin`.
+    rest of ``strength`` shared by the others. The Beta prior has ``sum(pseudo)`` pseudo-votes, and
+    up to five times as many in crowds of less than 6,000 votes. Fits take the accuracies and the
+    strength at their maximum, the matrices integrated out; draws sample the accuracies, given the
+    crowd's mean, see :class:`HierarchicalOneCoin`.
 
     Attributes:
         prior: Dirichlet of shape ``(annotators, observed, K)``, as learned so far.
@@ -270,11 +275,16 @@ class OneCoinAnnotators(Annotators):
         return jnp.where(jnp.asarray(self.n_votes) > 0, inside, self.guessed)
 
     def _around_the_crowd(self, counts: Array) -> Float[Array, " 2"]:
-        """``(2,)`` pseudo-votes of an accuracy, as many as before, at the crowd's own accuracy."""
+        """``(2,)`` pseudo-votes of an accuracy at the crowd's own accuracy.
+
+        Of few votes they are more: one annotator who is taken for the truth early in the iteration
+        makes the others look worse, and may stay it.
+        """
         right = jnp.sum(jnp.where(right_labels(*counts.shape[1:]), counts, 0))
-        pseudo = jnp.asarray(self.pseudo)
-        mean = (pseudo[0] + right) / (jnp.sum(pseudo) + jnp.sum(counts))
-        return jnp.sum(pseudo) * jnp.stack([mean, 1 - mean])
+        pseudo, n_votes = jnp.asarray(self.pseudo), jnp.sum(counts)
+        mean = (pseudo[0] + right) / (jnp.sum(pseudo) + n_votes)
+        times = jnp.clip(_MANY_VOTES / jnp.maximum(n_votes, 1), 1, _MOST_AROUND)
+        return times * jnp.sum(pseudo) * jnp.stack([mean, 1 - mean])
 
     def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
         """The hierarchical channel, whose chains begin at the accuracies learned."""

@@ -2,7 +2,14 @@
 
 from nbmodels.class_priors.calibration import Calibration
 from nbmodels.class_priors.logistic import Logistic
-from nbmodels.class_priors.proportions import FixedProportions, Proportions
+from nbmodels.class_priors.proportions import FixedProportions, HeldProportions, Proportions
 from nbmodels.class_priors.scaled_logistic import ScaledLogistic
 
-__all__ = ["Calibration", "FixedProportions", "Logistic", "Proportions", "ScaledLogistic"]
+__all__ = [
+    "Calibration",
+    "FixedProportions",
+    "HeldProportions",
+    "Logistic",
+    "Proportions",
+    "ScaledLogistic",
+]

@@ -17,6 +17,9 @@ from nbmodels.core.families import Dirichlet, DrawKey
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import ClassPrior
 
+#: Least pseudo-items of a class.
+_LEAST = 1e-9
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +53,21 @@ class Proportions(ClassPrior):
         """Symmetric prior: ``alpha`` pseudo-items a class (a concentration of ``1 + alpha``)."""
         return cls(prior=Dirichlet(on_device(np.full(n_classes, 1.0 + alpha))))
 
+    @property
+    def log_sd(self) -> Any:
+        """``(K,)`` standard deviation of the logarithms of the shares in fits; inf for unknown."""
+        return np.inf
+
+    def with_items(
+        self, fits: Float[np.ndarray, " k"], draws: Float[np.ndarray, " k"]
+    ) -> HeldProportions:
+        """With more pseudo-items of each class, ``(K,)`` in fits and ``(K,)`` in draws."""
+        many, few = (
+            replace(self.prior, concentration=self.prior.concentration + on_device(items, float))
+            for items in (fits, draws)
+        )
+        return HeldProportions(prior=many, drawn=few, weight=self.weight)
+
     def log_likelihood(self, likelihood_params: Float[Array, " k"], data: Any) -> LogLikelihood:
         return LogLikelihood(likelihood_params[None, :], jnp.zeros((1,), likelihood_params.dtype))
 
@@ -69,6 +87,39 @@ class Proportions(ClassPrior):
 
     def dims(self) -> dict[str, list[str]]:
         return {"probs": ["true_class"]}
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class HeldProportions(Proportions):
+    """Learned proportions whose fits have another prior than their draws; its data is None.
+
+    Empirical Bayes: a prior of the fit that was counted from the data themselves would count them
+    twice in posterior draws.
+
+    Attributes:
+        prior: Dirichlet of shape ``(K,)``, of fits.
+        drawn: that of draws.
+
+    Examples:
+        Thirty and ten pseudo-items in fits, none in draws:
+
+        >>> import numpy as np
+        >>> from nbmodels.class_priors import Proportions
+        >>> held = Proportions.of(2).with_items(np.array([30, 10]), np.zeros(2))
+        >>> print(held.prior.concentration, held.for_draws().prior.concentration)
+        [32. 12.] [2. 2.]
+    """
+
+    drawn: Dirichlet
+
+    @property
+    def log_sd(self) -> Any:
+        items = np.asarray(self.prior.concentration) - 1
+        return np.maximum(items, _LEAST) ** -0.5
+
+    def for_draws(self) -> Proportions:
+        return Proportions(prior=self.drawn, weight=self.weight)
 
 
 @jax.tree_util.register_dataclass

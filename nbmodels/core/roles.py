@@ -224,6 +224,10 @@ class ClassPrior(Component):
         """Logarithm of :meth:`probs`; override it where a probability may underflow to zero."""
         return jnp.log(self.probs(values, data))
 
+    def for_draws(self) -> ClassPrior:
+        """The class prior that posterior draws are of, where fits have another one."""
+        return self
+
     def covariates(self, key: Key[Array, ""], n_items: int) -> Any:
         """Covariates to simulate classes from, as ``pack`` takes them; None where none."""
         return None

@@ -41,6 +41,8 @@ class LabelData:
         workers: ``(W,)`` ids of the annotators; or None.
         vote_powers: ``(N,)`` power of each item's votes; None for 1.
         alike: whether all annotators are taken to be alike.
+        shares_held: by what votes hold the class shares, where nothing else shows these: a
+            :class:`nbmodels.fitting.vote_shares.SharesHeld`; or None.
         cautions: warnings about the votes, whatever the fit.
     """
 
@@ -53,6 +55,7 @@ class LabelData:
     workers: np.ndarray | None = None
     vote_powers: Float[np.ndarray, " n"] | None = None
     alike: bool = False
+    shares_held: Any = None
     cautions: tuple[Caution, ...] = ()
 
 

@@ -40,7 +40,6 @@ from nbmodels.fitting.annotator_fits import (
     ALIKE,
     better_held_out,
     first_estimate,
-    held_near,
     tempered,
     without_padding,
 )
@@ -58,8 +57,10 @@ from nbmodels.fitting.vote_dependence import (
 )
 from nbmodels.fitting.vote_shares import (
     LEAST_SHOWN,
+    SharesHeld,
     all_alike,
-    items_held,
+    held_fast,
+    held_near,
     shown_share,
     shown_votes,
 )
@@ -87,8 +88,10 @@ class DawidSkene(LatentClassModel):
     weaker the surer items and pairs of workers show that they are independent
     (:mod:`nbmodels.fitting.vote_dependence`). The likeliest class is that of the task's votes under
     the workers' matrices. Under ``pooling="own"`` all votes on a task may be guesses: such tasks
-    teach the matrices nothing, and with ``dependence=0`` their votes say nothing of the class. With
-    ``solver="ml"`` the model is the paper's: nothing is pooled or tempered.
+    teach the matrices nothing, and with ``dependence=0`` their votes say nothing of the class. The
+    shares of the classes, unless given or shown by ``trusted`` tasks, are held near those of the
+    votes (:func:`nbmodels.fitting.vote_shares.held_near`): of few tasks one class might take all.
+    With ``solver="ml"`` the model is the paper's: nothing is pooled or tempered.
 
     Parameters:
         pooling: what the workers' noise matrices are drawn to: ``"own"``, each to the matrix of the
@@ -221,7 +224,7 @@ class DawidSkene(LatentClassModel):
         types, parameters = Subtypes(k, self.subtypes), self._by_class(parameters, classes)
         known, length = np.full(n, -1), padded_length(n, types.number)
         with computing(self._double(len(coded.row) * types.number)):
-            model: dict[str, Any] = {PRIOR: types.prior(parameters)}
+            model: dict[str, Any] = {}
             parts: dict[str, Any] = {PRIOR: None}
             if checked is not None:
                 known = trusted_codes(checked, classes, n, None, tasks)
@@ -237,7 +240,7 @@ class DawidSkene(LatentClassModel):
             parts[_NAME] = Annotators.pack(counts)
             data = Data(parts, on_device(pad_rows(np.ones(n), length)))
 
-            def fitted(pooling: str, held: Any = 0.0) -> FittedModel:
+            def fitted(pooling: str, held: SharesHeld | None) -> FittedModel:
                 settings = {**parameters, "pooling": pooling, "n_votes": coded.weight.sum()}
                 channel: Any = annotators(len(workers), k, settings)
                 if pooling == "functions":
@@ -247,7 +250,7 @@ class DawidSkene(LatentClassModel):
                 learned = () if pooling in ("none", ALIKE) else (_NAME,)
                 if room is not None:
                     channel = channel.padded(room)
-                prior = held_near(model[PRIOR], held / types.each, types.each)
+                prior = types.prior({**parameters, "shares_held": held})
                 candidate = Candidate({**model, PRIOR: prior, _NAME: channel}, data, learned)
                 begin = types.start(candidate, self._rule, self._seed())
                 if pooling == "functions" and types.each == 1:
@@ -266,17 +269,19 @@ class DawidSkene(LatentClassModel):
                 hidden = shown < LEAST_SHOWN or uneven > MOST_UNEVEN
                 if hidden and self.pooling == "auto" and self._rule != "ml":
                     pooling = ALIKE
-            found = fitted(pooling)
-            if pooling == "shared":
-                pooling, found = better_held_out(found, fitted("none"), coded)
-            self._held = None
             open_ = self.abstain is None and self.class_prior is None and checked is None
-            if open_ and self._rule != "ml":
+            open_ &= self._rule != "ml"
+            # one matrix of all annotators leaves items as voted, and no class is lost
+            self._held = held_near(coded, k) if open_ and pooling != ALIKE else None
+            found = fitted(pooling, self._held)
+            if pooling == "shared":
+                pooling, found = better_held_out(found, fitted("none", self._held), coded)
+            if open_:
                 telling = annotator_model(found.fit).information()[coded.worker]
                 telling = replace(coded, weights=coded.weight * np.sqrt(telling))
-                self._held = items_held(types.summed(found.class_shares), telling)
-                if self._held is not None and not found.interrupted:
-                    found = fitted(pooling, self._held)
+                fast = held_fast(types.summed(found.class_shares), telling)
+                if fast is not None and not found.interrupted:
+                    self._held, found = fast, fitted(pooling, fast)
             self.tasks_, self.workers_ = tasks, workers
             by_class = np.bincount(cast.row * k + cast.label, minlength=n * k).reshape(n, k)
             self._task_votes, self._majority = by_class @ np.ones(k, int), by_class.argmax(1)

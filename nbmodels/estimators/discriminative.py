@@ -93,6 +93,7 @@ def fit_scored(
         copies: rows that stay in one fold, see :func:`nbmodels.fitting.scores.stratified_folds`.
     """
     own, parameters = own or {}, estimator._by_class(parameters, labels.classes)
+    parameters["shares_held"] = labels.shares_held
     sources = label_sources(labels, weights)
     noise = {n: GRIDS[n] for n in ("noise_diagonal",) if is_auto(parameters[n])}
     if is_auto(parameters["noise"]):

@@ -14,9 +14,9 @@ from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.data.labels import Classes
 from nbmodels.errors import Caution, IdentifiabilityWarning
 from nbmodels.estimators.sources import LearnedSource, Part
-from nbmodels.fitting.annotator_fits import held_near
 from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.label_sources import LabelSource, class_prior
+from nbmodels.fitting.vote_shares import held_by
 
 
 class About(NamedTuple):
@@ -55,11 +55,9 @@ class About(NamedTuple):
         return model, Data(parts, on_device(self.weights), powers)
 
     def _class_prior(self, learned: Mapping[str, LearnedSource]) -> Component:
-        """That of the shares; held where votes would lose a class and nothing shows the shares."""
-        prior = class_prior(len(self.classes), self.parameters)
-        held = sum(one.held for one in learned.values() if one.held is not None)
-        shown = self.parameters["class_prior"] is not None or self.labels
-        return prior if shown else held_near(prior, held, 1)
+        """That of the shares; held by votes where nothing else shows the shares."""
+        held = None if self.labels else held_by([one.held for one in learned.values()])
+        return class_prior(len(self.classes), {**self.parameters, "shares_held": held})
 
 
 def log_jacobian_of(found: Mapping[str, Part], model: Model, n: int) -> np.ndarray:

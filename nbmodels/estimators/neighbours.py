@@ -211,6 +211,7 @@ class NoisyNeighbours(TableClassifier):
         counts = self._learn(X, labels.codes, weights, k, labels.trusted, copies)
         with computing(self._double(n * k * k)):
             parameters = self._by_class(parameters, labels.classes)
+            parameters["shares_held"] = labels.shares_held
             model: dict[str, Any] = {PRIOR: class_prior(k, parameters)}
             parts: dict[str, Any] = {PRIOR: None}
             full, length = {**parameters, "noise": "full"}, padded_length(n, k)

@@ -14,6 +14,7 @@ from nbmodels.data.labels import Classes
 from nbmodels.errors import Caution
 from nbmodels.fitting.collapsed_updates import Edges
 from nbmodels.fitting.joint import Alternative
+from nbmodels.fitting.vote_shares import SharesHeld
 
 if TYPE_CHECKING:  # tables are fitted without loading what graphs need
     from nbmodels.fitting.beliefs import Known
@@ -77,8 +78,7 @@ class LearnedSource:
         open_power: of features, whether the power of their likelihood is to be selected.
         cross_fitted: of features that may be cross-fitted, likewise with what is known of the
             items; None otherwise.
-        held: ``(K,)`` pseudo-items by which the class shares are held, of votes by which a class
-            would lose its items to another; or None.
+        held: by what votes hold the class shares, where nothing else shows these; or None.
         chosen: settings that were selected, by name.
         cautions: warnings about the data, whatever the fit.
     """
@@ -92,7 +92,7 @@ class LearnedSource:
     listening: Callable[[Known], LearnedSource] | None = None
     crossed: Callable[[Known], LearnedSource] | None = None
     heard: GraphEvidence | None = None
-    held: Float[np.ndarray, " k"] | None = None
+    held: SharesHeld | None = None
     open_power: bool = False
     cross_fitted: Callable[[Known], LearnedSource] | None = None
     chosen: Mapping[str, Any] = field(default_factory=dict)

@@ -171,9 +171,15 @@ class TableClassifier(LatentClassModel):
         found = votes_of(DawidSkene(), votes, table.workers(), rows)
         about = votes, ids, read.classes
         powers = found.item_powers(*about) if found.correlation > 0 else None
-        counted = found.counted(*about)
-        said = found.cautions
-        return replace(read, votes=counted, vote_powers=powers, alike=found.alike, cautions=said)
+        shown = (read.codes >= 0).any() or read.trusted is not None
+        return replace(
+            read,
+            votes=found.counted(*about),
+            vote_powers=powers,
+            alike=found.alike,
+            shares_held=None if shown else found.held,
+            cautions=found.cautions,
+        )
 
     def _builder(
         self,
@@ -235,6 +241,7 @@ class TableClassifier(LatentClassModel):
         items = X.index if isinstance(X, pd.DataFrame) else None
         # classes first: their names are what everything else is checked against
         labels = self._labels(y, n_rows, trusted, votes, items)
+        parameters["shares_held"] = labels.shares_held
         sources = label_sources(labels, check_weights(sample_weight, n_rows))
         fitted = self._fitted(parameters, block, labels.classes, sources, sample_weight, groups)
         self._keep(X, labels)

@@ -29,6 +29,7 @@ from nbmodels.fitting.annotator_fits import ALIKE
 from nbmodels.fitting.copied_votes import MOST_UNEVEN
 from nbmodels.fitting.copies import Copies, no_copies
 from nbmodels.fitting.vote_dependence import VoteTable, annotator_model, effective_number
+from nbmodels.fitting.vote_shares import SharesHeld
 
 if TYPE_CHECKING:
     from nbmodels.estimators.annotators import DawidSkene
@@ -56,8 +57,7 @@ class VotesOf:
         size: ``(W,)`` square root of the information of a vote.
         correlation: of votes on an item given its class.
         alike: whether all annotators are taken to be alike.
-        held: ``(K,)`` pseudo-items by which the class shares of the votes are held, or None; see
-            :func:`nbmodels.fitting.vote_shares.items_held`.
+        held: by what the votes hold the class shares, where nothing else shows these; or None.
         cautions: warnings about the votes, whatever the fit.
     """
 
@@ -66,7 +66,7 @@ class VotesOf:
     size: Float[np.ndarray, " w"]
     correlation: float
     alike: bool = False
-    held: Float[np.ndarray, " k"] | None = None
+    held: SharesHeld | None = None
     cautions: tuple[Caution, ...] = ()
 
     def table(self, values: Any, items: np.ndarray, classes: Classes) -> VoteTable:
@@ -110,7 +110,7 @@ def votes_of(crowd: DawidSkene, values: Any, workers: np.ndarray, items: Items) 
         items: whose noisy labels are taken for votes of one more annotator.
     """
     w = len(workers)
-    if crowd.dependence == 0 or crowd._rule == "ml":
+    if crowd._rule == "ml":
         return VotesOf(workers, no_copies(w), np.ones(w), 0.0)
     solver = Solver(method=crowd._solver.method, progress=False)
     alone = clone(crowd).set_params(classes=items.classes.names, solver=solver)

@@ -13,7 +13,6 @@ from jaxtyping import Bool
 from inference.arrays import on_device
 from inference.compilation import host_jit
 from nbmodels.core import model as models
-from nbmodels.core.component import Component
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, with_parts
 from nbmodels.fitting.fit import with_arrays
@@ -69,22 +68,6 @@ def without_padding(fitted: FittedModel, name: str) -> FittedModel:
         restarts=tuple(one - density for one in fit.restarts),
     )
     return replace(fitted, fit=bare, data=with_parts(data, {**data.parts, name: votes}))
-
-
-def held_near(prior: Component, items: Any, each: int) -> Component:
-    """Shares of the classes, with pseudo-items of each class where there are any.
-
-    Args:
-        prior: of the classes or of their sub-types.
-        items: ``(K,)`` of each sub-type of a class; 0 for none.
-        each: number of sub-types of a class.
-    """
-    if not np.any(items):
-        return prior
-    extra = on_device(np.repeat(items, each), float)
-    shares: Any = prior
-    concentration = shares.prior.concentration + extra
-    return replace(shares, prior=replace(shares.prior, concentration=concentration))
 
 
 def first_estimate(

@@ -80,7 +80,7 @@ class CandidateFits:
         if learned:
             model = {**model, **{n: self.priors[n] for n in learned if n in self.priors}}
             if start is None and self.second_start:  # the prior is learned from the better one
-                found = self.each(model, [data])[0]
+                found = self.each([model], [data])[0]
                 if found.status == Status.INTERRUPTED:
                     return [found]
                 start = jax.tree.map(on_device, found.params)
@@ -94,11 +94,11 @@ class CandidateFits:
                 start = jax.tree.map(on_device, first[0].params)
         parts = masked(data, masks)
         left = parts if learned else [data, *parts]
-        return [*first, *self.each(model, left, start, options)]
+        return [*first, *self.each([model] * len(left), left, start, options)]
 
     def each(
         self,
-        model: Model,
+        models: Sequence[Model],
         data: Sequence[Data],
         start: Any = None,
         options: FitOptions | None = None,
@@ -106,13 +106,13 @@ class CandidateFits:
         """Fits begun at the labels, and perhaps also where the scores' likeliest classes are."""
         if not data:
             return []
-        same, options = [model] * len(data), options or self.options
+        options = options or self.options
         if start is not None:
             starts = [start] * len(data)
-            return options.fit_all(same, data, starts=starts, report=self.report)
+            return options.fit_all(models, data, starts=starts, report=self.report)
         if self.second_start:
-            return fit_from_two_starts(same, data, options, report=self.report)
-        return options.fit_all(same, data, report=self.report)
+            return fit_from_two_starts(models, data, options, report=self.report)
+        return options.fit_all(models, data, report=self.report)
 
     def tentative(self, near: bool) -> FitOptions:
         """Options of fits that others go on from, and that nothing else is read from.

@@ -17,8 +17,9 @@ others, which are run only where the test is passed, and are not repeated then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -29,14 +30,13 @@ from jaxtyping import Float, Int
 
 from inference.arrays import on_device
 from nbmodels.channels.fixed import fixed_at
-from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.errors import Caution, DataError
 from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.classifier_scores import ClassifierScores, Learner
 from nbmodels.fitting.cross_fitted import selected
 from nbmodels.fitting.design_effect import padded_groups
-from nbmodels.fitting.em import Fit
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fitted_model import Drawn, FittedModel
 from nbmodels.fitting.holdout import Comparison, compare_scores, held_out_by_fold
@@ -283,8 +283,7 @@ def _round_pays(
     noise: list[np.ndarray] = []
     fixed = model
 
-    def fit_all(model: Model, seen: Sequence[Data]) -> list[Fit]:
-        return fit_from_two_starts([model] * len(seen), seen, options)
+    fit_all = partial(fit_from_two_starts, options=options)
 
     for k in source.tested:
         (fitted,) = nested.advance([k], fit_all, model, last=source.learner.rounds == 1)
@@ -295,11 +294,11 @@ def _round_pays(
             noise.append(finished(fitted).transitions["labels"])
             fixed = {**model, "labels": fixed_at(np.mean(noise, 0))}
         weights = on_device(np.asarray(data.weights) * here)
-        pair = [
-            replace(with_score_prior(labels, one, log_slope_sd=LOG_SLOPE_SD).data, weights=weights)
-            for one in (plain, again)
-        ]
-        fits = options.fit_all([fixed] * 2, pair)
+        pair = [with_score_prior(labels, one, log_slope_sd=LOG_SLOPE_SD) for one in (plain, again)]
+        fits = options.fit_all(
+            [{**fixed, PRIOR: one.model[PRIOR]} for one in pair],
+            [replace(one.data, weights=weights) for one in pair],
+        )
         scores = [np.asarray(finished(one).log_likelihood) for one in fits]
         counted = np.asarray(weights) * known.any(1)
         compared = compare_scores(scores, [True, True], counted, _SIGNIFICANT, groups)

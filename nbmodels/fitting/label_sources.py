@@ -124,7 +124,9 @@ def class_prior(n_classes: int, settings: Settings) -> Component:
     """
     known = settings.get("class_prior")
     if known is None:
-        return Proportions.of(n_classes, settings["class_alpha"])
+        shares = Proportions.of(n_classes, settings["class_alpha"])
+        held = settings.get("shares_held")  # by votes
+        return shares if held is None else held.of(shares)
     probs = as_floats("class_prior", known)
     if probs.shape != (n_classes,) or not (probs > 0).all() or not abs(probs.sum() - 1) <= 1e-6:
         raise DataError(

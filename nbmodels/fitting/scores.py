@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int
+from scipy.special import softmax
 
 from inference.arrays import on_device
 from inference.compilation import host_jit
@@ -45,6 +46,9 @@ _FOLD_SEED = 0
 
 #: Standard deviation of a bias about the logarithm of its class's share of the given labels.
 _BIAS_SD = 1.0
+
+#: Standard deviation of a bias beside scores that hold the shares.
+_WIDE_SD = 3.0
 
 #: Standard deviation of a bias that must not move, since the class shares are known.
 _FIXED_SD = 1e-3
@@ -138,7 +142,11 @@ def with_score_prior(
     if isinstance(prior, FixedProportions):
         calibration = of(bias=jnp.log(prior.prior), bias_sd=_FIXED_SD)
     elif shares is not None:
-        calibration = of(bias=np.log(shares), bias_sd=_BIAS_SD)
+        calibration = of(bias=np.log(shares), bias_sd=np.minimum(_BIAS_SD, prior.log_sd))
+    elif np.isfinite(prior.log_sd).all():
+        counted = np.average(softmax(np.asarray(scores), 1), 0, np.asarray(labels.data.weights))
+        about = np.log(np.asarray(prior.prior.mean) / counted)
+        calibration = of(bias=about, bias_sd=np.minimum(_WIDE_SD, prior.log_sd))
     else:
         calibration = of()
     parts = {**labels.data.parts, PRIOR: Calibration.pack(scores)}

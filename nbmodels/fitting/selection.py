@@ -250,17 +250,19 @@ class _Run:
                         noisy, cautions = EVEN, (unheard(self.agreement(best.settings)),)
             if best.rounds < most:
                 settings, last = best.settings, best
-                model, _, learned = self.candidate(settings)
+                model, data, learned = self.candidate(settings)
                 about = self.source, settings, resp, self.all_folds, self.log_slope_sd
                 # rounds that are compared are those of the result
-                nested = nested or NestedRounds(*about, None if self.choosing else self.rows)
+                rows = None if self.choosing else self.rows
+                nested = nested or NestedRounds(*about, rows, self.shares(data))
                 while last.rounds < most and last.rounds - best.rounds < _PATIENCE:
                     before = self.responsibilities(last)
-                    data = nested.next(
+                    here, data = nested.next(
                         partial(self.fits.each, start=self.fits.start, options=self.tentative),
                         best.fit.model,
                         last=rounds is None or last.rounds + 1 == most,
                     )
+                    model = {**model, PRIOR: here[PRIOR]}
                     last = self.tried(settings, last.rounds + 1, Candidate(model, data, learned))
                     if rounds is not None or self.preferred([best, last]) is last:
                         best, resp = last, before
@@ -304,16 +306,21 @@ class _Run:
 
     # Candidates ---------------------------------------------------------------------------------
 
-    def candidate(self, settings: Settings) -> Candidate:
-        """A candidate whose learned priors are those of the first trial."""
+    def candidate(self, settings: Settings, *, scored: bool = True) -> Candidate:
+        """A candidate whose learned priors are those of the first trial; by scores of 0 or not."""
         labels = self.source.labels(settings)
         if self.fits.learned and labels.learned:
             labels = Candidate({**labels.model, **self.fits.learned}, labels.data)
-        scores = self.source.scores(settings, self.resp)
-        shares = None
-        if self.source.without_shares:
-            shares = _shares(np.asarray(labels.data.weights) @ np.asarray(self.resp))
+        scores: Any = self.source.scores(settings, self.resp)
+        scores = scores if scored else np.zeros_like(scores)
+        shares = self.shares(labels.data)
         return with_score_prior(labels, scores, log_slope_sd=self.log_slope_sd, shares=shares)
+
+    def shares(self, data: Data) -> Float[np.ndarray, " k"] | None:
+        """``(K,)`` of the given labels, where scores are without them."""
+        if not self.source.without_shares:
+            return None
+        return _shares(np.asarray(data.weights) @ np.asarray(self.resp))
 
     def tried(
         self,
@@ -351,10 +358,7 @@ class _Run:
         """Labels without the features, as a trial, and its model; fitted once."""
         if self.null is not None:
             return self.null
-        model, data, _ = self.candidate(settings)
-        data = replace(
-            data, parts={**data.parts, PRIOR: on_device(np.zeros_like(data.parts[PRIOR]))}
-        )
+        model, data, _ = self.candidate(settings, scored=False)
         data = of_rows(data, self.rows)
         parts = [data, *masked(data, self.masks)]
         # scores of zero have no likeliest classes to begin at

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from jaxtyping import Float
 
 from inference import Status
 from inference.arrays import on_device
-from nbmodels.core.model import Data, Model
+from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.fitting.em import Fit, responsibilities
 from nbmodels.fitting.judged_rows import of_rows
 from nbmodels.fitting.scores import ScoredLabels, Settings, with_score_prior
@@ -31,7 +32,7 @@ class NestedRounds:
         settings: those under which scores are learned.
         resp: ``(N, K)`` responsibilities of the first round, from the labels.
         fold: ``(N,)`` fold of each item.
-        log_slope_sd: see :func:`nbmodels.fitting.scores.with_score_prior`.
+        log_slope_sd, shares: see :func:`nbmodels.fitting.scores.with_score_prior`.
         rows: those that fits are of, where not of all: their parameters are few, and
             responsibilities of all rows are read from them.
     """
@@ -44,8 +45,10 @@ class NestedRounds:
         fold: np.ndarray,
         log_slope_sd: float,
         rows: np.ndarray | None = None,
+        shares: Float[np.ndarray, " k"] | None = None,
     ) -> None:
-        self._source, self._settings, self._sd = source, settings, log_slope_sd
+        self._source, self._settings = source, settings
+        self._scored = partial(with_score_prior, log_slope_sd=log_slope_sd, shares=shares)
         self._fold, self._rows = np.asarray(fold), rows
         self._masks = [fold != k for k in range(int(fold.max()) + 1)]
         self._resps: list[Any] = [resp] * len(self._masks)
@@ -58,9 +61,10 @@ class NestedRounds:
         self._scores[sequence] = self._source.nested_scores(*about, own=own, others=others)
         self._ready = self._ready | {sequence} if others else self._ready - {sequence}
 
-    def _data(self, scores: Any) -> Data:
-        labels = self._source.labels(self._settings)
-        return with_score_prior(labels, scores, log_slope_sd=self._sd).data
+    def _candidate(self, model: Model, scores: Any) -> tuple[Model, Data]:
+        """The model with its score prior about these scores, and data."""
+        found = self._scored(self._source.labels(self._settings), scores)
+        return {**model, PRIOR: found.model[PRIOR]}, found.data
 
     def advance(
         self, sequences: Sequence[int], fit_all: Any, model: Model, *, last: bool = False
@@ -80,12 +84,13 @@ class NestedRounds:
         for k in sequences:
             if k not in self._ready:
                 self._learn(k, own=False, others=True)
-        seen = []
+        seen, models = [], []
         for k in sequences:
-            data = self._data(self._scores[k])
+            here, data = self._candidate(model, self._scores[k])
             weights = np.asarray(data.weights) * self._masks[k]
             seen.append(replace(data, weights=on_device(weights)))
-        fits: list[Fit] = fit_all(model, [of_rows(data, self._rows) for data in seen])
+            models.append(here)
+        fits: list[Fit] = fit_all(models, [of_rows(data, self._rows) for data in seen])
         if any(fitted.status == Status.INTERRUPTED for fitted in fits):
             raise KeyboardInterrupt
         whole = not last or self._source.all_at_once(self._settings)
@@ -100,11 +105,11 @@ class NestedRounds:
         """Scores of a sequence's last round, of its own fold's items among them."""
         return np.asarray(self._scores[sequence])
 
-    def next(self, fit_all: Any, model: Model, *, last: bool = False) -> Data:
-        """Data in which each item has the scores of the sequence that did not see its fold.
+    def next(self, fit_all: Any, model: Model, *, last: bool = False) -> tuple[Model, Data]:
+        """Model and data with each item's scores by the sequence that did not see its fold.
 
         Args:
-            fit_all: fits a model to several data sets.
+            fit_all: fits several models, each to its data.
             model: the labels' model with a score prior.
             last: whether there may be no round after it, so that scores of one fold are enough of
                 each sequence; those of the others are learned if there is one.
@@ -116,7 +121,7 @@ class NestedRounds:
         self.advance(others, fit_all, model, last=last)
         self._ahead = set()
         scaled = self._source.scaled(self._settings, self.held_out_scores(), self._resps)
-        return self._data(scaled)
+        return self._candidate(model, scaled)
 
     def held_out_scores(self) -> Float[np.ndarray, "n k"]:
         """Of each item, by the sequence that did not see its fold."""

@@ -4,20 +4,24 @@ A fit learns from votes on the same items how far annotators agree. Two things i
 votes that are alone on their items it sees the shares of labels only, which any accuracies explain
 with some shares of the classes. And of two classes that annotators confuse, one may take nearly all
 items of both: its matrices then say that annotators name either label, and held-out votes are
-predicted as well. Counts limit both. Pairs of votes on an item are alike with probability
-``a^2 + (1 - a)^2 / (K - 1)`` where each is right with probability ``a`` and errs evenly, whatever
-the shares of the classes; and these are the shares of the votes, less what such errors add.
+predicted as well; of few items one may take nearly all that there are. Counts limit both. Pairs of
+votes on an item are alike with probability ``a^2 + (1 - a)^2 / (K - 1)`` where each is right with
+probability ``a`` and errs evenly, whatever the shares of the classes; and these are the shares of
+the votes, less what such errors add.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from nbmodels.channels import Annotators
 from nbmodels.channels.alike_annotators import AlikeAnnotators
+from nbmodels.class_priors import HeldProportions, Proportions
 from nbmodels.fitting.vote_dependence import VoteTable
 
 #: Votes of an annotator on shared items, or part of all of theirs, that show their accuracy; least
@@ -34,6 +38,10 @@ _FIRM = 10.0
 #: Part of the share that counts suggest below which a class has lost items to another, and items in
 #: proportion to those of the votes by which it is then held.
 _LEAST_PART, _HELD = 0.7, 1.0
+
+#: Most items by which the shares of the classes are held in any case, and number of items beyond
+#: which they are fewer, in inverse proportion to its square.
+_NEAR, _FEW_ITEMS = 100, 200
 
 
 def shown_votes(
@@ -72,8 +80,72 @@ def _smoothed(k: int) -> float:
     return (1 + 1 / k) / 2
 
 
-def items_held(shares: Float[np.ndarray, " k"], votes: VoteTable) -> Float[np.ndarray, " k"] | None:
-    """Pseudo-items that hold the shares of the classes where one has lost items to another.
+class SharesHeld(NamedTuple):
+    """``(K,)`` pseudo-items by which votes hold the shares of the classes.
+
+    Attributes:
+        fits: of fits.
+        draws: of posterior draws, which would count the votes twice; they are held only where votes
+            alone would lose a class.
+    """
+
+    fits: Float[np.ndarray, " k"]
+    draws: Float[np.ndarray, " k"]
+
+    def of(self, shares: Proportions) -> HeldProportions:
+        """These shares of the classes, or of as many equal sub-types of each, held."""
+        each = len(shares.prior.concentration) // len(self.fits)
+        fits, draws = (np.repeat(items / each, each) for items in self)
+        return shares.with_items(fits, draws)
+
+
+def held_by(several: Iterable[SharesHeld | None]) -> SharesHeld | None:
+    """By the pseudo-items of several tables of votes; None where none holds."""
+    known = [one for one in several if one is not None]
+    if not known:
+        return None
+    fits, draws = (np.sum(items, axis=0) for items in zip(*known, strict=True))
+    return SharesHeld(fits, draws)
+
+
+class Expected(NamedTuple):
+    """``(K,)`` shares of the classes that counts of votes suggest.
+
+    Attributes:
+        seen: mean shares of the votes on an item.
+        true: these less what errors add to them.
+        n_voted: number of items with votes.
+    """
+
+    seen: Float[np.ndarray, " k"]
+    true: Float[np.ndarray, " k"]
+    n_voted: int
+
+
+def expected_shares(votes: VoteTable, k: int) -> Expected:
+    """By counts of votes and their mean accuracy."""
+    sums = _by_label(votes, k)
+    sums = sums[sums.sum(1) > 0]
+    seen = (sums / sums.sum(1, keepdims=True)).mean(0)
+    right = mean_accuracy(votes, k)
+    above = np.maximum(seen - (1 - right) / max(k - 1, 1), 0)
+    return Expected(seen, above / max(above.sum(), 1e-12), len(sums))
+
+
+def held_near(votes: VoteTable, k: int) -> SharesHeld:
+    """The shares of the classes near those of the votes, where items are few.
+
+    Of few items one class may take nearly all, those of an annotator who always names it. Shares
+    are held between those of the votes and these less the errors, which annotators need not make
+    evenly. Of many items the hold would only hide that a class loses items, see :func:`held_fast`.
+    """
+    seen, true, n = expected_shares(votes, k)
+    items = min(n, _NEAR) * min(1, (_FEW_ITEMS / n) ** 2)
+    return SharesHeld(items * (seen + true) / 2, np.zeros(k))
+
+
+def held_fast(shares: Float[np.ndarray, " k"], votes: VoteTable) -> SharesHeld | None:
+    """The shares of the classes at those that counts suggest, where one has lost items to another.
 
     A class may be rarer than its votes, most of which are then errors, or rarer than they are less
     the errors, where annotators err to another label; to be far rarer than both is implausible.
@@ -85,16 +157,10 @@ def items_held(shares: Float[np.ndarray, " k"], votes: VoteTable) -> Float[np.nd
     Returns:
         None where no class has.
     """
-    k = len(shares)
-    sums = _by_label(votes, k)
-    sums = sums[sums.sum(1) > 0]
-    seen = (sums / sums.sum(1, keepdims=True)).mean(0)
-    right = mean_accuracy(votes, k)
-    wrong = (1 - right) / max(k - 1, 1)
-    true = np.maximum(seen - wrong, 0) / max((seen - wrong).clip(0).sum(), 1e-12)
+    seen, true, n = expected_shares(votes, len(shares))
     if (shares >= _LEAST_PART * np.minimum(seen, true)).all():
         return None
-    return _HELD * len(sums) * true
+    return SharesHeld(_HELD * n * true, _HELD * n * true)
 
 
 def alike(votes: VoteTable, k: int) -> tuple[Float[np.ndarray, "k k"], Float[np.ndarray, " k"]]:

@@ -12,7 +12,7 @@ from jax import Array
 
 from inference.gibbs import Stopping
 from inference.svi import STEPS
-from nbmodels.core.model import Data, Model, class_prior, with_role
+from nbmodels.core.model import PRIOR, Data, Model, class_prior, with_role
 from nbmodels.core.roles import Emission, LabelChannel
 from nbmodels.errors import issue
 from nbmodels.fitting.em import Fit
@@ -245,13 +245,13 @@ def _assumption(model: Model) -> str:
 
 
 def about_mode(fit: Fit) -> Fit:
-    """The fit with priors whose draws are centred at its mode, by ``component.for_draws``.
+    """The fit with the priors of its draws, by ``component.for_draws``.
 
-    A variational fit has the mean of its draws already and is returned unchanged.
+    Those of labels are centred at its mode. A variational fit has the mean of its draws already.
     """
+    model, params = {**fit.model, PRIOR: class_prior(fit.model).for_draws()}, dict(fit.params)
     if fit.rule == "vb":
-        return fit
-    model, params = dict(fit.model), dict(fit.params)
+        return replace(fit, model=model)
     for name, channel in with_role(fit.model, LabelChannel).items():
         model[name], params[name] = channel.for_draws(params[name])
     return replace(fit, model=model, params=params)

@@ -45,7 +45,7 @@ def loss(model, y):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_dependent_votes_are_tempered_and_classes_stay():
-    table, y = crowd(hard=0.3, seed=1)
+    table, y = crowd(rates=(0.1,) * 7, hard=0.3, seed=1)
     found, independent = DawidSkene().fit(table), DawidSkene(dependence=0.0).fit(table)
     assert found.fitted_.vote_dependence.visible > 0.1
     np.testing.assert_array_equal(found.predict(), independent.predict())
