@@ -43,6 +43,8 @@ class LabelData:
         alike: whether all annotators are taken to be alike.
         shares_held: by what votes hold the class shares, where nothing else shows these: a
             :class:`nbmodels.fitting.vote_shares.SharesHeld`; or None.
+        vote_dependence: what votes show of themselves, a
+            :class:`nbmodels.fitting.vote_dependence.VoteDependence`; or None.
         cautions: warnings about the votes, whatever the fit.
     """
 
@@ -56,6 +58,7 @@ class LabelData:
     vote_powers: Float[np.ndarray, " n"] | None = None
     alike: bool = False
     shares_held: Any = None
+    vote_dependence: Any = None
     cautions: tuple[Caution, ...] = ()
 
 

@@ -44,6 +44,7 @@ from nbmodels.fitting.progress import Progress
 if TYPE_CHECKING:
     from nbmodels.diagnostics.findings import Verdict
     from nbmodels.diagnostics.noise_range import NoiseRange
+    from nbmodels.fitting.vote_dependence import VoteDependence
 
 #: Up to so many cells (rows x columns x classes) ``precision="auto"`` computes in float64.
 _DOUBLE_UP_TO = 20_000_000
@@ -416,7 +417,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
             label_posterior=self.label_posterior_,
             share_wrong=self.fitted_.share_wrong,
             separable=self.fitted_.separable,
-            vote_dependence=self.fitted_.vote_dependence,
+            vote_dependence=self._vote_dependence(),
             reference=self.fitted_.reference,
             corrected=self.fitted_.reference_corrected,
             limits=share_limits(self.fitted_),
@@ -424,6 +425,10 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
             of_graph=self._of_graph(),
             advised=self._advised or (type(self).__name__, self._settable()),
         )
+
+    def _vote_dependence(self) -> VoteDependence | None:
+        """What several annotators' votes show of themselves, where there are any."""
+        return self.fitted_.vote_dependence
 
     def _of_graph(self) -> bool:
         """Whether items are known by their edges alone."""

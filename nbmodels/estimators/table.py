@@ -59,6 +59,7 @@ from nbmodels.fitting.table_evidence import class_probabilities
 
 if TYPE_CHECKING:
     from nbmodels.diagnostics.confident_learning import SecondOpinion
+    from nbmodels.fitting.vote_dependence import VoteDependence
 
 #: Settings of the labels and the class shares, which are those of all sources together.
 _OF_LABELS = ("noise", "noise_alpha", "noise_diagonal", "class_prior", "class_alpha")
@@ -178,6 +179,7 @@ class TableClassifier(LatentClassModel):
             vote_powers=powers,
             alike=found.alike,
             shares_held=None if shown else found.held,
+            vote_dependence=found.dependence,
             cautions=found.cautions,
         )
 
@@ -330,6 +332,9 @@ class TableClassifier(LatentClassModel):
         workers = None if self._label_data is None else self._label_data.workers
         votes = {} if workers is None else {"votes": {"annotator": workers}}
         return {**super()._coords(), **votes}
+
+    def _vote_dependence(self) -> VoteDependence | None:
+        return None if self._label_data is None else self._label_data.vote_dependence
 
     def _by_feedback(self, side: Side) -> FittedModel:
         if "training" not in self._get_param_names():

@@ -28,7 +28,13 @@ from nbmodels.estimators.sources import Items
 from nbmodels.fitting.annotator_fits import ALIKE
 from nbmodels.fitting.copied_votes import MOST_UNEVEN
 from nbmodels.fitting.copies import Copies, no_copies
-from nbmodels.fitting.vote_dependence import VoteTable, annotator_model, effective_number
+from nbmodels.fitting.vote_dependence import (
+    VoteDependence,
+    VoteTable,
+    annotator_model,
+    described,
+    effective_number,
+)
 from nbmodels.fitting.vote_shares import SharesHeld
 
 if TYPE_CHECKING:
@@ -57,6 +63,7 @@ class VotesOf:
         size: ``(W,)`` square root of the information of a vote.
         correlation: of votes on an item given its class.
         alike: whether all annotators are taken to be alike.
+        dependence: what the votes show of themselves, of checks; None where nothing was sought.
         held: by what the votes hold the class shares, where nothing else shows these; or None.
         cautions: warnings about the votes, whatever the fit.
     """
@@ -67,6 +74,7 @@ class VotesOf:
     correlation: float
     alike: bool = False
     held: SharesHeld | None = None
+    dependence: VoteDependence | None = None
     cautions: tuple[Caution, ...] = ()
 
     def table(self, values: Any, items: np.ndarray, classes: Classes) -> VoteTable:
@@ -119,7 +127,7 @@ def votes_of(crowd: DawidSkene, values: Any, workers: np.ndarray, items: Items) 
         alone.fit(votes)
     found, size = alone.fitted_.vote_dependence, annotator_model(alone.fit_).information()
     assert found is not None  # of votes alone
-    correlation = found.visible if 2 * found.gain > _SURELY else 0.0
+    correlation = visible = found.visible if 2 * found.gain > _SURELY else 0.0
     if not isinstance(crowd.dependence, str):
         correlation = float(crowd.dependence)
     grouped = found.uneven > MOST_UNEVEN
@@ -130,9 +138,22 @@ def votes_of(crowd: DawidSkene, values: Any, workers: np.ndarray, items: Items) 
         np.sqrt(size[own]),
         correlation,
         found.pooling == ALIKE,
-        alone._held,
-        (Caution(IdentifiabilityWarning, _GROUPED),) if grouped else (),
+        held=alone._held,
+        dependence=_of_checks(alone, correlation, visible),
+        cautions=(Caution(IdentifiabilityWarning, _GROUPED),) if grouped else (),
     )
+
+
+def _of_checks(alone: DawidSkene, correlation: float, visible: float) -> VoteDependence:
+    """What checks are of, with the correlation that is reckoned with beside other sources.
+
+    A class for which nobody votes may be that of other evidence, and groups are warned of.
+    """
+    found, model = alone.fitted_.vote_dependence, annotator_model(alone.fit_)
+    assert found is not None  # of votes alone
+    here = described(model, alone._votes, correlation, None, visible, found.gain)
+    seen = {name: getattr(found, name) for name in ("copying", "pooling", "shown")}
+    return replace(here, unsupported=np.nan, uneven=np.nan, **seen)
 
 
 def _with_labels(votes: Votes, workers: np.ndarray, items: Items) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Votes that depend on each other, beside features: no class is lost, and groups are told."""
+"""Votes that depend on each other, beside features: no class is lost, and groups are named."""
 
 import warnings
 
@@ -12,7 +12,9 @@ from nbmodels import (
     IdentifiabilityWarning,
     JointNB,
     NoisyGaussianNB,
+    NoisyLogisticRegression,
     NoisyNeighbours,
+    VerdictWarning,
 )
 
 NAMES = np.array(["cat", "dog", "emu"])
@@ -135,3 +137,20 @@ def test_a_class_that_one_vote_beside_features_names_is_refused():
     votes.loc[7, "label"] = "cta"
     with pytest.raises(DataError, match="row 7 has the label 'cta', which occurs once in 300"):
         NoisyGaussianNB().fit(weak_features(y), votes=votes)
+
+
+@pytest.mark.parametrize("estimator", [NoisyGaussianNB, NoisyLogisticRegression])
+def test_votes_are_checked_beside_features(estimator):
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 3, 400)
+    x = np.eye(3)[y] * 2 + rng.normal(size=(400, 3))
+    wrong = rng.random((400, 5)) < [0.2, 0.3, 0.4, 0.4, 0.4]
+    named = np.where(wrong, (y[:, None] + rng.integers(1, 3, (400, 5))) % 3, y[:, None])
+    named[:, 3:] = np.where(rng.random((400, 2)) < 0.9, named[:, [2]], named[:, 3:])
+    task, worker = np.divmod(np.arange(2000), 5)
+    votes = pd.DataFrame({"task": task, "worker": worker, "label": named.ravel()})
+    with pytest.warns(VerdictWarning, match="60 % of the annotators copy from each other"):
+        model = estimator(random_state=0).fit(x, votes=votes)
+    checks = model.verdict().table().set_index("name")["bad"]
+    assert checks["own votes"]
+    assert not checks[["independent votes", "accuracies", "votes by class"]].any()

@@ -62,6 +62,8 @@ def _copying(at: VoteDependence, threshold: float) -> Measurement | None:
 
 
 def _groups(at: VoteDependence, threshold: float) -> Measurement | None:
+    if np.isnan(at.uneven):
+        return None
     return Measurement(at.uneven, at.uneven > threshold, at.uneven > threshold)
 
 
