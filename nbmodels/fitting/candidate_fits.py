@@ -84,8 +84,8 @@ class CandidateFits:
                 if found.status == Status.INTERRUPTED:
                     return [found]
                 start = jax.tree.map(on_device, found.params)
-            about = model, data, learned, options
-            first = [fit_with_learned_priors(*about, start=start, report=self.report)]
+            more: dict[str, Any] = {"start": start, "report": self.report, "roughly": self.warm}
+            first = [fit_with_learned_priors(model, data, learned, options, **more)]
             if first[0].status == Status.INTERRUPTED:
                 return first
             model = first[0].model
