@@ -17,15 +17,16 @@ from jaxtyping import Bool
 
 from inference import Status
 from inference.arrays import on_device
+from inference.blocks import MANY_CLASSES
 from nbmodels.core.model import Data, Model
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fit import Fit
-from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.options import LOOSELY, FitOptions
 from nbmodels.fitting.progress import Report
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.two_starts import fit_from_two_starts
 
-#: Tolerances of a fit that others go on from.
+#: Tolerances of a fit that others go on from, with few classes.
 _TENTATIVE = 10.0
 
 
@@ -38,6 +39,7 @@ class CandidateFits:
         report: called now and then with the iterations and the value they improve.
         second_start: begin also where the scores' likeliest classes are the true ones.
         warm: begin each fit at the last one of all labels, as its neighbour.
+        n_classes: K.
         priors: components that are learned from, in the place of the labels' own where a prior is
             learned.
         start: parameters that the next fit begins at; None for the labels.
@@ -48,6 +50,7 @@ class CandidateFits:
     report: Report | None
     second_start: bool = False
     warm: bool = False
+    n_classes: int = 2
     priors: Model = field(default_factory=dict)
     start: Any = None
     learned: Model = field(default_factory=dict)
@@ -94,7 +97,7 @@ class CandidateFits:
                 start = jax.tree.map(on_device, first[0].params)
         parts = masked(data, masks)
         left = parts if learned else [data, *parts]
-        return [*first, *self.each(model, left, start, options)]
+        return [*first, *self.each(model, left, start, self.of_parts(options))]
 
     def each(
         self,
@@ -121,7 +124,13 @@ class CandidateFits:
             near: whether they begin near their solution, as those of all rows do at that of a
                 sample; they are looser then.
         """
-        return replace(self.options, tol=_TENTATIVE * self.options.tol) if near else self.options
+        loosely = LOOSELY if self.n_classes >= MANY_CLASSES else _TENTATIVE
+        return replace(self.options, tol=loosely * self.options.tol) if near else self.options
+
+    def of_parts(self, options: FitOptions) -> FitOptions:
+        """Options of fits to a part of the labels, begun at a neighbour's solution if warm."""
+        loose = self.options.of_parts(self.n_classes)
+        return loose if self.warm and loose.tol > options.tol else options
 
 
 def masked(data: Data, masks: Sequence[Bool[np.ndarray, " n"]]) -> list[Data]:

@@ -13,7 +13,7 @@ from nbmodels.core.model import Data, Model
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fitted_model import FittedModel, fitted_model
 from nbmodels.fitting.holdout import compare_on_holdout
-from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.options import MANY_ROWS, FitOptions
 from nbmodels.fitting.scores import Candidate, Settings, cautious
 from nbmodels.fitting.trials import choice_table
 
@@ -44,7 +44,9 @@ def joint(
     model, data, learned = candidate
     quantity = "change" if options.graphs else "objective"
     with options.progress.iterations(quantity) as report:
-        fit = fit_with_learned_priors(model, data, learned, options, start=start, report=report)
+        more_of: dict[str, Any] = {"start": start, "report": report}
+        more_of["roughly"] = start is not None and n_rows >= MANY_ROWS  # of a neighbour
+        fit = fit_with_learned_priors(model, data, learned, options, **more_of)
     return fitted_model(fit, data, names, n_rows, collapsed=bool(options.graphs), **more)
 
 

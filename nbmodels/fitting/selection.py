@@ -135,6 +135,7 @@ def select(
                 report,
                 second_start,
                 warm,
+                resp.shape[1],
                 jax.tree.map(on_device, dict(priors or {})),
                 None if start is None else jax.tree.map(on_device, start),
             )
@@ -256,8 +257,9 @@ class _Run:
                 nested = nested or NestedRounds(*about, None if self.choosing else self.rows)
                 while last.rounds < most and last.rounds - best.rounds < _PATIENCE:
                     before = self.responsibilities(last)
+                    how = self.fits.of_parts(self.tentative)
                     data = nested.next(
-                        partial(self.fits.each, start=self.fits.start, options=self.tentative),
+                        partial(self.fits.each, start=self.fits.start, options=how),
                         best.fit.model,
                         last=rounds is None or last.rounds + 1 == most,
                     )
