@@ -93,11 +93,16 @@ class CandidateFits:
                 return first
             model = first[0].model
             self.learned = {name: model[name] for name in learned}
-            if self.warm:
-                start = jax.tree.map(on_device, first[0].params)
+        loose = self.of_parts(options)
+        if not first and loose is not options:
+            first = self.each(model, [data], start, options)
+            if first[0].status == Status.INTERRUPTED:
+                return first
+        if first and self.warm:
+            start = jax.tree.map(on_device, first[0].params)
         parts = masked(data, masks)
-        left = parts if learned else [data, *parts]
-        return [*first, *self.each(model, left, start, self.of_parts(options))]
+        left = parts if first else [data, *parts]
+        return [*first, *self.each(model, left, start, loose)]
 
     def each(
         self,
