@@ -316,8 +316,7 @@ def _compared(
 
     many_rows = n >= MANY_ROWS
     near, settles = (fitted.fit, settled) if many_rows else (None, None)
-    how = options.of_parts(k) if many_rows else options
-    found = held_out_scores(model, data, how, _FOLDS, copies, near, settles)
+    found = held_out_scores(model, data, options, _FOLDS, copies, near, settles)
     scores = found.scores[:n]
     named = found.identified and not fitted.fit.confused
     compared = beside(scores, named)

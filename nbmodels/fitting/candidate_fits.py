@@ -21,13 +21,14 @@ from inference.blocks import MANY_CLASSES
 from nbmodels.core.model import Data, Model
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fit import Fit
-from nbmodels.fitting.options import LOOSELY, FitOptions
+from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.progress import Report
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.two_starts import fit_from_two_starts
 
-#: Tolerances of a fit that others go on from, with few classes.
-_TENTATIVE = 10.0
+#: Tolerances of a fit that others go on from; with many classes, also of those to a part of the
+#: labels.
+_TENTATIVE, _OF_MANY = 10.0, 100.0
 
 
 @dataclass
@@ -54,6 +55,11 @@ class CandidateFits:
     priors: Model = field(default_factory=dict)
     start: Any = None
     learned: Model = field(default_factory=dict)
+
+    @property
+    def many(self) -> bool:
+        """Whether there are so many classes that iterations take long."""
+        return self.n_classes >= MANY_CLASSES
 
     def of(
         self,
@@ -87,7 +93,8 @@ class CandidateFits:
                 if found.status == Status.INTERRUPTED:
                     return [found]
                 start = jax.tree.map(on_device, found.params)
-            more: dict[str, Any] = {"start": start, "report": self.report, "roughly": self.warm}
+            roughly = self.warm and self.many
+            more: dict[str, Any] = {"start": start, "report": self.report, "roughly": roughly}
             first = [fit_with_learned_priors(model, data, learned, options, **more)]
             if first[0].status == Status.INTERRUPTED:
                 return first
@@ -129,13 +136,19 @@ class CandidateFits:
             near: whether they begin near their solution, as those of all rows do at that of a
                 sample; they are looser then.
         """
-        loosely = LOOSELY if self.n_classes >= MANY_CLASSES else _TENTATIVE
+        loosely = _OF_MANY if self.many else _TENTATIVE
         return replace(self.options, tol=loosely * self.options.tol) if near else self.options
 
     def of_parts(self, options: FitOptions) -> FitOptions:
-        """Options of fits to a part of the labels, begun at a neighbour's solution if warm."""
-        loose = self.options.of_parts(self.n_classes)
-        return loose if self.warm and loose.tol > options.tol else options
+        """Options of fits to a part of the labels, which begin at a neighbour's solution if warm.
+
+        With many classes they are looser then: an iteration takes long, and what is left of the way
+        moves held-out labels by less than candidates have to differ by. (That is of calibrated
+        scores: joint fits are slower to leave labels that they began with.)
+        """
+        if not (self.warm and self.many):
+            return options
+        return replace(options, tol=max(options.tol, _OF_MANY * self.options.tol))
 
 
 def masked(data: Data, masks: Sequence[Bool[np.ndarray, " n"]]) -> list[Data]:

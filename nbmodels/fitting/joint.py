@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from inference.blocks import MANY_CLASSES
 from nbmodels.core.component import Component
 from nbmodels.core.model import Data, Model
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
@@ -44,9 +45,9 @@ def joint(
     model, data, learned = candidate
     quantity = "change" if options.graphs else "objective"
     with options.progress.iterations(quantity) as report:
-        more_of: dict[str, Any] = {"start": start, "report": report}
-        more_of["roughly"] = start is not None and n_rows >= MANY_ROWS  # of a neighbour
-        fit = fit_with_learned_priors(model, data, learned, options, **more_of)
+        roughly = start is not None and n_rows >= MANY_ROWS and len(names) >= MANY_CLASSES
+        how: dict[str, Any] = {"start": start, "report": report, "roughly": roughly}
+        fit = fit_with_learned_priors(model, data, learned, options, **how)
     return fitted_model(fit, data, names, n_rows, collapsed=bool(options.graphs), **more)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from jax import Array
 
 from inference import Status
-from inference.blocks import MANY_CLASSES
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
 from nbmodels.fitting.collapsed_updates import Edges, fit_collapsed
@@ -24,9 +23,6 @@ MANY_ROWS = 4096
 #: changes are held to other classifiers, too. Of 600 and more these cost as many right changes as
 #: they save wrong ones in simulated worlds.
 FEW_ROWS = 500
-
-#: Tolerances of fits with many classes that others go on from, or that see a part of the labels.
-LOOSELY = 100.0
 
 #: Seed of held-out labels and of the sample of a large table. As in scikit-learn they are one draw,
 #: whatever the seed of the fit: of small tables another one may select another model.
@@ -69,14 +65,6 @@ class FitOptions:
     def without_restarts(self) -> FitOptions:
         """For fits that go on from a point."""
         return replace(self, n_restarts=0)
-
-    def of_parts(self, n_classes: int) -> FitOptions:
-        """For fits to a part of the labels that begin at the solution of more of them.
-
-        With many classes they are looser: an iteration takes long, and what is left of the way
-        moves held-out labels by less than candidates have to differ by.
-        """
-        return replace(self, tol=LOOSELY * self.tol) if n_classes >= MANY_CLASSES else self
 
     def fit(
         self, model: Model, data: Data, *, start: Any = None, report: Report | None = None

@@ -393,7 +393,8 @@ class _Run:
             return trial._replace(fit=replace(read, status=trial.fit.status))
         _, _, learned = self.source.labels(trial.settings)
         about = trial.fit.model, trial.data, learned, self.options
-        found = fit_with_learned_priors(*about, start=start, report=self.report, roughly=True)
+        more: dict[str, Any] = {"start": start, "report": self.report, "roughly": self.fits.many}
+        found = fit_with_learned_priors(*about, **more)
         return trial._replace(fit=finished(found))
 
     def responsibilities(self, trial: Trial) -> Array:
