@@ -16,6 +16,7 @@ from jaxtyping import Float, Int, Key
 
 from inference.arrays import floating, on_device
 from inference.blocks import MANY_CLASSES, rows_of_block
+from inference.compilation import host_jit
 from nbmodels.class_priors.newton import NewtonPrior
 from nbmodels.core.families import DrawKey, FullNormal
 from nbmodels.core.lazy import dist, numpyro
@@ -26,6 +27,9 @@ _DAMPING = 1e-6
 #: Rows, and rows a class, that show pairs of classes where there are more; their products take as
 #: long as all other sums of a step together.
 _PAIRED_ROWS, _PAIRED_PER_CLASS = 4_096, 16
+
+#: Scores on the device from which on a program centres them, and not the host.
+_LARGE = 1_000_000
 
 
 @jax.tree_util.register_dataclass
@@ -94,7 +98,11 @@ class Calibration(NewtonPrior):
     def pack(scores: Any) -> Float[Array, "n k"]:
         """Args: scores: ``(N, K)``, finite, up to a constant a row; zeros are uninformative."""
         traced = isinstance(scores, jax.core.Tracer)  # as where data are simulated
-        return on_device(Calibration.centred(scores if traced else np.asarray(scores, floating())))
+        if traced:
+            return Calibration.centred(scores)
+        if isinstance(scores, Array) and scores.size > _LARGE and scores.dtype == floating():
+            return _centred(scores)
+        return on_device(Calibration.centred(np.asarray(scores, floating())))
 
     @staticmethod
     def centred(scores: Any) -> Any:
@@ -174,6 +182,9 @@ class Calibration(NewtonPrior):
 
     def dims(self) -> dict[str, list[str]]:
         return {"log_slope": [], "bias": ["true_class"]}
+
+
+_centred = host_jit(Calibration.centred)
 
 
 class _Sums(NamedTuple):

@@ -9,10 +9,10 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.scipy.special import digamma, gammaln
 from jaxtyping import Float
 
 from inference import Coordinates, Total, add, solve, total
+from inference.special import digamma, gammaln
 from nbmodels.core.families import Dirichlet, Rule
 
 #: A concentration is kept between these: where all proportions are equal, or each is pure, the

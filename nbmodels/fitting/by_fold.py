@@ -1,4 +1,4 @@
-"""Out-of-fold log-likelihoods of large tables, in one pass over the rows for all folds.
+"""Out-of-fold log-likelihoods of large tables, in one pass over the rows of all folds.
 
 Statistics are additive over items: those of the other folds are sums of statistics by fold, each of
 which passes over its own rows alone, and so does the log-likelihood under what they lead to.
@@ -26,7 +26,7 @@ from nbmodels.core.model import Data
 
 
 class FoldedFeatures(NamedTuple):
-    """Packed features by fold, for computations that ``jax.vmap`` maps over the folds.
+    """Packed features by fold, for computations that are mapped over the folds.
 
     Attributes:
         parts: packed data of each emission, ``(F, M, ...)``.
@@ -39,6 +39,11 @@ class FoldedFeatures(NamedTuple):
     rows: Int[Array, "f m"]
     own: Float[Array, "f m"]
     place: Int[Array, " n"]
+
+    @property
+    def at_once(self) -> bool:
+        """Whether all folds share a product, so that those of one take about as long."""
+        return any(map(_is_by_fold, jax.tree.leaves(self.parts, is_leaf=_is_by_fold)))
 
 
 def folded_features(
@@ -115,10 +120,15 @@ def summed_by_fold(
     data, by_fold = _by_fold(features, weights, powers)
     prior = {name: c.likelihood_params(c.prior, "vb") for name, c in emissions.items()}
 
-    def sums(resp: Array, data: Data) -> dict[str, Any]:
-        return models.stats(emissions, prior, resp, data)
+    def sums(rows: Array, own: Array, data: Data) -> dict[str, Any]:
+        return models.stats(emissions, prior, resp[rows] * own[:, None], data)
 
-    return jax.vmap(sums, (0, by_fold))(resp[features.rows] * features.own[:, :, None], data)
+    about = features.rows, features.own, data
+    if features.at_once:
+        return jax.vmap(sums, (0, 0, by_fold))(*about)
+    # one after the other: their responsibilities are copied, and new pages take long
+    found: dict[str, Any] = lax.map(lambda fold: sums(*fold), about)
+    return found
 
 
 # of large tables only, and of every round: optimised though its arguments may be few
@@ -130,6 +140,8 @@ def scored_by_fold(
     powers: Mapping[str, Float[Array, " n"]],
     sums: dict[str, Any],
     counted: Float[Array, "f f"],
+    first: Any,
+    end: Any,
     *,
     rule: Rule = "map",
 ) -> Float[Array, "n k"]:
@@ -139,6 +151,7 @@ def scored_by_fold(
         emissions, features, weights, powers: as in :func:`summed_by_fold`.
         sums: its result.
         counted: 1 where a fold's scores (row) are learned from a fold (column), 0 elsewhere.
+        first, end: folds whose items are scored, the last one excluded; others may get zeros.
         rule: how parameters are read.
     """
     data, by_fold = _by_fold(features, weights, powers)
@@ -152,7 +165,18 @@ def scored_by_fold(
         read = models.likelihood_params(emissions, q, rule)
         return models.log_likelihood(emissions, read, data).table
 
-    found = jax.vmap(table, (0, by_fold))(jax.tree.map(learned, sums), data)
+    stats = jax.tree.map(learned, sums)
+    if features.at_once:
+        found = jax.vmap(table, (0, by_fold))(stats, data)
+    else:
+
+        def add(k: Array, out: Array) -> Array:
+            one = jax.tree.map(lambda x: x[k], (stats, data))
+            return lax.dynamic_update_index_in_dim(out, table(*one), k, 0)
+
+        shape = jax.eval_shape(table, *jax.tree.map(lambda x: x[0], (stats, data)))
+        none = jnp.zeros((len(features.rows), *shape.shape), shape.dtype)
+        found = lax.fori_loop(first, end, add, none)
     return found.reshape(-1, found.shape[-1])[features.place]
 
 

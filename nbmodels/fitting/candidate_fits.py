@@ -17,6 +17,7 @@ from jaxtyping import Bool
 
 from inference import Status
 from inference.arrays import on_device
+from inference.blocks import MANY_CLASSES
 from nbmodels.core.model import Data, Model
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fit import Fit
@@ -25,8 +26,9 @@ from nbmodels.fitting.progress import Report
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.two_starts import fit_from_two_starts
 
-#: Tolerances of a fit that others go on from.
-_TENTATIVE = 10.0
+#: Tolerances of a fit that others go on from; with many classes, also of those to a part of the
+#: labels.
+_TENTATIVE, _OF_MANY = 10.0, 100.0
 
 
 @dataclass
@@ -38,6 +40,7 @@ class CandidateFits:
         report: called now and then with the iterations and the value they improve.
         second_start: begin also where the scores' likeliest classes are the true ones.
         warm: begin each fit at the last one of all labels, as its neighbour.
+        n_classes: K.
         priors: components that are learned from, in the place of the labels' own where a prior is
             learned.
         start: parameters that the next fit begins at; None for the labels.
@@ -48,9 +51,15 @@ class CandidateFits:
     report: Report | None
     second_start: bool = False
     warm: bool = False
+    n_classes: int = 2
     priors: Model = field(default_factory=dict)
     start: Any = None
     learned: Model = field(default_factory=dict)
+
+    @property
+    def many(self) -> bool:
+        """Whether there are so many classes that iterations take long."""
+        return self.n_classes >= MANY_CLASSES
 
     def of(
         self,
@@ -84,17 +93,23 @@ class CandidateFits:
                 if found.status == Status.INTERRUPTED:
                     return [found]
                 start = jax.tree.map(on_device, found.params)
-            about = model, data, learned, options
-            first = [fit_with_learned_priors(*about, start=start, report=self.report)]
+            roughly = self.warm and self.many
+            more: dict[str, Any] = {"start": start, "report": self.report, "roughly": roughly}
+            first = [fit_with_learned_priors(model, data, learned, options, **more)]
             if first[0].status == Status.INTERRUPTED:
                 return first
             model = first[0].model
             self.learned = {name: model[name] for name in learned}
-            if self.warm:
-                start = jax.tree.map(on_device, first[0].params)
+        loose = self.of_parts(options)
+        if not first and loose is not options:
+            first = self.each([model], [data], start, options)
+            if first[0].status == Status.INTERRUPTED:
+                return first
+        if first and self.warm:
+            start = jax.tree.map(on_device, first[0].params)
         parts = masked(data, masks)
-        left = parts if learned else [data, *parts]
-        return [*first, *self.each([model] * len(left), left, start, options)]
+        left = parts if first else [data, *parts]
+        return [*first, *self.each([model] * len(left), left, start, loose)]
 
     def each(
         self,
@@ -121,7 +136,19 @@ class CandidateFits:
             near: whether they begin near their solution, as those of all rows do at that of a
                 sample; they are looser then.
         """
-        return replace(self.options, tol=_TENTATIVE * self.options.tol) if near else self.options
+        loosely = _OF_MANY if self.many else _TENTATIVE
+        return replace(self.options, tol=loosely * self.options.tol) if near else self.options
+
+    def of_parts(self, options: FitOptions) -> FitOptions:
+        """Options of fits to a part of the labels, which begin at a neighbour's solution if warm.
+
+        With many classes they are looser then: an iteration takes long, and what is left of the way
+        moves held-out labels by less than candidates have to differ by. (That is of calibrated
+        scores: joint fits are slower to leave labels that they began with.)
+        """
+        if not (self.warm and self.many):
+            return options
+        return replace(options, tol=max(options.tol, _OF_MANY * self.options.tol))
 
 
 def masked(data: Data, masks: Sequence[Bool[np.ndarray, " n"]]) -> list[Data]:

@@ -15,9 +15,10 @@ import jax
 import numpy as np
 
 from inference import Status
-from inference.arrays import on_device
+from inference.arrays import floating, on_device
 from inference.compilation import host_jit
 from nbmodels.core.families import Rule
+from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import Data, Model
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.fit import with_arrays
@@ -26,6 +27,12 @@ from nbmodels.fitting.progress import Report
 
 #: Largest number of priors tried, and the relative change of their entries that ends the search.
 _ROUNDS, _TOL = 30, 0.01
+
+#: Tolerances of a first fit that is to be followed by another one.
+_ROUGHLY = 1000.0
+
+#: Parameters up to which a prior is learned in double precision, whatever that of the fit.
+_DOUBLE = 10_000_000
 
 
 def fit_with_learned_priors(
@@ -36,6 +43,7 @@ def fit_with_learned_priors(
     *,
     start: Any = None,
     report: Report | None = None,
+    roughly: bool = False,
 ) -> Fit:
     """A fit in which the priors of the named components are learned; a plain one without names.
 
@@ -49,6 +57,10 @@ def fit_with_learned_priors(
         options: of the fit.
         start: parameters to begin from instead of the labels.
         report: called now and then with the iterations and the value they improve.
+        roughly: end the first fit early where another prior replaces its own anyway. With many
+            classes it would take most of the iterations, under a prior that says little of their
+            rates. (With few, whose rates are hardly identified, priors took 15 rounds to come back
+            from what an early end showed.)
 
     After Ctrl-C the result is the last fit, with the status ``INTERRUPTED``.
 
@@ -58,13 +70,15 @@ def fit_with_learned_priors(
     names = [name for name in learned if name in model]
     if names and options.rule == "ml":
         raise ValueError("rule: maximum likelihood has no prior to learn; take 'map' or 'vb'")
-    fitted = options.fit(model, data, start=start, report=report)
+    rough = roughly and bool(names) and not options.n_restarts  # the best of which is to be told
+    first = replace(options, tol=_ROUGHLY * options.tol) if rough else options
+    fitted = first.fit(model, data, start=start, report=report)
     try:
         for _ in range(_ROUNDS if names else 0):
             new, change, params = _relearned(fitted, model, names, options)
-            if change <= _TOL or not fitted.status.ok:
+            if not fitted.status.ok or (change <= _TOL and not rough):
                 break
-            model = new
+            model, rough = (new if change > _TOL else model), False
             fitted = options.without_restarts().fit(model, data, start=params, report=report)
     except KeyboardInterrupt:
         return replace(fitted, status=Status.INTERRUPTED)
@@ -76,6 +90,28 @@ def _pooled(component: Any, q: Any, rule: Rule) -> Any:
     return component.pooled(q, rule)
 
 
+def _pooled_precisely(component: Any, q: Any, rule: Rule) -> Any:
+    """In double precision, where that takes little room.
+
+    In single precision rounding decides on concentrations far above the counts: the digamma
+    functions whose differences tell them agree to six digits.
+    """
+    many = sum(np.size(leaf) for leaf in jax.tree.leaves(q)) > _DOUBLE
+    if many or floating() == np.float64:
+        return _pooled(component, q, rule)
+
+    def cast(tree: Any, dtype: Any) -> Any:
+        def number(leaf: Any) -> Any:
+            host = np.asarray(leaf)
+            return on_device(host.astype(dtype) if host.dtype.kind == "f" else host)
+
+        return jax.tree.map(number, tree)
+
+    with computing(double=True):
+        learned = jax.tree.map(np.asarray, _pooled(cast(component, float), cast(q, float), rule))
+    return cast(learned, floating())
+
+
 def _relearned(
     fitted: Fit, model: Model, names: Sequence[str], options: FitOptions
 ) -> tuple[Model, float, Any]:
@@ -85,7 +121,7 @@ def _relearned(
     for name in names:
         component: Any = model[name]
         # the weight stays the bare number that it may be, or the next fit would be compiled anew
-        learned = _pooled(with_arrays(component), params[name], options.rule)
+        learned = _pooled_precisely(with_arrays(component), params[name], options.rule)
         new[name] = replace(learned, weight=component.weight)
         before, after = (np.asarray(m[name].prior.concentration) for m in (model, new))
         change = max(change, float(np.max(np.abs(after / before - 1), initial=0)))

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from inference.blocks import MANY_CLASSES
 from nbmodels.core.component import Component
 from nbmodels.core.model import Data, Model
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fitted_model import FittedModel, fitted_model
 from nbmodels.fitting.holdout import compare_on_holdout
-from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.options import MANY_ROWS, FitOptions
 from nbmodels.fitting.scores import Candidate, Settings, cautious
 from nbmodels.fitting.trials import choice_table
 
@@ -44,7 +45,9 @@ def joint(
     model, data, learned = candidate
     quantity = "change" if options.graphs else "objective"
     with options.progress.iterations(quantity) as report:
-        fit = fit_with_learned_priors(model, data, learned, options, start=start, report=report)
+        roughly = start is not None and n_rows >= MANY_ROWS and len(names) >= MANY_CLASSES
+        how: dict[str, Any] = {"start": start, "report": report, "roughly": roughly}
+        fit = fit_with_learned_priors(model, data, learned, options, **how)
     return fitted_model(fit, data, names, n_rows, collapsed=bool(options.graphs), **more)
 
 

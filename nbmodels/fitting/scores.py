@@ -199,8 +199,8 @@ class EmissionScores:
     def nested_scores(
         self, settings: Settings, resp: Array, without: int, *, own: bool, others: bool
     ) -> Array:
-        """Of all folds where one takes about as long, or of one."""
-        found = self._of_sequence(settings, resp, without)
+        """Of all folds, or of one."""
+        found = self._of_sequence(settings, resp, without, alone=own and not others)
         if found is not None:
             return found
         rest = without_fold(resp, self.fold, without)
@@ -217,18 +217,22 @@ class EmissionScores:
         folded = self._by_fold(data) if one is None else None
         if folded is not None:
             about = emissions, folded, data.weights, _powers(emissions, data)
-            counted = on_device(other_folds(len(folded.rows)))
-            return scored_by_fold(*about, summed_by_fold(*about, resp), counted, rule=self.rule)
+            n_folds = len(folded.rows)
+            sums, counted = summed_by_fold(*about, resp), on_device(other_folds(n_folds))
+            return scored_by_fold(*about, sums, counted, 0, n_folds, rule=self.rule)
         first, end = (0, int(np.max(self.fold)) + 1) if one is None else (one, one + 1)
         return out_of_fold_log_likelihood(
             emissions, data, resp, self.fold, first=first, n_folds=end, rule=self.rule
         )
 
     def all_at_once(self, settings: Settings) -> bool:
-        """Of large tables."""
-        return self._by_fold(self.build(settings).data) is not None
+        """Of large sparse tables."""
+        folded = self._by_fold(self.build(settings).data)
+        return folded is not None and folded.at_once
 
-    def _of_sequence(self, settings: Settings, resp: Array, without: int) -> Array | None:
+    def _of_sequence(
+        self, settings: Settings, resp: Array, without: int, *, alone: bool
+    ) -> Array | None:
         """Scores learned from no item of a fold, by sums that are kept; None of small tables.
 
         The first responsibilities are those of all sequences, and so are their sums.
@@ -243,8 +247,10 @@ class EmissionScores:
         if of is not resp or key != repr(settings):
             sums = summed_by_fold(*about, resp)
             self._sums = repr(settings), resp, sums
-        counted = on_device(other_folds(len(folded.rows), without))
-        return scored_by_fold(*about, sums, counted, rule=self.rule)
+        n_folds = len(folded.rows)
+        counted = on_device(other_folds(n_folds, without))
+        some = (without, without + 1) if alone else (0, n_folds)
+        return scored_by_fold(*about, sums, counted, *some, rule=self.rule)
 
     def _by_fold(self, data: Data) -> FoldedFeatures | None:
         """Large tables' features by fold, made once."""

@@ -135,6 +135,7 @@ def select(
                 report,
                 second_start,
                 warm,
+                resp.shape[1],
                 jax.tree.map(on_device, dict(priors or {})),
                 None if start is None else jax.tree.map(on_device, start),
             )
@@ -257,8 +258,9 @@ class _Run:
                 nested = nested or NestedRounds(*about, rows, self.shares(data))
                 while last.rounds < most and last.rounds - best.rounds < _PATIENCE:
                     before = self.responsibilities(last)
+                    how = self.fits.of_parts(self.tentative)
                     here, data = nested.next(
-                        partial(self.fits.each, start=self.fits.start, options=self.tentative),
+                        partial(self.fits.each, start=self.fits.start, options=how),
                         best.fit.model,
                         last=rounds is None or last.rounds + 1 == most,
                     )
@@ -395,7 +397,8 @@ class _Run:
             return trial._replace(fit=replace(read, status=trial.fit.status))
         _, _, learned = self.source.labels(trial.settings)
         about = trial.fit.model, trial.data, learned, self.options
-        found = fit_with_learned_priors(*about, start=start, report=self.report)
+        more: dict[str, Any] = {"start": start, "report": self.report, "roughly": self.fits.many}
+        found = fit_with_learned_priors(*about, **more)
         return trial._replace(fit=finished(found))
 
     def responsibilities(self, trial: Trial) -> Array:

@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from inference import Status
 from inference.arrays import on_device
-from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.core.model import PRIOR, Data, Model, with_parts
 from nbmodels.fitting.em import Fit, responsibilities
 from nbmodels.fitting.judged_rows import of_rows
 from nbmodels.fitting.scores import ScoredLabels, Settings, with_score_prior
@@ -61,10 +61,20 @@ class NestedRounds:
         self._scores[sequence] = self._source.nested_scores(*about, own=own, others=others)
         self._ready = self._ready | {sequence} if others else self._ready - {sequence}
 
-    def _candidate(self, model: Model, scores: Any) -> tuple[Model, Data]:
-        """The model with its score prior about these scores, and data."""
-        found = self._scored(self._source.labels(self._settings), scores)
+    def _candidate(
+        self, model: Model, scores: Any, rows: np.ndarray | None = None
+    ) -> tuple[Model, Data]:
+        """The model with its score prior about these scores, and data of some rows or of all."""
+        labels = self._source.labels(self._settings)
+        some = labels._replace(data=of_rows(labels.data, rows))
+        found = self._scored(some, scores if rows is None else np.asarray(scores)[rows])
         return {**model, PRIOR: found.model[PRIOR]}, found.data
+
+    def _read(self, sequence: int, fitted: Fit) -> Array:
+        """Responsibilities of all rows, for which scores need not be centred."""
+        labels = self._source.labels(self._settings).data
+        parts = {**labels.parts, PRIOR: on_device(self._scores[sequence])}
+        return responsibilities(fitted, with_parts(labels, parts))
 
     def advance(
         self, sequences: Sequence[int], fit_all: Any, model: Model, *, last: bool = False
@@ -86,17 +96,16 @@ class NestedRounds:
                 self._learn(k, own=False, others=True)
         seen, models = [], []
         for k in sequences:
-            here, data = self._candidate(model, self._scores[k])
-            weights = np.asarray(data.weights) * self._masks[k]
-            seen.append(replace(data, weights=on_device(weights)))
+            here, data = self._candidate(model, self._scores[k], self._rows)
+            mask = self._masks[k] if self._rows is None else self._masks[k][self._rows]
+            seen.append(replace(data, weights=on_device(np.asarray(data.weights) * mask)))
             models.append(here)
-        fits: list[Fit] = fit_all(models, [of_rows(data, self._rows) for data in seen])
+        fits: list[Fit] = fit_all(models, seen)
         if any(fitted.status == Status.INTERRUPTED for fitted in fits):
             raise KeyboardInterrupt
         whole = not last or self._source.all_at_once(self._settings)
-        for k, fitted, data in zip(sequences, fits, seen, strict=True):
-            read = self._rows is not None
-            self._resps[k] = responsibilities(fitted, data) if read else fitted.resp
+        for k, fitted in zip(sequences, fits, strict=True):
+            self._resps[k] = fitted.resp if self._rows is None else self._read(k, fitted)
             self._learn(k, own=True, others=whole)
         self._ahead.update(sequences)
         return fits

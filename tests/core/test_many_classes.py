@@ -9,6 +9,7 @@ from nbmodels.channels import Transition
 from nbmodels.channels.transition import count_labels, pack_labels
 from nbmodels.class_priors import Calibration
 from nbmodels.core import model as models
+from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.emissions import DiagonalGaussian
 
@@ -70,3 +71,12 @@ def test_a_step_is_an_expectation_and_a_maximisation():
 def test_few_classes_are_one_block():
     assert rows_of_block(4_096, MANY_CLASSES - 1) == 4_096
     assert rows_of_block(4_095, MANY_CLASSES) == 4_095, "odd numbers of rows have no blocks"
+
+
+def test_many_scores_are_centred_where_they_are():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(8_192, 130)).astype(np.float32)
+    with computing(False):
+        there, host = Calibration.pack(jnp.asarray(scores)), Calibration.pack(scores)
+    assert there.dtype == host.dtype == np.float32
+    np.testing.assert_allclose(there, host, atol=1e-6)

@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 from marks import slow_among
 
+from inference import Status
+from inference.blocks import MANY_CLASSES
 from nbmodels import NoisyBernoulliNB, Solver
+from nbmodels.core.model import Data
 from nbmodels.data.validation import padded_length
 from nbmodels.estimators import large_tables, table_training
 from nbmodels.fitting import options, reference_floor, selection
 from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.candidate_fits import CandidateFits
+from nbmodels.fitting.scores import Candidate
 
 pytestmark = pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
 
@@ -152,3 +156,23 @@ def test_only_fits_of_all_rows_are_gone_on_from_with_a_looser_tolerance(warm, ch
     run = SimpleNamespace(warm=warm, choosing=choosing, fits=CandidateFits(asked, None))
     loose = selection._Run.tentative.fget(run)
     assert loose.tol == pytest.approx(1e-4 if warm and not choosing else 1e-5)
+
+
+@pytest.mark.parametrize("warm", [True, False])
+@pytest.mark.parametrize("n_classes", [MANY_CLASSES - 1, MANY_CLASSES])
+def test_fits_of_many_classes_to_a_part_of_the_labels_are_looser(warm, n_classes):
+    """Where they begin at the solution of all labels; those of all have the whole tolerance."""
+    asked, used = options.FitOptions(key=None, seed=0, tol=1e-5), []
+    fits = CandidateFits(asked, None, warm=warm, n_classes=n_classes, start={})
+
+    def each(model, data, start=None, options=None):
+        if data:
+            used.append(options.tol)
+        return [SimpleNamespace(status=Status.CONVERGED, params={})] * len(data)
+
+    fits.each = each
+    data = Data({}, np.ones(4))
+    fits.of(Candidate({}, data), [])
+    fits.of(Candidate({}, data), [np.arange(4) > 0])
+    loose = warm and n_classes >= MANY_CLASSES
+    assert used == pytest.approx([1e-5, 1e-5, 1e-3] if loose else [1e-5, 1e-5])

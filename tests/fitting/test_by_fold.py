@@ -9,7 +9,7 @@ from zoo import EMISSIONS, K, build
 from inference.arrays import on_device
 from inference.products import ByFold, Sparse
 from nbmodels.core.model import Data
-from nbmodels.emissions import Bernoulli, Multinomial
+from nbmodels.emissions import Bernoulli, DiagonalGaussian, Multinomial
 from nbmodels.fitting import scores
 from nbmodels.fitting.by_fold import (
     folded_features,
@@ -38,7 +38,7 @@ def both_ways(emissions, data, resp, fold):
     assert features is not None
     about = emissions, features, data.weights, data.powers
     counted = on_device(other_folds(FOLDS))
-    return slow, scored_by_fold(*about, summed_by_fold(*about, resp), counted), features
+    return slow, scored_by_fold(*about, summed_by_fold(*about, resp), counted, 0, FOLDS), features
 
 
 @pytest.mark.slow
@@ -104,3 +104,20 @@ def test_scores_of_sequences_are_made_of_one_set_of_sums(monkeypatch):
     monkeypatch.setattr(scores, "summed_by_fold", lambda *a: once.append(1) or summed(*a))
     np.testing.assert_allclose(nested(EmissionScores(*about)), plain, rtol=1e-5, atol=1e-5)
     assert len(once) == 1
+
+
+def test_a_sequence_scores_its_own_fold_alone(monkeypatch):
+    rng = np.random.default_rng(0)
+    x, y, fold = rng.normal(size=(N, 3)), rng.integers(0, K, N), np.arange(N) % FOLDS
+    model, data = (
+        {"x": DiagonalGaussian.of(3, K)},
+        Data({"x": DiagonalGaussian.pack(x)}, np.ones(N)),
+    )
+    monkeypatch.setattr(scores, "_MANY_ROWS", 1)
+    source = EmissionScores(lambda _: Candidate(model, data), ("x",), fold, "map")
+    assert not source.all_at_once({})
+    about = {}, np.eye(K)[y], 2
+    own = source.nested_scores(*about, own=True, others=False)
+    both = source.nested_scores(*about, own=True, others=True)
+    np.testing.assert_array_equal(own[fold == 2], both[fold == 2])
+    assert (np.asarray(own)[fold != 2] == 0).all(), "other folds are not computed"
