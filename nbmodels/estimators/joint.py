@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -106,9 +106,10 @@ class JointNB(LatentClassModel):
         classes: names of all classes, where some may not occur among the labels.
         missing_label: value of y that means "no label"; None where every row has one.
         solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
-            with the limits of the iteration. ``"auto"``: ``"vb"`` with a graph among the sources,
-            whose users have few interactions each; ``"map"`` otherwise, since of few votes
-            variational Bayes gives one class the items of others.
+            with the limits of the iteration. ``"map"`` integrates over the proportions of the users
+            of a graph that is fitted jointly, who have few interactions each (variational EM), and
+            takes the modes of all else, since of few votes variational Bayes gives one class the
+            items of others.
         random_state: seed of restarts and posterior draws; None takes others each time.
 
     Attributes:
@@ -157,7 +158,7 @@ class JointNB(LatentClassModel):
         priors: Priors | None = None,
         classes: ArrayLike | None = None,
         missing_label: Any = None,
-        solver: SolverName | Literal["auto"] | Solver = "auto",
+        solver: SolverName | Solver = "map",
         random_state: RandomState = None,
     ) -> None:
         self.sources = sources
@@ -168,13 +169,6 @@ class JointNB(LatentClassModel):
         self.missing_label = missing_label
         self.solver = solver
         self.random_state = random_state
-
-    def _configured(self, name: str, value: Any) -> Any:
-        if name == "solver" and is_auto(value):
-            sources = self.sources.values() if isinstance(self.sources, Mapping) else ()
-            models = (one for one in sources if isinstance(one, LatentClassModel))
-            return Solver(method="vb" if any(one._of_graph() for one in models) else "map")
-        return super()._configured(name, value)
 
     def _settable(self) -> frozenset[str]:
         """Its own parameters, and the settings of its sources, which are fitted jointly."""
@@ -219,7 +213,7 @@ class JointNB(LatentClassModel):
         """
         parameters = self._validate()
         self._check_names(X)
-        sources = {name: clone(self.sources[name]).set_params(solver=self._solver) for name in X}
+        sources = {name: clone(self.sources[name]).set_params(solver=self.solver) for name in X}
         rows = {"y": y, "sample_weight": sample_weight, "trusted": trusted, "possible": possible}
         ids = _items(sources, X, rows, items)
         n = len(ids)

@@ -276,7 +276,7 @@ def test_a_graph_is_heard_as_far_as_it_predicts_unseen_labels(world):
     n = 2 * world["n"]
     y = NAMES[corrupt(world["y"], uniform_noise(K, 0.3), rng)]
     # beside a graph errors have one rate here, so that the fits can be compared
-    known = {"noise": "symmetric", "solver": "vb", "random_state": 0}
+    known = {"noise": "symmetric", "random_state": 0}
     alone = JointNB({"x": NoisyGaussianNB()}, **known).fit({"x": world["numbers"]}, y)
     shuffled = world["pairs"].assign(item=rng.permutation(world["pairs"]["item"]))
     weights, right, said = {}, {}, {}
@@ -341,9 +341,7 @@ def test_the_own_vote_is_left_out_beside_other_sources(world):
     y = NAMES[corrupt(world["y"], uniform_noise(K, 0.3), np.random.default_rng(1))]
     x = {"x": world["numbers"]}
     known = {"class_prior": np.full(K, 1 / K), "noise": "full"}
-    plain = JointNB({"x": NoisyGaussianNB()}, **known, solver=Solver(method="vb", tol=1e-12)).fit(
-        x, y
-    )
+    plain = JointNB({"x": NoisyGaussianNB()}, **known, solver=Solver(tol=1e-12)).fit(x, y)
     graph = CollaborativeClassifier(alpha=0.3, weight=1.0)
     e = JointNB({"x": NoisyGaussianNB(), "users": graph}, **known).fit(x | {"users": lone}, y)
     # collapsed updates stop where no responsibility moves by 1e-4, some way before the end
