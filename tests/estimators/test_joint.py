@@ -269,6 +269,54 @@ def test_a_graph_learns_from_votes_alone(world):
     assert np.mean(new == NAMES[world["y"]]) > 0.5
 
 
+def crowd_with_a_graph(kind, n, seed):
+    """Three votes an item of eight workers, half of whom copy or name one class, and users."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(K, n, p=[0.5, 0.3, 0.2])
+    lead = np.where(rng.random(n) < 0.65, y, rng.integers(K, size=n))
+    task = np.repeat(np.arange(n), 3)
+    worker = np.concatenate([rng.choice(8, 3, replace=False) for _ in range(n)])
+    right = rng.random(3 * n) < (0.65 if kind == "copied" else 0.75)
+    own = np.where(right, y[task], (y[task] + rng.integers(1, K, 3 * n)) % K)
+    other = lead[task] if kind == "copied" else worker % K
+    label = np.where((worker < 4) & (rng.random(3 * n) < 0.95), other, own)
+    likes = rng.integers(K, size=60)
+    item, user = np.nonzero(rng.random((n, 60)) < np.where(likes == y[:, None], 0.2, 0.04))
+    votes = pd.DataFrame({"task": task, "worker": worker, "label": NAMES[label]})
+    return y, {"crowd": votes, "users": pd.DataFrame({"user": user, "item": item})}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:users. its data do not surely predict")
+@pytest.mark.parametrize(("kind", "gain"), [("copied", 0.08), ("spam", -0.01)])
+def test_a_graph_mends_votes_and_harms_none(kind, gain):
+    """Variational Bayes gave one class the items; copied votes were taken as they were."""
+    right = {}
+    for names in (("crowd",), ("crowd", "users")):
+        found = []
+        for seed in range(3):
+            y, evidence = crowd_with_a_graph(kind, 200, seed)
+            sources = {"crowd": DawidSkene(), "users": CollaborativeClassifier()}
+            model = JointNB({n: sources[n] for n in names}, classes=NAMES, random_state=0)
+            model.fit({n: evidence[n] for n in names}, items=np.arange(len(y)))
+            found.append(np.mean(model.label_posterior_.argmax(1) == y))
+        right[len(names)] = np.array(found)
+    assert (right[2] > right[1] + gain).all()
+
+
+@pytest.mark.slow
+def test_checked_labels_hold_where_other_beliefs_need_not():
+    y, evidence = crowd_with_a_graph("copied", 200, 0)
+    sources = {"crowd": DawidSkene(), "users": CollaborativeClassifier()}
+    model = JointNB(sources, classes=NAMES, random_state=0)
+    checked = np.arange(0, 200, 4)
+    model.fit(
+        evidence, trusted=dict(zip(checked, NAMES[y[checked]], strict=True)), items=range(200)
+    )
+    taken = model._learned["users"].heard.fitted.corrected
+    np.testing.assert_allclose(taken[checked, y[checked]], 1)
+
+
 @pytest.mark.slow
 def test_a_graph_is_heard_as_far_as_it_predicts_unseen_labels(world):
     """A graph that follows the classes is listened to; the same one shuffled is switched off."""
