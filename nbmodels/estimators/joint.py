@@ -62,10 +62,11 @@ class JointNB(LatentClassModel):
 
     Each source is described by an estimator of this library, which knows how its data are read and
     what they are modelled by: ``NoisyMultinomialNB`` for words, ``NoisyGaussianNB`` for numbers,
-    ``DawidSkene`` for votes, ``CollaborativeClassifier`` for interactions. Given the true class the
-    sources are independent, so that their log-likelihoods add up. Votes of annotators count as in
-    ``DawidSkene`` where they depend on each other, but in :meth:`posterior`. There is no
-    ``noise_range_``, whose other end needs items that are points of one space::
+    ``NoisyLabelClassifier`` for any classifier, ``DawidSkene`` for votes,
+    ``CollaborativeClassifier`` for interactions. Given the true class the sources are independent,
+    so that their log-likelihoods add up. Votes of annotators count as in ``DawidSkene`` where they
+    depend on each other, but in :meth:`posterior`. There is no ``noise_range_``, whose other end
+    needs items that are points of one space::
 
         model = JointNB({
             "text": NoisyMultinomialNB(alpha=0.1, training=Joint(weight=0.3)),
@@ -84,8 +85,10 @@ class JointNB(LatentClassModel):
             (:mod:`nbmodels.fitting.heard_features`). Jointly its likelihood counts to a power that
             is selected likewise, ``chosen_["size_weight"]``, or in full if its features pass their
             checks; cross-fitted it is evidence that learned from what is known of other items
-            (:mod:`nbmodels.fitting.table_evidence`), and has no parameters in the model. It has no
-            weight, with a warning, where labels and votes are not likelier given the features than
+            (:mod:`nbmodels.fitting.table_evidence`), and has no parameters in the model. So are
+            ``NoisyLogisticRegression`` and ``NoisyLabelClassifier`` always: their out-of-fold class
+            probabilities, calibrated, against the class shares. A table has no weight, with a
+            warning, where labels and votes are not likelier given the features than
             given the class shares. In a joint fit other settings of a table at ``"auto"`` are not
             selected but take a cautious value: ``alpha=1``, ``covariance="diag"``,
             ``size_power=0``. A graph is cross-fitted: its users learn from what is known of other

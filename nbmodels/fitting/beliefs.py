@@ -33,6 +33,9 @@ from nbmodels.fitting.options import FitOptions
 #: Name of the channel.
 BELIEFS = "beliefs"
 
+#: Settings of the labels and the class shares, which are those of all sources together.
+_OF_LABELS = ("noise", "noise_alpha", "noise_diagonal", "class_prior", "class_alpha")
+
 #: Weight of what a fit takes an item for, against its noisy label, in the first round of training:
 #: that fit has read the label.
 _DECIDES = 1e3
@@ -109,6 +112,11 @@ class Known(NamedTuple):
     weights: Float[np.ndarray, " n"]
     names: np.ndarray
     options: FitOptions
+
+    @property
+    def of_labels(self) -> dict[str, Any]:
+        """Settings of the labels and the class shares."""
+        return {name: self.settings[name] for name in _OF_LABELS}
 
 
 def beliefs(fitted: Fit, data: Data, n_rows: int, labels: Collection[str]) -> LabelSource:

@@ -7,6 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 
 from nbmodels import (
     CollaborativeClassifier,
@@ -18,6 +22,7 @@ from nbmodels import (
     NoisyBernoulliNB,
     NoisyCategoricalNB,
     NoisyGaussianNB,
+    NoisyLabelClassifier,
     NoisyLogisticRegression,
     NoisyMultinomialNB,
     PartialLabelNB,
@@ -419,8 +424,72 @@ def test_a_source_must_be_one_and_names_must_be_free():
     with pytest.raises(DataError, match="cannot be a source"):
         JointNB({"x": object()}).fit({"x": np.eye(3)}, [0, 1, 2])
     assert "sources" in JointNB({"x": NoisyGaussianNB()}).get_params()
-    with pytest.raises(DataError, match="x: NoisyLogisticRegression cannot be a source"):
-        JointNB({"x": NoisyLogisticRegression()}).fit({"x": np.eye(3)}, [0, 1, 2])
+    with pytest.raises(DataError, match="x: GaussianNB cannot be a source"):
+        JointNB({"x": GaussianNB()}).fit({"x": np.eye(3)}, [0, 1, 2])
+
+
+def crowd_beside(draw, n=200, seed=0):
+    """Classes, features, and two votes an item of five workers of whom 7 in 10 are right."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(K, size=n)
+    task = np.repeat(np.arange(n), 2)
+    worker = np.concatenate([rng.choice(5, 2, replace=False) for _ in range(n)])
+    label = corrupt(y[task], uniform_noise(K, 0.3), rng)
+    votes = pd.DataFrame({"task": task, "worker": worker, "label": NAMES[label]})
+    return y, draw(y, rng), votes
+
+
+def along_a_factor(y, rng):
+    """Columns that a common factor moves; naive Bayes takes its ends for classes."""
+    centres = np.random.default_rng(1).normal(0, 0.8, (K, 6))
+    return centres[y] + rng.normal(size=(len(y), 6)) + 2 * rng.normal(size=(len(y), 1))
+
+
+def words_of(y, rng):
+    told = [["ants dig", "an ant eats"], ["bees hum", "a bee flies"], ["cats purr", "a cat naps"]]
+    return [" ".join(rng.choice([*told[c], "one more text", "of any class"], 2)) for c in y]
+
+
+CLASSIFIERS = {
+    "regression": (NoisyLogisticRegression(), along_a_factor),
+    "texts": (NoisyLabelClassifier(make_pipeline(CountVectorizer(), MultinomialNB())), words_of),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_a_classifier_is_a_source_by_its_held_out_evidence(kind):
+    estimator, draw = CLASSIFIERS[kind]
+    y, x, votes = crowd_beside(draw)
+    sources = {"x": estimator, "crowd": DawidSkene()}
+    ids = np.arange(len(y))
+    known = {"classes": NAMES, "random_state": 0}
+    model = JointNB(sources, **known).fit({"x": x, "crowd": votes}, items=ids)
+    alone = JointNB({"crowd": DawidSkene()}, **known).fit({"crowd": votes}, items=ids)
+    right, before = (np.mean(m.label_posterior_.argmax(1) == y) for m in (model, alone))
+    assert right > before + 0.04
+    assert model.chosen_["x_training"] == "cross_fit"
+    new, again, _ = crowd_beside(draw, seed=9)
+    assert np.mean(model.predict({"x": again}) == NAMES[new]) > 0.6
+    own = CLASSIFIERS[kind][0]
+    assert not hasattr(own, "classes_")  # fitted are clones
+
+
+@pytest.mark.slow
+def test_an_item_has_no_part_in_what_a_classifier_says_of_it():
+    """One that knows its training rows by heart says nothing of others, and is not heard."""
+    _, x, votes = crowd_beside(lambda y, rng: rng.normal(size=(len(y), 3)))
+    by_heart = NoisyLabelClassifier(KNeighborsClassifier(1), rounds=0)
+    model = JointNB({"x": by_heart, "crowd": DawidSkene()}, classes=NAMES, random_state=0)
+    with pytest.warns(IdentifiabilityWarning, match="x: its data do not surely predict labels"):
+        model.fit({"x": x, "crowd": votes})
+    assert model.fit_.model["x"].weight == 0
+
+
+def test_weights_that_a_classifier_cannot_take_are_refused_by_name():
+    model = JointNB({"x": NoisyLabelClassifier(KNeighborsClassifier(1))})
+    with pytest.raises(DataError, match="x: sample_weight: KNeighbors"):
+        model.fit({"x": np.eye(3)}, [0, 1, 2], sample_weight=[1, 2, 0.5])
 
 
 def drawn(rng, n, k, apart):
