@@ -115,6 +115,14 @@ class Component:
 
     # The fast description -----------------------------------------------------------------------
 
+    def read_by(self, rule: Rule) -> Rule:
+        """The rule by which this component is read in a fit by ``rule``: the fit's own.
+
+        Where it is ``"vb"`` in a fit by ``"map"``, the objective is the bound on the log-posterior
+        density of all other parameters that variational EM climbs.
+        """
+        return rule
+
     def likelihood_params(self, q: Any, rule: Rule, key: DrawKey = None) -> Any:
         """What the likelihood reads of ``q``: a mode, an expectation, or a draw."""
         return q.likelihood_params(rule, key)

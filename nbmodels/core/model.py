@@ -194,12 +194,22 @@ class Posterior(NamedTuple):
 def likelihood_params(model: Model, q: Any, rule: Rule, key: DrawKey = None) -> dict[str, Any]:
     """What each likelihood reads of ``q``; under ``"draw"`` each component gets its own key."""
     if key is None:
-        return {name: c.likelihood_params(q[name], rule) for name, c in model.items()}
+        return {n: c.likelihood_params(q[n], c.read_by(rule)) for n, c in model.items()}
     keys = jax.random.split(key, len(model))
     return {
-        name: c.likelihood_params(q[name], rule, k)
+        name: c.likelihood_params(q[name], c.read_by(rule), k)
         for (name, c), k in zip(model.items(), keys, strict=True)
     }
+
+
+def reported(rule: Rule) -> Rule:
+    """The rule by which point estimates are read: posterior means in the place of expectations."""
+    return "mean" if rule == "vb" else rule
+
+
+def point(model: Model, q: Any, rule: Rule) -> dict[str, Any]:
+    """Point estimates of ``q`` in the form that each likelihood reads."""
+    return {n: c.likelihood_params(q[n], reported(c.read_by(rule))) for n, c in model.items()}
 
 
 def power(model: Model, name: str, data: Data) -> Any:
@@ -305,12 +315,12 @@ def _stats(
 
 def update(model: Model, stats: Mapping[str, Any], rule: Rule) -> dict[str, Any]:
     """Conjugate posteriors of all components."""
-    return {name: c.update(stats[name], rule) for name, c in model.items()}
+    return {name: c.update(stats[name], c.read_by(rule)) for name, c in model.items()}
 
 
 def penalty(model: Model, q: Any, rule: Rule) -> Total:
     """What the objective subtracts (KL, -log prior or nothing), less :func:`constant`."""
-    return add(*(total(c.penalty(q[name], rule)) for name, c in model.items()))
+    return add(*(total(c.penalty(q[name], c.read_by(rule))) for name, c in model.items()))
 
 
 def constant(model: Model, data: Data, rule: Rule) -> Total:
@@ -318,7 +328,7 @@ def constant(model: Model, data: Data, rule: Rule) -> Total:
 
     It can be larger than everything else together, and would only cost digits inside the loop.
     """
-    priors = add(*(total(c.constant(rule)) for c in model.values()))
+    priors = add(*(total(c.constant(c.read_by(rule))) for c in model.values()))
     return add(total(data.weights * base_measure(model, data)), negate(priors))
 
 
@@ -356,10 +366,12 @@ def coordinates(rule: Rule) -> Coordinates:
     """Where the driver extrapolates: coordinates of each family in which all points are valid."""
 
     def to_free(q: Any, context: tuple[Model, Data]) -> Any:
-        return {name: free(q[name], rule) for name in context[0]}
+        return {name: free(q[name], c.read_by(rule)) for name, c in context[0].items()}
 
     def from_free(moved: Any, q: Any, context: tuple[Model, Data]) -> Any:
-        return {name: constrain(moved[name], q[name], rule) for name in context[0]}
+        return {
+            name: constrain(moved[name], q[name], c.read_by(rule)) for name, c in context[0].items()
+        }
 
     return Coordinates(to_free, from_free)
 
@@ -383,7 +395,7 @@ def start(model: Model, resp: Float[Array, "n k"], data: Data, rule: Rule) -> di
     """``q`` of all components from initial responsibilities."""
     weighted = resp * data.weights[:, None]
     return {
-        name: c.start(_powered(weighted, name, data), data.parts[name], rule)
+        name: c.start(_powered(weighted, name, data), data.parts[name], c.read_by(rule))
         for name, c in model.items()
     }
 

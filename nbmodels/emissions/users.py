@@ -20,7 +20,7 @@ from inference.special import digamma, gammaln
 from nbmodels.core.codes import checked_table
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.dirichlet_multinomial import learned
-from nbmodels.core.families import Dirichlet, DrawKey, Rule
+from nbmodels.core.families import Dirichlet, DrawKey, Rule, static
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import Emission
 
@@ -39,6 +39,10 @@ class Users(Emission):
             of all users where ``multiplicity`` says how many there are.
         multiplicity: ``(users,)`` how many exchangeable users each stands for, in EM and CAVI; see
             :mod:`nbmodels.fitting.duplicate_users`.
+        integrated: whether a fit by ``"map"`` integrates over the proportions of the users, as one
+            by ``"vb"`` does, and takes the modes of all other components (variational EM). Users
+            have few interactions each, and their modes lie at the ends: at a concentration below 1
+            a user of one interaction is sure of its class.
 
     Examples:
         Pages and their users. The first page is about ants and the second about bees; the classes
@@ -62,6 +66,10 @@ class Users(Emission):
 
     prior: Dirichlet
     multiplicity: Any = 1.0
+    integrated: bool = static(default=False)
+
+    def read_by(self, rule: Rule) -> Rule:
+        return "vb" if self.integrated and rule == "map" else rule
 
     @classmethod
     def of(cls, n_users: int, n_classes: int, alpha: Any = 1.0) -> Users:

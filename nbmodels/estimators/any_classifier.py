@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Int
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import clone
@@ -25,9 +26,12 @@ from nbmodels.data.label_copies import copies_in_frame
 from nbmodels.data.validation import check_orders, check_weights
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint
-from nbmodels.estimators.discriminative import SCORED, JointDraws, fit_scored
+from nbmodels.estimators.discriminative import SCORED, JointDraws, fit_scored, known_labels
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
+from nbmodels.estimators.sources import Items, LearnedSource
 from nbmodels.estimators.table import TableClassifier
+from nbmodels.estimators.table_source import CrossFitted
+from nbmodels.fitting.beliefs import Known
 from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.copied_rows import row_groups
 from nbmodels.fitting.discriminative import FEW_FOR_ROUNDS, LINEAR_ROUNDS, predict_scored
@@ -307,7 +311,6 @@ class NoisyLabelClassifier(TableClassifier):
     auto_noise: ClassVar[str] = "auto"
     constraints: ClassVar[Mapping[str, Constraint]] = SCORED
 
-    _is_source: ClassVar[bool] = False
     _joint_draws: JointDraws
 
     def __init__(
@@ -395,20 +398,12 @@ class NoisyLabelClassifier(TableClassifier):
         index = X.index if isinstance(X, pd.DataFrame | pd.Series) else None
         labels = self._labels(y, n_rows, trusted, votes, index)
         weights = check_weights(sample_weight, n_rows)
-        if _weight_name(self._base()) is None and not np.isin(weights, (0, 1)).all():
-            raise DataError(
-                f"sample_weight: {type(self._base()).__name__}.fit takes no sample_weight; weights "
-                "must be 0 or 1"
-            )
-        self._floor = 1 / max(float(weights.sum()), 2.0)
-        learner = _CrossValidated(self._base(), items, self._floor, self.n_jobs)
+        self._check_weights(weights)
         with one_thread_if_small(items):
             copies = row_groups(items, groups=groups)
             with computing(self._double(n_rows * len(labels.classes))):
-                fitted = fit_scored(self, learner, parameters, labels, weights, copies=copies)
-            assert fitted.learned_from is not None  # cross-fitted
-            self.estimator_ = learner.learned(fitted.learned_from, weights)
-        self.n_fits_ = learner.n_fits
+                known = known_labels(self, parameters, labels, weights)
+                fitted = self._cross_fitted(parameters, items, known, copies)
         self._keep(X, labels)
         about = fitted, items, self._options
         compared = with_comparisons(*about, warn_of_copies=groups is None)
@@ -416,6 +411,44 @@ class NoisyLabelClassifier(TableClassifier):
         table = _is_table(items)
         cautions = copies_in_frame(pd.DataFrame(items), labels.codes) if table else ()
         return self._finish(compared, (*labels.cautions, *cautions))
+
+    def _check_weights(self, weights: np.ndarray) -> None:
+        if _weight_name(self._base()) is None and not np.isin(weights, (0, 1)).all():
+            raise DataError(
+                f"sample_weight: {type(self._base()).__name__}.fit takes no sample_weight; weights "
+                "must be 0 or 1"
+            )
+
+    def _cross_fitted(
+        self,
+        parameters: Mapping[str, Any],
+        items: Any,
+        known: Known,
+        copies: Int[np.ndarray, " n"] | None,
+    ) -> FittedModel:
+        """The classifier, kept for new rows, and its calibration to what is known of the rows."""
+        weights = known.weights
+        self._floor = 1 / max(float(weights.sum()), 2.0)
+        learner = _CrossValidated(self._base(), items, self._floor, self.n_jobs)
+        fitted = fit_scored(learner, parameters, known, copies=copies)
+        assert fitted.learned_from is not None  # cross-fitted
+        self.estimator_ = learner.learned(fitted.learned_from, weights)
+        self.n_fits_ = learner.n_fits
+        return fitted
+
+    # As one source among others -----------------------------------------------------------------
+
+    def _source_learn(self, values: Any, items: Items) -> LearnedSource:
+        """Evidence that learns from what is known of other items; see :class:`Source`."""
+        parameters = self._validate()
+        self._check_weights(items.weights)
+        validate_data(self, values, reset=True, skip_check_array=True)
+        (rows,) = indexable(values)
+        return CrossFitted(self, rows, parameters).silent(items)
+
+    def _beside(self, parameters: Mapping[str, Any], rows: Any, known: Known) -> FittedModel:
+        with one_thread_if_small(rows):
+            return self._cross_fitted(parameters, rows, known, row_groups(rows))
 
     def _few_columns(self, items: Any, fitted: FittedModel) -> np.ndarray | None:
         """Columns of a joint model where that is affordable: those that a linear classifier meets,
@@ -436,10 +469,13 @@ class NoisyLabelClassifier(TableClassifier):
     def predict_proba(self, X: Any) -> np.ndarray:
         """``(N, K)`` P(true class | features)."""
         check_is_fitted(self)
-        (items,) = indexable(X)
-        scores = _log_probs(self.estimator_, items, len(self.classes_), self._floor)
         with computing(self.fitted_.double):
-            return predict_scored(self.fitted_, scores)
+            return self._by_features(self.fitted_, X)
+
+    def _by_features(self, fitted: FittedModel, X: Any) -> np.ndarray:
+        (items,) = indexable(X)
+        scores = _log_probs(self.estimator_, items, len(fitted.names), self._floor)
+        return predict_scored(fitted, scores)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

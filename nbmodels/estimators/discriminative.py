@@ -16,6 +16,7 @@ from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.constraints import Constraint, Number
 from nbmodels.estimators.options import GRIDS
 from nbmodels.fitting.batched import counted_fits
+from nbmodels.fitting.beliefs import Known
 from nbmodels.fitting.classifier_scores import Learner
 from nbmodels.fitting.discriminative import NOISE_FORMS, train_scored
 from nbmodels.fitting.fitted_model import FittedModel
@@ -72,49 +73,63 @@ class JointDraws:
         return self.found
 
 
-def fit_scored(
+def known_labels(
     estimator: LatentClassModel,
-    learner: Learner,
     parameters: Mapping[str, Any],
     labels: LabelData,
-    weights: np.ndarray,
+    weights: Float[np.ndarray, " n"],
+) -> Known:
+    """What an estimator that is no source of several knows of its rows.
+
+    Args:
+        estimator: whose fit it is.
+        parameters: of the estimator, by name.
+        labels: as read.
+        weights: ``(N,)`` row weights.
+    """
+    settings = estimator._by_class(parameters, labels.classes)
+    settings["shares_held"] = labels.shares_held
+    sources = label_sources(labels, weights)
+    return Known(sources, settings, weights, labels.classes.names, estimator._options())
+
+
+def fit_scored(
+    learner: Learner,
+    parameters: Mapping[str, Any],
+    known: Known,
     own: Mapping[str, Sequence[Any]] | None = None,
     copies: Int[np.ndarray, " n"] | None = None,
 ) -> FittedModel:
     """Train a discriminative classifier under an estimator's parameters.
 
     Args:
-        estimator: whose fit it is.
         learner: the classifier.
         parameters: of the estimator, by name.
-        labels: as read.
-        weights: ``(N,)`` row weights.
+        known: the labels of the rows, with their settings.
         own: open settings of the classifier with their values, the cautious one first.
         copies: rows that stay in one fold, see :func:`nbmodels.fitting.scores.stratified_folds`.
     """
-    own, parameters = own or {}, estimator._by_class(parameters, labels.classes)
-    parameters["shares_held"] = labels.shares_held
-    sources = label_sources(labels, weights)
+    own, parameters = own or {}, {**parameters, **known.of_labels}
     noise = {n: GRIDS[n] for n in ("noise_diagonal",) if is_auto(parameters[n])}
     if is_auto(parameters["noise"]):
         # votes have channels of their own
-        forms = NOISE_FORMS if "labels" in sources else NOISE_FORMS[:1]
+        forms = NOISE_FORMS if "labels" in known.sources else NOISE_FORMS[:1]
         parameters = {**parameters, "noise": forms[0]}
         noise |= {"noise": forms} if len(forms) > 1 else {}
     rounds = parameters["rounds"]
     scaling: dict[str, Sequence[Any]] = {}
     if is_auto(rounds):  # a number is of rounds of the fit that was asked for
-        compared = scalings(len(labels.classes), len(weights))
+        compared = scalings(len(known.names), len(known.weights))
         scaling = {"scaling": compared} if len(compared) > 1 else {}
     with counted_fits() as count:
         fitted = train_scored(
             learner,
             parameters,
             {**own, **scaling, **noise},
-            sources,
-            labels.classes.names,
-            weights,
-            estimator._options(),
+            known.sources,
+            known.names,
+            known.weights,
+            known.options,
             rounds=None if is_auto(rounds) else int(rounds),
             cv=parameters["cv"],
             own=tuple(own),

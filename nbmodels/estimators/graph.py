@@ -376,7 +376,7 @@ class CollaborativeClassifier(LatentClassModel):
             return crossed.silent(k)
         settings = self._graph_settings(parameters, len(graph.users), k)
         users = Users.of(len(graph.users), k, settings.alpha)
-        users = replace(users, weight=settings.weight)
+        users = replace(users, weight=settings.weight, integrated=True)
         selected = settings.select_alpha or settings.select_weight
         part = Part(
             users,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -62,10 +62,11 @@ class JointNB(LatentClassModel):
 
     Each source is described by an estimator of this library, which knows how its data are read and
     what they are modelled by: ``NoisyMultinomialNB`` for words, ``NoisyGaussianNB`` for numbers,
-    ``DawidSkene`` for votes, ``CollaborativeClassifier`` for interactions. Given the true class the
-    sources are independent, so that their log-likelihoods add up. Votes of annotators count as in
-    ``DawidSkene`` where they depend on each other, but in :meth:`posterior`. There is no
-    ``noise_range_``, whose other end needs items that are points of one space::
+    ``NoisyLabelClassifier`` for any classifier, ``DawidSkene`` for votes,
+    ``CollaborativeClassifier`` for interactions. Given the true class the sources are independent,
+    so that their log-likelihoods add up. Votes of annotators count as in ``DawidSkene`` where they
+    depend on each other, but in :meth:`posterior`. There is no ``noise_range_``, whose other end
+    needs items that are points of one space::
 
         model = JointNB({
             "text": NoisyMultinomialNB(alpha=0.1, training=Joint(weight=0.3)),
@@ -84,8 +85,10 @@ class JointNB(LatentClassModel):
             (:mod:`nbmodels.fitting.heard_features`). Jointly its likelihood counts to a power that
             is selected likewise, ``chosen_["size_weight"]``, or in full if its features pass their
             checks; cross-fitted it is evidence that learned from what is known of other items
-            (:mod:`nbmodels.fitting.table_evidence`), and has no parameters in the model. It has no
-            weight, with a warning, where labels and votes are not likelier given the features than
+            (:mod:`nbmodels.fitting.table_evidence`), and has no parameters in the model. So are
+            ``NoisyLogisticRegression`` and ``NoisyLabelClassifier`` always: their out-of-fold class
+            probabilities, calibrated, against the class shares. A table has no weight, with a
+            warning, where labels and votes are not likelier given the features than
             given the class shares. In a joint fit other settings of a table at ``"auto"`` are not
             selected but take a cautious value: ``alpha=1``, ``covariance="diag"``,
             ``size_power=0``. A graph is cross-fitted: its users learn from what is known of other
@@ -106,9 +109,10 @@ class JointNB(LatentClassModel):
         classes: names of all classes, where some may not occur among the labels.
         missing_label: value of y that means "no label"; None where every row has one.
         solver: ``"map"``, ``"ml"``, ``"vb"``, or a :class:`~nbmodels.estimators.options.Solver`
-            with the limits of the iteration. ``"auto"``: ``"vb"`` with a graph among the sources,
-            whose users have few interactions each; ``"map"`` otherwise, since of few votes
-            variational Bayes gives one class the items of others.
+            with the limits of the iteration. ``"map"`` integrates over the proportions of the users
+            of a graph that is fitted jointly, who have few interactions each (variational EM), and
+            takes the modes of all else, since of few votes variational Bayes gives one class the
+            items of others.
         random_state: seed of restarts and posterior draws; None takes others each time.
 
     Attributes:
@@ -157,7 +161,7 @@ class JointNB(LatentClassModel):
         priors: Priors | None = None,
         classes: ArrayLike | None = None,
         missing_label: Any = None,
-        solver: SolverName | Literal["auto"] | Solver = "auto",
+        solver: SolverName | Solver = "map",
         random_state: RandomState = None,
     ) -> None:
         self.sources = sources
@@ -168,13 +172,6 @@ class JointNB(LatentClassModel):
         self.missing_label = missing_label
         self.solver = solver
         self.random_state = random_state
-
-    def _configured(self, name: str, value: Any) -> Any:
-        if name == "solver" and is_auto(value):
-            sources = self.sources.values() if isinstance(self.sources, Mapping) else ()
-            models = (one for one in sources if isinstance(one, LatentClassModel))
-            return Solver(method="vb" if any(one._of_graph() for one in models) else "map")
-        return super()._configured(name, value)
 
     def _settable(self) -> frozenset[str]:
         """Its own parameters, and the settings of its sources, which are fitted jointly."""
@@ -219,7 +216,7 @@ class JointNB(LatentClassModel):
         """
         parameters = self._validate()
         self._check_names(X)
-        sources = {name: clone(self.sources[name]).set_params(solver=self._solver) for name in X}
+        sources = {name: clone(self.sources[name]).set_params(solver=self.solver) for name in X}
         rows = {"y": y, "sample_weight": sample_weight, "trusted": trusted, "possible": possible}
         ids = _items(sources, X, rows, items)
         n = len(ids)

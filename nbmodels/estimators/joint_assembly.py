@@ -45,7 +45,7 @@ class About(NamedTuple):
     def assembled(self, learned: Mapping[str, LearnedSource]) -> tuple[dict[str, Any], Data]:
         """Model and data of the labels and of these sources."""
         n, k = len(self.ids), len(self.classes)
-        model: dict[str, Component] = {PRIOR: self._class_prior(learned)}
+        model: dict[str, Component] = {PRIOR: class_prior(k, self.beside(learned))}
         parts: dict[str, Any] = {PRIOR: None}
         for name, source in self.labels.items():
             model[name], parts[name] = source.channel(k, self.parameters), source.padded(n)
@@ -54,10 +54,10 @@ class About(NamedTuple):
         powers = item_powers(learned, self.X, self.ids, self.classes)
         return model, Data(parts, on_device(self.weights), powers)
 
-    def _class_prior(self, learned: Mapping[str, LearnedSource]) -> Component:
-        """That of the shares; held by votes where nothing else shows the shares."""
+    def beside(self, learned: Mapping[str, LearnedSource]) -> dict[str, Any]:
+        """Settings beside some sources: votes hold the shares where nothing else shows these."""
         held = None if self.labels else held_by([one.held for one in learned.values()])
-        return class_prior(len(self.classes), {**self.parameters, "shares_held": held})
+        return {**self.parameters, "shares_held": held}
 
 
 def log_jacobian_of(found: Mapping[str, Part], model: Model, n: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from nbmodels.core.roles import Emission
 from nbmodels.estimators.joint_assembly import About, by_part, silent_parts
 from nbmodels.estimators.sources import LearnedSource
 from nbmodels.estimators.table_training import refuted
-from nbmodels.fitting.beliefs import Known, beliefs
+from nbmodels.fitting.beliefs import BELIEFS, Known, beliefs
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.heard_features import POWERS, HeldOut, LabelsOfUnseen, folds
 from nbmodels.fitting.joint import joint
@@ -140,9 +140,8 @@ def _known_beside(others: Mapping[str, LearnedSource], about: About, options: Fi
     known, names = dict(about.labels), about.classes.names
     if others:
         fitted = _fitted(others, about, options)
-        known = {name: one for name, one in known.items() if name == "labels"}
-        known["beliefs"] = beliefs(fitted.fit, fitted.data, len(about.ids))
-    return Known(known, about.parameters, about.weights, names, options)
+        known[BELIEFS] = beliefs(fitted.fit, fitted.data, len(about.ids), about.labels)
+    return Known(known, about.beside(others), about.weights, names, options)
 
 
 def _fitted(sources: Mapping[str, LearnedSource], about: About, options: FitOptions) -> FittedModel:

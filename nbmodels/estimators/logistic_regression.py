@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Int
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,7 +16,7 @@ from nbmodels.data.features import Block, check_missing, numbers
 from nbmodels.data.label_copies import label_copies
 from nbmodels.data.validation import check_orders, check_weights
 from nbmodels.estimators.constraints import Constraint, Number
-from nbmodels.estimators.discriminative import SCORED, JointDraws, fit_scored
+from nbmodels.estimators.discriminative import SCORED, JointDraws, fit_scored, known_labels
 from nbmodels.estimators.options import (
     NoiseForm,
     Priors,
@@ -23,7 +24,10 @@ from nbmodels.estimators.options import (
     Solver,
     SolverName,
 )
+from nbmodels.estimators.sources import Items, LearnedSource
 from nbmodels.estimators.table import TableClassifier
+from nbmodels.estimators.table_source import CrossFitted
+from nbmodels.fitting.beliefs import Known
 from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.copied_rows import row_groups
 from nbmodels.fitting.discriminative import FEW_FOR_ROUNDS, LINEAR_ROUNDS, predict_scored
@@ -110,7 +114,6 @@ class NoisyLogisticRegression(TableClassifier):
         "C": Number(positive=True, words=("auto",)),
     }
 
-    _is_source: ClassVar[bool] = False
     _joint_draws: JointDraws
 
     def __init__(
@@ -179,27 +182,48 @@ class NoisyLogisticRegression(TableClassifier):
         index = X.index if isinstance(X, pd.DataFrame) else None
         labels = self._labels(y, n_rows, trusted, votes, index)
         weights = check_weights(sample_weight, n_rows)
-        scales = scales_of(block, weights) if is_auto(self.C) else {}
-        cells = int(np.prod(block.x.shape)) * len(labels.classes)
-        several = n_rows > FEW_FOR_ROUNDS and cells <= _LARGE
-        rounds = LINEAR_ROUNDS if several else 1
-        items = Regression(block, scales, rounds)
-        grid = SPARSE_GRID if block.is_sparse else GRID
-        own: dict[str, Sequence[Any]] = {"C": grid} if is_auto(self.C) else {}
-        if len(scales) > 1:  # first: no penalty is right for columns that a few cells stretch
-            own = {"outliers": tuple(scales), **own}
         copies = row_groups(block.x, groups=groups)
-        with computing(self._double(cells)):
-            fitted = fit_scored(self, items, parameters, labels, weights, own, copies)
-            assert fitted.learned_from is not None  # cross-fitted
-            self._regression = items.learned(fitted.learned_from, weights, fitted.settings)
-        self._scale = scales.get(fitted.settings.get("outliers", KEPT))
+        with computing(self._double(int(np.prod(block.x.shape)) * len(labels.classes))):
+            known = known_labels(self, parameters, labels, weights)
+            fitted = self._cross_fitted(parameters, block, known, copies)
         self._joint_draws = JointDraws(self._few_columns(block, len(labels.classes)))
         self._keep(X, labels)
         about = fitted, block.x, self._options
         compared = with_comparisons(*about, warn_of_copies=groups is None)
         cautions = label_copies(block, labels.codes)
         return self._finish(compared, (*labels.cautions, *cautions))
+
+    def _cross_fitted(
+        self,
+        parameters: Mapping[str, Any],
+        block: Block,
+        known: Known,
+        copies: Int[np.ndarray, " n"] | None,
+    ) -> FittedModel:
+        """The regression, kept for new rows, and its calibration to what is known of the rows."""
+        scales = scales_of(block, known.weights) if is_auto(self.C) else {}
+        cells = int(np.prod(block.x.shape)) * len(known.names)
+        several = len(known.weights) > FEW_FOR_ROUNDS and cells <= _LARGE
+        items = Regression(block, scales, LINEAR_ROUNDS if several else 1)
+        grid = SPARSE_GRID if block.is_sparse else GRID
+        own: dict[str, Sequence[Any]] = {"C": grid} if is_auto(self.C) else {}
+        if len(scales) > 1:  # first: no penalty is right for columns that a few cells stretch
+            own = {"outliers": tuple(scales), **own}
+        fitted = fit_scored(items, parameters, known, own, copies)
+        assert fitted.learned_from is not None  # cross-fitted
+        self._regression = items.learned(fitted.learned_from, known.weights, fitted.settings)
+        self._scale = scales.get(fitted.settings.get("outliers", KEPT))
+        return fitted
+
+    # As one source among others -----------------------------------------------------------------
+
+    def _source_learn(self, values: Any, items: Items) -> LearnedSource:
+        """Evidence that learns from what is known of other items; see :class:`Source`."""
+        parameters = self._validate()
+        return CrossFitted(self, self._read(values, reset=True), parameters).silent(items)
+
+    def _beside(self, parameters: Mapping[str, Any], rows: Any, known: Known) -> FittedModel:
+        return self._cross_fitted(parameters, rows, known, row_groups(rows.x))
 
     def _few_columns(self, block: Block, n_classes: int) -> np.ndarray | None:
         """Standardised columns, where the joint model of them and the labels is affordable."""
@@ -219,10 +243,13 @@ class NoisyLogisticRegression(TableClassifier):
     def predict_proba(self, X: Any) -> np.ndarray:
         """``(N, K)`` P(true class | features)."""
         check_is_fitted(self)
+        with computing(self.fitted_.double):
+            return self._by_features(self.fitted_, X)
+
+    def _by_features(self, fitted: FittedModel, X: Any) -> np.ndarray:
         scales = {} if self._scale is None else {KEPT: self._scale}
         items = Regression(self._read(X, reset=False), scales)
-        with computing(self.fitted_.double):
-            return predict_scored(self.fitted_, items.scores(self._regression))
+        return predict_scored(fitted, items.scores(self._regression))
 
     def _calibrated(self) -> np.ndarray:
         """``(1 + d, K)`` intercepts and coefficients, calibrated; one column for two classes."""

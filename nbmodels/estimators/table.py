@@ -61,9 +61,6 @@ if TYPE_CHECKING:
     from nbmodels.diagnostics.confident_learning import SecondOpinion
     from nbmodels.fitting.vote_dependence import VoteDependence
 
-#: Settings of the labels and the class shares, which are those of all sources together.
-_OF_LABELS = ("noise", "noise_alpha", "noise_diagonal", "class_prior", "class_alpha")
-
 #: Parameters that are no settings of a model.
 _NO_SETTINGS = ("solver", "priors", "training", "random_state", "classes", "families")
 
@@ -314,6 +311,10 @@ class TableClassifier(LatentClassModel):
         with computing(self.fitted_.double):
             return class_probabilities(self.fitted_, block, self._known(block.x.shape[0]))
 
+    def _by_features(self, fitted: FittedModel, X: Any) -> Float[np.ndarray, "n k"]:
+        """``(N, K)`` P(true class | features) of new rows by a cross-fitted fit."""
+        return class_probabilities(fitted, self._checked(X, reset=False), {})
+
     def predict_log_proba(self, X: Any) -> Float[np.ndarray, "n k"]:
         """``(N, K)`` log P(true class | features)."""
         return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
@@ -442,7 +443,7 @@ class TableClassifier(LatentClassModel):
         check_columns(block)
         crossed = CrossFitted(self, block, parameters)
         if isinstance(how, CrossFit):
-            return crossed.silent(len(items.classes))
+            return crossed.silent(items)
         build = self._builder(parameters, block, items.weights, {}, len(items.classes))
         emissions = {n: c for n, c in build({}).model.items() if n in build.features}
         parts, coded = {}, build.columns({})
@@ -460,11 +461,10 @@ class TableClassifier(LatentClassModel):
             cross_fitted=crossed if how is None else None,
         )
 
-    def _beside(self, parameters: Mapping[str, Any], block: Block, known: Known) -> FittedModel:
+    def _beside(self, parameters: Mapping[str, Any], rows: Any, known: Known) -> FittedModel:
         """The table cross-fitted to what is known of its items."""
-        labels = {name: known.settings[name] for name in _OF_LABELS}
-        about = block, known.weights, known.sources, len(known.names)
-        build = self._builder({**parameters, **labels}, *about)
+        about = rows, known.weights, known.sources, len(known.names)
+        build = self._builder({**parameters, **known.of_labels}, *about)
         how = self._training()
         how = how if isinstance(how, CrossFit) else CrossFit()
         return _described(train(build, how, known.names, known.options, self._joint), build)

@@ -10,9 +10,8 @@ import numpy as np
 from jaxtyping import Float
 
 from nbmodels.channels import ExternalEvidence
-from nbmodels.data.features import Block
 from nbmodels.data.labels import Classes
-from nbmodels.estimators.sources import LearnedSource, Part
+from nbmodels.estimators.sources import Items, LearnedSource, Part
 from nbmodels.fitting.beliefs import Known
 from nbmodels.fitting.builder import Columns
 from nbmodels.fitting.table_evidence import TableEvidence
@@ -48,8 +47,8 @@ class _EvidenceOf:
     found: TableEvidence
 
     def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
-        block = self.estimator._checked(values, reset=False)
-        return {EVIDENCE: ExternalEvidence.pack(self.found.of_new(block))}
+        probs = self.estimator._by_features(self.found.fitted, values)
+        return {EVIDENCE: ExternalEvidence.pack(self.found.of_new(probs))}
 
 
 @dataclass(frozen=True)
@@ -58,12 +57,12 @@ class CrossFitted:
 
     Attributes:
         estimator: of the table.
-        block: its columns.
+        rows: its rows, as the estimator reads them.
         parameters: of the estimator.
     """
 
     estimator: TableClassifier
-    block: Block
+    rows: Any
     parameters: Mapping[str, Any]
 
     def __call__(self, known: Known) -> LearnedSource:
@@ -72,7 +71,7 @@ class CrossFitted:
         Raises:
             KeyboardInterrupt: a fit was interrupted.
         """
-        fitted = self.estimator._beside(self.parameters, self.block, known)
+        fitted = self.estimator._beside(self.parameters, self.rows, known)
         if fitted.interrupted:
             raise KeyboardInterrupt
         found = TableEvidence(fitted)
@@ -80,9 +79,9 @@ class CrossFitted:
         chosen = {**fitted.chosen, "training": "cross_fit"}
         return LearnedSource({EVIDENCE: part}, _EvidenceOf(self.estimator, found), chosen=chosen)
 
-    def silent(self, n_classes: int) -> LearnedSource:
+    def silent(self, items: Items) -> LearnedSource:
         """Before it has learned, where it is not to be fitted jointly."""
-        part = _part(np.zeros((self.block.x.shape[0], n_classes)), 0.0)
+        part = _part(np.zeros((len(items.ids), len(items.classes))), 0.0)
         return LearnedSource({EVIDENCE: part}, _nothing, cross_fitted=self)
 
 

@@ -6,8 +6,8 @@ sources say of the items, which are log-likelihoods of the classes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,22 +15,40 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Float, Int
+from scipy.special import logsumexp
 
 from inference.arrays import floating, on_device
 from inference.compilation import host_jit
 from nbmodels.channels import ExternalEvidence
 from nbmodels.core import model as models
-from nbmodels.core.component import LogLikelihood
-from nbmodels.core.families import Rule
+from nbmodels.core.component import LogLikelihood, centred
+from nbmodels.core.families import Dirichlet, DrawKey, Rule
 from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.core.roles import LabelChannel
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.label_sources import LabelSource
 from nbmodels.fitting.options import FitOptions
 
+#: Name of the channel.
+BELIEFS = "beliefs"
+
+#: Settings of the labels and the class shares, which are those of all sources together.
+_OF_LABELS = (
+    "noise",
+    "noise_alpha",
+    "noise_diagonal",
+    "class_prior",
+    "class_alpha",
+    "shares_held",
+)
+
 #: Weight of what a fit takes an item for, against its noisy label, in the first round of training:
 #: that fit has read the label.
 _DECIDES = 1e3
+
+#: Pseudo-items of which it holds what other sources know.
+_HOLDING = 3.0
 
 #: Log-likelihoods are finite, as they may be multiplied by 0.
 _LEAST = -1e6
@@ -46,6 +64,43 @@ class Beliefs(ExternalEvidence):
 
     def initial_responsibilities(self, data: Array) -> Float[Array, "n k"]:
         return _DECIDES * data[:, 1]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class ContaminatedBeliefs(LabelChannel):
+    """:class:`Beliefs`, of which a share is void (contamination; Huber 1964).
+
+    Annotators who copy make a fit of their votes too sure, and a source that took its
+    log-likelihoods as they are would take their errors for its own. So with a probability that is
+    learned beside the source's evidence, what is known of an item is void: as likely under every
+    class.
+
+    Attributes:
+        prior: Dirichlet of the shares of items of which it holds, and of which it is void.
+    """
+
+    prior: Dirichlet
+
+    def log_likelihood(self, likelihood_params: Array, data: Array) -> LogLikelihood:
+        holds, void = likelihood_params
+        return centred(jnp.logaddexp(holds + data[:, 0], void))
+
+    def stats(
+        self, likelihood_params: Array, resp: Array, data: Array, key: DrawKey = None
+    ) -> Float[Array, " 2"]:
+        holds, void = likelihood_params
+        of_void = jnp.sum(resp * jax.nn.sigmoid(void - holds - data[:, 0]))
+        return jnp.stack([jnp.sum(resp) - of_void, of_void])
+
+    def initial_responsibilities(self, data: Array) -> Float[Array, "n k"]:
+        return _DECIDES * data[:, 1]
+
+    def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
+        return q
+
+    def values(self, likelihood_params: Array) -> dict[str, Array]:
+        return {"share": jnp.exp(likelihood_params)}
 
 
 class Known(NamedTuple):
@@ -65,26 +120,46 @@ class Known(NamedTuple):
     names: np.ndarray
     options: FitOptions
 
+    @property
+    def of_labels(self) -> dict[str, Any]:
+        """Settings of the labels and the class shares."""
+        return {name: self.settings[name] for name in _OF_LABELS if name in self.settings}
 
-def beliefs(fitted: Fit, data: Data, n_rows: int) -> LabelSource:
-    """What a fit knows of the items beside their noisy labels, as a channel.
+
+def beliefs(fitted: Fit, data: Data, n_rows: int, labels: Collection[str]) -> LabelSource:
+    """What a fit knows of the items beside their labels, as a channel.
 
     Args:
         fitted: of other sources and the labels.
         data: what was fitted.
         n_rows: number of items.
+        labels: names of the channels of labels.
     """
-    others = {name: c for name, c in fitted.model.items() if name not in (PRIOR, "labels")}
+    others = {name: c for name, c in fitted.model.items() if name not in (PRIOR, *labels)}
     params = {name: fitted.params[name] for name in others}
     own = models.with_parts(data, {name: data.parts[name] for name in others})
     logs = np.asarray(_table(others, params, own, fitted.rule), float)[:n_rows]
+    # relative to their mean over the class shares, 1 where nothing is known
+    logs = logs - logsumexp(logs + np.asarray(fitted.point_of(PRIOR), float), axis=1, keepdims=True)
     resp = np.asarray(fitted.resp, float)[:n_rows]
     values = np.stack([logs, resp / resp.sum(1, keepdims=True)], 1)
     return LabelSource(_channel, values, 0.0, _pack)
 
 
+def contaminated(sources: Mapping[str, LabelSource]) -> dict[str, LabelSource]:
+    """Label sources, of which beliefs need not hold for every item."""
+    found = dict(sources)
+    if BELIEFS in found:
+        found[BELIEFS] = replace(found[BELIEFS], channel=_contaminated)
+    return found
+
+
 def _channel(n_classes: int, settings: Mapping[str, Any]) -> ExternalEvidence:
     return Beliefs.of(n_classes)
+
+
+def _contaminated(n_classes: int, settings: Mapping[str, Any]) -> ContaminatedBeliefs:
+    return ContaminatedBeliefs(prior=Dirichlet(on_device(np.array([1 + _HOLDING, 1.0]))))
 
 
 def _pack(values: np.ndarray) -> Array:

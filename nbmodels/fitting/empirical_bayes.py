@@ -87,7 +87,7 @@ def fit_with_learned_priors(
 
 @partial(host_jit, static_argnames="rule")
 def _pooled(component: Any, q: Any, rule: Rule) -> Any:
-    return component.pooled(q, rule)
+    return component.pooled(q, component.read_by(rule))
 
 
 def _pooled_precisely(component: Any, q: Any, rule: Rule) -> Any:

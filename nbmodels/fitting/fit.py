@@ -24,7 +24,7 @@ from nbmodels.errors import Caution, IdentifiabilityWarning, NotConvergedWarning
 _SHOWN = 10
 
 # one program in the place of dozens of single operations, each compiled on its own
-_likelihood_params = host_jit(models.likelihood_params, static_argnames="rule")
+_point = host_jit(models.point, static_argnames="rule")
 
 
 def with_arrays(tree: Any) -> Any:
@@ -107,24 +107,20 @@ class Fit:
     @property
     def point(self) -> dict[str, Any]:
         """Point estimates, as likelihoods read them: modes, or posterior means under ``"vb"``."""
-        return _likelihood_params(with_arrays(self.model), self.params, self._read_as)
+        return _point(with_arrays(self.model), self.params, self.rule)
 
     def point_of(self, name: str) -> Any:
         """The point estimate of one component."""
         one, q = {name: self.model[name]}, {name: self.params[name]}
-        return _likelihood_params(with_arrays(one), q, self._read_as)[name]
+        return _point(with_arrays(one), q, self.rule)[name]
 
     @property
     def transitions(self) -> dict[str, Float[np.ndarray, "k observed"]]:
         """P(observed | true) of each channel of noisy labels at the point estimate, by its name."""
         channels = models.with_role(self.model, LabelChannel)
         own = {name: self.params[name] for name in channels}
-        found = _noise_matrices(with_arrays(channels), own, self._read_as)
+        found = _noise_matrices(with_arrays(channels), own, models.reported(self.rule))
         return {name: np.asarray(table) for name, table in found.items()}
-
-    @property
-    def _read_as(self) -> Rule:
-        return "mean" if self.rule == "vb" else self.rule
 
     def cautions(self, names: Any = None) -> tuple[Caution, ...]:
         """Warnings about this fit, by the names of the classes."""

@@ -4,7 +4,9 @@ In a joint fit users learn what their items are taken for, and an item's wrong l
 confirm itself through the items that it led astray. Beside other sources a graph is cross-fitted
 instead: the average of neighbour models (:mod:`nbmodels.fitting.stacked_graph`) is fitted to
 everything else that is known of the items, and the log-likelihoods that it gives to the classes of
-an item come from what is known of other items alone.
+an item come from what is known of other items alone. What other sources know need not hold for
+every item, and how often it does is learned, too
+(:class:`nbmodels.fitting.beliefs.ContaminatedBeliefs`).
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy import sparse
 
-from nbmodels.fitting.beliefs import Known
+from nbmodels.fitting.beliefs import Known, contaminated
 from nbmodels.fitting.fitted_graph import FittedGraph
 from nbmodels.fitting.propagation import calibrated_logs
 from nbmodels.fitting.stacked_graph import train_stacked
@@ -79,6 +81,6 @@ def graph_evidence(alpha: Any, graph: sparse.csr_array, known: Known) -> GraphEv
     # without noisy labels there is no form to choose
     noise = known.settings["noise"] if "labels" in known.sources else "symmetric"
     settings = {**known.settings, "noise": noise}
-    about = (known.sources, known.weights, known.names, known.options)
+    about = (contaminated(known.sources), known.weights, known.names, known.options)
     fitted: Any = train_stacked(settings, alpha, graph, *about)
     return GraphEvidence(fitted)

@@ -154,10 +154,10 @@ def undecided(chosen: Form, found: Sequence[Form], shares: Sequence[float]) -> t
 
 def credible(found: Form) -> bool:
     """Whether classes kept their names and items, and most labels are right."""
-    given = np.einsum(
-        "nk,nk->n", np.asarray(found.fit.resp)[: len(found.about.resp)], found.about.resp
-    )
-    rows = found.about.weights * found.about.resp.any(1)
+    labels = found.about.resp
+    # where they are shares of several classes, the likeliest
+    given = np.asarray(found.fit.resp)[np.arange(len(labels)), labels.argmax(1)]
+    rows = found.about.weights * labels.any(1)
     return found.about.identified(found.fit) and rows @ given >= 0.5 * rows.sum()
 
 

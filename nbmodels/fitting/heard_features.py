@@ -149,7 +149,7 @@ def _without(weights: Float[np.ndarray, " n"], rows: np.ndarray) -> Array:
 
 def _of_labels(fit: Fit, data: Data, labels: Sequence[str]) -> Float[np.ndarray, " n"]:
     """``(N,)`` log-probability of the items' labels and votes given everything else."""
-    rule: Rule = "mean" if fit.rule == "vb" else fit.rule
+    rule = models.reported(fit.rule)
     rest = {name: c for name, c in fit.model.items() if name not in labels}
     both = (
         np.asarray(_evidence(one, {n: fit.params[n] for n in one}, _parts(data, one), rule), float)
@@ -161,7 +161,7 @@ def _of_labels(fit: Fit, data: Data, labels: Sequence[str]) -> Float[np.ndarray,
 
 def _classes(fit: Fit, data: Data, names: Sequence[str]) -> Int[np.ndarray, " n"]:
     """``(N,)`` likeliest classes by some components alone, whatever the class shares."""
-    rule: Rule = "mean" if fit.rule == "vb" else fit.rule
+    rule = models.reported(fit.rule)
     some = {name: fit.model[name] for name in names if name in fit.model}
     if not some:
         return np.zeros(len(data.weights), int)

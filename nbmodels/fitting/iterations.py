@@ -186,7 +186,7 @@ def round_trips(model: Model, data: Data, rule: Rule) -> dict[str, RoundTrip]:
     found = {}
     for name, component in model.items():
         weights = data.weights * models.power(model, name, data)
-        trip = component.round_trip(data.parts[name], weights, rule)
+        trip = component.round_trip(data.parts[name], weights, component.read_by(rule))
         if trip is not None:
             found[name] = trip
     return found

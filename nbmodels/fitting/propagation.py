@@ -353,7 +353,7 @@ def _voted(
 
 def own_labels(fitted: Fit, labels: Candidate) -> Float[np.ndarray, "n k"]:
     """``(N, K)`` log-likelihood of the items' own labels at a fit's point, padded rows included."""
-    rule: Rule = "mean" if fitted.rule == "vb" else fitted.rule
+    rule = models.reported(fitted.rule)
     return np.asarray(_of_labels(fitted.model, fitted.params, labels.data, rule), float)
 
 

@@ -68,16 +68,13 @@ class TableEvidence:
         """``(N, K)`` of the items of the fit, each without what is known of itself."""
         return self._logs - self._log_shares if self.heard else np.zeros_like(self._logs)
 
-    def of_new(self, block: Block) -> Float[np.ndarray, "n k"]:
+    def of_new(self, probs: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
         """``(n, K)`` of new items.
 
         Args:
-            block: their columns.
+            probs: P(true class | features) of each.
         """
-        if not self.heard:
-            return np.zeros((block.x.shape[0], len(self.fitted.names)))
-        found = class_probabilities(self.fitted, block, {})
-        return np.log(np.maximum(found, _TINY)) - self._log_shares
+        return self.heard * (np.log(np.maximum(probs, _TINY)) - self._log_shares)
 
     @cached_property
     def _logs(self) -> Float[np.ndarray, "n k"]:
