@@ -85,13 +85,13 @@ class JointNB(LatentClassModel):
             (:mod:`nbmodels.fitting.heard_features`). Jointly its likelihood counts to a power that
             is selected likewise, ``chosen_["size_weight"]``, or in full if its features pass their
             checks; cross-fitted it is evidence that learned from what is known of other items
-            (:mod:`nbmodels.fitting.table_evidence`), and has no parameters in the model. So are
-            ``NoisyLogisticRegression`` and ``NoisyLabelClassifier`` always: their out-of-fold class
-            probabilities, calibrated, against the class shares. A table has no weight, with a
-            warning, where labels and votes are not likelier given the features than
-            given the class shares. In a joint fit other settings of a table at ``"auto"`` are not
-            selected but take a cautious value: ``alpha=1``, ``covariance="diag"``,
-            ``size_power=0``. A graph is cross-fitted: its users learn from what is known of other
+            (:mod:`nbmodels.fitting.table_evidence`), and has no parameters in the model.
+            ``NoisyLogisticRegression`` and ``NoisyLabelClassifier`` always are: of an item count
+            the calibrated probabilities of a classifier that has not learned from it, against the
+            class shares. A table has no weight, with a warning, where labels and votes are not
+            likelier given the features than given the class shares. In a joint fit other settings
+            of a table at ``"auto"`` are not selected but take a cautious value: ``alpha=1``,
+            ``covariance="diag"``, ``size_power=0``. A graph is cross-fitted: its users learn from what is known of other
             items (:mod:`nbmodels.fitting.graph_evidence`), and it has no weight where that does not
             surely predict labels. With a number for its ``weight``, ``alpha="bound"`` or a
             ``training`` of its own it is fitted jointly; what is open of ``alpha`` and ``weight``
