@@ -16,68 +16,125 @@ from scipy import sparse
 
 from nbmodels.fitting.vote_dependence import AnnotatorModel, VoteTable
 
-#: Annotators up to whom errors are taken together; an eigendecomposition of as many takes a second.
+#: Parameters that are taken together at most; an eigendecomposition of as many takes half a second.
 _MOST = 1_000
 
 #: Pseudo-votes of an accuracy's prior. Fits of few votes have more, which say what votes say.
 _PSEUDO_VOTES = 3.0
 
+#: Least pseudo-votes of each row about the annotator's accuracy; fits have more, which is assumed
+#: and not learned.
+_LEAST_OF_ROW = 1.5
+
 #: Least distance of a rate from 0 and from 1, and least information: of a standard error of 1/2.
 _MARGIN, _LEAST = 0.02, 4.0
 
 
-def unknown_classes(
+def accuracy_variance(
     model: AnnotatorModel, votes: VoteTable, right: Int[np.ndarray, " c"]
 ) -> Float[np.ndarray, " w"]:
-    """``(W,)`` variance of each accuracy that is due to classes that are not known.
+    """``(W,)`` variance of each annotator's accuracy, the classes of the items being open.
 
-    One parameter an annotator: how much all diagonal rates of their matrix rise or fall. Beside
-    these, the shares of the classes are open. Of more than 1,000 annotators each is taken by
-    itself, as if the others were known.
+    The parameters are the annotators' rates of right votes, one a class, and the shares of the
+    classes. Of more than 1,000 rates in all each annotator has one instead, by which those of all
+    classes rise or fall together; of more than 1,000 annotators each is taken by itself, as if
+    the others were known.
 
     Args:
-        model: annotators and classes.
+        model: annotators who do not abstain, and classes.
         votes: those that it was fitted to.
         right: ``(C,)`` label that is right of each class.
     """
     n_workers, n_classes = len(model.pseudo), len(right)
-    shares, resp = np.exp(model.log_prior), model.resp
-    rates = model.matrices[:, right, np.arange(n_classes)].clip(_MARGIN, 1 - _MARGIN)[votes.worker]
-    hit = right == votes.label[:, None]
-    slope = np.where(hit, 1 / rates, -1 / (1 - rates))
-    own, score = resp[votes.row], slope * votes.weight[:, None]
-    known = np.bincount(votes.worker, (own * slope * score).sum(1), n_workers)
-    accuracy = model.accuracy.clip(_MARGIN, 1 - _MARGIN)
-    known += _PSEUDO_VOTES / (accuracy * (1 - accuracy))
+    shares = np.exp(model.log_prior)
+    follows = (1 - model.guessed) ** 2
+    if n_workers * n_classes <= _MOST:
+        own = np.arange(n_classes)
+        between = _information(model, votes, right, own)
+        covariance = _inverse(between)[: n_workers * n_classes, : n_workers * n_classes]
+        blocks = covariance.reshape(n_workers, n_classes, n_workers, n_classes)
+        of_each = blocks[np.arange(n_workers), :, np.arange(n_workers)]
+        variance: Float[np.ndarray, " w"] = np.einsum("c,wcd,d->w", shares, of_each, shares)
+        return variance * follows
+    rates = model.matrices[:, right, np.arange(n_classes)]
+    sizes = model.pseudo.sum(1) - model.repeated
+    of_known = (shares**2 * rates * (1 - rates) / (sizes + 1)).sum(1)
+    together = np.zeros(n_classes, int)
     if n_workers > _MOST:
-        mean = (own * score).sum(1, keepdims=True)
-        lost = np.bincount(votes.worker, (own * (score - mean) ** 2).sum(1), n_workers)
-        return 1 / np.maximum(known - lost, _LEAST) - 1 / np.maximum(known, _LEAST)
-    between = -_covariance_of_scores(score, shares, model, votes)
-    at = np.arange(n_workers)
-    between[at, at] += known
-    n_items = len(resp)
-    between[n_workers:, n_workers:] += n_items * (np.diag(shares) - np.outer(shares, shares))
-    values, vectors = np.linalg.eigh(between)
-    variance = (vectors[:n_workers] ** 2 / np.maximum(values, _LEAST)).sum(1)
-    return np.maximum(variance - 1 / np.maximum(known, _LEAST), 0)
+        p = (model.resp[votes.row] * (right == votes.label[:, None])).sum(1)
+        number = np.bincount(votes.worker, minlength=n_workers)
+        open_ = np.bincount(votes.worker, p * (1 - p), n_workers) / np.maximum(number, 1) ** 2
+        return of_known * follows + open_
+    known = _scores(model, votes, right)[1]
+    complete = _by_group(known, together).ravel() + _precision(model, 1).ravel()
+    whole = np.diag(_inverse(_information(model, votes, right, together)))[:n_workers]
+    return of_known * follows + np.maximum(whole - 1 / np.maximum(complete, _LEAST), 0)
 
 
-def _covariance_of_scores(
-    score: Float[np.ndarray, "v c"],
-    shares: Float[np.ndarray, " c"],
+def _scores(
+    model: AnnotatorModel, votes: VoteTable, right: Int[np.ndarray, " c"]
+) -> tuple[Float[np.ndarray, "v c"], Float[np.ndarray, "w c"]]:
+    """Score of each vote in the rate of a class, and information of known classes."""
+    n_workers, n_classes = len(model.pseudo), len(right)
+    rates = model.matrices[:, right, np.arange(n_classes)].clip(_MARGIN, 1 - _MARGIN)[votes.worker]
+    slope = np.where(right == votes.label[:, None], 1 / rates, -1 / (1 - rates))
+    score = slope * votes.weight[:, None]
+    of_votes = model.resp[votes.row] * slope * score
+    known = [np.bincount(votes.worker, column, n_workers) for column in of_votes.T]
+    return score, np.stack(known, 1)
+
+
+def _by_group(
+    values: Float[np.ndarray, "w c"], group: Int[np.ndarray, " c"]
+) -> Float[np.ndarray, "w g"]:
+    """Sums over the classes of each group."""
+    return values @ (group[:, None] == np.arange(group.max() + 1))
+
+
+def _precision(model: AnnotatorModel, each: int) -> Float[np.ndarray, "w g g"]:
+    """That of the prior of each annotator's ``each`` rates.
+
+    Rows of a matrix vary about the annotator's accuracy, as far as fits have learned.
+    """
+    mean = model.accuracy.clip(_MARGIN, 1 - _MARGIN)
+    information = 1 / (mean * (1 - mean))[:, None, None]
+    if each == 1:
+        return _PSEUDO_VOTES * information
+    pseudo = max(model.repeated, _LEAST_OF_ROW)
+    shared = pseudo / (_PSEUDO_VOTES + each * pseudo)
+    return information * pseudo * (np.eye(each) - shared * np.ones((each, each)))
+
+
+def _information(
     model: AnnotatorModel,
     votes: VoteTable,
+    right: Int[np.ndarray, " c"],
+    group: Int[np.ndarray, " c"],
 ) -> Float[np.ndarray, "p p"]:
-    """Sum over the items of the covariance of their scores: of annotators, then of log-shares."""
-    n_items, n_classes = model.resp.shape
-    shape = n_items, len(model.pseudo)
+    """Observed information of each annotator's rate of each group of classes, and of log-shares."""
+    score, known = _scores(model, votes, right)
+    shares, resp = np.exp(model.log_prior), model.resp
+    n_workers, each = len(model.pseudo), int(group.max()) + 1
+    (n_items, n_classes), n_rates = resp.shape, n_workers * each
     total: Any = 0.0
     mean: Any = 0.0
     for c in range(n_classes):
-        of_votes = sparse.csr_array((score[:, c], (votes.row, votes.worker)), shape=shape)
+        cells = votes.row, votes.worker * each + group[c]
+        of_votes = sparse.csr_array((score[:, c], cells), shape=(n_items, n_rates))
         of_class = np.tile((np.arange(n_classes) == c) - shares, (n_items, 1))
         scores = sparse.hstack([of_votes, of_class], format="csr")
-        weighted = scores * model.resp[:, [c]]
+        weighted = scores * resp[:, [c]]
         total, mean = total + scores.T @ weighted, mean + weighted
-    return np.asarray((total - mean.T @ mean).toarray())
+    found = -np.asarray((total - mean.T @ mean).toarray())
+    at = np.arange(n_rates)
+    found[at, at] += _by_group(known, group).ravel()
+    worker, one, other = np.ogrid[:n_workers, :each, :each]
+    found[worker * each + one, worker * each + other] += _precision(model, each)
+    found[n_rates:, n_rates:] += n_items * (np.diag(shares) - np.outer(shares, shares))
+    return found
+
+
+def _inverse(information: Float[np.ndarray, "p p"]) -> Float[np.ndarray, "p p"]:
+    """Covariance, no standard error of which is above 1/2."""
+    values, vectors = np.linalg.eigh(information)
+    return (vectors / np.maximum(values, _LEAST)) @ vectors.T

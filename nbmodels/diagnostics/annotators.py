@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from scipy import stats
 
 from nbmodels.data.validation import check_level
-from nbmodels.diagnostics.accuracy_errors import unknown_classes
+from nbmodels.diagnostics.accuracy_errors import accuracy_variance
 from nbmodels.fitting.copies import Copies
 from nbmodels.fitting.vote_dependence import AnnotatorModel, VoteTable, tempered_posterior
 
@@ -97,24 +97,18 @@ def _interval(
 def _accuracy(
     model: AnnotatorModel, votes: VoteTable, number: Int[np.ndarray, " w"]
 ) -> tuple[Float[np.ndarray, " w"], Float[np.ndarray, " w"]]:
-    """Mean and variance of each accuracy: of the matrix given the classes, and of the classes.
+    """Mean and variance of each accuracy.
 
     Of functions that abstain, classes are taken to be independent given the matrices.
     """
     n_observed, n_classes = model.of_votes.pseudo.shape[1:]
     right = np.arange(n_classes) // (n_classes // n_observed)
-    mean, shares = model.accuracy, np.exp(model.log_prior)
-    if model.abstains:
-        within = mean * (1 - mean) / (number + 1)
-        p = (model.resp[votes.row] * (right == votes.label[:, None])).sum(1)
-        between = np.bincount(votes.worker, p * (1 - p), len(number)) / np.maximum(number, 1) ** 2
-    else:
-        rates = model.matrices[:, right, np.arange(n_classes)]
-        sizes = model.pseudo.sum(1) - model.repeated
-        within = (shares**2 * rates * (1 - rates) / (sizes + 1)).sum(1)
-        within *= (1 - model.guessed) ** 2
-        between = unknown_classes(model, votes, right)
-    return mean, within + between
+    mean = model.accuracy
+    if not model.abstains:
+        return mean, accuracy_variance(model, votes, right)
+    p = (model.resp[votes.row] * (right == votes.label[:, None])).sum(1)
+    open_ = np.bincount(votes.worker, p * (1 - p), len(number)) / np.maximum(number, 1) ** 2
+    return mean, mean * (1 - mean) / (number + 1) + open_
 
 
 def _ranking_score(matrices: Float[np.ndarray, "w observed c"]) -> Float[np.ndarray, " w"]:

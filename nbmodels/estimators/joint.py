@@ -91,13 +91,14 @@ class JointNB(LatentClassModel):
             class shares. A table has no weight, with a warning, where labels and votes are not
             likelier given the features than given the class shares. In a joint fit other settings
             of a table at ``"auto"`` are not selected but take a cautious value: ``alpha=1``,
-            ``covariance="diag"``, ``size_power=0``. A graph is cross-fitted: its users learn from what is known of other
-            items (:mod:`nbmodels.fitting.graph_evidence`), and it has no weight where that does not
-            surely predict labels. With a number for its ``weight``, ``alpha="bound"`` or a
-            ``training`` of its own it is fitted jointly; what is open of ``alpha`` and ``weight``
-            is then selected by labels held out of ``y``, the shares of the classes are held at
-            those of the given labels where ``class_prior`` is None, since a graph's factors reward
-            one class for all, and the verdict compares the fit with a cross-fitted one.
+            ``covariance="diag"``, ``size_power=0``. A graph is cross-fitted: its users learn from
+            what is known of other items (:mod:`nbmodels.fitting.graph_evidence`), and it has no
+            weight where that does not surely predict labels. With a number for its ``weight``,
+            ``alpha="bound"`` or a ``training`` of its own it is fitted jointly; what is open of
+            ``alpha`` and ``weight`` is then selected by labels held out of ``y``, the shares of the
+            classes are held at those of the given labels where ``class_prior`` is None, since a
+            graph's factors reward one class for all, and the verdict compares the fit with a
+            cross-fitted one.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
             (full, shrunk to one error rate as far as the classes are alike), or a known ``(K, K)``
             matrix ``[observed, true]`` whose columns sum to one. ``"auto"``: pooled; beside a graph

@@ -8,7 +8,7 @@ import pytest
 
 from nbmodels import DawidSkene
 from nbmodels.diagnostics import accuracy_errors
-from nbmodels.diagnostics.accuracy_errors import unknown_classes
+from nbmodels.diagnostics.accuracy_errors import accuracy_variance
 from nbmodels.fitting.vote_dependence import AnnotatorModel, VoteTable
 
 N, W, K = 60, 4, 3
@@ -32,44 +32,54 @@ def model_and_votes(seed=0):
     return AnnotatorModel(matrices * 100, np.log(shares), resp / resp.sum(1, keepdims=True)), votes
 
 
-def curvature(model, votes):
-    """Of the likelihood of the votes in the rise of each annotator's rates and in log-shares."""
-    rates = jnp.asarray(np.einsum("wkk->wk", model.matrices))
+def curvature(model, votes, group):
+    """Of the likelihood of the votes in each annotator's rates and in the log-shares."""
+    rates, each = np.einsum("wkk->wk", model.matrices), group.max() + 1
 
     def log_likelihood(at):
-        a, shares = rates + at[:W, None], jax.nn.log_softmax(model.log_prior + at[W:])
+        a = rates + at[: W * each].reshape(W, each)[:, group]
         of_votes = jnp.where(
             votes.label[:, None] == np.arange(K), a[votes.worker], (1 - a[votes.worker]) / (K - 1)
         )
         logs = jnp.log(of_votes) * votes.weight[:, None]
-        items = jax.ops.segment_sum(logs, votes.row, N)
-        return jax.nn.logsumexp(items + shares, 1).sum()
+        shares = jax.nn.log_softmax(model.log_prior + at[W * each :])
+        return jax.nn.logsumexp(jax.ops.segment_sum(logs, votes.row, N) + shares, 1).sum()
 
-    return -np.asarray(jax.hessian(log_likelihood)(jnp.zeros(W + K)))
+    found = -np.asarray(jax.hessian(log_likelihood)(jnp.zeros(W * each + K)))
+    prior = np.zeros_like(found)
+    for w, a in enumerate(model.accuracy):
+        rows = np.s_[w * each : (w + 1) * each]
+        covariance = np.eye(each) / 1.5 + 1 / 3 if each > 1 else np.ones((1, 1)) / 3
+        prior[rows, rows] = np.linalg.inv(a * (1 - a) * covariance)
+    return found + prior
 
 
-def test_they_are_those_of_the_curvature_of_the_likelihood(monkeypatch):
+@pytest.mark.parametrize("group", [np.arange(K), np.zeros(K, int)])
+def test_information_is_the_curvature_of_the_likelihood(group):
+    model, votes = model_and_votes()
+    found = accuracy_errors._information(model, votes, np.arange(K), group)
+    np.testing.assert_allclose(found, curvature(model, votes, group), rtol=1e-6, atol=1e-6)
+
+
+def test_variance_is_that_of_the_mean_rate(monkeypatch):
     monkeypatch.setattr(accuracy_errors, "_LEAST", 1e-6)
     model, votes = model_and_votes()
-    prior = accuracy_errors._PSEUDO_VOTES / (model.accuracy * (1 - model.accuracy))
-    both = curvature(model, votes) + np.diag([*prior, 0, 0, 0])
-    both[W:, W:] += 1  # a constant added to all log-shares changes nothing
-    whole = np.diag(np.linalg.inv(both))[:W]
-    rates = np.einsum("wkk->wk", model.matrices)[votes.worker]
-    hit = votes.label[:, None] == np.arange(K)
-    second = np.where(hit, 1 / rates**2, 1 / (1 - rates) ** 2) * votes.weight[:, None]
-    known = np.bincount(votes.worker, (model.resp[votes.row] * second).sum(1), W) + prior
-    found = unknown_classes(model, votes, np.arange(K))
-    np.testing.assert_allclose(found, whole - 1 / known, rtol=1e-6)
+    both = curvature(model, votes, np.arange(K))
+    both[W * K :, W * K :] += 1  # a constant added to all log-shares changes nothing
+    covariance, shares = np.linalg.inv(both), np.exp(model.log_prior)
+    for w, found in enumerate(accuracy_variance(model, votes, np.arange(K))):
+        rows = np.s_[w * K : (w + 1) * K]
+        assert found == pytest.approx(shares @ covariance[rows, rows] @ shares, rel=1e-6)
 
 
-def test_of_many_annotators_each_is_taken_by_itself(monkeypatch):
+def test_with_many_annotators_less_is_open(monkeypatch):
     model, votes = model_and_votes()
-    together = unknown_classes(model, votes, np.arange(K))
+    whole = accuracy_variance(model, votes, np.arange(K))
+    monkeypatch.setattr(accuracy_errors, "_MOST", W)
+    together = accuracy_variance(model, votes, np.arange(K))
     monkeypatch.setattr(accuracy_errors, "_MOST", 1)
-    alone = unknown_classes(model, votes, np.arange(K))
-    assert alone.min() > 0
-    assert (alone < together).all()
+    alone = accuracy_variance(model, votes, np.arange(K))
+    assert 0 < alone.mean() < together.mean() < whole.mean()
 
 
 @pytest.mark.slow
@@ -87,4 +97,4 @@ def test_intervals_of_the_report_hold():
         report = DawidSkene(random_state=0).fit(votes).worker_report()
         true = rates[report["worker"]]
         inside.append((report["low"] <= true) & (true <= report["high"]))
-    assert 0.86 <= np.mean(inside) <= 0.95
+    assert 0.86 <= np.mean(inside) <= 0.96
