@@ -147,13 +147,14 @@ def votes_of(crowd: DawidSkene, values: Any, workers: np.ndarray, items: Items) 
 def _of_checks(alone: DawidSkene, correlation: float, visible: float) -> VoteDependence:
     """What checks are of, with the correlation that is reckoned with beside other sources.
 
-    A class for which nobody votes may be that of other evidence, and groups are warned of.
+    A class for which nobody votes may be that of other evidence, beside which copies that count for
+    less lead nobody astray; groups are warned of.
     """
     found, model = alone.fitted_.vote_dependence, annotator_model(alone.fit_)
     assert found is not None  # of votes alone
     here = described(model, alone._votes, correlation, None, visible, found.gain)
     seen = {name: getattr(found, name) for name in ("copying", "pooling", "shown")}
-    return replace(here, unsupported=np.nan, uneven=np.nan, **seen)
+    return replace(here, unsupported=np.nan, uneven=np.nan, alone=False, **seen)
 
 
 def _with_labels(votes: Votes, workers: np.ndarray, items: Items) -> pd.DataFrame:

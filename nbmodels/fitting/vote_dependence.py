@@ -204,6 +204,7 @@ class VoteDependence:
         pooling: what the annotators' matrices are drawn to; ``"alike"`` where they are all one.
         shown: share of the votes whose annotators' accuracies other votes show.
         uneven: how unevenly pairs of annotators agree; about 1 where votes are independent.
+        alone: whether there is no other evidence of the classes.
     """
 
     correlation: float
@@ -217,6 +218,7 @@ class VoteDependence:
     pooling: str = "own"
     shown: float = 1.0
     uneven: float = 0.0
+    alone: bool = True
 
 
 def effective_number(weights: Float[np.ndarray, " v"], votes: VoteTable) -> np.ndarray:

@@ -57,7 +57,7 @@ def _left(*found: str) -> Callable[[VoteDependence], tuple[str, ...]]:
 
 
 def _copying(at: VoteDependence, threshold: float) -> Measurement | None:
-    bad, some = at.copying >= threshold, at.copying > 0
+    bad, some = at.alone and at.copying >= threshold, at.copying > 0
     return Measurement(at.copying, bad, some, accounted=some and not bad)
 
 
