@@ -335,7 +335,15 @@ class TableClassifier(LatentClassModel):
         return {**super()._coords(), **votes}
 
     def _vote_dependence(self) -> VoteDependence | None:
-        return None if self._label_data is None else self._label_data.vote_dependence
+        labels = self._label_data
+        if labels is None or labels.vote_dependence is None:
+            return None
+        from nbmodels.fitting.vote_dependence import VoteTable
+        from nbmodels.fitting.vote_shares import least_kept
+
+        cast = VoteTable.of_counts(labels.votes, len(labels.classes))
+        kept = least_kept(self.label_posterior_.mean(0), cast)
+        return replace(labels.vote_dependence, kept=kept)
 
     def _by_feedback(self, side: Side) -> FittedModel:
         if "training" not in self._get_param_names():

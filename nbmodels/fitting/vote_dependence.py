@@ -204,6 +204,8 @@ class VoteDependence:
         pooling: what the annotators' matrices are drawn to; ``"alike"`` where they are all one.
         shown: share of the votes whose annotators' accuracies other votes show.
         uneven: how unevenly pairs of annotators agree; about 1 where votes are independent.
+        kept: of the class for which it is least, its share in proportion to the least that counts
+            of votes suggest; NaN where there is no other evidence.
         alone: whether there is no other evidence of the classes.
     """
 
@@ -218,6 +220,7 @@ class VoteDependence:
     pooling: str = "own"
     shown: float = 1.0
     uneven: float = 0.0
+    kept: float = np.nan
     alone: bool = True
 
 

@@ -144,6 +144,18 @@ def held_near(votes: VoteTable, k: int) -> SharesHeld:
     return SharesHeld(items * (seen + true) / 2, np.zeros(k))
 
 
+def least_kept(shares: Float[np.ndarray, " k"], votes: VoteTable) -> float:
+    """Of the class that has lost most items, its share in proportion to the least that counts say.
+
+    Args:
+        shares: of the classes, as a fit has found them.
+        votes: that it was fitted to.
+    """
+    seen, true, _ = expected_shares(votes, len(shares))
+    least = np.minimum(seen, true)
+    return float((shares[least > 0] / least[least > 0]).min())
+
+
 def held_fast(shares: Float[np.ndarray, " k"], votes: VoteTable) -> SharesHeld | None:
     """The shares of the classes at those that counts suggest, where one has lost items to another.
 
@@ -157,9 +169,9 @@ def held_fast(shares: Float[np.ndarray, " k"], votes: VoteTable) -> SharesHeld |
     Returns:
         None where no class has.
     """
-    seen, true, n = expected_shares(votes, len(shares))
-    if (shares >= _LEAST_PART * np.minimum(seen, true)).all():
+    if least_kept(shares, votes) >= _LEAST_PART:
         return None
+    _, true, n = expected_shares(votes, len(shares))
     return SharesHeld(_HELD * n * true, _HELD * n * true)
 
 

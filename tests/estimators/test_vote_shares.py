@@ -16,6 +16,7 @@ from nbmodels.fitting.vote_shares import (
     alike,
     held_fast,
     held_near,
+    least_kept,
     mean_accuracy,
     shown_share,
 )
@@ -163,6 +164,18 @@ def test_accuracy_is_seen_in_how_often_pairs_agree():
     held, drawn = held_fast(np.array([0.88, 0.02, 0.1]), votes)
     np.testing.assert_array_equal(held, drawn)
     np.testing.assert_allclose(held / held.sum(), [0.7, 0.2, 0.1], atol=0.03)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1])
+def test_a_class_that_loses_its_tasks_beside_features_is_seen(share):
+    rng = np.random.default_rng(5)
+    table = cast(rng.choice(3, 900, p=[0.6, 0.2, 0.2]), one_rate([0.8] * 6, 3), rng, 3)
+    votes = VoteTable(*(table[c].to_numpy() for c in ("task", "worker", "label")), 900)
+    kept = least_kept(np.array([0.8 - share, 0.2, share]), votes)
+    assert kept == pytest.approx(share / 0.2, rel=0.2)
+    at = VoteDependence(0.0, 0.0, 0.0, 1.0, 1.0, unsupported=np.nan, kept=kept, alone=False)
+    (found,) = (one for one in run(CHECKS, at) if one.name == "classes kept")
+    assert found.bad == (share == 0.02)
 
 
 @pytest.mark.parametrize(("n", "held"), [(60, 60), (200, 100), (400, 25), (2000, 1)])

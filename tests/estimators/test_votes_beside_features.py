@@ -150,8 +150,8 @@ def test_votes_are_checked_beside_features(estimator):
     votes = pd.DataFrame({"task": task, "worker": worker, "label": named.ravel()})
     model = estimator(random_state=0).fit(x, votes=votes)
     verdict = model.verdict()
-    assert {"own votes", "independent votes", "accuracies", "votes by class"} <= {
-        finding.name for finding in verdict.findings
-    }
+    names = {finding.name for finding in verdict.findings}
+    expected = {"own votes", "independent votes", "classes kept", "accuracies", "votes by class"}
+    assert expected <= names
     assert verdict.ok
     assert "60 % of the annotators copy from each other, and their votes count" in verdict.sentence

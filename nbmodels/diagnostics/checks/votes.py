@@ -13,6 +13,10 @@ from nbmodels.fitting.copied_votes import MOST_UNEVEN
 from nbmodels.fitting.vote_dependence import VoteDependence
 from nbmodels.fitting.vote_shares import LEAST_SHOWN
 
+#: Part of the share that counts of votes suggest below which a class has lost its tasks. Of one
+#: that is rarer than counts say, since some annotators always name it, half is left.
+_LEAST_KEPT = 0.2
+
 
 def _independence(at: VoteDependence, threshold: float) -> Measurement | None:
     """Correlation that votes show, beyond the one that is reckoned with."""
@@ -48,6 +52,12 @@ def _by_class(at: VoteDependence, threshold: float) -> Measurement | None:
     if np.isnan(at.by_class):
         return None
     return Measurement(at.by_class, at.by_class > threshold, at.by_class > threshold)
+
+
+def _kept(at: VoteDependence, threshold: float) -> Measurement | None:
+    if np.isnan(at.kept):
+        return None
+    return Measurement(at.kept, at.kept < threshold, at.kept < threshold)
 
 
 def _left(*found: str) -> Callable[[VoteDependence], tuple[str, ...]]:
@@ -131,6 +141,18 @@ CHECKS: tuple[Check[VoteDependence], ...] = (
         ),
         _left(remedies.OWN_POOLING, remedies.TRUSTED),
         "every task is given a class for which somebody voted",
+    ),
+    Check(
+        "classes kept",
+        "Does each class keep the tasks that votes suggest?",
+        _kept,
+        _LEAST_KEPT,
+        lambda _, found: (
+            f"a class has {percent(found.effect)} of the tasks that counts of votes suggest at "
+            "least: another one may have taken them"
+        ),
+        always(remedies.TRUSTED),
+        "no class lost its tasks to another",
     ),
     Check(
         "accuracies",
