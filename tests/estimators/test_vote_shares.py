@@ -8,9 +8,12 @@ import pytest
 
 from nbmodels import DawidSkene, PosteriorWarning, VerdictWarning
 from nbmodels.channels import OneCoinAnnotators
+from nbmodels.class_priors import FixedProportions, Proportions
+from nbmodels.core.model import PRIOR, Data
 from nbmodels.diagnostics.checks.base import run
 from nbmodels.diagnostics.checks.remedies import AUTO_POOLING, OWN_POOLING
 from nbmodels.diagnostics.checks.votes import CHECKS
+from nbmodels.fitting.scores import Candidate, with_score_prior
 from nbmodels.fitting.vote_dependence import VoteDependence, VoteTable
 from nbmodels.fitting.vote_shares import (
     alike,
@@ -20,6 +23,7 @@ from nbmodels.fitting.vote_shares import (
     mean_accuracy,
     shown_share,
 )
+from nbmodels.posterior.sampling import about_mode
 
 
 def cast(y, matrices, rng, per):
@@ -238,3 +242,25 @@ def test_a_class_that_workers_skip_is_said_to_have_other_shares():
     per = np.where(rng.random(600) < 0.4, 1, 5)
     table = cast(y, one_rate(rng.uniform(0.65, 0.9, 20), 3), rng, per)
     assert DawidSkene().fit(table).verdict().ok
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_what_holds_the_shares_is_no_part_of_draws():
+    rng = np.random.default_rng(3)
+    table = cast(rng.integers(0, 3, 60), one_rate([0.8] * 5, 3), rng, 3)
+    fitted = DawidSkene(random_state=0).fit(table).fit_
+    held, drawn = (one.model[PRIOR].prior for one in (fitted, about_mode(fitted)))
+    assert np.sum(held.concentration) == pytest.approx(60 + 6)
+    np.testing.assert_array_equal(drawn.concentration, 2)
+    known = DawidSkene(class_prior=[0.4, 0.3, 0.3]).fit(table).fit_.model[PRIOR]
+    assert isinstance(known, FixedProportions)
+
+
+def test_calibrated_scores_are_held_at_the_same_shares():
+    """Scores of zero say nothing of the shares, and those that hold them need no bias."""
+    shares = Proportions.of(2).with_items(np.array([30.0, 10.0]), np.zeros(2))
+    labels = Candidate({PRIOR: shares}, Data({PRIOR: None}, np.ones(50)))
+    for scores, bias in ((np.zeros(2), np.log([64 / 44, 24 / 44])), (np.log([32, 12]), 0.0)):
+        prior = with_score_prior(labels, np.tile(scores, (50, 1))).model[PRIOR].prior
+        np.testing.assert_allclose(prior.mean[1:], bias, atol=1e-12)
+        np.testing.assert_allclose(np.diag(prior.precision)[1:], [31, 11])
