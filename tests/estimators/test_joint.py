@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -293,6 +294,7 @@ def crowd_with_a_graph(kind, n, seed):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:users. its data do not surely predict")
+@pytest.mark.filterwarnings("ignore:the noise matrix is not diagonally dominant")  # of spam
 @pytest.mark.parametrize(("kind", "gain"), [("copied", 0.08), ("spam", -0.01)])
 def test_a_graph_mends_votes_and_harms_none(kind, gain):
     """Variational Bayes gave one class the items; copied votes were taken as they were."""
@@ -469,10 +471,12 @@ def test_a_classifier_is_a_source_by_its_held_out_evidence(kind):
     right, before = (np.mean(m.label_posterior_.argmax(1) == y) for m in (model, alone))
     assert right > before + 0.04
     assert model.chosen_["x_training"] == "cross_fit"
+    assert not hasattr(estimator, "classes_")  # fitted are clones
     new, again, _ = crowd_beside(draw, seed=9)
-    assert np.mean(model.predict({"x": again}) == NAMES[new]) > 0.6
-    own = CLASSIFIERS[kind][0]
-    assert not hasattr(own, "classes_")  # fitted are clones
+    own = clone(estimator).set_params(random_state=0).fit(x, votes=votes)
+    found = (model.predict({"x": again}), own.predict(again))
+    joint, reference = (np.mean(one == NAMES[new]) for one in found)
+    assert joint > max(reference - 0.05, 0.5)
 
 
 @pytest.mark.slow
