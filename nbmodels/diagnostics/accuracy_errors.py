@@ -26,8 +26,8 @@ _PSEUDO_VOTES = 3.0
 #: and not learned.
 _LEAST_OF_ROW = 1.5
 
-#: Least distance of a rate from 0 and from 1, and least information: of a standard error of 1/2.
-_MARGIN, _LEAST = 0.02, 4.0
+#: Least distance of a rate from 0 and from 1, and least information: of logits that vary by 3.
+_MARGIN, _LEAST = 0.02, 0.1
 
 
 def accuracy_variance(
@@ -35,10 +35,10 @@ def accuracy_variance(
 ) -> Float[np.ndarray, " w"]:
     """``(W,)`` variance of each annotator's accuracy, the classes of the items being open.
 
-    The parameters are the annotators' rates of right votes, one a class, and the shares of the
-    classes. Of more than 1,000 rates in all each annotator has one instead, by which those of all
-    classes rise or fall together; of more than 1,000 annotators each is taken by itself, as if
-    the others were known.
+    The parameters are the logits of the annotators' rates of right votes, one a class, and the
+    shares of the classes. Of more than 1,000 rates in all each annotator has one instead, by which
+    those of all classes rise or fall together; of more than 1,000 annotators each is taken by
+    itself, as if the others were known.
 
     Args:
         model: annotators who do not abstain, and classes.
@@ -54,7 +54,8 @@ def accuracy_variance(
         covariance = _inverse(between)[: n_workers * n_classes, : n_workers * n_classes]
         blocks = covariance.reshape(n_workers, n_classes, n_workers, n_classes)
         of_each = blocks[np.arange(n_workers), :, np.arange(n_workers)]
-        variance: Float[np.ndarray, " w"] = np.einsum("c,wcd,d->w", shares, of_each, shares)
+        slope = shares * _variance_of_hits(model, right)
+        variance: Float[np.ndarray, " w"] = np.einsum("wc,wcd,wd->w", slope, of_each, slope)
         return variance * follows
     rates = model.matrices[:, right, np.arange(n_classes)]
     sizes = model.pseudo.sum(1) - model.repeated
@@ -68,18 +69,28 @@ def accuracy_variance(
     known = _scores(model, votes, right)[1]
     complete = _by_group(known, together).ravel() + _precision(model, 1).ravel()
     whole = np.diag(_inverse(_information(model, votes, right, together)))[:n_workers]
-    return of_known * follows + np.maximum(whole - 1 / np.maximum(complete, _LEAST), 0)
+    slope = _variance_of_hits(model, right) @ shares
+    lost = np.maximum(whole - 1 / np.maximum(complete, _LEAST), 0)
+    return of_known * follows + slope**2 * lost
+
+
+def _variance_of_hits(
+    model: AnnotatorModel, right: Int[np.ndarray, " c"]
+) -> Float[np.ndarray, "w c"]:
+    """Of one vote; also the slope of a rate in its logit."""
+    rates = model.matrices[:, right, np.arange(len(right))].clip(_MARGIN, 1 - _MARGIN)
+    variance: Float[np.ndarray, "w c"] = rates * (1 - rates)
+    return variance
 
 
 def _scores(
     model: AnnotatorModel, votes: VoteTable, right: Int[np.ndarray, " c"]
 ) -> tuple[Float[np.ndarray, "v c"], Float[np.ndarray, "w c"]]:
-    """Score of each vote in the rate of a class, and information of known classes."""
+    """Score of each vote in the logit of a class's rate, and information of known classes."""
     n_workers, n_classes = len(model.pseudo), len(right)
     rates = model.matrices[:, right, np.arange(n_classes)].clip(_MARGIN, 1 - _MARGIN)[votes.worker]
-    slope = np.where(right == votes.label[:, None], 1 / rates, -1 / (1 - rates))
-    score = slope * votes.weight[:, None]
-    of_votes = model.resp[votes.row] * slope * score
+    score = ((right == votes.label[:, None]) - rates) * votes.weight[:, None]
+    of_votes = model.resp[votes.row] * rates * (1 - rates) * votes.weight[:, None]
     known = [np.bincount(votes.worker, column, n_workers) for column in of_votes.T]
     return score, np.stack(known, 1)
 
@@ -92,12 +103,12 @@ def _by_group(
 
 
 def _precision(model: AnnotatorModel, each: int) -> Float[np.ndarray, "w g g"]:
-    """That of the prior of each annotator's ``each`` rates.
+    """That of the prior of each annotator's ``each`` logits.
 
     Rows of a matrix vary about the annotator's accuracy, as far as fits have learned.
     """
     mean = model.accuracy.clip(_MARGIN, 1 - _MARGIN)
-    information = 1 / (mean * (1 - mean))[:, None, None]
+    information = (mean * (1 - mean))[:, None, None]
     if each == 1:
         return _PSEUDO_VOTES * information
     pseudo = max(model.repeated, _LEAST_OF_ROW)
@@ -111,7 +122,7 @@ def _information(
     right: Int[np.ndarray, " c"],
     group: Int[np.ndarray, " c"],
 ) -> Float[np.ndarray, "p p"]:
-    """Observed information of each annotator's rate of each group of classes, and of log-shares."""
+    """Observed information of annotators' logits by group of classes, and of log-shares."""
     score, known = _scores(model, votes, right)
     shares, resp = np.exp(model.log_prior), model.resp
     n_workers, each = len(model.pseudo), int(group.max()) + 1
@@ -135,6 +146,6 @@ def _information(
 
 
 def _inverse(information: Float[np.ndarray, "p p"]) -> Float[np.ndarray, "p p"]:
-    """Covariance, no standard error of which is above 1/2."""
+    """Covariance, no standard error of which is above 3."""
     values, vectors = np.linalg.eigh(information)
     return (vectors / np.maximum(values, _LEAST)) @ vectors.T
