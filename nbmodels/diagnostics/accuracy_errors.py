@@ -46,32 +46,48 @@ def accuracy_variance(
         right: ``(C,)`` label that is right of each class.
     """
     n_workers, n_classes = len(model.pseudo), len(right)
-    shares = np.exp(model.log_prior)
-    follows = (1 - model.guessed) ** 2
     if n_workers * n_classes <= _MOST:
-        own = np.arange(n_classes)
-        between = _information(model, votes, right, own)
-        covariance = _inverse(between)[: n_workers * n_classes, : n_workers * n_classes]
-        blocks = covariance.reshape(n_workers, n_classes, n_workers, n_classes)
-        of_each = blocks[np.arange(n_workers), :, np.arange(n_workers)]
-        slope = shares * _variance_of_hits(model, right)
-        variance: Float[np.ndarray, " w"] = np.einsum("wc,wcd,wd->w", slope, of_each, slope)
-        return variance * follows
+        return _of_each_class(model, votes, right)
     rates = model.matrices[:, right, np.arange(n_classes)]
     sizes = model.pseudo.sum(1) - model.repeated
-    of_known = (shares**2 * rates * (1 - rates) / (sizes + 1)).sum(1)
-    together = np.zeros(n_classes, int)
-    if n_workers > _MOST:
-        p = (model.resp[votes.row] * (right == votes.label[:, None])).sum(1)
-        number = np.bincount(votes.worker, minlength=n_workers)
-        open_ = np.bincount(votes.worker, p * (1 - p), n_workers) / np.maximum(number, 1) ** 2
-        return of_known * follows + open_
-    known = _scores(model, votes, right)[1]
-    complete = _by_group(known, together).ravel() + _precision(model, 1).ravel()
-    whole = np.diag(_inverse(_information(model, votes, right, together)))[:n_workers]
-    slope = _variance_of_hits(model, right) @ shares
-    lost = np.maximum(whole - 1 / np.maximum(complete, _LEAST), 0)
-    return of_known * follows + slope**2 * lost
+    spread = np.exp(model.log_prior) ** 2 * rates * (1 - rates) / (sizes + 1)
+    of_known = spread.sum(1) * (1 - model.guessed) ** 2
+    shared = _of_all_classes if n_workers <= _MOST else of_each_alone
+    return of_known + shared(model, votes, right)
+
+
+def of_each_alone(
+    model: AnnotatorModel, votes: VoteTable, right: Int[np.ndarray, " c"]
+) -> Float[np.ndarray, " w"]:
+    """``(W,)`` variance by open classes of the share of right votes, the matrices being known."""
+    p = (model.resp[votes.row] * (right == votes.label[:, None])).sum(1)
+    number = np.bincount(votes.worker, minlength=len(model.pseudo))
+    return np.bincount(votes.worker, p * (1 - p), len(number)) / np.maximum(number, 1) ** 2
+
+
+def _of_each_class(
+    model: AnnotatorModel, votes: VoteTable, right: Int[np.ndarray, " c"]
+) -> Float[np.ndarray, " w"]:
+    """Variance of the accuracies, with a rate of each class."""
+    n_workers, n_classes = len(model.pseudo), len(right)
+    n_rates, at = n_workers * n_classes, np.arange(n_workers)
+    covariance = _inverse(_information(model, votes, right, np.arange(n_classes)))
+    shape = n_workers, n_classes, n_workers, n_classes
+    of_each = covariance[:n_rates, :n_rates].reshape(shape)[at, :, at]
+    slope = np.exp(model.log_prior) * _variance_of_hits(model, right)
+    variance: Float[np.ndarray, " w"] = np.einsum("wc,wcd,wd->w", slope, of_each, slope)
+    return variance * (1 - model.guessed) ** 2
+
+
+def _of_all_classes(
+    model: AnnotatorModel, votes: VoteTable, right: Int[np.ndarray, " c"]
+) -> Float[np.ndarray, " w"]:
+    """Variance by open classes, where the rates of all classes rise or fall together."""
+    together = np.zeros(len(right), int)
+    known = _by_group(_scores(model, votes, right)[1], together) + _precision(model, 1)[:, 0]
+    whole = np.diag(_inverse(_information(model, votes, right, together)))[: len(known)]
+    slope = _variance_of_hits(model, right) @ np.exp(model.log_prior)
+    return slope**2 * np.maximum(whole - 1 / np.maximum(known[:, 0], _LEAST), 0)
 
 
 def _variance_of_hits(

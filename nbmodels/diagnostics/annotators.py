@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from scipy import stats
 
 from nbmodels.data.validation import check_level
-from nbmodels.diagnostics.accuracy_errors import accuracy_variance
+from nbmodels.diagnostics.accuracy_errors import accuracy_variance, of_each_alone
 from nbmodels.fitting.copies import Copies
 from nbmodels.fitting.vote_dependence import AnnotatorModel, VoteTable, tempered_posterior
 
@@ -106,9 +106,7 @@ def _accuracy(
     mean = model.accuracy
     if not model.abstains:
         return mean, accuracy_variance(model, votes, right)
-    p = (model.resp[votes.row] * (right == votes.label[:, None])).sum(1)
-    open_ = np.bincount(votes.worker, p * (1 - p), len(number)) / np.maximum(number, 1) ** 2
-    return mean, mean * (1 - mean) / (number + 1) + open_
+    return mean, mean * (1 - mean) / (number + 1) + of_each_alone(model, votes, right)
 
 
 def _ranking_score(matrices: Float[np.ndarray, "w observed c"]) -> Float[np.ndarray, " w"]:

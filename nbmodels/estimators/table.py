@@ -56,10 +56,11 @@ from nbmodels.fitting.options import FitOptions, is_auto
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.suspects import suspicion
 from nbmodels.fitting.table_evidence import class_probabilities
+from nbmodels.fitting.vote_dependence import VoteDependence, VoteTable
+from nbmodels.fitting.vote_shares import least_kept
 
 if TYPE_CHECKING:
     from nbmodels.diagnostics.confident_learning import SecondOpinion
-    from nbmodels.fitting.vote_dependence import VoteDependence
 
 #: Parameters that are no settings of a model.
 _NO_SETTINGS = ("solver", "priors", "training", "random_state", "classes", "families")
@@ -338,9 +339,6 @@ class TableClassifier(LatentClassModel):
         labels = self._label_data
         if labels is None or labels.vote_dependence is None:
             return None
-        from nbmodels.fitting.vote_dependence import VoteTable
-        from nbmodels.fitting.vote_shares import least_kept
-
         cast = VoteTable.of_counts(labels.votes, len(labels.classes))
         kept = least_kept(self.label_posterior_.mean(0), cast)
         return replace(labels.vote_dependence, kept=kept)

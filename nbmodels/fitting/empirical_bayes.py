@@ -70,7 +70,7 @@ def fit_with_learned_priors(
     names = [name for name in learned if name in model]
     if names and options.rule == "ml":
         raise ValueError("rule: maximum likelihood has no prior to learn; take 'map' or 'vb'")
-    rough = roughly and bool(names) and not options.n_restarts  # the best of which is to be told
+    rough = roughly and bool(names) and not options.n_restarts  # of which the best is taken
     first = replace(options, tol=_ROUGHLY * options.tol) if rough else options
     fitted = first.fit(model, data, start=start, report=report)
     try:

@@ -7,11 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.base import clone
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.naive_bayes import GaussianNB, MultinomialNB
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.naive_bayes import GaussianNB
 
 from nbmodels import (
     CollaborativeClassifier,
@@ -23,8 +19,6 @@ from nbmodels import (
     NoisyBernoulliNB,
     NoisyCategoricalNB,
     NoisyGaussianNB,
-    NoisyLabelClassifier,
-    NoisyLogisticRegression,
     NoisyMultinomialNB,
     PartialLabelNB,
     Solver,
@@ -275,55 +269,6 @@ def test_a_graph_learns_from_votes_alone(world):
     assert np.mean(new == NAMES[world["y"]]) > 0.5
 
 
-def crowd_with_a_graph(kind, n, seed):
-    """Three votes an item of eight workers, half of whom copy or name one class, and users."""
-    rng = np.random.default_rng(seed)
-    y = rng.choice(K, n, p=[0.5, 0.3, 0.2])
-    lead = np.where(rng.random(n) < 0.65, y, rng.integers(K, size=n))
-    task = np.repeat(np.arange(n), 3)
-    worker = np.concatenate([rng.choice(8, 3, replace=False) for _ in range(n)])
-    right = rng.random(3 * n) < (0.65 if kind == "copied" else 0.75)
-    own = np.where(right, y[task], (y[task] + rng.integers(1, K, 3 * n)) % K)
-    other = lead[task] if kind == "copied" else worker % K
-    label = np.where((worker < 4) & (rng.random(3 * n) < 0.95), other, own)
-    likes = rng.integers(K, size=60)
-    item, user = np.nonzero(rng.random((n, 60)) < np.where(likes == y[:, None], 0.2, 0.04))
-    votes = pd.DataFrame({"task": task, "worker": worker, "label": NAMES[label]})
-    return y, {"crowd": votes, "users": pd.DataFrame({"user": user, "item": item})}
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:users. its data do not surely predict")
-@pytest.mark.filterwarnings("ignore:the noise matrix is not diagonally dominant")  # of spam
-@pytest.mark.parametrize(("kind", "gain"), [("copied", 0.08), ("spam", -0.01)])
-def test_a_graph_mends_votes_and_harms_none(kind, gain):
-    """Variational Bayes gave one class the items; copied votes were taken as they were."""
-    right = {}
-    for names in (("crowd",), ("crowd", "users")):
-        found = []
-        for seed in range(3):
-            y, evidence = crowd_with_a_graph(kind, 200, seed)
-            sources = {"crowd": DawidSkene(), "users": CollaborativeClassifier()}
-            model = JointNB({n: sources[n] for n in names}, classes=NAMES, random_state=0)
-            model.fit({n: evidence[n] for n in names}, items=np.arange(len(y)))
-            found.append(np.mean(model.label_posterior_.argmax(1) == y))
-        right[len(names)] = np.array(found)
-    assert (right[2] > right[1] + gain).all()
-
-
-@pytest.mark.slow
-def test_checked_labels_hold_where_other_beliefs_need_not():
-    y, evidence = crowd_with_a_graph("copied", 200, 0)
-    sources = {"crowd": DawidSkene(), "users": CollaborativeClassifier()}
-    model = JointNB(sources, classes=NAMES, random_state=0)
-    checked = np.arange(0, 200, 4)
-    model.fit(
-        evidence, trusted=dict(zip(checked, NAMES[y[checked]], strict=True)), items=range(200)
-    )
-    taken = model._learned["users"].heard.fitted.corrected
-    np.testing.assert_allclose(taken[checked, y[checked]], 1)
-
-
 @pytest.mark.slow
 def test_a_graph_is_heard_as_far_as_it_predicts_unseen_labels(world):
     """A graph that follows the classes is listened to; the same one shuffled is switched off."""
@@ -349,42 +294,6 @@ def test_a_graph_is_heard_as_far_as_it_predicts_unseen_labels(world):
     without = np.mean(alone.label_posterior_.argmax(1) == world["y"])
     assert right["informative"] > without + 0.02
     assert abs(right["shuffled"] - without) < 0.005
-
-
-def clear_graph(seed, n=300):
-    """Users who mostly prefer one class, and labels of which a quarter are wrong."""
-    rng = np.random.default_rng(seed)
-    graph = maystre2021.simulate(rng, M=n // 2, N=n, K=K, S=6, alpha=0.3)
-    given = corrupt(graph.v, uniform_noise(K, 0.25), rng)
-    item, user = graph.edges.nonzero()
-    return pd.DataFrame({"user": user, "item": item}), graph.v, given
-
-
-@pytest.mark.slow
-def test_a_graph_beside_labels_does_not_take_errors_for_the_truth():
-    """Fitted jointly, users learn the errors, and hardly a label would be wrong."""
-    pairs, true, given = clear_graph(0)
-    model = JointNB({"users": CollaborativeClassifier()}, noise="symmetric", random_state=0)
-    found = model.fit({"users": pairs}, given).label_posterior_
-    alone = CollaborativeClassifier(noise="symmetric", random_state=0)
-    alone = alone.fit(pairs, given, items=np.arange(len(true))).label_posterior_
-    wrong, given_wrong = np.mean(found.argmax(1) != true), np.mean(given != true)
-    assert wrong < given_wrong - 0.06
-    assert wrong < np.mean(alone.argmax(1) != true) + 0.015
-    p_wrong = np.mean(1 - found[np.arange(len(true)), given])
-    assert p_wrong > 0.7 * given_wrong
-
-
-@pytest.mark.slow
-def test_a_joint_graph_that_confirms_its_own_labels_is_reported():
-    pairs, true, given = clear_graph(0)
-    graph = CollaborativeClassifier(alpha=1.0, weight=0.3)
-    model = JointNB({"users": graph}, noise="symmetric", random_state=0)
-    with pytest.warns(VerdictWarning, match="it has learned its own errors"):
-        model.fit({"users": pairs}, given)
-    assert np.mean(1 - model.label_posterior_[np.arange(len(true)), given]) < 0.1
-    assert "alpha, weight and training left open" in model.verdict().sentence
-    assert 'noise="symmetric"' not in model.verdict().sentence
 
 
 @pytest.mark.slow
@@ -430,72 +339,6 @@ def test_a_source_must_be_one_and_names_must_be_free():
         JointNB({"x": GaussianNB()}).fit({"x": np.eye(3)}, [0, 1, 2])
 
 
-def crowd_beside(draw, n=200, seed=0):
-    """Classes, features, and two votes an item of five workers of whom 7 in 10 are right."""
-    rng = np.random.default_rng(seed)
-    y = rng.integers(K, size=n)
-    task = np.repeat(np.arange(n), 2)
-    worker = np.concatenate([rng.choice(5, 2, replace=False) for _ in range(n)])
-    label = corrupt(y[task], uniform_noise(K, 0.3), rng)
-    votes = pd.DataFrame({"task": task, "worker": worker, "label": NAMES[label]})
-    return y, draw(y, rng), votes
-
-
-def along_a_factor(y, rng):
-    """Columns that a common factor moves; naive Bayes takes its ends for classes."""
-    centres = np.random.default_rng(1).normal(0, 0.8, (K, 6))
-    return centres[y] + rng.normal(size=(len(y), 6)) + 2 * rng.normal(size=(len(y), 1))
-
-
-def words_of(y, rng):
-    told = [["ants dig", "an ant eats"], ["bees hum", "a bee flies"], ["cats purr", "a cat naps"]]
-    return [" ".join(rng.choice([*told[c], "one more text", "of any class"], 2)) for c in y]
-
-
-CLASSIFIERS = {
-    "regression": (NoisyLogisticRegression(), along_a_factor),
-    "texts": (NoisyLabelClassifier(make_pipeline(CountVectorizer(), MultinomialNB())), words_of),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", CLASSIFIERS)
-def test_a_classifier_is_a_source_by_its_held_out_evidence(kind):
-    estimator, draw = CLASSIFIERS[kind]
-    y, x, votes = crowd_beside(draw)
-    sources = {"x": estimator, "crowd": DawidSkene()}
-    ids = np.arange(len(y))
-    known = {"classes": NAMES, "random_state": 0}
-    model = JointNB(sources, **known).fit({"x": x, "crowd": votes}, items=ids)
-    alone = JointNB({"crowd": DawidSkene()}, **known).fit({"crowd": votes}, items=ids)
-    right, before = (np.mean(m.label_posterior_.argmax(1) == y) for m in (model, alone))
-    assert right > before + 0.04
-    assert model.chosen_["x_training"] == "cross_fit"
-    assert not hasattr(estimator, "classes_")  # fitted are clones
-    new, again, _ = crowd_beside(draw, seed=9)
-    own = clone(estimator).set_params(random_state=0).fit(x, votes=votes)
-    found = (model.predict({"x": again}), own.predict(again))
-    joint, reference = (np.mean(one == NAMES[new]) for one in found)
-    assert joint > max(reference - 0.05, 0.5)
-
-
-@pytest.mark.slow
-def test_an_item_has_no_part_in_what_a_classifier_says_of_it():
-    """One that knows its training rows by heart says nothing of others, and is not heard."""
-    _, x, votes = crowd_beside(lambda y, rng: rng.normal(size=(len(y), 3)))
-    by_heart = NoisyLabelClassifier(KNeighborsClassifier(1), rounds=0)
-    model = JointNB({"x": by_heart, "crowd": DawidSkene()}, classes=NAMES, random_state=0)
-    with pytest.warns(IdentifiabilityWarning, match="x: its data do not surely predict labels"):
-        model.fit({"x": x, "crowd": votes})
-    assert model.fit_.model["x"].weight == 0
-
-
-def test_weights_that_a_classifier_cannot_take_are_refused_by_name():
-    model = JointNB({"x": NoisyLabelClassifier(KNeighborsClassifier(1))})
-    with pytest.raises(DataError, match="x: sample_weight: KNeighbors"):
-        model.fit({"x": np.eye(3)}, [0, 1, 2], sample_weight=[1, 2, 0.5])
-
-
 def drawn(rng, n, k, apart):
     """Classes of normal columns."""
     true = rng.integers(k, size=n)
@@ -529,23 +372,6 @@ def test_annotators_with_few_votes_are_drawn_to_their_own_accuracy():
         found = model.fit({"x": x, "crowd": votes}).label_posterior_
         right[pooling] = np.mean(found.argmax(1) == true)
     assert right["auto"] > right["none"] + 0.02
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("seed", "errors"), [(3, "uniform"), (5, "pair")])
-def test_a_graph_beside_few_labels_is_heard(seed, errors):
-    """A tenth of 300 labels took a tenth of its weight; the fit then confirmed its own labels."""
-    rng = np.random.default_rng(seed)
-    n = 300
-    graph = maystre2021.simulate(rng, M=n // 2, N=n, K=K, S=6, alpha=0.3)
-    item, user = graph.edges.nonzero()
-    next_class = 0.7 * np.eye(K) + 0.3 * np.roll(np.eye(K), 1, 0)
-    noise = uniform_noise(K, 0.2) if errors == "uniform" else next_class
-    given = corrupt(graph.v, noise, rng)
-    model = JointNB({"users": CollaborativeClassifier()}, random_state=0)
-    model.fit({"users": pd.DataFrame({"user": user, "item": item})}, given)
-    assert np.mean(model.label_posterior_.argmax(1) == graph.v) > np.mean(given == graph.v) + 0.08
-    assert np.ptp(np.diag(model.noise_matrix_)) == pytest.approx(0) if errors == "uniform" else True
 
 
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
