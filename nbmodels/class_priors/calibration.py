@@ -176,6 +176,10 @@ class Calibration(NewtonPrior):
         scores = jnp.zeros((1, 1)) if data is None else data
         return jax.nn.log_softmax(jnp.exp(values["log_slope"]) * scores + values["bias"], -1)
 
+    def of_scores(self, mean: Float[np.ndarray, " p"]) -> Float[np.ndarray, " p"]:
+        """``(1 + K,)`` log-slope and biases by which scores as they come are calibrated."""
+        return np.asarray(mean, float)
+
     def covariates(self, key: Key[Array, ""], n_items: int) -> Float[Array, "n k"]:
         """Scores to simulate classes from."""
         return self.centred(2 * jax.random.normal(key, (n_items, len(self.prior.mean) - 1)))

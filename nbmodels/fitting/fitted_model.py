@@ -278,7 +278,8 @@ class FittedModel:
     @property
     def calibration(self) -> Float[np.ndarray, " k1"]:
         """``(1 + K,)`` log-slope and biases by which scores of new items are calibrated."""
-        return np.asarray(self._predicting[PRIOR].mean, float)
+        own: Any = self.fit.model[PRIOR]
+        return own.of_scores(self._predicting[PRIOR].mean)
 
     @property
     def _predicting(self) -> dict[str, Any]:

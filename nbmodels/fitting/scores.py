@@ -17,11 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int
-from scipy.special import softmax
 
 from inference.arrays import on_device
 from inference.compilation import host_jit
-from nbmodels.class_priors import Calibration, FixedProportions
+from nbmodels.class_priors import Calibration, FixedProportions, HeldCalibration
 from nbmodels.core import model as models
 from nbmodels.core.component import Component
 from nbmodels.core.families import Rule
@@ -138,19 +137,18 @@ def with_score_prior(
             wide prior leaves it to the chance of a few labels. None where scores hold the shares.
     """
     prior: Any = labels.model[PRIOR]
+    packed = Calibration.pack(scores)
     of = partial(Calibration.of, np.shape(scores)[1], log_slope_sd=log_slope_sd)
     if isinstance(prior, FixedProportions):
         calibration = of(bias=jnp.log(prior.prior), bias_sd=_FIXED_SD)
     elif shares is not None:
         calibration = of(bias=np.log(shares), bias_sd=np.minimum(_BIAS_SD, prior.log_sd))
     elif np.isfinite(prior.log_sd).all():
-        counted = np.average(softmax(np.asarray(scores), 1), 0, np.asarray(labels.data.weights))
-        about = np.log(np.asarray(prior.prior.mean) / counted)
-        calibration = of(bias=about, bias_sd=np.minimum(_WIDE_SD, prior.log_sd))
+        held = np.asarray(prior.prior.mean), np.minimum(_WIDE_SD, prior.log_sd)
+        calibration = HeldCalibration.near(*held, packed, labels.data.weights, log_slope_sd)
     else:
         calibration = of()
-    parts = {**labels.data.parts, PRIOR: Calibration.pack(scores)}
-    data = models.with_parts(labels.data, parts)
+    data = models.with_parts(labels.data, {**labels.data.parts, PRIOR: packed})
     return Candidate({**labels.model, PRIOR: calibration}, data, labels.learned)
 
 

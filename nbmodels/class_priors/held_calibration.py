@@ -1,0 +1,102 @@
+"""Calibration of scores whose slope leaves the shares of the classes where they are held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from inference.arrays import on_device
+from nbmodels.class_priors.calibration import Calibration
+from nbmodels.core.families import DrawKey, FullNormal
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class HeldCalibration(Calibration):
+    """``P(y = k | scores) = softmax(exp(u) (scores - centre) + b)_k``, with ``b`` held.
+
+    A classifier's scores hold the shares of the classes that it was trained on. Where these are
+    uneven, a steep slope makes the most frequent class the only one, whatever the prior of the
+    biases; of scores less their means it makes the classes more certain and leaves their shares
+    about where they are.
+
+    Attributes:
+        prior: normal of ``u``, then ``b``; shape ``(1 + K,)``.
+        centre: ``(K,)`` mean scores.
+
+    Examples:
+        Scores that say nothing but that ants are frequent, at five times their slope:
+
+        >>> import numpy as np
+        >>> from nbmodels.class_priors import Calibration, HeldCalibration
+        >>> scores = Calibration.pack(np.log(np.tile([0.8, 0.2], (20, 1))))
+        >>> held = HeldCalibration.near(np.array([0.6, 0.4]), 0.1, scores, np.ones(20), 2.0)
+        >>> at = held.prior.mean.at[0].set(np.log(5))
+        >>> print(np.exp(held.log_probs(at, scores))[0].round(1))
+        [0.6 0.4]
+        >>> print(np.exp(Calibration.of(2).log_probs(at.at[1:].set(0), scores))[0].round(3))
+        [0.999 0.001]
+    """
+
+    centre: Float[Array, " k"]
+
+    @classmethod
+    def near(
+        cls,
+        shares: Float[np.ndarray, " k"],
+        log_sd: Any,
+        scores: Float[Array, "n k"],
+        weights: Any,
+        log_slope_sd: float,
+    ) -> HeldCalibration:
+        """Shares of the classes near given ones.
+
+        Args:
+            shares: ``(K,)`` of the classes.
+            log_sd: ``(K,)`` prior standard deviation of their logarithms.
+            scores: ``(N, K)``, packed.
+            weights: ``(N,)`` row weights.
+            log_slope_sd: prior standard deviation of the logarithm of the slope.
+        """
+        table = np.asarray(scores, float)
+        centre = np.average(table, 0, np.asarray(weights, float))
+        logs = table - centre
+        probs = np.exp(logs - logs.max(1, keepdims=True))
+        mean = np.average(probs / probs.sum(1, keepdims=True), 0, np.asarray(weights, float))
+        about = np.log(shares / mean)
+        plain = Calibration.of(len(mean), 0.0, log_slope_sd, about, log_sd)
+        return cls(prior=plain.prior, centre=on_device(centre, float))
+
+    def log_probs(
+        self, likelihood_params: Float[Array, " p"], data: Float[Array, "n k"] | None
+    ) -> Float[Array, "n k"]:
+        """``(N, K)``; of an item without scores ``(1, K)``, those of mean scores."""
+        return super().log_probs(likelihood_params, self._centred(data))
+
+    def stats(
+        self,
+        likelihood_params: Float[Array, " p"],
+        resp: Float[Array, "n k"],
+        data: Float[Array, "n k"],
+        key: DrawKey = None,
+    ) -> tuple[Float[Array, "p p"], Float[Array, " p"]]:
+        return super().stats(likelihood_params, resp, data - self.centre, key)
+
+    def probs(self, values: dict[str, Any], data: Array | None) -> Float[Array, "*n k"]:
+        return super().probs(values, self._centred(data))
+
+    def log_class_probs(self, values: dict[str, Any], data: Array | None) -> Float[Array, "*n k"]:
+        return super().log_class_probs(values, self._centred(data))
+
+    def of_scores(self, mean: Float[np.ndarray, " p"]) -> Float[np.ndarray, " p"]:
+        own = super().of_scores(mean)
+        return np.concatenate([own[:1], own[1:] - np.exp(own[0]) * np.asarray(self.centre)])
+
+    def _centred(self, data: Array | None) -> Array | None:
+        return None if data is None else data - self.centre
