@@ -113,7 +113,7 @@ class Expected(NamedTuple):
 
     Attributes:
         seen: mean shares of the votes on an item.
-        true: these less what errors add to them.
+        true: these less what errors add to them, as far as annotators who differ show it.
         n_voted: number of items with votes.
     """
 
@@ -123,13 +123,48 @@ class Expected(NamedTuple):
 
 
 def expected_shares(votes: VoteTable, k: int) -> Expected:
-    """By counts of votes and their mean accuracy."""
+    """By counts of votes and their mean accuracy.
+
+    Shares less even errors are those of the votes, their distances from ``1 / K`` multiplied. So is
+    their standard error, and annotators who name one label for all items make it large: with few
+    of them uneven shares are theirs and not the classes'. The two are averaged by their variances
+    (James and Stein), that of the classes' shares about those of the votes as of a flat Dirichlet.
+    """
     sums = _by_label(votes, k)
-    sums = sums[sums.sum(1) > 0]
-    seen = (sums / sums.sum(1, keepdims=True)).mean(0)
+    n_votes = sums.sum(1, keepdims=True)
+    voted = n_votes[:, 0] > 0
+    seen = (sums[voted] / n_votes[voted]).mean(0)
     right = mean_accuracy(votes, k)
     above = np.maximum(seen - (1 - right) / max(k - 1, 1), 0)
-    return Expected(seen, above / max(above.sum(), 1e-12), len(sums))
+    less = above / max(above.sum(), 1e-12)
+    known = _reliability(votes, seen, n_votes[:, 0], right)
+    return Expected(seen, seen + known * (less - seen), int(voted.sum()))
+
+
+def _reliability(
+    votes: VoteTable,
+    seen: Float[np.ndarray, " k"],
+    n_votes: Float[np.ndarray, " n"],
+    right: float,
+) -> float:
+    """Part of the variance of shares less errors that is of the classes, from 0 to 1.
+
+    Args:
+        votes: on all items.
+        seen: mean shares of the votes on an item.
+        n_votes: what the votes on each item count for.
+        right: probability that a vote is right.
+    """
+    k, n_workers = len(seen), 1 + votes.worker.max()
+    kept = right - (1 - right) / max(k - 1, 1)  # what is left of a distance from 1 / K
+    if n_workers < 2 or kept <= 0:
+        return 0.0
+    each = votes.weight / n_votes[votes.row] / (n_votes > 0).sum()
+    named = np.bincount(votes.worker * k + votes.label, each, n_workers * k).reshape(-1, k)
+    apart = named - named.sum(1, keepdims=True) * seen
+    error = n_workers / (n_workers - 1) * (apart**2).sum(0).mean() / kept**2
+    flat = (k - 1) / (k**2 * (k + 1))
+    return float(flat / (flat + error))
 
 
 def held_near(votes: VoteTable, k: int) -> SharesHeld:
