@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float
 
 from inference.arrays import on_device
 from nbmodels.class_priors.calibration import Calibration
-from nbmodels.core.families import DrawKey, FullNormal
+from nbmodels.core.families import DrawKey
 
 
 @jax.tree_util.register_dataclass
