@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from inference.arrays import on_device
 from nbmodels.class_priors.calibration import Calibration
-from nbmodels.core.families import DrawKey
+from nbmodels.core.families import DrawKey, FullNormal
 
 
 @jax.tree_util.register_dataclass
@@ -26,7 +26,8 @@ class HeldCalibration(Calibration):
     about where they are.
 
     Attributes:
-        prior: normal of ``u``, then ``b``; shape ``(1 + K,)``.
+        prior: normal of ``u``, then ``b``; shape ``(1 + K,)``, of fits.
+        drawn: that of draws, which would count twice what holds the shares.
         centre: ``(K,)`` mean scores.
 
     Examples:
@@ -35,7 +36,7 @@ class HeldCalibration(Calibration):
         >>> import numpy as np
         >>> from nbmodels.class_priors import Calibration, HeldCalibration
         >>> scores = Calibration.pack(np.log(np.tile([0.8, 0.2], (20, 1))))
-        >>> held = HeldCalibration.near(np.array([0.6, 0.4]), 0.1, scores, np.ones(20), 2.0)
+        >>> held = HeldCalibration.near(np.array([0.6, 0.4]), (0.1, 3), scores, np.ones(20), 2.0)
         >>> at = held.prior.mean.at[0].set(np.log(5))
         >>> print(np.exp(held.log_probs(at, scores))[0].round(1))
         [0.6 0.4]
@@ -43,13 +44,14 @@ class HeldCalibration(Calibration):
         [0.999 0.001]
     """
 
+    drawn: FullNormal
     centre: Float[Array, " k"]
 
     @classmethod
     def near(
         cls,
         shares: Float[np.ndarray, " k"],
-        log_sd: Any,
+        log_sds: tuple[Any, Any],
         scores: Float[Array, "n k"],
         weights: Any,
         log_slope_sd: float,
@@ -58,7 +60,7 @@ class HeldCalibration(Calibration):
 
         Args:
             shares: ``(K,)`` of the classes.
-            log_sd: ``(K,)`` prior standard deviation of their logarithms.
+            log_sds: ``(K,)`` prior standard deviation of their logarithms, in fits and in draws.
             scores: ``(N, K)``, packed.
             weights: ``(N,)`` row weights.
             log_slope_sd: prior standard deviation of the logarithm of the slope.
@@ -69,8 +71,8 @@ class HeldCalibration(Calibration):
         probs = np.exp(logs - logs.max(1, keepdims=True))
         mean = np.average(probs / probs.sum(1, keepdims=True), 0, np.asarray(weights, float))
         about = np.log(shares / mean)
-        plain = Calibration.of(len(mean), 0.0, log_slope_sd, about, log_sd)
-        return cls(prior=plain.prior, centre=on_device(centre, float))
+        fits, draws = (Calibration.of(len(mean), 0.0, log_slope_sd, about, sd) for sd in log_sds)
+        return cls(prior=fits.prior, drawn=draws.prior, centre=on_device(centre, float))
 
     def log_probs(
         self, likelihood_params: Float[Array, " p"], data: Float[Array, "n k"] | None
@@ -92,6 +94,9 @@ class HeldCalibration(Calibration):
 
     def log_class_probs(self, values: dict[str, Any], data: Array | None) -> Float[Array, "*n k"]:
         return super().log_class_probs(values, self._centred(data))
+
+    def for_draws(self) -> HeldCalibration:
+        return replace(self, prior=self.drawn)
 
     def of_scores(self, mean: Float[np.ndarray, " p"]) -> Float[np.ndarray, " p"]:
         own = super().of_scores(mean)

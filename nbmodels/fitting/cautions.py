@@ -25,6 +25,12 @@ UNINFORMATIVE_BESIDE_VOTES = Caution(
     "classes are those of the votes without the features, and new items are predicted by the plain "
     "classifier of the labels and votes as they are",
 )
+DISAGREEING_WITH_VOTES = Caution(
+    IdentifiabilityWarning,
+    "votes agree less with the classes found with the features than with those found without them: "
+    "the training items' classes are those of the votes without the features, and new items are "
+    "predicted by the plain classifier of the labels and votes as they are",
+)
 UNINFORMATIVE_OF_SETS = Caution(
     IdentifiabilityWarning,
     "the features do not surely predict held-out label sets better than chance: they hardly tell "

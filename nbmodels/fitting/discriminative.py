@@ -40,7 +40,8 @@ from nbmodels.fitting.design_effect import padded_groups
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fitted_model import Drawn, FittedModel
 from nbmodels.fitting.holdout import Comparison, compare_scores, held_out_by_fold
-from nbmodels.fitting.label_sources import LabelSource, padded_powers
+from nbmodels.fitting.informative import votes_agree
+from nbmodels.fitting.label_sources import VOTES, LabelSource, padded_powers
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.scores import (
     Settings,
@@ -232,11 +233,23 @@ def _tested(
             return replace(first, table=table), None
         taken = {name: (value,) for name, value in settings.items()}
         found = _selected(source, resp, options, taken, source.learner.rounds, nested=nested)
+        if not (found.interrupted or _as_agreed(found, first, np.asarray(resp))):
+            fails = test._replace(pays=False)
+            table = _with_test(first.table, fails, source.learner.rounds)
+            return replace(first, table=table), None
         scores = first.scores if found.interrupted else _held_out(source, found, options)
     except KeyboardInterrupt:
         return replace(first, interrupted=True, cautions=(INTERRUPTED,)), None
     kept = {n: getattr(first, n) for n in ("plain", "plain_scores", "noisy")}
     return replace(found, table=table, scores=scores, **kept), nested
+
+
+def _as_agreed(found: Selection, first: Selection, given: Float[np.ndarray, "n k"]) -> bool:
+    """Whether votes agree with the classes after self-training rounds about as before."""
+    if VOTES not in found.fit.model:
+        return True
+    weights = np.asarray(first.data.weights) * given.any(1)
+    return votes_agree(found.fit.resp, first.fit.resp, given, weights)
 
 
 def _held_out(

@@ -28,6 +28,11 @@ _USELESS, _SURELY = 0.1, 1.645
 #: features that say nothing lead to 0.37 and less.
 _RIGHT_OF_TWO, _RIGHT_OF_MORE = 0.5, 0.45
 
+#: Least part of the votes' agreement with the classes found without the features that is left with
+#: them. Useful features raise it, as of two votes the right one is then known; classes that
+#: are those of the features, with votes at random, leave 0.4 to 0.87.
+_AGREEMENT_LEFT = 0.9
+
 
 def credible(
     model: Model,
@@ -47,6 +52,34 @@ def credible(
         return True
     least = _RIGHT_OF_TWO if given.shape[1] == 2 else _RIGHT_OF_MORE
     return bool(weights @ np.sum(resp * given, 1) >= least * weights.sum())
+
+
+def votes_agree(
+    resp: Float[np.ndarray, "n k"],
+    without: Float[np.ndarray, "n k"],
+    given: Float[np.ndarray, "n k"],
+    weights: Float[np.ndarray, " n"],
+) -> bool:
+    """Whether votes agree beyond chance (Cohen's kappa) with some classes about as with others.
+
+    Args:
+        resp: ``(n, K)`` responsibilities of a fit.
+        without: those of a fit that trusts the features less.
+        given: ``(n, K)`` shares of the votes on each item.
+        weights: of the items, 0 where there is no vote.
+    """
+    mine, other = (_kappa(one, given, weights) for one in (resp, without))
+    return mine >= _AGREEMENT_LEFT * other
+
+
+def _kappa(
+    resp: Float[np.ndarray, "n k"],
+    given: Float[np.ndarray, "n k"],
+    weights: Float[np.ndarray, " n"],
+) -> float:
+    share = weights / weights.sum()
+    chance = float((share @ resp) @ (share @ given))
+    return (float(share @ (resp * given).sum(1)) - chance) / max(1 - chance, 1e-12)
 
 
 def unheard(found: Agreement) -> Caution:

@@ -144,8 +144,9 @@ def with_score_prior(
     elif shares is not None:
         calibration = of(bias=np.log(shares), bias_sd=np.minimum(_BIAS_SD, prior.log_sd))
     elif np.isfinite(prior.log_sd).all():
-        held = np.asarray(prior.prior.mean), np.minimum(_WIDE_SD, prior.log_sd)
-        calibration = HeldCalibration.near(*held, packed, labels.data.weights, log_slope_sd)
+        sds = np.minimum(_WIDE_SD, prior.log_sd), np.minimum(_WIDE_SD, prior.for_draws().log_sd)
+        about = np.asarray(prior.prior.mean), sds, packed, labels.data.weights, log_slope_sd
+        calibration = HeldCalibration.near(*about)
     else:
         calibration = of()
     data = models.with_parts(labels.data, {**labels.data.parts, PRIOR: packed})

@@ -26,6 +26,7 @@ from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.errors import Caution
 from nbmodels.fitting.candidate_fits import CandidateFits, masked
 from nbmodels.fitting.cautions import (
+    DISAGREEING_WITH_VOTES,
     INTERRUPTED,
     INTERRUPTED_ROUNDS,
     PLAIN,
@@ -39,7 +40,13 @@ from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fit import Fit
 from nbmodels.fitting.holdout import Agreement, beyond_chance, compare_scores
 from nbmodels.fitting.identifiability import vanished
-from nbmodels.fitting.informative import AGREEMENT, INFORMATIVE, credible, unheard
+from nbmodels.fitting.informative import (
+    AGREEMENT,
+    INFORMATIVE,
+    credible,
+    unheard,
+    votes_agree,
+)
 from nbmodels.fitting.judged_rows import JUDGED, LEARNED, judged_rows, of_rows, to_all
 from nbmodels.fitting.label_sources import VOTES
 from nbmodels.fitting.options import FitOptions, finished
@@ -227,7 +234,7 @@ class _Run:
                 if not self.warm:
                     self.fits.start = begun
                 best = self.preferred([best, *found])
-            if self.choosing and not (self.heard(best) and self.credible(best.fit)):
+            if self.choosing and not ((heard := self.heard(best)) and self.credible(best)):
                 if self.rows is not None:
                     raise _Unheard
                 if {"labels", VOTES}.isdisjoint(best.fit.model):
@@ -244,7 +251,9 @@ class _Run:
                         best = null._replace(
                             fit=of_votes(null.fit, *labels, self.options, self.report)
                         )
-                        cautions = (UNINFORMATIVE_BESIDE_VOTES,)
+                        cautions = (
+                            DISAGREEING_WITH_VOTES if heard else UNINFORMATIVE_BESIDE_VOTES,
+                        )
                     else:
                         plain_scores = floor.held_out
                         best, ranked, drawn = self.as_given(model, null, best.settings, plain)
@@ -266,7 +275,9 @@ class _Run:
                     )
                     model = {**model, PRIOR: here[PRIOR]}
                     last = self.tried(settings, last.rounds + 1, Candidate(model, data, learned))
-                    if rounds is not None or self.preferred([best, last]) is last:
+                    if rounds is not None or (
+                        self.preferred([best, last]) is last and self.votes_agree(last)
+                    ):
                         best, resp = last, before
                     if rounds is None and self.enough(best, last):
                         break
@@ -453,8 +464,18 @@ class _Run:
         plain = max((self.plain(one).held_out for one in ways), key=lambda p: self.weights @ p)
         return pseudo_bma(trial.scores, plain, self.share * self.weights, self.groups)
 
-    def credible(self, fit: Fit) -> bool:
-        return credible(fit.model, np.asarray(fit.resp), self.given, self.weights)
+    def credible(self, trial: Trial) -> bool:
+        """Whether labels, or votes, agree enough with the classes found."""
+        fit = trial.fit
+        enough = credible(fit.model, np.asarray(fit.resp), self.given, self.weights)
+        return enough and self.votes_agree(trial)
+
+    def votes_agree(self, trial: Trial) -> bool:
+        """Whether votes, if there are any, agree with the classes about as without the features."""
+        if VOTES not in trial.fit.model:
+            return True
+        _, null = self.without_scores(trial.settings)
+        return votes_agree(trial.fit.resp, null.fit.resp, self.given, self.weights)
 
     @property
     def tentative(self) -> FitOptions:

@@ -19,7 +19,7 @@ def scores(spread):
 
 def held(spread, weights=None):
     weights = np.ones(N) if weights is None else weights
-    return HeldCalibration.near(SHARES, 0.1, scores(spread), weights, 2.0)
+    return HeldCalibration.near(SHARES, (0.1, 3.0), scores(spread), weights, 2.0)
 
 
 def mean_share(component, at, spread):
@@ -45,7 +45,7 @@ def test_weak_scores_leave_them_nearly_so():
 def test_rows_that_do_not_count_do_not_move_the_centre():
     weights = np.r_[np.ones(N - 1), 0]
     some = scores(1).at[-1].set(jnp.array([50.0, -25.0, -25.0]))
-    found = HeldCalibration.near(SHARES, 0.1, some, weights, 2.0)
+    found = HeldCalibration.near(SHARES, (0.1, 3.0), some, weights, 2.0)
     np.testing.assert_allclose(found.centre, some[:-1].mean(0), rtol=1e-12)
 
 
@@ -67,3 +67,11 @@ def test_both_descriptions_and_raw_scores_have_the_same_probabilities():
     np.testing.assert_allclose(component.probs(values, data), np.exp(own), atol=1e-9)
     raw = Calibration(prior=component.prior).log_probs(jnp.asarray(component.of_scores(at)), data)
     np.testing.assert_allclose(raw, own, atol=1e-9)
+
+
+def test_draws_have_their_own_prior():
+    component = held(1)
+    drawn = component.for_draws()
+    np.testing.assert_array_equal(drawn.prior.mean, component.prior.mean)
+    np.testing.assert_allclose(np.diag(drawn.prior.precision)[1:], 1 / 9)
+    np.testing.assert_allclose(np.diag(component.prior.precision)[1:], 100, rtol=1e-6)
