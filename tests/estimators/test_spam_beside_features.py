@@ -35,10 +35,10 @@ def right(model, y):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [3, 8, 10])
 @pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")
 def test_useless_columns_give_no_class_all_items(seed):
-    """A slope once raised the shares of the classes to its power: 0.96 of the items were one's."""
+    """A slope once raised the shares of the classes to its power: all items were one class's."""
     votes, y = spam(seed, 150, [0.6, 0.3, 0.1])
     x = np.random.default_rng(seed).normal(size=(150, 5))
     alone = DawidSkene(random_state=0).fit(votes)
