@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import hypothesis
@@ -30,8 +31,8 @@ if QUICK:
 
 #: Seconds that a test may take without a mark.
 LONG = 5.0
-#: Bytes of a worker beyond which it forgets its compiled programs.
-RESIDENT = 2 * 2**30
+#: Where a container's limit of memory stands, by version of control groups.
+LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 hypothesis.settings.register_profile(
     "nbmodels",
@@ -124,11 +125,28 @@ def resident():
     return int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+@cache
+def share_of_memory():
+    """Bytes that a worker may hold: half of the memory is for all workers, 2 GiB for one at least.
+
+    A worker that forgets its programs traces and reads them again: that took a tenth of the time.
+    """
+    limits = [
+        int(text)
+        for path in map(Path, LIMITS)
+        if path.exists() and (text := path.read_text().strip()).isdigit()
+    ]
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    return max(min(limits, default=0) // (2 * workers), 2 * 2**30)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _release_memory():
     """Forget compiled programs once they fill the memory: hundreds of shapes would."""
     yield
-    if resident() > RESIDENT:
+    if resident() > share_of_memory():
         jax.clear_caches()
         # glibc keeps what is freed: a process that was large once would forget after each module
         if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):

@@ -18,13 +18,18 @@ from nbmodels.core import model as m
 def enumerated_density(program, sites):
     """Log-density with the items' classes summed out; their plate has dimension -1."""
     enumerated = enum(config_enumerate(program), first_available_dim=-2)
-    return log_density(enumerated, (), {}, sites)[0]
+    return jax.jit(lambda sites: log_density(enumerated, (), {}, sites)[0])(sites)
 
 
 def prior_density(program, sites):
     """Log-density of the parameters alone."""
-    given = handlers.trace(handlers.substitute(handlers.seed(program, 0), sites)).get_trace()
-    return sum(given[name]["fn"].log_prob(value).sum() for name, value in sites.items())
+
+    @jax.jit
+    def density(sites):
+        given = handlers.trace(handlers.substitute(handlers.seed(program, 0), sites)).get_trace()
+        return sum(given[name]["fn"].log_prob(value).sum() for name, value in sites.items())
+
+    return density(sites)
 
 
 def bijectors(program, names):

@@ -206,7 +206,7 @@ def by_agreement(task: Task, seed: int) -> Answer:
 
 
 def _chosen(e: Any) -> str:
-    one = getattr(e, "estimator_", e)
+    one = e if hasattr(e, "chosen_") else e.estimator_
     settings = ", ".join(f"{n}={v}" for n, v in one.chosen_.items())
     emission = getattr(e, "emission_", "")
     return "; ".join(part for part in (emission, settings) if part)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.markup import escape
 
+from nbmodels.data.missing_markers import ADVICE
 from nbmodels.diagnostics.checks import remedies
 
 #: What the library advises, as it is asked for here; empty where nothing can be set. Longer
@@ -26,6 +27,7 @@ _WORDS = {
     "add trusted labels, a stronger prior on the diagonal, or": (
         "check some rows by hand (--checked), or"
     ),
+    ADVICE: "if it marks missing cells, leave them empty",
     "(audit_plan)": "(nbmodels audit plan)",
     "written by to_json": "written by nbmodels audit plan",
     "partial=True": "--partial",

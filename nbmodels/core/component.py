@@ -8,7 +8,7 @@ NumPyro sites, which the tests compare and NUTS and SVI sample.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -112,6 +112,9 @@ class Component:
 
     prior: Any
     weight: Any = field(default=1.0)
+
+    #: Whether statistics hang on the parameters, by a latent variable of each item.
+    has_latent: ClassVar[bool] = False
 
     # The fast description -----------------------------------------------------------------------
 

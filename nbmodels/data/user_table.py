@@ -23,8 +23,6 @@ _MANY_NUMBERS = 10
 _FEW_SPELLINGS = 5
 #: Beginning of a cell that says no more than on which side of a number the value is.
 _BEYOND = r"[<>≤≥]\s*\d"
-#: Least number of cells, and least share of them, by which a value far out is a mark for missing.
-_OFTEN_OUT, _SHARE_OUT = 5, 0.01
 #: Days, months and years in any order, and a time.
 _DATE = r"(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{2,4})(?:[T ]\d{1,2}:\d{2}.*)?"
 
@@ -125,8 +123,6 @@ def read_features(
             continue
         families[str(name)] = kind.family
         columns[str(name)] = _coded(column, kind.family)
-        if kind.family == "gaussian":
-            remark = remark or _far_out(columns[str(name)])
         if remark:
             remarks.append(f"{str(name)!r}: {remark}")
         if kind.family == "gaussian" and np.isinf(columns[str(name)]).any():
@@ -192,29 +188,6 @@ def _without_marker(column: pd.Series) -> tuple[pd.Series, str]:
         f"read as categories, since {other.sum()} of {len(known)} cells are not numbers "
         f"({first} in row {int(known.index.to_numpy(int)[other.to_numpy()][0]) + 1})"
     )
-
-
-def _far_out(column: pd.Series) -> str:
-    """A remark on a number that may mark missing cells (999, -9); empty where there is none.
-
-    It occurs often, and is farther from all others than these are from each other.
-    """
-    known = column[np.isfinite(column)]
-    values, number = np.unique(known, return_counts=True)
-    if len(values) <= _MANY_NUMBERS:
-        return ""
-    ends = (
-        (-1, values[-1] - values[-2], values[-2] - values[0]),
-        (0, values[1] - values[0], values[-1] - values[1]),
-    )
-    least = max(_OFTEN_OUT, _SHARE_OUT * len(known))
-    for at, gap, width in ends:
-        if gap > width and number[at] >= least:
-            return (
-                f"{values[at]:g} in {number[at]} cells is far from all other values; where it "
-                "means that there is none, leave the cells empty"
-            )
-    return ""
 
 
 def _usable_kind(column: pd.Series, asked: bool) -> ColumnKind:

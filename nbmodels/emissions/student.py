@@ -19,22 +19,26 @@ expected to be so in others. Missing cells are left out, and ``d`` counts the ob
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax.scipy.special import gammaln
 from jaxtyping import Float, Int, Key
 
 from inference.triangular import factor, log_diagonal
 from nbmodels.core.component import LogLikelihood, centred
-from nbmodels.core.families import DiagonalGaussianParams, DrawKey, FullGaussianParams, Rule
+from nbmodels.core.families import DrawKey, Rule
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import Emission
 from nbmodels.emissions.cells import Cells, observed_cells
 from nbmodels.emissions.gaussian import DiagonalGaussian, Distances, count_cells
 from nbmodels.emissions.gaussian_full import FullGaussian, Rows
+
+#: Steps of EM over the items' scales to given responsibilities. Of 2 to 300 columns, with tails of
+#: 1.2 degrees of freedom and normal ones, scales are within a thousandth of the fixed point then.
+_STEPS = 20
 
 
 def student_log_likelihood(at: Distances, dof: Any) -> LogLikelihood:
@@ -78,6 +82,7 @@ class _ScaleMixture(Emission):
     """
 
     dof: Any = field(default=4.0)
+    has_latent: ClassVar[bool] = True
 
     @property
     def _dof(self) -> Any:
@@ -87,9 +92,61 @@ class _ScaleMixture(Emission):
         normal: Any = self  # the emission that this is mixed with
         return student_log_likelihood(normal.distances(likelihood_params, data), self.dof)
 
+    def stats(  # type: ignore[override]  # counts of items beside those of precisions
+        self,
+        likelihood_params: Any,
+        resp: Float[Array, "n k"],
+        data: Any,
+        key: DrawKey = None,
+    ) -> tuple[Array, ...]:
+        normal: Any = self
+        first, second = (None, None) if key is None else jax.random.split(key)
+        u = precisions(normal.distances(likelihood_params, data), self.dof, first)
+        return self.scaled_stats(likelihood_params, resp, data, u, second)
+
+    def scaled_stats(
+        self,
+        likelihood_params: Any,
+        resp: Float[Array, "n k"],
+        data: Any,
+        u: Float[Array, "n k"],
+        key: DrawKey = None,
+    ) -> tuple[Array, ...]:
+        """Number of items, and the sums of a normal emission, under known scales ``u``."""
+        raise NotImplementedError  # as the normal emission has them
+
     def update(self, stats: tuple[Array, ...], rule: Rule) -> Any:
         items, mass, first, second = stats
         return self.prior.posterior((mass, first, second), rule, items)
+
+    def start(self, resp: Float[Array, "n k"], data: Any, rule: Rule) -> Any:
+        """``q`` of given responsibilities: EM over the items' scales, from the normal fit on.
+
+        Cross-fitted features are fitted by this alone. One step from the prior takes items for as
+        far out as they are from the prior's mean, which tells no heavy tails and no scale.
+        """
+        normal: Any = self
+        size = self._of_one_scale(jnp.sum(resp, 0))
+
+        def fitted(read: Any, u: Array) -> Any:
+            stats = self.scaled_stats(read, resp, data, u)
+            return self.update(jax.tree.map(lambda s: s * self.weight, stats), rule)
+
+        def step(_: Any, q: Any) -> Any:
+            read = self.likelihood_params(q, rule)
+            u = precisions(normal.distances(read, data), self.dof, None)
+            # of mean one, as at a maximum of the likelihood (Kent, Tyler and Vardi 1994): without
+            # that, EM hardly moves the scale of many columns, and their priors together set it
+            mass = self._of_one_scale(jnp.sum(resp * u, 0))
+            return fitted(read, u * jnp.where(mass > 0, size / jnp.where(mass > 0, mass, 1), 1))
+
+        # expectations under the prior exist even where its mode does not
+        first = fitted(self.likelihood_params(self.prior, "vb"), jnp.ones_like(resp))
+        return lax.fori_loop(0, _STEPS, step, first)
+
+    def _of_one_scale(self, sums: Float[Array, " k"]) -> Float[Array, " k"]:
+        """Sums by class, over all classes that share their covariance."""
+        return sums
 
     def simulate(
         self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]
@@ -127,15 +184,16 @@ class DiagonalStudent(_ScaleMixture, DiagonalGaussian):
         2.8 [[1.]]
     """
 
-    def stats(  # type: ignore[override]  # counts of items beside those of precisions
+    def scaled_stats(
         self,
-        likelihood_params: DiagonalGaussianParams,
+        likelihood_params: Any,
         resp: Float[Array, "n k"],
         data: Cells,
+        u: Float[Array, "n k"],
         key: DrawKey = None,
     ) -> tuple[Array, ...]:
-        u = precisions(self.distances(likelihood_params, data), self.dof, key)
-        return count_cells(resp, data), *super().stats(likelihood_params, resp * u, data)
+        sums = DiagonalGaussian.stats(self, likelihood_params, resp * u, data)
+        return count_cells(resp, data), *sums
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Cells) -> None:
         scale = jnp.sqrt(values["variance"])[y]
@@ -176,16 +234,18 @@ class FullStudent(_ScaleMixture, FullGaussian):
         -0.4 1.0
     """
 
-    def stats(  # type: ignore[override]  # counts of items beside those of precisions
+    def scaled_stats(
         self,
-        likelihood_params: FullGaussianParams,
+        likelihood_params: Any,
         resp: Float[Array, "n k"],
         data: Rows,
+        u: Float[Array, "n k"],
         key: DrawKey = None,
     ) -> tuple[Array, ...]:
-        first, second = (None, None) if key is None else jax.random.split(key)
-        u = precisions(self.distances(likelihood_params, data), self.dof, first)
-        return jnp.sum(resp, 0), *self._moments(likelihood_params, resp, data, second, u)
+        return jnp.sum(resp, 0), *self._moments(likelihood_params, resp, data, key, u)
+
+    def _of_one_scale(self, sums: Float[Array, " k"]) -> Float[Array, " k"]:
+        return jnp.full_like(sums, jnp.sum(sums)) if self.prior.tied else sums
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Rows) -> None:
         covariance = values["covariance"][0 * y if self.prior.tied else y]

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from nbmodels.core.jax_settings import computing
 from nbmodels.data.features import Block, check_missing, numbers
 from nbmodels.data.label_copies import label_copies
+from nbmodels.data.missing_markers import missing_markers
 from nbmodels.data.validation import check_orders, check_weights
 from nbmodels.estimators.constraints import Constraint, Number
 from nbmodels.estimators.discriminative import SCORED, JointDraws, fit_scored, known_labels
@@ -190,7 +191,7 @@ class NoisyLogisticRegression(TableClassifier):
         self._keep(X, labels)
         about = fitted, block.x, self._options
         compared = with_comparisons(*about, warn_of_copies=groups is None)
-        cautions = label_copies(block, labels.codes)
+        cautions = *label_copies(block, labels.codes), *missing_markers(block)
         return self._finish(compared, (*labels.cautions, *cautions))
 
     def _cross_fitted(

@@ -26,6 +26,7 @@ from nbmodels.data.features import (
 )
 from nbmodels.data.label_copies import label_copies
 from nbmodels.data.labels import Classes
+from nbmodels.data.missing_markers import missing_markers
 from nbmodels.data.noisy_labels import LabelData, missing_labels, read_given, read_labels
 from nbmodels.data.validation import check_orders, check_weights
 from nbmodels.errors import DataError
@@ -248,7 +249,8 @@ class TableClassifier(LatentClassModel):
         about = fitted, block.x, self._options, block.missing
         compared = with_comparisons(*about, warn_of_copies=groups is None)
         symbols = self.columns is not None and not self.columns.numeric
-        columns = *label_copies(block, labels.codes), *(measured(block) if symbols else ())
+        about_symbols = measured(block) if symbols else missing_markers(block)
+        columns = *label_copies(block, labels.codes), *about_symbols
         return self._finish(compared, (*labels.cautions, *columns))
 
     def _fitted(

@@ -107,6 +107,7 @@ def summed_by_fold(
     weights: Float[Array, " n"],
     powers: Mapping[str, Float[Array, " n"]],
     resp: Float[Array, "n k"],
+    latent: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Statistics of each fold's items, by emission; the first axis is that of the folds.
 
@@ -116,9 +117,11 @@ def summed_by_fold(
         weights: row weights.
         powers: of each item's likelihood, by emission; see :class:`nbmodels.core.model.Data`.
         resp: responsibilities, such as the given labels; rows of zeros where unknown.
+        latent: parameters under which components with a latent variable of each item take it.
     """
     data, by_fold = _by_fold(features, weights, powers)
     prior = {name: c.likelihood_params(c.prior, "vb") for name, c in emissions.items()}
+    prior = {**prior, **(latent or {})}
 
     def sums(rows: Array, own: Array, data: Data) -> dict[str, Any]:
         return models.stats(emissions, prior, resp[rows] * own[:, None], data)

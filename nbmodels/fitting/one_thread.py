@@ -6,11 +6,13 @@ systems of 323 equations took 60 times as long on two threads of a busy machine 
 
 from __future__ import annotations
 
+import sys
 from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 #: Cells of a table up to which linear algebra runs on one thread.
 _CELLS = 1_000_000
@@ -23,4 +25,15 @@ def one_thread_if_small(items: Any) -> AbstractContextManager[Any]:
         items: what has a shape; the number of threads is left as it is for anything else.
     """
     n_cells = int(np.prod(np.shape(items))) if hasattr(items, "shape") else 0
-    return threadpool_limits(1) if 0 < n_cells <= _CELLS else nullcontext()
+    if not 0 < n_cells <= _CELLS:
+        return nullcontext()
+    return _controller(len(sys.modules)).limit(limits=1)
+
+
+@lru_cache(maxsize=1)
+def _controller(n_modules: int) -> ThreadpoolController:
+    """The libraries' thread pools, looked for again where modules were imported since.
+
+    The search reads the map of the process's memory, which every compiled program makes longer.
+    """
+    return ThreadpoolController()

@@ -9,7 +9,7 @@ far their evidence counts is learned with the noise (:class:`nbmodels.class_prio
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -217,7 +217,8 @@ class EmissionScores:
         if folded is not None:
             about = emissions, folded, data.weights, _powers(emissions, data)
             n_folds = len(folded.rows)
-            sums, counted = summed_by_fold(*about, resp), on_device(other_folds(n_folds))
+            latent = _latent(emissions, data, resp, self.rule)
+            sums, counted = summed_by_fold(*about, resp, latent), on_device(other_folds(n_folds))
             return scored_by_fold(*about, sums, counted, 0, n_folds, rule=self.rule)
         first, end = (0, int(np.max(self.fold)) + 1) if one is None else (one, one + 1)
         return out_of_fold_log_likelihood(
@@ -244,7 +245,7 @@ class EmissionScores:
         about = emissions, folded, data.weights, _powers(emissions, data)
         key, of, sums = self._sums
         if of is not resp or key != repr(settings):
-            sums = summed_by_fold(*about, resp)
+            sums = summed_by_fold(*about, resp, _latent(emissions, data, resp, self.rule))
             self._sums = repr(settings), resp, sums
         n_folds = len(folded.rows)
         counted = on_device(other_folds(n_folds, without))
@@ -264,6 +265,28 @@ class EmissionScores:
 
 def _powers(emissions: Mapping[str, Component], data: Data) -> dict[str, Array]:
     return {name: power for name, power in data.powers.items() if name in emissions}
+
+
+def _latent(
+    emissions: Mapping[str, Component], data: Data, resp: Array, rule: Rule
+) -> dict[str, Any]:
+    """Parameters of components with a latent variable of each item, by all items.
+
+    Scales of heavy tails by parameters that know an item's own label as one of thousands; sums by
+    fold are to be taken once, and parameters of each fold would want them many times.
+    """
+    own = {name: c for name, c in emissions.items() if c.has_latent}
+    if not own:
+        return {}
+    own_data = replace(data, parts={name: data.parts[name] for name in own})
+    found: dict[str, Any] = _latent_params(own, resp, own_data, rule)
+    return found
+
+
+@partial(host_jit, static_argnames="rule")
+def _latent_params(emissions: Any, resp: Any, data: Data, rule: Rule) -> dict[str, Any]:
+    q = models.start(emissions, resp, data, rule)
+    return models.likelihood_params(emissions, q, rule)
 
 
 def without_fold(resp: Any, fold: Int[np.ndarray, " n"], without: int) -> Array:
@@ -351,8 +374,6 @@ def out_of_fold_log_likelihood(
     rule: Rule = "map",
 ) -> Float[Array, "n k"]:
     """Weighted log-likelihood of each item under parameters from the other folds' items.
-
-    Components with a private latent (heavy tails) take it as under their prior.
 
     Args:
         emissions: components of the features, by name.

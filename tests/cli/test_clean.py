@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from children import environment
 from cli_tables import FIXED, QUICK, SPECIES, animals, run
 from paths import ROOT
 
@@ -287,10 +288,10 @@ def test_overwrite(here):
 def test_as_a_program(here):
     """Once from outside, as a user would, and with nothing but its own output."""
     done = subprocess.run(
-        [sys.executable, "-m", "nbmodels.cli", "clean", "animals.csv", "--label", "label"],
+        [sys.executable, "-m", "nbmodels.cli", "clean", "animals.csv", *FIXED],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env=environment(),
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -19,15 +19,20 @@ def drawn(dtype=float):
     return Calibration.centred(scores).astype(dtype), resp.astype(dtype), at.astype(dtype)
 
 
+def stats(prior, *args):
+    """Compiled anew each time: the sizes of blocks are constants of the program."""
+    return jax.jit(lambda *args: prior.stats(*args))(*args)
+
+
 def test_the_step_follows_the_gradient():
     data, resp, at = map(jnp.asarray, drawn())
     prior = Calibration.of(K)
-    curvature, natural = prior.stats(at, resp, data)
+    curvature, natural = stats(prior, at, resp, data)
 
     def expected(at):
         return jnp.sum(resp * prior.log_probs(at, data))
 
-    np.testing.assert_allclose(natural - curvature @ at, jax.grad(expected)(at), atol=1e-8)
+    np.testing.assert_allclose(natural - curvature @ at, jax.jit(jax.grad(expected))(at), atol=1e-8)
     assert np.linalg.eigvalsh(curvature).min() > 0
 
 
@@ -35,7 +40,7 @@ def test_the_step_follows_the_gradient():
 def test_sums_by_blocks_are_those_of_all_rows(rows, monkeypatch):
     data, resp, at = (jnp.asarray(x) for x in drawn())
     data, resp = data[:rows], resp[:rows]
-    whole = Calibration.of(K).stats(at, resp, data)
+    whole = stats(Calibration.of(K), at, resp, data)
     sizes = []
 
     def spied(of, resp, data):
@@ -50,7 +55,7 @@ def test_sums_by_blocks_are_those_of_all_rows(rows, monkeypatch):
     monkeypatch.setattr(blocks, "MANY_CLASSES", 2)
     monkeypatch.setattr(blocks, "_LEAST", 2)
     monkeypatch.setattr(blocks, "_CELLS", 8 * K - 1)
-    for one, other in zip(Calibration.of(K).stats(at, resp, data), whole, strict=True):
+    for one, other in zip(stats(Calibration.of(K), at, resp, data), whole, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-10)
     assert max(sizes) < rows
 
@@ -59,10 +64,11 @@ def test_the_gain_of_a_small_step_is_no_rounding_error():
     """In single precision, where a difference of two sums is half a per cent off."""
     data, resp, at = drawn()
     step = np.r_[1e-5, np.full(K, 0.0)]
-    exact = calibration._gain(*map(jnp.asarray, (at, step, resp, data)))
+    gain = jax.jit(calibration._gain)
+    exact = gain(*map(jnp.asarray, (at, step, resp, data)))
     single = (jnp.asarray(x.astype(np.float32)) for x in (at, step, resp, data))
     assert abs(float(exact)) > 0
-    np.testing.assert_allclose(float(calibration._gain(*single)), float(exact), rtol=1e-4)
+    np.testing.assert_allclose(float(gain(*single)), float(exact), rtol=1e-4)
 
 
 @pytest.fixture
@@ -81,9 +87,9 @@ def strided(monkeypatch):
 def test_pairs_of_some_rows_keep_gradient_and_diagonal(strided, monkeypatch):
     data, resp = strided
     at, prior = jnp.asarray(np.r_[0.1, np.linspace(-0.5, 0.5, 6)]), Calibration.of(6)
-    curvature, natural = prior.stats(at, resp, data)
+    curvature, natural = stats(prior, at, resp, data)
     monkeypatch.setattr(calibration, "MANY_CLASSES", 100)
-    whole, exact = prior.stats(at, resp, data)
+    whole, exact = stats(prior, at, resp, data)
     np.testing.assert_allclose(natural - curvature @ at, exact - whole @ at, atol=1e-7)
     np.testing.assert_allclose(np.diag(curvature), np.diag(whole), rtol=1e-12)
     assert np.linalg.eigvalsh(curvature).min() > 0
@@ -96,9 +102,13 @@ def test_pairs_of_some_rows_lead_to_the_same_place(strided, monkeypatch):
     prior = Calibration.of(6)
 
     def rest():
+        @jax.jit
+        def step(q):
+            return prior.update(prior.stats(q.mean, resp, data), "map")
+
         q = prior.prior
         for _ in range(30):
-            q = prior.update(prior.stats(q.mean, resp, data), "map")
+            q = step(q)
         # the prior alone says something of a constant
         return np.asarray(q.mean) - np.r_[0, np.full(6, q.mean[1:].mean())]
 
@@ -111,6 +121,6 @@ def test_a_class_that_no_row_of_some_shows_keeps_a_curvature(strided):
     data, resp = strided
     resp = resp.at[::4, 5].set(0)
     at = jnp.asarray(np.r_[0.1, np.zeros(5), -800.0])  # its predictions are zero
-    curvature, _ = Calibration.of(6).stats(at, resp, data)
+    curvature, _ = stats(Calibration.of(6), at, resp, data)
     assert np.isfinite(curvature).all()
     assert curvature[6, 6] > 0

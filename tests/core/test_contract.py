@@ -188,13 +188,14 @@ def test_the_weight_is_a_power(name, missing):
     at = m.PRIOR if name in PRIORS else name
     data = m.Data({at: s.data}, jnp.ones(N))
     whole, part = {at: s.component}, {at: replace(s.component, weight=0.3)}
-    one, some = (
-        m.log_likelihood(model, {at: s.likelihood_params}, data) for model in (whole, part)
-    )
+
+    @jax.jit
+    def found(model, read, resp, data):
+        table, counts = m.log_likelihood(model, read, data), m.stats(model, read, resp, data)
+        return table, counts, m.base_measure(model, data)
+
+    one, some = (found(model, {at: s.likelihood_params}, s.resp, data) for model in (whole, part))
     close(jax.tree.map(lambda x: 0.3 * x, one), some)
-    one, some = (m.stats(model, {at: s.likelihood_params}, s.resp, data) for model in (whole, part))
-    close(jax.tree.map(lambda x: 0.3 * x, one), some)
-    close(0.3 * m.base_measure(whole, data), m.base_measure(part, data))
 
 
 @pytest.mark.slow

@@ -230,7 +230,8 @@ def test_renaming_the_classes_renames_the_fit():
     q = anchored(case, "vb")
     there = m.relabel(case.model, q, order)
     context = (case.model, case.data)
-    one, two = (m.step("vb")(point, context) for point in (q, there))
+    step = jax.jit(m.step("vb"))
+    one, two = (step(point, context) for point in (q, there))
     close(m.relabel(case.model, one[0], order)["bernoulli"], two[0]["bernoulli"])
     # the objective differs: the transition's prior prefers its diagonal
     assert abs(one[1] - two[1]) > 1e-3

@@ -234,23 +234,3 @@ def test_categories_that_training_never_saw_are_told_if_there_is_no_other():
     with pytest.warns(NbmodelsWarning, match=r"row 0, column '0' is 0, and training saw '0', '1'"):
         model.predict(sizes[:, None])  # numbers, where training had text
     assert model.predict([["2"], ["9"]]).tolist()[0]  # no warning
-
-
-@pytest.mark.parametrize(
-    ("added", "told"),
-    [
-        ([999.0] * 9, "999 in 9 cells is far from all other values"),
-        ([-99.0] * 9, "-99 in 9 cells is far"),
-        ([999.0] * 2, ""),  # outliers
-        ([3.5] * 40, ""),
-        ([], ""),
-    ],
-)
-def test_numbers_that_mark_missing_cells_are_told(added, told):
-    cells = np.append(np.random.default_rng(0).normal(size=300).round(2), added)
-    frame = pd.DataFrame({"x": cells, "y": "b"})
-    remarks = read_features(frame, "y", None, None)[0].remarks
-    assert [told in one for one in remarks] == [True] * bool(told)
-    # codes and shares have ends that are far off, too
-    frame["x"] = np.resize([0, 1, 2, 99], len(frame))
-    assert read_features(frame, "y", None, None)[0].remarks == []

@@ -46,7 +46,7 @@ def curvature(model, votes, group):
         shares = jax.nn.log_softmax(model.log_prior + at[W * each :])
         return jax.nn.logsumexp(jax.ops.segment_sum(logs, votes.row, N) + shares, 1).sum()
 
-    found = -np.asarray(jax.hessian(log_likelihood)(jnp.zeros(W * each + K)))
+    found = -np.asarray(jax.jit(jax.hessian(log_likelihood))(jnp.zeros(W * each + K)))
     prior = np.zeros_like(found)
     for w, a in enumerate(model.accuracy):
         rows = np.s_[w * each : (w + 1) * each]

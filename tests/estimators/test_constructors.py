@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from children import environment
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV
 
@@ -112,7 +113,11 @@ NoisyMixedNB(random_state=0).fit(x, np.arange(40) > 20)
 def test_an_estimator_that_is_loaded_alone_knows_the_families():
     """In a process of its own, in which no other estimator has registered them."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", ALONE], capture_output=True, text=True, check=False
+        [sys.executable, "-W", "ignore", "-c", ALONE],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 

@@ -143,6 +143,11 @@ def test_a_fitted_calibration_is_fitted_by_the_program_it_was_fitted_by(data, co
     assert not compiled
 
 
+@jax.jit
+def begun(model, data):
+    return models.start(model, models.initial_responsibilities(model, data), data, "map")
+
+
 @pytest.mark.usefixtures("order")
 def test_nothing_is_compiled_for_the_second_grid(compiled):
     rng = np.random.default_rng(1)
@@ -157,9 +162,7 @@ def test_nothing_is_compiled_for_the_second_grid(compiled):
         if attempt:
             compiled.clear()
         models_ = [candidate(power) for power in (1.0, 0.5, 0.25)]
-        starts = [
-            models.start(m, models.initial_responsibilities(m, data), data, "map") for m in models_
-        ]
+        starts = [begun(m, data) for m in models_]
         how = {"iteration": Posteriors("map"), "max_iter": 50, "accelerate": True}
         fit_batch(starts, [(m, data) for m in models_], [1e-3] * 3, **how)
     assert not compiled

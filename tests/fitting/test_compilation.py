@@ -1,6 +1,5 @@
 """What is compiled once is not compiled again."""
 
-import os
 import subprocess
 import sys
 import textwrap
@@ -9,8 +8,8 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+from children import environment
 from marks import slow_among
-from paths import ROOT
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
@@ -251,11 +250,7 @@ def test_a_first_default_fit_compiles_few_programs_and_other_sizes_none(name):
     """In a process of its own: in one that ran other tests the counts depended on them."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", __file__, name],
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]),
-            "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
-        },
+        env=environment(),
         capture_output=True,
         text=True,
         check=True,
@@ -326,7 +321,7 @@ def in_a_new_process(**settings):
     """
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), **settings},
+        env=environment(**settings),
         capture_output=True,
         text=True,
         check=True,
@@ -360,7 +355,7 @@ def test_first_draws_compile_few_programs():
     """
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=environment(),
         capture_output=True,
         text=True,
         check=True,
