@@ -12,8 +12,9 @@ Who copies at least every other vote is kept where that makes the votes likelier
 those who copy from one of them are then sought by a likelihood of all votes
 (:mod:`nbmodels.fitting.copied_sources`); functions agree on a class that each of them finds.
 
-Two of whom one copies in part are found by a likelihood of the pair's votes
-(:mod:`nbmodels.fitting.copied_pairs`), where nobody else is.
+Of a few annotators those are sought, up to about half, who copy nearly all votes from a source that
+does not vote (:mod:`nbmodels.fitting.hidden_source`). Two of whom one copies in part are found by a
+likelihood of the pair's votes (:mod:`nbmodels.fitting.copied_pairs`), where nobody else is.
 
 Where that likelihood says that some share a source that does not vote, pairs decide who does. A fit
 to such votes follows the copies. So those pairs are kept who agree too often by a fit to the
@@ -35,6 +36,7 @@ from scipy import sparse, stats
 from nbmodels.fitting.copied_pairs import LEVEL, PSEUDO, STRENGTH, copying_pair
 from nbmodels.fitting.copied_sources import LEAST_SHARED, MOST_CELLS, find_sources
 from nbmodels.fitting.copies import COLUMNS, Copies, in_cluster, no_copies
+from nbmodels.fitting.hidden_source import hidden_source
 from nbmodels.fitting.uneven_pairs import UnevenPairs
 from nbmodels.fitting.vote_dependence import VoteTable, softmax
 from nbmodels.fitting.vote_pairs import (
@@ -101,11 +103,30 @@ def find_copies(votes: VoteTable, n_workers: int, n_labels: int, abstains: bool)
     if abstains:
         return found
     known, hidden = _from_sources(votes, found, n_labels)
+    group = none if found.found else _from_hidden_source(votes, n_workers, n_labels)
+    # where the source is taken for the truth, those who do not copy seem to
+    if group.found and not (known.found and group.holds(known)):
+        return group
     if known.found or found.found:
         return known if known.found else found
     seldom = list(_grown(votes, none, n_labels, _SELDOM)) if hidden else []
     found = _confirmed(votes, seldom[-1], n_labels) if seldom else none
     return found if found.found else _of_one_pair(votes, n_workers, n_labels)
+
+
+def _from_hidden_source(votes: VoteTable, n_workers: int, k: int) -> Copies:
+    """Those who copy nearly all votes from a source that a fit would take for the truth."""
+    none, pairs = no_copies(n_workers), _well_shared(votes, n_workers)
+    found = hidden_source(votes, n_workers, k)
+    if found is None:
+        return none
+    inside = pairs.those(found.members[pairs.first] & found.members[pairs.second])
+    if not len(inside):
+        return none
+    copied = found.copied[inside.first] * found.copied[inside.second]
+    agreement = inside.agreed / inside.shared
+    expected = np.clip((agreement - copied) / np.maximum(1 - copied, 1e-6), 0, 1)  # of own votes
+    return _clustered(_frame(inside, agreement, expected, copied, 0.0), n_workers)
 
 
 def _of_one_pair(votes: VoteTable, n_workers: int, k: int) -> Copies:

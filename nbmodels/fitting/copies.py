@@ -106,6 +106,11 @@ class Copies:
         same[worker] = False
         return np.flatnonzero(same)
 
+    def holds(self, other: Copies) -> bool:
+        """Whether all who copy by another search are in one cluster of this one."""
+        inside = np.bincount(other.cluster)[other.cluster] > 1
+        return len(np.unique(self.cluster[inside])) == 1
+
     def followed(
         self, votes: VoteTable
     ) -> tuple[Int[np.ndarray, " w"], Float[np.ndarray, " w"], Bool[np.ndarray, " w"]]:
