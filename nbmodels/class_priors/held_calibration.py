@@ -71,7 +71,20 @@ class HeldCalibration(Calibration):
         probs = np.exp(logs - logs.max(1, keepdims=True))
         mean = np.average(probs / probs.sum(1, keepdims=True), 0, np.asarray(weights, float))
         about = np.log(shares / mean)
-        fits, draws = (Calibration.of(len(mean), 0.0, log_slope_sd, about, sd) for sd in log_sds)
+        return cls._about(about, log_sds, centre, log_slope_sd)
+
+    @classmethod
+    def near_of_likelihoods(
+        cls, shares: Float[np.ndarray, " k"], log_sds: tuple[Any, Any], log_slope_sd: float
+    ) -> HeldCalibration:
+        """As :meth:`near`, of scores that are log-likelihoods, which do not hold the shares."""
+        return cls._about(np.log(shares), log_sds, np.zeros(len(shares)), log_slope_sd)
+
+    @classmethod
+    def _about(
+        cls, bias: np.ndarray, log_sds: tuple[Any, Any], centre: np.ndarray, log_slope_sd: float
+    ) -> HeldCalibration:
+        fits, draws = (Calibration.of(len(bias), 0.0, log_slope_sd, bias, sd) for sd in log_sds)
         return cls(prior=fits.prior, drawn=draws.prior, centre=on_device(centre, float))
 
     def log_probs(

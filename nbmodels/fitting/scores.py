@@ -136,21 +136,32 @@ def with_score_prior(
             prior where scores are likelihoods. Scores of clear classes say little of the bias: a
             wide prior leaves it to the chance of a few labels. None where scores hold the shares.
     """
-    prior: Any = labels.model[PRIOR]
     packed = Calibration.pack(scores)
-    of = partial(Calibration.of, np.shape(scores)[1], log_slope_sd=log_slope_sd)
-    if isinstance(prior, FixedProportions):
-        calibration = of(bias=jnp.log(prior.prior), bias_sd=_FIXED_SD)
-    elif shares is not None:
-        calibration = of(bias=np.log(shares), bias_sd=np.minimum(_BIAS_SD, prior.log_sd))
-    elif np.isfinite(prior.log_sd).all():
-        sds = np.minimum(_WIDE_SD, prior.log_sd), np.minimum(_WIDE_SD, prior.for_draws().log_sd)
-        about = np.asarray(prior.prior.mean), sds, packed, labels.data.weights, log_slope_sd
-        calibration = HeldCalibration.near(*about)
-    else:
-        calibration = of()
+    about = labels.model[PRIOR], packed, labels.data.weights
+    calibration = _calibration(*about, log_slope_sd=log_slope_sd, shares=shares)
     data = models.with_parts(labels.data, {**labels.data.parts, PRIOR: packed})
     return Candidate({**labels.model, PRIOR: calibration}, data, labels.learned)
+
+
+def _calibration(
+    prior: Any,
+    packed: Float[Array, "n k"],
+    weights: Any,
+    *,
+    log_slope_sd: float,
+    shares: Float[np.ndarray, " k"] | None,
+) -> Calibration:
+    """The scores' prior in the place of a prior of the class shares, known, held or open."""
+    of = partial(Calibration.of, packed.shape[1], log_slope_sd=log_slope_sd)
+    if isinstance(prior, FixedProportions):
+        return of(bias=jnp.log(prior.prior), bias_sd=_FIXED_SD)
+    wide = _WIDE_SD if shares is None else _BIAS_SD
+    if not np.isfinite(prior.log_sd).all():
+        return of(bias=0.0 if shares is None else np.log(shares), bias_sd=wide)
+    sds = np.minimum(wide, prior.log_sd), np.minimum(wide, prior.for_draws().log_sd)
+    if shares is not None:
+        return HeldCalibration.near_of_likelihoods(shares, sds, log_slope_sd)
+    return HeldCalibration.near(np.asarray(prior.prior.mean), sds, packed, weights, log_slope_sd)
 
 
 @dataclass
