@@ -25,17 +25,18 @@ ADVICE = (
 )
 
 
-def missing_markers(block: Block) -> tuple[Caution, ...]:
+def missing_markers(block: Block, weights: Float[np.ndarray, " n"]) -> tuple[Caution, ...]:
     """A warning of columns with a number that may mark missing cells.
 
     Args:
         block: ``(n, d)`` cells; sparse ones and columns of other cells than numbers are left out.
+        weights: of the rows; those of weight 0 are left out.
     """
     if block.is_sparse:
         return ()
-    found = []
+    found, counts = [], np.asarray(weights) > 0
     for j, name in enumerate(block.names):
-        known = slice(None) if block.missing is None else ~np.asarray(block.missing[:, j])
+        known = counts if block.missing is None else counts & ~np.asarray(block.missing[:, j])
         column = pd.Series(block.x[known, j]).infer_objects()
         if pd.api.types.is_numeric_dtype(column.dtype):
             cells = column.to_numpy(float)

@@ -93,7 +93,7 @@ class _ScaleMixture(Emission):
         normal: Any = self  # the emission that this is mixed with
         return student_log_likelihood(normal.distances(likelihood_params, data), self.dof)
 
-    def stats(  # type: ignore[override]  # counts of items beside those of precisions
+    def stats(
         self,
         likelihood_params: Any,
         resp: Float[Array, "n k"],
@@ -166,7 +166,7 @@ class _ScaleMixture(Emission):
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class DiagonalStudent(_ScaleMixture, DiagonalGaussian):
+class DiagonalStudent(_ScaleMixture, DiagonalGaussian):  # type: ignore[misc]  # one more count
     """``x_i ~ t(dof, mu[y_i], diag(sigma[y_i]^2))`` with a normal-inverse-gamma prior.
 
     Attributes:
@@ -211,7 +211,7 @@ class DiagonalStudent(_ScaleMixture, DiagonalGaussian):
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class FullStudent(_ScaleMixture, FullGaussian):
+class FullStudent(_ScaleMixture, FullGaussian):  # type: ignore[misc]  # one more count
     """``x_i ~ t(dof, mu[y_i], Sigma[y_i])`` with a normal-inverse-Wishart prior.
 
     Attributes:

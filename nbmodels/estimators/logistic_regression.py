@@ -191,7 +191,7 @@ class NoisyLogisticRegression(TableClassifier):
         self._keep(X, labels)
         about = fitted, block.x, self._options
         compared = with_comparisons(*about, warn_of_copies=groups is None)
-        cautions = *label_copies(block, labels.codes), *missing_markers(block)
+        cautions = *label_copies(block, labels.codes), *missing_markers(block, weights)
         return self._finish(compared, (*labels.cautions, *cautions))
 
     def _cross_fitted(

@@ -243,13 +243,14 @@ class TableClassifier(LatentClassModel):
         # classes first: their names are what everything else is checked against
         labels = self._labels(y, n_rows, trusted, votes, items)
         parameters["shares_held"] = labels.shares_held
-        sources = label_sources(labels, check_weights(sample_weight, n_rows))
+        weights = check_weights(sample_weight, n_rows)
+        sources = label_sources(labels, weights)
         fitted = self._fitted(parameters, block, labels.classes, sources, sample_weight, groups)
         self._keep(X, labels)
         about = fitted, block.x, self._options, block.missing
         compared = with_comparisons(*about, warn_of_copies=groups is None)
         symbols = self.columns is not None and not self.columns.numeric
-        about_symbols = measured(block) if symbols else missing_markers(block)
+        about_symbols = measured(block) if symbols else missing_markers(block, weights)
         columns = *label_copies(block, labels.codes), *about_symbols
         return self._finish(compared, (*labels.cautions, *columns))
 

@@ -15,9 +15,10 @@ from nbmodels.errors import NbmodelsWarning
 CELLS = np.random.default_rng(0).normal(size=300).round(2)
 
 
-def told(cells, missing=None):
+def messages(cells, missing=None, weights=None):
     block = Block(np.asarray(cells)[:, None], missing, ("x",))
-    return [one.message for one in missing_markers(block)]
+    weights = np.ones(len(cells)) if weights is None else weights
+    return [one.message for one in missing_markers(block, weights)]
 
 
 @pytest.mark.parametrize(
@@ -32,23 +33,26 @@ def told(cells, missing=None):
     ],
 )
 def test_numbers_that_mark_missing_cells(added, sentence):
-    found = told(np.append(CELLS, added))
+    found = messages(np.append(CELLS, added))
     assert [sentence in one for one in found] == [True] * bool(sentence)
 
 
 def test_other_columns_are_none():
     # codes and shares have ends that are far off, too
-    assert not told(np.resize([0, 1, 2, 99], 300))
-    assert not told(np.full(300, 7.0))
-    assert not told(np.where(CELLS > 0, np.exp(3 * CELLS), 0.0))  # amounts, of which half are none
+    assert not messages(np.resize([0, 1, 2, 99], 300))
+    assert not messages(np.full(300, 7.0))
+    assert not messages(
+        np.where(CELLS > 0, np.exp(3 * CELLS), 0.0)
+    )  # amounts, of which half are none
     marked = np.append(CELLS, [999.0] * 9)
-    assert not told(marked, (marked == 999)[:, None])
+    assert not messages(marked, (marked == 999)[:, None])
+    assert not messages(marked, weights=marked != 999)
 
 
 def test_of_many_columns_some_are_named():
     marked = np.append(CELLS, [999.0] * 9)[:, None]
     block = Block(np.tile(marked, 5).astype(object), None, tuple("abcde"))
-    (caution,) = missing_markers(block)
+    (caution,) = missing_markers(block, np.ones(309))
     assert "'c' has 999 in 9 cells; and 2 more columns have one, far" in caution.message
     assert "leave them empty" in worded(caution.message)
     assert "missing_values" not in worded(caution.message)
