@@ -41,9 +41,7 @@ def test_other_columns_are_none():
     # codes and shares have ends that are far off, too
     assert not messages(np.resize([0, 1, 2, 99], 300))
     assert not messages(np.full(300, 7.0))
-    assert not messages(
-        np.where(CELLS > 0, np.exp(3 * CELLS), 0.0)
-    )  # amounts, of which half are none
+    assert not messages(np.where(CELLS > 0, np.exp(3 * CELLS), 0.0))  # half are none
     marked = np.append(CELLS, [999.0] * 9)
     assert not messages(marked, (marked == 999)[:, None])
     assert not messages(marked, weights=marked != 999)
