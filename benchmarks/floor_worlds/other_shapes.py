@@ -37,9 +37,9 @@ _CELLS = _cells(_SIZES, 3)
 
 
 def _labelled(setting: Setting, rng: np.random.Generator, share: float | None = None) -> np.ndarray:
-    """Training and new classes, one after the other; the last class has ``share`` of them."""
+    """Training and new classes, one after the other; a rare class has ``share`` of them."""
     sizes = setting.n, N_NEW
-    if share is None:
+    if share is None or not setting.rare:
         return np.concatenate([classes(n, setting, rng) for n in sizes])
     few = [max(4, round(share * n)) for n in sizes]
     last = setting.k - 1
@@ -176,9 +176,9 @@ def fingerprints(setting: Setting, rng: np.random.Generator) -> Items:
     return _split(x.astype(float), both, log_density, setting.n)
 
 
-@world("titles", "counts", _CELLS)
+@world("titles", "counts", _cells(_SIZES, 3, rare=True))
 def titles(setting: Setting, rng: np.random.Generator) -> Items:
-    """Five words of 1,500; the last class has 5 % of the texts."""
+    """Five words of 1,500; a rare class has 5 % of the texts."""
     both, k = _labelled(setting, rng, 0.05), setting.k
     probs = 1 / np.arange(10, 1510) * np.exp(rng.normal(0, 1.5, (k, 1500)))
     probs /= probs.sum(1, keepdims=True)
@@ -232,14 +232,14 @@ def _votes(task: np.ndarray, worker: np.ndarray, label: np.ndarray, y: np.ndarra
     "votes, abstentions",
     "votes",
     [
-        Setting(n, k, False, "own", s)
+        Setting(n, k, True, "own", s)
         for n, k, s in ((80, 3, 0.2), (200, 3, 0.1), (200, 3, 0.3), (600, 3, 0.2), (600, 2, 0.2))
     ],
 )
 def abstentions(setting: Setting, rng: np.random.Generator) -> Items:
     """Eight annotators see each task and abstain from most, the more the harder it is.
 
-    The last class has 3 % of the tasks; half of its votes are for another.
+    A rare class has 3 % of the tasks; half of the votes on it are for another.
     """
     k, n = setting.k, setting.n
     y = _labelled(setting, rng, 0.03)[:n]
