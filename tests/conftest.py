@@ -129,7 +129,7 @@ def resident():
 def share_of_memory():
     """Bytes that a worker may hold: half of the memory is for all workers, 2 GiB for one at least.
 
-    A worker that forgets its programs traces and reads them again: that took a tenth of the time.
+    A worker that forgets its programs traces and reads them again.
     """
     limits = [
         int(text)
