@@ -490,18 +490,27 @@ def test_the_power_of_a_joint_source_is_selected_if_asked():
     assert "x_training" not in model.chosen_
 
 
-def test_a_table_is_cross_fitted_if_asked():
-    """It predicts new items by the features alone, and its posterior is drawn."""
+def cross_fitted_table():
     tables, votes, given, true = with_votes(4, n=600)
     source, x, n = NoisyGaussianNB(training="cross_fit"), tables["right"], 200
     model = JointNB({"x": source, "crowd": DawidSkene()}, random_state=0)
     model.fit({"x": x[:n], "crowd": votes[votes["task"] < n]}, given[:n])
+    return model, {"x": x[n:]}, true[n:]
+
+
+def test_a_table_is_cross_fitted_if_asked():
+    """It predicts new items by the features alone."""
+    model, new, true = cross_fitted_table()
     assert model.chosen_["x_training"] == "cross_fit"
     assert isinstance(model.fit_.model["x"], ExternalEvidence)
-    new = {"x": x[n:]}
-    assert (model.predict_proba(new).argmax(1) == true[n:]).mean() > 0.6
+    assert (model.predict_proba(new).argmax(1) == true).mean() > 0.6
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict_proba(new), model.predict_proba(new))
+
+
+@pytest.mark.slow
+def test_the_posterior_beside_a_cross_fitted_table_is_drawn():
+    model, _, _ = cross_fitted_table()
     draws = model.posterior(draws=300, chains=2, random_state=0)
     assert np.isfinite(draws["posterior"]["noise_matrix"]).all()
 
