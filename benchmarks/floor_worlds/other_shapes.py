@@ -50,9 +50,11 @@ def _labelled(setting: Setting, rng: np.random.Generator, share: float | None = 
     return np.concatenate([rng.permutation(part) for part in parts])
 
 
-def _split(x: object, both: np.ndarray, log_density: np.ndarray, n: int) -> Items:
+def _split(
+    x: np.ndarray | sparse.csr_matrix, both: np.ndarray, log_density: np.ndarray, n: int
+) -> Items:
     """Training rows first, then new ones."""
-    return Items(x[:n], both[:n], x[n:], both[n:], log_density[:n])  # type: ignore[index]
+    return Items(x[:n], both[:n], x[n:], both[n:], log_density[:n])
 
 
 def _normal(x: np.ndarray, means: np.ndarray, sd: float | np.ndarray = 1.0) -> np.ndarray:

@@ -123,8 +123,8 @@ class _ScaleMixture(Emission):
     def start(self, resp: Float[Array, "n k"], data: Any, rule: Rule) -> Any:
         """``q`` of given responsibilities: EM over the items' scales, from the normal fit on.
 
-        Cross-fitted features are fitted by this alone. One step from the prior takes items for as
-        far out as they are from the prior's mean, which tells no heavy tails and no scale.
+        Cross-fitted features are fitted by this alone. One step from the prior would weight items
+        by their distance from the prior's mean: no outlier would count less, no scale be learned.
         """
         normal: Any = self
         size = self._of_one_scale(jnp.sum(resp, 0))

@@ -19,17 +19,18 @@ USELESS = Caution(
     IdentifiabilityWarning,
     UNINFORMATIVE.message.replace("do not surely predict", "do not predict"),
 )
+_BY_VOTES_ALONE = (
+    "the training items' classes are those of the votes without the features, and new items are "
+    "predicted by the plain classifier of the labels and votes as they are"
+)
 UNINFORMATIVE_BESIDE_VOTES = Caution(
     IdentifiabilityWarning,
-    "the features do not surely predict held-out labels better than chance: the training items' "
-    "classes are those of the votes without the features, and new items are predicted by the plain "
-    "classifier of the labels and votes as they are",
+    "the features do not surely predict held-out labels better than chance: " + _BY_VOTES_ALONE,
 )
 DISAGREEING_WITH_VOTES = Caution(
     IdentifiabilityWarning,
     "votes agree less with the classes found with the features than with those found without them: "
-    "the training items' classes are those of the votes without the features, and new items are "
-    "predicted by the plain classifier of the labels and votes as they are",
+    + _BY_VOTES_ALONE,
 )
 UNINFORMATIVE_OF_SETS = Caution(
     IdentifiabilityWarning,
