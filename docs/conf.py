@@ -110,10 +110,20 @@ def gather_reproduction() -> None:
 
 
 def gather_benchmarks() -> None:
-    """Write the page of benchmarks, with links as from ``benchmarks.md``, which includes it."""
+    """Write the page of benchmarks, with links as from ``benchmarks.md``, which includes it.
+
+    The records that it links to are pages of their own.
+    """
+    generated = DOCS / "generated"
     text = (ROOT / "benchmarks" / "README.md").read_text()
     text = text.replace("](../examples/REPRODUCTION.md)", "](generated/REPRODUCTION.md)")
-    (DOCS / "generated" / "benchmarks.md").write_text(text)
+    text = text.replace("](records/", "](generated/records/")
+    (generated / "benchmarks.md").write_text(text)
+    shutil.rmtree(generated / "records", ignore_errors=True)
+    (generated / "records").mkdir()
+    for record in sorted((ROOT / "benchmarks" / "records").glob("*.md")):
+        page = record.read_text().replace("](../README.md", "](../../benchmarks.md")
+        (generated / "records" / record.name).write_text(page)
 
 
 def of_scikit_learn(_app: Any, _what: str, _name: str, member: Any, *_: Any) -> bool | None:

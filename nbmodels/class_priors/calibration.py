@@ -46,7 +46,7 @@ class Calibration(NewtonPrior):
     The slope has its prior on the scale of logarithms. Steep slopes have nearly the same
     likelihood: classes are certain, and whatever the features miss is noise. A prior that is flat
     in the slope puts most of its mass there, and flip rates come out too high
-    (``benchmarks/README.md``).
+    (``benchmarks/records/posterior.md``).
 
     There is no conjugate family: ``q`` is normal, centred where Newton's steps lead, one step an
     iteration, and its precision is the curvature there (Laplace). All rules read the centre, but a

@@ -71,7 +71,7 @@ _ONE_FORM = Caution(
 
 #: Standard errors by which a self-training round has to pay, and by which labels of one fold are
 #: less likely where those of another are not looked at. A round that pays by chance rarely does
-#: harm (``benchmarks/README.md``).
+#: harm (``benchmarks/records/trainings.md``).
 _SIGNIFICANT, _HARM = 0.0, 1.0
 
 #: Fewest folds for the test whether a round pays.

@@ -10,7 +10,7 @@ of the group.
 The group is those who seem to be right most often. Errors that depend on the class or on how
 difficult an item is raise the ratio, too: it has to be large and the source worse than its members
 seem to be, and of many annotators nobody is accused by it (of the real crowds in
-``benchmarks/README.md``, with 25 annotators and more, most would have a group).
+``benchmarks/records/crowds.md``, with 25 annotators and more, most would have a group).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FEWEST_OUTSIDE = 3
 
 #: Least log-likelihood ratio, largest accuracy of the source, and least probability of a copy of
 #: each member. Of 416 simulated crowds without copies (good, poor, difficult, confused, ordered,
-#: one-sided, spam; ``benchmarks/README.md``) one had such a group, of 64 with copies 50.
+#: one-sided, spam; ``benchmarks/records/crowds.md``) one had such a group, of 64 with copies 50.
 _RATIO, _SOURCE, _COPIED = 4.0, 0.85, 0.8
 
 #: Accuracies of the others and of the source at which the fits of a group begin.

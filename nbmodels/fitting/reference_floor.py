@@ -290,7 +290,7 @@ def _with_little_evidence(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> 
 
     Most such changes help, so that the verdict states them. It is a warning where a large part of
     the labels is expected to be changed though right, by the odds of noise that the shape of the
-    classes gives (``benchmarks/README.md``).
+    classes gives (``benchmarks/records/few_rows.md``).
     """
     joint = fitted.data.parts.get(PRIOR) is None
     # checked rows and votes are evidence of their own
