@@ -33,7 +33,8 @@ _FEWEST_OUTSIDE = 3
 
 #: Least log-likelihood ratio, largest accuracy of the source, and least probability of a copy of
 #: each member. Of 416 simulated crowds without copies (good, poor, difficult, confused, ordered,
-#: one-sided, spam; ``benchmarks/records/crowds.md``) one had such a group, of 64 with copies 50.
+#: one-sided, spam; ``benchmarks/records/crowds.md``) at most one had such a group, of 64 with
+#: copies 47.
 _RATIO, _SOURCE, _COPIED = 4.0, 0.85, 0.8
 
 #: Accuracies of the others and of the source at which the fits of a group begin.
