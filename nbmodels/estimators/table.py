@@ -362,8 +362,9 @@ class TableClassifier(LatentClassModel):
             frame), ``given``, ``suggested``, ``p_suggested``, ``p_wrong`` (probability that the
             given label is wrong; NaN where none was given) and ``rank`` (1 for the label to check
             first; rows that were checked come last). In a cross-fitted model of up to 2,000 labels
-            ranks are averages of those by ``p_wrong``, by a nonlinear classifier and by neighbours'
-            labels, after the labels that are changed
+            ranks are averages of those by ``p_wrong``, by the likelihood ratio of the best other
+            class, by a nonlinear classifier and by neighbours' labels, after the labels that are
+            changed
             (:func:`nbmodels.fitting.suspects.suspicion`). Its ``attrs["verdict"]`` is
             the sentence of :meth:`verdict`; where a check failed, a column ``failed_checks`` names
             it, so that a written file holds it too.

@@ -16,6 +16,7 @@ from nbmodels import (
     NoisyGaussianNB,
     NoisyLogisticRegression,
 )
+from nbmodels.core.model import PRIOR
 from nbmodels.fitting.suspects import suspicion
 
 STREAMS = Path(__file__).parents[3] / "shared" / "data" / "live_streaming.csv"
@@ -78,11 +79,15 @@ def test_neighbours_that_predict_no_label_do_not_count():
     mute = replace(found.separable, without_own=np.log(shares)[found.separable.codes])
     alone = replace(found, separable=mute, reference_margin=None)
     order = suspicion(alone, p_wrong, np.zeros(len(given), bool))
-    np.testing.assert_array_equal(np.argsort(order), np.argsort(p_wrong))
-    # beside the fit, the nonlinear classifier's margin counts half
+    # the likelihood ratio of the scores counts as P(wrong), the nonlinear classifier's margin half
+    likelihoods = found.data.parts[PRIOR][: len(given)] - np.log(shares)
+    own = likelihoods[np.arange(len(given)), given]
+    likelihoods[np.arange(len(given)), given] = -np.inf
+    two = rankdata(p_wrong) + rankdata(likelihoods.max(1) - own)
+    np.testing.assert_allclose(order, two / 2 / len(given))
     both = suspicion(replace(found, separable=mute), p_wrong, np.zeros(len(given), bool))
     margin = rankdata(found.reference_margin)
-    np.testing.assert_allclose(both, (rankdata(p_wrong) + margin / 2) / 1.5 / len(given))
+    np.testing.assert_allclose(both, (two + margin / 2) / 2.5 / len(given))
     order = suspicion(found, p_wrong, changed)
     assert (np.argsort(order) != np.argsort(p_wrong)).any()
 
