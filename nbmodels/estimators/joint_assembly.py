@@ -79,7 +79,8 @@ def left_out(model: Model, tried: Iterable[str], interrupted: bool) -> tuple[Cau
     return tuple(
         Caution(
             IdentifiabilityWarning,
-            f"{name}: its data do not surely predict labels that were held out, and have no weight",
+            f"{name}: its data do not surely predict labels that were held out, or lead to classes "
+            "with which the votes hardly agree, and have no weight",
         )
         for name in silent
     )

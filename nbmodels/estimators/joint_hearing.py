@@ -8,6 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
+from inference.compilation import host_jit
+from nbmodels.core import model as models
 from nbmodels.core.model import with_role
 from nbmodels.core.roles import Emission
 from nbmodels.estimators.joint_assembly import About, by_part, silent_parts
@@ -16,10 +20,22 @@ from nbmodels.estimators.table_training import refuted
 from nbmodels.fitting.beliefs import BELIEFS, Known, beliefs
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.heard_features import POWERS, HeldOut, LabelsOfUnseen, folds
+from nbmodels.fitting.informative import (
+    AGREEMENT_LEFT,
+    AGREEMENT_LEFT_JOINTLY,
+    AGREEMENT_LEFT_TO_LOW_POWER,
+    votes_agree,
+)
 from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import learned_priors
 from nbmodels.fitting.options import FEW_ROWS, FitOptions
 from nbmodels.fitting.scores import Candidate
+
+#: Power of a likelihood below which columns are far from their model.
+_LOW = 0.5
+
+#: ``(N, K)`` shares of each item's labels and votes.
+_shares_given = host_jit(models.initial_responsibilities)
 
 
 def is_graph(learned: LearnedSource) -> bool:
@@ -61,44 +77,48 @@ def hear_features(
             judge = LabelsOfUnseen(about.weights, [*votes, *about.labels], options, bar)
             before = judge.under(*about.assembled(heard))
             for name, one in features.items():
-                tried, found = _likeliest(name, one, heard, about, judge)
-                informative = judge.informative(before, found)
-                if informative is None:  # nothing is held out
-                    return learned, False
-                if informative:
-                    heard[name], before = tried, found
+                open_ = one.open_power or one.cross_fitted is not None  # else as it was asked for
+                for tried, found in _by_likelihood(name, one, heard, about, judge):
+                    informative = judge.informative(before, found)
+                    if informative is None:  # nothing is held out
+                        return learned, False
+                    if not informative:
+                        break
+                    if not open_ or _as_agreed(name, tried, heard, about, options):
+                        heard[name], before = tried, found
+                        break
     except KeyboardInterrupt:
         return learned, True
     silent = {name: one.to_power(0.0) for name, one in features.items() if name not in heard}
     return {**learned, **heard, **silent}, False
 
 
-def _likeliest(
+def _by_likelihood(
     name: str,
     one: LearnedSource,
     heard: Mapping[str, LearnedSource],
     about: About,
     judge: LabelsOfUnseen,
-) -> tuple[LearnedSource, HeldOut]:
-    """A source of features in the way under which held-out labels and votes are likeliest."""
+) -> list[tuple[LearnedSource, HeldOut]]:
+    """A source of features in the ways that may be taken, the one of likeliest labels first."""
 
     def under(tried: LearnedSource) -> HeldOut:
         components = _components(name, tried)
         return judge.under(*about.assembled({**heard, name: tried}), components)
 
     if one.cross_fitted is None:
-        return _at_likeliest_power(one, under, judge)
+        return [_at_likeliest_power(one, under, judge)]
     crossed = one.cross_fitted(_known_beside(heard, about, judge.options))
-    other = under(crossed)
+    other = crossed, under(crossed)
     if silent_parts(one.parts):  # it is not to be fitted jointly
-        return crossed, other
+        return [other]
     best, found = _at_likeliest_power(one, under, judge)
     if silent_parts(crossed.parts):
-        return best, found
-    likelier, whole = judge.likelier(other, found), best.chosen["weight"] == 1
+        return [(best, found)]
+    likelier, whole = judge.likelier(other[1], found), best.chosen["weight"] == 1
     if likelier and not (whole and _contradicted({**heard, name: best}, about, judge.options)):
-        return best, found
-    return crossed, other
+        return [(best, found), other]
+    return [other]
 
 
 def _at_likeliest_power(
@@ -124,6 +144,34 @@ def _contradicted(sources: Mapping[str, LearnedSource], about: About, options: F
     if len(about.ids) <= FEW_ROWS and refuted(fitted, columns):
         return True
     return not check_features(fitted.fit, fitted.data, fitted.names, columns).ok
+
+
+def _as_agreed(
+    name: str,
+    one: LearnedSource,
+    heard: Mapping[str, LearnedSource],
+    about: About,
+    options: FitOptions,
+) -> bool:
+    """Whether labels and votes agree with the classes about as without a source of features.
+
+    Where half of the annotators are spam, one class for all items with votes at random may be
+    likelier than the truth, held-out votes included, and features lead there.
+    """
+    if not by_part(heard, "parts"):
+        return True  # labels alone agree with themselves
+    found, before = (_fitted(s, about, options) for s in ({**heard, name: one}, heard))
+    given = _shares_given(before.fit.model, before.data)
+    if given is None:
+        return True
+    shares = np.asarray(given)[: len(about.ids)]
+    if one.chosen.get("training") == "cross_fit":
+        least = AGREEMENT_LEFT
+    else:
+        low = one.chosen.get("weight", 1.0) < _LOW
+        least = AGREEMENT_LEFT_TO_LOW_POWER if low else AGREEMENT_LEFT_JOINTLY
+    weights = about.weights * shares.any(1)
+    return votes_agree(found.fit.resp, before.fit.resp, shares, weights, least)
 
 
 def _components(name: str, one: LearnedSource) -> list[str]:

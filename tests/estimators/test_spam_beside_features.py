@@ -8,6 +8,8 @@ from sklearn.ensemble import RandomForestClassifier
 from nbmodels import (
     DawidSkene,
     IdentifiabilityWarning,
+    JointNB,
+    NoisyGaussianNB,
     NoisyLabelClassifier,
     NoisyLogisticRegression,
 )
@@ -73,3 +75,19 @@ def test_votes_agree_with_their_own_classes_and_not_with_others():
     # only items with votes count
     some = np.where(np.arange(300)[:, None] < 200, features, votes)
     assert votes_agree(some, votes, given, weights * (np.arange(300) >= 200))
+    # a third of the items by the features' classes leaves more than half of the agreement
+    mixed = np.where(np.arange(300)[:, None] < 100, features, votes)
+    assert not votes_agree(mixed, votes, given, weights)
+    assert votes_agree(mixed, votes, given, weights, least=0.5)
+
+
+@pytest.mark.parametrize("seed", [3, pytest.param(7, marks=pytest.mark.slow)])
+@pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")
+def test_columns_fitted_jointly_give_no_class_all_items(seed):
+    """One class had nearly all items, with votes at random: 34 and 38 right labels in 100."""
+    votes, y = spam(seed, 100, [1 / 3, 1 / 3, 1 / 3])
+    x = np.random.default_rng(seed).normal(size=(100, 5))
+    sources = {"columns": NoisyGaussianNB(), "votes": DawidSkene()}
+    model = JointNB(sources, random_state=0).fit({"columns": x, "votes": votes})
+    assert model.label_posterior_.mean(0).max() < 0.6
+    assert right(model, y) > right(DawidSkene(random_state=0).fit(votes), y) - 0.05
