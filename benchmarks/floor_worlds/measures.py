@@ -55,8 +55,9 @@ def figures(task: Task, answer: Answer) -> dict[str, Any]:
         "far": False,
         "off": False,
         "auc": np.nan,
-        "warned": " ".join(answer.warned),
-        "failed_checks": ", ".join(answer.failed_checks),
+        "warned": "; ".join(answer.warned),
+        "failed_checks": "; ".join(answer.failed_checks),
+        "stated": "; ".join(answer.stated),
         "chosen": answer.chosen,
     }
     wrong = task.given[shown] != true

@@ -173,7 +173,7 @@ def _goal(met: bool) -> str:
 
 def _speakers(fits: pd.DataFrame) -> str:
     """Which warnings and checks spoke, the most frequent first."""
-    names = pd.concat([fits["warned"].str.split(" "), fits["failed_checks"].str.split(", ")])
+    names = pd.concat([fits[column].str.split("; ") for column in ("warned", "failed_checks")])
     counts = names.explode().loc[lambda n: n != ""].value_counts()
     return "".join(f"; {name} {n}" for name, n in counts.items())
 
