@@ -342,7 +342,7 @@ def two_ends(
         separable.without_own - separable.by_shares,
         weights,
         matrix=float(1 - shares @ np.diag(transition)),
-        shape=near.share_wrong if near.found else shape.share_wrong,
+        shape=near.share_wrong if near.likelier else shape.share_wrong,
         changed=float(np.average(changed, weights=weights)),
         contradicted=contradicted,
     )

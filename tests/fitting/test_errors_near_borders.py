@@ -1,13 +1,15 @@
 """Errors near the borders of classes, told from overlap by the shape of the classes."""
 
 import warnings
+from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 
 from nbmodels import NoisyLogisticRegression, Solver
 from nbmodels.fitting.class_shapes import fit_classes
-from nbmodels.fitting.errors_near_borders import normal_sums
+from nbmodels.fitting.errors_near_borders import NearBorders, normal_sums, with_labels_by_shape
 from nbmodels.fitting.noise_by_shape import noise_by_shape
 
 
@@ -85,3 +87,29 @@ def test_labels_that_would_stay_are_corrected_with_a_warning(seed):
         model.fit(x, true)
     assert np.mean(model.label_posterior_.argmax(1) == true) > 0.97
     assert not any("nearer items are to another class" in str(w.message) for w in caught)
+
+
+def test_a_matrix_that_holds_the_errors_is_not_warned_of():
+    rng = np.random.default_rng(6)
+    x, true, _ = table(6)
+    given = np.where(rng.random(600) < 0.2, 1 - true, true)  # whatever the features
+    model = NoisyLogisticRegression(random_state=0, solver=Solver(progress=False)).fit(x, given)
+    fitted, rows = model.fitted_, np.arange(600)
+    found = NearBorders(10.0, 0.2, rows, np.eye(2)[true])
+    shape = fitted.separable.by_shape._replace(near_borders=found)
+    changed = replace(fitted, separable=replace(fitted.separable, by_shape=shape))
+    # a fit that corrects as many labels is left alone
+    assert with_labels_by_shape(changed) is changed
+    staying = replace(changed, averaged=np.eye(2)[given], noisy=1.0)
+    mended = with_labels_by_shape(staying)
+    np.testing.assert_array_equal(mended.label_posterior.argmax(1), true)
+    assert mended.cautions[-1].finding == "errors near borders"
+    clean = replace(staying, fit=replace(fitted.fit, params=sure(fitted.fit.params)))
+    assert not with_labels_by_shape(clean).cautions[-1].finding
+
+
+def sure(params):
+    """Parameters of a noise matrix without errors."""
+    labels = params["labels"]
+    rates = np.where(np.eye(2, dtype=bool), 1e4, 1.0).astype(np.float32)
+    return {**params, "labels": jax.tree.map(lambda leaf: rates, labels)}
