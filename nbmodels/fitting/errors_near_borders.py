@@ -138,7 +138,7 @@ def errors_near_borders(
         return NearBorders()
     right = probs[np.arange(len(codes)), codes]
     share = 1 - float(np.average(right, weights=weights))
-    return NearBorders(total - float(np.log(len(found))) - without, share, rows, probs)
+    return NearBorders(float(total - np.log(len(found)) - without), share, rows, probs)
 
 
 def with_labels_by_shape(fitted: FittedModel) -> FittedModel:
