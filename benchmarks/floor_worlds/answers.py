@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -35,6 +36,8 @@ from nbmodels import (
 _QUIET = Solver(progress=False)
 #: Name of the answer that changes nothing.
 AS_GIVEN = "labels as given"
+#: Words of a warning by which it is named.
+_WORDS = 8
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,9 @@ class Answer:
         suspicion: ``(N,)`` how likely each given label is to be wrong, or None.
         diagonal: ``(K,)`` of the noise matrix, or None.
         interval: ``(K, 2)`` 90 % intervals of the diagonal, or None.
-        warned: names of the library's warnings of the fit.
+        warned: the library's warnings of the fit: category and first words.
         failed_checks: names of the checks that failed.
+        stated: names of what the verdict states without a warning.
         chosen: what was selected, in words.
     """
 
@@ -59,6 +63,7 @@ class Answer:
     interval: np.ndarray | None = None
     warned: tuple[str, ...] = ()
     failed_checks: tuple[str, ...] = ()
+    stated: tuple[str, ...] = ()
     chosen: str = ""
 
 
@@ -212,13 +217,21 @@ def _chosen(e: Any) -> str:
     return "; ".join(part for part in (emission, settings) if part)
 
 
-def _fitted(e: Any, *data: Any, **options: Any) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
-    """A fit with its warnings and failed checks."""
+def _fitted(e: Any, *data: Any, **options: Any) -> tuple[Any, *tuple[tuple[str, ...], ...]]:
+    """A fit with its warnings, failed checks, and what the verdict states beside them."""
     with warnings.catch_warnings(record=True, action="always") as caught:
         e.fit(*data, **options)
-        failed = tuple(dict.fromkeys(f.name for f in e.verdict().bad))
-    own = (w.category.__name__ for w in caught if issubclass(w.category, NbmodelsWarning))
-    return e, tuple(dict.fromkeys(own)), failed
+        found = e.verdict().findings
+    own = (_named(w) for w in caught if issubclass(w.category, NbmodelsWarning))
+    failed = (f.name for f in found if f.bad)
+    stated = (f.name for f in found if f.accounted or f.undecided)
+    return e, *(tuple(dict.fromkeys(names)) for names in (own, failed, stated))
+
+
+def _named(warning: warnings.WarningMessage) -> str:
+    """Category and first words, without numbers: the same of every fit."""
+    words = re.sub(r"[\d.%,;|]+", "", str(warning.message)).split()
+    return f"{warning.category.__name__}: {' '.join(words[:_WORDS])}"
 
 
 def _intervals(e: Any, k: int) -> np.ndarray:

@@ -35,7 +35,8 @@ def figures(task: Task, answer: Answer) -> dict[str, Any]:
     ``constant`` says that all predictions are one class, ``chance`` how often the most frequent one
     is right; ``gap`` is the mean error of the noise matrix's diagonal, ``far`` says that most of it
     is wrong by more than 0.1 and ``off`` that most is outside of its 90 % intervals (where there
-    are none, as ``far``); ``auc`` is that of finding the wrong labels.
+    are none, as ``far``); ``auc`` is that of finding the wrong labels; ``kept`` is the share of
+    its right labels that a class keeps, of the class that keeps the least.
     """
     shown = (task.given >= 0) & (task.true >= 0)
     labels, true = answer.labels[shown], task.true[shown]
@@ -54,9 +55,11 @@ def figures(task: Task, answer: Answer) -> dict[str, Any]:
         "gap": np.nan,
         "far": False,
         "off": False,
+        "kept": _kept(labels, true, task.given[shown]),
         "auc": np.nan,
-        "warned": " ".join(answer.warned),
-        "failed_checks": ", ".join(answer.failed_checks),
+        "warned": "; ".join(answer.warned),
+        "failed_checks": "; ".join(answer.failed_checks),
+        "stated": "; ".join(answer.stated),
         "chosen": answer.chosen,
     }
     wrong = task.given[shown] != true
@@ -71,6 +74,14 @@ def figures(task: Task, answer: Answer) -> dict[str, Any]:
         if answer.interval is not None:
             out["off"] = np.mean(_outside(truth, answer.interval)[known]) > 0.5
     return out
+
+
+def _kept(labels: np.ndarray, true: np.ndarray, given: np.ndarray) -> float:
+    """Share of its right labels that a class keeps, of the class that keeps the least."""
+    right = given == true
+    return min(
+        (float(np.mean(labels[right & (true == j)] == j)) for j in set(true[right])), default=1
+    )
 
 
 def _outside(rates: np.ndarray, interval: np.ndarray) -> np.ndarray:

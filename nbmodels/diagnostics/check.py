@@ -334,6 +334,7 @@ def two_ends(
         hits = predicted[seen_by] == codes[seen_by]
         contradicted = 1 - float(np.average(hits, weights=weights[seen_by]))
     changed = reported[rows].argmax(1) != codes
+    shape, near = separable.by_shape, separable.by_shape.near_borders
     return Ends(
         float(1 - np.average(right, weights=weights)) if share_wrong is None else share_wrong,
         separable.share_wrong,
@@ -341,7 +342,7 @@ def two_ends(
         separable.without_own - separable.by_shares,
         weights,
         matrix=float(1 - shares @ np.diag(transition)),
-        shape=separable.by_shape.share_wrong,
+        shape=near.share_wrong if near.likelier else shape.share_wrong,
         changed=float(np.average(changed, weights=weights)),
         contradicted=contradicted,
     )

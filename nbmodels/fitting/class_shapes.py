@@ -7,6 +7,9 @@ noise matrix are fitted to scores and labels: a linear discriminant analysis und
 mixture discriminant analysis (Hastie and Tibshirani 1996). A sum of few columns with heavy tails
 has heavy tails itself: classes of Student's t (Peel and McLachlan 2000) hold items far out without
 noise.
+
+Errors that people make are the oftener the nearer an item is to another class. Labels are then
+drawn from the class probabilities taken to a power below one; at a power of one they are right.
 """
 
 from __future__ import annotations
@@ -50,8 +53,13 @@ def fit_classes(
     channel: Channel,
     n_classes: int,
     freedom: float = np.inf,
+    power: float | None = None,
 ) -> ShapedClasses:
     """Fit parts, shares and noise by EM.
+
+    Where labels are of a power of the class probabilities, the gradient is that of an EM whose
+    responsibilities are ``q + power (y - h)``, with class probabilities ``q``, their normalised
+    power ``h`` and labels ``y``: the labels at a power of one, no labels at zero.
 
     Args:
         x: ``(n, d)`` scores.
@@ -62,6 +70,9 @@ def fit_classes(
         channel: the noise matrix from expected labels.
         n_classes: K.
         freedom: degrees of freedom of the parts' t distributions; infinite ones are normal.
+        power: of the class probabilities from which labels are drawn, for classes of one part;
+            None where errors do not depend on the scores. There is then no noise matrix, and
+            P(true class) is that under which as many labels are right as may be.
     """
     (n, d), k = x.shape, n_classes
     m = start.shape[1] // k
@@ -69,8 +80,9 @@ def fit_classes(
     whole = np.cov(x.T, aweights=weights).reshape(d, d)
     ridge = _RIDGE * whole + np.finfo(float).eps * (1 + np.trace(whole)) * np.eye(d)
     target = np.eye(k)[codes]
-    resp, last = start / start.sum(1, keepdims=True), -np.inf
-    near = np.ones(1)
+    items, objective, last = np.arange(n), -np.inf, -np.inf
+    resp = own = start / start.sum(1, keepdims=True)
+    transition, near = np.eye(k), np.ones(1)
     for _ in range(_ITERATIONS):
         counted = weights[:, None] * resp
         mass = np.maximum(counted.sum(0), np.finfo(float).tiny)
@@ -79,25 +91,61 @@ def fit_classes(
         means = (here.T @ x) / pull[:, None]
         # of one covariance, the parts' spread about their means is the whole's less that of means
         second = (x * here.sum(1)[:, None]).T @ x
-        root = np.linalg.cholesky((second - (means * pull[:, None]).T @ means) / pull.sum() + ridge)
+        spread = (second - (means * pull[:, None]).T @ means) / pull.sum() + ridge
+        # responsibilities that are no probabilities may leave a class empty, or without a spread
+        if power is not None and (mass.min() < 1 or np.linalg.eigvalsh(spread)[0] <= 0):
+            break
+        root = np.linalg.cholesky(spread)
         transition = channel((counted @ of_class).T @ target)
         white = np.concatenate([x, means]) @ np.linalg.inv(root).T
         lengths = np.square(white).sum(1)
         squares = np.maximum(lengths[:n, None] + lengths[n:] - 2 * white[:n] @ white[n:].T, 0)
-        with np.errstate(divide="ignore"):  # where there is no noise
-            seen = np.repeat(np.log(transition), m, axis=0).T[codes]
-        logs = np.log(mass / n) + _log_kernel(squares, d, freedom) + seen
-        largest = logs.max(1)
-        resp = np.exp(logs - largest[:, None])
-        sums = resp.sum(1)
-        total, resp = largest + np.log(sums), resp / sums[:, None]
+        logs = np.log(mass / n) + _log_kernel(squares, d, freedom)
+        if power is None:
+            with np.errstate(divide="ignore"):  # where there is no noise
+                seen = np.repeat(np.log(transition), m, axis=0).T[codes]
+            total, resp = _normalised(logs + seen)
+        else:
+            total, probs = _normalised(logs)
+            of_labels, drawn = _normalised(power * logs)
+            total = total + power * logs[items, codes] - of_labels
+            resp = probs + power * (target - drawn)
+            own = _coupled(probs, drawn, codes)
         objective = float(weights @ total) / n - np.log(np.diag(root)).sum()
         if objective - last < _TOLERANCE:
             break
         last = objective
         if np.isfinite(freedom):
             near = (freedom + d) / (freedom + squares)
-    return ShapedClasses(n * objective, resp @ of_class, transition)
+    return ShapedClasses(n * objective, (resp if power is None else own) @ of_class, transition)
+
+
+def _normalised(
+    logs: Float[np.ndarray, "n m"],
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n m"]]:
+    """Logarithms of the sums of each row, and the row as probabilities."""
+    largest = logs.max(1)
+    probs = np.exp(logs - largest[:, None])
+    sums = probs.sum(1)
+    return largest + np.log(sums), probs / sums[:, None]
+
+
+def _coupled(
+    probs: Float[np.ndarray, "n k"], drawn: Float[np.ndarray, "n k"], codes: Int[np.ndarray, " n"]
+) -> Float[np.ndarray, "n k"]:
+    """P(true class | given label) where as many labels are right as both distributions allow.
+
+    Args:
+        probs: of the true classes.
+        drawn: of the labels.
+        codes: ``(n,)`` given labels.
+    """
+    both, items = np.minimum(probs, drawn), np.arange(len(codes))
+    lacking, surplus = probs - both, (drawn - both)[items, codes]
+    total = np.maximum(lacking.sum(1), np.finfo(float).tiny)
+    out = lacking * (surplus / total)[:, None]
+    out[items, codes] += both[items, codes]
+    return out / np.maximum(drawn[items, codes], np.finfo(float).tiny)[:, None]
 
 
 def _log_kernel(

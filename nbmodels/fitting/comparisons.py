@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nbmodels.fitting.copied_rows import copies_caution
+from nbmodels.fitting.errors_near_borders import with_labels_by_shape
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.noise_by_shape import noise_by_shape
 from nbmodels.fitting.noise_levels import averaged_over_levels
@@ -39,7 +40,7 @@ def with_comparisons(
     with one_thread_if_small(x):
         where = points(x, missing)
         averaged = averaged_over_levels(_with_shapes(with_separable(fitted, where), where))
-        found = with_reference(averaged, where, options)
+        found = with_labels_by_shape(with_reference(averaged, where, options))
     if not warn_of_copies:
         return found
     weights = np.asarray(found.data.weights)[: len(found.fit.resp)]

@@ -10,6 +10,12 @@ may be taken for noise: so classes are of Student's t, whose degrees of freedom 
 with noise as without, and noise is judged by the tails that the data have. Classes that are skewed
 or of several clusters may be taken for noise, too; so the comparison is also with classes of two
 normal parts without noise. It is a second opinion, and not the fit's noise.
+
+Errors that follow the features are the oftener the nearer an item is to another class, and make
+classes look as if they overlapped. Labels are then drawn from the class probabilities taken to a
+power below one (:mod:`nbmodels.fitting.class_shapes`), where those of classes that overlap are
+drawn from the probabilities themselves: items say where classes lie, and labels whether they are
+as sure as that. Against labels without errors that has a Bayes factor of its own.
 """
 
 from __future__ import annotations
@@ -22,6 +28,11 @@ from jaxtyping import Float, Int
 from scipy.special import expit, gammaln, logsumexp
 
 from nbmodels.fitting.class_shapes import Channel, ShapedClasses, fit_classes
+from nbmodels.fitting.errors_near_borders import (
+    NearBorders,
+    errors_near_borders,
+    normal_sums,
+)
 from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.options import FEW_ROWS
 from nbmodels.fitting.reference import linear_scores
@@ -67,10 +78,12 @@ class NoiseByShape(NamedTuple):
         log_factor: logarithm of the Bayes factor of noisy labels against right ones, for which
             fewer labels a class are enough; 0 where the shape does not tell, and of many rows
             whose share is small.
+        near_borders: what it says of errors that are the oftener the nearer a border.
     """
 
     share_wrong: float = np.nan
     log_factor: float = 0.0
+    near_borders: NearBorders = NearBorders()
 
 
 #: Where the shape does not identify the noise, or was not looked at.
@@ -116,14 +129,25 @@ def noise_by_shape(
 
     start, any_of = _START * labels + (1 - _START) / n_classes, _pseudo_labels(n_classes)
     matrix = fitted(start, _any_matrix)
+    right = [fitted(labels, _no_noise, freedom).log_likelihood for freedom in _FREEDOM]
+    without = _mean_evidence(right)
+    further = n_classes * (x.shape[1] + 1) / 2 * np.log(len(x))
+    for half in (_halves(x, labels * here[:, None]), _own(matrix.resp, given)):
+        parts = _SHARED + np.stack([labels * half[:, None], labels * (1 - half)[:, None]], 2)
+        two = fitted(parts.reshape(len(x), -1), _no_noise).log_likelihood
+        without = max(without, two - further)
+    near = NearBorders()
+    if fewest >= _FOR_SHARE and normal_sums(points):
+        with one_thread_if_small(x):
+            near = errors_near_borders(x, given, here, n_classes, _FREEDOM, without, rows)
     if not _identified(matrix, given, here):
-        return NOT_IDENTIFIED
+        return NoiseByShape(near_borders=near)
     share = np.nan
     if fewest >= _FOR_SHARE:
         share = float(1 - np.average(_own(matrix.resp, given), weights=here))
     if len(codes) > FEW_ROWS and not share > _SMALL:
-        return NoiseByShape(share)
-    noisy, right = [], []
+        return NoiseByShape(share, near_borders=near)
+    noisy = []
     for freedom in _FREEDOM:
         one = fitted(start, _any_matrix, freedom)
         noisy.append(one.log_likelihood + _occam(_counts(one, labels, here), any_of))
@@ -131,15 +155,9 @@ def noise_by_shape(
         noisy.append(
             one.log_likelihood + _occam(_right_and_wrong(_counts(one, labels, here)), _PAIR)
         )
-        right.append(fitted(labels, _no_noise, freedom).log_likelihood)
-    without = _mean_evidence(right)
-    further = n_classes * (x.shape[1] + 1) / 2 * np.log(len(x))
-    for half in (_halves(x, labels * here[:, None]), _own(matrix.resp, given)):
-        parts = _SHARED + np.stack([labels * half[:, None], labels * (1 - half)[:, None]], 2)
-        two = fitted(parts.reshape(len(x), -1), _no_noise).log_likelihood
-        without = max(without, two - further)
     log_factor = float(_mean_evidence(noisy) - without)
-    return NoiseByShape(0.0 if log_factor < -_STRONG and share > 0 else share, log_factor)
+    surely_right = log_factor < -_STRONG and share > 0
+    return NoiseByShape(0.0 if surely_right else share, log_factor, near)
 
 
 def _mean_evidence(logs: Sequence[float]) -> float:

@@ -11,7 +11,7 @@ from floor_worlds.answers import OURS, PLAIN, Answer, Ours
 from floor_worlds.base import RARE_FROM
 from floor_worlds.label_errors import by_features
 from floor_worlds.measures import figures
-from floor_worlds.summary import CELL, by_cell, constants, sentences
+from floor_worlds.summary import CELL, bad_otherwise, by_cell, constants, sentences
 from marks import slow_among
 from scipy import sparse
 
@@ -118,7 +118,7 @@ def test_agreement_outvotes_workers_who_guess():
 def row(method, role, seed, labels, new, **more):
     cell = dict(zip(CELL, ("reals", "a world", 100, 2, False, "uniform", 0.2), strict=True))
     shared = {"constant": False, "chance": 0.5, "off": False, "far": False}
-    shared |= {"warned": "", "failed_checks": ""}
+    shared |= {"warned": "", "failed_checks": "", "kept": 1.0}
     what = {"method": method, "role": role, "family": "A|B", "seed": seed, "error": ""}
     return {**cell, **what, "labels": labels, "new": new, "chosen": "", **shared, **more}
 
@@ -156,6 +156,24 @@ def test_constants_and_silence_are_counted():
     assert "5 points: 1 (goal 0: NOT met)" in said
     assert "verdict: 0% of 1 (goal >= 80 %: NOT met)" in said
     assert "verdict: 100% of 1 (goal <= 5 %: NOT met)" in said
+
+
+def test_a_fit_is_right_in_all_only_if_its_labels_predictions_and_classes_are():
+    rows = table()
+    fits = rows[rows["role"] == "ours"]
+    # A or B have 0.9 and 0.8 of the labels right, C 0.9 and is of another family
+    assert bad_otherwise(rows, fits).tolist() == [True, True]
+    good = fits.assign(labels=[0.88, 0.78], new=0.78)
+    assert bad_otherwise(rows, good).tolist() == [False, False]
+    assert bad_otherwise(rows, good.assign(new=[0.78, 0.74])).tolist() == [False, True]
+    assert bad_otherwise(rows, good.assign(kept=[0.4, 0.6])).tolist() == [True, False]
+
+
+def test_a_class_that_loses_its_right_labels_is_measured():
+    task = draw(WORLDS["Gaussian"], Setting(600, 3, True, share=0.1), 0)
+    given = task.given
+    assert figures(task, Answer(given, task.y_new))["kept"] == 1
+    assert figures(task, Answer(np.where(given == 2, 0, given), task.y_new))["kept"] == 0
 
 
 def test_the_diagonal_is_compared_with_the_labels():
