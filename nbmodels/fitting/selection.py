@@ -222,6 +222,8 @@ class _Run:
         first = self.candidate(begin)
         self.weights = self.judged(np.asarray(first.data.weights)) * self.given.any(1)
         most = _MOST_ROUNDS if rounds is None else rounds
+        if most and self.fits.many and self.rows is not None and not self.choosing:
+            first = self.fits.at_known_priors(first)  # learned from all rows in the end
         best = self.tried(begin, 0, first, self.tentative if most else None)
         try:
             if self.stopped:
@@ -274,7 +276,10 @@ class _Run:
                         last=rounds is None or last.rounds + 1 == most,
                     )
                     model = {**model, PRIOR: here[PRIOR]}
-                    last = self.tried(settings, last.rounds + 1, Candidate(model, data, learned))
+                    one = Candidate(model, data, learned)
+                    # where rows are judged, one of all rows follows
+                    then = None if self.rows is None else self.tentative
+                    last = self.tried(settings, last.rounds + 1, one, then)
                     if rounds is not None or (
                         self.preferred([best, last]) is last and self.votes_agree(last)
                     ):
