@@ -87,7 +87,8 @@ def fit_with_learned_priors(
 
 
 @partial(host_jit, static_argnames="rule")
-def _pooled(component: Any, q: Any, rule: Rule) -> Any:
+def pooled(component: Any, q: Any, rule: Rule) -> Any:
+    """A component with its prior learned from its posterior, by one program."""
     return component.pooled(q, component.read_by(rule))
 
 
@@ -99,7 +100,7 @@ def _pooled_precisely(component: Any, q: Any, rule: Rule) -> Any:
     """
     many = sum(np.size(leaf) for leaf in jax.tree.leaves(q)) > _DOUBLE
     if many or floating() == np.float64:
-        return _pooled(component, q, rule)
+        return pooled(component, q, rule)
 
     def cast(tree: Any, dtype: Any) -> Any:
         def number(leaf: Any) -> Any:
@@ -109,7 +110,7 @@ def _pooled_precisely(component: Any, q: Any, rule: Rule) -> Any:
         return jax.tree.map(number, tree)
 
     with computing(double=True):
-        learned = jax.tree.map(np.asarray, _pooled(cast(component, float), cast(q, float), rule))
+        learned = jax.tree.map(np.asarray, pooled(cast(component, float), cast(q, float), rule))
     return cast(learned, floating())
 
 

@@ -332,10 +332,15 @@ def label_responsibilities(model: Model, data: Data) -> Float[Array, "n k"]:
 
 def given_responsibilities(model: Model, data: Data) -> Float[Array, "n k"] | None:
     """Responsibilities from the labels alone; None where there is none."""
+    guess = first_responsibilities(model, data)
+    return None if guess is None or not np.asarray(guess).any() else guess
+
+
+def first_responsibilities(model: Model, data: Data) -> Float[Array, "n k"] | None:
+    """As the label channels give them, by one program; None where no channel has any."""
     channels = with_role(model, LabelChannel)
     parts = {name: data.parts[name] for name in channels if name in data.parts}
-    guess = _initial(channels, models.with_parts(data, parts))
-    return None if guess is None or not np.asarray(guess).any() else guess
+    return _initial(channels, models.with_parts(data, parts))
 
 
 _initial = host_jit(models.initial_responsibilities)
