@@ -31,6 +31,9 @@ _ROUNDS, _TOL = 30, 0.01
 #: Tolerances of a fit that is to be followed by another one.
 _ROUGHLY = 20_000.0
 
+#: Change from which on fits may end early.
+_NEAR = 0.1
+
 #: Parameters up to which a prior is learned in double precision, whatever that of the fit.
 _DOUBLE = 10_000_000
 
@@ -78,7 +81,7 @@ def fit_with_learned_priors(
             new, change, params = _relearned(fitted, model, names, options)
             if not fitted.status.ok or (change <= _TOL and not rough):
                 break
-            model, rough = (new, rough) if change > _TOL else (model, False)
+            model, rough = (new if change > _TOL else model), rough and change > _NEAR
             how = loose if rough else options.without_restarts()
             fitted = how.fit(model, data, start=params, report=report)
     except KeyboardInterrupt:
