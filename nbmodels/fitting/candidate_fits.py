@@ -28,7 +28,7 @@ from nbmodels.fitting.two_starts import fit_from_two_starts
 
 #: Tolerances of a fit that others go on from; with many classes, also of those to a part of the
 #: labels.
-_TENTATIVE, _OF_MANY = 10.0, 10_000.0
+_TENTATIVE, _OF_MANY = 10.0, 1000.0
 
 
 @dataclass
@@ -128,12 +128,6 @@ class CandidateFits:
         if self.second_start:
             return fit_from_two_starts(models, data, options, report=self.report)
         return options.fit_all(models, data, report=self.report)
-
-    def at_known_priors(self, candidate: Candidate) -> Candidate:
-        """A candidate with the priors of other items, none of which is learned."""
-        known = {n: self.priors[n] for n in candidate.learned if n in self.priors}
-        self.learned = known
-        return Candidate({**candidate.model, **known}, candidate.data)
 
     def tentative(self, near: bool) -> FitOptions:
         """Options of fits that others go on from, and that nothing else is read from.

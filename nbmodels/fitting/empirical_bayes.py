@@ -29,7 +29,7 @@ from nbmodels.fitting.progress import Report
 _ROUNDS, _TOL = 30, 0.01
 
 #: Tolerances of a fit that is to be followed by another one.
-_ROUGHLY = 20_000.0
+_ROUGHLY = 1000.0
 
 #: Change from which on fits may end early.
 _NEAR = 0.1

@@ -222,8 +222,6 @@ class _Run:
         first = self.candidate(begin)
         self.weights = self.judged(np.asarray(first.data.weights)) * self.given.any(1)
         most = _MOST_ROUNDS if rounds is None else rounds
-        if most and self.fits.many and self.rows is not None and not self.choosing:
-            first = self.fits.at_known_priors(first)  # learned from all rows in the end
         best = self.tried(begin, 0, first, self.tentative if most else None)
         try:
             if self.stopped:
