@@ -62,8 +62,9 @@ class Proportions(ClassPrior):
         self, fits: Float[np.ndarray, " k"], draws: Float[np.ndarray, " k"]
     ) -> HeldProportions:
         """With more pseudo-items of each class, ``(K,)`` in fits and ``(K,)`` in draws."""
+        own = np.asarray(self.prior.concentration)  # on the host, where sums are no programs
         many, few = (
-            replace(self.prior, concentration=self.prior.concentration + on_device(items, float))
+            replace(self.prior, concentration=on_device(own + items.astype(own.dtype)))
             for items in (fits, draws)
         )
         return HeldProportions(prior=many, drawn=few, weight=self.weight)

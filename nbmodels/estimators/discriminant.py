@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
 import numpy as np
-from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 from sklearn.utils.validation import check_is_fitted
 
-from inference import Result, Status, solve
+from inference import Status
 from inference.arrays import on_device
-from nbmodels.core import model as models
-from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
 from nbmodels.emissions import RealColumns
 from nbmodels.errors import DataError
@@ -37,8 +33,9 @@ from nbmodels.estimators.options import (
 )
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.em import evaluate
+from nbmodels.fitting.fit import Fit
 from nbmodels.fitting.fitted_model import FittedModel, fitted_model
-from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.scores import Candidate
 
 #: Where the search for the degrees of freedom begins, and its range; above it tails are normal.
@@ -274,19 +271,7 @@ class RobustNDA(TableClassifier):
     ) -> FittedModel:
         if self.dof == "learn":
             model, data, learned = candidate
-            if start is None:
-                resp = models.initial_responsibilities(model, data)
-                assert resp is not None  # a table with labels has a first guess
-                start = models.start(model, resp, data, options.rule)
-            search = learn_dof(
-                model,
-                "features",
-                data,
-                start,
-                rule=options.rule,
-                tol=options.tol,
-                max_iter=options.max_iter,
-            )
+            search = learn_dof(model, "features", data, options, start)
             if search.interrupted:
                 fit = evaluate(search.model, search.params, data, rule=options.rule)
                 fit = replace(fit, status=Status.INTERRUPTED)
@@ -352,30 +337,6 @@ def _covariances(estimator: TableClassifier) -> np.ndarray:
     return found["covariance"][0] if tied else found["covariance"]
 
 
-@partial(jax.jit, static_argnames=("name", "rule", "max_iter"))
-def _fit_at(
-    dof: Array,
-    model: Model,
-    name: str,
-    data: Data,
-    params: Any,
-    rule: Rule,
-    tol: Array,
-    max_iter: int,
-) -> Result:
-    # the caller names a Student component, which the type of a model does not
-    model = {**model, name: replace(model[name], dof=dof)}  # type: ignore[call-arg]
-    coordinates = models.coordinates(rule)
-    return solve(
-        models.step(rule),
-        params,
-        (model, data),
-        max_steps=max_iter,
-        tol=tol,
-        coordinates=coordinates,
-    )
-
-
 class DofSearch(NamedTuple):
     """Result of :func:`learn_dof`.
 
@@ -391,14 +352,7 @@ class DofSearch(NamedTuple):
 
 
 def learn_dof(
-    model: Model,
-    name: str,
-    data: Data,
-    params: Any,
-    *,
-    rule: Rule,
-    tol: float = 1e-6,
-    max_iter: int = 500,
+    model: Model, name: str, data: Data, options: FitOptions, start: Any = None
 ) -> DofSearch:
     """The degrees of freedom of highest objective, by a bounded line search.
 
@@ -410,23 +364,24 @@ def learn_dof(
         model: components by name.
         name: of the Student component.
         data: encoded data.
-        params: where to begin.
-        rule: ``"ml"``, ``"map"`` or ``"vb"``.
-        tol: gain in nats per unit of row weight below which a fit has converged.
-        max_iter: largest number of steps of each fit.
+        options: of the fits.
+        start: parameters at which the first fit begins; the labels by default.
+
+    Raises:
+        KeyboardInterrupt: interrupted before the first fit had evaluated its first point.
     """
-    slack = on_device(tol * float(np.sum(data.weights)))
-    held, tried = [params], []
+    component: Any = model[name]
+    options = options.without_restarts()
+    tried: list[Fit] = []
+
+    def at(log_dof: float) -> Model:
+        return {**model, name: replace(component, dof=float(np.exp(log_dof)))}
 
     def loss(log_dof: float) -> float:
-        dof = on_device(np.exp(log_dof), slack.dtype)
-        found = _fit_at(dof, model, name, data, held[0], rule, slack, max_iter)
-        held[0] = found.params
-        objective = float(found.objective) + float(found.remainder)
-        tried.append((objective, log_dof, found.params))
-        return -objective
+        begin = jax.tree.map(on_device, tried[-1].params) if tried else start
+        tried.append(options.fit(at(log_dof), data, start=begin))
+        return -finished(tried[-1]).objective
 
-    component: Any = model[name]
     try:
         best = minimize_scalar(
             loss, bounds=np.log(_DOF_RANGE), method="bounded", options={"xatol": _DOF_ACCURACY}
@@ -434,8 +389,7 @@ def learn_dof(
     except KeyboardInterrupt:
         if not tried:
             raise
-        _, log_dof, params = max(tried, key=lambda one: one[0])
-        return DofSearch(
-            {**model, name: replace(component, dof=float(np.exp(log_dof)))}, params, True
-        )
-    return DofSearch({**model, name: replace(component, dof=float(np.exp(best.x)))}, held[0], False)
+        reached = max(tried, key=lambda one: one.objective)
+        return DofSearch(dict(reached.model), reached.params, True)
+    params = jax.tree.map(on_device, tried[-1].params)
+    return DofSearch(dict(at(best.x)), params, False)

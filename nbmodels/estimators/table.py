@@ -30,7 +30,6 @@ from nbmodels.data.missing_markers import missing_markers
 from nbmodels.data.noisy_labels import LabelData, missing_labels, read_given, read_labels
 from nbmodels.data.validation import check_orders, check_weights
 from nbmodels.errors import DataError
-from nbmodels.estimators.annotators import DawidSkene
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import (
     GRIDS,
@@ -42,7 +41,6 @@ from nbmodels.estimators.options import (
 from nbmodels.estimators.sources import Items, LearnedSource, Part
 from nbmodels.estimators.table_source import CrossFitted, RowsOf
 from nbmodels.estimators.table_training import train
-from nbmodels.estimators.votes_source import votes_of
 from nbmodels.fitting.batched import counted_fits
 from nbmodels.fitting.beliefs import Known
 from nbmodels.fitting.builder import ColumnPlan, ModelBuilder
@@ -165,6 +163,9 @@ class TableClassifier(LatentClassModel):
         """Votes by what they count for beside features; as they are under maximum likelihood."""
         if self._rule == "ml":
             return read
+        from nbmodels.estimators.annotators import DawidSkene  # most tables come without votes
+        from nbmodels.estimators.votes_source import votes_of
+
         table = Votes.read(votes)
         ids = np.arange(len(read.codes)) if items is None else row_ids(table, np.asarray(items))
         rows = Items(ids, read.classes, np.ones(len(ids)), read.codes)

@@ -16,6 +16,7 @@ another kind, a nonlinear one and the nearest rows, of the labels that the joint
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -24,7 +25,8 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from inference.arrays import on_device, random_key
-from nbmodels.core.model import PRIOR
+from inference.blocks import MANY_CLASSES
+from nbmodels.core.model import PRIOR, Data
 from nbmodels.diagnostics.findings import LABELS_DEPEND
 from nbmodels.errors import Caution, VerdictWarning
 from nbmodels.estimators.large_tables import (
@@ -71,6 +73,9 @@ _REFUTED, _BELIEVED = 0.05, 0.5
 #: Standard errors by which labels of one fold of many rows are less likely under the joint model
 #: where those of the others, by which it would be further behind, are not held out.
 _SETTLED = 3.0
+
+#: Tolerances of a joint fit that is only asked whether it is far behind.
+_EARLY = 100.0
 
 #: Share of labels that a cross-fitted model finds wrong beyond the joint one, from which on the
 #: joint one must make labels likelier: one that fits badly takes errors for classes that overlap.
@@ -150,6 +155,10 @@ def _trained(
     fitted = replace(fitted, candidate=_kept(fitted, build))
     if training is not None or fitted.interrupted:
         return fitted
+    if warm and len(names) >= MANY_CLASSES:  # of the sample's joint fit nothing else is read
+        fitted, settled = _settled_early(fitted, build, options)
+        if settled:
+            return fitted
     return _joint_or(fitted, build, names, options, fit_joint)
 
 
@@ -183,6 +192,46 @@ def _joint(
     )
 
 
+def _comparable(build: ModelBuilder, settings: Settings, candidate: Candidate) -> bool:
+    """Whether the joint model under the settings of a cross-fitted one compares with it."""
+    # an item's size counts less where its features repeat each other: that is no joint model
+    known = set(candidate.model) - set(build.features) <= _COMPARED
+    proper = all(c.encoder.proper for c in build.columns(settings))
+    labelled = "labels" in candidate.model
+    return known and proper and labelled and not settings.get("size_power")
+
+
+def _settled_early(
+    cut: FittedModel, build: ModelBuilder, options: FitOptions
+) -> tuple[FittedModel, bool]:
+    """The cross-fitted model, and whether held-out labels settle it before a joint one is fitted.
+
+    Those of one fold by a joint model with the priors that the cross-fitted one learned, begun at
+    its labels. Priors of its own would not make up for being behind by three standard errors.
+    """
+    settings = _settings(cut)
+    candidate = build(settings)
+    if not (cut.heard and _comparable(build, settings, candidate)):
+        return cut, False
+    begin, start = _from_cut(cut, candidate)
+    near = replace(cut.fit, model=begin.model, params=jax.tree.map(np.asarray, start))
+    # a fit that ends early makes its labels likelier, and is behind all the more surely
+    roughly = replace(options, tol=_EARLY * options.tol)
+    about = begin.model, begin.data, roughly, _FOLDS, build.copies, near
+    try:
+        found = held_out_scores(*about, settled=lambda _: True)
+    except KeyboardInterrupt:
+        return _stopped(cut), True
+    compared = _beside(cut, candidate.data, found.scores, build.copies)
+    if _behind(compared) <= _SETTLED:
+        return cut, False
+    return replace(cut, choice=_with_training(cut.choice, settings, compared, False)), True
+
+
+def _stopped(cut: FittedModel) -> FittedModel:
+    return replace(cut, interrupted=True, cautions=(*cut.cautions, STOPPED))
+
+
 def _joint_or(
     cut: FittedModel,
     build: ModelBuilder,
@@ -194,10 +243,7 @@ def _joint_or(
     settings = _settings(cut)
     candidate = build(settings)
     columns = emission_columns(build, settings)
-    # an item's size counts less where its features repeat each other: that is no joint model
-    comparable = set(candidate.model) - set(build.features) <= _COMPARED
-    proper = all(c.encoder.proper for c in build.columns(settings))
-    if not (comparable and proper and "labels" in candidate.model) or settings.get("size_power"):
+    if not _comparable(build, settings, candidate):
         return cut
     if cut.candidate is None and not _features_pass(cut, candidate, columns):
         return cut
@@ -219,7 +265,7 @@ def _joint_or(
     except KeyboardInterrupt:
         found = None
     if found is None:
-        return replace(cut, interrupted=True, cautions=(*cut.cautions, STOPPED))
+        return _stopped(cut)
     choice = _with_training(cut.choice, settings, found.compared, taken)
     if not taken:
         return replace(cut, choice=choice, counterpart=fitted, candidate=None)
@@ -300,26 +346,19 @@ def _compared(
     data = candidate.data
     n = len(fitted.fit.resp)
     model = jax.tree.map(on_device, fitted.fit.model)
-    codes = np.asarray(data.parts["labels"])[:n]
+    codes, weights = _labelled(cut, data)
     k = len(fitted.names)
-    weights = np.where(codes < k, np.asarray(data.weights)[:n], 0)
-    assert cut.held_out_scores is not None  # cross-fitted
-    theirs = cut.held_out_scores
-
-    def beside(scores: Float[np.ndarray, " n"], named: bool = True) -> Comparison:
-        seen = np.isfinite(scores) & np.isfinite(theirs)
-        pair = [np.where(seen, theirs, 0), np.where(seen, scores, 0)]
-        return compare_scores(pair, [True, named], weights * seen, groups=copies)
+    beside = partial(_beside, cut, data, copies=copies)
 
     def settled(found: HeldOut) -> bool:
-        return not found.identified or _behind(beside(found.scores[:n])) > _SETTLED
+        return not found.identified or _behind(beside(found.scores)) > _SETTLED
 
     many_rows = n >= MANY_ROWS
     near, settles = (fitted.fit, settled) if many_rows else (None, None)
     found = held_out_scores(model, data, options, _FOLDS, copies, near, settles)
     scores = found.scores[:n]
     named = found.identified and not fitted.fit.confused
-    compared = beside(scores, named)
+    compared = beside(scores, named=named)
     lead = _behind(compared)
     seen = np.isfinite(scores)
     shares = np.bincount(codes, weights, k + 1)[:k] / weights.sum()
@@ -339,6 +378,29 @@ def _compared(
         named and heard and lead < allowed,
         lead > _DOUBTFUL,
     )
+
+
+def _labelled(cut: FittedModel, data: Data) -> tuple[np.ndarray, np.ndarray]:
+    """``(N,)`` codes of the given labels, and weights, 0 where there is no label."""
+    n = len(cut.fit.resp)
+    codes = np.asarray(data.parts["labels"])[:n]
+    return codes, np.where(codes < len(cut.names), np.asarray(data.weights)[:n], 0)
+
+
+def _beside(
+    cut: FittedModel,
+    data: Data,
+    scores: Float[np.ndarray, " n"],
+    copies: Int[np.ndarray, " n"] | None,
+    named: bool = True,
+) -> Comparison:
+    """A cross-fitted model and another one by the held-out labels that both have a score of."""
+    _, weights = _labelled(cut, data)
+    theirs, scores = cut.held_out_scores, scores[: len(weights)]
+    assert theirs is not None  # cross-fitted
+    seen = np.isfinite(scores) & np.isfinite(theirs)
+    pair = [np.where(seen, theirs, 0), np.where(seen, scores, 0)]
+    return compare_scores(pair, [True, named], weights * seen, groups=copies)
 
 
 def _behind(found: Comparison) -> float:

@@ -143,8 +143,6 @@ def scored_by_fold(
     powers: Mapping[str, Float[Array, " n"]],
     sums: dict[str, Any],
     counted: Float[Array, "f f"],
-    first: Any,
-    end: Any,
     *,
     rule: Rule = "map",
 ) -> Float[Array, "n k"]:
@@ -154,33 +152,57 @@ def scored_by_fold(
         emissions, features, weights, powers: as in :func:`summed_by_fold`.
         sums: its result.
         counted: 1 where a fold's scores (row) are learned from a fold (column), 0 elsewhere.
-        first, end: folds whose items are scored, the last one excluded; others may get zeros.
         rule: how parameters are read.
     """
     data, by_fold = _by_fold(features, weights, powers)
-
-    def learned(stats: Array) -> Array:
-        # none is a difference: counts stay above zero
-        return jnp.tensordot(counted, stats, 1, precision=lax.Precision.HIGHEST)
-
-    def table(stats: dict[str, Any], data: Data) -> Array:
-        q = models.update(emissions, stats, rule)
-        read = models.likelihood_params(emissions, q, rule)
-        return models.log_likelihood(emissions, read, data).table
-
-    stats = jax.tree.map(learned, sums)
+    stats = _learned(sums, counted)
+    table = partial(_table, emissions, rule=rule)
     if features.at_once:
         found = jax.vmap(table, (0, by_fold))(stats, data)
     else:
-
-        def add(k: Array, out: Array) -> Array:
-            one = jax.tree.map(lambda x: x[k], (stats, data))
-            return lax.dynamic_update_index_in_dim(out, table(*one), k, 0)
-
-        shape = jax.eval_shape(table, *jax.tree.map(lambda x: x[0], (stats, data)))
-        none = jnp.zeros((len(features.rows), *shape.shape), shape.dtype)
-        found = lax.fori_loop(first, end, add, none)
+        found = lax.map(lambda one: table(*one), (stats, data))
     return found.reshape(-1, found.shape[-1])[features.place]
+
+
+@partial(loop_jit, static_argnames="rule")
+def scored_fold(
+    emissions: Mapping[str, Component],
+    features: FoldedFeatures,
+    weights: Float[Array, " n"],
+    powers: Mapping[str, Float[Array, " n"]],
+    sums: dict[str, Any],
+    counted: Float[Array, " f"],
+    fold: Any,
+    *,
+    rule: Rule = "map",
+) -> Float[Array, "m k"]:
+    """As :func:`scored_by_fold`, of the rows of one fold in the order of ``features.rows``.
+
+    Args:
+        emissions, features, weights, powers, sums, rule: as there; features in rows that are dense.
+        counted: 1 where scores are learned from a fold, 0 elsewhere.
+        fold: whose rows are scored.
+    """
+    data, _ = _by_fold(features, weights, powers)
+    mine = jax.tree.map(lambda x: x[fold], data)
+    return _table(emissions, _learned(sums, counted), mine, rule=rule)
+
+
+def _learned(sums: dict[str, Any], counted: Float[Array, "*f f"]) -> dict[str, Any]:
+    """Sums over the folds that are learned from; none is a difference, counts stay above zero."""
+
+    def learned(stats: Array) -> Array:
+        return jnp.tensordot(counted, stats, 1, precision=lax.Precision.HIGHEST)
+
+    return jax.tree.map(learned, sums)
+
+
+def _table(
+    emissions: Mapping[str, Component], stats: dict[str, Any], data: Data, *, rule: Rule
+) -> Float[Array, "m k"]:
+    q = models.update(emissions, stats, rule)
+    read = models.likelihood_params(emissions, q, rule)
+    return models.log_likelihood(emissions, read, data).table
 
 
 def other_folds(n_folds: int, without: int | None = None) -> Float[np.ndarray, "f f"]:

@@ -28,7 +28,7 @@ from nbmodels.fitting.two_starts import fit_from_two_starts
 
 #: Tolerances of a fit that others go on from; with many classes, also of those to a part of the
 #: labels.
-_TENTATIVE, _OF_MANY = 10.0, 100.0
+_TENTATIVE, _OF_MANY = 10.0, 1000.0
 
 
 @dataclass

@@ -173,32 +173,39 @@ class ClassifierScores:
         """Number of folds in half of those that a sequence sees, one of which may be in neither."""
         return (self.n_folds - 1) // 2
 
-    def nested_scores(
-        self, settings: Settings, resp: Array, without: int, *, own: bool, others: bool
-    ) -> Any:
+    def nested_scores(self, settings: Settings, resp: Array, without: int, *, own: bool) -> Any:
         """See :class:`nbmodels.fitting.scores.ScoredLabels`.
 
         Where halves are learned from, those of the fold's own items are not scaled.
         """
-        resp = without_fold(resp, pad_rows(self.fold, len(resp)), without)
-        every = range(self.n_folds)
+        resp = self._without(resp, without)
         if not self.halved:
-            folds = [k for k in every if k != without] if not own else None if others else [without]
-            return self.scores(settings, resp, folds)
+            folds = [k for k in range(self.n_folds) if k != without]
+            return self.scores(settings, resp, None if own else folds)
         known = np.asarray(resp)[: len(self.weights)]
-        out = np.zeros_like(known, float)
-        if others:
-            place = (self.fold - without - 1) % self.n_folds  # of the fold itself the last
-            part = np.minimum(place // self.half, 1)
-            halves = known * (place < 2 * self.half)[:, None]
-            found = self.unscaled(settings, halves, part, [0, 1])
-            if self.by_matrix(settings):
-                found = scaled_out_of_fold(found, self.weights[:, None] * known, self.fold)
-            out += found * (self.fold != without)[:, None]
+        place = (self.fold - without - 1) % self.n_folds  # of the fold itself the last
+        part = np.minimum(place // self.half, 1)
+        halves = known * (place < 2 * self.half)[:, None]
+        out = self.unscaled(settings, halves, part, [0, 1])
+        if self.by_matrix(settings):
+            out = scaled_out_of_fold(out, self.weights[:, None] * known, self.fold)
+        out = out * (self.fold != without)[:, None]
         if own:
             found = self.unscaled(settings, known, self.fold, [without])
             out += found * (self.fold == without)[:, None]
         return self.padded(out)
+
+    def fold_scores(self, settings: Settings, resp: Array, fold: int) -> Any:
+        """See :meth:`nested_scores`."""
+        resp = self._without(resp, fold)
+        here = pad_rows(self.fold, len(resp)) == fold
+        if not self.halved:
+            return np.asarray(self.scores(settings, resp, [fold]))[here]
+        known = np.asarray(resp)[: len(self.weights)]
+        return self.padded(self.unscaled(settings, known, self.fold, [fold]))[here]
+
+    def _without(self, resp: Array, fold: int) -> Array:
+        return without_fold(resp, pad_rows(self.fold, len(resp)), fold)
 
     def all_at_once(self, settings: Settings) -> bool:
         """Never: every fold is a training."""

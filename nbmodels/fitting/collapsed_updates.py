@@ -26,7 +26,7 @@ from jax import Array, lax
 from scipy import sparse
 
 from inference import Status
-from inference.arrays import on_device
+from inference.arrays import floating, on_device
 from inference.compilation import host_jit
 from nbmodels.class_priors import FixedProportions
 from nbmodels.core import model as models
@@ -34,6 +34,7 @@ from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
 from nbmodels.fitting.em import Fit, evaluate
 from nbmodels.fitting.identifiability import confused_classes
+from nbmodels.fitting.scores import first_responsibilities
 
 #: Updates before each is averaged with the last.
 _UNDAMPED = 20
@@ -253,9 +254,9 @@ def given_shares(model: Model, data: Data, alpha: float) -> FixedProportions:
         data: encoded data with labels.
         alpha: pseudo-items of each class.
     """
-    guess = models.initial_responsibilities(model, data)
+    guess = first_responsibilities(model, data)
     if guess is None:
         raise ValueError("data: no labels to count")
     # a class may be missing among the labels, but it is possible
-    counts = jnp.maximum(jnp.sum(guess * data.weights[:, None], 0) + alpha, _LEAST)
-    return FixedProportions(prior=counts / jnp.sum(counts))
+    counts = np.maximum(np.asarray(data.weights) @ np.asarray(guess) + alpha, _LEAST)
+    return FixedProportions(prior=on_device(counts / counts.sum(), floating()))

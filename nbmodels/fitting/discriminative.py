@@ -302,7 +302,7 @@ def _round_pays(
         (fitted,) = nested.advance([k], fit_all, model, last=source.learner.rounds == 1)
         own = pad_rows(source.fold == k, length)
         here |= own
-        again[own] = nested.scores(k)[own]
+        again[own] = nested.fold_scores(k)[: np.count_nonzero(own)]  # padding comes last
         if "labels" in model:  # the noise as those found it who did not see these labels
             noise.append(finished(fitted).transitions["labels"])
             fixed = {**model, "labels": fixed_at(np.mean(noise, 0))}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,14 +19,14 @@ from nbmodels.core import model as models
 from nbmodels.core.families import Rule
 from nbmodels.core.jax_settings import kept_programs
 from nbmodels.core.model import Data, Model
-from nbmodels.core.roles import Emission
+from nbmodels.core.roles import Emission, LabelChannel
 from nbmodels.errors import (
     DataError,
     Interrupted,
     issue,
 )
 from nbmodels.fitting.batched import fit_batch
-from nbmodels.fitting.fit import Fit, with_arrays
+from nbmodels.fitting.fit import Fit, NoiseRead, with_arrays
 from nbmodels.fitting.identifiability import diagnose
 from nbmodels.fitting.iterations import Iteration, Point, iteration
 
@@ -133,15 +133,37 @@ def _random_start(model: Model, data: Data, key: Array, how: Iteration) -> Any:
     return how.pick(Point(resp, models.update(model, counts, how.rule)))
 
 
+class _Finished(NamedTuple):
+    """What is read at the end of a fit.
+
+    Attributes:
+        resp: ``(N, K)`` responsibilities.
+        log_likelihood: ``(N,)`` log-densities.
+        constant: of the objective.
+        transitions: noise matrices by channel, by the rule of the fit.
+        reported: the same by the rule that reports them.
+    """
+
+    resp: Array
+    log_likelihood: Array
+    constant: Array
+    transitions: dict[str, Array]
+    reported: dict[str, Array]
+
+
 @partial(host_jit, static_argnames="rule")
-def _finish(
-    model: Model, q: Any, data: Data, rule: Rule
-) -> tuple[Array, Array, Array, dict[str, Array]]:
+def _finish(model: Model, q: Any, data: Data, rule: Rule) -> _Finished:
     read = models.likelihood_params(model, q, rule)
     resp, lik = models.posterior(model, read, data)
+    constant = models.constant(model, data, rule).value
+    about = resp, lik + models.base_measure(model, data), constant
     transitions = models.transitions(model, models.values(model, read))
-    constant = models.constant(model, data, rule)
-    return resp, lik + models.base_measure(model, data), constant.value, transitions
+    channels = models.with_role(model, LabelChannel)
+    own = {name: q[name] for name in channels}
+    again = models.likelihood_params(channels, own, models.reported(rule))
+    return _Finished(
+        *about, transitions, models.transitions(channels, models.values(channels, again))
+    )
 
 
 _objective = host_jit(models.objective, static_argnames="rule")
@@ -171,14 +193,14 @@ def _to_host(tree: Any) -> Any:
 
 def evaluate(model: Model, params: Any, data: Data, *, rule: Rule = "map") -> Fit:
     """Given parameters, such as those of a closed form, as a fit of which nothing was iterated."""
-    resp, lik, *_ = _finish(model, params, data, rule)
-    objective = float(_objective(model, params, data, rule))
+    read = _finish(model, params, data, rule)
+    objective, params = float(_objective(model, params, data, rule)), _to_host(params)
     return Fit(
         model=_to_host(model),
-        params=_to_host(params),
+        params=params,
         rule=rule,
-        resp=np.asarray(resp),
-        log_likelihood=np.asarray(lik),
+        resp=np.asarray(read.resp),
+        log_likelihood=np.asarray(read.log_likelihood),
         objective=objective,
         trace=np.array([objective]),
         n_iter=1,
@@ -187,6 +209,7 @@ def evaluate(model: Model, params: Any, data: Data, *, rule: Rule = "map") -> Fi
         restarts=(objective,),
         renamed=None,
         confused=(),
+        noise=NoiseRead.of(model, params, read.reported),
     )
 
 
@@ -199,7 +222,7 @@ def responsibilities(fitted: Fit, data: Data) -> Array:
     """
     model = with_arrays(models.at_fixed_priors(fitted.model))
     params = jax.tree.map(on_device, fitted.params)
-    return _finish(model, params, data, fitted.rule)[0]
+    return _finish(model, params, data, fitted.rule).resp
 
 
 def _n_classes(model: Model) -> int:
@@ -356,8 +379,9 @@ def _tempered(fitted: Fit, data: Data) -> Fit:
     if models.untempered(model, data) is data:
         return fitted
     params = jax.tree.map(on_device, fitted.params)
-    resp, lik, *_ = _finish(model, params, data, fitted.rule)
-    return replace(fitted, resp=np.asarray(resp), log_likelihood=np.asarray(lik))
+    read = _finish(model, params, data, fitted.rule)
+    resp, lik = np.asarray(read.resp), np.asarray(read.log_likelihood)
+    return replace(fitted, resp=resp, log_likelihood=lik)
 
 
 def _checked(
@@ -373,12 +397,12 @@ def _checked(
     reached = np.array([float(r.objective) for r in results])
     best = results[int(np.nanargmax(np.where(np.isfinite(reached), reached, -np.inf)))]
     rule, params = how.rule, how.params(best.params, context)
-    resp, lik, constant, transitions = _finish(model, params, data, rule)
+    read = _finish(model, params, data, rule)
     # Ctrl-C was meant for the whole fit, whichever start it met
     interrupted = any(int(r.status) == Status.INTERRUPTED for r in results)
     renamed: np.ndarray | None = None
     confused: tuple[tuple[int, int], ...] = ()
-    for transition in map(np.asarray, transitions.values()):
+    for transition in map(np.asarray, read.transitions.values()):
         if transition.shape[0] != transition.shape[1]:
             continue
         diagnosis = diagnose(transition)
@@ -389,26 +413,27 @@ def _checked(
             interrupted = int(again.status) == Status.INTERRUPTED
             moved = how.params(again.params, context)
             after = _finish(model, moved, data, rule)
-            left = [diagnose(np.asarray(t)).confused for t in after[3].values()]
+            left = [diagnose(np.asarray(t)).confused for t in after.transitions.values()]
             # trusted labels, or known noise, may contradict the new names
             loss = float(best.objective) - float(again.objective)
             if not any(left) and loss <= slack:
                 renamed, confused, best, params = diagnosis.order, (), again, moved
-                resp, lik, constant, _ = after
+                read = after
                 break
-    n_iter = int(best.n_iter)
+    n_iter, params, constant = int(best.n_iter), _to_host(params), float(read.constant)
     return Fit(
         _to_host(model),
-        _to_host(params),
+        params,
         rule,
-        np.asarray(resp),
-        np.asarray(lik),
-        float(best.objective) + float(best.remainder) + float(constant),
-        np.asarray(best.trace, float)[:n_iter] + float(constant),
+        np.asarray(read.resp),
+        np.asarray(read.log_likelihood),
+        float(best.objective) + float(best.remainder) + constant,
+        np.asarray(best.trace, float)[:n_iter] + constant,
         n_iter,
         int(best.n_evaluations),
         Status.INTERRUPTED if interrupted else Status(int(best.status)),
-        tuple(reached + float(constant)),
+        tuple(reached + constant),
         renamed,
         tuple(dict.fromkeys(confused)),
+        noise=NoiseRead.of(model, params, read.reported),
     )

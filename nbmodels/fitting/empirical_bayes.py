@@ -28,8 +28,11 @@ from nbmodels.fitting.progress import Report
 #: Largest number of priors tried, and the relative change of their entries that ends the search.
 _ROUNDS, _TOL = 30, 0.01
 
-#: Tolerances of a first fit that is to be followed by another one.
+#: Tolerances of a fit that is to be followed by another one.
 _ROUGHLY = 1000.0
+
+#: Change from which on fits may end early.
+_NEAR = 0.1
 
 #: Parameters up to which a prior is learned in double precision, whatever that of the fit.
 _DOUBLE = 10_000_000
@@ -57,10 +60,10 @@ def fit_with_learned_priors(
         options: of the fit.
         start: parameters to begin from instead of the labels.
         report: called now and then with the iterations and the value they improve.
-        roughly: end the first fit early where another prior replaces its own anyway. With many
-            classes it would take most of the iterations, under a prior that says little of their
-            rates. (With few, whose rates are hardly identified, priors took 15 rounds to come back
-            from what an early end showed.)
+        roughly: end fits early until the prior has come to rest; another fit has the whole
+            tolerance then. With many classes fits under priors that are replaced take most of the
+            iterations. (With few, whose rates are hardly identified, priors took 15 rounds to come
+            back from what an early end showed.)
 
     After Ctrl-C the result is the last fit, with the status ``INTERRUPTED``.
 
@@ -71,22 +74,24 @@ def fit_with_learned_priors(
     if names and options.rule == "ml":
         raise ValueError("rule: maximum likelihood has no prior to learn; take 'map' or 'vb'")
     rough = roughly and bool(names) and not options.n_restarts  # of which the best is taken
-    first = replace(options, tol=_ROUGHLY * options.tol) if rough else options
-    fitted = first.fit(model, data, start=start, report=report)
+    loose = replace(options, tol=_ROUGHLY * options.tol)
+    fitted = (loose if rough else options).fit(model, data, start=start, report=report)
     try:
         for _ in range(_ROUNDS if names else 0):
             new, change, params = _relearned(fitted, model, names, options)
             if not fitted.status.ok or (change <= _TOL and not rough):
                 break
-            model, rough = (new if change > _TOL else model), False
-            fitted = options.without_restarts().fit(model, data, start=params, report=report)
+            model, rough = (new if change > _TOL else model), rough and change > _NEAR
+            how = loose if rough else options.without_restarts()
+            fitted = how.fit(model, data, start=params, report=report)
     except KeyboardInterrupt:
         return replace(fitted, status=Status.INTERRUPTED)
     return fitted
 
 
 @partial(host_jit, static_argnames="rule")
-def _pooled(component: Any, q: Any, rule: Rule) -> Any:
+def pooled(component: Any, q: Any, rule: Rule) -> Any:
+    """A component with its prior learned from its posterior, by one program."""
     return component.pooled(q, component.read_by(rule))
 
 
@@ -98,7 +103,7 @@ def _pooled_precisely(component: Any, q: Any, rule: Rule) -> Any:
     """
     many = sum(np.size(leaf) for leaf in jax.tree.leaves(q)) > _DOUBLE
     if many or floating() == np.float64:
-        return _pooled(component, q, rule)
+        return pooled(component, q, rule)
 
     def cast(tree: Any, dtype: Any) -> Any:
         def number(leaf: Any) -> Any:
@@ -108,7 +113,7 @@ def _pooled_precisely(component: Any, q: Any, rule: Rule) -> Any:
         return jax.tree.map(number, tree)
 
     with computing(double=True):
-        learned = jax.tree.map(np.asarray, _pooled(cast(component, float), cast(q, float), rule))
+        learned = jax.tree.map(np.asarray, pooled(cast(component, float), cast(q, float), rule))
     return cast(learned, floating())
 
 

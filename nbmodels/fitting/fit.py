@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -52,6 +53,29 @@ def _noise_matrices(channels: Model, params: Any, rule: Rule) -> dict[str, Array
     return models.transitions(channels, models.values(channels, read))
 
 
+class NoiseRead(NamedTuple):
+    """Noise matrices as a fit's own program read them, which spares another one.
+
+    Attributes:
+        params: conjugate posterior of each label channel.
+        tables: ``(K, observed)`` P(observed | true) of each channel of noisy labels.
+    """
+
+    params: dict[str, Any]
+    tables: dict[str, Float[np.ndarray, "k observed"]]
+
+    @classmethod
+    def of(cls, model: Model, params: Any, tables: Mapping[str, Array]) -> NoiseRead:
+        """Matrices of a model's channels by the rule that reports them."""
+        own = {name: params[name] for name in models.with_role(model, LabelChannel)}
+        return cls(own, {name: np.asarray(table) for name, table in tables.items()})
+
+    def is_of(self, params: Mapping[str, Any]) -> bool:
+        """Whether these very posteriors were read."""
+        same = (params.get(name) is q for name, q in self.params.items())
+        return set(params) == set(self.params) and all(same)
+
+
 @dataclass(frozen=True)
 class Fit:
     """A fitted model, in host memory.
@@ -71,6 +95,7 @@ class Fit:
         renamed: ``(K,)`` order by which classes were renamed, or None.
         confused: pairs ``(k, j)`` of classes; ``k`` is labelled ``j`` at least as often as ``k``.
         data: what it was fitted to, where that is something else than what was given.
+        noise: noise matrices that were read already, of the posteriors they are of.
 
     Examples:
         >>> import jax
@@ -103,6 +128,7 @@ class Fit:
     renamed: Int[np.ndarray, " k"] | None
     confused: tuple[tuple[int, int], ...]
     data: Data | None = None
+    noise: NoiseRead | None = None
 
     @property
     def point(self) -> dict[str, Any]:
@@ -119,6 +145,8 @@ class Fit:
         """P(observed | true) of each channel of noisy labels at the point estimate, by its name."""
         channels = models.with_role(self.model, LabelChannel)
         own = {name: self.params[name] for name in channels}
+        if self.noise is not None and self.noise.is_of(own):
+            return dict(self.noise.tables)
         found = _noise_matrices(with_arrays(channels), own, models.reported(self.rule))
         return {name: np.asarray(table) for name, table in found.items()}
 

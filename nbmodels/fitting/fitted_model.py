@@ -189,8 +189,9 @@ class FittedModel:
         """
         if self.averaged is not None:
             return self._beside_given(self.averaged, self._believed)
-        resp = np.asarray(self.fit.resp if self.ranked is None else self.ranked, float)
-        return self._beside_given(resp / resp.sum(1, keepdims=True), self.noisy)
+        resp = np.array(self.fit.resp if self.ranked is None else self.ranked, float)
+        resp /= resp.sum(1, keepdims=True)
+        return self._beside_given(resp, self.noisy)
 
     @property
     def _believed(self) -> float:
@@ -211,9 +212,10 @@ class FittedModel:
         n, k = resp.shape
         codes = np.asarray(self.data.parts["labels"])[:n]
         free = (codes < k) & ~checked_rows(self.fit.model, self.data, n)
-        given = np.eye(k)[np.minimum(codes, k - 1)]
-        weight = np.where(free, share, 1.0)[:, None]
-        return weight * resp + (1 - weight) * given
+        weight = np.where(free, share, 1.0)
+        out = weight[:, None] * resp
+        out[np.arange(n), np.minimum(codes, k - 1)] += 1 - weight
+        return out
 
     @property
     def share_wrong(self) -> float | None:

@@ -23,6 +23,8 @@ import numpy as np
 from nbmodels.channels import PooledTransition
 from nbmodels.core.component import Given
 from nbmodels.fitting.em import Fit
+from nbmodels.fitting.empirical_bayes import pooled
+from nbmodels.fitting.fit import with_arrays
 from nbmodels.fitting.fitted_model import Drawn
 from nbmodels.fitting.graph_forms import Form
 from nbmodels.fitting.options import FitOptions
@@ -58,13 +60,13 @@ def alternatives(
     if chosen.about is not full:
         (fit,) = full.predictions().calibrated([chosen.mixture.held_out()], options)
     data = jax.tree.map(np.asarray, full.scored(chosen.mixture.held_out()).data)
-    pooled = Drawn(_pooled(fit, settings), data, _HIERARCHICAL)
+    hierarchical = Drawn(_pooled(fit, settings), data, _HIERARCHICAL)
     if not enough:
-        return (pooled,)
+        return (hierarchical,)
     # draws of other rules have pseudo-labels for their mean already
     wholes = [fit, _of_mean(fit)] if fit.rule == "vb" else [fit]
     share = (1 - _HIERARCHICAL) / len(wholes)
-    return (*(Drawn(one, data, share) for one in wholes), pooled)
+    return (*(Drawn(one, data, share) for one in wholes), hierarchical)
 
 
 def _of_mean(fit: Fit) -> Fit:
@@ -78,8 +80,8 @@ def _pooled(fit: Fit, settings: Mapping[str, Any]) -> Fit:
     own: Any = fit.params["labels"]
     k = len(np.asarray(own.concentration))
     prior = float(settings["noise_alpha"]), float(settings["noise_diagonal"])
-    channel, q = PooledTransition.of(k, None, *prior).pooled(own, "map").for_draws(own)
-    return _with_labels(fit, channel, q)
+    channel = with_arrays(PooledTransition.of(k, None, *prior))
+    return _with_labels(fit, *pooled(channel, own, "map").for_draws(own))
 
 
 def _with_labels(fit: Fit, channel: Any, q: Any) -> Fit:

@@ -24,10 +24,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
+from scipy.special import logsumexp
 
 from inference.arrays import on_device
 from inference.compilation import host_jit
 from nbmodels.core import model as models
+from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
 from nbmodels.fitting.em import Fit
@@ -95,11 +97,11 @@ class LabelsOfUnseen:
         fits = self.options.compared([model] * len(held), parts, self.bar)
         found = [
             HeldOut(
-                _of_labels(fit, data, self.labels)[one],
-                _classes(fit, data, features)[one],
-                _classes(fit, data, self.labels)[one],
+                _of_labels(tables, self.labels)[one],
+                _classes(tables, features)[one],
+                _classes(tables, self.labels)[one],
             )
-            for fit, one in zip(fits, held, strict=True)
+            for tables, one in zip((_read(fit, data) for fit in fits), held, strict=True)
         ]
         return HeldOut(*map(np.concatenate, zip(*found, strict=True)))
 
@@ -147,39 +149,39 @@ def _without(weights: Float[np.ndarray, " n"], rows: np.ndarray) -> Array:
     return on_device(kept)
 
 
-def _of_labels(fit: Fit, data: Data, labels: Sequence[str]) -> Float[np.ndarray, " n"]:
+#: Log-likelihoods by component.
+_Tables = Mapping[str, LogLikelihood]
+
+
+def _read(fit: Fit, data: Data) -> _Tables:
+    """Of all components by one program, whichever of them are compared."""
+    parts = {name: data.parts[name] for name in fit.model}
+    rule = models.reported(fit.rule)
+    read = _by_component(dict(fit.model), fit.params, models.with_parts(data, parts), rule)
+    return {name: LogLikelihood(*(np.asarray(x, float) for x in one)) for name, one in read.items()}
+
+
+def _of_labels(tables: _Tables, labels: Sequence[str]) -> Float[np.ndarray, " n"]:
     """``(N,)`` log-probability of the items' labels and votes given everything else."""
-    rule = models.reported(fit.rule)
-    rest = {name: c for name, c in fit.model.items() if name not in labels}
-    both = (
-        np.asarray(_evidence(one, {n: fit.params[n] for n in one}, _parts(data, one), rule), float)
-        for one in (dict(fit.model), rest)
-    )
-    whole, without = both
-    return whole - without
+    rest = {name: one for name, one in tables.items() if name not in labels}
+    return _evidence(tables) - _evidence(rest)
 
 
-def _classes(fit: Fit, data: Data, names: Sequence[str]) -> Int[np.ndarray, " n"]:
+def _classes(tables: _Tables, names: Sequence[str]) -> Int[np.ndarray, " n"]:
     """``(N,)`` likeliest classes by some components alone, whatever the class shares."""
-    rule = models.reported(fit.rule)
-    some = {name: fit.model[name] for name in names if name in fit.model}
+    some = [tables[name].table for name in names if name in tables]
     if not some:
-        return np.zeros(len(data.weights), int)
-    params = {name: fit.params[name] for name in some}
-    return np.asarray(_logs(some, params, _parts(data, some), rule)).argmax(1)
+        return np.zeros(len(next(iter(tables.values())).offset), int)
+    return np.sum(some, 0).argmax(1)
 
 
-def _parts(data: Data, model: Mapping[str, Any]) -> Data:
-    return models.with_parts(data, {name: data.parts[name] for name in model})
-
-
-@partial(host_jit, static_argnames="rule")
-def _logs(model: Model, params: Any, data: Data, rule: Rule) -> Array:
-    return models.log_likelihood(model, models.likelihood_params(model, params, rule), data).table
+def _evidence(tables: _Tables) -> Float[np.ndarray, " n"]:
+    """``(N,)`` log-density under several components."""
+    table = np.sum([one.table for one in tables.values()], 0)
+    return logsumexp(table, 1) + np.sum([one.offset for one in tables.values()], 0)
 
 
 @partial(host_jit, static_argnames="rule")
-def _evidence(model: Model, params: Any, data: Data, rule: Rule) -> Array:
-    return models.posterior(
-        model, models.likelihood_params(model, params, rule), data
-    ).log_likelihood
+def _by_component(model: Model, params: Any, data: Data, rule: Rule) -> dict[str, LogLikelihood]:
+    read = models.likelihood_params(model, params, rule)
+    return {name: models.log_likelihood({name: c}, read, data) for name, c in model.items()}

@@ -26,6 +26,9 @@ _MEBIBYTES = 32
 #: most values to one of the sample, and values below the bound to each that is looked for.
 _LONG, _SEEN, _MOST_SKIPPED, _ROOM = 4096, 8, 16, 2.0
 
+#: Pairs of items up to which all distances are computed at once.
+_FEW_PAIRS = 4_000_000
+
 #: Standard deviation of the noise by which ties are broken, beside columns of variance 1.
 _JITTER = 1e-6
 
@@ -157,15 +160,29 @@ def _counted(
 
 def _nearest(among: Any, points: Any, size: int) -> Int[np.ndarray, "m size"]:
     """Positions of the nearest neighbours in Euclidean distance, nearest first."""
-    from sklearn import config_context
-    from sklearn.neighbors import NearestNeighbors
-
     size = min(size, among.shape[0])
     if sparse.issparse(among):
         return _nearest_words(sparse.csr_array(among), sparse.csr_array(points), size)
+    if len(among) * len(points) <= _FEW_PAIRS:
+        return _nearest_of_few(among, points, size)
+    from sklearn import config_context
+    from sklearn.neighbors import NearestNeighbors
+
     near = NearestNeighbors(n_neighbors=size).fit(among)
     with config_context(working_memory=_MEBIBYTES):
         return near.kneighbors(points, return_distance=False)
+
+
+def _nearest_of_few(
+    among: Float[np.ndarray, "n d"], points: Float[np.ndarray, "m d"], size: int
+) -> Int[np.ndarray, "m size"]:
+    """As scikit-learn finds them, in half of the time and without 85 ms of its import."""
+    centre = among.mean(0)  # far from the origin distances would be lost in rounding
+    among, points = among - centre, points - centre
+    squares = points @ among.T
+    squares *= -2
+    squares += np.square(among).sum(1)  # those of the points change no order
+    return _least(squares, size)
 
 
 def _nearest_words(

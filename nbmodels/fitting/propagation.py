@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from inference.arrays import on_device
+from inference.arrays import floating, on_device
 from inference.compilation import host_jit
 from nbmodels.class_priors import FixedProportions
 from nbmodels.core import model as models
@@ -29,7 +29,8 @@ from nbmodels.core.families import Rule
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.data.validation import pad_rows
 from nbmodels.fitting.discriminative import LOG_SLOPE_SD
-from nbmodels.fitting.em import Fit
+from nbmodels.fitting.em import Fit, started
+from nbmodels.fitting.fit import with_arrays
 from nbmodels.fitting.identifiability import confused_classes, vanished
 from nbmodels.fitting.neighbours import Evidence, Graph, row_sums, scores_without_own
 from nbmodels.fitting.options import MANY_ROWS, FitOptions, finished
@@ -154,7 +155,12 @@ class LabelledGraph:
             rows = [on_device(pad_rows(self.weights * one, len(data[0].weights))) for one in seen]
             data = [replace(one, weights=w) for one, w in zip(data, rows, strict=True)]
         warm = begun is not None and len(self.weights) >= MANY_ROWS
-        starts = [jax.tree.map(on_device, f.params) for f in begun or ()] if warm else None
+        if warm:
+            starts = [jax.tree.map(on_device, f.params) for f in begun or ()]
+        else:  # by the program of the second start
+            resp = pad_rows(self.resp, len(data[0].weights)).astype(floating())
+            about = zip(map(with_arrays, map(models.at_fixed_priors, own)), data, strict=True)
+            starts = [started(m, on_device(resp), d, options.rule) for m, d in about]
         options = replace(options, tol=_CLOSER * options.tol) if warm else options
         if not self.has_many_rates() or (warm and not second_start):
             return [finished(f) for f in options.fit_all(own, data, starts=starts)]
@@ -330,7 +336,7 @@ def _seen(fold: Int[np.ndarray, " n"]) -> list[np.ndarray]:
 def _by_fit(about: LabelledGraph, fitted: Fit) -> _Correction:
     """P(true class | scores, own label) under a fit."""
     own = own_labels(fitted, about.labels)[: len(about.weights)]
-    at = np.asarray(fitted.point_of(PRIOR), float)
+    at = calibration(fitted)
     slope, bias = np.exp(at[0]), own + at[1:]
 
     def correct(scores: Float[np.ndarray, "n k"], seen: Any) -> Float[np.ndarray, "n k"]:
@@ -370,9 +376,15 @@ def _softmax(table: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
     return table
 
 
+def calibration(fitted: Fit) -> Float[np.ndarray, " p"]:
+    """``(1 + K,)`` log-slope and biases at a fit's point, which every rule reads at its centre."""
+    q: Any = fitted.params[PRIOR]
+    return np.asarray(q.mean, float)
+
+
 def calibrated_logs(fitted: Fit, scores: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
     """``(N, K)`` log P(true class | scores) under a fit's calibration."""
-    at = np.asarray(fitted.point_of(PRIOR), float)
+    at = calibration(fitted)
     table = np.exp(at[0]) * (scores - scores.mean(1, keepdims=True)) + at[1:]
     table = table - table.max(1, keepdims=True)
     return table - np.log(np.exp(table).sum(1, keepdims=True))

@@ -174,7 +174,8 @@ def nonlinear_predictions(
     known = codes[rows] >= 0
     fold = np.full(len(rows), -1)
     fold[known] = stratified_folds(codes[labelled], _MORE_FOLDS, rng, among(copies, labelled))
-    target = np.eye(n_classes)[codes[rows]] * known[:, None]
+    target = np.zeros((len(rows), n_classes))
+    target[known, codes[labelled]] = 1
     some = np.sort(rng.permutation(points.shape[1])[:_NARROW])
     x = np.asarray(points, float)[np.ix_(rows, some)]
     ranks = _normal_scores(x)
@@ -183,13 +184,16 @@ def nonlinear_predictions(
     ways += [np.hstack([_LINEAR * ranks, bent, one]) for bent in _kernel_features(ranks, rng)]
     scores = [_least_squares(way, target, fold) for way in ways]
     best = min(scores, key=lambda one: float(np.square(one - target)[known].sum()))
-    about = best[known], target[known]
+    about = (best, target) if known.all() else (best[known], target[known])
     plain = plain_classifier(*about, np.ones(len(labelled)), fold[known], False)
     classes, held_out = np.full(len(codes), -1), np.full(len(codes), np.nan)
     classes[labelled] = _likeliest(*about, fold[known])
     held_out[labelled] = plain.held_out
     logs, folds = np.zeros((len(codes), n_classes)), np.full(len(codes), -1)
-    logs[rows] = log_softmax(np.exp(plain.calibration[0]) * best, axis=1)
+    best *= np.exp(plain.calibration[0])  # in place: with many classes new pages take long
+    best -= best.max(1, keepdims=True)
+    best -= np.log(np.exp(best).sum(1, keepdims=True))
+    logs[rows] = best
     folds[rows] = fold
     return Reference(classes, logs, held_out, folds, complete)
 

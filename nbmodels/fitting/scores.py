@@ -32,6 +32,7 @@ from nbmodels.fitting.by_fold import (
     folded_features,
     other_folds,
     scored_by_fold,
+    scored_fold,
     summed_by_fold,
 )
 
@@ -93,18 +94,20 @@ class ScoredLabels(Protocol):
             folds: those whose items' scores are needed, where others can be saved; None for all.
         """
 
-    def nested_scores(
-        self, settings: Settings, resp: Array, without: int, *, own: bool, others: bool
-    ) -> Any:
+    def nested_scores(self, settings: Settings, resp: Array, without: int, *, own: bool) -> Any:
         """``(N, K)`` scores of which none is learned from an item of one fold.
+
+        Those of items of the other folds are learned without the item itself.
 
         Args:
             settings: value by setting.
             resp: ``(N, K)`` responsibilities, of which those of that fold are not used.
             without: the fold.
-            own: whether scores of its items are needed, and
-            others: of those of the other folds, each learned without the item itself.
+            own: whether scores of its own items are needed, too.
         """
+
+    def fold_scores(self, settings: Settings, resp: Array, fold: int) -> Any:
+        """``(M, K)`` scores of a fold's items, in their order, learned from all other items."""
 
     def all_at_once(self, settings: Settings) -> bool:
         """Whether :meth:`nested_scores` of all folds take about as long as those of one."""
@@ -206,15 +209,30 @@ class EmissionScores:
             self._kept[key] = self._scored(settings, resp, one)
         return self._kept[key]
 
-    def nested_scores(
-        self, settings: Settings, resp: Array, without: int, *, own: bool, others: bool
-    ) -> Array:
-        """Of all folds, or of one."""
-        found = self._of_sequence(settings, resp, without, alone=own and not others)
-        if found is not None:
-            return found
-        rest = without_fold(resp, self.fold, without)
-        return self.scores(settings, rest, None if others else [without])
+    def nested_scores(self, settings: Settings, resp: Array, without: int, *, own: bool) -> Array:
+        """Of all folds."""
+        summed = self._summed(settings, resp)
+        if summed is None:
+            return self.scores(settings, without_fold(resp, self.fold, without))
+        counted = other_folds(len(summed[1].rows), without)
+        return scored_by_fold(*summed, on_device(counted), rule=self.rule)
+
+    def fold_scores(self, settings: Settings, resp: Array, fold: int) -> Float[np.ndarray, "m k"]:
+        """Of one fold; zeros where a row is padding."""
+        here = np.flatnonzero(self.fold == fold)
+        summed = self._summed(settings, resp)
+        if summed is None:
+            return np.asarray(self.scores(settings, resp, [fold]))[here]
+        folded: FoldedFeatures = summed[1]
+        if folded.at_once:
+            return np.asarray(self.nested_scores(settings, resp, fold, own=True))[here]
+        counted = on_device(other_folds(len(folded.rows))[fold])
+        table = np.asarray(scored_fold(*summed, counted, fold, rule=self.rule))
+        rows, own = np.asarray(folded.rows[fold]), np.asarray(folded.own[fold]) > 0
+        own &= self.fold[rows] == fold  # padding is spread over the folds
+        out = np.zeros((len(here), table.shape[1]), table.dtype)
+        out[np.searchsorted(here, rows[own])] = table[own]
+        return out
 
     def scaled(self, settings: Settings, scores: Any, resps: Sequence[Any]) -> Any:
         """As they are."""
@@ -230,7 +248,7 @@ class EmissionScores:
             n_folds = len(folded.rows)
             latent = _latent(emissions, data, resp, self.rule)
             sums, counted = summed_by_fold(*about, resp, latent), on_device(other_folds(n_folds))
-            return scored_by_fold(*about, sums, counted, 0, n_folds, rule=self.rule)
+            return scored_by_fold(*about, sums, counted, rule=self.rule)
         first, end = (0, int(np.max(self.fold)) + 1) if one is None else (one, one + 1)
         return out_of_fold_log_likelihood(
             emissions, data, resp, self.fold, first=first, n_folds=end, rule=self.rule
@@ -241,10 +259,8 @@ class EmissionScores:
         folded = self._by_fold(self.build(settings).data)
         return folded is not None and folded.at_once
 
-    def _of_sequence(
-        self, settings: Settings, resp: Array, without: int, *, alone: bool
-    ) -> Array | None:
-        """Scores learned from no item of a fold, by sums that are kept; None of small tables.
+    def _summed(self, settings: Settings, resp: Array) -> tuple[Any, ...] | None:
+        """Arguments of :func:`scored_by_fold` up to the sums by fold; None of small tables.
 
         The first responsibilities are those of all sequences, and so are their sums.
         """
@@ -258,10 +274,7 @@ class EmissionScores:
         if of is not resp or key != repr(settings):
             sums = summed_by_fold(*about, resp, _latent(emissions, data, resp, self.rule))
             self._sums = repr(settings), resp, sums
-        n_folds = len(folded.rows)
-        counted = on_device(other_folds(n_folds, without))
-        some = (without, without + 1) if alone else (0, n_folds)
-        return scored_by_fold(*about, sums, counted, *some, rule=self.rule)
+        return *about, sums
 
     def _by_fold(self, data: Data) -> FoldedFeatures | None:
         """Large tables' features by fold, made once."""
@@ -319,10 +332,15 @@ def label_responsibilities(model: Model, data: Data) -> Float[Array, "n k"]:
 
 def given_responsibilities(model: Model, data: Data) -> Float[Array, "n k"] | None:
     """Responsibilities from the labels alone; None where there is none."""
+    guess = first_responsibilities(model, data)
+    return None if guess is None or not np.asarray(guess).any() else guess
+
+
+def first_responsibilities(model: Model, data: Data) -> Float[Array, "n k"] | None:
+    """As the label channels give them, by one program; None where no channel has any."""
     channels = with_role(model, LabelChannel)
     parts = {name: data.parts[name] for name in channels if name in data.parts}
-    guess = _initial(channels, models.with_parts(data, parts))
-    return None if guess is None or not np.asarray(guess).any() else guess
+    return _initial(channels, models.with_parts(data, parts))
 
 
 _initial = host_jit(models.initial_responsibilities)

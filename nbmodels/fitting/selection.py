@@ -274,7 +274,10 @@ class _Run:
                         last=rounds is None or last.rounds + 1 == most,
                     )
                     model = {**model, PRIOR: here[PRIOR]}
-                    last = self.tried(settings, last.rounds + 1, Candidate(model, data, learned))
+                    one = Candidate(model, data, learned)
+                    # where rows are judged, one of all rows follows
+                    then = None if self.rows is None else self.tentative
+                    last = self.tried(settings, last.rounds + 1, one, then)
                     if rounds is not None or (
                         self.preferred([best, last]) is last and self.votes_agree(last)
                     ):

@@ -53,13 +53,20 @@ class NestedRounds:
         self._masks = [fold != k for k in range(int(fold.max()) + 1)]
         self._resps: list[Any] = [resp] * len(self._masks)
         self._scores: list[Any] = [None] * len(self._masks)
+        self._own: list[Any] = [None] * len(self._masks)  # scores of a fold's items by its sequence
         self._ready: set[int] = set()  # sequences with the scores that their next round needs
         self._ahead: set[int] = set()  # sequences that took the next round already
 
     def _learn(self, sequence: int, *, own: bool, others: bool) -> None:
         about = self._settings, self._resps[sequence], sequence
-        self._scores[sequence] = self._source.nested_scores(*about, own=own, others=others)
-        self._ready = self._ready | {sequence} if others else self._ready - {sequence}
+        if others:
+            self._scores[sequence] = scores = self._source.nested_scores(*about, own=own)
+            self._ready.add(sequence)
+            self._own[sequence] = np.asarray(scores)[~self._masks[sequence]] if own else None
+        else:
+            self._scores[sequence] = None
+            self._ready.discard(sequence)
+            self._own[sequence] = self._source.fold_scores(*about)
 
     def _candidate(
         self, model: Model, scores: Any, rows: np.ndarray | None = None
@@ -110,9 +117,9 @@ class NestedRounds:
         self._ahead.update(sequences)
         return fits
 
-    def scores(self, sequence: int) -> Float[np.ndarray, "n k"]:
-        """Scores of a sequence's last round, of its own fold's items among them."""
-        return np.asarray(self._scores[sequence])
+    def fold_scores(self, sequence: int) -> Float[np.ndarray, "m k"]:
+        """Scores of a fold's items, in their order, by the last round of its sequence."""
+        return np.asarray(self._own[sequence])
 
     def next(self, fit_all: Any, model: Model, *, last: bool = False) -> tuple[Model, Data]:
         """Model and data with each item's scores by the sequence that did not see its fold.
@@ -134,7 +141,8 @@ class NestedRounds:
 
     def held_out_scores(self) -> Float[np.ndarray, "n k"]:
         """Of each item, by the sequence that did not see its fold."""
-        out = np.empty_like(self.scores(0))
-        for k, mask in enumerate(self._masks):
-            out[~mask] = self.scores(k)[~mask]
+        own = [self.fold_scores(k) for k in range(len(self._masks))]
+        out = np.empty((len(self._fold), own[0].shape[1]), own[0].dtype)
+        for scores, mask in zip(own, self._masks, strict=True):
+            out[~mask] = scores
         return out

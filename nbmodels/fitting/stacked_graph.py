@@ -54,6 +54,7 @@ from nbmodels.fitting.propagation import (
     LabelledGraph,
     Propagated,
     calibrated_logs,
+    calibration,
     normalised,
     own_labels,
     propagated,
@@ -106,14 +107,18 @@ def train_stacked(
     data = _padded(sources, weights)
     kinds = _kinds(alpha)
 
-    def labelled(form: Any) -> LabelledGraph:
-        return _labelled(settings, form, Graph(graph), sources, data, weights, len(names))
+    def candidate(form: Any) -> Candidate:
+        return _candidate(settings, form, sources, data, len(names))
 
     # a known matrix is a form, too, and is no key of a dict
-    first = labelled("symmetric" if is_auto(settings["noise"]) else settings["noise"])
+    form = "symmetric" if is_auto(settings["noise"]) else settings["noise"]
+    first = _labelled(settings, candidate(form), Graph(graph), weights)
     rows = first.weights * first.resp.any(1)
     simplest, *larger = forms_to_try(settings["noise"], rows, len(names))
-    abouts = [(simplest, first), *((form, labelled(form)) for form in larger)]
+    abouts = [
+        (simplest, first),
+        *((form, replace(first, labels=candidate(form))) for form in larger),
+    ]
     fold = graph_folds(graph, first.resp, weights, _N_FOLDS)
     found: list[Form] = []
     interrupted = False
@@ -151,7 +156,7 @@ def train_stacked(
     if is_auto(settings["noise"]) and len(names) > 1 and not interrupted:
         full = dict(abouts).get("full")
         try:
-            about = full or labelled("full")
+            about = full or replace(first, labels=candidate("full"))
             others = alternatives(chosen, about, full is not None, settings, options)
         except KeyboardInterrupt:
             interrupted, cautions = True, (INTERRUPTED,)
@@ -172,20 +177,26 @@ def _kinds(alpha: Any) -> list[Evidence]:
     return [*users, *map(NeighbourVotes, POWERS)]
 
 
-def _labelled(
+def _candidate(
     settings: Mapping[str, Any],
     form: Any,
-    graph: Graph,
     sources: Mapping[str, LabelSource],
     data: Data,
-    weights: np.ndarray,
     k: int,
-) -> LabelledGraph:
+) -> Candidate:
+    """Label channels with noise of one form."""
     own = {**settings, "noise": form}
     channels = {name: source.channel(k, own) for name, source in sources.items()}
-    resp = np.asarray(label_responsibilities(channels, data), float)[: len(weights)]
-    shares = given_shares(channels, data, max(settings["class_alpha"], 1e-3)).prior
-    labels = Candidate({PRIOR: class_prior(k, own), **channels}, data)
+    return Candidate({PRIOR: class_prior(k, own), **channels}, data)
+
+
+def _labelled(
+    settings: Mapping[str, Any], labels: Candidate, graph: Graph, weights: np.ndarray
+) -> LabelledGraph:
+    """A graph and its labels, whose responsibilities hang on no form of the noise."""
+    resp = np.asarray(label_responsibilities(labels.model, labels.data), float)[: len(weights)]
+    alpha = max(settings["class_alpha"], 1e-3)
+    shares = given_shares(labels.model, labels.data, alpha).prior
     return LabelledGraph(graph, labels, resp, weights, np.asarray(shares, float))
 
 
@@ -226,13 +237,14 @@ def _heard(
     best = chosen.mixture.parts[int(np.argmax(chosen.mixture.weights))]
     alphas = [one.kind.describe()["alpha"] for one in chosen.mixture.parts]
     concentration = float(np.nanmean(alphas)) if np.isfinite(alphas).any() else 1.0
-    users = Users.of(counts.shape[0], len(names), concentration)
-    params = users.update(on_device(counts, floating()), fit.rule)
+    # in host memory, where an addition is no program
+    users = jax.tree.map(np.asarray, Users.of(counts.shape[0], len(names), concentration))
+    params = users.update(counts.astype(floating()), fit.rule)
     whole_fit = replace(
         fit,
         # at the point, at which checks take the labels out again
         resp=normalised(calibrated_logs(fit, held_out) + own),
-        model={**fit.model, "users": jax.tree.map(np.asarray, users)},
+        model={**fit.model, "users": users},
         params={**fit.params, "users": jax.tree.map(np.asarray, params)},
     )
     data = about.scored(held_out).data
@@ -244,7 +256,7 @@ def _heard(
         scored=("users",),
         settings={
             "alpha": concentration,
-            "weight": float(np.exp(np.asarray(fit.point_of(PRIOR))[0])),
+            "weight": float(np.exp(calibration(fit)[0])),
             "noise": chosen.noise,
         },
         chosen={"noise": chosen.noise, **best.describe()},
@@ -289,7 +301,8 @@ def unheard(
         interrupted: whether Ctrl-C ended the selection.
     """
     data = _padded(sources, weights)
-    about = _labelled(settings, settings["noise"], Graph(graph), sources, data, weights, len(names))
+    labels = _candidate(settings, settings["noise"], sources, data, len(names))
+    about = _labelled(settings, labels, Graph(graph), weights)
     return as_unheard(about, settings, names, options, cautions, interrupted)
 
 

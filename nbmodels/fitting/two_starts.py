@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-from jax import Array
+import numpy as np
 from jaxtyping import Float
 
 from inference import Status
 from inference.arrays import floating, on_device
-from inference.compilation import host_jit
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
 from nbmodels.core.model import PRIOR, Data, Model
-from nbmodels.fitting.em import Fit
+from nbmodels.fitting.em import Fit, started
+from nbmodels.fitting.fit import with_arrays
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.progress import Report
 
@@ -56,7 +53,7 @@ def fit_from_two_starts(
     fits = options.fit_all(models_, data, starts=starts, report=report)
     if any(f.status == Status.INTERRUPTED for f in fits):
         return fits
-    shares = on_device(log_shares, floating())
+    shares = np.asarray(log_shares, floating())
     pairs = zip(map(models.at_fixed_priors, models_), data, strict=True)
     others = [_likeliest(model, one, shares, options.rule) for model, one in pairs]
     again = options.fit_all(models_, data, starts=others, report=report)
@@ -69,12 +66,11 @@ def _better(first: Fit, second: Fit) -> Fit:
     return replace(found, status=Status.INTERRUPTED) if stopped else found
 
 
-@partial(host_jit, static_argnames="rule")
 def _likeliest(
-    model: Model, data: Data, log_shares: Float[Array, "*k"], rule: Rule
+    model: Model, data: Data, log_shares: Float[np.ndarray, "*k"], rule: Rule
 ) -> dict[str, Any]:
     """Parameters from the likeliest classes."""
-    scores = data.parts[PRIOR]
-    best = jnp.argmax(scores + log_shares, 1)
-    hard = jax.nn.one_hot(best, scores.shape[1], dtype=scores.dtype)
-    return models.start(model, hard, data, rule)
+    scores = np.asarray(data.parts[PRIOR])
+    hard = np.eye(scores.shape[1], dtype=scores.dtype)[np.argmax(scores + log_shares, 1)]
+    found: dict[str, Any] = started(with_arrays(model), on_device(hard), data, rule)
+    return found

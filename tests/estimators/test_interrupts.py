@@ -17,7 +17,6 @@ from sklearn.naive_bayes import GaussianNB
 import nbmodels as nb
 from inference import Status, driver
 from nbmodels import Interrupted, NotConvergedWarning, Solver
-from nbmodels.estimators import discriminant
 from nbmodels.fitting import batched, label_regression
 from nbmodels.fitting import collapsed_updates as graph
 
@@ -114,7 +113,6 @@ def keyboard(press_at=0):
         patch.setattr(driver, "time", Clock())
         patch.setattr(driver, "_advance", keys.listening(driver._advance))
         patch.setattr(graph, "settle", keys.listening(graph.settle))
-        patch.setattr(discriminant, "_fit_at", keys.listening(discriminant._fit_at))
         yield keys
 
 

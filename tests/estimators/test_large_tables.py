@@ -91,6 +91,25 @@ def test_a_changed_choice_costs_no_more_than_the_tolerance(copies, monkeypatch, 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("behind", [False, True])
+def test_the_sample_s_joint_model_is_not_fitted_where_one_fold_settles_it(
+    behind, monkeypatch, sampled
+):
+    """Which is asked with many classes; where it settles nothing, all is as without it."""
+    x, y = drawn()
+    usual = NoisyBernoulliNB(random_state=0).fit(x, y)
+    assert usual.chosen_.get("training") == "joint"
+    compared = table_training._behind
+    monkeypatch.setattr(table_training, "MANY_CLASSES", K)
+    if behind:
+        monkeypatch.setattr(table_training, "_behind", lambda found: compared(found) + 100)
+    asked = NoisyBernoulliNB(random_state=0).fit(x, y)
+    (joint,) = asked.choice_.index[asked.choice_["training"] == "joint"]
+    assert asked.choice_["chosen"][joint] != behind
+    assert (asked.chosen_ == usual.chosen_) != behind
+
+
+@pytest.mark.slow
 def test_labels_stay_where_features_say_nothing(sampled):
     x, y = drawn(informative=False)
     e = NoisyBernoulliNB(random_state=0).fit(x, y)
@@ -175,4 +194,4 @@ def test_fits_of_many_classes_to_a_part_of_the_labels_are_looser(warm, n_classes
     fits.of(Candidate({}, data), [])
     fits.of(Candidate({}, data), [np.arange(4) > 0])
     loose = warm and n_classes >= MANY_CLASSES
-    assert used == pytest.approx([1e-5, 1e-5, 1e-3] if loose else [1e-5, 1e-5])
+    assert used == pytest.approx([1e-5, 1e-5, 1e-2] if loose else [1e-5, 1e-5])

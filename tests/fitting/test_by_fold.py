@@ -38,7 +38,7 @@ def both_ways(emissions, data, resp, fold):
     assert features is not None
     about = emissions, features, data.weights, data.powers
     counted = on_device(other_folds(FOLDS))
-    return slow, scored_by_fold(*about, summed_by_fold(*about, resp), counted, 0, FOLDS), features
+    return slow, scored_by_fold(*about, summed_by_fold(*about, resp), counted), features
 
 
 @pytest.mark.slow
@@ -94,10 +94,7 @@ def test_scores_of_sequences_are_made_of_one_set_of_sums(monkeypatch):
     resp = np.eye(K)[y]
 
     def nested(source):
-        return [
-            np.asarray(source.nested_scores({}, resp, k, own=False, others=True))
-            for k in range(FOLDS)
-        ]
+        return [np.asarray(source.nested_scores({}, resp, k, own=False)) for k in range(FOLDS)]
 
     about = lambda _: Candidate(model, data), ("x",), fold, "map"
     plain = nested(EmissionScores(*about))
@@ -119,7 +116,26 @@ def test_a_sequence_scores_its_own_fold_alone(monkeypatch):
     source = EmissionScores(lambda _: Candidate(model, data), ("x",), fold, "map")
     assert not source.all_at_once({})
     about = {}, np.eye(K)[y], 2
-    own = source.nested_scores(*about, own=True, others=False)
-    both = source.nested_scores(*about, own=True, others=True)
-    np.testing.assert_array_equal(own[fold == 2], both[fold == 2])
-    assert (np.asarray(own)[fold != 2] == 0).all(), "other folds are not computed"
+    every, whole = source.nested_scores(*about, own=True), scores.scored_by_fold
+    monkeypatch.setattr(scores, "scored_by_fold", None)  # other folds are not computed
+    np.testing.assert_allclose(source.fold_scores(*about), every[fold == 2], rtol=1e-6)
+    monkeypatch.setattr(scores, "scored_by_fold", whole)
+
+
+def test_padding_of_a_fold_has_scores_of_zeros(monkeypatch):
+    """Rows without weight are spread over the folds, and stand in the first."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(N, 3)), rng.integers(0, K, N)
+    used = np.arange(N) < N - 7
+    fold = np.where(used, np.arange(N) % FOLDS, 0)
+    data = Data({"x": DiagonalGaussian.pack(x)}, used.astype(float))
+    monkeypatch.setattr(scores, "_MANY_ROWS", 1)
+    about = lambda _: Candidate({"x": DiagonalGaussian.of(3, K)}, data), ("x",), fold, "map"
+    source, resp = EmissionScores(*about), np.eye(K)[y] * used[:, None]
+    for k in range(FOLDS):
+        here = fold == k
+        own = source.fold_scores({}, resp, k)
+        every = np.asarray(source.nested_scores({}, resp, k, own=True))[here]
+        np.testing.assert_allclose(own[used[here]], every[used[here]], rtol=1e-6)
+        assert len(own) == here.sum()
+        assert np.isfinite(own).all()

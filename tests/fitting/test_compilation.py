@@ -109,6 +109,21 @@ def graph(seed):
     return users.tocsr(), y
 
 
+def visits(seed, n=N):
+    """Six users an item, in proportions of their own."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, K, n)
+    appeal = rng.dirichlet(np.full(K, 0.2), n // 4)
+    user = np.concatenate(
+        [rng.choice(n // 4, n, p=p / p.sum()) for p in appeal.T for _ in range(6)]
+    )
+    item = np.arange(n)[None].repeat(6 * K, 0).ravel()
+    own = np.repeat(np.arange(K), 6 * n) == y[item]
+    edges = sparse.csr_array((np.ones(own.sum()), (user[own], item[own])), shape=(n // 4, n))
+    edges.data[:] = 1
+    return edges, np.where(rng.random(n) < 0.2, rng.integers(0, K, n), y)
+
+
 def partly(seed):
     x, y = words(seed)
     return x, np.arange(K) == y[:, None]
@@ -222,6 +237,8 @@ DEFAULTS = {
     "Gaussian, many rows": (NoisyGaussianNB(random_state=0), reals, LARGE),
     "robust": (RobustNDA(random_state=0), reals, SMALL),
     "robust, many rows": (RobustNDA(random_state=0), reals, LARGE),
+    "dof learned": (RobustNDA(dof="learn", random_state=0), reals, SMALL),
+    "graph": (CollaborativeClassifier(random_state=0), visits, LARGE),
     "logistic": (NoisyLogisticRegression(random_state=0), reals, SIZES),
     "annotators": (DawidSkene(random_state=0), votes, SIZES),
     "annotators, ML": (DawidSkene(solver="ml", random_state=0), votes, SIZES),

@@ -42,7 +42,7 @@ def test_sequences_share_halves_and_see_no_item_of_their_fold(n_folds):
     resp = np.stack([2.0 ** (-fold - 1), 1 - 2.0 ** (-fold - 1)], 1)
     for k in range(n_folds):
         masked = resp * (fold != k)[:, None]
-        found = source.nested_scores({}, masked, k, own=False, others=True)
+        found = source.nested_scores({}, masked, k, own=False)
         assert (found[fold == k] == 0).all()
         for j in set(range(n_folds)) - {k}:
             own, of_fold = found[fold == j], resp[fold == j][0]
@@ -63,6 +63,6 @@ def test_the_test_of_a_round_trains_no_more_than_there_are_folds(n_folds):
     resp = np.full((len(source.fold), K), 0.5)
     for k in source.tested:
         masked = resp * (source.fold != k)[:, None]
-        source.nested_scores({}, masked, k, own=False, others=True)
+        source.nested_scores({}, masked, k, own=False)
     assert len(source.learner.learned_from) + len(source.tested) <= n_folds
     assert len(set(source.tested)) >= 2

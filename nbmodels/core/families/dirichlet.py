@@ -73,6 +73,11 @@ class Dirichlet(Family):
         """With one less in every cell: its posterior mean is the posterior mode of this one."""
         return replace(self, concentration=jnp.maximum(self.concentration - 1, LEAST))
 
+    def centred_on_host(self) -> Dirichlet:
+        """The same outside of compiled code, where single operations are programs."""
+        least = np.maximum(np.asarray(self.concentration) - 1, LEAST)
+        return replace(self, concentration=on_device(least))
+
     @property
     def mode(self) -> Float[Array, "*shape"]:
         """Mode on the simplex; uniform where all concentrations are one."""
