@@ -129,23 +129,27 @@ def noise_by_shape(
 
     start, any_of = _START * labels + (1 - _START) / n_classes, _pseudo_labels(n_classes)
     matrix = fitted(start, _any_matrix)
+    # labels at random within clusters, or of classes along no line, seem to be errors near borders
+    if not _identified(matrix, given, here):
+        return NOT_IDENTIFIED
     right = [fitted(labels, _no_noise, freedom).log_likelihood for freedom in _FREEDOM]
-    without = _mean_evidence(right)
-    further = n_classes * (x.shape[1] + 1) / 2 * np.log(len(x))
+    without, near = _mean_evidence(right), NearBorders()
+    if fewest >= _FOR_SHARE and normal_sums(points):
+        with one_thread_if_small(x):
+            near = errors_near_borders(x, given, here, n_classes, _FREEDOM, without, rows)
+    share = np.nan
+    if fewest >= _FOR_SHARE:
+        share = float(1 - np.average(_own(matrix.resp, given), weights=here))
+    few_wrong = len(codes) > FEW_ROWS and not share > _SMALL
+    if few_wrong and not near.likelier:
+        return NoiseByShape(share)
+    by_one, further = without, n_classes * (x.shape[1] + 1) / 2 * np.log(len(x))
     for half in (_halves(x, labels * here[:, None]), _own(matrix.resp, given)):
         parts = _SHARED + np.stack([labels * half[:, None], labels * (1 - half)[:, None]], 2)
         two = fitted(parts.reshape(len(x), -1), _no_noise).log_likelihood
         without = max(without, two - further)
-    near = NearBorders()
-    if fewest >= _FOR_SHARE and normal_sums(points):
-        with one_thread_if_small(x):
-            near = errors_near_borders(x, given, here, n_classes, _FREEDOM, without, rows)
-    if not _identified(matrix, given, here):
-        return NoiseByShape(near_borders=near)
-    share = np.nan
-    if fewest >= _FOR_SHARE:
-        share = float(1 - np.average(_own(matrix.resp, given), weights=here))
-    if len(codes) > FEW_ROWS and not share > _SMALL:
+    near = near._replace(log_factor=near.log_factor - (without - by_one))
+    if few_wrong:
         return NoiseByShape(share, near_borders=near)
     noisy = []
     for freedom in _FREEDOM:
@@ -156,6 +160,8 @@ def noise_by_shape(
             one.log_likelihood + _occam(_right_and_wrong(_counts(one, labels, here)), _PAIR)
         )
     log_factor = float(_mean_evidence(noisy) - without)
+    if log_factor - near.log_factor > _STRONG:  # wherever items lie
+        near = NearBorders()
     surely_right = log_factor < -_STRONG and share > 0
     return NoiseByShape(0.0 if surely_right else share, log_factor, near)
 
