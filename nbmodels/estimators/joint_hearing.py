@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from inference.compilation import host_jit
-from nbmodels.core import model as models
 from nbmodels.core.model import with_role
 from nbmodels.core.roles import Emission
 from nbmodels.estimators.joint_assembly import About, by_part, silent_parts
@@ -29,14 +27,10 @@ from nbmodels.fitting.informative import (
 from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import learned_priors
 from nbmodels.fitting.options import FEW_ROWS, FitOptions
-from nbmodels.fitting.scores import Candidate
+from nbmodels.fitting.scores import Candidate, given_responsibilities
 
 #: Power of a likelihood below which columns are far from their model.
 _LOW = 0.5
-
-#: ``(N, K)`` shares of each item's labels and votes.
-_shares_given = host_jit(models.initial_responsibilities)
-
 
 def is_graph(learned: LearnedSource) -> bool:
     """Whether a source is a graph, in whichever way it is fitted."""
@@ -161,7 +155,7 @@ def _as_agreed(
     if not by_part(heard, "parts"):
         return True  # labels alone agree with themselves
     found, before = (_fitted(s, about, options) for s in ({**heard, name: one}, heard))
-    given = _shares_given(before.fit.model, before.data)
+    given = given_responsibilities(before.fit.model, before.data)
     if given is None:
         return True
     shares = np.asarray(given)[: len(about.ids)]
