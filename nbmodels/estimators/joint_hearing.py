@@ -32,6 +32,7 @@ from nbmodels.fitting.scores import Candidate, given_responsibilities
 #: Power of a likelihood below which columns are far from their model.
 _LOW = 0.5
 
+
 def is_graph(learned: LearnedSource) -> bool:
     """Whether a source is a graph, in whichever way it is fitted."""
     ways = (learned.listening, learned.crossed, learned.heard)

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
@@ -158,7 +159,8 @@ def _read(fit: Fit, data: Data) -> _Tables:
     parts = {name: data.parts[name] for name in fit.model}
     rule = models.reported(fit.rule)
     read = _by_component(dict(fit.model), fit.params, models.with_parts(data, parts), rule)
-    return {name: LogLikelihood(*(np.asarray(x, float) for x in one)) for name, one in read.items()}
+    doubles: Any = jax.tree.map(partial(np.asarray, dtype=float), read)
+    return doubles
 
 
 def _of_labels(tables: _Tables, labels: Sequence[str]) -> Float[np.ndarray, " n"]:

@@ -38,9 +38,10 @@ AGREEMENT_LEFT = 0.9
 #: features leave 0.7 of that; one class for nearly all items leaves 0.15 to 0.47.
 AGREEMENT_LEFT_JOINTLY = 0.5
 
-#: Likewise to a lower power, by which columns are far from their model: of 26 such fits that left
-#: less agreement none had more right classes than votes alone by more than a point.
-AGREEMENT_LEFT_TO_LOW_POWER = 1.0
+#: Likewise to a lower power, by which columns are far from their model: of 24 such fits to spam and
+#: poor votes that left less none had more right classes than votes alone. Beside good votes, columns
+#: to a low power that helped left 0.96 and more.
+AGREEMENT_LEFT_TO_LOW_POWER = 0.95
 
 
 def credible(

@@ -167,6 +167,10 @@ def _calibration(
     return HeldCalibration.near(np.asarray(prior.prior.mean), sds, packed, weights, log_slope_sd)
 
 
+#: Arguments of :func:`scored_by_fold` that do not depend on which folds are learned from.
+_Summed = tuple[Mapping[str, Component], FoldedFeatures, Array, Mapping[str, Array], dict[str, Any]]
+
+
 @dataclass
 class EmissionScores:
     """Scores of emissions: their log-likelihoods under parameters from the other folds' items.
@@ -259,7 +263,7 @@ class EmissionScores:
         folded = self._by_fold(self.build(settings).data)
         return folded is not None and folded.at_once
 
-    def _summed(self, settings: Settings, resp: Array) -> tuple[Any, ...] | None:
+    def _summed(self, settings: Settings, resp: Array) -> _Summed | None:
         """Arguments of :func:`scored_by_fold` up to the sums by fold; None of small tables.
 
         The first responsibilities are those of all sequences, and so are their sums.
@@ -274,7 +278,7 @@ class EmissionScores:
         if of is not resp or key != repr(settings):
             sums = summed_by_fold(*about, resp, _latent(emissions, data, resp, self.rule))
             self._sums = repr(settings), resp, sums
-        return *about, sums
+        return (*about, sums)
 
     def _by_fold(self, data: Data) -> FoldedFeatures | None:
         """Large tables' features by fold, made once."""
