@@ -26,7 +26,7 @@ from scipy import sparse
 
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.fitted_model import FittedModel
-from nbmodels.fitting.nearest import nearest_labels
+from nbmodels.fitting.nearest import nearest_labels, shares_nearby
 from nbmodels.fitting.options import FEW_ROWS
 from nbmodels.fitting.reference import (
     HARMFUL_BY_NEIGHBOURS,
@@ -35,7 +35,7 @@ from nbmodels.fitting.reference import (
     nonlinear_predictions,
     sides_of,
 )
-from nbmodels.fitting.separable import Separable, shares_nearby
+from nbmodels.fitting.separable import Separable
 
 #: Whose opinion it is.
 _CLASSIFIER = "cross-validated predictions of a nonlinear classifier"

@@ -40,7 +40,7 @@ def with_comparisons(
     with one_thread_if_small(x):
         where = points(x, missing)
         averaged = averaged_over_levels(_with_shapes(with_separable(fitted, where), where))
-        found = with_labels_by_shape(with_reference(averaged, where, options))
+        found = with_labels_by_shape(with_reference(averaged, where, options), where)
     if not warn_of_copies:
         return found
     weights = np.asarray(found.data.weights)[: len(found.fit.resp)]

@@ -122,6 +122,12 @@ def nearest_labels(
     return NearestLabels(known[asked], codes[known[asked]], counts)
 
 
+def shares_nearby(near: NearestLabels) -> Float[np.ndarray, "n k"]:
+    """``(n, K)`` shares of the neighbours' labels; of equal ones that of the nearest is larger."""
+    counts = near.counts[max(near.counts)] + near.counts[min(near.counts)] / 1e3
+    return counts / np.maximum(counts.sum(1, keepdims=True), np.finfo(float).tiny)
+
+
 def labels_near(
     points: Any, among: Any, codes: Int[np.ndarray, " n"], n_classes: int, size: int
 ) -> Float[np.ndarray, "m k"]:

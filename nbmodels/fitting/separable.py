@@ -31,7 +31,12 @@ from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.fitting.em import em
 from nbmodels.fitting.fitted_model import FittedModel
-from nbmodels.fitting.nearest import MOST_SIZES, NearestLabels, nearest_labels
+from nbmodels.fitting.nearest import (
+    MOST_SIZES,
+    NearestLabels,
+    nearest_labels,
+    shares_nearby,
+)
 from nbmodels.fitting.noise_by_shape import NOT_IDENTIFIED, NoiseByShape
 
 #: Names of the channels: of an item's own label, of its neighbours' labels, and of checks.
@@ -149,12 +154,6 @@ def fit_separable(
         unchecked[best, :n] / unchecked[best, :n].sum(1, keepdims=True),
         shares_nearby(near),
     )
-
-
-def shares_nearby(near: NearestLabels) -> Float[np.ndarray, "n k"]:
-    """``(n, K)`` shares of the neighbours' labels; of equal ones that of the nearest is larger."""
-    counts = near.counts[max(near.counts)] + near.counts[min(near.counts)] / 1e3
-    return counts / np.maximum(counts.sum(1, keepdims=True), np.finfo(float).tiny)
 
 
 def _by_shares(

@@ -99,13 +99,20 @@ def test_a_matrix_that_holds_the_errors_is_not_warned_of():
     shape = fitted.separable.by_shape._replace(near_borders=found)
     changed = replace(fitted, separable=replace(fitted.separable, by_shape=shape))
     # a fit that corrects as many labels is left alone
-    assert with_labels_by_shape(changed) is changed
+    assert with_labels_by_shape(changed, x) is changed
     staying = replace(changed, averaged=np.eye(2)[given], noisy=1.0)
-    mended = with_labels_by_shape(staying)
+    mended = with_labels_by_shape(staying, x)
     np.testing.assert_array_equal(mended.label_posterior.argmax(1), true)
     assert mended.cautions[-1].finding == "errors near borders"
+    # neighbours by columns of chance do not have the suggested labels
+    assert with_labels_by_shape(staying, rng.normal(size=x.shape)) is staying
+    assert with_labels_by_shape(staying, None) is not staying
+    # nor do neighbours support corrections whose given labels are those of the item
+    own = np.eye(2)[given[staying.separable.rows]]
+    alike = replace(staying, separable=replace(staying.separable, nearby=own))
+    assert with_labels_by_shape(alike, x) is alike
     clean = replace(staying, fit=replace(fitted.fit, params=sure(fitted.fit.params)))
-    assert not with_labels_by_shape(clean).cautions[-1].finding
+    assert not with_labels_by_shape(clean, x).cautions[-1].finding
 
 
 def sure(params):
