@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nbmodels.core.model import with_role
-from nbmodels.core.roles import Emission
+from nbmodels.core.roles import Emission, LabelChannel
 from nbmodels.estimators.joint_assembly import About, by_part, silent_parts
 from nbmodels.estimators.sources import LearnedSource
 from nbmodels.estimators.table_training import refuted
@@ -153,8 +153,9 @@ def _as_agreed(
     Where half of the annotators are spam, one class for all items with votes at random may be
     likelier than the truth, held-out votes included, and features lead there.
     """
-    if not by_part(heard, "parts"):
-        return True  # labels alone agree with themselves
+    others = {name: part.component for name, part in by_part(heard, "parts").items()}
+    if not with_role(others, LabelChannel):
+        return True  # there are no votes, and labels alone agree with themselves
     found, before = (_fitted(s, about, options) for s in ({**heard, name: one}, heard))
     given = given_responsibilities(before.fit.model, before.data)
     if given is None:

@@ -39,8 +39,8 @@ AGREEMENT_LEFT = 0.9
 AGREEMENT_LEFT_JOINTLY = 0.5
 
 #: Likewise to a lower power, by which columns are far from their model: of 24 such fits to spam and
-#: poor votes that left less none had more right classes than votes alone. Beside good votes, columns
-#: to a low power that helped left 0.96 and more.
+#: poor votes that left less none had more right classes than votes alone. Beside good votes,
+#: columns to a low power that helped left 0.96 and more.
 AGREEMENT_LEFT_TO_LOW_POWER = 0.95
 
 
