@@ -207,7 +207,7 @@ def test_the_short_form_runs(name, tmp_path, monkeypatch):
 def test_solutions_print_what_they_say(name, tmp_path):
     printed = run_with_solutions(name, tmp_path)
     for solution, found in zip(solutions(read_script(PATHS[name])), printed, strict=True):
-        assert _NUMBER.sub("#", found) == _NUMBER.sub("#", solution.printed)
+        assert _NUMBER.sub("#", found) == _NUMBER.sub("#", solution.printed), found
         # another processor rounds otherwise
         numbers = [[float(x) for x in _NUMBER.findall(text)] for text in (found, solution.printed)]
         assert numbers[0] == pytest.approx(numbers[1], rel=0.05, abs=0.011)
