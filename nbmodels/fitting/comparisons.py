@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from nbmodels.fitting.copied_rows import copies_caution
-from nbmodels.fitting.errors_near_borders import with_labels_by_shape
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.noise_by_shape import noise_by_shape
 from nbmodels.fitting.noise_levels import averaged_over_levels
@@ -17,6 +16,7 @@ from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.points import points
 from nbmodels.fitting.reference_floor import with_reference
+from nbmodels.fitting.relabelling import with_labels_by_shape
 from nbmodels.fitting.separable import with_separable
 
 

@@ -5,35 +5,19 @@ items lie does. Labels of classes that overlap are drawn from the class probabil
 the borders draw them from these probabilities taken to a power below one
 (:mod:`nbmodels.fitting.class_shapes`). Items say where classes lie, and labels whether they are as
 sure as that. The power is integrated out, and compared with labels without errors.
-
-Where classes are not of the shape that is assumed, right labels may seem wrong. The nonlinear
-classifier of given labels sides with nearly all corrections, right or wrong. But classes that are
-as clear as the shape has them are so among near rows of all features, too: so labels are corrected
-only where the nearest rows, their own labels corrected alike, mostly have the label that is
-suggested, and where their given labels do not contradict the corrections.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy import sparse
-from scipy.special import expit, logsumexp
+from scipy.special import logsumexp
 
-from nbmodels.core.model import PRIOR
-from nbmodels.errors import Caution, VerdictWarning
-from nbmodels.fitting.cautions import PLAIN
 from nbmodels.fitting.class_shapes import fit_classes
-from nbmodels.fitting.nearest import nearest_labels, shares_nearby
-from nbmodels.fitting.reference import HARMFUL_BY_NEIGHBOURS, sides_of
-
-if TYPE_CHECKING:
-    from nbmodels.fitting.fitted_model import FittedModel
-    from nbmodels.fitting.separable import Separable
 
 #: Powers of the class probabilities from which labels are drawn, as likely as each other.
 _POWERS = (0.85, 0.7, 0.55, 0.4, 0.25)
@@ -49,31 +33,6 @@ _STRONG, _LEAST = 3.0, 0.08
 #: columns and no classes. Of 32 clean tables of such columns with a copy of each, seven had strong
 #: evidence of many errors, of 316 other clean tables none.
 _FEW_VALUES, _MANY_COLUMNS = 10, 30
-
-#: Part of that share up to which changed labels are few. Where the fit changed no more, labels
-#: under such errors were right in 12 points more of 52 fits of development, and in no fewer of any.
-_STAYING = 1 / 3
-
-#: Part of the changed labels from which on the nearest rows have the suggested one, and belief in
-#: the changes by their given labels (:class:`nbmodels.fitting.reference.Sides`) from which on these
-#: do not contradict. In the floor's worlds, seeds 20 to 35, one of 13 false corrections of clean
-#: tables and 49 of 53 corrections of errors by the features had such support.
-_SUPPORTED, _NOT_DOUBTED = 5 / 6, 0.5
-
-#: Ratio of that share to the noise matrix's from which on the matrix is too clean.
-_TIMES = 2.0
-
-_SEEM = (
-    "errors seem to be the oftener the nearer items are to another class, by the shape of the "
-    "classes along linear scores: labels are corrected by that"
-)
-_STATED = Caution(VerdictWarning, _SEEM, "errors near borders")
-_TOO_CLEAN = Caution(
-    VerdictWarning,
-    f"{_SEEM}. Noise that does not depend on the features cannot represent such errors: the noise "
-    "matrix is too clean, and its intervals hold only if the classes overlap instead; check some "
-    "rows by hand (audit_plan)",
-)
 
 
 class NearBorders(NamedTuple):
@@ -154,77 +113,3 @@ def errors_near_borders(
     right = probs[np.arange(len(codes)), codes]
     share = 1 - float(np.average(right, weights=weights))
     return NearBorders(float(total - np.log(len(found)) - without), share, rows, probs)
-
-
-def with_labels_by_shape(fitted: FittedModel, points: Any) -> FittedModel:
-    """A cut fit whose labels would stay, corrected where errors near the borders are found.
-
-    Held-out labels hardly show such errors: a plain classifier predicts labels near the borders as
-    well as any noise model. The noise matrix stays the fit's own; where it is too clean, a warning
-    says so.
-
-    Args:
-        fitted: a model of given labels with what their shape says. Where some are checked, there
-            are other sources, features are not heard, the fit changes as many labels, the shape was
-            not that of all items, or the nearest rows do not support the corrections, nothing is
-            done.
-        points: ``(N, d)`` items in the space of their features, dense or sparse; where they are
-            None, or too few labels have a place in it, nearest rows are not asked.
-    """
-    near = fitted.separable
-    about = {PRIOR, "labels", *fitted.scored}
-    cut = fitted.data.parts.get(PRIOR) is not None
-    if near is None or not cut or fitted.drawn is not None or fitted.interrupted:
-        return fitted
-    found = near.by_shape.near_borders
-    if set(fitted.fit.model) - about or not found.found:
-        return fitted
-    n, k = fitted.fit.resp.shape
-    codes = np.asarray(fitted.data.parts["labels"])[:n]
-    labelled = np.flatnonzero((codes < k) & (np.asarray(fitted.data.weights)[:n] > 0))
-    changed = np.mean(fitted.label_posterior.argmax(1)[labelled] != codes[labelled])
-    if changed > _STAYING * found.share_wrong or not np.isin(labelled, found.rows).all():
-        return fitted
-    if not _supported(near, points, codes, fitted.copies):
-        return fitted
-    resp = np.asarray(fitted.fit.resp, float)
-    probs = resp / resp.sum(1, keepdims=True)
-    probs[found.rows] = found.probs
-    rates: Any = fitted.noise_matrix
-    in_matrix = 1 - float(found.probs.mean(0) @ np.diag(rates))
-    said = _TOO_CLEAN if found.share_wrong > _TIMES * in_matrix else _STATED
-    return replace(
-        fitted,
-        averaged=probs,
-        noisy=float(expit(found.log_factor)),
-        cautions=(*(one for one in fitted.cautions if one != PLAIN), said),
-    )
-
-
-def _supported(
-    near: Separable,
-    points: Any,
-    codes: Int[np.ndarray, " n"],
-    copies: Int[np.ndarray, " n"] | None,
-) -> bool:
-    """Whether the nearest rows support the corrections, by given and by corrected labels.
-
-    Args:
-        near: labels of the nearest rows, and the corrections.
-        points: ``(n, d)`` items in the space of their features, dense or sparse, or None.
-        codes: ``(n,)`` given labels.
-        copies: rows that are no neighbours, see :func:`nbmodels.fitting.nearest.nearest_labels`.
-    """
-    found, votes = near.by_shape.near_borders, near.nearby.argmax(1)
-    suggested = np.full(len(codes), -1)
-    suggested[found.rows] = found.probs.argmax(1)
-    about = votes, codes[near.rows], suggested[near.rows]
-    if sides_of(*about, HARMFUL_BY_NEIGHBOURS).belief < _NOT_DOUBTED:
-        return False
-    corrected = nearest_labels(points, suggested, found.probs.shape[1], copies=copies)
-    if corrected is None:
-        return True
-    rows = corrected.rows
-    changed = suggested[rows] != codes[rows]
-    same = shares_nearby(corrected).argmax(1) == suggested[rows]
-    return bool(np.mean(same[changed]) >= _SUPPORTED) if changed.any() else True

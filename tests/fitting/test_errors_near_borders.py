@@ -9,8 +9,9 @@ import pytest
 
 from nbmodels import NoisyLogisticRegression, Solver
 from nbmodels.fitting.class_shapes import fit_classes
-from nbmodels.fitting.errors_near_borders import NearBorders, normal_sums, with_labels_by_shape
+from nbmodels.fitting.errors_near_borders import NearBorders, normal_sums
 from nbmodels.fitting.noise_by_shape import noise_by_shape
+from nbmodels.fitting.relabelling import with_labels_by_shape
 
 
 def table(seed, n=600, distance=4.0, share=0.0):
