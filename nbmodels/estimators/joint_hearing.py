@@ -6,11 +6,13 @@ A flag that comes last is of Ctrl-C.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from nbmodels.core.model import with_role
+from nbmodels.core.model import Data, with_role
 from nbmodels.core.roles import Emission, LabelChannel
 from nbmodels.estimators.joint_assembly import About, by_part, silent_parts
 from nbmodels.estimators.sources import LearnedSource
@@ -31,6 +33,45 @@ from nbmodels.fitting.scores import Candidate, given_responsibilities
 
 #: Power of a likelihood below which columns are far from their model.
 _LOW = 0.5
+
+
+@dataclass(frozen=True)
+class _Jointly:
+    """Sources that are fitted jointly with the labels: one fit, made where it is asked for.
+
+    Attributes:
+        sources: what each learned, by name.
+        about: what the model is assembled from beside that.
+        options: of the fit.
+    """
+
+    sources: Mapping[str, LearnedSource]
+    about: About
+    options: FitOptions
+
+    def with_source(self, name: str, one: LearnedSource) -> _Jointly:
+        """With one source more."""
+        return _Jointly({**self.sources, name: one}, self.about, self.options)
+
+    @cached_property
+    def assembled(self) -> tuple[dict[str, Any], Data]:
+        """Model and data."""
+        return self.about.assembled(self.sources)
+
+    @cached_property
+    def fitted(self) -> FittedModel:
+        """The joint fit.
+
+        Raises:
+            KeyboardInterrupt: it was interrupted.
+        """
+        model, data = self.assembled
+        candidate = Candidate(model, data, learned_priors(model))
+        about = self.about.classes.names, len(self.about.ids)
+        fitted = joint(candidate, *about, self.options)
+        if fitted.interrupted:
+            raise KeyboardInterrupt
+        return fitted
 
 
 def is_graph(learned: LearnedSource) -> bool:
@@ -61,8 +102,8 @@ def hear_features(
         for name, one in known.items()
         if one.cross_fitted is not None or set(_components(name, one)) <= set(emissions)
     }
-    heard = {name: one for name, one in known.items() if name not in features}
-    votes = by_part(heard, "parts")
+    others = {name: one for name, one in known.items() if name not in features}
+    heard, votes = _Jointly(others, about, options), by_part(others, "parts")
     if not features or not (votes or "labels" in about.labels):
         return learned, False
     ways = [(len(POWERS) if one.open_power else 1) + 1 for one in features.values()]
@@ -70,49 +111,49 @@ def hear_features(
     try:
         with options.progress.bar("testing the features", total) as bar:
             judge = LabelsOfUnseen(about.weights, [*votes, *about.labels], options, bar)
-            before = judge.under(*about.assembled(heard))
+            before = judge.under(*heard.assembled)
             for name, one in features.items():
                 open_ = one.open_power or one.cross_fitted is not None  # else as it was asked for
-                for tried, found in _by_likelihood(name, one, heard, about, judge):
+                for tried, found in _by_likelihood(name, one, heard, judge):
                     informative = judge.informative(before, found)
                     if informative is None:  # nothing is held out
                         return learned, False
                     if not informative:
                         break
-                    if not open_ or _as_agreed(name, tried, heard, about, options):
-                        heard[name], before = tried, found
+                    if not open_ or _as_agreed(name, tried, heard):
+                        heard, before = tried, found
                         break
     except KeyboardInterrupt:
         return learned, True
-    silent = {name: one.to_power(0.0) for name, one in features.items() if name not in heard}
-    return {**learned, **heard, **silent}, False
+    sources = heard.sources
+    silent = {name: one.to_power(0.0) for name, one in features.items() if name not in sources}
+    return {**learned, **sources, **silent}, False
 
 
 def _by_likelihood(
-    name: str,
-    one: LearnedSource,
-    heard: Mapping[str, LearnedSource],
-    about: About,
-    judge: LabelsOfUnseen,
-) -> list[tuple[LearnedSource, HeldOut]]:
-    """A source of features in the ways that may be taken, the one of likeliest labels first."""
+    name: str, one: LearnedSource, heard: _Jointly, judge: LabelsOfUnseen
+) -> list[tuple[_Jointly, HeldOut]]:
+    """With a source of features, in the ways that may be taken; that of likeliest labels first."""
 
     def under(tried: LearnedSource) -> HeldOut:
-        components = _components(name, tried)
-        return judge.under(*about.assembled({**heard, name: tried}), components)
+        return judge.under(*heard.with_source(name, tried).assembled, _components(name, tried))
+
+    def beside(tried: LearnedSource, found: HeldOut) -> tuple[_Jointly, HeldOut]:
+        return heard.with_source(name, tried), found
 
     if one.cross_fitted is None:
-        return [_at_likeliest_power(one, under, judge)]
-    crossed = one.cross_fitted(_known_beside(heard, about, judge.options))
-    other = crossed, under(crossed)
+        return [beside(*_at_likeliest_power(one, under, judge))]
+    crossed = one.cross_fitted(_known_beside(heard))
+    other = beside(crossed, under(crossed))
     if silent_parts(one.parts):  # it is not to be fitted jointly
         return [other]
     best, found = _at_likeliest_power(one, under, judge)
+    jointly = beside(best, found)
     if silent_parts(crossed.parts):
-        return [(best, found)]
+        return [jointly]
     likelier, whole = judge.likelier(other[1], found), best.chosen["weight"] == 1
-    if likelier and not (whole and _contradicted({**heard, name: best}, about, judge.options)):
-        return [(best, found), other]
+    if likelier and not (whole and _contradicted(jointly[0])):
+        return [jointly, other]
     return [other]
 
 
@@ -131,40 +172,40 @@ def _at_likeliest_power(
     return best, found
 
 
-def _contradicted(sources: Mapping[str, LearnedSource], about: About, options: FitOptions) -> bool:
+def _contradicted(together: _Jointly) -> bool:
     """Whether features contradict their joint model with other sources."""
     from nbmodels.diagnostics.check import check_features
 
-    fitted, columns = _fitted(sources, about, options), by_part(sources, "columns")
-    if len(about.ids) <= FEW_ROWS and refuted(fitted, columns):
+    fitted, columns = together.fitted, by_part(together.sources, "columns")
+    if len(together.about.ids) <= FEW_ROWS and refuted(fitted, columns):
         return True
     return not check_features(fitted.fit, fitted.data, fitted.names, columns).ok
 
 
-def _as_agreed(
-    name: str,
-    one: LearnedSource,
-    heard: Mapping[str, LearnedSource],
-    about: About,
-    options: FitOptions,
-) -> bool:
+def _as_agreed(name: str, tried: _Jointly, heard: _Jointly) -> bool:
     """Whether labels and votes agree with the classes about as without a source of features.
 
     Where half of the annotators are spam, one class for all items with votes at random may be
     likelier than the truth, held-out votes included, and features lead there.
+
+    Args:
+        name: of the source.
+        tried: with it.
+        heard: without it.
     """
-    others = {name: part.component for name, part in by_part(heard, "parts").items()}
+    others = {name: part.component for name, part in by_part(heard.sources, "parts").items()}
     if not with_role(others, LabelChannel):
         return True  # there are no votes, and labels alone agree with themselves
-    found, before = (_fitted(s, about, options) for s in ({**heard, name: one}, heard))
+    found, before, about = tried.fitted, heard.fitted, heard.about
     given = given_responsibilities(before.fit.model, before.data)
     if given is None:
         return True
     shares = np.asarray(given)[: len(about.ids)]
-    if one.chosen.get("training") == "cross_fit":
+    chosen = tried.sources[name].chosen
+    if chosen.get("training") == "cross_fit":
         least = AGREEMENT_LEFT
     else:
-        low = one.chosen.get("weight", 1.0) < _LOW
+        low = chosen.get("weight", 1.0) < _LOW
         least = AGREEMENT_LEFT_TO_LOW_POWER if low else AGREEMENT_LEFT_JOINTLY
     weights = about.weights * shares.any(1)
     return votes_agree(found.fit.resp, before.fit.resp, shares, weights, least)
@@ -175,31 +216,18 @@ def _components(name: str, one: LearnedSource) -> list[str]:
     return [*by_part({name: one}, "parts")]
 
 
-def _known_beside(others: Mapping[str, LearnedSource], about: About, options: FitOptions) -> Known:
+def _known_beside(others: _Jointly) -> Known:
     """What a source may learn from: the labels, and what other sources say of the items.
 
     Raises:
         KeyboardInterrupt: the fit to these was interrupted.
     """
+    about = others.about
     known, names = dict(about.labels), about.classes.names
-    if others:
-        fitted = _fitted(others, about, options)
+    if others.sources:
+        fitted = others.fitted
         known[BELIEFS] = beliefs(fitted.fit, fitted.data, len(about.ids), about.labels)
-    return Known(known, about.beside(others), about.weights, names, options)
-
-
-def _fitted(sources: Mapping[str, LearnedSource], about: About, options: FitOptions) -> FittedModel:
-    """A joint fit of the labels and some sources.
-
-    Raises:
-        KeyboardInterrupt: it was interrupted.
-    """
-    model, data = about.assembled(sources)
-    candidate = Candidate(model, data, learned_priors(model))
-    fitted = joint(candidate, about.classes.names, len(about.ids), options)
-    if fitted.interrupted:
-        raise KeyboardInterrupt
-    return fitted
+    return Known(known, about.beside(others.sources), about.weights, names, others.options)
 
 
 def hear_graphs(
@@ -220,7 +248,7 @@ def hear_graphs(
     """
     others = {name: one for name, one in learned.items() if not is_graph(one)}
     try:
-        rest = _known_beside(others, about.with_noise(noise), options)
+        rest = _known_beside(_Jointly(others, about.with_noise(noise), options))
     except KeyboardInterrupt:
         return dict(learned), True
     rest = rest._replace(settings=about.parameters)

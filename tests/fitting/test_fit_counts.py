@@ -5,11 +5,19 @@ from collections import Counter
 
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 
 from inference.arrays import on_device
-from nbmodels import CrossFit, NoisyBernoulliNB, NoisyGaussianNB, NoisyLogisticRegression
-from nbmodels.estimators import table_training
+from nbmodels import (
+    CrossFit,
+    DawidSkene,
+    JointNB,
+    NoisyBernoulliNB,
+    NoisyGaussianNB,
+    NoisyLogisticRegression,
+)
+from nbmodels.estimators import joint_hearing, table_training
 from nbmodels.fitting import em, selection
 from nbmodels.fitting.batched import counted_fits
 from nbmodels.fitting.holdout import compare_scores, held_out_scores
@@ -64,6 +72,29 @@ def test_labels_without_features_are_fitted_only_where_the_features_may_say_noth
         model = NoisyBernoulliNB(alpha=1.0, random_state=0)
         model.set_params(training=CrossFit(rounds=0)).fit(x, y)
     assert bool(asked) is not informative
+
+
+def test_no_sources_are_fitted_jointly_twice(monkeypatch):
+    """Votes alone, and beside columns that are then selected: once each, whatever asks for them."""
+    made, plain = [], joint_hearing.joint
+
+    def counting(candidate, *about):
+        made.append({name: np.asarray(c.weight) for name, c in candidate.model.items()})
+        return plain(candidate, *about)
+
+    monkeypatch.setattr(joint_hearing, "joint", counting)
+    rng = np.random.default_rng(2)
+    n, true = 300, rng.integers(3, size=300)
+    x = rng.normal(0, 1.2, (3, 4))[true] + rng.normal(size=(n, 4))
+    task, right = np.repeat(np.arange(n), 3), rng.random(3 * n) < 0.75
+    label = np.where(right, true[task], (true[task] + rng.integers(1, 3, 3 * n)) % 3)
+    votes = {"task": task, "worker": rng.integers(8, size=3 * n), "label": label}
+    given = np.where(rng.random(n) < 0.75, true, (true + rng.integers(1, 3, n)) % 3)
+    model = JointNB({"x": NoisyGaussianNB(), "crowd": DawidSkene()}, random_state=0)
+    with warnings.catch_warnings(action="ignore"):
+        model.fit({"x": x, "crowd": pd.DataFrame(votes)}, given)
+    assert model.chosen_["x_training"] == "joint"
+    assert sorted("x" in one for one in made) == [False, True]
 
 
 @pytest.mark.slow
