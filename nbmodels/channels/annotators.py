@@ -173,7 +173,7 @@ class Annotators(LabelChannel):
         return super().start(discount(resp), data, rule)
 
     def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
-        return replace(self, prior=self.prior.centred_on_host()), q
+        return replace(self, prior=self.prior.centred), q
 
     def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return replace(q, concentration=q.concentration[..., order])

@@ -233,7 +233,7 @@ class LabellingFunctions(OneCoinAnnotators):
 
     def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
         """With the prior learned, as known."""
-        return replace(self, prior=self.prior.centred_on_host()), q
+        return replace(self, prior=self.prior.centred), q
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Matrix) -> None:
         functions, observed, _ = self._shape

@@ -122,7 +122,7 @@ class PooledTransition(Transition):
         """The hierarchical channel, whose chains begin at the concentrations learned."""
         found, prior = (np.asarray(d.concentration) for d in (q, self.prior))
         counts = on_device(np.maximum(found - prior, 0))
-        at = on_device(np.log(np.asarray(self.prior.centred_on_host().concentration)[0, :2]))
+        at = on_device(np.log(np.asarray(self.prior.centred.concentration)[0, :2]))
         shared = PooledDirichlet(on_device(np.zeros(counts.shape, counts.dtype)), at, self.shapes)
         return HierarchicalTransition(prior=shared), replace(shared, counts=counts)
 

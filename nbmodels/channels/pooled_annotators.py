@@ -61,7 +61,7 @@ class PooledAnnotators(Annotators):
     def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
         """The hierarchical channel, whose chains begin at the concentrations learned."""
         counts = jnp.maximum(q.concentration - self.prior.concentration, 0)
-        at = jnp.log(jnp.asarray(self.prior.centred.concentration)[0])
+        at = jnp.log(self.prior.centred.concentration[0])
         prior = PooledVotes(jnp.zeros_like(counts), at)
         return HierarchicalAnnotators(prior=prior), replace(prior, counts=counts)
 

@@ -151,7 +151,7 @@ class Transition(LabelChannel):
         return replace(self, prior=replace(self.prior, concentration=on_device(sure)))
 
     def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
-        return replace(self, prior=self.prior.centred_on_host()), q
+        return replace(self, prior=self.prior.centred), q
 
     def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return replace(q, concentration=q.concentration[order])

@@ -26,6 +26,7 @@ from nbmodels.channels.transition import pack_labels
 from nbmodels.class_priors import Proportions
 from nbmodels.core import model as models
 from nbmodels.core.component import Component, Given
+from nbmodels.core.families import Dirichlet
 from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows, padded_length
@@ -135,7 +136,8 @@ def fit_separable(
     candidates = [_candidate(near.counts[m], m, *about) for m in sizes]
     # a number of candidates that is always the same is one compiled program
     several = [*candidates, *[candidates[-1]] * (MOST_SIZES - len(sizes))]
-    found = _solved(*jax.tree.map(lambda *leaves: np.stack(leaves), *several))
+    *found, own = _solved(*jax.tree.map(lambda *leaves: np.stack(leaves), *several))
+    found.append(own.centred.concentration)
     resp, rest, unchecked, logs, counts = (np.asarray(part, float) for part in found)
     rates = np.exp(logs)
     seen = np.einsum("snk,skn->sn", rest[:, :n], rates[:, :, near.codes])
@@ -206,15 +208,15 @@ def _candidate(
 
 
 @host_jit
-def _solved(model: Any, data: Data) -> tuple[Array, Array, Array, Array, Array]:
+def _solved(model: Any, data: Data) -> tuple[Array, Array, Array, Array, Dirichlet]:
     """Fits of several models, stacked along the first axis of every array.
 
     Returns:
         responsibilities, the same without the items' own labels and without checks, log-rates of
-        the own labels, and their counts by true class, the prior's pseudo-labels among them.
+        the own labels, and the posterior of their rates by true class.
     """
 
-    def one(model: Any, data: Data) -> tuple[Array, Array, Array, Array, Array]:
+    def one(model: Any, data: Data) -> tuple[Array, Array, Array, Array, Dirichlet]:
         params = em(model, data, tol=_TOLERANCE).params
         read = models.likelihood_params(model, params, "map")
 
@@ -225,7 +227,7 @@ def _solved(model: Any, data: Data) -> tuple[Array, Array, Array, Array, Array]:
 
         resp, rest = models.posterior(model, read, data).resp, without(LABELS)
         unchecked = without(TRUSTED) if TRUSTED in data.parts else resp
-        return resp, rest, unchecked, read[LABELS], params[LABELS].centred.concentration
+        return resp, rest, unchecked, read[LABELS], params[LABELS]
 
     return lax.map(lambda pair: one(*pair), (model, data))
 

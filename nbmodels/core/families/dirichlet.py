@@ -70,11 +70,10 @@ class Dirichlet(Family):
 
     @property
     def centred(self) -> Dirichlet:
-        """With one less in every cell: its posterior mean is the posterior mode of this one."""
-        return replace(self, concentration=jnp.maximum(self.concentration - 1, LEAST))
+        """With one less in every cell: its posterior mean is the posterior mode of this one.
 
-    def centred_on_host(self) -> Dirichlet:
-        """The same outside of compiled code, where single operations are programs."""
+        Not inside of compiled code: it is computed on the host, without a program.
+        """
         least = np.maximum(np.asarray(self.concentration) - 1, LEAST)
         return replace(self, concentration=on_device(least))
 
