@@ -33,8 +33,9 @@ from nbmodels.core import model as models
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
+from nbmodels.fitting.agreement import beyond_chance
 from nbmodels.fitting.em import Fit
-from nbmodels.fitting.holdout import beyond_chance, compare_scores
+from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.options import HELD_OUT_SEED, FitOptions
 from nbmodels.fitting.progress import Task
 

@@ -92,50 +92,6 @@ def compare_scores(
     return Comparison(mean, gain, error, np.asarray(identified), best)
 
 
-class Agreement(NamedTuple):
-    """Agreement of two codes beyond that of independent ones (Cohen 1960).
-
-    Attributes:
-        kappa: agreement beyond chance, 1 at most.
-        error: its standard error where codes are independent.
-    """
-
-    kappa: float
-    error: float
-
-    @property
-    def z(self) -> float:
-        """In standard errors."""
-        return self.kappa / self.error
-
-
-def beyond_chance(
-    predicted: Int[np.ndarray, " n"],
-    given: Int[np.ndarray, " n"],
-    weights: Float[np.ndarray, " n"],
-    groups: Int[np.ndarray, " n"] | None = None,
-) -> Agreement:
-    """Agreement beyond that of independent codes.
-
-    Args:
-        predicted: codes by a fit that did not see the given ones.
-        given: given codes.
-        weights: row weights, 0 where there is no label.
-        groups: code of each row's group, whose rows may agree alike; None where rows are
-            independent.
-    """
-    share = weights / weights.sum()
-    k = int(max(predicted.max(), given.max())) + 1
-    chance = float(np.bincount(predicted, share, k) @ np.bincount(given, share, k))
-    variance = max(chance * (1 - chance), np.finfo(float).tiny) * np.square(share).sum()
-    agree = share @ (predicted == given)
-    if groups is not None:
-        gaps = of_groups(share * ((predicted == given) - agree), groups)
-        variance = max(variance, np.square(gaps).sum())
-    beyond = max(1 - chance, np.finfo(float).tiny)
-    return Agreement(float((agree - chance) / beyond), float(np.sqrt(variance) / beyond))
-
-
 def compare_on_holdout(
     candidates: Sequence[Model],
     data: Sequence[Data],

@@ -7,8 +7,8 @@ from jaxtyping import Float
 
 from nbmodels.core.model import PRIOR, Model
 from nbmodels.errors import Caution
+from nbmodels.fitting.agreement import Agreement, kappa_of_shares
 from nbmodels.fitting.cautions import UNINFORMATIVE, USELESS
-from nbmodels.fitting.holdout import Agreement
 
 #: Standard errors by which labels must be likelier than without the features.
 INFORMATIVE = 1.0
@@ -80,18 +80,8 @@ def votes_agree(
         weights: of the items, 0 where there is no vote.
         least: part of the agreement that is left at least.
     """
-    mine, other = (_kappa(one, given, weights) for one in (resp, without))
+    mine, other = (kappa_of_shares(one, given, weights) for one in (resp, without))
     return mine >= least * other
-
-
-def _kappa(
-    resp: Float[np.ndarray, "n k"],
-    given: Float[np.ndarray, "n k"],
-    weights: Float[np.ndarray, " n"],
-) -> float:
-    share = weights / weights.sum()
-    chance = float((share @ resp) @ (share @ given))
-    return (float(share @ (resp * given).sum(1)) - chance) / max(1 - chance, 1e-12)
 
 
 def unheard(found: Agreement) -> Caution:

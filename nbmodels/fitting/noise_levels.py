@@ -21,6 +21,7 @@ from scipy.special import xlog1py
 
 from nbmodels.core.component import Given
 from nbmodels.core.model import PRIOR
+from nbmodels.fitting.agreement import beyond_chance
 from nbmodels.fitting.cautions import PLAIN
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.fitted_model import FittedModel
@@ -145,12 +146,8 @@ def noise_levels(fitted: FittedModel) -> Levels:
 
 
 def _agreement(fitted: FittedModel, classes: Int[np.ndarray, " n"]) -> float:
-    """Agreement of the scores' classes with neighbours' votes beyond chance (kappa; Cohen 1960)."""
+    """Agreement of the scores' classes with neighbours' votes beyond chance."""
     near = fitted.separable
     if near is None:
         return _UNKNOWN
-    table = np.zeros((len(fitted.names),) * 2)
-    np.add.at(table, (classes[near.rows], near.votes), near.weights)
-    table /= table.sum()
-    chance = float(table.sum(0) @ table.sum(1))
-    return max(float(np.trace(table)) - chance, 0.0) / max(1 - chance, _TINY)
+    return max(beyond_chance(classes[near.rows], near.votes, near.weights).kappa, 0.0)

@@ -24,6 +24,7 @@ from inference import Status
 from inference.arrays import on_device
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.errors import Caution
+from nbmodels.fitting.agreement import Agreement, beyond_chance
 from nbmodels.fitting.candidate_fits import CandidateFits, masked
 from nbmodels.fitting.cautions import (
     DISAGREEING_WITH_VOTES,
@@ -38,7 +39,7 @@ from nbmodels.fitting.design_effect import padded_groups
 from nbmodels.fitting.em import evaluate, responsibilities
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fit import Fit
-from nbmodels.fitting.holdout import Agreement, beyond_chance, compare_scores
+from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.identifiability import vanished
 from nbmodels.fitting.informative import (
     AGREEMENT,

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from nbmodels.fitting.agreement import beyond_chance
 from nbmodels.fitting.design_effect import design_effects
-from nbmodels.fitting.holdout import beyond_chance, compare_scores
+from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.plain import pseudo_bma
 
 

@@ -11,7 +11,7 @@ from nbmodels import NoisyLabelClassifier, NoisyLogisticRegression
 from nbmodels.channels import PooledTransition
 from nbmodels.datasets import corrupt, flip_noise, uniform_noise
 from nbmodels.errors import NbmodelsWarning
-from nbmodels.fitting.holdout import beyond_chance
+from nbmodels.fitting.agreement import beyond_chance, kappa_of_shares
 
 K = 4
 NOISE = {
@@ -81,6 +81,17 @@ def test_any_classifier_chooses_too():
     model = NoisyLabelClassifier(GaussianNB(), rounds=0, random_state=0).fit(x, given)
     assert model.chosen_["noise"] == "pooled"
     assert model.n_fits_ == 6, "a form of the noise needs no training"
+
+
+def test_agreement_of_codes_is_that_of_sure_probabilities():
+    rng = np.random.default_rng(1)
+    a, b = rng.integers(3, size=(2, 50))
+    weights = rng.random(50)
+    one, other = np.eye(3)[a], np.eye(3)[b]
+    expected = beyond_chance(a, b, weights).kappa
+    assert kappa_of_shares(one, other, weights) == pytest.approx(expected)
+    # probabilities that are alike for all items say nothing of any
+    assert kappa_of_shares(one, np.full((50, 3), 1 / 3), weights) == pytest.approx(0)
 
 
 def test_agreement_beyond_chance_is_standard_normal_without_any():
