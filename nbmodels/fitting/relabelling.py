@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from scipy.special import expit
 
 from nbmodels.core.model import PRIOR
@@ -77,16 +77,19 @@ def with_labels_by_shape(fitted: FittedModel, points: Any) -> FittedModel:
         return fitted
     codes = given_codes(fitted)
     labelled = np.flatnonzero(codes >= 0)
-    changed = np.mean(fitted.label_posterior.argmax(1)[labelled] != codes[labelled])
+    weights = np.asarray(fitted.data.weights, float)[: len(codes)]
+    differ = fitted.label_posterior.argmax(1)[labelled] != codes[labelled]
+    changed = np.average(differ, weights=weights[labelled])
     if changed > _STAYING * found.share_wrong or not np.isin(labelled, found.rows).all():
         return fitted
-    if not _supported(near, points, codes, fitted.copies):
+    if not _supported(near, points, codes, weights, fitted.copies):
         return fitted
     resp = np.asarray(fitted.fit.resp, float)
     probs = resp / resp.sum(1, keepdims=True)
     probs[found.rows] = found.probs
     rates: Any = fitted.noise_matrix
-    in_matrix = 1 - float(found.probs.mean(0) @ np.diag(rates))
+    shares = np.average(found.probs, axis=0, weights=weights[found.rows])
+    in_matrix = 1 - float(shares @ np.diag(rates))
     caution = _TOO_CLEAN if found.share_wrong > _TIMES * in_matrix else _STATED
     return replace(
         fitted,
@@ -100,6 +103,7 @@ def _supported(
     near: Separable,
     points: Any,
     codes: Int[np.ndarray, " n"],
+    weights: Float[np.ndarray, " n"],
     copies: Int[np.ndarray, " n"] | None,
 ) -> bool:
     """Whether the nearest rows support the corrections, by given and by corrected labels.
@@ -108,6 +112,7 @@ def _supported(
         near: labels of the nearest rows, and the corrections.
         points: ``(n, d)`` items in the space of their features, dense or sparse, or None.
         codes: ``(n,)`` given labels.
+        weights: ``(n,)`` row weights.
         copies: rows that are no neighbours, see :func:`nbmodels.fitting.nearest.nearest_labels`.
     """
     found, votes = near.by_shape.near_borders, near.nearby.argmax(1)
@@ -119,7 +124,9 @@ def _supported(
     corrected = nearest_labels(points, suggested, found.probs.shape[1], copies=copies)
     if corrected is None:
         return True
-    rows = corrected.rows
-    changed = suggested[rows] != codes[rows]
-    same = shares_nearby(corrected).argmax(1) == suggested[rows]
-    return bool(np.mean(same[changed]) >= _SUPPORTED) if changed.any() else True
+    changed = suggested[corrected.rows] != codes[corrected.rows]
+    if not changed.any():
+        return True
+    rows = corrected.rows[changed]
+    same = shares_nearby(corrected)[changed].argmax(1) == suggested[rows]
+    return bool(np.average(same, weights=weights[rows]) >= _SUPPORTED)

@@ -116,8 +116,36 @@ def test_a_matrix_that_holds_the_errors_is_not_warned_of():
     assert not with_labels_by_shape(clean, x).cautions[-1].finding
 
 
-def sure(params):
-    """Parameters of a noise matrix without errors."""
+def test_rows_count_by_their_weight():
+    rng = np.random.default_rng(7)
+    x, true, _ = table(7)
+    given = np.where(rng.random(600) < 0.2, 1 - true, true)
+    model = NoisyLogisticRegression(random_state=0, solver=Solver(progress=False)).fit(x, given)
+    fitted, found = model.fitted_, NearBorders(10.0, 0.2, np.arange(600), np.eye(2)[true])
+    shape = fitted.separable.by_shape._replace(near_borders=found)
+    separable = replace(fitted.separable, by_shape=shape)
+    # a matrix by which labels of the second class are wrong, a third of them
+    params = sure(fitted.fit.params, [[1e4, 1.0], [5e3, 1e4]])
+    fit = replace(fitted.fit, params=params)
+    staying = replace(fitted, fit=fit, separable=separable, averaged=np.eye(2)[given], noisy=1.0)
+
+    def of_weights(one, weights):
+        data = one.data
+        weights = np.r_[weights, np.zeros(len(data.weights) - 600)].astype(np.float32)
+        return with_labels_by_shape(replace(one, data=replace(data, weights=weights)), x)
+
+    mostly = np.where(true == 1, 0.1, 1.9)
+    assert of_weights(staying, mostly).cautions[-1].finding == ""
+    assert of_weights(staying, 2 - mostly).cautions[-1].finding == "errors near borders"
+    # changes of rows that hardly count are few
+    changing = replace(staying, averaged=np.eye(2)[true])
+    assert with_labels_by_shape(changing, x) is changing
+    light = of_weights(changing, np.where(given != true, 1e-3, 1.0))
+    assert light.cautions[-1] not in fitted.cautions
+
+
+def sure(params, counts=((1e4, 1.0), (1.0, 1e4))):
+    """Parameters of a noise matrix that these counts show, by default without errors."""
     labels = params["labels"]
-    rates = np.where(np.eye(2, dtype=bool), 1e4, 1.0).astype(np.float32)
+    rates = np.asarray(counts, np.float32)
     return {**params, "labels": jax.tree.map(lambda leaf: rates, labels)}
