@@ -19,11 +19,9 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy import stats
 
+from nbmodels.fitting.one_accuracy import drawn_to_accuracy
 from nbmodels.fitting.vote_dependence import VoteTable, softmax
 from nbmodels.fitting.vote_pairs import AnnotatorPairs
-
-#: Right and wrong pseudo-votes of an accuracy; pseudo-votes by which a matrix is drawn to it.
-PSEUDO, STRENGTH = (2.0, 1.0), 5.0
 
 #: Level of the test of all pairs together.
 LEVEL = 0.01
@@ -104,7 +102,7 @@ def _agrees(
     both = np.flatnonzero((at[:, [one, other]] >= 0).all(1))
     a, b = at[both, one], at[both, other]
     rest = softmax(whole[both] - logs[a] - logs[b])
-    first, second = (_drawn(np.eye(k)[votes.label[x]].T @ rest) for x in (a, b))
+    first, second = (drawn_to_accuracy(np.eye(k)[votes.label[x]].T @ rest) for x in (a, b))
     share = rest @ (first * second).sum(0)
     agreement, expected = np.mean(votes.label[a] == votes.label[b]), share.mean()
     spread = np.sqrt(max((share * (1 - share)).sum(), 1.0)) / len(both)
@@ -161,7 +159,7 @@ def _profile(
     """
     c = _TRIED[:, None, None]
     hot = [np.eye(k)[votes].T for votes in (a, b)]
-    matrices = [_drawn(one @ rest)[None] for one in hot]
+    matrices = [drawn_to_accuracy(one @ rest)[None] for one in hot]
     copied = c / 2 * (a == b)[:, None] * rest
     for step in range(_STEPS + 1):
         of_a, of_b = (m[:, votes] for m, votes in zip(matrices, (a, b), strict=True))
@@ -169,14 +167,5 @@ def _profile(
         total = sum(part.sum(2, keepdims=True) for part in parts)
         if step < _STEPS:
             own = (parts[0] + parts[1]) / total, (parts[0] + parts[2]) / total
-            matrices = [_drawn(one @ votes) for one, votes in zip(hot, own, strict=True)]
+            matrices = [drawn_to_accuracy(one @ votes) for one, votes in zip(hot, own, strict=True)]
     return np.log(total[..., 0]).sum(1)
-
-
-def _drawn(counts: Float[np.ndarray, "... k k"]) -> Float[np.ndarray, "... k k"]:
-    """Matrices ``[observed, true]`` of these votes, drawn to the annotator's one accuracy."""
-    k = counts.shape[-1]
-    hits, number = np.trace(counts, axis1=-2, axis2=-1), counts.sum((-2, -1))
-    right = ((hits + PSEUDO[0]) / (number + sum(PSEUDO)))[..., None, None]
-    found = counts + STRENGTH * np.where(np.eye(k, dtype=bool), right, (1 - right) / max(k - 1, 1))
-    return found / found.sum(-2, keepdims=True)

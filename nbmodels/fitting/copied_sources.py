@@ -22,8 +22,8 @@ from jaxtyping import Bool, Float, Int
 from scipy import sparse
 from scipy.special import gammaln
 
-from nbmodels.channels.one_coin_annotators import one_coin
 from nbmodels.fitting.copies import Sources, agreeing, clusters_of, labels_of_sources, vote_probs
+from nbmodels.fitting.one_accuracy import drawn_to_accuracy
 from nbmodels.fitting.vote_dependence import VoteTable, softmax
 from nbmodels.fitting.vote_pairs import AnnotatorPairs, annotator_pairs
 
@@ -51,9 +51,6 @@ _ROUGH, _FINAL, _END = 10, 40, 0.02
 
 #: First probabilities of a copy, and those that are compared.
 _BEGIN, _TRIED = 0.2, np.linspace(0, 0.95, 20)
-
-#: Right and wrong pseudo-votes of an accuracy; pseudo-votes by which a matrix is drawn to it.
-_PSEUDO, _STRENGTH = (2.0, 1.0), 5.0
 
 
 class _Group(NamedTuple):
@@ -197,7 +194,8 @@ class _Mixture:
         shared = np.bincount(of, both, len(part))
         copied = (np.where(same, part[of], 0.0))[:, None]
         for step in range(steps):
-            matrices = self._matrices(resp[votes.row] * (1 - copied))
+            own = self.cells @ (resp[votes.row] * (1 - copied))
+            matrices = drawn_to_accuracy(own.reshape(self.n_workers, -1, resp.shape[1]))
             shares = (resp.sum(0) + 1) / (len(resp) + resp.shape[1])
             probs = vote_probs(matrices[votes.worker, votes.label], both * part[of], same)
             logs = np.log(shares) + self.items @ np.log(probs)
@@ -209,14 +207,6 @@ class _Mixture:
                 break
             old = score
         return _Fitted(score, part, resp, matrices, shares)
-
-    def _matrices(self, own: Float[np.ndarray, "v k"]) -> Float[np.ndarray, "w observed k"]:
-        """Of votes that are no copies, each drawn to a matrix of one accuracy."""
-        k = own.shape[1]
-        counts, eye = (self.cells @ own).reshape(-1, k, k), np.eye(k, dtype=bool)
-        right = ((counts * eye).sum((1, 2)) + _PSEUDO[0]) / (counts.sum((1, 2)) + sum(_PSEUDO))
-        pseudo = counts + _STRENGTH * one_coin(right, eye)
-        return np.asarray(pseudo / pseudo.sum(1, keepdims=True))
 
     def rough(
         self, found: Sources, source: int, pairs: AnnotatorPairs, resp: Float[np.ndarray, "n k"]

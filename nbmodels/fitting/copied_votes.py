@@ -33,10 +33,11 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 from scipy import sparse, stats
 
-from nbmodels.fitting.copied_pairs import LEVEL, PSEUDO, STRENGTH, copying_pair
+from nbmodels.fitting.copied_pairs import LEVEL, copying_pair
 from nbmodels.fitting.copied_sources import LEAST_SHARED, MOST_CELLS, find_sources
 from nbmodels.fitting.copies import COLUMNS, Copies, in_cluster, no_copies
 from nbmodels.fitting.hidden_source import hidden_source
+from nbmodels.fitting.one_accuracy import drawn_to, of_one_accuracy
 from nbmodels.fitting.uneven_pairs import UnevenPairs
 from nbmodels.fitting.vote_dependence import VoteTable, softmax
 from nbmodels.fitting.vote_pairs import (
@@ -72,6 +73,9 @@ _ROUNDS, _PART = 6, 0.7
 #: Steps from shares of votes to classes, and part of the evidence that counts: near to counting,
 #: and of a fit.
 _BEGINS = ((2, 0.5), (30, 1.0))
+
+#: Odds of an abstention against a vote, to which those of a function are drawn.
+_ABSTAINING = 0.5
 
 #: The same of a fit for each pair.
 _OF_A_PAIR = (12, 1.0)
@@ -446,25 +450,18 @@ def _counted(
     cells = votes.row, votes.worker * n_labels + votes.label
     shape = votes.n_items, n_workers * n_labels
     cell = sparse.coo_array((np.ones(len(weights)), cells), shape).tocsr()
-    heard = (
-        cell if (weights * cast == 1).all() else sparse.coo_array((weights * cast, cells), shape)
-    )
-    heard, voted = heard.tocsr(), np.bincount(votes.worker, cast, n_workers)
-    eye = np.eye(n_labels, k, dtype=bool)
-    logs = np.where(eye, np.log(2.0), np.zeros((n_workers, 1, 1)))
+    weighted = cell
+    if (weights * cast != 1).any():
+        weighted = sparse.coo_array((weights * cast, cells), shape).tocsr()
+    logs = np.where(np.eye(n_labels, k, dtype=bool), np.log(2.0), np.zeros((n_workers, 1, 1)))
     for _ in range(steps):
-        resp = softmax(power * (heard @ logs.reshape(-1, k)))
+        resp = softmax(power * (weighted @ logs.reshape(-1, k)))
         counts = (cell.T @ resp).reshape(n_workers, n_labels, k)
-        hits = (counts * eye).sum((1, 2))
-        right = ((hits + PSEUDO[0]) / (voted + sum(PSEUDO)))[:, None, None]
-        one = np.where(eye, right, (1 - right) / max(k - 1, 1))
-        logs[:, :k] = np.log(_normalised(counts[:, :k] + STRENGTH * one[:, :k]))
-    one[:, k:] = 0.5
+        one = of_one_accuracy(counts[:, :k])
+        logs[:, :k] = np.log(drawn_to(counts[:, :k], one))
     logs *= power
     of_votes = logs[votes.worker, votes.label] * (weights * cast)[:, None]
-    matrices = _normalised(counts + STRENGTH * _normalised(one))
-    return of_votes, heard @ logs.reshape(-1, k), matrices
-
-
-def _normalised(matrices: np.ndarray) -> np.ndarray:
-    return matrices / matrices.sum(1, keepdims=True)
+    abstaining = np.full((n_workers, n_labels - k, k), _ABSTAINING)
+    centre = np.concatenate([one, abstaining], 1)
+    matrices = drawn_to(counts, centre / centre.sum(1, keepdims=True))
+    return of_votes, weighted @ logs.reshape(-1, k), matrices

@@ -6,6 +6,7 @@ from scipy import stats
 
 from nbmodels.fitting import copied_pairs
 from nbmodels.fitting.copied_votes import find_copies
+from nbmodels.fitting.one_accuracy import drawn_to_accuracy
 from nbmodels.fitting.vote_dependence import VoteTable
 
 
@@ -48,7 +49,7 @@ def test_the_likelihood_is_that_of_copies(part):
     # independent: the product of both matrices' likelihoods
     logs = 0.0
     for one in votes:
-        matrix = copied_pairs._drawn(np.eye(k)[one].T @ known)
+        matrix = drawn_to_accuracy(np.eye(k)[one].T @ known)
         logs += np.log(matrix[one, y]).sum()
     np.testing.assert_allclose(found[0], logs, atol=1e-3)
 
