@@ -20,6 +20,9 @@ from nbmodels.fitting.scores import Settings
 #: Standard errors by which held-out labels must be likelier under another candidate.
 SIGNIFICANT = 1.0
 
+#: Standard errors of labels less likely than under the best, from which on nothing makes up for it.
+HOPELESS = 4.0
+
 
 class Trial(NamedTuple):
     """A candidate with its held-out score.
@@ -84,6 +87,26 @@ class Selection:
     interrupted: bool
     cautions: tuple[Caution, ...]
     other_forms: Mapping[str, Fit] = field(default_factory=dict)
+
+
+@dataclass
+class Found:
+    """What is selected until now, which is what Ctrl-C leaves.
+
+    Attributes:
+        best: the trial preferred.
+        responsibilities, plain, plain_scores, noisy, drawn, ranked, cautions: of
+            :class:`Selection`; scores are of the judged rows.
+    """
+
+    best: Trial
+    responsibilities: Array
+    plain: Float[np.ndarray, " k1"] | None = None
+    plain_scores: Float[np.ndarray, " n"] | None = None
+    noisy: float = 1.0
+    drawn: tuple[Fit, Data] | None = None
+    ranked: Float[np.ndarray, "n k"] | None = None
+    cautions: tuple[Caution, ...] = ()
 
 
 def anything_open(grid: Mapping[str, Sequence[Any]], rounds: int | None) -> bool:

@@ -12,9 +12,10 @@ from nbmodels import NoisyBernoulliNB, Solver
 from nbmodels.core.model import Data
 from nbmodels.data.validation import padded_length
 from nbmodels.estimators import large_tables, table_training
-from nbmodels.fitting import options, reference_floor, selection
+from nbmodels.fitting import options, reference_floor, training_rounds
 from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.candidate_fits import CandidateFits
+from nbmodels.fitting.candidate_trials import CandidateTrials
 from nbmodels.fitting.scores import Candidate
 
 pytestmark = pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
@@ -159,13 +160,13 @@ def test_a_first_round_that_changes_nothing_is_the_last(change, done):
     last = SimpleNamespace(scores=first.scores + change, rounds=1)
     about = {
         "weights": np.ones(400),
-        "trials": [first, last],
+        "made": [first, last],
         "better": lambda *_: False,
         "share": 1.0,
     }
     for warm in (True, False):
         run = SimpleNamespace(warm=warm, **about)
-        assert selection._Run.enough(run, first, last) == (warm and done)
+        assert training_rounds._enough(run, first, last) == (warm and done)
 
 
 @pytest.mark.parametrize(("warm", "choosing"), [(True, False), (True, True), (False, False)])
@@ -173,7 +174,7 @@ def test_only_fits_of_all_rows_are_gone_on_from_with_a_looser_tolerance(warm, ch
     """Which begin at the sample's solution, and whose labels are compared with nothing."""
     asked = options.FitOptions(key=None, seed=0, tol=1e-5)
     run = SimpleNamespace(warm=warm, choosing=choosing, fits=CandidateFits(asked, None))
-    loose = selection._Run.tentative.fget(run)
+    loose = CandidateTrials.tentative.fget(run)
     assert loose.tol == pytest.approx(1e-4 if warm and not choosing else 1e-5)
 
 

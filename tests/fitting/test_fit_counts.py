@@ -18,8 +18,9 @@ from nbmodels import (
     NoisyLogisticRegression,
 )
 from nbmodels.estimators import joint_hearing, table_training
-from nbmodels.fitting import em, selection
+from nbmodels.fitting import em
 from nbmodels.fitting.batched import counted_fits
+from nbmodels.fitting.candidate_trials import CandidateTrials
 from nbmodels.fitting.holdout import compare_scores, held_out_scores
 
 
@@ -33,13 +34,13 @@ def table(n=240):
 @pytest.mark.slow
 @pytest.mark.parametrize("cls", [NoisyBernoulliNB, NoisyLogisticRegression])
 def test_no_setting_is_fitted_twice(cls, monkeypatch):
-    tried, plain = Counter(), selection._Run.tried
+    tried, plain = Counter(), CandidateTrials.tried
 
     def counting(self, settings, rounds, *more):
         tried[*sorted(settings.items()), rounds] += 1
         return plain(self, settings, rounds, *more)
 
-    monkeypatch.setattr(selection._Run, "tried", counting)
+    monkeypatch.setattr(CandidateTrials, "tried", counting)
     with warnings.catch_warnings(action="ignore"), counted_fits() as count:
         fitted = cls(random_state=0).fit(*table()).fitted_
     # where a test of self-training follows on the selection, its rounds begin at one fit again
@@ -58,13 +59,13 @@ def test_labels_without_features_are_fitted_only_where_the_features_may_say_noth
     informative, monkeypatch
 ):
     asked = []
-    plain = selection._Run.without_scores
+    plain = CandidateTrials.without_scores
 
     def counting(self, settings):
         asked.append(settings)
         return plain(self, settings)
 
-    monkeypatch.setattr(selection._Run, "without_scores", counting)
+    monkeypatch.setattr(CandidateTrials, "without_scores", counting)
     x, y = table()
     if not informative:
         x = np.random.default_rng(1).permutation(x)

@@ -30,7 +30,7 @@ from nbmodels.errors import (
     VerdictWarning,
 )
 from nbmodels.estimators.auto import suitable
-from nbmodels.fitting import options, selection
+from nbmodels.fitting import options, training_rounds
 from nbmodels.fitting.trials import Trial, preferred
 from nbmodels.papers import maystre2021
 from nbmodels.posterior.plots import held_out_scores
@@ -184,8 +184,8 @@ def test_rounds_end_where_labels_are_less_likely_or_nothing_changes(monkeypatch)
     settings = {**QUIET, "training": CrossFit(size_power=0.0, weight=1.0)}
     with warnings.catch_warnings(action="ignore", category=VerdictWarning):
         few = NoisyMultinomialNB(**settings).fit(x, noisy)
-        monkeypatch.setattr(selection, "_HOPELESS", 1e9)
-        monkeypatch.setattr(selection, "_WORTH", 0.0)
+        monkeypatch.setattr(training_rounds, "HOPELESS", 1e9)
+        monkeypatch.setattr(training_rounds, "_WORTH", 0.0)
         all_ = NoisyMultinomialNB(**settings).fit(x, noisy)
     rounds = [int(e.choice_["rounds"].max()) for e in (few, all_)]
     assert 1 <= rounds[0] < rounds[1]
