@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,48 +12,28 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from inference.arrays import on_device
-from nbmodels.core.component import Component
 from nbmodels.core.jax_settings import computing
-from nbmodels.core.model import PRIOR, Data, Model
+from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.labels import Classes
-from nbmodels.data.noisy_labels import LabelData, by_item, read_labels
-from nbmodels.data.possible_labels import allowed_classes, check_possible, names_of_known
-from nbmodels.data.validation import as_column, check_order, check_weights
-from nbmodels.errors import DataError, counted
+from nbmodels.data.noisy_labels import by_item
+from nbmodels.data.validation import check_weights
+from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.constraints import Constraint, Number
-from nbmodels.estimators.joint_assembly import (
-    About,
-    by_part,
-    cautions_of_data,
-    item_powers,
-    left_out,
-    log_jacobian_of,
-    part_name,
-    silent_parts,
+from nbmodels.estimators.joint_assembly import About, by_part, item_powers, part_name
+from nbmodels.estimators.joint_hearing import is_graph
+from nbmodels.estimators.joint_input import (
+    cells_of,
+    check_names,
+    item_ids,
+    learned_sources,
+    naming,
+    read_all_labels,
 )
-from nbmodels.estimators.joint_hearing import hear_features, hear_graphs, is_graph
+from nbmodels.estimators.joint_training import JointTraining
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
-from nbmodels.estimators.sources import Items, LearnedSource, Part, Source
-from nbmodels.fitting.cautions import INTERRUPTED
-from nbmodels.fitting.collapsed_updates import given_shares
+from nbmodels.estimators.sources import Items
 from nbmodels.fitting.fitted_model import FittedModel
-from nbmodels.fitting.holdout import held_out_scores
-from nbmodels.fitting.joint import Alternative, joint, select_parts
-from nbmodels.fitting.label_sources import (
-    LabelSource,
-    candidate_sets,
-    label_sources,
-    learned_priors,
-)
-from nbmodels.fitting.options import is_auto
-from nbmodels.fitting.scores import Candidate
-
-#: Folds of the labels by which joint and cross-fitted graphs are compared.
-_FOLDS = 5
-
-#: Names of the components that are not sources.
-_TAKEN = (PRIOR, "labels", "trusted", "possible")
 
 
 class JointNB(LatentClassModel):
@@ -216,173 +195,24 @@ class JointNB(LatentClassModel):
             NotConvergedWarning: the iteration did not converge.
         """
         parameters = self._validate()
-        self._check_names(X)
+        check_names(self.sources, X)
         sources = {name: clone(self.sources[name]).set_params(solver=self.solver) for name in X}
         rows = {"y": y, "sample_weight": sample_weight, "trusted": trusted, "possible": possible}
-        ids = _items(sources, X, rows, items)
+        ids = item_ids(sources, X, rows, items)
         n = len(ids)
         trusted, possible = (by_item(name, rows[name], ids) for name in ("trusted", "possible"))
-        read, labels = self._all_labels(sources, X, y, trusted, possible, n)
+        asked = type(self).__name__, self.classes, self.missing_label
+        read, labels = read_all_labels(sources, X, (y, trusted, possible), n, *asked)
         weights, k = check_weights(sample_weight, n), len(read.classes)
-        cells = sum(map(_cells, X.values()))
-        with computing(self._double(cells * k)):
-            learned = _learned(sources, X, Items(ids, read.classes, weights, read.codes))
+        with computing(self._double(cells_of(X) * k)):
+            learned = learned_sources(sources, X, Items(ids, read.classes, weights, read.codes))
             parameters = self._by_class(parameters, read.classes)
             about = About(X, ids, read.classes, labels, weights, parameters)
-            options, alone = self._options(), self._forms({}, {}, about)[0]
-            learned, interrupted = hear_features(learned, about, alone, options)
-            listening = {n: one.listening for n, one in learned.items() if one.listening}
-            if listening and not interrupted:
-                learned, interrupted = hear_graphs(learned, listening, about, alone, options)
-            crossed = {n: one.crossed for n, one in learned.items() if one.crossed}
-            compared = bool(crossed) and "labels" in labels
-            fitted = self._jointly(learned, about, interrupted, scored=compared)
-            if compared and not fitted.interrupted:
-                other, interrupted = hear_graphs(learned, crossed, about, alone, options)
-                crossed_fit = self._jointly(other, about, interrupted, scored=True)
-                fitted = replace(fitted, counterpart=crossed_fit)
-                if crossed_fit.interrupted:
-                    fitted = replace(fitted, interrupted=True, cautions=(INTERRUPTED,))
+            training = JointTraining(self.noise, self.class_prior is not None, self._options())
+            learned, fitted = training.trained(learned, about)
         self.sources_, self.items_ = sources, ids
         self._learned, self._labels = learned, read
         return self._finish(fitted)
-
-    def _jointly(
-        self,
-        learned: Mapping[str, LearnedSource],
-        about: About,
-        interrupted: bool,
-        *,
-        scored: bool = False,
-    ) -> FittedModel:
-        """Select what is open, and fit.
-
-        Args:
-            learned: what the sources learned.
-            about: what the model is assembled from beside that.
-            interrupted: whether Ctrl-C ended what went before.
-            scored: whether labels are held out of the selected model, too.
-        """
-        found: dict[str, Part] = by_part(learned, "parts")
-        forms = self._forms(found, learned, about)
-        n, k = len(about.ids), len(about.classes)
-        about = about.with_noise(forms[0])
-        model, data = about.assembled(learned)
-        edges = {name: p.edges for name, p in found.items() if p.edges is not None}
-        if edges and self.class_prior is None:
-            model[PRIOR] = given_shares(model, data, about.parameters["class_alpha"])
-        _check_settings(found, model, self._rule)
-        options = replace(self._options(), graphs=edges)
-        open_ = {
-            name: [_of_source(name, tried) for tried in part.alternatives]
-            for name, part in found.items()
-            if part.alternatives
-        }
-        of_labels = about.labels.get("labels")
-        models: list[tuple[dict[str, Any], Model]] = [({}, model)]
-        if of_labels is not None and len(forms) > 1:
-            channels = [of_labels.channel(k, about.with_noise(one).parameters) for one in forms]
-            models = [
-                ({"noise": form}, {**model, "labels": channel})
-                for form, channel in zip(forms, channels, strict=True)
-            ]
-        selected = select_parts(models, data, open_, options)
-        model, interrupted = dict(selected.model), interrupted or selected.interrupted
-        scores = None
-        if scored and not interrupted:
-            try:
-                scores = held_out_scores(model, data, options, _FOLDS).scores
-            except KeyboardInterrupt:
-                interrupted = True
-        pooled = tuple(name for name, p in found.items() if p.pooled)
-        tried = [*open_, *silent_parts(found)]
-        powers = {f"{n}_{w}": v for n, one in learned.items() for w, v in one.chosen.items()}
-        fitted = joint(
-            Candidate(model, data, (*learned_priors(model), *pooled)),
-            about.classes.names,
-            n,
-            options,
-            log_jacobian=log_jacobian_of(found, model, n),
-            columns=by_part(learned, "columns"),
-            units=by_part(learned, "units"),
-            chosen={**powers, **selected.chosen},
-            choice=selected.table,
-            held_out_scores=scores,
-            interrupted=interrupted,
-            cautions=(*left_out(model, tried, interrupted), *cautions_of_data(learned)),
-        )
-        alone = not any(model[name].weight for name in set(model) - {PRIOR, "labels"})
-        # labels alone say nothing of their noise: it has its prior
-        return replace(fitted, drawn=(fitted.fit, fitted.data), collapsed=True) if alone else fitted
-
-    def _forms(
-        self, found: Mapping[str, Part], learned: Mapping[str, LearnedSource], about: About
-    ) -> list[Any]:
-        """Forms of the noise that labels may have, the cautious one first.
-
-        Beside a graph a hierarchical prior takes what the edges say for errors of one class; a
-        graph that has learned from the labels has compared the forms.
-        """
-        if not is_auto(self.noise):
-            return [about.classes.in_order("noise", self.noise)]
-        if self._rule == "ml":  # it has no prior to learn
-            return ["full"]
-        for one in learned.values():
-            if one.heard is not None and one.heard.heard:
-                return [one.heard.noise]
-        of_graphs = any(part.alternatives or part.edges is not None for part in found.values())
-        return ["symmetric", "full"] if of_graphs else ["pooled"]
-
-    def _check_names(self, X: Any) -> None:
-        if not isinstance(self.sources, Mapping) or not self.sources:
-            raise DataError("sources: expected a mapping from names to estimators")
-        if not isinstance(X, Mapping) or not X:
-            raise DataError("X: expected a mapping from sources to their data")
-        for name in self.sources:
-            if name in _TAKEN:
-                raise DataError(f"sources: {name!r} is a name of the model's own; take another")
-            if not getattr(self.sources[name], "_is_source", False):
-                raise DataError(
-                    f"sources: {name}: {type(self.sources[name]).__name__} cannot be a source; see "
-                    "JointNB for those that can"
-                )
-        for name in X:
-            if name not in self.sources:
-                known = ", ".join(map(str, self.sources))
-                raise DataError(f"X: there is no source {name!r}; the sources are {known}")
-
-    def _all_labels(
-        self,
-        sources: Mapping[str, Source],
-        X: Mapping[str, Any],
-        y: Any,
-        trusted: Any,
-        possible: Any,
-        n: int,
-    ) -> tuple[LabelData, dict[str, LabelSource]]:
-        named = [sources[name]._source_classes(values) for name, values in X.items()]
-        others = [v for v in named if v is not None]
-        if y is None and self.classes is None:
-            others += names_of_known(trusted, possible, n, self.missing_label)
-        read = read_labels(
-            y,
-            n,
-            reader=type(self).__name__,
-            declared=self.classes,
-            marker=self.missing_label,
-            trusted=trusted,
-            others=others,
-        )
-        labels = label_sources(read)
-        if possible is not None:
-            allowed = allowed_classes(possible, n, read.classes)
-            check_possible(allowed, read)
-            labels["possible"] = candidate_sets(allowed)
-        if not labels and all(v is None for v in named):
-            raise DataError(
-                "y: no label names the class of any item; give y, votes, trusted or possible"
-            )
-        return read, labels
 
     # Prediction ---------------------------------------------------------------------------------
 
@@ -394,15 +224,15 @@ class JointNB(LatentClassModel):
             items: ids of the new items, by which votes and interactions name them.
         """
         check_is_fitted(self)
-        self._check_names(X)
+        check_names(self.sources, X)
         for name in X:
             if name not in self.sources_:
                 raise DataError(f"X: source {name!r} had no data in the fit")
-        ids, classes = _items(self.sources_, X, {}, items), Classes(self.classes_)
+        ids, classes = item_ids(self.sources_, X, {}, items), Classes(self.classes_)
         with computing(self.fitted_.double):
             parts: dict[str, Any] = {PRIOR: None}
             for name, values in X.items():
-                packed = _naming(name, self._learned[name].encode, values, ids, classes)
+                packed = naming(name, self._learned[name].encode, values, ids, classes)
                 parts |= {part_name(name, part, len(packed)): x for part, x in packed.items()}
             powers = item_powers(self._learned, X, ids, classes)
             return self.fitted_.predict(Data(parts, on_device(np.ones(len(ids))), powers))
@@ -444,85 +274,3 @@ class JointNB(LatentClassModel):
         """
         check_is_fitted(self)
         return self._corrected(self._item_names(), self._labels.given, self._labels.codes)
-
-
-def _check_settings(found: Mapping[str, Part], model: Mapping[str, Component], rule: str) -> None:
-    for name, part in found.items():
-        if part.alternatives and "labels" not in model:
-            raise DataError(
-                f"{name}: settings are selected by labels held out of y, which is not given; give "
-                "alpha and weight as numbers"
-            )
-        if part.pooled and rule == "ml":
-            raise DataError(f"{name}: method 'ml' has no prior to learn; take 'map' or 'vb'")
-
-
-def _of_source(name: str, tried: Alternative) -> Alternative:
-    """Settings called by the source's name and their own."""
-    return tried._replace(settings={f"{name}_{what}": v for what, v in tried.settings.items()})
-
-
-def _cells(values: Any) -> int:
-    """Number of cells of a source's data, of both where they are features with labels."""
-    if isinstance(values, tuple):
-        return sum(map(_cells, values))
-    return int(values.nnz) if hasattr(values, "nnz") else int(np.size(values))
-
-
-def _items(
-    sources: Mapping[str, Source], X: Mapping[str, Any], rows: Mapping[str, Any], items: Any
-) -> np.ndarray:
-    """Ids of the items; their number from whatever has a row an item.
-
-    Args:
-        sources: estimators by the sources' names.
-        X: data by source.
-        rows: other arguments with a row an item, by name.
-        items: ids that are given, or None.
-    """
-    sizes = {name: sources[name]._source_items(values) for name, values in X.items()}
-    known = {name: size for name, size in sizes.items() if size is not None}
-    if rows.get("y") is not None:
-        known["y"] = len(rows["y"])
-    if items is not None:
-        ids = as_column("items", items)
-        if len(pd.unique(ids)) != len(ids):
-            raise DataError("items: an id occurs twice")
-        known = {"items": len(ids), **known}
-    if not known:
-        raise DataError(
-            "items: expected ids of the items, since votes and interactions alone do not say "
-            "which items there are and in which order"
-        )
-    first, n = next(iter(known.items()))
-    for name, size in known.items():
-        if size != n:
-            raise DataError(f"{name}: has {counted(size, 'row')} where {first} has {n}")
-    tables = {name: X[name] for name in known if name in X}
-    framed = [(t, v.index) for t, v in tables.items() if isinstance(v, pd.DataFrame | pd.Series)]
-    named = (one for one in framed if not one[1].equals(pd.RangeIndex(n)))
-    of, index = next(named, framed[0] if framed else ("", None))
-    if items is not None:
-        of, index = "items", pd.Index(ids)
-    for name, values in {**tables, **rows}.items():
-        check_order(name, values, index, of, "items" if items is not None else "")
-    if items is not None:
-        return ids
-    return index.to_numpy() if index is not None and index.is_unique else np.arange(n)
-
-
-def _naming(name: str, method: Callable[..., Any], *args: Any) -> Any:
-    """What a method of a source returns, with errors that name the source."""
-    try:
-        return method(*args)
-    except DataError as error:
-        raise type(error)(f"{name}: {error}") from error
-
-
-def _learned(
-    sources: Mapping[str, Source], X: Mapping[str, Any], items: Items
-) -> dict[str, LearnedSource]:
-    return {
-        name: _naming(name, sources[name]._source_learn, values, items)
-        for name, values in X.items()
-    }
