@@ -1,20 +1,17 @@
 """Several kinds of evidence in one model: each adds up, any may be left out, all may be fused."""
 
-import pickle
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.naive_bayes import GaussianNB
 
 from nbmodels import (
     CollaborativeClassifier,
     DataError,
     DawidSkene,
     IdentifiabilityWarning,
-    Joint,
     JointNB,
     NoisyBernoulliNB,
     NoisyCategoricalNB,
@@ -22,9 +19,7 @@ from nbmodels import (
     NoisyMultinomialNB,
     PartialLabelNB,
     Solver,
-    VerdictWarning,
 )
-from nbmodels.channels import ExternalEvidence
 from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.errors import PosteriorWarning
 from nbmodels.estimators.options import JointGraph
@@ -215,36 +210,6 @@ def test_sparse_and_symbolic_sources(world):
     assert (e.predict({"colour": colours}) == NAMES[world["y"][:n]]).mean() > 0.95
 
 
-BAD = {
-    "no such source": ({"colour": [1]}, None, {}, "there is no source 'colour'"),
-    "length": ({"numbers": np.ones((3, 2)), "words": np.ones((4, 2))}, None, {}, "words: has 4 ro"),
-    "y": ({"numbers": np.ones((3, 2))}, ["a", "b"], {}, "y: has 2 rows where numbers has 3"),
-    "no label": ({"numbers": np.eye(3)}, None, {"classes": NAMES}, "no label names the class"),
-    "cell": ({"numbers": [[np.nan], [1.0]]}, ["a", "b"], {}, "numbers: X: row 0"),
-    "vote": (
-        {"crowd": pd.DataFrame({"task": [7], "worker": ["w"], "label": ["ant"]})},
-        None,
-        {"classes": NAMES, "items": [1, 2]},
-        "crowd: votes: row 0 has the task 7, which is unknown",
-    ),
-    "items": ({"numbers": np.eye(3)}, list("aba"), {"items": [1, 1, 2]}, "an id occurs twice"),
-    "all excluded": (
-        {"numbers": np.eye(3)},
-        ["ant", "bee", "cat"],
-        {"possible": [None, set(), None]},
-        "row 1 excludes every class",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input_names_its_source(case):
-    evidence, y, options, words = BAD[case]
-    rest = {name: value for name, value in options.items() if name != "classes"}
-    with pytest.raises(DataError, match=words):
-        JointNB(sources(), classes=options.get("classes")).fit(evidence, y, **rest)
-
-
 def test_a_joint_graph_without_given_labels_needs_its_settings(world):
     e = JointNB({"users": CollaborativeClassifier(training=JointGraph())}, classes=NAMES)
     known = dict(enumerate(NAMES[world["y"][:50]]))
@@ -329,16 +294,6 @@ def test_annotators_are_pooled_if_asked(world):
         e.set_params(solver="ml").fit({"crowd": votes}, items=np.unique(votes["task"]))
 
 
-def test_a_source_must_be_one_and_names_must_be_free():
-    with pytest.raises(DataError, match="is a name of the model's own"):
-        JointNB({"labels": NoisyGaussianNB()}).fit({"labels": np.eye(3)}, [0, 1, 2])
-    with pytest.raises(DataError, match="cannot be a source"):
-        JointNB({"x": object()}).fit({"x": np.eye(3)}, [0, 1, 2])
-    assert "sources" in JointNB({"x": NoisyGaussianNB()}).get_params()
-    with pytest.raises(DataError, match="x: GaussianNB cannot be a source"):
-        JointNB({"x": GaussianNB()}).fit({"x": np.eye(3)}, [0, 1, 2])
-
-
 def drawn(rng, n, k, apart):
     """Classes of normal columns."""
     true = rng.integers(k, size=n)
@@ -374,20 +329,6 @@ def test_annotators_with_few_votes_are_drawn_to_their_own_accuracy():
     assert right["auto"] > right["none"] + 0.02
 
 
-@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
-def test_names_of_classes_come_from_checked_labels_and_from_sets():
-    x, true = drawn(np.random.default_rng(0), 60, 3, 3.0)
-    name = NAMES[true]
-    sets = [{here, NAMES[(c + 1) % 3]} for here, c in zip(name, true, strict=True)]
-    model = JointNB({"x": NoisyGaussianNB()}).fit({"x": x}, possible=sets)
-    assert model.classes_.tolist() == NAMES.tolist()
-    model.fit({"x": x}, trusted=dict(enumerate(name[:30])))
-    assert model.classes_.tolist() == NAMES.tolist()
-    sets[4] = {"ant", "bee", "cat"} - {name[4]}
-    with pytest.raises(DataError, match=f"possible: row 4 excludes {str(name[4])!r}, which trust"):
-        model.fit({"x": x}, name, trusted={4: name[4]}, possible=sets)
-
-
 @pytest.mark.slow
 def test_both_ends_of_the_noise_are_not_offered():
     """With labels, features and noise to be learned, no condition is named that is met."""
@@ -398,121 +339,6 @@ def test_both_ends_of_the_noise_are_not_offered():
     model = JointNB({"numbers": NoisyGaussianNB()}, random_state=0).fit({"numbers": X}, y)
     with pytest.raises(AttributeError, match=r"JointNB has none: .* no points of one space"):
         _ = model.noise_range_
-
-
-@pytest.mark.slow
-def test_features_that_predict_no_votes_are_not_heard():
-    """Of 30 items they made the fit surely wrong; they are left out, and that is said."""
-    rng = np.random.default_rng(0)
-    true = rng.integers(3, size=30)
-    task, worker = np.repeat(np.arange(30), 4), np.tile(np.arange(4), 30)
-    wrong = (true[task] + rng.integers(1, 3, 120)) % 3
-    label = np.where(rng.random(120) < 0.75, true[task], wrong)
-    votes = pd.DataFrame({"task": task, "worker": worker, "label": label})
-    useless = rng.normal(size=(30, 6))
-    model = JointNB({"x": NoisyGaussianNB(), "crowd": DawidSkene()}, random_state=0)
-    with pytest.warns(IdentifiabilityWarning, match="x: its data do not surely predict") as said:
-        model.fit({"x": useless, "crowd": votes})
-    assert sum("x: its data" in str(one.message) for one in said) == 1
-    alone = JointNB({"crowd": DawidSkene()}, random_state=0)
-    alone.fit({"crowd": votes}, items=np.arange(30))
-    np.testing.assert_allclose(model.label_posterior_, alone.label_posterior_, atol=1e-3)
-    apart = rng.normal(3.0 * np.eye(3)[true])
-    with warnings.catch_warnings(action="ignore", category=VerdictWarning):
-        model.fit({"x": apart, "crowd": votes})
-    assert model.fit_.model["x"].weight == 1
-
-
-def with_votes(seed, n=300):
-    """Columns of four kinds, votes of three of eight annotators, noisy labels, true classes."""
-    rng = np.random.default_rng(seed)
-    true = rng.integers(3, size=n)
-    centre = rng.normal(0, 1.2, (3, 4))
-    plain = centre[true] + rng.normal(size=(n, 4))
-    tables = {
-        "right": plain,
-        "copies": np.repeat(plain[:, :2], 6, axis=1) + 0.1 * rng.normal(size=(n, 12)),
-        "skewed": np.exp(1.5 * plain),
-    }
-    task = np.repeat(np.arange(n), 3)
-    worker = np.concatenate([rng.choice(8, 3, replace=False) for _ in range(n)]).astype(str)
-    wrong = (true[task] + rng.integers(1, 3, 3 * n)) % 3
-    label = np.where(rng.random(3 * n) < 0.75, true[task], wrong)
-    votes = pd.DataFrame({"task": task, "worker": worker, "label": label})
-    return tables, votes, corrupt(true, uniform_noise(3, 0.25), rng), true
-
-
-@pytest.mark.parametrize(
-    ("kind", "labelled"),
-    [
-        ("copies", True),
-        pytest.param("copies", False, marks=pytest.mark.slow),
-        pytest.param("skewed", True, marks=pytest.mark.slow),
-        pytest.param("skewed", False, marks=pytest.mark.slow),
-    ],
-)
-def test_features_that_are_not_of_their_model_do_not_outweigh_the_votes(kind, labelled):
-    """At full power the classes drift to what the columns show: 23 to 38 right labels in 100."""
-    tables, votes, given, true = with_votes(3)
-    y = given if labelled else None
-    right = {}
-    for name, source in (
-        ("selected", NoisyGaussianNB()),
-        ("at full power", NoisyGaussianNB(training=Joint(weight=1.0))),
-    ):
-        model = JointNB({"x": source, "crowd": DawidSkene()}, random_state=0)
-        with warnings.catch_warnings(action="ignore"):  # of the fit at full power
-            model.fit({"x": tables[kind], "crowd": votes}, y)
-        right[name] = (model.label_posterior_.argmax(1) == true).mean()
-        assert ("x_training" in model.chosen_) == (name == "selected")
-        assert model.chosen_.get("x_weight") != 1
-    alone = JointNB({"crowd": DawidSkene()}, random_state=0)
-    alone.fit({"crowd": votes}, y, items=np.arange(len(true)))
-    floor = (alone.label_posterior_.argmax(1) == true).mean()
-    assert right["at full power"] < floor - 0.1
-    assert right["selected"] > floor
-
-
-def test_features_of_their_model_are_fitted_jointly():
-    tables, votes, given, _ = with_votes(2)
-    model = JointNB({"x": NoisyGaussianNB(), "crowd": DawidSkene()}, random_state=0)
-    model.fit({"x": tables["right"], "crowd": votes}, given)
-    assert (model.chosen_["x_training"], model.chosen_["x_weight"]) == ("joint", 1)
-
-
-def test_the_power_of_a_joint_source_is_selected_if_asked():
-    tables, votes, given, _ = with_votes(3)
-    source = NoisyGaussianNB(training=Joint(weight="auto"))
-    model = JointNB({"x": source, "crowd": DawidSkene()}, random_state=0)
-    with warnings.catch_warnings(action="ignore", category=VerdictWarning):
-        model.fit({"x": tables["copies"], "crowd": votes}, given)
-    assert 0 < model.chosen_["x_weight"] == model.fit_.model["x"].weight < 1
-    assert "x_training" not in model.chosen_
-
-
-def cross_fitted_table():
-    tables, votes, given, true = with_votes(4, n=600)
-    source, x, n = NoisyGaussianNB(training="cross_fit"), tables["right"], 200
-    model = JointNB({"x": source, "crowd": DawidSkene()}, random_state=0)
-    model.fit({"x": x[:n], "crowd": votes[votes["task"] < n]}, given[:n])
-    return model, {"x": x[n:]}, true[n:]
-
-
-def test_a_table_is_cross_fitted_if_asked():
-    """It predicts new items by the features alone."""
-    model, new, true = cross_fitted_table()
-    assert model.chosen_["x_training"] == "cross_fit"
-    assert isinstance(model.fit_.model["x"], ExternalEvidence)
-    assert (model.predict_proba(new).argmax(1) == true).mean() > 0.6
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.predict_proba(new), model.predict_proba(new))
-
-
-@pytest.mark.slow
-def test_the_posterior_beside_a_cross_fitted_table_is_drawn():
-    model, _, _ = cross_fitted_table()
-    draws = model.posterior(draws=300, chains=2, random_state=0)
-    assert np.isfinite(draws["posterior"]["noise_matrix"]).all()
 
 
 def test_votes_by_which_a_class_would_vanish():
