@@ -12,17 +12,12 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from inference.arrays import on_device
-from inference.products import MOST
-from nbmodels.channels import Annotators, CandidateSets
-from nbmodels.channels.candidates import pack_candidates
+from nbmodels.channels import Annotators
 from nbmodels.core.jax_settings import computing
-from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.annotations import Votes, trusted_tasks
 from nbmodels.data.labelling_functions import VoteSource, check_abstentions, read_outputs
 from nbmodels.data.labels import Classes, check_marker, trusted_codes
 from nbmodels.data.noisy_labels import known_labels
-from nbmodels.data.validation import pad_rows, padded_annotators, padded_length
 from nbmodels.errors import (
     Caution,
     DataError,
@@ -31,6 +26,7 @@ from nbmodels.errors import (
     PosteriorWarning,
     issue,
 )
+from nbmodels.estimators.annotators_training import VotesTraining, weighted
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, resolved_priors
 from nbmodels.estimators.sources import Items, LearnedSource, Part
@@ -38,17 +34,9 @@ from nbmodels.estimators.votes_source import VOTES as _NAME
 from nbmodels.estimators.votes_source import votes_of
 from nbmodels.fitting.annotator_fits import (
     ALIKE,
-    better_held_out,
-    first_estimate,
-    tempered,
-    without_padding,
 )
-from nbmodels.fitting.copied_votes import MOST_UNEVEN, find_copies, uneven_pairs
-from nbmodels.fitting.copies import Copies, no_copies
-from nbmodels.fitting.fitted_model import FittedModel
-from nbmodels.fitting.joint import joint
+from nbmodels.fitting.copied_votes import MOST_UNEVEN, find_copies
 from nbmodels.fitting.label_sources import annotators, number_of_votes
-from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.subtypes import Subtypes
 from nbmodels.fitting.vote_dependence import (
     VoteTable,
@@ -56,13 +44,7 @@ from nbmodels.fitting.vote_dependence import (
     tempered_posterior,
 )
 from nbmodels.fitting.vote_shares import (
-    LEAST_SHOWN,
-    SharesHeld,
     all_alike,
-    held_fast,
-    held_near,
-    shown_share,
-    shown_votes,
 )
 
 #: What ``pooling="auto"`` is: variational fits make too much of priors that are nearly certain.
@@ -209,8 +191,8 @@ class DawidSkene(LatentClassModel):
         """
         parameters = self._validate()
         if y is not None:
-            said = "y: is not used; checked classes of some tasks are given as trusted="
-            issue([Caution(NbmodelsWarning, said)])
+            message = "y: is not used; checked classes of some tasks are given as trusted="
+            issue([Caution(NbmodelsWarning, message)])
         table, tasks, workers = source = self._read(votes)
         if self.abstain is not None:
             check_abstentions(source, self.abstain, self.classes)
@@ -220,83 +202,34 @@ class DawidSkene(LatentClassModel):
         if self.classes is None:
             check_marker(classes.names, None, _NAME)
         n, k = len(tasks), len(classes)
-        coded = VoteTable(*table.cells(tasks, workers, classes), n)
+        cast = VoteTable(*table.cells(tasks, workers, classes), n)
         types, parameters = Subtypes(k, self.subtypes), self._by_class(parameters, classes)
-        known, length = np.full(n, -1), padded_length(n, types.number)
-        with computing(self._double(len(coded.row) * types.number)):
-            model: dict[str, Any] = {}
-            parts: dict[str, Any] = {PRIOR: None}
+        with computing(self._double(len(cast.row) * types.number)):
+            known = None
             if checked is not None:
                 known = trusted_codes(checked, classes, n, None, tasks)
-                model["trusted"] = CandidateSets.of(types.number)
-                allowed = pad_rows(types.allowed(known), length, True)
-                parts["trusted"] = pack_candidates(allowed, types.number)
-            cast = coded
-            copies, coded = self._without_copies(cast, len(workers), k)
-            # functions that copy have a power of their own instead: they abstain, too
-            packed = coded if self.abstain is None else cast
-            room = self._room(len(workers), k * types.number, len(cast.row))
-            counts = replace(packed, n_items=length).counted(room or len(workers), k)
-            parts[_NAME] = Annotators.pack(counts)
-            data = Data(parts, on_device(pad_rows(np.ones(n), length)))
-
-            def fitted(pooling: str, held: SharesHeld | None) -> FittedModel:
-                settings = {**parameters, "pooling": pooling, "n_votes": coded.weight.sum()}
-                channel: Any = annotators(len(workers), k, settings)
-                if pooling == "functions":
-                    channel = replace(channel, power=on_device(copies.powers()))
-                elif pooling == ALIKE:
-                    channel = all_alike(channel, coded, types.each)
-                learned = () if pooling in ("none", ALIKE) else (_NAME,)
-                if room is not None:
-                    channel = channel.padded(room)
-                prior = types.prior({**parameters, "shares_held": held})
-                candidate = Candidate({**model, PRIOR: prior, _NAME: channel}, data, learned)
-                begin = types.start(candidate, self._rule, self._seed())
-                if pooling == "functions" and types.each == 1:
-                    about = (_NAME, pad_rows(known >= 0, length), self._rule, parameters)
-                    candidate, begin = first_estimate(candidate, *about)
-                names = types.names(classes.names)
-                fitted = joint(candidate, names, n, self._options(), start=begin)
-                return without_padding(fitted, _NAME)
-
-            pooling, shown, uneven, by_group = parameters["pooling"], 1.0, 0.0, 0.0
-            if self.abstain is None:
-                shown = shown_share(coded, len(workers), known >= 0)
-                if self._rule != "ml" and self.dependence != 0:
-                    pairs = uneven_pairs(cast, copies, k)
-                    uneven, by_group = pairs.unevenness, pairs.log_factor
-                hidden = shown < LEAST_SHOWN or uneven > MOST_UNEVEN
-                if hidden and self.pooling == "auto" and self._rule != "ml":
-                    pooling = ALIKE
-            open_ = self.abstain is None and self.class_prior is None and checked is None
-            open_ &= self._rule != "ml"
-            # one matrix of all annotators leaves items as voted, and no class is lost
-            self._held = held_near(coded, k) if open_ and pooling != ALIKE else None
-            found = fitted(pooling, self._held)
-            if pooling == "shared":
-                pooling, found = better_held_out(found, fitted("none", self._held), coded)
-            if open_:
-                telling = annotator_model(found.fit).information()[coded.worker]
-                telling = replace(coded, weights=coded.weight * np.sqrt(telling))
-                fast = held_fast(types.summed(found.class_shares), telling)
-                if fast is not None and not found.interrupted:
-                    self._held, found = fast, fitted(pooling, fast)
+            training = VotesTraining(
+                cast,
+                len(workers),
+                classes.names,
+                types,
+                known,
+                parameters,
+                self._options(),
+                functions=self.abstain is not None,
+                dependence=self.dependence,
+                pooling_open=isinstance(self.pooling, str) and self.pooling == "auto",
+            )
+            found = training.trained()
             self.tasks_, self.workers_ = tasks, workers
             by_class = np.bincount(cast.row * k + cast.label, minlength=n * k).reshape(n, k)
             self._task_votes, self._majority = by_class @ np.ones(k, int), by_class.argmax(1)
-            self._votes, self._copies = coded, copies
-            self._shown = shown_votes(coded, len(workers), known >= 0) * (pooling != ALIKE)
-            if not found.interrupted and not (self._rule == "ml" and self.dependence == "auto"):
-                # by one vote of a doubtful function, an item is rather of a more frequent class
-                fixed = known >= 0, self.abstain is None, by_group
-                seen = {"copying": copies.share, "shown": shown, "uneven": uneven}
-                how: dict[str, Any] = {"pooling": pooling, **seen}
-                found = tempered(found, coded, self.dependence, *fixed, **how)
-            said = table.repeated(len(cast.row))
+            self._votes, self._copies = found.votes, found.copies
+            self._held, self._shown = found.held, found.shown
+            cautions = table.repeated(len(cast.row))
             if len(workers) == 2 and checked is None:
-                said = (*said, Caution(IdentifiabilityWarning, _TWO_WORKERS))
-            self._finish(found, said)
+                cautions = (*cautions, Caution(IdentifiabilityWarning, _TWO_WORKERS))
+            self._finish(found.fitted, cautions)
         self.classes_ = classes.names
         return self
 
@@ -305,26 +238,6 @@ class DawidSkene(LatentClassModel):
             return read_outputs(votes, self.abstain)
         table = Votes.read(votes)
         return VoteSource(table, table.tasks(), table.workers())
-
-    def _room(self, n_workers: int, cells: int, n_votes: int) -> int | None:
-        """Number of workers that a fit is compiled for; None for their own, as of many votes."""
-        if self.abstain is not None or n_votes > MOST:
-            return None
-        return padded_annotators(n_workers, cells)
-
-    def _without_copies(self, votes: VoteTable, w: int, k: int) -> tuple[Copies, VoteTable]:
-        """Who copies, and the votes with what they count for."""
-        if self._rule == "ml" or self.dependence == 0:
-            return no_copies(w), votes
-        copies = find_copies(votes, w, k, self.abstain is not None)
-        return copies, self._weighted(votes, copies)
-
-    def _weighted(self, votes: VoteTable, copies: Copies) -> VoteTable:
-        if not copies.found:
-            return votes
-        of_functions = self.abstain is not None
-        weights = copies.powers()[votes.worker] if of_functions else copies.weights(votes)
-        return replace(votes, weights=weights)
 
     @property
     def _pooling(self) -> str:
@@ -513,7 +426,7 @@ class DawidSkene(LatentClassModel):
         power = None if model.power is None else np.where(known >= 0, model.power[known], 1.0)
         dependence = self.fitted_.vote_dependence
         correlation = 0.0 if dependence is None else dependence.correlation
-        coded = self._weighted(coded, self._copies.extended(known))
+        coded = weighted(coded, self._copies.extended(known), self.abstain is not None)
         model = replace(model, pseudo=pseudo, power=power)
         return self._types.summed(tempered_posterior(model, coded, correlation))
 

@@ -17,6 +17,7 @@ from nbmodels import (
     Priors,
     Solver,
 )
+from nbmodels.estimators.annotators_training import VotesTraining
 
 CROWD = SHARED / "crowd"
 
@@ -82,7 +83,7 @@ def test_padded_workers_change_nothing(name, monkeypatch):
     table, _ = crowd(120, seed=3)
     fits = {}
     for room in (None, 7, 32):
-        monkeypatch.setattr(DawidSkene, "_room", lambda *_, room=room: room)
+        monkeypatch.setattr(VotesTraining, "_room", room)
         fits[room] = DawidSkene(random_state=0, **PADDED[name]).fit(table)
     plain = fits[None]
     assert plain.fit_.model["votes"].n_annotators is None

@@ -1,0 +1,213 @@
+"""Training on votes: who copies, what matrices are drawn to, and how far votes are independent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from inference.arrays import on_device
+from inference.products import MOST
+from nbmodels.channels import Annotators, CandidateSets
+from nbmodels.channels.candidates import pack_candidates
+from nbmodels.core.model import PRIOR, Data
+from nbmodels.data.validation import pad_rows, padded_annotators, padded_length
+from nbmodels.estimators.votes_source import VOTES
+from nbmodels.fitting.annotator_fits import (
+    ALIKE,
+    better_held_out,
+    first_estimate,
+    tempered,
+    without_padding,
+)
+from nbmodels.fitting.copied_votes import MOST_UNEVEN, find_copies, uneven_pairs
+from nbmodels.fitting.copies import Copies, no_copies
+from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.joint import joint
+from nbmodels.fitting.label_sources import annotators
+from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.scores import Candidate
+from nbmodels.fitting.subtypes import Subtypes
+from nbmodels.fitting.uneven_pairs import UnevenPairs
+from nbmodels.fitting.vote_dependence import VoteTable, annotator_model
+from nbmodels.fitting.vote_shares import (
+    LEAST_SHOWN,
+    SharesHeld,
+    all_alike,
+    held_fast,
+    held_near,
+    shown_share,
+    shown_votes,
+)
+
+
+class TrainedVotes(NamedTuple):
+    """A fit to votes, and what it found of them.
+
+    Attributes:
+        fitted: the fit.
+        votes: by what they count for.
+        copies: who copies.
+        held: by what votes hold the class shares, or None.
+        shown: ``(W,)`` number of each worker's votes of which it is shown whether they are right.
+    """
+
+    fitted: FittedModel
+    votes: VoteTable
+    copies: Copies
+    held: SharesHeld | None
+    shown: Float[np.ndarray, " w"]
+
+
+@dataclass(frozen=True)
+class VotesTraining:
+    """How a model of votes is trained.
+
+    Attributes:
+        cast: votes as codes.
+        n_workers: W.
+        names: ``(K,)`` names of the classes.
+        types: sub-types of the classes.
+        checked: ``(N,)`` codes of checked classes, -1 where unchecked; None without any.
+        parameters: settings of the channel and of the class shares.
+        options: of the fits.
+        functions: whether votes are outputs of functions, which abstain.
+        dependence: correlation of votes given the class, or how it is learned.
+        pooling_open: whether the form of the matrices is selected.
+    """
+
+    cast: VoteTable
+    n_workers: int
+    names: np.ndarray
+    types: Subtypes
+    checked: Int[np.ndarray, " n"] | None
+    parameters: Mapping[str, Any]
+    options: FitOptions
+    functions: bool
+    dependence: float | Literal["auto", "shown"]
+    pooling_open: bool
+
+    def trained(self) -> TrainedVotes:
+        """Find who copies, select what matrices are drawn to, fit, and temper the answer."""
+        shown, pairs = self._shown
+        votes, pooling, paper = self.votes, self.parameters["pooling"], self.options.rule == "ml"
+        hidden = shown < LEAST_SHOWN or pairs.unevenness > MOST_UNEVEN
+        if hidden and self.pooling_open and not (self.functions or paper):
+            pooling = ALIKE
+        known = self.parameters["class_prior"] is not None or self.checked is not None
+        open_ = not (self.functions or known or paper)
+        # one matrix of all annotators leaves items as voted, and no class is lost
+        held = held_near(votes, len(self.names)) if open_ and pooling != ALIKE else None
+        found = self._fitted(pooling, held)
+        if pooling == "shared":
+            pooling, found = better_held_out(found, self._fitted("none", held), votes)
+        if open_:
+            information = annotator_model(found.fit).information()[votes.worker]
+            informative = replace(votes, weights=votes.weight * np.sqrt(information))
+            fast = held_fast(self.types.summed(found.class_shares), informative)
+            if fast is not None and not found.interrupted:
+                held, found = fast, self._fitted(pooling, fast)
+        of_workers = shown_votes(votes, self.n_workers, self._is_checked) * (pooling != ALIKE)
+        if not found.interrupted and not (paper and self.dependence == "auto"):
+            # by one vote of a doubtful function, an item is rather of a more frequent class
+            fixed = self._is_checked, not self.functions, pairs.log_factor
+            seen = {"copying": self.copies.share, "shown": shown, "uneven": pairs.unevenness}
+            how: dict[str, Any] = {"pooling": pooling, **seen}
+            found = tempered(found, votes, self.dependence, *fixed, **how)
+        return TrainedVotes(found, votes, self.copies, held, of_workers)
+
+    @cached_property
+    def copies(self) -> Copies:
+        """Who copies; nobody where votes are taken for independent."""
+        if self._independent:
+            return no_copies(self.n_workers)
+        return find_copies(self.cast, self.n_workers, len(self.names), self.functions)
+
+    @cached_property
+    def votes(self) -> VoteTable:
+        """The votes by what they count for."""
+        return weighted(self.cast, self.copies, self.functions)
+
+    @property
+    def _independent(self) -> bool:
+        return self.options.rule == "ml" or self.dependence == 0
+
+    @property
+    def _shown(self) -> tuple[float, UnevenPairs]:
+        """Share of the votes of which it is shown whether they are right, and uneven pairs."""
+        none = UnevenPairs(np.zeros(0), np.zeros(0))
+        if self.functions:
+            return 1.0, none
+        shown = shown_share(self.votes, self.n_workers, self._is_checked)
+        if self._independent:
+            return shown, none
+        return shown, uneven_pairs(self.cast, self.copies, len(self.names))
+
+    @property
+    def _is_checked(self) -> np.ndarray:
+        if self.checked is None:
+            return np.zeros(self.cast.n_items, bool)
+        return self.checked >= 0
+
+    @property
+    def _length(self) -> int:
+        return padded_length(self.cast.n_items, self.types.number)
+
+    @property
+    def _room(self) -> int | None:
+        """Number of workers that a fit is compiled for; None for their own, as of many votes."""
+        if self.functions or len(self.cast.row) > MOST:
+            return None
+        return padded_annotators(self.n_workers, len(self.names) * self.types.number)
+
+    @cached_property
+    def _checks(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Channel of the checked classes, and its data."""
+        if self.checked is None:
+            return {}, {}
+        allowed = pad_rows(self.types.allowed(self.checked), self._length, True)
+        packed = pack_candidates(allowed, self.types.number)
+        return {"trusted": CandidateSets.of(self.types.number)}, {"trusted": packed}
+
+    @cached_property
+    def _data(self) -> Data:
+        # functions that copy have a power of their own instead: they abstain, too
+        packed = replace(self.cast if self.functions else self.votes, n_items=self._length)
+        counts = packed.counted(self._room or self.n_workers, len(self.names))
+        parts = {PRIOR: None, **self._checks[1], VOTES: Annotators.pack(counts)}
+        return Data(parts, on_device(pad_rows(np.ones(self.cast.n_items), self._length)))
+
+    def _fitted(self, pooling: str, held: SharesHeld | None) -> FittedModel:
+        """A fit whose matrices are drawn to something, the shares of the classes held or free."""
+        options, types = self.options, self.types
+        settings = {**self.parameters, "pooling": pooling, "n_votes": self.votes.weight.sum()}
+        channel: Any = annotators(self.n_workers, len(self.names), settings)
+        if pooling == "functions":
+            channel = replace(channel, power=on_device(self.copies.powers()))
+        elif pooling == ALIKE:
+            channel = all_alike(channel, self.votes, types.each)
+        learned = () if pooling in ("none", ALIKE) else (VOTES,)
+        if self._room is not None:
+            channel = channel.padded(self._room)
+        prior = types.prior({**self.parameters, "shares_held": held})
+        model = {**self._checks[0], PRIOR: prior, VOTES: channel}
+        candidate = Candidate(model, self._data, learned)
+        begin = types.start(candidate, options.rule, options.seed)
+        if pooling == "functions" and types.each == 1:
+            about = VOTES, pad_rows(self._is_checked, self._length), options.rule, self.parameters
+            candidate, begin = first_estimate(candidate, *about)
+        names = types.names(self.names)
+        fitted = joint(candidate, names, self.cast.n_items, options, start=begin)
+        return without_padding(fitted, VOTES)
+
+
+def weighted(votes: VoteTable, copies: Copies, functions: bool) -> VoteTable:
+    """The votes by what they count for where some are copies; those of functions by a power."""
+    if not copies.found:
+        return votes
+    weights = copies.powers()[votes.worker] if functions else copies.weights(votes)
+    return replace(votes, weights=weights)
