@@ -14,7 +14,7 @@ import typer
 from nbmodels import __version__
 from nbmodels.cli import options
 from nbmodels.cli.audit import audit_app
-from nbmodels.cli.console import InputError, input_errors, stages, tell_blanks, writing
+from nbmodels.cli.console import InputError, input_errors, report_blanks, stages, writing
 from nbmodels.errors import counted
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def clean(
         console = screen()
         console.print(f"{bold(file.name)}: {counted(len(table.frame), 'row')}", highlight=False)
         table, blanks = table.with_labels(label, truth)
-        tell_blanks(console, blanks)
+        report_blanks(console, blanks)
         if task is not None and worker is not None:
             from nbmodels.cli.votes_table import VotesTable, clean_items
 

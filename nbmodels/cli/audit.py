@@ -10,7 +10,7 @@ import typer
 
 from nbmodels.cli import options
 from nbmodels.cli.checked import ROW, TRUE, filled_in
-from nbmodels.cli.console import InputError, input_errors, stages, tell_blanks, writing
+from nbmodels.cli.console import InputError, input_errors, report_blanks, stages, writing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,7 +103,7 @@ def plan(
 
         console = screen()
         table, blanks = table.with_labels(label, truth)
-        tell_blanks(console, blanks)
+        report_blanks(console, blanks)
         if task is not None and worker is not None:
             from nbmodels.cli.votes_table import VotesTable
 

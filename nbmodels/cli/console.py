@@ -72,7 +72,7 @@ def input_errors(names: Mapping[str, str] | None = None) -> Iterator[None]:
         raise typer.Exit(130) from error
 
 
-def tell_blanks(console: Console, count: int) -> None:
+def report_blanks(console: Console, count: int) -> None:
     """Say how many labels have blanks around them, which are left out."""
     if count:
         console.print(f"Blanks around {counted(count, 'label')} are ignored", highlight=False)

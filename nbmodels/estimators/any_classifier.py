@@ -444,7 +444,7 @@ class NoisyLabelClassifier(TableClassifier):
         self._check_weights(items.weights)
         validate_data(self, values, reset=True, skip_check_array=True)
         (rows,) = indexable(values)
-        return CrossFitted(self, rows, parameters).silent(items)
+        return CrossFitted(self, rows, parameters).without_weight(items)
 
     def _beside(self, parameters: Mapping[str, Any], rows: Any, known: Known) -> FittedModel:
         with one_thread_if_small(rows):

@@ -36,8 +36,8 @@ from nbmodels.estimators.constraints import (
     Noise,
     Number,
 )
-from nbmodels.estimators.graph_input import graph_cautions, in_words_of_graphs, refuse_arguments
-from nbmodels.estimators.graph_source import EdgesOf, Listening
+from nbmodels.estimators.graph_input import graph_cautions, refuse_arguments, with_names_of_graphs
+from nbmodels.estimators.graph_source import CrossFittedGraph, EdgesOf
 from nbmodels.estimators.options import (
     JointGraph,
     NoiseForm,
@@ -265,7 +265,7 @@ class CollaborativeClassifier(LatentClassModel):
         y = of_items("labels", labels, graph.items)
         # an item that a mapping leaves out has no label, and needs no marker to say so
         by_id = np.nan if y is not labels else None
-        with in_words_of_graphs():
+        with with_names_of_graphs():
             read = read_labels(
                 y,
                 n_items,
@@ -371,9 +371,9 @@ class CollaborativeClassifier(LatentClassModel):
         k = len(items.classes)
         alpha = self._alpha(len(graph.users), k)
         kept = None if isinstance(self.alpha, str) else alpha
-        crossed = Listening(graph.edges, graph.users, self.duplicates, kept)
+        crossed = CrossFittedGraph(graph.edges, graph.users, self.duplicates, kept)
         if self._is_averaged():
-            return crossed.silent(k)
+            return crossed.without_weight(k)
         settings = self._graph_settings(parameters, len(graph.users), k)
         users = Users.of(len(graph.users), k, settings.alpha)
         users = replace(users, weight=settings.weight, integrated=True)

@@ -34,7 +34,7 @@ def refuse_arguments(reader: str, others: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def in_words_of_graphs() -> Iterator[None]:
+def with_names_of_graphs() -> Iterator[None]:
     """Errors of labels by the names that arguments have here.
 
     Raises:

@@ -37,14 +37,14 @@ class EdgesOf:
 class _EvidenceOf(EdgesOf):
     """Packs the log-likelihoods of new items by the users of a fit."""
 
-    heard: GraphEvidence
+    evidence: GraphEvidence
 
     def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
-        return {USERS: ExternalEvidence.pack(self.heard.of_new(self.edges(values, items)))}
+        return {USERS: ExternalEvidence.pack(self.evidence.of_new(self.edges(values, items)))}
 
 
 @dataclass(frozen=True)
-class Listening:
+class CrossFittedGraph:
     """A graph beside other sources, which learns from what is known of its items.
 
     Attributes:
@@ -59,18 +59,18 @@ class Listening:
     duplicates: str
     alpha: Any
 
-    def silent(self, n_classes: int) -> LearnedSource:
+    def without_weight(self, n_classes: int) -> LearnedSource:
         """Before it has learned."""
         nothing = np.zeros((self.graph.shape[0], n_classes))
         part = Part(_evidence(n_classes, 0.0), ExternalEvidence.pack(nothing))
-        return LearnedSource({USERS: part}, EdgesOf(self.users, self.duplicates), listening=self)
+        return LearnedSource({USERS: part}, EdgesOf(self.users, self.duplicates), learn_beside=self)
 
     def __call__(self, known: Known) -> LearnedSource:
         found = graph_evidence(self.alpha, self.graph, known)
-        component = _evidence(len(known.names), float(found.heard))
+        component = _evidence(len(known.names), float(found.informative))
         part = Part(component, ExternalEvidence.pack(found.of_items()))
         encode = _EvidenceOf(self.users, self.duplicates, found)
-        return LearnedSource({USERS: part}, encode, heard=found)
+        return LearnedSource({USERS: part}, encode, graph=found)
 
 
 def _evidence(n_classes: int, weight: float) -> ExternalEvidence:

@@ -21,7 +21,6 @@ from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.constraints import Constraint, Number
 from nbmodels.estimators.joint_assembly import About, by_part, item_powers, part_name
-from nbmodels.estimators.joint_hearing import is_graph
 from nbmodels.estimators.joint_input import (
     cells_of,
     check_names,
@@ -32,6 +31,7 @@ from nbmodels.estimators.joint_input import (
 )
 from nbmodels.estimators.joint_training import JointTraining
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
+from nbmodels.estimators.source_selection import is_graph
 from nbmodels.estimators.sources import Items
 from nbmodels.fitting.fitted_model import FittedModel
 
@@ -61,7 +61,7 @@ class JointNB(LatentClassModel):
             ``noise`` and the like) are not used. A table whose ``training`` is ``"auto"`` is fitted
             jointly or cross-fitted, ``chosen_["size_training"]`` of a source ``"size"``: as labels
             and votes of items that a fit has not seen are likelier
-            (:mod:`nbmodels.fitting.heard_features`). Jointly its likelihood counts to a power that
+            (:mod:`nbmodels.fitting.held_out_items`). Jointly its likelihood counts to a power that
             is selected likewise, ``chosen_["size_weight"]``, or in full if its features pass their
             checks; cross-fitted it is evidence that learned from what is known of other items
             (:mod:`nbmodels.fitting.table_evidence`), and has no parameters in the model.

@@ -66,7 +66,7 @@ def log_jacobian_of(found: Mapping[str, Part], model: Model, n: int) -> np.ndarr
     return np.zeros(n) + sum(terms)
 
 
-def silent_parts(found: Mapping[str, Part]) -> list[str]:
+def parts_without_weight(found: Mapping[str, Part]) -> list[str]:
     """Names of the components that were tried before, and have no weight."""
     return [name for name in found if np.all(np.asarray(found[name].component.weight) == 0)]
 
@@ -75,14 +75,14 @@ def left_out(model: Model, tried: Iterable[str], interrupted: bool) -> tuple[Cau
     """A warning of each source that was left without weight, unless Ctrl-C ended that."""
     if interrupted:
         return (INTERRUPTED,)
-    silent = [name for name in tried if model[name].weight == 0]
+    unused = [name for name in tried if model[name].weight == 0]
     return tuple(
         Caution(
             IdentifiabilityWarning,
             f"{name}: its data do not surely predict labels that were held out, or lead to classes "
             "with which the votes hardly agree, and have no weight",
         )
-        for name in silent
+        for name in unused
     )
 
 

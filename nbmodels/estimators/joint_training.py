@@ -15,9 +15,9 @@ from nbmodels.estimators.joint_assembly import (
     cautions_of_data,
     left_out,
     log_jacobian_of,
-    silent_parts,
+    parts_without_weight,
 )
-from nbmodels.estimators.joint_hearing import hear_features, hear_graphs
+from nbmodels.estimators.source_selection import learn_graphs, select_features
 from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.collapsed_updates import given_shares
@@ -60,15 +60,15 @@ class JointTraining:
             fitted jointly, the cross-fitted one is its counterpart.
         """
         options, alone = self.options, self._forms({}, {}, about)[0]
-        learned, interrupted = hear_features(learned, about, alone, options)
-        listening = {n: one.listening for n, one in learned.items() if one.listening}
-        if listening and not interrupted:
-            learned, interrupted = hear_graphs(learned, listening, about, alone, options)
+        learned, interrupted = select_features(learned, about, alone, options)
+        learning = {n: one.learn_beside for n, one in learned.items() if one.learn_beside}
+        if learning and not interrupted:
+            learned, interrupted = learn_graphs(learned, learning, about, alone, options)
         crossed = {n: one.crossed for n, one in learned.items() if one.crossed}
         compared = bool(crossed) and "labels" in about.labels
         fitted = self._jointly(learned, about, interrupted, scored=compared)
         if compared and not fitted.interrupted:
-            other, interrupted = hear_graphs(learned, crossed, about, alone, options)
+            other, interrupted = learn_graphs(learned, crossed, about, alone, options)
             crossed_fit = self._jointly(other, about, interrupted, scored=True)
             fitted = replace(fitted, counterpart=crossed_fit)
             if crossed_fit.interrupted:
@@ -123,7 +123,7 @@ class JointTraining:
             except KeyboardInterrupt:
                 interrupted = True
         pooled = tuple(name for name, p in found.items() if p.pooled)
-        tried = [*open_, *silent_parts(found)]
+        tried = [*open_, *parts_without_weight(found)]
         powers = {f"{n}_{w}": v for n, one in learned.items() for w, v in one.chosen.items()}
         fitted = joint(
             Candidate(model, data, (*learned_priors(model), *pooled)),
@@ -156,8 +156,8 @@ class JointTraining:
         if self.options.rule == "ml":  # it has no prior to learn
             return ["full"]
         for one in learned.values():
-            if one.heard is not None and one.heard.heard:
-                return [one.heard.noise]
+            if one.graph is not None and one.graph.informative:
+                return [one.graph.noise]
         of_graphs = any(part.alternatives or part.edges is not None for part in found.values())
         return ["symmetric", "full"] if of_graphs else ["pooled"]
 

@@ -70,7 +70,7 @@ def train_by_sample(
     own = found.fit.cautions(names)
     # though perhaps not in the sample
     sure = contradicted(fitted.fit.model, fitted.data, len(names))
-    if found.heard:  # otherwise all rows were compared, too
+    if found.informative:  # otherwise all rows were compared, too
         fitted = replace(
             fitted,
             plain=found.plain,
@@ -124,7 +124,7 @@ def with_priors_of(near: FittedModel, candidate: Candidate) -> Candidate:
 def _cross_fitted(
     found: FittedModel, build: ModelBuilder, names: np.ndarray, options: FitOptions
 ) -> FittedModel:
-    near = found.heard and bool(found.scored)
+    near = found.informative and bool(found.scored)
     of_labels = {n: q for n, q in found.fit.params.items() if n not in build.features}
     return cross_fitted(
         build,
@@ -135,7 +135,7 @@ def _cross_fitted(
         grid={name: (value,) for name, value in found.settings.items()},
         rounds=found.chosen.get("rounds", 0),
         copies=build.copies,
-        hold_out=not found.heard,
+        hold_out=not found.informative,
         start=of_labels if near else None,
         priors=found.fit.model if near else None,
         warm=near,

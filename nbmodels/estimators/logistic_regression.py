@@ -221,7 +221,7 @@ class NoisyLogisticRegression(TableClassifier):
     def _source_learn(self, values: Any, items: Items) -> LearnedSource:
         """Evidence that learns from what is known of other items; see :class:`Source`."""
         parameters = self._validate()
-        return CrossFitted(self, self._read(values, reset=True), parameters).silent(items)
+        return CrossFitted(self, self._read(values, reset=True), parameters).without_weight(items)
 
     def _beside(self, parameters: Mapping[str, Any], rows: Any, known: Known) -> FittedModel:
         return self._cross_fitted(parameters, rows, known, row_groups(rows.x))

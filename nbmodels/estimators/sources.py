@@ -71,10 +71,10 @@ class LearnedSource:
         powers: from the arguments of ``encode`` to ``(N,)`` powers of each item's likelihood, by
             part; None where all are 1.
         coords: names along other dimensions of the parameters than columns, by part and dimension.
-        listening: of a graph whose evidence is learned from what is known of the items beside it,
-            which is to be called with that; until then its part has no weight. None otherwise.
+        learn_beside: of a graph whose evidence is learned from what is known of the items beside
+            it, which is to be called with that; until then its part has no weight. None otherwise.
         crossed: likewise of a graph that is fitted jointly, to compare with; None otherwise.
-        heard: what it then learned, or None.
+        graph: what it then learned, or None.
         open_power: of features, whether the power of their likelihood is to be selected.
         cross_fitted: of features that may be cross-fitted, likewise with what is known of the
             items; None otherwise.
@@ -89,9 +89,9 @@ class LearnedSource:
     units: Mapping[str, Any] = field(default_factory=dict)
     powers: Callable[[Any, np.ndarray, Classes], dict[str, np.ndarray]] | None = None
     coords: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    listening: Callable[[Known], LearnedSource] | None = None
+    learn_beside: Callable[[Known], LearnedSource] | None = None
     crossed: Callable[[Known], LearnedSource] | None = None
-    heard: GraphEvidence | None = None
+    graph: GraphEvidence | None = None
     held: SharesHeld | None = None
     open_power: bool = False
     cross_fitted: Callable[[Known], LearnedSource] | None = None

@@ -454,7 +454,7 @@ class TableClassifier(LatentClassModel):
         check_columns(block)
         crossed = CrossFitted(self, block, parameters)
         if isinstance(how, CrossFit):
-            return crossed.silent(items)
+            return crossed.without_weight(items)
         build = self._builder(parameters, block, items.weights, {}, len(items.classes))
         emissions = {n: c for n, c in build({}).model.items() if n in build.features}
         parts, coded = {}, build.columns({})

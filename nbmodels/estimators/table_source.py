@@ -75,11 +75,11 @@ class CrossFitted:
         if fitted.interrupted:
             raise KeyboardInterrupt
         found = TableEvidence(fitted)
-        part = _part(found.of_items(), float(found.heard))
+        part = _part(found.of_items(), float(found.informative))
         chosen = {**fitted.chosen, "training": "cross_fit"}
         return LearnedSource({EVIDENCE: part}, _EvidenceOf(self.estimator, found), chosen=chosen)
 
-    def silent(self, items: Items) -> LearnedSource:
+    def without_weight(self, items: Items) -> LearnedSource:
         """Before it has learned, where it is not to be fitted jointly."""
         part = _part(np.zeros((len(items.ids), len(items.classes))), 0.0)
         return LearnedSource({EVIDENCE: part}, _nothing, cross_fitted=self)

@@ -9,7 +9,7 @@ overlap of the classes, while features that fit their model still show the class
 then warns that its noise matrix is an average.
 
 Few rows show neither surely: checks of single columns miss much, and labels are likelier by chance.
-So two other witnesses are heard: all columns together, by an omnibus test, and classifiers of
+So two other sources of evidence count: all columns together, by an omnibus test, and classifiers of
 another kind, a nonlinear one and the nearest rows, of the labels that the joint model would change.
 """
 
@@ -211,7 +211,7 @@ def _settled_early(
     """
     settings = _settings(cut)
     candidate = build(settings)
-    if not (cut.heard and _comparable(build, settings, candidate)):
+    if not (cut.informative and _comparable(build, settings, candidate)):
         return cut, False
     begin, start = _from_cut(cut, candidate)
     near = replace(cut.fit, model=begin.model, params=jax.tree.map(np.asarray, start))
@@ -250,7 +250,7 @@ def _joint_or(
     found: _Beside | None = None
     taken, noisy = False, 1.0
     jacobian = build.log_jacobian(settings)
-    near = build.n_rows >= MANY_ROWS and cut.heard
+    near = build.n_rows >= MANY_ROWS and cut.informative
     begin, start = _from_cut(cut, candidate) if near else (candidate, None)
     about = (begin, names, build.n_rows, options, start)
     try:
@@ -366,7 +366,7 @@ def _compared(
     # a checked row's score is of both its labels
     free = weights * seen * ~checked_rows(model, data, n)
     pair = [null, np.where(seen, scores, 0)], [True, True]
-    heard = not free.any() or compare_scores(*pair, free, INFORMATIVE, copies).best == 1
+    likelier = not free.any() or compare_scores(*pair, free, INFORMATIVE, copies).best == 1
     many = np.count_nonzero(weights) > FEW_ROWS
     allowed = _ERRORS[int(many)]
     missed = _right(fitted) - _right(cut) > _MISSED and cut.drawn is None
@@ -375,7 +375,7 @@ def _compared(
     return _Beside(
         scores,
         compared,
-        named and heard and lead < allowed,
+        named and likelier and lead < allowed,
         lead > _DOUBTFUL,
     )
 

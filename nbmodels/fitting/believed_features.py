@@ -14,11 +14,17 @@ from nbmodels.fitting.cautions import (
     UNINFORMATIVE_BESIDE_VOTES,
     UNINFORMATIVE_OF_SETS,
 )
-from nbmodels.fitting.informative import AGREEMENT, INFORMATIVE, credible, unheard, votes_agree
+from nbmodels.fitting.informative import (
+    AGREEMENT,
+    INFORMATIVE,
+    credible,
+    uninformative,
+    votes_agree,
+)
 from nbmodels.fitting.label_sources import VOTES
+from nbmodels.fitting.labels_as_given import EVEN, as_given, of_votes
 from nbmodels.fitting.scores import Settings
 from nbmodels.fitting.trials import HOPELESS, Found, Trial
-from nbmodels.fitting.unheard import EVEN, as_given, of_votes
 
 
 class Uninformative(Exception):
@@ -55,7 +61,7 @@ def is_believed(trials: CandidateTrials, grid: Mapping[str, Sequence[Any]], foun
         found.plain_scores = floor.held_out
         _as_given(trials, model, null, found)
         found.noisy = EVEN
-        found.cautions = (unheard(trials.agreement(null.settings)),)
+        found.cautions = (uninformative(trials.agreement(null.settings)),)
     return False
 
 

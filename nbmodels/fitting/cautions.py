@@ -1,8 +1,8 @@
 """What the selection of settings says of a fit.
 
-Where the features are not heard, or no noise is found, what is reported holds: labels as given, the
-plain classifier's predictions, and noise as wide as its prior. The verdict states it, which is no
-warning: of fits whose intervals hold the noise, every fifth would be warned of.
+Where the features are not informative, or no noise is found, what is reported holds: labels as
+given, the plain classifier's predictions, and noise as wide as its prior. The verdict states it,
+which is no warning: of fits whose intervals hold the noise, every fifth would be warned of.
 """
 
 from nbmodels.errors import Caution, IdentifiabilityWarning, NotConvergedWarning

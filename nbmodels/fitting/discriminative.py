@@ -221,7 +221,7 @@ def _tested(
     """
     first = _selected(source, resp, options, grid, 0, hold_out=True)
     settings, table = first.settings, first.table
-    # a caution says that the features are not heard: there is nothing to correct labels by
+    # a caution says that the features are not informative: there is nothing to correct labels by
     if first.interrupted or first.cautions or source.n_folds < _FEWEST_FOLDS:
         return first, None
     padded = pad_rows(source.fold, len(resp))

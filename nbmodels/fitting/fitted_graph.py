@@ -56,4 +56,4 @@ class FittedGraph(FittedModel):
         with computing(self.double):
             found = normalised(calibrated_logs(self.fit, self.neighbours.of_new(edges)))
         # biases are learned from items with evidence, and say nothing of those without
-        return np.where(self.neighbours.heard(edges)[:, None], found, self.class_shares)
+        return np.where(self.neighbours.has_neighbours(edges)[:, None], found, self.class_shares)

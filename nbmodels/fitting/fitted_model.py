@@ -75,7 +75,7 @@ class FittedModel:
         alternatives: other forms of the model that may be right, over which posterior draws are
             averaged; where their probabilities sum to one, draws are of these alone.
         ranked: ``(N, K)`` P(true class) of the training items by the plain classifier, where the
-            features do not predict held-out labels; see :mod:`nbmodels.fitting.unheard`.
+            features do not predict held-out labels; see :mod:`nbmodels.fitting.labels_as_given`.
         plain: ``(1 + K,)`` calibration by which new items are predicted, where it is that of the
             plain classifier of the given labels or votes; see :mod:`nbmodels.fitting.plain`.
         plain_scores: ``(N,)`` log-probability of each item's labels under the plain classifier, by
@@ -173,7 +173,7 @@ class FittedModel:
         return self.fit.status.ok and not self.interrupted
 
     @property
-    def heard(self) -> bool:
+    def informative(self) -> bool:
         """Whether the features count for the training items: they predict held-out labels.
 
         Where they do not, classes are those of the votes and, where there are none, of the labels.

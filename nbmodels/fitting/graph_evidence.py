@@ -35,7 +35,7 @@ class GraphEvidence:
     fitted: FittedGraph
 
     @property
-    def heard(self) -> bool:
+    def informative(self) -> bool:
         """Whether the edges predict what is known of an item better than chance."""
         return self.fitted.neighbours is not None
 
@@ -63,9 +63,9 @@ class GraphEvidence:
         return self._relative(found.of_new(edges))
 
     def _relative(self, logs: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
-        """Less what is said of an item without neighbours, which is the class shares."""
+        """Less those of an item without neighbours, which is the class shares."""
         found, fit = self.fitted.neighbours, self.fitted.fit
-        assert found is not None  # somebody is heard
+        assert found is not None  # some edge is informative
         nobody = sparse.csr_array((1, self.fitted.counts.shape[0]))
         return calibrated_logs(fit, logs) - calibrated_logs(fit, found.of_new(nobody))
 

@@ -25,6 +25,7 @@ from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.duplicate_users import Grouped, grouped
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.graph_labels_as_given import UNINFORMATIVE
 from nbmodels.fitting.holdout import (
     compare_on_holdout,
     cross_fitted_posterior,
@@ -34,8 +35,7 @@ from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import LabelSource, class_prior
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.scores import Candidate, Settings
-from nbmodels.fitting.stacked_graph import unheard
-from nbmodels.fitting.unheard_graph import UNINFORMATIVE
+from nbmodels.fitting.stacked_graph import labels_as_given
 
 #: Name of the users' emission.
 USERS = "users"
@@ -120,7 +120,7 @@ def train_joint(
     if not isinstance(model["labels"], Given):
         if _users(model).weight == 0:
             about = (graph, sources, weights, names, options, cautions or (UNINFORMATIVE,))
-            return replace(unheard(settings.labels, *about, interrupted), choice=choice)
+            return replace(labels_as_given(settings.labels, *about, interrupted), choice=choice)
         if settings.noise_folds:
             model, noise, interrupted = _with_noise(settings, model, data, options)
             cautions = (INTERRUPTED,) if interrupted else ()
@@ -170,7 +170,7 @@ def train_cross_fitted(
     slope = float(np.exp(np.asarray(fitted.fit.point_of(PRIOR))[0]))
     if slope < _UNHEARD:
         about = (graph, sources, weights, names, options, fitted.cautions)
-        floor = unheard(settings.labels, *about, fitted.interrupted)
+        floor = labels_as_given(settings.labels, *about, fitted.interrupted)
         return replace(floor, choice=fitted.choice)
     return replace(fitted, settings={"alpha": alpha, "weight": slope})
 

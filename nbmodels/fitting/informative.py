@@ -84,7 +84,7 @@ def votes_agree(
     return mine >= least * other
 
 
-def unheard(found: Agreement) -> Caution:
-    """What is said of features that are not heard, by the agreement of predictions and labels."""
+def uninformative(found: Agreement) -> Caution:
+    """The warning of features without use, by the agreement of predictions and labels."""
     useless = max(found.kappa, 0) + _SURELY * found.error < _USELESS
     return USELESS if useless else UNINFORMATIVE

@@ -122,7 +122,7 @@ def select_parts(
     """Components of a joint fit, selected one after the other by labels held out of ``"labels"``.
 
     They are selected under each form of the model anew: a graph beside labels whose errors have
-    another form is heard by the less. Of few labels a tenth would compare by chance: of 300 it has
+    another form counts by the less. Of few labels a tenth would compare by chance: of 300 it has
     led a graph's weight astray in half of the data sets, after which the joint fit confirmed its
     own labels. They are cross-validated. After Ctrl-C the components are those selected until then
     of the first form, and the cautious ones of the rest.

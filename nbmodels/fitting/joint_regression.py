@@ -54,7 +54,7 @@ def _comparable(fitted: FittedModel) -> bool:
     """Whether the joint model answers the same question, with nothing given but the labels."""
     settings = fitted.settings
     return (
-        fitted.heard
+        fitted.informative
         and fitted.fit.rule == "map"
         and not fitted.interrupted
         and fitted.held_out_scores is not None

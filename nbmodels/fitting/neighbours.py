@@ -208,8 +208,8 @@ class NeighbourVotes:
     def _weights(
         self, count: Float[np.ndarray, " e"], size: Float[np.ndarray, " e"]
     ) -> Float[np.ndarray, " e"]:
-        heard = size > 1e-9
-        return np.where(heard, count * np.where(heard, size, 1.0) ** -self.power, 0.0)
+        known = size > 1e-9
+        return np.where(known, count * np.where(known, size, 1.0) ** -self.power, 0.0)
 
     def describe(self) -> dict[str, Any]:
         return {"evidence": "votes", "alpha": np.nan, "power": self.power}

@@ -93,8 +93,8 @@ def averaged_over_levels(fitted: FittedModel) -> FittedModel:
 
     Args:
         fitted: a model of given labels and scores. Where it has other sources of labels than those
-            and checked rows, many rows, unheard features, known noise, or labels that are likelier
-            without any noise, nothing is done.
+            and checked rows, many rows, uninformative features, known noise, or labels that are
+            likelier without any noise, nothing is done.
     """
     channel = fitted.fit.model.get("labels")
     rows = np.asarray(fitted.data.weights)[: len(fitted.fit.resp)] > 0

@@ -1,4 +1,4 @@
-"""Calibrated label propagation: neighbours' labels are corrected, and heard again.
+"""Calibrated label propagation: neighbours' labels are corrected, and counted again.
 
 In round 0 scores come from the neighbours' given labels. How far they count, and the noise, are
 fitted together (:class:`nbmodels.class_priors.Calibration`); the classes found take the place of
@@ -318,14 +318,14 @@ def _corrected(
     """Scores from what items are taken for."""
     weights = about.weights[:, None]
     score = partial(scores_without_own, [scores.kind], about.graph, shares=about.shares)
-    heard = correct(scores.whole, np.full(len(weights), True)) * weights
-    (whole,) = score(resp=heard)
+    corrected = correct(scores.whole, np.full(len(weights), True)) * weights
+    (whole,) = score(resp=corrected)
     hidden, out = [], np.empty_like(whole)
     for before, seen in zip(scores.hidden, _seen(fold), strict=True):
         (table,) = score(resp=correct(before, seen) * weights)
         out[~seen] = table[~seen]
         hidden.append(table)
-    return _Scores(scores.kind, whole, hidden, out, about.graph.counts(heard))
+    return _Scores(scores.kind, whole, hidden, out, about.graph.counts(corrected))
 
 
 def _seen(fold: Int[np.ndarray, " n"]) -> list[np.ndarray]:

@@ -114,7 +114,7 @@ def with_reference(
         options: makes those of fits, where the fit's precision holds.
     """
     k = len(fitted.names)
-    unheard = fitted.drawn is not None  # the noise is then open in what draws are of
+    as_given = fitted.drawn is not None  # the noise is then open in what draws are of
     channel = (fitted.drawn[0] if fitted.drawn else fitted.fit).model.get("labels")
     if fitted.interrupted or channel is None or isinstance(channel, Given) or k < 2:
         return fitted
@@ -126,8 +126,8 @@ def with_reference(
         return fitted
     seen = replace(fitted, reference=reference.classes, reference_margin=reference.margin(codes))
     found = _held_to(reference, seen, codes, options)
-    if unheard and found.drawn is not None and not found.interrupted:
-        return fitted  # unheard features have no reference: their labels are left as they are
+    if as_given and found.drawn is not None and not found.interrupted:
+        return fitted  # uninformative features have no reference: their labels are left as they are
     free = ~checked_rows(found.fit.model, found.data, len(codes))
     corrected = true_classes(reference, found, np.where(free, codes, -1))
     return _with_little_evidence(replace(found, reference_corrected=corrected), codes)
@@ -150,9 +150,9 @@ def _held_to(
     checked = "trusted" in fitted.data.parts  # what they show is in the fit already
     if joint:
         # where predictions as given are in the majority, the verdict says so
-        silent = not checked and sides.z <= _SURELY and sides.changed > _CHANGED * n
+        unstated = not checked and sides.z <= _SURELY and sides.changed > _CHANGED * n
         contradicted_by_most = n <= _FEW and sides.given >= sides.suggested
-        if not silent or sides.belief >= (_DOUBTED if contradicted_by_most else _HARDLY):
+        if not unstated or sides.belief >= (_DOUBTED if contradicted_by_most else _HARDLY):
             return fitted
         return replace(fitted, cautions=(*fitted.cautions, _doubted(sides, judge, _JOINT)))
     trust, odds = 1.0 if checked else sides.belief, _odds_of_noise(fitted, codes)

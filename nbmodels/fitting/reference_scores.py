@@ -105,7 +105,7 @@ def noise_on(
     """
     n, length = len(reference.classes), len(fitted.data.weights)
     scores = Calibration.pack(on_device(pad_rows(reference.logs, length)))
-    # where the features were not heard, the noise is open in what draws are of
+    # where the features were not informative, the noise is open in what draws are of
     own = fitted.fit if fitted.drawn is None else fitted.drawn[0]
     kept = {name: c for name, c in own.model.items() if name not in fitted.scored}
     prior = Calibration.of(reference.logs.shape[1], log_slope_sd=LOG_SLOPE_SD)
@@ -238,8 +238,9 @@ def _poor_predictions(
 ) -> tuple[Caution, ...]:
     """A warning where the model's own features predict given labels surely worse.
 
-    Both are plain classifiers here, without noise, and said of fits whose features are not heard,
-    too: new items are predicted by the same features. Probabilities tell more than hits do.
+    Both are plain classifiers here, without noise, and meant for fits whose features are not
+    informative, too: new items are predicted by the same features. Probabilities show more than
+    hits do.
     """
     if fitted.plain_scores is None:
         return ()

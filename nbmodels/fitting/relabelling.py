@@ -61,9 +61,9 @@ def with_labels_by_shape(fitted: FittedModel, points: Any) -> FittedModel:
 
     Args:
         fitted: a model of given labels with what their shape says. Where some are checked, there
-            are other sources, features are not heard, the fit changes as many labels, the shape was
-            not that of all items, or the nearest rows do not support the corrections, nothing is
-            done.
+            are other sources, features are not informative, the fit changes as many labels, the
+            shape was not that of all items, or the nearest rows do not support the corrections,
+            nothing is done.
         points: ``(N, d)`` items in the space of their features, dense or sparse; where they are
             None, or too few labels have a place in it, nearest rows are not asked.
     """

@@ -46,6 +46,12 @@ from nbmodels.fitting.graph_forms import (
     stacked,
     undecided,
 )
+from nbmodels.fitting.graph_labels_as_given import (
+    UNINFORMATIVE,
+    as_given,
+    noise_from_prior,
+    without_changes,
+)
 from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.label_sources import LabelSource, class_prior, noise_channel
 from nbmodels.fitting.neighbours import Evidence, Graph, NeighbourVotes, UserEvidence
@@ -60,12 +66,6 @@ from nbmodels.fitting.propagation import (
     propagated,
 )
 from nbmodels.fitting.scores import Candidate, label_responsibilities
-from nbmodels.fitting.unheard_graph import (
-    UNINFORMATIVE,
-    as_given,
-    noise_from_prior,
-    without_changes,
-)
 
 #: Concentrations of the users, and powers of the number of neighbours by which votes are divided.
 CONCENTRATIONS = (0.2, 1.0, 5.0)
@@ -137,17 +137,17 @@ def train_stacked(
                 break
     cautions = (INTERRUPTED,) if interrupted else ()
     if not found:
-        return as_unheard(first, settings, names, options, cautions, interrupted)
+        return _as_given(first, settings, names, options, cautions, interrupted)
     chosen = preferred_form(found)
     null = _without_graph(chosen.about, options)
     compared = [np.asarray(null.log_likelihood)[: len(weights)], chosen.held_out]
     gain = float(rows @ (compared[1] - compared[0]))
     surely = compare_scores(compared, [True, True], rows, _INFORMATIVE).best > 0
-    heard = surely or gain >= _DECISIVE
+    informative = surely or gain >= _DECISIVE
     table = _table(found, chosen, null, rows)
-    if not heard or not credible(chosen):
+    if not informative or not credible(chosen):
         cautions = cautions or (UNINFORMATIVE,)
-        fitted = as_unheard(chosen.about, settings, names, options, cautions, interrupted)
+        fitted = _as_given(chosen.about, settings, names, options, cautions, interrupted)
         evidence = calibrated_logs(chosen.fit, chosen.mixture.whole())
         ranked = without_changes(fitted.corrected, evidence)
         return replace(fitted, corrected=ranked, choice=table)
@@ -161,7 +161,7 @@ def train_stacked(
         except KeyboardInterrupt:
             interrupted, cautions = True, (INTERRUPTED,)
     cautions = (*cautions, *undecided(chosen, found, shares))
-    fitted = _heard(chosen, found, shares, settings, names, options, cautions, interrupted)
+    fitted = _informative(chosen, found, shares, settings, names, options, cautions, interrupted)
     return replace(fitted, choice=table, alternatives=others)
 
 
@@ -205,7 +205,7 @@ def _without_graph(about: LabelledGraph, options: FitOptions) -> Fit:
     return fit
 
 
-def _heard(
+def _informative(
     chosen: Form,
     found: Sequence[Form],
     shares: Sequence[float],
@@ -283,7 +283,7 @@ def _midway(one: Form) -> Float[np.ndarray, "n k"]:
     return (one.mixture.held_out() + one.mixture.whole()) / 2
 
 
-def unheard(
+def labels_as_given(
     settings: Mapping[str, Any],
     graph: sparse.csr_array,
     sources: Mapping[str, LabelSource],
@@ -293,7 +293,7 @@ def unheard(
     cautions: tuple[Caution, ...],
     interrupted: bool,
 ) -> FittedGraph:
-    """Labels as they are, for other training on a graph whose edges are not heard.
+    """Labels as they are, for other training on a graph whose edges predict no labels.
 
     Args:
         settings, graph, sources, weights, names, options: as of :func:`train_stacked`.
@@ -303,10 +303,10 @@ def unheard(
     data = _padded(sources, weights)
     labels = _candidate(settings, settings["noise"], sources, data, len(names))
     about = _labelled(settings, labels, Graph(graph), weights)
-    return as_unheard(about, settings, names, options, cautions, interrupted)
+    return _as_given(about, settings, names, options, cautions, interrupted)
 
 
-def as_unheard(
+def _as_given(
     about: LabelledGraph,
     settings: Mapping[str, Any],
     names: np.ndarray,

@@ -50,7 +50,7 @@ class Mixture:
             [calibrated_logs(one.fit, table) for one, table in zip(self.parts, tables, strict=True)]
         )
 
-    def heard(self, edges: sparse.csr_array) -> Bool[np.ndarray, " n"]:
+    def has_neighbours(self, edges: sparse.csr_array) -> Bool[np.ndarray, " n"]:
         """Whether some of an item's users are known to touch labelled items.
 
         Args:

@@ -60,13 +60,13 @@ class TableEvidence:
     fitted: FittedModel
 
     @property
-    def heard(self) -> bool:
+    def informative(self) -> bool:
         """Whether the features predict what is known of an item better than chance."""
         return self.fitted.drawn is None and self.fitted.plain is None
 
     def of_items(self) -> Float[np.ndarray, "n k"]:
         """``(N, K)`` of the items of the fit, each without what is known of itself."""
-        return self._logs - self._log_shares if self.heard else np.zeros_like(self._logs)
+        return self._logs - self._log_shares if self.informative else np.zeros_like(self._logs)
 
     def of_new(self, probs: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
         """``(n, K)`` of new items.
@@ -74,7 +74,7 @@ class TableEvidence:
         Args:
             probs: P(true class | features) of each.
         """
-        return self.heard * (np.log(np.maximum(probs, _TINY)) - self._log_shares)
+        return self.informative * (np.log(np.maximum(probs, _TINY)) - self._log_shares)
 
     @cached_property
     def _logs(self) -> Float[np.ndarray, "n k"]:

@@ -62,7 +62,7 @@ def test_checked_labels_hold_where_other_beliefs_need_not():
     model.fit(
         evidence, trusted=dict(zip(checked, NAMES[y[checked]], strict=True)), items=range(200)
     )
-    taken = model._learned["users"].heard.fitted.corrected
+    taken = model._learned["users"].graph.fitted.corrected
     np.testing.assert_allclose(taken[checked, y[checked]], 1)
 
 

@@ -17,7 +17,7 @@ from nbmodels import (
     NoisyGaussianNB,
     NoisyLogisticRegression,
 )
-from nbmodels.estimators import joint_hearing, table_training
+from nbmodels.estimators import source_selection, table_training
 from nbmodels.fitting import em
 from nbmodels.fitting.batched import counted_fits
 from nbmodels.fitting.candidate_trials import CandidateTrials
@@ -77,13 +77,13 @@ def test_labels_without_features_are_fitted_only_where_the_features_may_say_noth
 
 def test_no_sources_are_fitted_jointly_twice(monkeypatch):
     """Votes alone, and beside columns that are then selected: once each, whatever asks for them."""
-    made, plain = [], joint_hearing.joint
+    made, plain = [], source_selection.joint
 
     def counting(candidate, *about):
         made.append({name: np.asarray(c.weight) for name, c in candidate.model.items()})
         return plain(candidate, *about)
 
-    monkeypatch.setattr(joint_hearing, "joint", counting)
+    monkeypatch.setattr(source_selection, "joint", counting)
     rng = np.random.default_rng(2)
     n, true = 300, rng.integers(3, size=300)
     x = rng.normal(0, 1.2, (3, 4))[true] + rng.normal(size=(n, 4))

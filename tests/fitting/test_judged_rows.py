@@ -86,5 +86,5 @@ def test_what_is_selected_is_fitted_to_all_rows(few, monkeypatch):
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
 def test_where_features_are_not_heard_all_rows_were_compared(few):
     e = NoisyBernoulliNB(training="cross_fit", random_state=0).fit(*drawn(informative=False))
-    assert not e.fitted_.heard
+    assert not e.fitted_.informative
     assert np.isfinite(e.fitted_.held_out_scores).all()

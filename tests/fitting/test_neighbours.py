@@ -11,6 +11,7 @@ from nbmodels.fitting import neighbours, propagation
 from nbmodels.fitting.batched import counted_fits
 from nbmodels.fitting.cautious_labels import Levels, cautious, expected_wrong
 from nbmodels.fitting.graph_folds import graph_folds
+from nbmodels.fitting.graph_labels_as_given import without_changes
 from nbmodels.fitting.neighbours import (
     Graph,
     NeighbourVotes,
@@ -19,7 +20,6 @@ from nbmodels.fitting.neighbours import (
     scores_without_own,
 )
 from nbmodels.fitting.stacking_weights import stacking_weights
-from nbmodels.fitting.unheard_graph import without_changes
 
 K = 3
 KINDS = [UserEvidence(0.5), NeighbourVotes(0.0), NeighbourVotes(0.5), NeighbourVotes(1.0)]

@@ -94,7 +94,7 @@ def test_beside_features_that_say_nothing_votes_are_heard(maker, labelled):
     alone = DawidSkene(random_state=0).fit(own).label_posterior_.argmax(1)
     assert right > np.mean(alone == y) - 0.01
     assert e.fitted_.noisy == 1
-    assert not e.fitted_.heard
+    assert not e.fitted_.informative
     assert set(e.predict(x_new)) <= set(range(K))
 
 
@@ -113,7 +113,7 @@ def test_tempered_votes_lose_no_class_where_features_say_nothing():
     with warnings.catch_warnings(action="ignore"):
         e = NoisyGaussianNB(random_state=0).fit(rng.normal(size=(n, 4)), votes=votes)
         alone = DawidSkene(random_state=0).fit(votes)
-    assert not e.fitted_.heard
+    assert not e.fitted_.informative
     own = np.mean(e.label_posterior_.argmax(1) == y)
     assert own > np.mean(alone.label_posterior_.argmax(1) == y) - 0.01
     assert e.label_posterior_.max(1).mean() < 0.95  # tempered nonetheless

@@ -2,7 +2,7 @@
 
 A graph's users learn what its items are taken for. In a joint fit these are mostly the given labels
 themselves, which their neighbours then seem to confirm: few of them would be wrong. Cross-fitted,
-the same edges are heard as far as they predict labels that they have not seen. Where that predicts
+the same edges count as far as they predict labels that they have not seen. Where that predicts
 labels surely better, the joint fit has learned its errors.
 """
 

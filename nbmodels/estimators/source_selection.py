@@ -1,4 +1,4 @@
-"""Which sources a joint model hears: features that predict labels, graphs that have learned.
+"""Which sources a joint model uses: features that predict labels, graphs that have learned.
 
 A flag that comes last is of Ctrl-C.
 """
@@ -14,12 +14,12 @@ import numpy as np
 
 from nbmodels.core.model import Data, with_role
 from nbmodels.core.roles import Emission, LabelChannel
-from nbmodels.estimators.joint_assembly import About, by_part, silent_parts
+from nbmodels.estimators.joint_assembly import About, by_part, parts_without_weight
 from nbmodels.estimators.sources import LearnedSource
 from nbmodels.estimators.table_training import refuted
 from nbmodels.fitting.beliefs import BELIEFS, Known, beliefs
 from nbmodels.fitting.fitted_model import FittedModel
-from nbmodels.fitting.heard_features import POWERS, HeldOut, LabelsOfUnseen, folds
+from nbmodels.fitting.held_out_items import POWERS, ComparedOnHeldOutItems, HeldOut, folds
 from nbmodels.fitting.informative import (
     AGREEMENT_LEFT,
     AGREEMENT_LEFT_JOINTLY,
@@ -76,14 +76,14 @@ class _Jointly:
 
 def is_graph(learned: LearnedSource) -> bool:
     """Whether a source is a graph, in whichever way it is fitted."""
-    ways = (learned.listening, learned.crossed, learned.heard)
+    ways = (learned.learn_beside, learned.crossed, learned.graph)
     return any(one is not None for one in ways)
 
 
-def hear_features(
+def select_features(
     learned: dict[str, LearnedSource], about: About, noise: Any, options: FitOptions
 ) -> tuple[dict[str, LearnedSource], bool]:
-    """Sources, of which features are heard in the way under which labels and votes are likeliest.
+    """Sources, of which features are used in the way under which labels and votes are likeliest.
 
     They are fitted jointly, to a power where that is open, or cross-fitted; they have no weight
     where they predict no labels.
@@ -103,53 +103,53 @@ def hear_features(
         if one.cross_fitted is not None or set(_components(name, one)) <= set(emissions)
     }
     others = {name: one for name, one in known.items() if name not in features}
-    heard, votes = _Jointly(others, about, options), by_part(others, "parts")
+    used, votes = _Jointly(others, about, options), by_part(others, "parts")
     if not features or not (votes or "labels" in about.labels):
         return learned, False
     ways = [(len(POWERS) if one.open_power else 1) + 1 for one in features.values()]
     total = (1 + sum(ways)) * len(folds(about.weights))
     try:
         with options.progress.bar("testing the features", total) as bar:
-            judge = LabelsOfUnseen(about.weights, [*votes, *about.labels], options, bar)
-            before = judge.under(*heard.assembled)
+            judge = ComparedOnHeldOutItems(about.weights, [*votes, *about.labels], options, bar)
+            before = judge.under(*used.assembled)
             for name, one in features.items():
                 open_ = one.open_power or one.cross_fitted is not None  # else as it was asked for
-                for tried, found in _by_likelihood(name, one, heard, judge):
+                for tried, found in _by_likelihood(name, one, used, judge):
                     informative = judge.informative(before, found)
                     if informative is None:  # nothing is held out
                         return learned, False
                     if not informative:
                         break
-                    if not open_ or _as_agreed(name, tried, heard):
-                        heard, before = tried, found
+                    if not open_ or _as_agreed(name, tried, used):
+                        used, before = tried, found
                         break
     except KeyboardInterrupt:
         return learned, True
-    sources = heard.sources
-    silent = {name: one.to_power(0.0) for name, one in features.items() if name not in sources}
-    return {**learned, **sources, **silent}, False
+    sources = used.sources
+    unused = {name: one.to_power(0.0) for name, one in features.items() if name not in sources}
+    return {**learned, **sources, **unused}, False
 
 
 def _by_likelihood(
-    name: str, one: LearnedSource, heard: _Jointly, judge: LabelsOfUnseen
+    name: str, one: LearnedSource, used: _Jointly, judge: ComparedOnHeldOutItems
 ) -> list[tuple[_Jointly, HeldOut]]:
     """With a source of features, in the ways that may be taken; that of likeliest labels first."""
 
     def under(tried: LearnedSource) -> HeldOut:
-        return judge.under(*heard.with_source(name, tried).assembled, _components(name, tried))
+        return judge.under(*used.with_source(name, tried).assembled, _components(name, tried))
 
     def beside(tried: LearnedSource, found: HeldOut) -> tuple[_Jointly, HeldOut]:
-        return heard.with_source(name, tried), found
+        return used.with_source(name, tried), found
 
     if one.cross_fitted is None:
         return [beside(*_at_likeliest_power(one, under, judge))]
-    crossed = one.cross_fitted(_known_beside(heard))
+    crossed = one.cross_fitted(_known_beside(used))
     other = beside(crossed, under(crossed))
-    if silent_parts(one.parts):  # it is not to be fitted jointly
+    if parts_without_weight(one.parts):  # it is not to be fitted jointly
         return [other]
     best, found = _at_likeliest_power(one, under, judge)
     jointly = beside(best, found)
-    if silent_parts(crossed.parts):
+    if parts_without_weight(crossed.parts):
         return [jointly]
     likelier, whole = judge.likelier(other[1], found), best.chosen["weight"] == 1
     if likelier and not (whole and _contradicted(jointly[0])):
@@ -158,7 +158,7 @@ def _by_likelihood(
 
 
 def _at_likeliest_power(
-    one: LearnedSource, under: Callable[[LearnedSource], HeldOut], judge: LabelsOfUnseen
+    one: LearnedSource, under: Callable[[LearnedSource], HeldOut], judge: ComparedOnHeldOutItems
 ) -> tuple[LearnedSource, HeldOut]:
     """A source of features fitted jointly, to the power under which they are likeliest."""
     best = one.to_power(1.0)
@@ -182,7 +182,7 @@ def _contradicted(together: _Jointly) -> bool:
     return not check_features(fitted.fit, fitted.data, fitted.names, columns).ok
 
 
-def _as_agreed(name: str, tried: _Jointly, heard: _Jointly) -> bool:
+def _as_agreed(name: str, tried: _Jointly, used: _Jointly) -> bool:
     """Whether labels and votes agree with the classes about as without a source of features.
 
     Where half of the annotators are spam, one class for all items with votes at random may be
@@ -191,12 +191,12 @@ def _as_agreed(name: str, tried: _Jointly, heard: _Jointly) -> bool:
     Args:
         name: of the source.
         tried: with it.
-        heard: without it.
+        used: without it.
     """
-    others = {name: part.component for name, part in by_part(heard.sources, "parts").items()}
+    others = {name: part.component for name, part in by_part(used.sources, "parts").items()}
     if not with_role(others, LabelChannel):
         return True  # there are no votes, and labels alone agree with themselves
-    found, before, about = tried.fitted, heard.fitted, heard.about
+    found, before, about = tried.fitted, used.fitted, used.about
     given = given_responsibilities(before.fit.model, before.data)
     if given is None:
         return True
@@ -230,9 +230,9 @@ def _known_beside(others: _Jointly) -> Known:
     return Known(known, about.beside(others.sources), about.weights, names, others.options)
 
 
-def hear_graphs(
+def learn_graphs(
     learned: Mapping[str, LearnedSource],
-    listening: Mapping[str, Callable[[Known], LearnedSource]],
+    learning: Mapping[str, Callable[[Known], LearnedSource]],
     about: About,
     noise: Any,
     options: FitOptions,
@@ -241,7 +241,7 @@ def hear_graphs(
 
     Args:
         learned: what each source learned.
-        listening: graphs that are to learn, by name.
+        learning: graphs that are to learn, by name.
         about: what the model is assembled from beside that, with the noise that was asked for.
         noise: form of the noise without graphs.
         options: of the fits.
@@ -252,6 +252,6 @@ def hear_graphs(
     except KeyboardInterrupt:
         return dict(learned), True
     rest = rest._replace(settings=about.parameters)
-    found = {name: listen(rest) for name, listen in listening.items()}
-    graphs = [one.heard.fitted for one in found.values() if one.heard is not None]
+    found = {name: learn(rest) for name, learn in learning.items()}
+    graphs = [one.graph.fitted for one in found.values() if one.graph is not None]
     return {**learned, **found}, any(one.interrupted for one in graphs)

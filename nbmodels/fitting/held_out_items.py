@@ -1,4 +1,4 @@
-"""Features beside labels and votes: how they are heard, selected by held-out labels and votes.
+"""Features beside labels and votes: how far they count, selected by held-out labels and votes.
 
 Columns that depend on each other, are skewed or have heavy tails count a misfit of their model as
 evidence of the class: in one model with labels and votes they outweigh these, and the classes drift
@@ -68,7 +68,7 @@ class HeldOut(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LabelsOfUnseen:
+class ComparedOnHeldOutItems:
     """Compares models of the same items by the labels and votes of items held out of the fit.
 
     Attributes:

@@ -88,7 +88,7 @@ def _of_pseudo_labels(channel: Any) -> Any:
 def without_changes(
     probs: Float[np.ndarray, "n k"], evidence: Float[np.ndarray, "n k"]
 ) -> Float[np.ndarray, "n k"]:
-    """Evidence that is not surely heard ranks labels by doubt, but changes none.
+    """Evidence that is not surely informative ranks labels by doubt, but changes none.
 
     Args:
         probs: ``(N, K)`` P(true class) without the evidence.
