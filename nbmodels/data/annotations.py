@@ -148,11 +148,11 @@ class Votes:
         n = len(self.task.codes)
         if n - n_cast <= _REPEATED * n:
             return ()
-        said = (
+        message = (
             f"votes: {n - n_cast} of {n} are again of the same worker on the same task, of which "
             "the last one counts; see whether these columns are those of the tasks and workers"
         )
-        return (Caution(NbmodelsWarning, said),)
+        return (Caution(NbmodelsWarning, message),)
 
     def counts(
         self, tasks: Any, workers: Any, classes: Classes, name: str = "votes"

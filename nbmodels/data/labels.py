@@ -70,10 +70,10 @@ def check_marker(names: np.ndarray, marker: Any, name: str = "y") -> None:
             advice = f"if it means that there is no label, say missing_label={one!r}"
         else:
             advice = "if it means that there is none, leave such rows out"
-        said = (
+        message = (
             f"{name}: {one!r} is taken for a class; {advice}, else name all classes with classes="
         )
-        issue([Caution(NbmodelsWarning, said)])
+        issue([Caution(NbmodelsWarning, message)])
 
 
 def like_markers(names: np.ndarray) -> list[Any]:

@@ -108,8 +108,8 @@ def read_labels(
     more = [*others, *([] if table is None else [table.label.names])]
     if more:
         named = np.concatenate([one.astype(object) for one in (named, *more)])
-    said = "y" if table is None or y is not None else "votes"
-    classes = Classes.infer(known_labels(named, said), declared, said)
+    name = "y" if table is None or y is not None else "votes"
+    classes = Classes.infer(known_labels(named, name), declared, name)
     counts = workers = None
     if table is not None:
         workers = table.workers()

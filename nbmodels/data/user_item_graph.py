@@ -147,7 +147,7 @@ def spelt_otherwise(interactions: Any, labels: Any) -> str:
 
     Args:
         interactions: as :func:`read_graph` takes them.
-        labels: mapping or series by item id, or others, of which nothing is said.
+        labels: mapping or series by item id; of others nothing is compared.
     """
     if not isinstance(labels, Mapping | pd.Series) or sparse.issparse(interactions):
         return ""

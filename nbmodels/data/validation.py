@@ -311,12 +311,12 @@ def check_order(name: str, table: Any, index: pd.Index | None, of: str, ids: str
             f"{name}: its index has the rows of {of} in another order; bring them into one "
             f"order{how} or give an array"
         )
-    said = (
+    message = (
         f"{name}: its index has the numbers of the rows of {of} in another order, and rows are "
         f"taken by their position; if they belong together by number, give {ordered}, and if by "
         "position, an array"
     )
-    issue([Caution(NbmodelsWarning, said)])
+    issue([Caution(NbmodelsWarning, message)])
 
 
 def check_orders(X: Any, **others: Any) -> None:
@@ -389,11 +389,11 @@ def check_weights(sample_weight: Any, n_rows: int) -> Float[np.ndarray, " n"]:
     if weights.max() > np.finfo(float).max / n_rows:
         raise DataError(f"sample_weight: row {np.argmax(weights)} is too large to be summed")
     if n_rows > 2 and weights.max() < 1 and weights.sum() < _LEAST_WEIGHT:
-        said = (
+        message = (
             f"sample_weight: weights sum to {weights.sum():.3g}, and are evidence of as many rows; "
             "weights that are shares are to be multiplied by the number of rows"
         )
-        issue([Caution(NbmodelsWarning, said)])
+        issue([Caution(NbmodelsWarning, message)])
     return weights
 
 

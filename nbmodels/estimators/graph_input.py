@@ -1,4 +1,4 @@
-"""What is said of input that users of tables may bring to a graph."""
+"""Errors and warnings of input that users of tables may bring to a graph."""
 
 from __future__ import annotations
 

@@ -261,7 +261,7 @@ def _joint_or(
         if taken:
             coded = fitted.fit.log_likelihood - jacobian
             noisy = probability_of_noise_jointly(fitted.fit, coded, candidate.data, options)
-            taken = _witnessed(replace(fitted, noisy=noisy), build, columns)
+            taken = _supported(replace(fitted, noisy=noisy), build, columns)
     except KeyboardInterrupt:
         found = None
     if found is None:
@@ -408,7 +408,7 @@ def _behind(found: Comparison) -> float:
     return float(-found.gain[1] / np.maximum(found.standard_error[1], np.finfo(float).tiny))
 
 
-def _witnessed(fitted: FittedModel, build: ModelBuilder, columns: Any) -> bool:
+def _supported(fitted: FittedModel, build: ModelBuilder, columns: Any) -> bool:
     """Whether a joint fit to few rows is neither refuted by all columns nor by other classifiers.
 
     True of more rows, whose own checks and labels are evidence enough.

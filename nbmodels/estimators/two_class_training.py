@@ -49,7 +49,7 @@ _FEW, _ERRORS = 300, (0.0, 2.0)
 #: Share of right labels below which a class is labelled as the other more often than not.
 _CROSSED = 0.5
 
-#: Standard errors from which on one is said to be surely better.
+#: Standard errors from which on one is surely better.
 _SURELY = 2.0
 
 _STOPPED = Caution(

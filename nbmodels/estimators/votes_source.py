@@ -46,7 +46,7 @@ VOTES = "votes"
 #: Likelihood ratio statistic from where one source of several tempers votes: 0.1 %.
 _SURELY = 10.8
 
-#: What is said where pairs of annotators agree too unevenly.
+#: The warning where pairs of annotators agree too unevenly.
 _GROUPED = (
     "some annotators vote as a group, and votes do not show whose side is right; check some items "
     "by hand (trusted=)"

@@ -148,11 +148,11 @@ def copies_caution(
     if more <= _MANY * len(rows):
         return ()
     largest = rows[copies[rows] == first[np.argmax(size)]]
-    said = counted(more, "row is a near copy of another", "rows are near copies of others")
+    message = counted(more, "row is a near copy of another", "rows are near copies of others")
     return (
         Caution(
             VerdictWarning,
-            f"{said} (row {largest[0]} has {len(largest) - 1}: "
+            f"{message} (row {largest[0]} has {len(largest) - 1}: "
             f"{', '.join(map(str, largest[1:4]))}{' ...' if len(largest) > 4 else ''}); an error "
             "that copies share counts as often as there are copies (intervals of the noise matrix "
             "are as wide as that makes them): leave copies out, or give them a sample_weight of 0",

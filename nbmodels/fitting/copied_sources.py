@@ -39,7 +39,7 @@ _SURELY = np.log(100)
 #: Sources of which each round fits the model, and most votes, times classes, that it is fitted to.
 _MOST_SOURCES, MOST_CELLS = 12, 60_000
 
-#: Part of the agreement that a hidden source would cause up to which members are said to follow a
+#: Part of the agreement that a hidden source would cause up to which members follow a
 #: visible one: less than a half, since the classes fitted explain some of it.
 _SHARED = 0.3
 

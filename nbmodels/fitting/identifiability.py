@@ -14,14 +14,14 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.optimize import linear_sum_assignment
 
-#: Labels from which on a class may be said to vanish, and the share of them that must be left.
+#: Labels from which on a class may vanish, and the share of them that must be left.
 _FEW, _LEFT = 10, 0.2
 
 #: Bound of the surplus of right labels, by which numbers of items are found from those of labels.
 _LEAST_RIGHT = 0.05
 
 #: Probability of another form of the noise, and difference of the shares of right labels, from
-#: which on it is said that the noise is hardly identified.
+#: which on a warning says that the noise is hardly identified.
 POSSIBLE, APART = 0.1, 0.1
 
 

@@ -178,7 +178,7 @@ def _identified(
     by_scores = found.resp / found.transition[:, given].T
     sure = (by_scores / by_scores.sum(1, keepdims=True)).max(1)
     overlap = 1 - np.average(sure, weights=weights)
-    # the factor of classes that overlap would be the cost of a rate about which nothing is said
+    # the factor of classes that overlap would be the cost of a rate that nothing identifies
     return bool(np.diag(found.transition).min() > 0.5 and overlap <= _OVERLAP)
 
 

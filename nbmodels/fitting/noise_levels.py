@@ -42,7 +42,7 @@ _POWER = 3.0
 #: Agreement where there are no neighbours to ask, between the two.
 _UNKNOWN = 0.5
 
-#: Labels that are right beforehand, beside a uniform prior of the level: where nothing speaks for
+#: Labels that are right beforehand, beside a uniform prior of the level: where nothing supports
 #: either, more of them are right.
 _RIGHT = 1.0
 

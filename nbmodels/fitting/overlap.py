@@ -25,7 +25,7 @@ from nbmodels.fitting.separable import NEAR
 #: Groups of rows below which a classifier says nothing of the others.
 _GROUPS = 30
 
-#: Difference of the shares of wrong labels, and their ratio, from which on it is said.
+#: Difference of the shares of wrong labels, and their ratio, from which on a warning says so.
 _APART, _TIMES = 0.1, 2.0
 
 

@@ -39,13 +39,13 @@ from nbmodels.fitting.reference_scores import (
 )
 from nbmodels.fitting.trials import SIGNIFICANT
 
-#: Standard errors from which on one is said to be better than the other, and share of the labels
+#: Standard errors from which on one is better than the other, and share of the labels
 #: that would have been changed.
 _SURELY, _CHANGED = 2.0, 0.01
 
-#: Belief in the changes below which it is said: of a cut fit, whose labels stay then, and of a
-#: joint one, whose changes may be right where errors follow the features, unless it has so few rows
-#: that checks of its features miss much and most of the changes are contradicted.
+#: Belief in the changes below which a warning says so: of a cut fit, whose labels stay then, and of
+#: a joint one, whose changes may be right where errors follow the features, unless it has so few
+#: rows that checks of its features miss much and most of the changes are contradicted.
 _DOUBTED, _HARDLY, _FEW = 0.5, 0.1, 200
 
 #: Odds of noise beforehand, of few rows. Even ones are hard on it: it is compared with the best of
@@ -65,8 +65,8 @@ _HIGH = 0.4
 #: Bound of the logarithm of what the shape of the classes adds to the odds.
 _BOUND = 3.0
 
-#: Probability of noise up to which little beside the odds beforehand speaks for changes, and share
-#: of labels from which on it is said.
+#: Probability of noise up to which little beside the odds beforehand supports changes, and share
+#: of labels from which on a warning says so.
 _LITTLE, _MANY = 0.7, 0.03
 
 #: Share of the labels that changes would make wrong, by the odds of the shape of the classes alone,
@@ -93,18 +93,18 @@ def with_reference(
     A cross-fitted model that takes labels for wrong because its features' model is bad (outliers,
     say) contradicts labels that a better classifier predicts. So among the labels that would be
     changed, those are counted that the reference predicts as given, and as suggested. How far that
-    speaks for the changes (:attr:`nbmodels.fitting.reference.Sides.belief`) is one more factor of
+    supports the changes (:attr:`nbmodels.fitting.reference.Sides.belief`) is one more factor of
     the probability that labels are noisy. Nor is that probability larger than by a comparison with
     the reference, of few rows always, of more where all labels are likelier under it by more than a
     standard error: a noise model explains what a bad model of the features gets wrong as well as it
     does wrong labels, which a plain classifier with the same scores cannot show, and few labels do
-    not tell how bad the model is. Where noise on the reference's scores is surely likelier than the
+    not show how bad the model is. Where noise on the reference's scores is surely likelier than the
     fit, noise and labels are those on them (:mod:`nbmodels.fitting.reference_scores`); where it may
     be, a share of the draws is. A joint model is not held to any of it: its features pass their own
     checks, and may show the classes apart where errors follow the features and any classifier of
-    the given labels learns them. Of few rows it was selected with the reference's opinion
+    the given labels learns them. Of few rows it was selected with the reference's predictions
     (:func:`nbmodels.fitting.changed_labels.belief_in_joint`). Where few changes of one that was
-    asked for can be right, it is said.
+    asked for can be right, a warning says so.
 
     Args:
         fitted: a model of given labels; where their noise is known, or there is none, or the fit
@@ -281,8 +281,8 @@ def _where_doubted(fitted: FittedModel, sides: Sides, judge: str) -> FittedModel
     """A cut fit, with a caution where its changes are likelier to harm than not."""
     if sides.belief >= _DOUBTED or sides.changed <= _CHANGED * len(fitted.fit.resp):
         return fitted
-    said = replace(_doubted(sides, judge, _CUT), finding="changes in doubt")
-    return replace(fitted, cautions=(*fitted.cautions, said))
+    caution = replace(_doubted(sides, judge, _CUT), finding="changes in doubt")
+    return replace(fitted, cautions=(*fitted.cautions, caution))
 
 
 def _with_little_evidence(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> FittedModel:
@@ -308,13 +308,13 @@ def _with_little_evidence(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> 
         else "labels and features hardly tell whether any label is wrong (probability "
         f"{fitted.noisy:.2f})"
     )
-    said = Caution(
+    caution = Caution(
         VerdictWarning,
         f"{tell}: if none is, {counted(changed, 'right label')} would be changed; checked rows "
         "(trusted=) tell more",
         "" if loud else "little evidence of noise",
     )
-    return replace(fitted, cautions=(*fitted.cautions, said))
+    return replace(fitted, cautions=(*fitted.cautions, caution))
 
 
 def _doubted(sides: Sides, judge: str, so: str) -> Caution:

@@ -63,11 +63,11 @@ def _of_labels(tree: Any) -> Any:
     there = tree["posterior"].data_vars if "posterior" in tree.children else {}
     if "noise_matrix" in there:
         return there["noise_matrix"]
-    said = "noise: the tree holds no draws of a 'noise_matrix' of labels"
+    message = "noise: the tree holds no draws of a 'noise_matrix' of labels"
     others = [str(name) for name in there if str(name).endswith("_noise_matrix")]
     if others:
-        said += (
+        message += (
             f"; pass noise=tree['posterior'][{others[0]!r}] if each test label is the vote of one "
             "annotator taken at random, whose noise that is. A majority of several votes errs less"
         )
-    raise DataError(said)
+    raise DataError(message)

@@ -33,7 +33,7 @@ from nbmodels.posterior.opinion_pool import DRAWN, opinion_pool
 if TYPE_CHECKING:
     from xarray import DataTree
 
-#: Tail area from which on the two posteriors are said to disagree.
+#: Tail area from which on the two posteriors disagree.
 CONFLICT = 0.05
 
 
