@@ -103,11 +103,12 @@ def select_features(
         if one.cross_fitted is not None or set(_components(name, one)) <= set(emissions)
     }
     others = {name: one for name, one in known.items() if name not in features}
-    used, votes = _Jointly(others, about, options), by_part(others, "parts")
+    votes = by_part(others, "parts")
     if not features or not (votes or "labels" in about.labels):
         return learned, False
     ways = [(len(POWERS) if one.open_power else 1) + 1 for one in features.values()]
     total = (1 + sum(ways)) * len(folds(about.weights))
+    used = _Jointly(others, about, options)
     try:
         with options.progress.bar("testing the features", total) as bar:
             judge = ComparedOnHeldOutItems(about.weights, [*votes, *about.labels], options, bar)
