@@ -6,21 +6,23 @@ follow them: it ranks labels by how the classes overlap. The other end, a model 
 nonlinear classifier with which the fit is compared (:mod:`nbmodels.fitting.reference`) shares no
 assumption with either. A noise matrix that found no errors of a class hides those that follow the
 features, and a class that took labels from others has too high a share, by which all of them are
-plausible: the likelihood ratio of the best other class to the given one, by the scores, knows
-neither. Ranks are averaged where it is not known which detector is right, since their probabilities
-are not on one scale. A joint fit, whose features pass their own checks, ranks alone.
+plausible: the likelihood ratio of the best other class to the given one, by the scores or by the
+nonlinear classifier, knows neither. Ranks are averaged where it is not known which detector is
+right, since their probabilities are not on one scale. A joint fit, whose features pass their own
+checks, ranks alone.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from scipy.stats import rankdata
 
 from nbmodels.core.model import PRIOR
 from nbmodels.fitting.changed_labels import given_codes
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.nearest import MOST_ASKED
+from nbmodels.fitting.reference import likelihood_ratios
 from nbmodels.fitting.separable import Separable
 
 #: Weights of the ranks by likelihood ratio and by the reference beside P(wrong), and of the
@@ -38,7 +40,7 @@ def suspicion(
     """How soon a label is to be checked; larger is sooner.
 
     Where the fit is cross-fitted and the neighbours of all labelled items were asked for (up to
-    2,000), the mean of the ranks by P(wrong), by the scores' likelihood ratio, by the margin of the
+    2,000), the mean of the ranks by P(wrong), by the scores' likelihood ratio, by that of the
     nonlinear classifier (half the weight) and by the neighbours (half the weight of the others
     together, less where they predict less of the given labels than the fit). Labels that the fit
     changes come first.
@@ -56,9 +58,12 @@ def suspicion(
     if other is None or scores is None or len(known) > MOST_ASKED:
         return p_wrong
     own, near = np.full((2, len(p_wrong)), np.nan)
-    judges = [(1.0, p_wrong), (_RATIO, _likelihood_ratio(scores, given_codes(fitted)))]
-    if fitted.reference_margin is not None:
-        judges.append((_REFERENCE, fitted.reference_margin))
+    judges = [
+        (1.0, p_wrong),
+        (_RATIO, likelihood_ratios(np.asarray(scores, float), given_codes(fitted))),
+    ]
+    if fitted.reference_ratio is not None:
+        judges.append((_REFERENCE, fitted.reference_ratio))
     judges = [(weight, by) for weight, by in judges if np.isfinite(by[known]).all()]
     ranks = sum(weight * rankdata(by[known]) for weight, by in judges)
     own[known] = ranks / sum(weight for weight, _ in judges) / len(known)
@@ -67,20 +72,6 @@ def suspicion(
     near[other.rows] = rankdata(-right) / len(right)
     weight = _NEIGHBOURS * _weight(fitted, other)
     return (own + weight * near) / (1 + weight) + changed
-
-
-def _likelihood_ratio(
-    scores: Float[np.ndarray, "rows k"], codes: Int[np.ndarray, " n"]
-) -> Float[np.ndarray, " n"]:
-    """``(N,)`` log of the best other class's likelihood by the given one's, NaN without a label."""
-    known = np.flatnonzero(codes >= 0)
-    shares = np.bincount(codes[known], minlength=scores.shape[1])
-    with np.errstate(divide="ignore"):  # a class without labels is no alternative
-        logs = np.where(shares > 0, scores[known] - np.log(shares), -np.inf)
-    given = np.arange(scores.shape[1]) == codes[known, None]
-    found = np.full(len(codes), np.nan)
-    found[known] = np.max(np.where(given, -np.inf, logs), 1) - np.sum(logs, 1, where=given)
-    return found
 
 
 def _weight(fitted: FittedModel, other: Separable) -> float:
