@@ -107,14 +107,6 @@ class Reference(NamedTuple):
     fold: Int[np.ndarray, " n"]
     complete: bool
 
-    def likelihood_ratio(self, codes: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-        """:func:`likelihood_ratios` of labels by these predictions; NaN where there is none.
-
-        Args:
-            codes: ``(n,)`` given labels, negative where missing.
-        """
-        return likelihood_ratios(self.logs, np.where(self.classes >= 0, codes, -1))
-
     def recalibrated(self, codes: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         """Log-probability of each given label by their matrix scaling, cross-validated.
 
@@ -135,31 +127,6 @@ class Reference(NamedTuple):
         scaled = scaled_out_of_fold(self.logs[known], given, self.fold[known], levels=True)
         out[known] = np.sum(given * log_softmax(scaled, axis=1), 1)
         return out
-
-
-def likelihood_ratios(
-    logs: Float[np.ndarray, "rows k"], codes: Int[np.ndarray, " n"]
-) -> Float[np.ndarray, " n"]:
-    """Log of the best other class's likelihood by the given one's.
-
-    Class probabilities hold the shares of the labels, by which a class that took labels from others
-    is plausible everywhere: they are divided by them.
-
-    Args:
-        logs: log-probabilities of the classes, of as many rows as there are codes or more.
-        codes: ``(n,)`` given labels, negative where missing.
-
-    Returns:
-        ``(n,)``; NaN without a label.
-    """
-    known = np.flatnonzero(codes >= 0)
-    shares = np.bincount(codes[known], minlength=logs.shape[1])
-    with np.errstate(divide="ignore"):  # a class without labels is no alternative
-        logs = np.where(shares > 0, logs[known] - np.log(shares), -np.inf)
-    given = np.arange(logs.shape[1]) == codes[known, None]
-    found = np.full(len(codes), np.nan)
-    found[known] = np.max(np.where(given, -np.inf, logs), 1) - np.sum(logs, 1, where=given)
-    return found
 
 
 def nonlinear_predictions(

@@ -62,7 +62,7 @@ def test_errors_alike_in_all_classes_change_no_answer():
     assert asked([[0.7, 0.3], [0.3, 0.7]], PROBS) == asked(np.eye(2), PROBS)
 
 
-def test_rows_without_a_prediction_have_no_class_and_no_ratio():
+def test_rows_without_a_prediction_have_no_class():
     stay, labels = ONE_WAY
     fitted = SimpleNamespace(noise_matrix=np.array([[0.6, 0.0], [0.4, 1.0]]))
     whole = reference(stay)
@@ -72,11 +72,6 @@ def test_rows_without_a_prediction_have_no_class_and_no_ratio():
     )
     found, every = (true_classes(one, fitted, labels) for one in (some, whole))
     np.testing.assert_array_equal(found, np.where(known, every, -1))
-    share = labels[known].mean()  # of class 1: probabilities are divided by those of the labels
-    odds = stay / (1 - stay) * share / (1 - share)
-    ratio = np.where(labels == 0, -np.log(odds), np.log(odds))
-    found = some.likelihood_ratio(labels)
-    np.testing.assert_allclose(found, np.where(known, ratio, np.nan), atol=1e-12)
 
 
 def test_of_a_matrix_without_inverse_nothing_is_known():
