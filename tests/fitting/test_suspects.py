@@ -90,6 +90,17 @@ def test_neighbours_that_predict_no_label_do_not_count():
 
 
 @pytest.mark.slow
+def test_rows_of_weight_zero_are_ranked_too():
+    x, _, given = in_clusters(2, 120)
+    weight = np.ones(120)
+    weight[:10] = 0
+    with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
+        model = NoisyLogisticRegression(random_state=0).fit(x, given, sample_weight=weight)
+    p_wrong, changed = arguments(model, given)
+    assert np.isfinite(suspicion(model.fitted_, p_wrong, changed)).all()
+
+
+@pytest.mark.slow
 def test_rows_without_a_label_have_no_rank():
     x, _, given = in_clusters(2)
     shown = given.copy()
