@@ -91,13 +91,13 @@ class NoisyNeighbours(TableClassifier):
     labels, ``{"near": (X, y)}``.
 
     Parameters:
-        n_neighbors: number of neighbours; ``"auto"`` selects ``2 K - 1`` or more by held-out
+        n_neighbors: number of neighbours; ``"auto"`` selects one around ``2 K - 1`` by held-out
             labels.
-        metric: ``"features"``, the Euclidean distance of standardised numbers and symbols and the
-            cosine of texts and other sparse rows; ``"precomputed"``, X is a sparse ``(N, N)``
-            matrix of distances whose stored cells are the neighbours, such as
-            :func:`sklearn.neighbors.kneighbors_graph` gives with ``mode="distance"``, and new items
-            come with their distances to the N.
+        metric: ``"features"``, the Euclidean distance of standardised numbers and symbols (columns
+            of two values are symbols) and the cosine of texts and other sparse rows;
+            ``"precomputed"``, X is a sparse ``(N, N)`` matrix of distances whose stored cells are
+            the neighbours, such as :func:`sklearn.neighbors.kneighbors_graph` gives with
+            ``mode="distance"``, and new items come with their distances to the N.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.

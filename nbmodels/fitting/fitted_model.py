@@ -93,8 +93,6 @@ class FittedModel:
             labels (:mod:`nbmodels.fitting.reference`), -1 where there is none; or None.
         reference_corrected: ``(N,)`` true class by the same classifier, corrected for errors with a
             direction (:mod:`nbmodels.fitting.changed_labels`), -1 where there is none; or None.
-        reference_margin: ``(N,)`` log-probability of the likeliest other class less that of the
-            given label, by the same classifier; NaN where there is none; or None.
         noisy: probability that the labels are noisy at all; by the rest, given labels are right.
         averaged: ``(N, K)`` P(true class) averaged over the level of the noise
             (:mod:`nbmodels.fitting.noise_levels`), where few labels hardly tell it; or None.
@@ -155,7 +153,6 @@ class FittedModel:
     copies: Int[np.ndarray, " n"] | None = None
     reference: Int[np.ndarray, " n"] | None = None
     reference_corrected: Int[np.ndarray, " n"] | None = None
-    reference_margin: Float[np.ndarray, " n"] | None = None
     noisy: float = 1.0
     averaged: Float[np.ndarray, "n k"] | None = None
     counterpart: FittedModel | None = None

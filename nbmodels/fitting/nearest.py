@@ -39,8 +39,9 @@ _OF_CLASS = 0.5
 #: (HOC, Zhu et al. 2021), and least number of labelled items.
 _LEAST, _LEAST_ITEMS = 2, 30
 
-#: Numbers of neighbours that are compared, in multiples of ``2 K - 1``.
-_MULTIPLES = (1, 2, 4)
+#: Numbers of neighbours that are compared, in multiples of ``2 K - 1``, and the least of them for
+#: three classes and more: the neighbours of many classes reach far, of few they are few votes.
+_MULTIPLES, _FEW = (0.5, 1, 2, 4), 5
 MOST_SIZES = len(_MULTIPLES)
 
 
@@ -60,9 +61,11 @@ class NearestLabels:
 
 
 def numbers_of_neighbours(n_items: int, n_classes: int) -> tuple[int, ...]:
-    """Numbers of neighbours to compare, from ``2 K - 1`` up where classes have so many items."""
+    """Numbers of neighbours to compare, around ``2 K - 1`` where classes have so many items."""
+    votes = 2 * n_classes - 1
     most = max(int(_OF_CLASS * n_items / n_classes), _LEAST)
-    return tuple(dict.fromkeys(min(f * (2 * n_classes - 1), most) for f in _MULTIPLES))
+    least = min(votes, _FEW)
+    return tuple(dict.fromkeys(min(max(round(f * votes), least), most) for f in _MULTIPLES))
 
 
 def nearest_labels(

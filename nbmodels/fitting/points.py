@@ -1,7 +1,8 @@
 """Features as points of a metric space: a coding that is learned from training rows.
 
-Columns of numbers are standardised, symbols become one indicator each, and texts and other sparse
-rows are weighted words of length one, whose distances are those of their cosines.
+Columns of numbers are standardised, symbols and columns of two values become indicators, and texts
+and other sparse rows are weighted words of length one, whose distances are those of their cosines.
+Divided by its own standard deviation a rare property would count more than all frequent ones.
 """
 
 from __future__ import annotations
@@ -135,7 +136,10 @@ class _Texts:
 
 @dataclass(frozen=True)
 class _Numbers:
-    """Columns of mean 0 and variance 1; missing cells at the mean."""
+    """Columns of mean 0 and variance 1, or of two values; missing cells at the mean.
+
+    Two values are as far apart as two symbols.
+    """
 
     unit: Float[np.ndarray, " d"]
     mean: Float[np.ndarray, " d"]
@@ -144,23 +148,28 @@ class _Numbers:
     @classmethod
     def of(cls, x: Any, missing: Any = None) -> _Numbers:
         blocks = row_blocks(*np.shape(x))
-        largest = np.full(np.shape(x)[1], np.nan)
+        low, high = np.full((2, np.shape(x)[1]), np.nan)
         for rows in blocks:
-            inside = np.abs(_with_gaps(x, missing, rows))
-            largest = np.fmax(largest, np.fmax.reduce(inside, 0, initial=np.nan))
+            inside = _with_gaps(x, missing, rows)
+            low = np.fmin(low, np.fmin.reduce(inside, 0, initial=np.nan))
+            high = np.fmax(high, np.fmax.reduce(inside, 0, initial=np.nan))
+        largest = np.maximum(np.abs(low), np.abs(high))
         # squares of large numbers would overflow
         unit = np.where(np.isnan(largest), 1, np.maximum(largest, np.finfo(float).tiny))
-        count, total, square = (np.zeros(len(unit)) for _ in range(3))
+        low, high = low / unit, high / unit
+        count, total, square, extreme = (np.zeros(len(unit)) for _ in range(4))
         for rows in blocks:
             part = _with_gaps(x, missing, rows) / unit
             count += np.sum(~np.isnan(part), 0)
             total += np.nansum(part, 0)
+            extreme += np.sum((part == low) | (part == high), 0)
+        two = extreme == count
         count = np.maximum(count, 1)
         mean = total / count
         for rows in blocks:
             part = _with_gaps(x, missing, rows) / unit - mean
             square += np.nansum(part * part, 0)
-        spread = np.sqrt(square / count)
+        spread = np.where(two, (high - low) / np.sqrt(2), np.sqrt(square / count))
         return cls(unit, mean, np.where(spread > 0, spread, 1))
 
     def __call__(self, x: Any, missing: Any = None) -> Float[np.ndarray, "n d"]:

@@ -107,19 +107,6 @@ class Reference(NamedTuple):
     fold: Int[np.ndarray, " n"]
     complete: bool
 
-    def margin(self, codes: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-        """``(n,)`` log-probability of the likeliest other class less that of the given one.
-
-        Args:
-            codes: given labels; NaN where there is no prediction.
-        """
-        known = self.classes >= 0
-        logs = self.logs[known]
-        given = np.arange(logs.shape[1]) == codes[known, None]
-        out = np.full(len(codes), np.nan)
-        out[known] = np.max(np.where(given, -np.inf, logs), 1) - np.sum(logs, 1, where=given)
-        return out
-
     def recalibrated(self, codes: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         """Log-probability of each given label by their matrix scaling, cross-validated.
 

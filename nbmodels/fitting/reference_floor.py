@@ -124,7 +124,7 @@ def with_reference(
     reference = nonlinear_predictions(points, codes, k, fitted.copies)
     if reference is None:
         return fitted
-    seen = replace(fitted, reference=reference.classes, reference_margin=reference.margin(codes))
+    seen = replace(fitted, reference=reference.classes)
     found = _held_to(reference, seen, codes, options)
     if as_given and found.drawn is not None and not found.interrupted:
         return fitted  # uninformative features have no reference: their labels are left as they are

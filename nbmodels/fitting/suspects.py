@@ -2,13 +2,12 @@
 
 A cross-fitted model that takes errors to be independent of the features finds few of those that
 follow them: it ranks labels by how the classes overlap. The other end, a model without overlap
-(:mod:`nbmodels.fitting.separable`), ranks them by how an item's neighbours are labelled. The
-nonlinear classifier with which the fit is compared (:mod:`nbmodels.fitting.reference`) shares no
-assumption with either. A noise matrix that found no errors of a class hides those that follow the
-features, and a class that took labels from others has too high a share, by which all of them are
-plausible: the likelihood ratio of the best other class to the given one, by the scores, knows
-neither. Ranks are averaged where it is not known which detector is right, since their probabilities
-are not on one scale. A joint fit, whose features pass their own checks, ranks alone.
+(:mod:`nbmodels.fitting.separable`), ranks them by how an item's neighbours are labelled. A noise
+matrix that found no errors of a class hides those that follow the features, and a class that took
+labels from others has too high a share, by which all of them are plausible: the likelihood ratio of
+the best other class to the given one, by the scores, knows neither. Ranks are averaged where it is
+not known which detector is right, since their probabilities are not on one scale. A joint fit,
+whose features pass their own checks, ranks alone.
 """
 
 from __future__ import annotations
@@ -23,10 +22,9 @@ from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.nearest import MOST_ASKED
 from nbmodels.fitting.separable import Separable
 
-#: Weights of the ranks by likelihood ratio and by the reference beside P(wrong), and of the
-#: neighbours' beside the three: they agree on errors that alike rows share. Measured on 650 fits in
-#: six kinds of label errors (``benchmarks/records/ends.md``).
-_RATIO, _REFERENCE, _NEIGHBOURS = 1.0, 0.5, 0.5
+#: Weight of the ranks by the neighbours beside those by the fit: they agree on errors that alike
+#: rows share. Measured in six kinds of label errors (``benchmarks/records/ends.md``).
+_NEIGHBOURS = 0.5
 
 #: Gain of held-out labels, in nats an item, below which an end says next to nothing.
 _LEAST_GAIN = 1e-3
@@ -38,10 +36,9 @@ def suspicion(
     """How soon a label is to be checked; larger is sooner.
 
     Where the fit is cross-fitted and the neighbours of all labelled items were asked for (up to
-    2,000), the mean of the ranks by P(wrong), by the scores' likelihood ratio, by the margin of the
-    nonlinear classifier (half the weight) and by the neighbours (half the weight of the others
-    together, less where they predict less of the given labels than the fit). Labels that the fit
-    changes come first.
+    2,000), the mean of the ranks by P(wrong), by the scores' likelihood ratio and by the neighbours
+    (half the weight of the fit's, less where they predict less of the given labels than the fit).
+    Labels that the fit changes come first.
 
     Args:
         fitted: a fit to a table.
@@ -56,12 +53,10 @@ def suspicion(
     if other is None or scores is None or len(known) > MOST_ASKED:
         return p_wrong
     own, near = np.full((2, len(p_wrong)), np.nan)
-    judges = [(1.0, p_wrong), (_RATIO, _likelihood_ratio(scores, given_codes(fitted)))]
-    if fitted.reference_margin is not None:
-        judges.append((_REFERENCE, fitted.reference_margin))
-    judges = [(weight, by) for weight, by in judges if np.isfinite(by[known]).all()]
-    ranks = sum(weight * rankdata(by[known]) for weight, by in judges)
-    own[known] = ranks / sum(weight for weight, _ in judges) / len(known)
+    ratios = _likelihood_ratios(np.asarray(scores, float), given_codes(fitted))
+    ranks = rankdata(p_wrong[known])
+    by_ratio = rankdata(ratios[known], nan_policy="omit")  # rows of weight 0 have none
+    own[known] = (ranks + np.where(np.isnan(by_ratio), ranks, by_ratio)) / 2 / len(known)
     right = other.resp[np.arange(len(other.rows)), other.codes]
     near[:] = own  # where an item is near no other
     near[other.rows] = rankdata(-right) / len(right)
@@ -69,15 +64,26 @@ def suspicion(
     return (own + weight * near) / (1 + weight) + changed
 
 
-def _likelihood_ratio(
-    scores: Float[np.ndarray, "rows k"], codes: Int[np.ndarray, " n"]
+def _likelihood_ratios(
+    logs: Float[np.ndarray, "rows k"], codes: Int[np.ndarray, " n"]
 ) -> Float[np.ndarray, " n"]:
-    """``(N,)`` log of the best other class's likelihood by the given one's, NaN without a label."""
+    """Log of the best other class's likelihood by the given one's.
+
+    Class probabilities hold the shares of the labels, by which a class that took labels from others
+    is plausible everywhere: they are divided by them.
+
+    Args:
+        logs: log-probabilities of the classes, of as many rows as there are codes or more.
+        codes: ``(n,)`` given labels, negative where missing.
+
+    Returns:
+        ``(n,)``; NaN without a label.
+    """
     known = np.flatnonzero(codes >= 0)
-    shares = np.bincount(codes[known], minlength=scores.shape[1])
+    shares = np.bincount(codes[known], minlength=logs.shape[1])
     with np.errstate(divide="ignore"):  # a class without labels is no alternative
-        logs = np.where(shares > 0, scores[known] - np.log(shares), -np.inf)
-    given = np.arange(scores.shape[1]) == codes[known, None]
+        logs = np.where(shares > 0, logs[known] - np.log(shares), -np.inf)
+    given = np.arange(logs.shape[1]) == codes[known, None]
     found = np.full(len(codes), np.nan)
     found[known] = np.max(np.where(given, -np.inf, logs), 1) - np.sum(logs, 1, where=given)
     return found

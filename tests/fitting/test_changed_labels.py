@@ -62,7 +62,7 @@ def test_errors_alike_in_all_classes_change_no_answer():
     assert asked([[0.7, 0.3], [0.3, 0.7]], PROBS) == asked(np.eye(2), PROBS)
 
 
-def test_rows_without_a_prediction_have_no_class_and_no_margin():
+def test_rows_without_a_prediction_have_no_class():
     stay, labels = ONE_WAY
     fitted = SimpleNamespace(noise_matrix=np.array([[0.6, 0.0], [0.4, 1.0]]))
     whole = reference(stay)
@@ -72,8 +72,6 @@ def test_rows_without_a_prediction_have_no_class_and_no_margin():
     )
     found, every = (true_classes(one, fitted, labels) for one in (some, whole))
     np.testing.assert_array_equal(found, np.where(known, every, -1))
-    margin = np.log(np.where(labels == 0, 1 - stay, stay) / np.where(labels == 0, stay, 1 - stay))
-    np.testing.assert_allclose(some.margin(labels), np.where(known, margin, np.nan), atol=1e-12)
 
 
 def test_of_a_matrix_without_inverse_nothing_is_known():

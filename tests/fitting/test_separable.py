@@ -83,6 +83,9 @@ def test_numbers_of_neighbours_stay_within_a_class():
     assert numbers_of_neighbours(600, 3) == (5, 10, 20)
     assert numbers_of_neighbours(60, 3) == (5, 10)
     assert numbers_of_neighbours(100, 10) == (5,)
+    # of many classes also fewer, whose items are all near
+    assert numbers_of_neighbours(1400, 13) == (12, 25, 50, 53)
+    assert numbers_of_neighbours(600, 2) == (3, 6, 12)
     assert min(numbers_of_neighbours(30, 30)) == 2
 
 
@@ -94,6 +97,35 @@ def test_symbols_are_as_far_apart_as_numbers():
     different = frame["colour"].to_numpy()[:2000] != frame["colour"].to_numpy()[2000:]
     assert np.mean(pairs[:, 0] ** 2) == pytest.approx(2, rel=0.1)
     np.testing.assert_allclose((pairs[different, 1:] ** 2).sum(1), 2)
+
+
+def test_two_values_are_two_symbols_however_rare_one_is():
+    rng = np.random.default_rng(0)
+    rare, even = rng.random((2, 500)) < [[0.02], [0.5]]
+    x = np.column_stack([np.where(rare, 7.0, 3.0), even, rng.integers(0, 3, 500)])
+    x[:5, 0] = np.nan
+    found = points(x)
+    for column, values in ((0, (3, 7)), (1, (0, 1))):
+        low, high = (found[x[:, column] == v, column] for v in values)
+        np.testing.assert_allclose(high[0] - low, np.sqrt(2))
+    np.testing.assert_allclose(found[:5, 0], 0)
+    np.testing.assert_allclose(found[:, 2].var(), 1)
+    coding = point_coding(x)
+    np.testing.assert_allclose(coding(x[10:20]), found[10:20])
+
+
+def test_rare_properties_do_not_decide_who_is_near():
+    """Fingerprints: each divided by its standard deviation, 300 rare ones outweigh ten others."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    telling = rng.random((400, 10)) < np.where(y, 0.85, 0.15)[:, None]
+    x = np.hstack([telling, rng.random((400, 300)) < 0.02]).astype(float)
+    near = nearest_labels(points(x), y, 2, (5,))
+    standardised = nearest_labels((x - x.mean(0)) / x.std(0), y, 2, (5,))
+    alike, before = (
+        np.mean(one.counts[5][np.arange(400), one.codes] / 5) for one in (near, standardised)
+    )
+    assert alike > 0.9 > before + 0.1
 
 
 def test_missing_cells_lie_at_the_mean():

@@ -77,19 +77,27 @@ def test_neighbours_that_predict_no_label_do_not_count():
     found = model.fitted_
     shares = np.bincount(given) / len(given)
     mute = replace(found.separable, without_own=np.log(shares)[found.separable.codes])
-    alone = replace(found, separable=mute, reference_margin=None)
+    alone = replace(found, separable=mute)
     order = suspicion(alone, p_wrong, np.zeros(len(given), bool))
-    # the likelihood ratio of the scores counts as P(wrong), the nonlinear classifier's margin half
+    # the likelihood ratio of the scores counts as P(wrong)
     likelihoods = found.data.parts[PRIOR][: len(given)] - np.log(shares)
     own = likelihoods[np.arange(len(given)), given]
     likelihoods[np.arange(len(given)), given] = -np.inf
     two = rankdata(p_wrong) + rankdata(likelihoods.max(1) - own)
     np.testing.assert_allclose(order, two / 2 / len(given))
-    both = suspicion(replace(found, separable=mute), p_wrong, np.zeros(len(given), bool))
-    margin = rankdata(found.reference_margin)
-    np.testing.assert_allclose(both, (two + margin / 2) / 2.5 / len(given))
     order = suspicion(found, p_wrong, changed)
     assert (np.argsort(order) != np.argsort(p_wrong)).any()
+
+
+@pytest.mark.slow
+def test_rows_of_weight_zero_are_ranked_too():
+    x, _, given = in_clusters(2, 120)
+    weight = np.ones(120)
+    weight[:10] = 0
+    with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
+        model = NoisyLogisticRegression(random_state=0).fit(x, given, sample_weight=weight)
+    p_wrong, changed = arguments(model, given)
+    assert np.isfinite(suspicion(model.fitted_, p_wrong, changed)).all()
 
 
 @pytest.mark.slow
