@@ -229,7 +229,8 @@ class JointNB(LatentClassModel):
             learned = _learned(sources, X, Items(ids, read.classes, weights, read.codes))
             parameters = self._by_class(parameters, read.classes)
             about = About(X, ids, read.classes, labels, weights, parameters)
-            options, alone = self._options(), self._forms({}, {}, about)[0]
+            options = replace(self._options(), tables=True)
+            alone = self._forms({}, {}, about)[0]
             learned, interrupted = hear_features(learned, about, alone, options)
             listening = {n: one.listening for n, one in learned.items() if one.listening}
             if listening and not interrupted:
@@ -272,7 +273,7 @@ class JointNB(LatentClassModel):
         if edges and self.class_prior is None:
             model[PRIOR] = given_shares(model, data, about.parameters["class_alpha"])
         _check_settings(found, model, self._rule)
-        options = replace(self._options(), graphs=edges)
+        options = replace(self._options(), graphs=edges, tables=True)
         open_ = {
             name: [_of_source(name, tried) for tried in part.alternatives]
             for name, part in found.items()
