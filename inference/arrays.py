@@ -43,6 +43,16 @@ def strongly_typed(tree: PyTree) -> PyTree:
     return jax.tree.map(lambda x: on_device(x, dtype if isinstance(x, float) else None), tree)
 
 
+def one_hot(codes: Any, n: int) -> Any:
+    """``(..., n)`` indicators, zeros for other codes; of arrays on the host, too.
+
+    Args:
+        codes: array of NumPy or JAX, of whole numbers.
+        n: number of codes.
+    """
+    return (codes[..., None] == np.arange(n)).astype(floating())
+
+
 def random_key(seed: int) -> Key[Array, ""]:
     """As ``jax.random.key``, which is two programs.
 

@@ -16,6 +16,9 @@ import numpy as np
 import pytest
 from hypothesis.configuration import set_hypothesis_home_dir
 
+# nothing that is imported is garbage: see pytest_collection_finish
+gc.disable()
+
 # plain kernels, and no program compiled in pieces: other cores have other workers' tests
 _QUICK_FLAGS = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 
@@ -60,6 +63,7 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000)
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import warnings
 from functools import partial
+from importlib.util import find_spec
 
 import jax
 import matplotlib.pyplot as plt
@@ -29,8 +30,8 @@ import nbmodels.posterior.numpyro
 from examples.render import FOLDER, figure_text, read_script, scripts, solutions
 from inference.nuts import _STATISTICS
 
-nbformat = pytest.importorskip("nbformat", reason="needs the extra 'test'")
-pytest.importorskip("jupytext", reason="needs the extra 'test'")
+if not all(map(find_spec, ("nbformat", "jupytext"))):
+    pytest.skip("needs the extra 'test'", allow_module_level=True)
 
 #: Largest size of a notebook, bytes.
 LARGEST = 500_000
@@ -77,6 +78,8 @@ each = pytest.mark.parametrize("name", NAMES)
 
 
 def written(name):
+    import nbformat  # it takes a second, in every worker
+
     return nbformat.read(PATHS[name].with_suffix(".ipynb"), as_version=4)
 
 
@@ -113,6 +116,8 @@ def test_script_and_notebook_hold_the_same_cells(name):
 
 @each
 def test_the_notebook_is_executed_without_an_error(name):
+    import nbformat
+
     notebook = written(name)
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -241,6 +246,8 @@ x
 @pytest.mark.slow
 def test_rendering_writes_what_solutions_print_and_nothing_of_the_machine(tmp_path):
     pytest.importorskip("nbclient", reason="needs the extra 'test'")
+    import nbformat
+
     script = tmp_path / "toy.py"
     script.write_text(TOY)
     code = (

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int, Key
 
 from inference.arrays import on_device
 from inference.products import Matrix
-from nbmodels.channels.annotators import Annotators, right_labels
+from nbmodels.channels.annotators import Annotators, right_labels, shares_of_votes
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import Dirichlet, Rule, beta
 from nbmodels.core.lazy import dist, numpyro
@@ -119,8 +119,8 @@ class SharedAccuracy(LabelChannel):
     def transition(self, values: dict[str, Any]) -> Float[Array, "k observed"]:
         return self._annotators.transition(values)
 
-    def initial_responsibilities(self, data: Matrix) -> Float[Array, "n k"]:
-        return self._annotators.initial_responsibilities(data)
+    def initial_responsibilities(self, data: Any) -> Float[Array, "n k"]:
+        return shares_of_votes(data, *self.shape)
 
     def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return q

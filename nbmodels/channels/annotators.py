@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int, Key
 from scipy import sparse
 from scipy.special import gammaln
 
-from inference.arrays import on_device
+from inference.arrays import floating, on_device
 from inference.products import Matrix, matrix
 from nbmodels.channels.transition import discount
 from nbmodels.core.codes import checked_table
@@ -26,6 +26,20 @@ from nbmodels.core.roles import LabelChannel
 def right_labels(n_observed: int, n_classes: int) -> np.ndarray:
     """``(observed, C)`` where a label is right; sub-types of a class stand side by side."""
     return np.arange(n_observed)[:, None] == np.arange(n_classes) // (n_classes // n_observed)
+
+
+def shares_of_votes(data: Any, n_annotators: int, n_observed: int, n_classes: int) -> Any:
+    """``(N, C)`` shares of the votes on each item that are for each class.
+
+    Args:
+        data: as packed, or that matrix on the host (``to_host``).
+        n_annotators: number of annotators.
+        n_observed: number of labels.
+        n_classes: number of classes, C.
+    """
+    which = np.tile(right_labels(n_observed, n_classes), (n_annotators, 1)).astype(floating())
+    votes: Any = data.times(which) if hasattr(data, "times") else data @ which
+    return votes / votes.__array_namespace__().maximum(votes.sum(1, keepdims=True), 1)
 
 
 @jax.tree_util.register_dataclass
@@ -162,12 +176,9 @@ class Annotators(LabelChannel):
         some = jnp.where(self._somebody[:, None, None], values["transitions"], 0)
         return jnp.sum(some, 0) / self.n_annotators
 
-    def initial_responsibilities(self, data: Matrix) -> Float[Array, "n k"]:
+    def initial_responsibilities(self, data: Any) -> Float[Array, "n k"]:
         """Shares of the votes; those for a class are shared by its sub-types."""
-        n_annotators, *shape = self.prior.concentration.shape
-        which = jnp.tile(jnp.asarray(right_labels(*shape), float), (n_annotators, 1))
-        votes = data.times(which)
-        return votes / jnp.maximum(jnp.sum(votes, 1, keepdims=True), 1)
+        return shares_of_votes(data, *self.prior.concentration.shape)
 
     def start(self, resp: Float[Array, "n k"], data: Matrix, rule: Rule) -> Dirichlet:
         return super().start(discount(resp), data, rule)

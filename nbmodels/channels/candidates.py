@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int, Key
 
-from inference.arrays import on_device
+from inference.arrays import floating, on_device
 from nbmodels.core.component import Given, LogLikelihood
 from nbmodels.core.families import Rule
 from nbmodels.core.lazy import numpyro
@@ -94,10 +94,11 @@ class CandidateSets(Given, LabelChannel):
         table = jnp.where(self.possible(data), likelihood_params, -jnp.inf)
         return LogLikelihood(table, jnp.zeros((1,), likelihood_params.dtype))
 
-    def initial_responsibilities(self, data: Array) -> Float[Array, "n k"]:
-        possible = self.possible(data)
-        size = jnp.sum(possible, 1, keepdims=True)
-        weight = jnp.where(size == 1, _CERTAIN, jnp.where(size < possible.shape[1], 1 / size, 0))
+    def initial_responsibilities(self, data: Any) -> Float[Array, "n k"]:
+        possible: Any = self.possible(data)
+        xp = possible.__array_namespace__()
+        size = xp.maximum(possible.sum(1, keepdims=True), 1).astype(floating())
+        weight = xp.where(size == 1, _CERTAIN, xp.where(size < possible.shape[1], 1 / size, 0))
         return weight * possible
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Key
 
-from inference.arrays import on_device
+from inference.arrays import on_device, one_hot
 from nbmodels.channels.transition import draw_labels, observe, pack_labels, read_labels
 from nbmodels.core.component import Given, LogLikelihood
 from nbmodels.core.roles import LabelChannel
@@ -54,7 +54,7 @@ class FixedTransition(Given, LabelChannel):
 
     def initial_responsibilities(self, data: Array) -> Float[Array, "n k"]:
         n_classes, n_observed = self.prior.shape
-        return jax.nn.one_hot(data, n_observed)[:, :n_classes]
+        return one_hot(data, n_observed)[:, :n_classes]
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Any) -> None:
         observe(name, self.prior, y, data)

@@ -25,7 +25,7 @@ from jaxtyping import Bool, Float, Int, Key
 
 from inference.arrays import on_device
 from inference.products import Matrix
-from nbmodels.channels.annotators import Annotators, right_labels
+from nbmodels.channels.annotators import Annotators, right_labels, shares_of_votes
 from nbmodels.channels.one_coin_annotators import OneCoinAnnotators
 from nbmodels.core.component import LogLikelihood, product_log_likelihood
 from nbmodels.core.families import Dirichlet, Rule
@@ -173,9 +173,8 @@ class LabellingFunctions(OneCoinAnnotators):
         voted = jnp.mean(values["transitions"], 0)[:, :-1]
         return voted / jnp.sum(voted, 1, keepdims=True)
 
-    def initial_responsibilities(self, data: Matrix) -> Float[Array, "n k"]:
-        plain = OneCoinAnnotators(prior=replace(self.prior, concentration=jnp.ones(self._shape)))
-        return plain.initial_responsibilities(data)
+    def initial_responsibilities(self, data: Any) -> Float[Array, "n k"]:
+        return shares_of_votes(data, *self._shape)
 
     def pooled(self, q: Dirichlet, rule: Rule) -> LabellingFunctions:
         """With weights of evidence learned from ``q``."""

@@ -118,12 +118,13 @@ class NeighbourVotes(Transition):
     def transition(self, values: dict[str, Any]) -> None:
         """None: a neighbour of another class is no wrong label."""
 
-    def initial_responsibilities(self, data: Array) -> Float[Array, "n k"]:
+    def initial_responsibilities(self, data: Any) -> Float[Array, "n k"]:
         """Shares of the votes."""
         n_classes, n_observed = self.prior.concentration.shape
         votes = data[:, : min(n_classes, n_observed)]
-        votes = jnp.pad(votes, ((0, 0), (0, n_classes - votes.shape[1])))
-        return votes / jnp.maximum(jnp.sum(votes, 1, keepdims=True), 1)
+        xp = votes.__array_namespace__()
+        votes = xp.pad(votes, ((0, 0), (0, n_classes - votes.shape[1])))
+        return votes / xp.maximum(votes.sum(1, keepdims=True), 1)
 
     def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
         """Draws in which each item counts as one label."""

@@ -24,7 +24,7 @@ from jaxtyping import Float, Int, Key
 from inference.arrays import on_device
 from inference.gamma import loggamma
 from inference.products import Matrix
-from nbmodels.channels.annotators import Annotators, right_labels
+from nbmodels.channels.annotators import Annotators, right_labels, shares_of_votes
 from nbmodels.core.component import LogLikelihood, centred
 from nbmodels.core.families import Dirichlet, Family, Rule
 from nbmodels.core.lazy import dist, numpyro
@@ -420,8 +420,8 @@ class HierarchicalOneCoin(LabelChannel):
     def transition(self, values: dict[str, Any]) -> Float[Array, "k observed"]:
         return self._annotators.transition(values)
 
-    def initial_responsibilities(self, data: Matrix) -> Float[Array, "n k"]:
-        return self._annotators.initial_responsibilities(data)
+    def initial_responsibilities(self, data: Any) -> Float[Array, "n k"]:
+        return shares_of_votes(data, *self.prior.counts.shape)
 
     def relabel(self, q: OneCoinVotes, order: Int[Array, " k"]) -> OneCoinVotes:
         return replace(q, counts=q.counts[..., order])

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Key
 
-from inference.arrays import on_device
+from inference.arrays import on_device, one_hot
 from nbmodels.channels.transition import (
     discount,
     draw_labels,
@@ -92,7 +92,7 @@ class SymmetricTransition(LabelChannel):
         return self._table(1 - wrong, wrong / max(self.n_classes - 1, 1))
 
     def initial_responsibilities(self, data: Array) -> Float[Array, "n k"]:
-        return jax.nn.one_hot(data, self.n_classes)
+        return one_hot(data, self.n_classes)
 
     def start(self, resp: Float[Array, "n k"], data: Array, rule: Rule) -> Dirichlet:
         return super().start(discount(resp), data, rule)

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Key
 
-from inference.arrays import on_device
+from inference.arrays import on_device, one_hot
 from inference.blocks import MANY_CLASSES
 from nbmodels.core.codes import checked_codes
 from nbmodels.core.component import LogLikelihood
@@ -140,7 +140,7 @@ class Transition(LabelChannel):
 
     def initial_responsibilities(self, data: Array) -> Float[Array, "n k"]:
         n_classes, n_observed = self.prior.concentration.shape
-        return jax.nn.one_hot(data, n_observed)[:, :n_classes]
+        return one_hot(data, n_observed)[:, :n_classes]
 
     def start(self, resp: Float[Array, "n k"], data: Array, rule: Rule) -> Dirichlet:
         return super().start(discount(resp), data, rule)

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Int, Key
 
@@ -46,7 +47,7 @@ class TrustedLabels(CandidateSets):
 
     def possible(self, data: Array) -> Array:
         k = self.prior.shape[0]
-        return (data[:, None] == jnp.arange(k)) | (data == k)[:, None]
+        return (data[:, None] == np.arange(k)) | (data == k)[:, None]
 
     def excludes(self, data: Any) -> Any:
         return data < self.prior.shape[0]

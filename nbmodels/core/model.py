@@ -377,7 +377,10 @@ def coordinates(rule: Rule) -> Coordinates:
 
 
 def initial_responsibilities(model: Model, data: Data) -> Float[Array, "n k"] | None:
-    """``(N, K)`` responsibilities from the labels alone; None without a channel of labels."""
+    """``(N, K)`` responsibilities from the labels alone; None without a channel of labels.
+
+    Of parts on the host they are NumPy's.
+    """
     guesses = [
         guess
         for name, component in with_role(model, LabelChannel).items()
@@ -386,9 +389,10 @@ def initial_responsibilities(model: Model, data: Data) -> Float[Array, "n k"] | 
     ]
     if not guesses:
         return None
-    summed = sum(guesses[1:], guesses[0])
-    size = jnp.sum(summed, 1, keepdims=True)
-    return summed / jnp.where(size > 0, size, 1)
+    summed: Any = sum(guesses[1:], guesses[0])
+    size = summed.sum(1, keepdims=True)
+    shares: Array = summed / summed.__array_namespace__().where(size > 0, size, 1)
+    return shares
 
 
 def start(model: Model, resp: Float[Array, "n k"], data: Data, rule: Rule) -> dict[str, Any]:

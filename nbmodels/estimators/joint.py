@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -208,7 +209,8 @@ class JointNB(LatentClassModel):
             learned = learned_sources(sources, X, Items(ids, read.classes, weights, read.codes))
             parameters = self._by_class(parameters, read.classes)
             about = About(X, ids, read.classes, labels, weights, parameters)
-            training = JointTraining(self.noise, self.class_prior is not None, self._options())
+            options = replace(self._options(), tables=True)
+            training = JointTraining(self.noise, self.class_prior is not None, options)
             learned, fitted = training.trained(learned, about)
         self.sources_, self.items_ = sources, ids
         self._learned, self._labels = learned, read

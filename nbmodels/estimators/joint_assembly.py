@@ -29,6 +29,8 @@ class About(NamedTuple):
         labels: label sources, by channel.
         weights: ``(N,)`` row weights.
         parameters: settings of the channels and the class shares.
+        waiting: sources that models have, without a weight, until they have learned. Models with
+            and without them then share their programs.
     """
 
     X: Mapping[str, Any]
@@ -37,6 +39,7 @@ class About(NamedTuple):
     labels: Mapping[str, LabelSource]
     weights: np.ndarray
     parameters: dict[str, Any]
+    waiting: Mapping[str, LearnedSource] = {}
 
     def with_noise(self, form: Any) -> About:
         """The same with this form of the noise matrix."""
@@ -45,6 +48,7 @@ class About(NamedTuple):
     def assembled(self, learned: Mapping[str, LearnedSource]) -> tuple[dict[str, Any], Data]:
         """Model and data of the labels and of these sources."""
         n, k = len(self.ids), len(self.classes)
+        learned = {**self.waiting, **learned}
         model: dict[str, Component] = {PRIOR: class_prior(k, self.beside(learned))}
         parts: dict[str, Any] = {PRIOR: None}
         for name, source in self.labels.items():

@@ -16,6 +16,7 @@ from nbmodels.core.model import Data, with_role
 from nbmodels.core.roles import Emission, LabelChannel
 from nbmodels.estimators.joint_assembly import About, by_part, parts_without_weight
 from nbmodels.estimators.sources import LearnedSource
+from nbmodels.estimators.table_source import no_evidence
 from nbmodels.estimators.table_training import refuted
 from nbmodels.fitting.beliefs import BELIEFS, Known, beliefs
 from nbmodels.fitting.fitted_model import FittedModel
@@ -106,6 +107,9 @@ def select_features(
     votes = by_part(others, "parts")
     if not features or not (votes or "labels" in about.labels):
         return learned, False
+    n, k = len(about.ids), len(about.classes)
+    crossed = [name for name, one in features.items() if one.cross_fitted is not None]
+    about = about._replace(waiting=dict.fromkeys(crossed, no_evidence(n, k)))
     ways = [(len(POWERS) if one.open_power else 1) + 1 for one in features.values()]
     total = (1 + sum(ways)) * len(folds(about.weights))
     used = _Jointly(others, about, options)

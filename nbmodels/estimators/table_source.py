@@ -81,8 +81,12 @@ class CrossFitted:
 
     def without_weight(self, items: Items) -> LearnedSource:
         """Before it has learned, where it is not to be fitted jointly."""
-        part = _part(np.zeros((len(items.ids), len(items.classes))), 0.0)
-        return LearnedSource({EVIDENCE: part}, _nothing, cross_fitted=self)
+        return replace(no_evidence(len(items.ids), len(items.classes)), cross_fitted=self)
+
+
+def no_evidence(n_items: int, n_classes: int) -> LearnedSource:
+    """A table that is cross-fitted before it has learned: its evidence has no weight."""
+    return LearnedSource({EVIDENCE: _part(np.zeros((n_items, n_classes)), 0.0)}, _nothing)
 
 
 def _part(logs: Float[np.ndarray, "n k"], weight: float) -> Part:

@@ -26,7 +26,7 @@ from nbmodels.core.component import LogLikelihood, centred
 from nbmodels.core.families import Dirichlet, DrawKey, Rule
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.core.roles import LabelChannel
-from nbmodels.fitting.em import Fit
+from nbmodels.fitting.fit import Fit, log_likelihoods_of
 from nbmodels.fitting.label_sources import LabelSource
 from nbmodels.fitting.options import FitOptions
 
@@ -136,9 +136,7 @@ def beliefs(fitted: Fit, data: Data, n_rows: int, labels: Collection[str]) -> La
         labels: names of the channels of labels.
     """
     others = {name: c for name, c in fitted.model.items() if name not in (PRIOR, *labels)}
-    params = {name: fitted.params[name] for name in others}
-    own = models.with_parts(data, {name: data.parts[name] for name in others})
-    logs = np.asarray(_table(others, params, own, fitted.rule), float)[:n_rows]
+    logs = _logs(fitted, data, others)[:n_rows]
     # relative to their mean over the class shares, 1 where nothing is known
     logs = logs - logsumexp(logs + np.asarray(fitted.point_of(PRIOR), float), axis=1, keepdims=True)
     resp = np.asarray(fitted.resp, float)[:n_rows]
@@ -164,6 +162,17 @@ def _contaminated(n_classes: int, settings: Mapping[str, Any]) -> ContaminatedBe
 
 def _pack(values: np.ndarray) -> Array:
     return on_device(values, floating())
+
+
+def _logs(fitted: Fit, data: Data, others: Model) -> Float[np.ndarray, "n k"]:
+    """Log-likelihoods of the classes by some components, as the fit reads them."""
+    if models.reported(fitted.rule) == fitted.rule:
+        known = log_likelihoods_of(fitted, data)
+        summed = np.sum([np.asarray(known[name].table, float) for name in others], 0)
+        return np.maximum(np.broadcast_to(summed, fitted.resp.shape), _LEAST)
+    params = {name: fitted.params[name] for name in others}
+    own = models.with_parts(data, {name: data.parts[name] for name in others})
+    return np.asarray(_table(others, params, own, fitted.rule), float)
 
 
 @partial(host_jit, static_argnames="rule")

@@ -21,7 +21,6 @@ from jaxtyping import Int
 from nbmodels.core.model import Model
 from nbmodels.data.validation import drawn_length, pad_rows
 from nbmodels.fitting.design_effect import padded_groups
-from nbmodels.fitting.em import started
 from nbmodels.fitting.fitted_model import FittedModel, fitted_model
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.scores import (
@@ -91,9 +90,9 @@ def cross_fitted(
     found = select(source, resp, fold, options=options, grid=grid, copies=copies, **more)
     if not anything_open(grid, rounds):
         found = replace(found, table=None)
-    model, data, _ = build(found.settings)
+    model, _, _ = build(found.settings)
     emissions = {name: model[name] for name in features}
-    params = started(emissions, found.responsibilities, data, options.rule)
+    params = source.learned(found.settings, found.responsibilities)
     to_host = partial(jax.tree.map, np.asarray)
     whole = replace(
         found.fit,

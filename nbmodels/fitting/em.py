@@ -16,6 +16,7 @@ from inference import Result, Status, solve
 from inference.arrays import on_device
 from inference.compilation import host_jit
 from nbmodels.core import model as models
+from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import Rule
 from nbmodels.core.jax_settings import kept_programs
 from nbmodels.core.model import Data, Model
@@ -26,12 +27,16 @@ from nbmodels.errors import (
     issue,
 )
 from nbmodels.fitting.batched import fit_batch
-from nbmodels.fitting.fit import Fit, NoiseRead, with_arrays
+from nbmodels.fitting.fit import Fit, ReadOut, log_likelihoods, with_arrays
 from nbmodels.fitting.identifiability import diagnose
 from nbmodels.fitting.iterations import Iteration, Point, iteration
 
 #: Most random starts of a fit, each with its parameters, and accepted points, each with its trace.
 MOST_RESTARTS, MOST_STEPS = 1_000, 1_000_000
+
+#: Parameters of a component up to which its point estimate is kept, and numbers of all components'
+#: log-likelihoods of the items up to which these are.
+_FEW_PARAMETERS, _SMALL_TABLES = 1_000_000, 1_000_000
 
 #: Share of the labels' weight in a random start; the rest of it is chance.
 _RESTART_SHARE = 0.1
@@ -142,6 +147,8 @@ class _Finished(NamedTuple):
         constant: of the objective.
         transitions: noise matrices by channel, by the rule of the fit.
         reported: the same by the rule that reports them.
+        points: point estimates of the components with few parameters.
+        tables: weighted log-likelihoods by component, where they are wanted.
     """
 
     resp: Array
@@ -149,21 +156,34 @@ class _Finished(NamedTuple):
     constant: Array
     transitions: dict[str, Array]
     reported: dict[str, Array]
+    points: dict[str, Any]
+    tables: dict[str, LogLikelihood]
 
 
-@partial(host_jit, static_argnames="rule")
-def _finish(model: Model, q: Any, data: Data, rule: Rule) -> _Finished:
+@partial(host_jit, static_argnames=("rule", "tables"))
+def _finish(model: Model, q: Any, data: Data, rule: Rule, tables: bool = False) -> _Finished:
     read = models.likelihood_params(model, q, rule)
     resp, lik = models.posterior(model, read, data)
+    few = {name: c for name, c in model.items() if _size(q[name]) <= _FEW_PARAMETERS}
+    wanted = tables and resp.size * len(model) <= _SMALL_TABLES
     constant = models.constant(model, data, rule).value
     about = resp, lik + models.base_measure(model, data), constant
     transitions = models.transitions(model, models.values(model, read))
     channels = models.with_role(model, LabelChannel)
     own = {name: q[name] for name in channels}
     again = models.likelihood_params(channels, own, models.reported(rule))
+    noise = models.transitions(channels, models.values(channels, again))
     return _Finished(
-        *about, transitions, models.transitions(channels, models.values(channels, again))
+        *about,
+        transitions,
+        noise,
+        points=models.point(few, q, rule),
+        tables=log_likelihoods(model, q, data, rule) if wanted else {},
     )
+
+
+def _size(tree: Any) -> int:
+    return sum(np.size(leaf) for leaf in jax.tree.leaves(tree))
 
 
 _objective = host_jit(models.objective, static_argnames="rule")
@@ -191,6 +211,11 @@ def _to_host(tree: Any) -> Any:
     return jax.tree.map(lambda leaf: np.asarray(leaf) if hasattr(leaf, "dtype") else leaf, tree)
 
 
+def _read_out(params: dict[str, Any], read: _Finished) -> ReadOut:
+    """What is kept of a fit's last program, in host memory."""
+    return ReadOut(params, *_to_host((read.reported, read.points, read.tables)))
+
+
 def evaluate(model: Model, params: Any, data: Data, *, rule: Rule = "map") -> Fit:
     """Given parameters, such as those of a closed form, as a fit of which nothing was iterated."""
     read = _finish(model, params, data, rule)
@@ -209,7 +234,7 @@ def evaluate(model: Model, params: Any, data: Data, *, rule: Rule = "map") -> Fi
         restarts=(objective,),
         renamed=None,
         confused=(),
-        noise=NoiseRead.of(model, params, read.reported),
+        read=_read_out(params, read),
     )
 
 
@@ -327,6 +352,7 @@ def fit_many(
     stride: int = 1,
     report: Callable[[int, float], None] | None = None,
     starts: Sequence[Any] | None = None,
+    tables: bool = False,
 ) -> list[Fit]:
     """:func:`fit` of each model to its data, by one compiled program where shapes agree.
 
@@ -337,6 +363,8 @@ def fit_many(
         models_: models.
         data: encoded data of each.
         starts: parameters of each to begin from, instead of the labels.
+        tables: whether log-likelihoods by component are kept, where there are few items; see
+            :func:`nbmodels.fitting.fit.log_likelihoods_of`.
         rule, n_restarts, max_iter, tol, accelerate, stride, report: as for :func:`fit`.
         key: JAX random key; each restart gets its own, the same in every model.
     """
@@ -365,23 +393,23 @@ def fit_many(
         drawn = [_random_start(*pair, one, how) for pair in pairs]
         begun += [how.begin(*one) for one in zip(drawn, own, strict=True)]
     results = fit_from(begun, own * (1 + n_restarts), slack * (1 + n_restarts))
+    finish = partial(_finish, rule=rule, tables=tables)
     fits = [
-        _checked(*pair, own[i], results[i :: len(pairs)], slack[i], how, fit_from)
+        _checked(*pair, own[i], results[i :: len(pairs)], slack[i], how, fit_from, finish)
         for i, pair in enumerate(pairs)
     ]
     read = zip(fits, models_, data, strict=True)
-    return [replace(_tempered(one, whole), model=_to_host(m)) for one, m, whole in read]
+    return [replace(_tempered(one, whole, finish), model=_to_host(m)) for one, m, whole in read]
 
 
-def _tempered(fitted: Fit, data: Data) -> Fit:
+def _tempered(fitted: Fit, data: Data, finish: Callable[..., _Finished]) -> Fit:
     """With responsibilities and densities under the powers of the label channels."""
     model = with_arrays(models.at_fixed_priors(fitted.model))
     if models.untempered(model, data) is data:
         return fitted
-    params = jax.tree.map(on_device, fitted.params)
-    read = _finish(model, params, data, fitted.rule)
+    read = finish(model, jax.tree.map(on_device, fitted.params), data)
     resp, lik = np.asarray(read.resp), np.asarray(read.log_likelihood)
-    return replace(fitted, resp=resp, log_likelihood=lik)
+    return replace(fitted, resp=resp, log_likelihood=lik, read=_read_out(fitted.params, read))
 
 
 def _checked(
@@ -392,12 +420,13 @@ def _checked(
     slack: float,
     how: Iteration,
     fit_from: Callable[..., list[Result]],
+    finish: Callable[..., _Finished],
 ) -> Fit:
     """The best of several results, its classes renamed where the noise matrix asks for it."""
     reached = np.array([float(r.objective) for r in results])
     best = results[int(np.nanargmax(np.where(np.isfinite(reached), reached, -np.inf)))]
     rule, params = how.rule, how.params(best.params, context)
-    read = _finish(model, params, data, rule)
+    read = finish(model, params, data)
     # Ctrl-C was meant for the whole fit, whichever start it met
     interrupted = any(int(r.status) == Status.INTERRUPTED for r in results)
     renamed: np.ndarray | None = None
@@ -412,7 +441,7 @@ def _checked(
             (again,) = fit_from([relabelled], [context], [slack])
             interrupted = int(again.status) == Status.INTERRUPTED
             moved = how.params(again.params, context)
-            after = _finish(model, moved, data, rule)
+            after = finish(model, moved, data)
             left = [diagnose(np.asarray(t)).confused for t in after.transitions.values()]
             # trusted labels, or known noise, may contradict the new names
             loss = float(best.objective) - float(again.objective)
@@ -435,5 +464,5 @@ def _checked(
         tuple(reached + constant),
         renamed,
         tuple(dict.fromkeys(confused)),
-        noise=NoiseRead.of(model, params, read.reported),
+        read=_read_out(params, read),
     )

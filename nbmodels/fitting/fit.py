@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from inference import Status
 from inference.arrays import on_device
 from inference.compilation import host_jit
 from nbmodels.core import model as models
+from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
 from nbmodels.core.roles import LabelChannel
@@ -53,27 +54,33 @@ def _noise_matrices(channels: Model, params: Any, rule: Rule) -> dict[str, Array
     return models.transitions(channels, models.values(channels, read))
 
 
-class NoiseRead(NamedTuple):
-    """Noise matrices as a fit's own program read them, which spares another one.
+def log_likelihoods(model: Model, q: Any, data: Data, rule: Rule) -> dict[str, LogLikelihood]:
+    """Weighted log-likelihoods of each item by component, by the rule that reports them."""
+    read = models.likelihood_params(model, q, models.reported(rule))
+    return {name: models.log_likelihood({name: c}, read, data) for name, c in model.items()}
+
+
+_log_likelihoods = host_jit(log_likelihoods, static_argnames="rule")
+
+
+class ReadOut(NamedTuple):
+    """What a fit's own last program read, which spares others.
 
     Attributes:
-        params: conjugate posterior of each label channel.
-        tables: ``(K, observed)`` P(observed | true) of each channel of noisy labels.
+        params: conjugate posterior of each component, of which it was read.
+        noise: ``(K, observed)`` P(observed | true) of each channel of noisy labels.
+        points: point estimates of the components with few parameters.
+        tables: weighted log-likelihoods by component; empty where they were not asked for.
     """
 
     params: dict[str, Any]
-    tables: dict[str, Float[np.ndarray, "k observed"]]
+    noise: dict[str, Float[np.ndarray, "k observed"]]
+    points: dict[str, Any]
+    tables: dict[str, LogLikelihood]
 
-    @classmethod
-    def of(cls, model: Model, params: Any, tables: Mapping[str, Array]) -> NoiseRead:
-        """Matrices of a model's channels by the rule that reports them."""
-        own = {name: params[name] for name in models.with_role(model, LabelChannel)}
-        return cls(own, {name: np.asarray(table) for name, table in tables.items()})
-
-    def is_of(self, params: Mapping[str, Any]) -> bool:
-        """Whether these very posteriors were read."""
-        same = (params.get(name) is q for name, q in self.params.items())
-        return set(params) == set(self.params) and all(same)
+    def is_of(self, params: Mapping[str, Any], names: Iterable[str]) -> bool:
+        """Whether the posteriors of these components are the very ones that were read."""
+        return all(name in self.params and self.params[name] is params[name] for name in names)
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,7 @@ class Fit:
         renamed: ``(K,)`` order by which classes were renamed, or None.
         confused: pairs ``(k, j)`` of classes; ``k`` is labelled ``j`` at least as often as ``k``.
         data: what it was fitted to, where that is something else than what was given.
-        noise: noise matrices that were read already, of the posteriors they are of.
+        read: what was read already, and of which posteriors.
 
     Examples:
         >>> import jax
@@ -128,25 +135,39 @@ class Fit:
     renamed: Int[np.ndarray, " k"] | None
     confused: tuple[tuple[int, int], ...]
     data: Data | None = None
-    noise: NoiseRead | None = None
+    read: ReadOut | None = None
 
     @property
     def point(self) -> dict[str, Any]:
         """Point estimates, as likelihoods read them: modes, or posterior means under ``"vb"``."""
-        return _point(with_arrays(self.model), self.params, self.rule)
+        known = self._known_points(self.model)
+        left = {name: c for name, c in self.model.items() if name not in known}
+        if not left:
+            return known
+        params = {name: self.params[name] for name in left}
+        return {**known, **_point(with_arrays(left), params, self.rule)}
 
     def point_of(self, name: str) -> Any:
         """The point estimate of one component."""
+        if known := self._known_points([name]):
+            return known[name]
         one, q = {name: self.model[name]}, {name: self.params[name]}
         return _point(with_arrays(one), q, self.rule)[name]
+
+    def _known_points(self, names: Iterable[str]) -> dict[str, Any]:
+        """Those of some components that were read already."""
+        if self.read is None:
+            return {}
+        points, of = self.read.points, self.read
+        return {n: points[n] for n in names if n in points and of.is_of(self.params, [n])}
 
     @property
     def transitions(self) -> dict[str, Float[np.ndarray, "k observed"]]:
         """P(observed | true) of each channel of noisy labels at the point estimate, by its name."""
         channels = models.with_role(self.model, LabelChannel)
+        if self.read is not None and self.read.is_of(self.params, channels):
+            return dict(self.read.noise)
         own = {name: self.params[name] for name in channels}
-        if self.noise is not None and self.noise.is_of(own):
-            return dict(self.noise.tables)
         found = _noise_matrices(with_arrays(channels), own, models.reported(self.rule))
         return {name: np.asarray(table) for name, table in found.items()}
 
@@ -182,3 +203,18 @@ def cautions_of(
     if not status.ok:
         out.append(Caution(NotConvergedWarning, status.sentence))
     return tuple(out)
+
+
+def log_likelihoods_of(fit: Fit, data: Data) -> dict[str, LogLikelihood]:
+    """Weighted log-likelihoods by component, of all by one program where the fit kept none.
+
+    Args:
+        fit: of any model.
+        data: what was fitted, whatever the row weights were.
+    """
+    if fit.read is not None and fit.read.tables and fit.read.is_of(fit.params, fit.model):
+        return fit.read.tables
+    parts = {name: data.parts[name] for name in fit.model}
+    found = _log_likelihoods(dict(fit.model), fit.params, models.with_parts(data, parts), fit.rule)
+    host: dict[str, LogLikelihood] = jax.tree.map(np.asarray, found)
+    return host

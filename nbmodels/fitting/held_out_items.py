@@ -28,13 +28,10 @@ from jaxtyping import Float, Int
 from scipy.special import logsumexp
 
 from inference.arrays import on_device
-from inference.compilation import host_jit
-from nbmodels.core import model as models
 from nbmodels.core.component import LogLikelihood
-from nbmodels.core.families import Rule
 from nbmodels.core.model import Data, Model
 from nbmodels.fitting.agreement import beyond_chance
-from nbmodels.fitting.em import Fit
+from nbmodels.fitting.fit import Fit, log_likelihoods_of
 from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.options import HELD_OUT_SEED, FitOptions
 from nbmodels.fitting.progress import Task
@@ -103,7 +100,7 @@ class ComparedOnHeldOutItems:
                 _classes(tables, features)[one],
                 _classes(tables, self.labels)[one],
             )
-            for tables, one in zip((_read(fit, data) for fit in fits), held, strict=True)
+            for tables, one in zip((_tables(fit, data) for fit in fits), held, strict=True)
         ]
         return HeldOut(*map(np.concatenate, zip(*found, strict=True)))
 
@@ -155,12 +152,8 @@ def _without(weights: Float[np.ndarray, " n"], rows: np.ndarray) -> Array:
 _Tables = Mapping[str, LogLikelihood]
 
 
-def _read(fit: Fit, data: Data) -> _Tables:
-    """Of all components by one program, whichever of them are compared."""
-    parts = {name: data.parts[name] for name in fit.model}
-    rule = models.reported(fit.rule)
-    read = _by_component(dict(fit.model), fit.params, models.with_parts(data, parts), rule)
-    doubles: Any = jax.tree.map(partial(np.asarray, dtype=float), read)
+def _tables(fit: Fit, data: Data) -> _Tables:
+    doubles: Any = jax.tree.map(partial(np.asarray, dtype=float), log_likelihoods_of(fit, data))
     return doubles
 
 
@@ -182,9 +175,3 @@ def _evidence(tables: _Tables) -> Float[np.ndarray, " n"]:
     """``(N,)`` log-density under several components."""
     table = np.sum([one.table for one in tables.values()], 0)
     return logsumexp(table, 1) + np.sum([one.offset for one in tables.values()], 0)
-
-
-@partial(host_jit, static_argnames="rule")
-def _by_component(model: Model, params: Any, data: Data, rule: Rule) -> dict[str, LogLikelihood]:
-    read = models.likelihood_params(model, params, rule)
-    return {name: models.log_likelihood({name: c}, read, data) for name, c in model.items()}

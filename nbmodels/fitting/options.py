@@ -49,6 +49,8 @@ class FitOptions:
         stride: steps to each look at the objective, where there is no acceleration.
         graphs: edges by component, of the graphs whose updates are collapsed.
         progress: whether bars are shown.
+        tables: whether log-likelihoods by component are kept, see
+            :func:`nbmodels.fitting.fit.log_likelihoods_of`.
     """
 
     key: Array
@@ -61,6 +63,7 @@ class FitOptions:
     stride: int = 1
     graphs: Mapping[str, Edges] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
+    tables: bool = False
 
     def without_restarts(self) -> FitOptions:
         """For fits that go on from a point."""
@@ -135,6 +138,7 @@ class FitOptions:
             "tol": self.tol,
             "accelerate": self.accelerate,
             "stride": self.stride,
+            "tables": self.tables,
         }
 
 

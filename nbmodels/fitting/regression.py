@@ -17,13 +17,12 @@ from jaxtyping import Float
 from inference.arrays import on_device
 from nbmodels.class_priors import Logistic
 from nbmodels.class_priors.logistic import Design
-from nbmodels.core import model as models
 from nbmodels.core.model import Data
 from nbmodels.data.features import Block
 from nbmodels.data.outliers import Winsoriser
 from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.fitting.points import Coding
-from nbmodels.fitting.scores import out_of_fold_log_likelihood
+from nbmodels.fitting.scores import out_of_fold_log_likelihood, params_of_all
 
 #: The classifier's name in a model of its own.
 _FEATURES = "features"
@@ -34,8 +33,6 @@ GRID, SPARSE_GRID = (0.1, 1.0, 0.01), (1.0, 0.1, 10.0)
 
 #: Values far out in their columns as they are, and cut off at Tukey's outer fences.
 KEPT, CUT_OFF = "kept", "cut off"
-
-_start = jax.jit(models.start, static_argnames="rule")
 
 
 @partial(jax.jit, static_argnames="rule")
@@ -154,7 +151,7 @@ class Regression:
     ) -> tuple[Logistic, Any]:
         """The component and its parameters, fitted to all items."""
         model, data, guess = self._given(resp, weights, settings)
-        found = _start(model, guess, data, "map")[_FEATURES]
+        found = params_of_all(model, data, guess)[_FEATURES]
         return jax.tree.map(np.asarray, (model[_FEATURES], found))
 
     def scores(self, learned: tuple[Logistic, Any]) -> Float[np.ndarray, "n k"]:

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int
 
-from inference.arrays import on_device
+from inference.arrays import floating, on_device
 from inference.compilation import host_jit
 from nbmodels.class_priors import Calibration, FixedProportions, HeldCalibration
 from nbmodels.core import model as models
@@ -35,6 +36,7 @@ from nbmodels.fitting.by_fold import (
     scored_fold,
     summed_by_fold,
 )
+from nbmodels.fitting.em import emissions_started
 
 Settings = Mapping[str, Any]
 
@@ -258,6 +260,15 @@ class EmissionScores:
             emissions, data, resp, self.fold, first=first, n_folds=end, rule=self.rule
         )
 
+    def learned(self, settings: Settings, resp: Any) -> dict[str, Any]:
+        """Parameters of the emissions by all items, for new ones."""
+        model, data, _ = self.build(settings)
+        emissions = {name: model[name] for name in self.features}
+        if self._by_fold(data) is not None:
+            return emissions_started(emissions, np.asarray(resp), data, self.rule)
+        given = on_device(np.asarray(resp), floating())
+        return params_of_all(emissions, data, given, rule=self.rule)
+
     def all_at_once(self, settings: Settings) -> bool:
         """Of large sparse tables."""
         folded = self._by_fold(self.build(settings).data)
@@ -341,13 +352,15 @@ def given_responsibilities(model: Model, data: Data) -> Float[Array, "n k"] | No
 
 
 def first_responsibilities(model: Model, data: Data) -> Float[Array, "n k"] | None:
-    """As the label channels give them, by one program; None where no channel has any."""
+    """As the label channels give them, without a program; None where no channel has any."""
     channels = with_role(model, LabelChannel)
-    parts = {name: data.parts[name] for name in channels if name in data.parts}
-    return _initial(channels, models.with_parts(data, parts))
+    parts = {name: _on_host(data.parts[name]) for name in channels if name in data.parts}
+    guess = models.initial_responsibilities(channels, models.with_parts(data, parts))
+    return None if guess is None else on_device(guess, floating())
 
 
-_initial = host_jit(models.initial_responsibilities)
+def _on_host(part: Any) -> Any:
+    return part.to_host() if hasattr(part, "to_host") else np.asarray(part)
 
 
 def draw_folds(
@@ -395,15 +408,14 @@ def stratified_folds(
     return fold
 
 
-@partial(host_jit, static_argnames="rule")
 def out_of_fold_log_likelihood(
     emissions: Mapping[str, Component],
     data: Data,
     resp: Float[Array, "n k"],
     fold: Int[Array, " n"] | Int[np.ndarray, " n"],
     *,
-    n_folds: Any,
-    first: Any = 0,
+    n_folds: int,
+    first: int = 0,
     rule: Rule = "map",
 ) -> Float[Array, "n k"]:
     """Weighted log-likelihood of each item under parameters from the other folds' items.
@@ -417,14 +429,46 @@ def out_of_fold_log_likelihood(
         first: the first fold whose items are needed; those of folds before it get zeros.
         rule: how parameters are read.
     """
+    own = models.with_parts(data, {name: data.parts[name] for name in emissions})
+    return _fold_by_fold(emissions, own, resp, fold, first, n_folds, rule=rule).table
 
-    def one(k: Array) -> Array:
-        others = resp * (fold != k)[:, None]
-        q = models.start(emissions, others, data, rule)
+
+def params_of_all(
+    emissions: Mapping[str, Component], data: Data, resp: Float[Array, "n k"], *, rule: Rule = "map"
+) -> dict[str, Any]:
+    """Parameters from all items, by the program of :func:`out_of_fold_log_likelihood`."""
+    own = models.with_parts(data, {name: data.parts[name] for name in emissions})
+    nowhere = np.full(len(resp), -1, np.int32)
+    return _fold_by_fold(emissions, own, resp, nowhere, 0, 1, rule=rule).params
+
+
+class _OutOfFold(NamedTuple):
+    """Log-likelihoods of the items, and parameters without the last fold."""
+
+    table: Float[Array, "n k"]
+    params: dict[str, Any]
+
+
+@partial(host_jit, static_argnames="rule")
+def _fold_by_fold(
+    emissions: Mapping[str, Component],
+    data: Data,
+    resp: Float[Array, "n k"],
+    fold: Int[Array, " n"] | Int[np.ndarray, " n"],
+    first: Any,
+    n_folds: Any,
+    *,
+    rule: Rule,
+) -> _OutOfFold:
+    def without(k: Any) -> dict[str, Any]:
+        return models.start(emissions, resp * (fold != k)[:, None], data, rule)
+
+    def add(k: Array, out: _OutOfFold) -> _OutOfFold:
+        q = without(k)
         read = models.likelihood_params(emissions, q, rule)
-        return models.log_likelihood(emissions, read, data).table
+        table = models.log_likelihood(emissions, read, data).table
+        return _OutOfFold(jnp.where((fold == k)[:, None], table, out.table), q)
 
-    def add(k: Array, out: Array) -> Array:
-        return jnp.where((fold == k)[:, None], one(k), out)
-
-    return lax.fori_loop(first, n_folds, add, jnp.zeros_like(resp))
+    shapes = jax.eval_shape(without, first)
+    none = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    return lax.fori_loop(first, n_folds, add, _OutOfFold(jnp.zeros_like(resp), none))
