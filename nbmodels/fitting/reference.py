@@ -34,6 +34,11 @@ _NARROW, _ROWS = 300, 10_000
 #: Folds of the linear classifiers, and where a fold's classifier is to be as good as can be.
 _FOLDS, _MORE_FOLDS = 3, 5
 
+#: Standard errors by which predictions by the columns' levels must have a smaller squared error. In
+#: 60 rows of normal classes the smaller one was theirs by chance in a sixth of the tables, and a
+#: fit lost 15 right labels in 100; of 200 rows whose columns tell one by one it is surely smaller.
+_BETTER = 1.5
+
 #: Labels below which nothing is learned.
 _LABELS = 30
 
@@ -151,9 +156,10 @@ def nonlinear_predictions(
 ) -> Reference | None:
     """The class that each item's features point to, learned from other items' labels.
 
-    The best of least squares on the columns, on their normal scores, with Gaussian kernels of these
-    of three length scales, and on the levels of columns that tell the classes
-    (:mod:`nbmodels.fitting.screened_columns`), by the squared error of held-out labels.
+    The best of least squares on the columns, on their normal scores, and with Gaussian kernels of
+    these of three length scales, by the squared error of held-out labels; or least squares on the
+    levels of columns that tell the classes (:mod:`nbmodels.fitting.screened_columns`), where their
+    error is surely smaller.
 
     Args:
         points: ``(n, d)`` items, columns on one scale.
@@ -186,8 +192,11 @@ def nonlinear_predictions(
     ways = [np.hstack([_standardised(x), one]), np.hstack([ranks, one])]
     ways += [np.hstack([_LINEAR * ranks, bent, one]) for bent in _kernel_features(ranks, rng)]
     scores = [_least_squares(way, target, fold) for way in ways]
-    scores.append(screened_predictions(shares, target, fold))
     best = min(scores, key=lambda one: float(np.square(one - target)[known].sum()))
+    by_levels = screened_predictions(shares, target, fold)
+    gains = (np.square(best - target) - np.square(by_levels - target))[known].sum(1)
+    if gains.mean() > _BETTER * gains.std() / np.sqrt(len(gains)):
+        best = by_levels
     about = (best, target) if known.all() else (best[known], target[known])
     plain = plain_classifier(*about, np.ones(len(labelled)), fold[known], False)
     classes, held_out = np.full(len(codes), -1), np.full(len(codes), np.nan)
