@@ -134,7 +134,7 @@ def noise_by_shape(
         return NOT_IDENTIFIED
     right = [fitted(labels, _no_noise, freedom).log_likelihood for freedom in _FREEDOM]
     without, near = _mean_evidence(right), NearBorders()
-    if fewest >= _FOR_SHARE and normal_sums(points):
+    if fewest >= _FOR_SHARE and normal_sums(points[rows], given, n_classes):
         with one_thread_if_small(x):
             near = errors_near_borders(x, given, here, n_classes, _FREEDOM, without, rows)
     share = np.nan
