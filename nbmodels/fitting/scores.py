@@ -111,15 +111,6 @@ class ScoredLabels(Protocol):
     def fold_scores(self, settings: Settings, resp: Array, fold: int) -> Any:
         """``(M, K)`` scores of a fold's items, in their order, learned from all other items."""
 
-    def learned(self, settings: Settings, resp: Any) -> dict[str, Any]:
-        """Parameters of the emissions by all items, for new ones."""
-        model, data, _ = self.build(settings)
-        emissions = {name: model[name] for name in self.features}
-        if self._by_fold(data) is not None:
-            return emissions_started(emissions, np.asarray(resp), data, self.rule)
-        given = on_device(np.asarray(resp), floating())
-        return params_of_all(emissions, data, given, rule=self.rule)
-
     def all_at_once(self, settings: Settings) -> bool:
         """Whether :meth:`nested_scores` of all folds take about as long as those of one."""
 
