@@ -85,6 +85,6 @@ def _excess(
     column = np.repeat(np.arange(len(sizes)), sizes)
     statistic = np.bincount(column, terms.sum(1), len(sizes))
     seen = np.bincount(column, in_level[:, 0] > 0, len(sizes))
-    by_chance = (seen - 1) * max(np.count_nonzero(shares) - 1, 0)
+    by_chance = (seen - 1) * (max(int(np.count_nonzero(shares)), 1) - 1)
     surely = statistic > by_chance + _SURELY * np.sqrt(2 * by_chance)
     return np.where(surely, 1 - by_chance / np.maximum(statistic, 1e-12), 0.0)
