@@ -69,6 +69,9 @@ class Separable:
         nearby: ``(n, K)`` shares of the labels of each item's neighbours, of the largest number of
             them, more of which are less noisy; of equal ones that of the nearest is the larger.
         by_shape: what the shape of the classes says of noise.
+        widest: the same model with the number of neighbours by which most labels are wrong; None
+            where that is the selected one. Held-out labels select few neighbours also where alike
+            rows share an error, which more neighbours contradict.
     """
 
     rows: Int[np.ndarray, " n"]
@@ -83,6 +86,7 @@ class Separable:
     unchecked: Float[np.ndarray, "n k"]
     nearby: Float[np.ndarray, "n k"]
     by_shape: NoiseByShape = NOT_IDENTIFIED
+    widest: Separable | None = None
 
     def draws(
         self, n_draws: int, seed: int
@@ -142,20 +146,27 @@ def fit_separable(
     rates = np.exp(logs)
     seen = np.einsum("snk,skn->sn", rest[:, :n], rates[:, :, near.codes])
     without_own = np.log(np.maximum(seen, np.finfo(float).tiny))
-    best = int(np.argmax(without_own[: len(sizes)] @ here))
-    return Separable(
-        near.rows,
-        near.codes,
-        here,
-        resp[best, :n] / resp[best, :n].sum(1, keepdims=True),
-        rates[best] / rates[best].sum(1, keepdims=True),
-        counts[best],
-        sizes[best],
-        without_own[best],
-        _by_shares(near, n_classes, here),
-        unchecked[best, :n] / unchecked[best, :n].sum(1, keepdims=True),
-        shares_nearby(near),
-    )
+    by_shares, nearby = _by_shares(near, n_classes, here), shares_nearby(near)
+
+    def of(candidate: int) -> Separable:
+        return Separable(
+            near.rows,
+            near.codes,
+            here,
+            resp[candidate, :n] / resp[candidate, :n].sum(1, keepdims=True),
+            rates[candidate] / rates[candidate].sum(1, keepdims=True),
+            counts[candidate],
+            sizes[candidate],
+            without_own[candidate],
+            by_shares,
+            unchecked[candidate, :n] / unchecked[candidate, :n].sum(1, keepdims=True),
+            nearby,
+        )
+
+    fits = [of(candidate) for candidate in range(len(sizes))]
+    best = fits[int(np.argmax(without_own[: len(sizes)] @ here))]
+    widest = max(fits, key=lambda one: one.share_wrong)
+    return best if widest is best else replace(best, widest=widest)
 
 
 def _by_shares(

@@ -6,6 +6,7 @@ import pytest
 from scipy import sparse
 
 from nbmodels.datasets import corrupt
+from nbmodels.diagnostics.noise_range import noise_range
 from nbmodels.fitting import nearest
 from nbmodels.fitting.nearest import labels_near, nearest_labels, numbers_of_neighbours
 from nbmodels.fitting.points import point_coding, points
@@ -44,6 +45,24 @@ def test_the_noise_of_clear_classes_is_found_without_a_model_of_the_features():
     low, high = np.quantile(rates, [0.01, 0.99], axis=0)
     assert ((low <= noise_of(y, given) + 0.01) & (noise_of(y, given) <= high + 0.01)).all()
     assert np.mean(shares) == pytest.approx(found.share_wrong, abs=0.02)
+
+
+def test_errors_that_alike_rows_share_are_seen_by_more_neighbours():
+    """Held-out labels select few neighbours, which share the errors; the range has both."""
+    rng = np.random.default_rng(0)
+    centres, kinds, _ = clouds(75, 6.0)
+    x = np.repeat(centres, 8, axis=0) + 1e-3 * rng.normal(size=(600, 2))
+    y = np.repeat(kinds, 8)
+    given = np.repeat(np.where(rng.random(75) < 0.2, (kinds + 1) % 3, kinds), 8)
+    found = separable(x, given)
+    wrong = np.mean(given != y)
+    assert found.n_neighbours < found.widest.n_neighbours
+    assert found.share_wrong < 0.02
+    assert found.widest.share_wrong == pytest.approx(wrong, abs=0.05)
+    independent = np.broadcast_to(np.eye(3), (50, 3, 3))
+    shares = np.full((50, 3), 1 / 3)
+    ends = noise_range(np.arange(3), np.eye(3), 0.0, independent, shares, found, 0.0, 0)
+    assert ends.holds(given, y)[0]
 
 
 def test_overlap_counts_as_noise():

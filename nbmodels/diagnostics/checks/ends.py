@@ -50,6 +50,7 @@ class Ends:
         changed: share of the labels in whose place another one is suggested.
         contradicted: share of the labels that a nonlinear classifier of other items' labels
             contradicts; NaN where there is none.
+        widest: ``separable`` by the number of neighbours by which most labels are wrong.
     """
 
     independent: float
@@ -62,6 +63,12 @@ class Ends:
     shape: float = np.nan
     changed: float = np.nan
     contradicted: float = np.nan
+    widest: float = np.nan
+
+    @property
+    def without_overlap(self) -> float:
+        """Largest share of wrong labels if classes do not overlap, as ``noise_range_`` has it."""
+        return float(np.fmax(self.separable, self.widest))
 
     @property
     def differ(self) -> bool:
@@ -123,9 +130,10 @@ def _ends(at: Ends, threshold: float) -> Measurement:
 
 
 def _sentence(at: Ends, found: Measurement) -> str:
+    other = at.separable if found.bad else at.without_overlap
     shares = (
         f"{100 * at.independent:.1f} % of the given labels are wrong by this fit, and "
-        f"{100 * at.separable:.1f} % {SEPARABLE}"
+        f"{100 * other:.1f} % {SEPARABLE}"
     )
     if found.bad:
         return (

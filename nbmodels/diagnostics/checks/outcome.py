@@ -90,7 +90,8 @@ def _share_sentence(at: Outcome, found: Measurement) -> str:
     if at.ends is None or not at.ends.differ:
         sentence = f"{sentence}: {at.limits.words}"
     else:
-        sentence = f"{sentence} {INDEPENDENT}, and {100 * at.ends.separable:.1f} % {SEPARABLE}"
+        other = 100 * at.ends.without_overlap
+        sentence = f"{sentence} {INDEPENDENT}, and {other:.1f} % {SEPARABLE}"
         if at.ends.checked is not None:
             sentence = f"{sentence}; {at.ends.checked.clause}"
     if at.kept < _TOLD:
