@@ -48,7 +48,7 @@ class End:
         >>> model = NoisyGaussianNB(random_state=0).fit(lengths, y)
         >>> end = model.noise_range_.separable
         >>> print(f"{end.share:.0%} of the labels are wrong {end.assumes}")
-        21% of the labels are wrong if classes do not overlap, so that near items are of one class
+        22% of the labels are wrong if classes do not overlap, so that near items are of one class
         >>> print(end.right_intervals.shape)  # of each class, low and high
         (2, 2)
     """

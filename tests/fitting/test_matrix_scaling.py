@@ -180,7 +180,8 @@ def test_useless_columns_cost_no_right_labels(seed):
     np.testing.assert_allclose(model.predict_proba(x), softmax(logits, 1), atol=1e-5)
     # rounds that are given ask for the fit as it is
     if seed == 1:
-        assert "scaling" not in NoisyLogisticRegression(rounds=0).fit(x, y).chosen_
+        with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):  # a poor one
+            assert "scaling" not in NoisyLogisticRegression(rounds=0).fit(x, y).chosen_
 
 
 @pytest.mark.slow
