@@ -39,8 +39,8 @@ _OF_CLASS = 0.5
 #: (HOC, Zhu et al. 2021), and least number of labelled items.
 _LEAST, _LEAST_ITEMS = 2, 30
 
-#: Numbers of neighbours that are compared, in multiples of ``2 K - 1``, and the least of them for
-#: three classes and more: the neighbours of many classes reach far, of few they are few votes.
+#: Numbers of neighbours that are compared, in multiples of ``2 K - 1``, and the least of them from
+#: three classes on. Half of it: with many classes that many neighbours reach into other classes.
 _MULTIPLES, _FEW = (0.5, 1, 2, 4), 5
 MOST_SIZES = len(_MULTIPLES)
 

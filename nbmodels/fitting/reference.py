@@ -145,7 +145,7 @@ def nonlinear_predictions(
 
     The best of least squares on the columns, on their normal scores, and with Gaussian kernels of
     these of three length scales, by the squared error of held-out labels; or least squares on the
-    levels of columns that tell the classes (:mod:`nbmodels.fitting.screened_columns`), where their
+    levels of informative columns (:mod:`nbmodels.fitting.screened_columns`), where their
     error is surely smaller.
 
     Args:

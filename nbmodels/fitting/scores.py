@@ -460,6 +460,8 @@ def _fold_by_fold(
     *,
     rule: Rule,
 ) -> _OutOfFold:
+    """See :func:`out_of_fold_log_likelihood`; one program for both of its callers."""
+
     def without(k: Any) -> dict[str, Any]:
         return models.start(emissions, resp * (fold != k)[:, None], data, rule)
 

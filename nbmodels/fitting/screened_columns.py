@@ -1,4 +1,4 @@
-"""Out-of-fold predictions by one column at a time: their levels, of those that tell the classes.
+"""Out-of-fold predictions by the levels of single informative columns.
 
 Linear functions of the columns and kernels of all of them fail in two common tables: numbers that
 are codes, of which near ones are not alike, and few informative columns among hundreds, whose
@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 _VALUES, _QUANTILES = 20, 8
 
 #: Standard deviations of the chi-squared statistic of labels by levels beyond what chance gives,
-#: and indicators that are taken, those of the columns that tell most.
+#: and indicators that are taken, those of the most informative columns.
 _SURELY, _MOST = 3.0, 200
 
 #: Ridge of the indicators.
@@ -29,7 +29,7 @@ def screened_predictions(
     target: Float[np.ndarray, "n k"],
     fold: Int[np.ndarray, " n"],
 ) -> Float[np.ndarray, "n k"]:
-    """Least squares on the levels of columns that tell the classes, by the labels of other folds.
+    """Least squares on the levels of informative columns, by the labels of other folds.
 
     Args:
         shares: share of the rows below each cell of its column, ties at their middle.
@@ -37,7 +37,7 @@ def screened_predictions(
         fold: fold of each row, -1 of rows without a label, which are predicted from all others.
 
     Returns:
-        ``(n, K)`` predictions; the shares of the other folds' labels where no column tells.
+        ``(n, K)`` predictions; shares of the other folds' labels where no column is informative.
     """
     levels, sizes = _levels(shares)
     codes = target.argmax(1)

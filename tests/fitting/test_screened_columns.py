@@ -1,4 +1,4 @@
-"""Predictions by the levels of columns that tell the classes."""
+"""Predictions by the levels of informative columns."""
 
 import numpy as np
 import pytest
