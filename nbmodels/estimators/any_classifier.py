@@ -406,7 +406,7 @@ class NoisyLabelClassifier(TableClassifier):
                 fitted = self._cross_fitted(parameters, items, known, copies)
         self._keep(X, labels)
         about = fitted, items, self._options
-        compared = with_comparisons(*about, warn_of_copies=groups is None)
+        compared = with_comparisons(*about, warn_of_copies=groups is None, predictions=False)
         self._joint_draws = JointDraws(self._few_columns(items, compared))
         table = _is_table(items)
         cautions = copies_in_frame(pd.DataFrame(items), labels.codes) if table else ()

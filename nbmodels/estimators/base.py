@@ -262,7 +262,8 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         """Values of the settings that were selected, with the number of self-training rounds.
 
         ``scores`` is among them where the model of the features is poor, and noise and labels are
-        those under the scores of a nonlinear classifier.
+        those under the scores of a nonlinear classifier; ``predictions`` where new items are
+        predicted by it.
         """
         check_is_fitted(self)
         return dict(self.fitted_.chosen)

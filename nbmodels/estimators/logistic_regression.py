@@ -31,7 +31,12 @@ from nbmodels.estimators.table_source import CrossFitted
 from nbmodels.fitting.beliefs import Known
 from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.copied_rows import row_groups
-from nbmodels.fitting.discriminative import FEW_FOR_ROUNDS, LINEAR_ROUNDS, predict_scored
+from nbmodels.fitting.discriminative import (
+    FEW_FOR_ROUNDS,
+    LINEAR_ROUNDS,
+    predict_scored,
+    predicted_instead,
+)
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint_regression import affordable
 from nbmodels.fitting.options import is_auto
@@ -89,7 +94,8 @@ class NoisyLogisticRegression(TableClassifier):
         choice_: data frame of all that was compared, or None.
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         coef_: ``(K, d)`` coefficients, calibrated; ``(1, d)`` of the second class where there are
-            two. They are of columns cut off at ``fences_``.
+            two. They are of columns cut off at ``fences_``. New rows are predicted by them unless
+            ``chosen_`` names a nonlinear classifier for its ``predictions``.
         intercept_: ``(K,)`` or ``(1,)``.
         fences_: ``(2, d)`` least and largest value of each column, between which training and new
             rows are cut off; None where nothing is.
@@ -249,7 +255,10 @@ class NoisyLogisticRegression(TableClassifier):
 
     def _by_features(self, fitted: FittedModel, X: Any) -> np.ndarray:
         scales = {} if self._scale is None else {KEPT: self._scale}
-        items = Regression(self._read(X, reset=False), scales)
+        block = self._read(X, reset=False)
+        if fitted.predictor is not None:
+            return predicted_instead(fitted, block.x)
+        items = Regression(block, scales)
         return predict_scored(fitted, items.scores(self._regression))
 
     def _calibrated(self) -> np.ndarray:
@@ -270,7 +279,11 @@ class NoisyLogisticRegression(TableClassifier):
 
     @property
     def coef_(self) -> np.ndarray:
-        """``(K, d)`` coefficients of ``predict_proba``; ``(1, d)`` where there are two classes."""
+        """``(K, d)`` coefficients of ``predict_proba``; ``(1, d)`` where there are two classes.
+
+        Where ``chosen_`` has a nonlinear classifier for its ``predictions``, those of the
+        regression, which then predicts labels surely worse.
+        """
         return self._calibrated()[1:].T
 
     @property

@@ -14,7 +14,7 @@ from nbmodels.fitting.noise_by_shape import noise_by_shape
 from nbmodels.fitting.noise_levels import averaged_over_levels
 from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.options import FitOptions
-from nbmodels.fitting.points import points
+from nbmodels.fitting.points import point_coding
 from nbmodels.fitting.reference_floor import with_reference
 from nbmodels.fitting.relabelling import with_labels_by_shape
 from nbmodels.fitting.separable import with_separable
@@ -27,6 +27,7 @@ def with_comparisons(
     missing: Any = None,
     *,
     warn_of_copies: bool = True,
+    predictions: bool = True,
 ) -> FittedModel:
     """A fitted model with what labels say by near items, and by a nonlinear classifier.
 
@@ -36,11 +37,14 @@ def with_comparisons(
         options: makes those of fits, where the fit's precision holds.
         missing: booleans of cells that are missing, or None.
         warn_of_copies: whether groups of rows are copies that nobody named.
+        predictions: whether new items are predicted by that classifier where it is surely better.
     """
     with one_thread_if_small(x):
-        where = points(x, missing)
+        coding = point_coding(x, missing)
+        where = None if coding is None else coding(x, missing)
         averaged = averaged_over_levels(_with_shapes(with_separable(fitted, where), where))
-        found = with_labels_by_shape(with_reference(averaged, where, options), where)
+        held = with_reference(averaged, where, options, coding if predictions else None)
+        found = with_labels_by_shape(held, where)
     if not warn_of_copies:
         return found
     weights = np.asarray(found.data.weights)[: len(found.fit.resp)]

@@ -42,6 +42,7 @@ from nbmodels.fitting.fitted_model import Drawn, FittedModel
 from nbmodels.fitting.holdout import Comparison, compare_scores, held_out_by_fold
 from nbmodels.fitting.informative import votes_agree
 from nbmodels.fitting.label_sources import VOTES, LabelSource, padded_powers
+from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.scores import (
     Settings,
@@ -354,6 +355,24 @@ def predict_scored(
     parts = {name: source.padded(length) for name, source in (known or {}).items()}
     data = Data({PRIOR: padded, **parts}, on_device(np.ones(length)))
     return fitted.predict(data)[: len(scores)]
+
+
+def predicted_instead(
+    fitted: FittedModel, x: Any, missing: Any = None, known: Mapping[str, LabelSource] | None = None
+) -> Float[np.ndarray, "n k"]:
+    """P(true class | features) of new items by the classifier in the place of the model's own.
+
+    Args:
+        fitted: a fit that has such a classifier.
+        x: features of the new items, read as those of the fit were.
+        missing: booleans of cells that are missing, or None.
+        known: label sources of the new items, by channel; None without any.
+    """
+    assert fitted.predictor is not None
+    classifier, calibration = fitted.predictor
+    with one_thread_if_small(x):
+        scores = classifier.log_probabilities(x, missing)
+    return predict_scored(replace(fitted, plain=calibration, scaling=None), scores, known)
 
 
 def _folds(

@@ -27,6 +27,7 @@ from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.design_effect import DesignEffects, design_effects
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.label_sources import VOTES
+from nbmodels.fitting.nonlinear_classifier import NonlinearClassifier
 from nbmodels.fitting.options import FEW_ROWS
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.vote_dependence import VoteDependence
@@ -49,6 +50,19 @@ class Drawn(NamedTuple):
     fit: Fit
     data: Data
     probability: float = 1.0
+
+
+class Predictor(NamedTuple):
+    """A classifier by which new items are predicted in the place of the model's own features.
+
+    Attributes:
+        classifier: of the given labels.
+        calibration: ``(1 + K,)`` log-slope and biases by which its scores are those of true
+            classes.
+    """
+
+    classifier: NonlinearClassifier
+    calibration: Float[np.ndarray, " k1"]
 
 
 @dataclass(frozen=True)
@@ -82,6 +96,8 @@ class FittedModel:
             a fit that did not see them, or None.
         scaling: matrix scaling of a classifier's scores, which those of new items meet, too
             (:mod:`nbmodels.fitting.matrix_scaling`); None where a temperature is all.
+        predictor: nonlinear classifier by which new items are predicted, where it predicts labels
+            surely better than the model's own features do; or None.
         regression: what new items have their scores of, where these are not of the emissions; else
             None.
         separable: the model of the same labels whose classes are functions of the features
@@ -91,6 +107,8 @@ class FittedModel:
             row is its own.
         reference: ``(N,)`` class that the features point to by a plain classifier of other items'
             labels (:mod:`nbmodels.fitting.reference`), -1 where there is none; or None.
+        reference_held_out: ``(N,)`` log-probability of each given label by that classifier, which
+            did not see it, NaN where there is none; or None.
         reference_corrected: ``(N,)`` true class by the same classifier, corrected for errors with a
             direction (:mod:`nbmodels.fitting.changed_labels`), -1 where there is none; or None.
         noisy: probability that the labels are noisy at all; by the rest, given labels are right.
@@ -148,10 +166,12 @@ class FittedModel:
     plain: Float[np.ndarray, " k1"] | None = None
     plain_scores: Float[np.ndarray, " n"] | None = None
     scaling: MatrixScaling | None = None
+    predictor: Predictor | None = None
     regression: CodedRegression | None = None
     separable: Separable | None = None
     copies: Int[np.ndarray, " n"] | None = None
     reference: Int[np.ndarray, " n"] | None = None
+    reference_held_out: Float[np.ndarray, " n"] | None = None
     reference_corrected: Int[np.ndarray, " n"] | None = None
     noisy: float = 1.0
     averaged: Float[np.ndarray, "n k"] | None = None

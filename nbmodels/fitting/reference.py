@@ -3,30 +3,34 @@
 They run in every fit or check, so each is fitted once for all folds, from sums less those of the
 fold: least squares with a ridge (a linear discriminant), on many columns of which none is negative
 multinomial naive Bayes, and kernel ridge regression on the columns' normal scores, which shares no
-assumption with the models here: ranks know no outliers, and its surfaces bend. Its Gaussian kernel
-is approximated by some of the rows (Nyström; Williams and Seeger 2001) and not by random Fourier
-features, whose frequencies would go by a column's position: another order of the columns is the
-same answer.
+assumption with the models here: ranks know no outliers, and its surfaces bend.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy import sparse
-from scipy.linalg import solve_triangular
-from scipy.spatial.distance import cdist
-from scipy.special import betainc, log_softmax, ndtri
-from scipy.stats import rankdata
+from scipy.special import betainc, log_softmax
 
 from nbmodels.fitting.copied_rows import among
 from nbmodels.fitting.matrix_scaling import learnable, scaled_out_of_fold
+from nbmodels.fitting.nonlinear_classifier import (
+    Basis,
+    NonlinearClassifier,
+    Ranks,
+    bases,
+    normal_scores,
+    shares_below,
+    standardised,
+)
 from nbmodels.fitting.plain import plain_classifier
+from nbmodels.fitting.points import Coding
 from nbmodels.fitting.scores import stratified_folds
-from nbmodels.fitting.screened_columns import screened_predictions
+from nbmodels.fitting.screened_columns import screened_columns, screened_predictions
 
 #: Columns up to which a matrix over pairs of columns is small, and rows that are looked at.
 _NARROW, _ROWS = 300, 10_000
@@ -44,10 +48,6 @@ _LABELS = 30
 
 #: Pseudo-items behind a coefficient, and pseudo-counts of a word.
 _RIDGE, _PSEUDO = 1.0, 1.0
-
-#: Rows that approximate the kernel, its length scales in units of the columns' mean distance, the
-#: jitter of its Cholesky factor, and weight of the columns beside it.
-_LANDMARKS, _LENGTHS, _JITTER, _LINEAR = 200, (0.5, 1.0, 2.0), 1e-3, 0.3
 
 #: Share of changed labels that are predicted as given, of those predicted as given or as suggested,
 #: from which on changes are more likely to harm. It errs together with the fit, whose features and
@@ -105,6 +105,8 @@ class Reference(NamedTuple):
             it; NaN where there is none.
         fold: ``(n,)`` fold of each row whose label was learned from, -1 elsewhere.
         complete: whether all rows were looked at.
+        basis: what the scores are linear in; None for the levels of informative columns.
+        slope: factor of the scores by which their logs are those of probabilities.
     """
 
     classes: Int[np.ndarray, " n"]
@@ -112,6 +114,8 @@ class Reference(NamedTuple):
     held_out: Float[np.ndarray, " n"]
     fold: Int[np.ndarray, " n"]
     complete: bool
+    basis: Basis | None
+    slope: float
 
     def recalibrated(self, codes: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         """Log-probability of each given label by their matrix scaling, cross-validated.
@@ -158,31 +162,20 @@ def nonlinear_predictions(
         predictions, of all rows or of ten thousand that have a label; None where there are too few
         labels, or no features.
     """
-    labelled = np.flatnonzero(codes >= 0)
-    rng = np.random.default_rng(len(labelled))
-    if len(labelled) > _ROWS:
-        labelled = np.sort(rng.permutation(labelled)[:_ROWS])
-    if not points.shape[1] or _too_few(codes[labelled]):
+    sample = _Sample.of(points, codes, n_classes, copies)
+    if sample is None:
         return None
-    complete = len(codes) <= _ROWS
-    rows = np.arange(len(codes)) if complete else labelled
-    known = codes[rows] >= 0
-    fold = np.full(len(rows), -1)
-    fold[known] = stratified_folds(codes[labelled], _MORE_FOLDS, rng, among(copies, labelled))
-    target = np.zeros((len(rows), n_classes))
-    target[known, codes[labelled]] = 1
-    some = np.sort(rng.permutation(points.shape[1])[:_NARROW])
-    x = np.asarray(points, float)[np.ix_(rows, some)]
-    shares = _shares_below(x)
-    ranks = _standardised(ndtri(shares))
-    one = np.ones((len(x), 1))
-    ways = [np.hstack([_standardised(x), one]), np.hstack([ranks, one])]
-    ways += [np.hstack([_LINEAR * ranks, bent, one]) for bent in _kernel_features(ranks, rng)]
-    scores = [_least_squares(way, target, fold) for way in ways]
-    best = min(scores, key=lambda one: float(np.square(one - target)[known].sum()))
+    x, shares, target, fold = sample.x, sample.shares, sample.target, sample.fold
+    labelled, known = sample.labelled, fold >= 0
+    found = [
+        (_least_squares(design, target, fold), basis)
+        for basis, design in bases(x, shares, sample.rng)
+    ]
+    best, basis = min(found, key=lambda one: float(np.square(one[0] - target)[known].sum()))
     by_levels = screened_predictions(shares, target, fold)
     gains = (np.square(best - target) - np.square(by_levels - target))[known].sum(1)
-    if gains.mean() > _BETTER * gains.std() / np.sqrt(len(gains)):
+    levels = gains.mean() > _BETTER * gains.std() / np.sqrt(len(gains))
+    if levels:
         best = by_levels
     about = (best, target) if known.all() else (best[known], target[known])
     plain = plain_classifier(*about, np.ones(len(labelled)), fold[known], False)
@@ -190,12 +183,91 @@ def nonlinear_predictions(
     classes[labelled] = _likeliest(*about, fold[known])
     held_out[labelled] = plain.held_out
     logs, folds = np.zeros((len(codes), n_classes)), np.full(len(codes), -1)
-    best *= np.exp(plain.calibration[0])  # in place: with many classes new pages take long
+    slope = float(np.exp(plain.calibration[0]))
+    best *= slope  # in place: with many classes new pages take long
     best -= best.max(1, keepdims=True)
     best -= np.log(np.exp(best).sum(1, keepdims=True))
-    logs[rows] = best
-    folds[rows] = fold
-    return Reference(classes, logs, held_out, folds, complete)
+    logs[sample.rows] = best
+    folds[sample.rows] = fold
+    complete = len(sample.rows) == len(codes)
+    return Reference(classes, logs, held_out, folds, complete, None if levels else basis, slope)
+
+
+def nonlinear_classifier(
+    reference: Reference,
+    coding: Coding,
+    points: Float[np.ndarray, "n d"],
+    codes: Int[np.ndarray, " n"],
+    copies: Int[np.ndarray, " n"] | None = None,
+) -> NonlinearClassifier:
+    """The classifier whose out-of-fold predictions a reference has, learned from all labels.
+
+    Args:
+        reference: predictions of these labels.
+        coding: by which rows became points.
+        points, codes, copies: those of :func:`nonlinear_predictions`.
+    """
+    sample = _Sample.of(points, codes, reference.logs.shape[1], copies)
+    assert sample is not None  # there are predictions
+    known = sample.fold >= 0
+    basis, table = reference.basis, None
+    if basis is None:
+        basis, table = screened_columns(sample.shares, sample.target, known)
+    else:
+        design = basis(sample.x, sample.shares)[known]
+        ridge = _RIDGE * np.eye(design.shape[1])
+        table = np.linalg.solve(design.T @ design + ridge, design.T @ sample.target[known])
+    ranks = Ranks.of(sample.x, sample.shares)
+    return NonlinearClassifier(coding, sample.columns, ranks, basis, table, reference.slope)
+
+
+class _Sample(NamedTuple):
+    """Rows and columns from which a nonlinear classifier is learned.
+
+    Attributes:
+        rows: ``(n,)`` rows that are looked at, all or those with a label.
+        labelled: ``(m,)`` those of them that have a label, as rows of the table.
+        columns: ``(d,)`` columns that are looked at.
+        x: ``(n, d)`` their cells.
+        shares: ``(n, d)`` share of the rows below each cell.
+        target: ``(n, K)`` indicators of the labels, zeros without one.
+        fold: ``(n,)`` fold of each row, -1 without a label.
+        rng: for what is drawn beside them.
+    """
+
+    rows: Int[np.ndarray, " n"]
+    labelled: Int[np.ndarray, " m"]
+    columns: Int[np.ndarray, " d"]
+    x: Float[np.ndarray, "n d"]
+    shares: Float[np.ndarray, "n d"]
+    target: Float[np.ndarray, "n k"]
+    fold: Int[np.ndarray, " n"]
+    rng: np.random.Generator
+
+    @classmethod
+    def of(
+        cls,
+        points: Float[np.ndarray, "n d"],
+        codes: Int[np.ndarray, " n"],
+        n_classes: int,
+        copies: Int[np.ndarray, " n"] | None,
+    ) -> _Sample | None:
+        """None where there are too few labels, or no features."""
+        labelled = np.flatnonzero(codes >= 0)
+        rng = np.random.default_rng(len(labelled))
+        if len(labelled) > _ROWS:
+            labelled = np.sort(rng.permutation(labelled)[:_ROWS])
+        if not points.shape[1] or _too_few(codes[labelled]):
+            return None
+        rows = np.arange(len(codes)) if len(codes) <= _ROWS else labelled
+        known = codes[rows] >= 0
+        fold = np.full(len(rows), -1)
+        fold[known] = stratified_folds(codes[labelled], _MORE_FOLDS, rng, among(copies, labelled))
+        target = np.zeros((len(rows), n_classes))
+        target[known, codes[labelled]] = 1
+        columns = np.sort(rng.permutation(points.shape[1])[:_NARROW])
+        x = np.asarray(points, float)[np.ix_(rows, columns)]
+        return cls(rows, labelled, columns, x, shares_below(x), target, fold, rng)
 
 
 def linear_scores(
@@ -231,18 +303,9 @@ def linear_scores(
         return rows, _naive_bayes(x[rows], target, fold)
     some = np.sort(rng.permutation(points.shape[1])[:_NARROW])
     x = np.hstack(
-        [_normal_scores(np.asarray(points, float)[np.ix_(rows, some)]), np.ones((len(rows), 1))]
+        [normal_scores(np.asarray(points, float)[np.ix_(rows, some)]), np.ones((len(rows), 1))]
     )
     return rows, _least_squares(x, target, fold)
-
-
-def _shares_below(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
-    """Share of the rows below each cell of its column, ties at their middle."""
-    return (rankdata(x, axis=0) - 0.5) / len(x)
-
-
-def _normal_scores(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
-    return _standardised(ndtri(_shares_below(x)))
 
 
 class Sides(NamedTuple):
@@ -317,24 +380,7 @@ def _dense(blocks: Sequence[Any], rows: np.ndarray, rng: Any) -> np.ndarray:
     """Standardised columns and one of ones; a random sample of the columns of a wide block."""
     some = [b[:, np.sort(rng.permutation(b.shape[1])[:_NARROW])][rows] for b in blocks]
     x = np.hstack([b.toarray() if sparse.issparse(b) else np.asarray(b, float) for b in some])
-    return np.hstack([_standardised(x), np.ones((len(x), 1))])
-
-
-def _standardised(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
-    scale = x.std(0)
-    return (x - x.mean(0)) / np.where(scale > 0, scale, 1)
-
-
-def _kernel_features(
-    points: Float[np.ndarray, "n d"], rng: np.random.Generator
-) -> Iterator[Float[np.ndarray, "n m"]]:
-    """Features whose products are nearly a Gaussian kernel, for each length scale."""
-    some = np.sort(rng.permutation(len(points))[:_LANDMARKS])
-    squares = cdist(points, points[some], "sqeuclidean") / (2 * points.shape[1])
-    for length in _LENGTHS:
-        kernel = np.exp(-squares / length**2)
-        factor = np.linalg.cholesky(kernel[some] + _JITTER * np.eye(len(some)))
-        yield solve_triangular(factor, kernel.T, lower=True, check_finite=False).T
+    return np.hstack([standardised(x), np.ones((len(x), 1))])
 
 
 def _least_squares(x: np.ndarray, target: np.ndarray, fold: np.ndarray) -> np.ndarray:

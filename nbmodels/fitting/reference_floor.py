@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,20 @@ from nbmodels.fitting.noise_by_shape import NOT_IDENTIFIED, NoiseByShape
 from nbmodels.fitting.noise_levels import averaged_over_levels
 from nbmodels.fitting.options import FEW_ROWS, MANY_ROWS, FitOptions
 from nbmodels.fitting.plain import at_odds, pseudo_bma
-from nbmodels.fitting.reference import Reference, Sides, nonlinear_predictions
+from nbmodels.fitting.points import Coding
+from nbmodels.fitting.reference import (
+    Reference,
+    Sides,
+    nonlinear_classifier,
+    nonlinear_predictions,
+)
 from nbmodels.fitting.reference_scores import (
     COMPARE,
     noise_on,
     replaceable,
     with_draws_of,
     with_noise_of,
+    with_predictions_of,
 )
 from nbmodels.fitting.trials import SIGNIFICANT
 
@@ -86,7 +94,10 @@ _LIKELIER = Caution(
 
 
 def with_reference(
-    fitted: FittedModel, points: Any, options: Callable[[], FitOptions]
+    fitted: FittedModel,
+    points: Any,
+    options: Callable[[], FitOptions],
+    coding: Coding | None = None,
 ) -> FittedModel:
     """A fitted model with reference predictions of its labels, and held to them where it is cut.
 
@@ -112,6 +123,7 @@ def with_reference(
         points: ``(N, d)`` items in the space of their features; nothing is added where they are
             sparse or None.
         options: makes those of fits, where the fit's precision holds.
+        coding: by which rows became points; None where the model is to predict new items itself.
     """
     k = len(fitted.names)
     as_given = fitted.drawn is not None  # the noise is then open in what draws are of
@@ -124,10 +136,17 @@ def with_reference(
     reference = nonlinear_predictions(points, codes, k, fitted.copies)
     if reference is None:
         return fitted
-    seen = replace(fitted, reference=reference.classes)
+    seen = replace(fitted, reference=reference.classes, reference_held_out=reference.held_out)
     found = _held_to(reference, seen, codes, options)
-    if as_given and found.drawn is not None and not found.interrupted:
-        return fitted  # uninformative features have no reference: their labels are left as they are
+    if found.interrupted:
+        return found
+    learn = None
+    if coding is not None:
+        learn = partial(nonlinear_classifier, reference, coding, points, codes, fitted.copies)
+    if as_given and found.drawn is not None:
+        # uninformative features have no reference: their labels are left as they are
+        return with_predictions_of(reference, fitted, codes, learn)
+    found = with_predictions_of(reference, found, codes, learn)
     free = ~checked_rows(found.fit.model, found.data, len(codes))
     corrected = true_classes(reference, found, np.where(free, codes, -1))
     return _with_little_evidence(replace(found, reference_corrected=corrected), codes)
@@ -188,7 +207,7 @@ def _held_to(
         if better and _lead(mine, theirs, *about) > _SURELY:
             proven = contradicted(fitted.fit.model, fitted.data, len(fitted.names))
             found = 1.0 if proven else beside.probability(reference, codes, rows, *about)
-            taken = replace(with_noise_of(beside, before, reference, codes), averaged=None)
+            taken = replace(with_noise_of(beside, before), averaged=None)
             taken = averaged_over_levels(taken)
             taken = replace(taken, noisy=at_odds(found, _odds_of_noise(taken, codes)))
             return _held_to_neighbours(reference, taken, codes, free)

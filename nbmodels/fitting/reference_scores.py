@@ -7,6 +7,7 @@ under whose scores noise explains held-out labels better is the better covariate
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -26,13 +27,17 @@ from nbmodels.fitting.cautions import PLAIN, UNINFORMATIVE, USELESS
 from nbmodels.fitting.discriminative import LOG_SLOPE_SD
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
-from nbmodels.fitting.fitted_model import Drawn, FittedModel
+from nbmodels.fitting.fitted_model import Drawn, FittedModel, Predictor
 from nbmodels.fitting.holdout import held_out_by_fold
 from nbmodels.fitting.identifiability import APART, POSSIBLE
 from nbmodels.fitting.label_sources import learned_priors
+from nbmodels.fitting.nonlinear_classifier import NonlinearClassifier
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.plain import pseudo_bma
 from nbmodels.fitting.reference import Reference
+
+#: What ``chosen`` has where the reference's scores, or predictions, are in the place of a model's.
+NONLINEAR = "nonlinear classifier"
 
 #: Advice about a poor model, which is none where several are compared already.
 COMPARE = "; AutoNoisyClassifier may do better"
@@ -45,8 +50,15 @@ _TAKEN = Caution(
     VerdictWarning,
     "this model of the features is poor: held-out labels are surely likelier under noise on the "
     "scores of a nonlinear classifier of the same features. So labels are corrected, and the noise "
-    f"matrix is estimated, by that classifier; predictions are still by this model{COMPARE}",
+    f"matrix is estimated, by that classifier{COMPARE}",
     "scores of a nonlinear classifier",
+)
+
+#: Name of a finding.
+_PREDICTIONS = "predictions of a nonlinear classifier"
+
+_THEIRS_TOO = Caution(
+    VerdictWarning, "new items are predicted by that classifier, too", _PREDICTIONS
 )
 
 #: Probability of given labels that the model's own classifier must lack for a warning, and standard
@@ -186,19 +198,12 @@ def _undecided(right: float, instead: float) -> Caution:
     )
 
 
-def with_noise_of(
-    found: NoiseOnReference,
-    fitted: FittedModel,
-    reference: Reference,
-    codes: Int[np.ndarray, " n"],
-) -> FittedModel:
+def with_noise_of(found: NoiseOnReference, fitted: FittedModel) -> FittedModel:
     """The fit with labels and noise by a reference's scores, and predictions as before.
 
     Args:
         found: noise on the reference's scores.
         fitted: the fit by its own scores.
-        reference: the nonlinear classifier.
-        codes: ``(N,)`` given labels, negative where there is none.
     """
     n = len(fitted.fit.resp)
     own = fitted.fit if fitted.drawn is None else fitted.drawn[0]
@@ -218,46 +223,97 @@ def with_noise_of(
     )
     before = {*fitted.fit.cautions(fitted.names), UNINFORMATIVE, USELESS, PLAIN}
     cautions = (one for one in fitted.cautions if one not in before)
-    poor = _poor_predictions(fitted, reference, codes)
     calibration: Any = own.params[PRIOR]
     return replace(
         fitted,
         fit=first,
         data=found.data,
         plain=np.asarray(calibration.mean) if fitted.plain is None else fitted.plain,
-        chosen={**fitted.chosen, "scores": "nonlinear classifier"},
+        chosen={**fitted.chosen, "scores": NONLINEAR},
         alternatives=others,
         drawn=None,
         ranked=None,
-        cautions=(*cautions, *first.cautions(fitted.names), _TAKEN, *poor),
+        cautions=(*cautions, *first.cautions(fitted.names), _TAKEN),
     )
 
 
-def _poor_predictions(
-    fitted: FittedModel, reference: Reference, codes: Int[np.ndarray, " n"]
-) -> tuple[Caution, ...]:
-    """A warning where the model's own features predict given labels surely worse.
+def with_predictions_of(
+    reference: Reference,
+    fitted: FittedModel,
+    codes: Int[np.ndarray, " n"],
+    learn: Callable[[], NonlinearClassifier] | None,
+) -> FittedModel:
+    """The fit, by whose reference new items are predicted where that is surely the better way.
 
-    Both are plain classifiers here, without noise, and meant for fits whose features are not
-    informative, too: new items are predicted by the same features. Probabilities show more than
-    hits do.
+    Where labels are those on the reference's scores, new items are, too. Elsewhere they are where
+    it gives the held-out given labels a surely larger mean probability than the model's own plain
+    classifier: probabilities show more than hits do, and neither knows of noise. That holds for
+    features that are not informative to the model, too.
+
+    Args:
+        reference: the nonlinear classifier's predictions.
+        fitted: a cut fit to the same labels; any other is as it was.
+        codes: ``(N,)`` given labels, negative where there is none.
+        learn: learns the classifier from all labels; None where the model is to predict itself,
+            which is warned of where its labels are those on the reference's scores.
+    """
+    whole = {PRIOR, "labels", "trusted", *fitted.scored}
+    cut = fitted.data.parts.get(PRIOR) is not None and set(fitted.data.parts) <= whole
+    if not cut or not replaceable(reference, fitted):
+        return fitted
+    taken = fitted.chosen.get("scores") == NONLINEAR
+    means = _surely_poorer(fitted, reference, codes)
+    if means is None and not (taken and learn):
+        return fitted
+    if learn is None:
+        poor = (_poor_predictions(*means),) if taken and means is not None else ()
+        return replace(fitted, cautions=(*fitted.cautions, *poor))
+    noise: Any = fitted.fit.params[PRIOR]
+    own = taken and fitted.noisy >= 0.5
+    calibration = np.asarray(noise.mean, float) if own else np.zeros(1 + len(fitted.names))
+    stated = _THEIRS_TOO if taken or means is None else _by_the_reference(*means)
+    return replace(
+        fitted,
+        predictor=Predictor(learn(), calibration),
+        chosen={**fitted.chosen, "predictions": NONLINEAR},
+        cautions=(*fitted.cautions, stated),
+    )
+
+
+def _surely_poorer(
+    fitted: FittedModel, reference: Reference, codes: Int[np.ndarray, " n"]
+) -> tuple[float, float] | None:
+    """Mean probability of the held-out given labels by the model's own features and the reference.
+
+    None where the former is not surely less. Both are plain classifiers here, without noise.
     """
     if fitted.plain_scores is None:
-        return ()
+        return None
     theirs, own = reference.held_out, fitted.plain_scores
     rows = (codes >= 0) & np.isfinite(theirs) & np.isfinite(own)
     if not rows.any():
-        return ()
+        return None
     theirs, own = np.exp(theirs[rows]), np.exp(own[rows])
     gap = theirs - own
     if gap.mean() - _SURELY * gap.std() / np.sqrt(len(gap)) < _WORSE:
-        return ()
-    return (
-        Caution(
-            VerdictWarning,
-            "new items are still predicted by this model, whose features give the held-out given "
-            f"labels a mean probability of {own.mean():.2f} without noise; a nonlinear classifier "
-            "of the same features, by which labels and noise are estimated, gives them "
-            f"{theirs.mean():.2f}{COMPARE}",
-        ),
+        return None
+    return float(own.mean()), float(theirs.mean())
+
+
+def _poor_predictions(own: float, theirs: float) -> Caution:
+    return Caution(
+        VerdictWarning,
+        "new items are still predicted by this model, whose features give the held-out given "
+        f"labels a mean probability of {own:.2f} without noise; a nonlinear classifier of the same "
+        f"features, by which labels and noise are estimated, gives them {theirs:.2f}{COMPARE}",
+    )
+
+
+def _by_the_reference(own: float, theirs: float) -> Caution:
+    return Caution(
+        VerdictWarning,
+        "this model of the features is poor: it gives the held-out given labels a mean probability "
+        f"of {own:.2f} without noise, and a nonlinear classifier of the same features "
+        f"{theirs:.2f}. So new items are predicted by that classifier{COMPARE}",
+        _PREDICTIONS,
     )

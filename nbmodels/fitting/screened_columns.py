@@ -10,8 +10,10 @@ additive model. Screening sees the labels of other folds alone.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 #: Distinct values up to which they are the levels, and number of quantiles otherwise.
 _VALUES, _QUANTILES = 20, 8
@@ -39,32 +41,111 @@ def screened_predictions(
     Returns:
         ``(n, K)`` predictions; shares of the other folds' labels where no column is informative.
     """
-    levels, sizes = _levels(shares)
-    codes = target.argmax(1)
+    known = fold >= 0
+    levels = ColumnLevels.of(shares)
+    table = levels(shares)
     out = np.empty(target.shape)
     for f in np.unique(fold):
-        learned = (fold >= 0) & (fold != f)
-        excess = _excess(levels[learned], sizes, codes[learned], target.shape[1])
-        order = np.argsort(-excess, kind="stable")
-        taken = order[(excess[order] > 0) & (np.cumsum(sizes[order]) <= _MOST)]
-        x = np.hstack(
-            [np.ones((len(fold), 1))]
-            + [np.sqrt(excess[j]) * np.eye(sizes[j])[levels[:, j]] for j in taken]
-        )
-        own, y = x[learned], target[learned]
-        ridge = np.diag(np.r_[0.0, np.full(x.shape[1] - 1, _RIDGE)])
-        out[fold == f] = x[fold == f] @ np.linalg.solve(own.T @ own + ridge, own.T @ y)
+        basis, coefficients = _learned(levels, table, target, known & (fold != f))
+        out[fold == f] = basis.indicators(table[fold == f]) @ coefficients
     return out
 
 
-def _levels(shares: Float[np.ndarray, "n d"]) -> tuple[Int[np.ndarray, "n d"], np.ndarray]:
-    """Level of each cell, and number of levels of each column."""
-    ordered = np.sort(shares, axis=0)
-    few = 1 + np.count_nonzero(np.diff(ordered, axis=0), axis=0) <= _VALUES
-    levels = np.floor(_QUANTILES * shares).astype(int)
-    for j in np.flatnonzero(few):
-        levels[:, j] = np.unique(shares[:, j], return_inverse=True)[1]
-    return levels, levels.max(0, initial=0) + 1
+def screened_columns(
+    shares: Float[np.ndarray, "n d"],
+    target: Float[np.ndarray, "n k"],
+    known: Bool[np.ndarray, " n"],
+) -> tuple[ScreenedLevels, Float[np.ndarray, "m k"]]:
+    """Levels of informative columns, and the coefficients of their indicators, by all labels.
+
+    Args:
+        shares, target: those of :func:`screened_predictions`.
+        known: rows that have a label.
+    """
+    levels = ColumnLevels.of(shares)
+    return _learned(levels, levels(shares), target, known)
+
+
+@dataclass(frozen=True)
+class ColumnLevels:
+    """Cuts of columns into levels.
+
+    Attributes:
+        cuts: by column, shares at which a level ends.
+    """
+
+    cuts: tuple[Float[np.ndarray, " c"], ...]
+
+    @classmethod
+    def of(cls, shares: Float[np.ndarray, "n d"]) -> ColumnLevels:
+        """Between the values of columns that have few, else at quantiles."""
+        ordered = np.sort(shares, axis=0)
+        few = 1 + np.count_nonzero(np.diff(ordered, axis=0), axis=0) <= _VALUES
+        quantiles = np.arange(1, _QUANTILES) / _QUANTILES
+        cuts = [quantiles] * shares.shape[1]
+        for j in np.flatnonzero(few):
+            values = np.unique(ordered[:, j])
+            cuts[j] = (values[1:] + values[:-1]) / 2
+        return cls(tuple(cuts))
+
+    @property
+    def sizes(self) -> Int[np.ndarray, " d"]:
+        """Number of levels of each column."""
+        return np.array([len(one) + 1 for one in self.cuts])
+
+    def __call__(self, shares: Float[np.ndarray, "n d"]) -> Int[np.ndarray, "n d"]:
+        """Level of each cell."""
+        about = zip(self.cuts, shares.T, strict=True)
+        return np.stack([np.searchsorted(*one, side="right") for one in about], axis=1)
+
+
+@dataclass(frozen=True)
+class ScreenedLevels:
+    """A one and the indicators of informative columns' levels: what the classes are linear in.
+
+    Attributes:
+        levels: of all columns.
+        taken: informative columns.
+        weight: of the indicators of each.
+    """
+
+    levels: ColumnLevels
+    taken: Int[np.ndarray, " t"]
+    weight: Float[np.ndarray, " t"]
+
+    def indicators(self, levels: Int[np.ndarray, "n d"]) -> Float[np.ndarray, "n m"]:
+        """Of cells' levels."""
+        sizes = self.levels.sizes
+        return np.hstack(
+            [np.ones((len(levels), 1))]
+            + [
+                weight * np.eye(sizes[j])[levels[:, j]]
+                for j, weight in zip(self.taken, self.weight, strict=True)
+            ]
+        )
+
+    def __call__(
+        self, x: Float[np.ndarray, "n d"], shares: Float[np.ndarray, "n d"]
+    ) -> Float[np.ndarray, "n m"]:
+        """Of new rows, by the shares of the training rows below their cells."""
+        return self.indicators(self.levels(shares))
+
+
+def _learned(
+    levels: ColumnLevels,
+    table: Int[np.ndarray, "n d"],
+    target: Float[np.ndarray, "n k"],
+    rows: Bool[np.ndarray, " n"],
+) -> tuple[ScreenedLevels, Float[np.ndarray, "m k"]]:
+    """Informative columns by some rows, and coefficients of their indicators (ridge regression)."""
+    sizes = levels.sizes
+    excess = _excess(table[rows], sizes, target[rows].argmax(1), target.shape[1])
+    order = np.argsort(-excess, kind="stable")
+    taken = order[(excess[order] > 0) & (np.cumsum(sizes[order]) <= _MOST)]
+    basis = ScreenedLevels(levels, taken, np.sqrt(excess[taken]))
+    x = basis.indicators(table[rows])
+    ridge = np.diag(np.r_[0.0, np.full(x.shape[1] - 1, _RIDGE)])
+    return basis, np.linalg.solve(x.T @ x + ridge, x.T @ target[rows])
 
 
 def _excess(

@@ -21,7 +21,7 @@ from inference.arrays import on_device
 from nbmodels.core.model import PRIOR
 from nbmodels.data.features import Block
 from nbmodels.fitting.builder import encode, item_sizes, powers_of
-from nbmodels.fitting.discriminative import predict_scored
+from nbmodels.fitting.discriminative import predict_scored, predicted_instead
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.label_sources import LabelSource
 from nbmodels.fitting.propagation import calibrated_logs
@@ -39,6 +39,8 @@ def class_probabilities(
         block: columns of the new rows, as those of the fit were read.
         known: label sources of the new rows, by channel.
     """
+    if fitted.predictor is not None:
+        return predicted_instead(fitted, block.x, block.missing, known)
     if fitted.regression is not None:
         return predict_scored(fitted, fitted.regression.scores(block), known)
     n_rows = block.x.shape[0]

@@ -464,7 +464,6 @@ def test_labels_that_stay_against_the_fit_are_told_of():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:new items are still predicted by this model")
 def test_a_fit_that_is_not_borne_out_says_so():
     """150 labels, of which a fifth are wrong: no noise and overlap is as likely as noise."""
     rng = np.random.default_rng(6)

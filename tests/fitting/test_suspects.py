@@ -77,7 +77,7 @@ def test_neighbours_that_predict_no_label_do_not_count():
     found = model.fitted_
     shares = np.bincount(given) / len(given)
     mute = replace(found.separable, without_own=np.log(shares)[found.separable.codes])
-    alone = replace(found, separable=mute)
+    alone = replace(found, separable=mute, reference_held_out=np.log(shares)[given])
     order = suspicion(alone, p_wrong, np.zeros(len(given), bool))
     # the likelihood ratio of the scores counts as P(wrong)
     likelihoods = found.data.parts[PRIOR][: len(given)] - np.log(shares)
@@ -87,6 +87,11 @@ def test_neighbours_that_predict_no_label_do_not_count():
     np.testing.assert_allclose(order, two / 2 / len(given))
     order = suspicion(found, p_wrong, changed)
     assert (np.argsort(order) != np.argsort(p_wrong)).any()
+    # a nonlinear classifier that predicts as much as the fit counts as either
+    sure = replace(alone, reference_held_out=found.held_out_scores + 0.1)
+    order = suspicion(sure, p_wrong, np.zeros(len(given), bool))
+    third = rankdata(np.log(shares)[given] - found.held_out_scores)
+    np.testing.assert_allclose(order, (two + third) / 3 / len(given))
 
 
 @pytest.mark.slow

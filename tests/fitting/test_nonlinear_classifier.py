@@ -1,0 +1,119 @@
+"""A nonlinear classifier of the features, by which new items are predicted."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from nbmodels import (
+    NoisyGaussianNB,
+    NoisyLabelClassifier,
+    NoisyLogisticRegression,
+)
+from nbmodels.datasets import corrupt, uniform_noise
+from nbmodels.fitting.nonlinear_classifier import Ranks, bases, shares_below
+from nbmodels.fitting.points import point_coding
+from nbmodels.fitting.reference import nonlinear_classifier, nonlinear_predictions
+
+
+def rings(rng, n=400):
+    """A class within another one, which no linear function of the columns tells apart."""
+    true = np.arange(n) % 2
+    angle, radius = rng.uniform(0, 2 * np.pi, n), 1 + 1.5 * true + 0.15 * rng.normal(size=n)
+    return radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1), true
+
+
+def codes_of_places(rng, n=400):
+    """Whole numbers of which near ones are not alike."""
+    tables = np.stack([np.random.default_rng(9).permutation(12) for _ in range(4)])
+    x = rng.integers(12, size=(n, 4))
+    votes = np.stack([tables[j, x[:, j]] % 3 for j in range(4)], 1)
+    true = np.array([np.bincount(row, minlength=3).argmax() for row in votes])
+    return x.astype(float), true
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_bases_of_the_rows_they_were_learned_from_are_the_same(step):
+    rng = np.random.default_rng(0)
+    x = np.hstack([rng.normal(size=(300, 3)), rng.integers(4, size=(300, 2))])
+    shares = shares_below(x)
+    ranks = Ranks.of(x, shares)
+    np.testing.assert_allclose(ranks(x[::step]), shares[::step])
+    found = list(bases(x, shares, rng))
+    assert len(found) == 5
+    for basis, values in found:
+        np.testing.assert_allclose(basis(x[::step], ranks(x)[::step]), values[::step], atol=1e-9)
+
+
+def test_ranks_of_new_cells_lie_between_those_around_them():
+    x = np.arange(2000.0)[:, None]
+    ranks = Ranks.of(x, shares_below(x))
+    assert len(ranks.values[0]) < 1000
+    np.testing.assert_allclose(ranks(x), shares_below(x), atol=1e-3)
+    np.testing.assert_allclose(ranks(np.array([[-1e9], [1e9]]))[:, 0], [0.5 / 2000, 1 - 0.5 / 2000])
+
+
+@pytest.mark.parametrize("world", [rings, codes_of_places])
+def test_new_rows_are_predicted_as_well_as_held_out_ones(world):
+    rng = np.random.default_rng(1)
+    x, true = world(rng)
+    codes = np.where(np.arange(len(true)) % 10 == 0, -1, true)  # of some no label is known
+    coding = point_coding(x)
+    points, k = coding(x), true.max() + 1
+    reference = nonlinear_predictions(points, codes, k)
+    learned = nonlinear_classifier(reference, coding, points, codes)
+    new, truth = world(rng, 2000)
+    logs = learned.log_probabilities(new)
+    np.testing.assert_allclose(np.exp(logs).sum(1), 1)
+    known = codes >= 0
+    held_out = np.mean(reference.classes[known] == true[known])
+    assert held_out > 0.85
+    assert np.mean(logs.argmax(1) == truth) == pytest.approx(held_out, abs=0.05)
+    # whatever else is asked for
+    np.testing.assert_allclose(learned.log_probabilities(new[:3]), logs[:3], atol=1e-9)
+    again = pickle.loads(pickle.dumps(learned))
+    np.testing.assert_array_equal(again.log_probabilities(new), logs)
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")
+def test_new_items_are_predicted_by_the_classifier_that_predicts_labels_surely_better():
+    rng = np.random.default_rng(2)
+    x, true = rings(rng)
+    y = np.array(["in", "out"])[corrupt(true, uniform_noise(2, 0.2), rng)]
+    new, truth = rings(rng, 1000)
+    model = NoisyLogisticRegression(random_state=0).fit(x, y)
+    assert model.chosen_["predictions"] == "nonlinear classifier"
+    assert np.mean(model.predict(new) == np.array(["in", "out"])[truth]) > 0.95
+    assert "predictions of a nonlinear classifier" in {f.name for f in model.verdict().findings}
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(new), model.predict(new))
+    # the coefficients are still the regression's
+    assert model.coef_.shape == (1, 2)
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        NoisyLogisticRegression(rounds=0, random_state=0),  # what was asked for
+        NoisyGaussianNB.published(),
+        NoisyLabelClassifier(LogisticRegression(), random_state=0),  # the user's own
+    ],
+)
+def test_what_was_asked_for_predicts(estimator):
+    rng = np.random.default_rng(2)
+    x, true = rings(rng)
+    y = corrupt(true, uniform_noise(2, 0.2), rng)
+    model = estimator.fit(x, y)
+    assert "predictions" not in model.chosen_
+    assert np.mean(model.predict(x) == true) < 0.85
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")
+def test_a_model_that_fits_predicts():
+    rng = np.random.default_rng(3)
+    true = rng.integers(3, size=300)
+    x = 2.5 * np.eye(3)[true] @ rng.normal(size=(3, 4)) + rng.normal(size=(300, 4))
+    y = corrupt(true, uniform_noise(3, 0.2), rng)
+    for estimator in (NoisyGaussianNB(random_state=0), NoisyLogisticRegression(random_state=0)):
+        assert "predictions" not in estimator.fit(x, y).chosen_
