@@ -28,14 +28,9 @@ from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.nearest import nearest_labels, shares_nearby
 from nbmodels.fitting.options import FEW_ROWS
-from nbmodels.fitting.reference import (
-    HARMFUL_BY_NEIGHBOURS,
-    Reference,
-    Sides,
-    nonlinear_predictions,
-    sides_of,
-)
+from nbmodels.fitting.reference import Reference, nonlinear_predictions
 from nbmodels.fitting.separable import Separable
+from nbmodels.fitting.sides import HARMFUL_BY_NEIGHBOURS, Sides, sides_of
 
 #: Whose opinion it is.
 _CLASSIFIER = "cross-validated predictions of a nonlinear classifier"

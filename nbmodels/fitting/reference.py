@@ -8,13 +8,14 @@ assumption with the models here: ranks know no outliers, and its surfaces bend.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy import sparse
-from scipy.special import betainc, log_softmax
+from scipy.special import log_softmax
 
 from nbmodels.fitting.copied_rows import among
 from nbmodels.fitting.matrix_scaling import learnable, scaled_out_of_fold
@@ -30,7 +31,12 @@ from nbmodels.fitting.nonlinear_classifier import (
 from nbmodels.fitting.plain import plain_classifier
 from nbmodels.fitting.points import Coding
 from nbmodels.fitting.scores import stratified_folds
-from nbmodels.fitting.screened_columns import screened_columns, screened_predictions
+from nbmodels.fitting.screened_columns import (
+    ColumnLevels,
+    ScreenedLevels,
+    screened_columns,
+    screened_predictions,
+)
 
 #: Columns up to which a matrix over pairs of columns is small, and rows that are looked at.
 _NARROW, _ROWS = 300, 10_000
@@ -48,16 +54,6 @@ _LABELS = 30
 
 #: Pseudo-items behind a coefficient, and pseudo-counts of a word.
 _RIDGE, _PSEUDO = 1.0, 1.0
-
-#: Share of changed labels that are predicted as given, of those predicted as given or as suggested,
-#: from which on changes are more likely to harm. It errs together with the fit, whose features and
-#: labels it shares: in simulated worlds of 60 to 2,000 rows it predicted 0 to 24 % as given where
-#: labels were rightly changed, and mostly 25 to 40 % where more than half of changes were wrong.
-_HARMFUL = 0.25
-
-#: The same share where neighbours' labels are asked, which err less often together with a fit: they
-#: predicted 0 to 15 % as given where labels were rightly changed, and mostly 20 to 35 % elsewhere.
-HARMFUL_BY_NEIGHBOURS = 0.2
 
 
 def out_of_fold_predictions(
@@ -95,6 +91,10 @@ def out_of_fold_predictions(
     return out
 
 
+#: From rows with labels to what scores are linear in, and ``(m, K)`` coefficients.
+Learn = Callable[["_Sample"], tuple[Basis, np.ndarray]]
+
+
 class Reference(NamedTuple):
     """Predictions of labels from other items' labels.
 
@@ -105,7 +105,7 @@ class Reference(NamedTuple):
             it; NaN where there is none.
         fold: ``(n,)`` fold of each row whose label was learned from, -1 elsewhere.
         complete: whether all rows were looked at.
-        basis: what the scores are linear in; None for the levels of informative columns.
+        learn: learns from all labels what the scores are linear in, and the coefficients.
         slope: factor of the scores by which their logs are those of probabilities.
     """
 
@@ -114,7 +114,7 @@ class Reference(NamedTuple):
     held_out: Float[np.ndarray, " n"]
     fold: Int[np.ndarray, " n"]
     complete: bool
-    basis: Basis | None
+    learn: Learn
     slope: float
 
     def recalibrated(self, codes: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
@@ -165,18 +165,9 @@ def nonlinear_predictions(
     sample = _Sample.of(points, codes, n_classes, copies)
     if sample is None:
         return None
-    x, shares, target, fold = sample.x, sample.shares, sample.target, sample.fold
-    labelled, known = sample.labelled, fold >= 0
-    found = [
-        (_least_squares(design, target, fold), basis)
-        for basis, design in bases(x, shares, sample.rng)
-    ]
-    best, basis = min(found, key=lambda one: float(np.square(one[0] - target)[known].sum()))
-    by_levels = screened_predictions(shares, target, fold)
-    gains = (np.square(best - target) - np.square(by_levels - target))[known].sum(1)
-    levels = gains.mean() > _BETTER * gains.std() / np.sqrt(len(gains))
-    if levels:
-        best = by_levels
+    target, fold, labelled = sample.target, sample.fold, sample.labelled
+    known = fold >= 0
+    best, learn = _best_way(sample)
     about = (best, target) if known.all() else (best[known], target[known])
     plain = plain_classifier(*about, np.ones(len(labelled)), fold[known], False)
     classes, held_out = np.full(len(codes), -1), np.full(len(codes), np.nan)
@@ -190,7 +181,7 @@ def nonlinear_predictions(
     logs[sample.rows] = best
     folds[sample.rows] = fold
     complete = len(sample.rows) == len(codes)
-    return Reference(classes, logs, held_out, folds, complete, None if levels else basis, slope)
+    return Reference(classes, logs, held_out, folds, complete, learn, slope)
 
 
 def nonlinear_classifier(
@@ -209,16 +200,43 @@ def nonlinear_classifier(
     """
     sample = _Sample.of(points, codes, reference.logs.shape[1], copies)
     assert sample is not None  # there are predictions
-    known = sample.fold >= 0
-    basis, table = reference.basis, None
-    if basis is None:
-        basis, table = screened_columns(sample.shares, sample.target, known)
-    else:
-        design = basis(sample.x, sample.shares)[known]
-        ridge = _RIDGE * np.eye(design.shape[1])
-        table = np.linalg.solve(design.T @ design + ridge, design.T @ sample.target[known])
+    basis, table = reference.learn(sample)
     ranks = Ranks.of(sample.x, sample.shares)
     return NonlinearClassifier(coding, sample.columns, ranks, basis, table, reference.slope)
+
+
+def _best_way(sample: _Sample) -> tuple[Float[np.ndarray, "n k"], Learn]:
+    """Out-of-fold predictions of all ways, the best ones, and how they are learned from all."""
+    x, shares, target, fold = sample.x, sample.shares, sample.target, sample.fold
+    known = fold >= 0
+
+    def error(way: tuple[np.ndarray, Learn]) -> float:
+        return float(np.square(way[0] - target)[known].sum())
+
+    ways: list[tuple[np.ndarray, Learn]] = [
+        (_least_squares(design, target, fold), partial(_ridge, basis))
+        for basis, design in bases(x, shares, sample.rng)
+    ]
+    by_levels: list[tuple[np.ndarray, Learn]] = [
+        (screened_predictions(shares, levels, target, fold), partial(_screened, levels))
+        for levels in ColumnLevels.of(shares)
+    ]
+    best, other = min(ways, key=error), min(by_levels, key=error)
+    gains = (np.square(best[0] - target) - np.square(other[0] - target))[known].sum(1)
+    return other if gains.mean() > _BETTER * gains.std() / np.sqrt(len(gains)) else best
+
+
+def _ridge(basis: Basis, sample: _Sample) -> tuple[Basis, Float[np.ndarray, "m k"]]:
+    known = sample.fold >= 0
+    design = basis(sample.x, sample.shares)[known]
+    ridge = _RIDGE * np.eye(design.shape[1])
+    return basis, np.linalg.solve(design.T @ design + ridge, design.T @ sample.target[known])
+
+
+def _screened(
+    levels: ColumnLevels, sample: _Sample
+) -> tuple[ScreenedLevels, Float[np.ndarray, "m k"]]:
+    return screened_columns(sample.shares, levels, sample.target, sample.fold >= 0)
 
 
 class _Sample(NamedTuple):
@@ -306,60 +324,6 @@ def linear_scores(
         [normal_scores(np.asarray(points, float)[np.ix_(rows, some)]), np.ones((len(rows), 1))]
     )
     return rows, _least_squares(x, target, fold)
-
-
-class Sides(NamedTuple):
-    """What reference predictions are of labels that would be changed.
-
-    Attributes:
-        changed: number of labels that would be changed.
-        given: number of them that are predicted as given.
-        suggested: number of them that are predicted as suggested.
-        harmful: share predicted as given from which on changes do harm.
-    """
-
-    changed: int
-    given: int
-    suggested: int
-    harmful: float = _HARMFUL
-
-    @property
-    def belief(self) -> float:
-        """How far changes are to be believed: 1 where they are more likely to help than not.
-
-        Twice the posterior probability (Jeffreys' prior) that the share of labels predicted as
-        given is below that at which changes do harm, which few labels leave near one: caution rises
-        smoothly from where harm is likelier.
-        """
-        if not self.given:
-            return 1.0
-        about = self.given + 0.5, self.suggested + 0.5
-        return min(1.0, 2 * float(betainc(*about, self.harmful)))
-
-    @property
-    def z(self) -> float:
-        """Predictions as given beyond those as suggested, in standard errors (sign test)."""
-        return (self.given - self.suggested) / max(np.sqrt(self.given + self.suggested), 1.0)
-
-
-def sides_of(
-    reference: Int[np.ndarray, " n"],
-    codes: Int[np.ndarray, " n"],
-    suggested: Int[np.ndarray, " n"],
-    harmful: float = _HARMFUL,
-) -> Sides:
-    """Whether reference predictions side with given labels or with others.
-
-    Args:
-        reference: ``(n,)`` predicted classes, -1 where there is none.
-        codes: ``(n,)`` given labels, -1 where there is none.
-        suggested: ``(n,)`` likeliest classes.
-        harmful: see :class:`Sides`.
-    """
-    changed = (reference >= 0) & (suggested != codes)
-    given = int(np.count_nonzero(reference[changed] == codes[changed]))
-    other = int(np.count_nonzero(reference[changed] == suggested[changed]))
-    return Sides(int(np.count_nonzero(changed)), given, other, harmful)
 
 
 def _too_few(codes: Int[np.ndarray, " n"]) -> bool:

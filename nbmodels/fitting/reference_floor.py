@@ -33,7 +33,6 @@ from nbmodels.fitting.plain import at_odds, pseudo_bma
 from nbmodels.fitting.points import Coding
 from nbmodels.fitting.reference import (
     Reference,
-    Sides,
     nonlinear_classifier,
     nonlinear_predictions,
 )
@@ -45,6 +44,7 @@ from nbmodels.fitting.reference_scores import (
     with_noise_of,
     with_predictions_of,
 )
+from nbmodels.fitting.sides import Sides
 from nbmodels.fitting.trials import SIGNIFICANT
 
 #: Standard errors from which on one is better than the other, and share of the labels
@@ -104,7 +104,7 @@ def with_reference(
     A cross-fitted model that takes labels for wrong because its features' model is bad (outliers,
     say) contradicts labels that a better classifier predicts. So among the labels that would be
     changed, those are counted that the reference predicts as given, and as suggested. How far that
-    supports the changes (:attr:`nbmodels.fitting.reference.Sides.belief`) is one more factor of
+    supports the changes (:attr:`nbmodels.fitting.sides.Sides.belief`) is one more factor of
     the probability that labels are noisy. Nor is that probability larger than by a comparison with
     the reference, of few rows always, of more where all labels are likelier under it by more than a
     standard error: a noise model explains what a bad model of the features gets wrong as well as it

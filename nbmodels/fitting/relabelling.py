@@ -22,8 +22,8 @@ from nbmodels.fitting.cautions import PLAIN
 from nbmodels.fitting.changed_labels import given_codes
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.nearest import nearest_labels, shares_nearby
-from nbmodels.fitting.reference import HARMFUL_BY_NEIGHBOURS, sides_of
 from nbmodels.fitting.separable import Separable
+from nbmodels.fitting.sides import HARMFUL_BY_NEIGHBOURS, sides_of
 
 #: Part of the share of wrong labels up to which changed labels are few. Where the fit changed no
 #: more, labels under such errors were right in 12 points more of 52 fits of development, and in no
@@ -31,7 +31,7 @@ from nbmodels.fitting.separable import Separable
 _STAYING = 1 / 3
 
 #: Part of the changed labels from which on the nearest rows have the suggested one, and belief in
-#: the changes by their given labels (:class:`nbmodels.fitting.reference.Sides`) from which on these
+#: the changes by their given labels (:class:`nbmodels.fitting.sides.Sides`) from which on these
 #: do not contradict. In the floor's worlds, seeds 20 to 35, one of 13 false corrections of clean
 #: tables and 49 of 53 corrections of errors by the features had such support.
 _SUPPORTED, _NOT_DOUBTED = 5 / 6, 0.5

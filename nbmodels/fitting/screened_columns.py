@@ -10,13 +10,16 @@ additive model. Screening sees the labels of other folds alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-#: Distinct values up to which they are the levels, and number of quantiles otherwise.
-_VALUES, _QUANTILES = 20, 8
+#: Distinct values up to which they are the levels, few or more, and number of quantiles otherwise.
+#: 30 codes are no order, and 30 ages are: which it is held-out labels show.
+_VALUES, _QUANTILES = (20, 50), 8
 
 #: Standard deviations of the chi-squared statistic of labels by levels beyond what chance gives,
 #: and indicators that are taken, those of the most informative columns.
@@ -28,6 +31,7 @@ _RIDGE = 3.0
 
 def screened_predictions(
     shares: Float[np.ndarray, "n d"],
+    levels: ColumnLevels,
     target: Float[np.ndarray, "n k"],
     fold: Int[np.ndarray, " n"],
 ) -> Float[np.ndarray, "n k"]:
@@ -35,15 +39,14 @@ def screened_predictions(
 
     Args:
         shares: share of the rows below each cell of its column, ties at their middle.
+        levels: of the columns.
         target: indicators of the labels.
         fold: fold of each row, -1 of rows without a label, which are predicted from all others.
 
     Returns:
         ``(n, K)`` predictions; shares of the other folds' labels where no column is informative.
     """
-    known = fold >= 0
-    levels = ColumnLevels.of(shares)
-    table = levels(shares)
+    known, table = fold >= 0, levels(shares)
     out = np.empty(target.shape)
     for f in np.unique(fold):
         basis, coefficients = _learned(levels, table, target, known & (fold != f))
@@ -53,16 +56,16 @@ def screened_predictions(
 
 def screened_columns(
     shares: Float[np.ndarray, "n d"],
+    levels: ColumnLevels,
     target: Float[np.ndarray, "n k"],
     known: Bool[np.ndarray, " n"],
 ) -> tuple[ScreenedLevels, Float[np.ndarray, "m k"]]:
     """Levels of informative columns, and the coefficients of their indicators, by all labels.
 
     Args:
-        shares, target: those of :func:`screened_predictions`.
+        shares, levels, target: those of :func:`screened_predictions`.
         known: rows that have a label.
     """
-    levels = ColumnLevels.of(shares)
     return _learned(levels, levels(shares), target, known)
 
 
@@ -77,16 +80,21 @@ class ColumnLevels:
     cuts: tuple[Float[np.ndarray, " c"], ...]
 
     @classmethod
-    def of(cls, shares: Float[np.ndarray, "n d"]) -> ColumnLevels:
-        """Between the values of columns that have few, else at quantiles."""
+    def of(cls, shares: Float[np.ndarray, "n d"]) -> Sequence[ColumnLevels]:
+        """Between the values of columns that have few, else at quantiles; one or two ways."""
         ordered = np.sort(shares, axis=0)
-        few = 1 + np.count_nonzero(np.diff(ordered, axis=0), axis=0) <= _VALUES
+        number = 1 + np.count_nonzero(np.diff(ordered, axis=0), axis=0)
         quantiles = np.arange(1, _QUANTILES) / _QUANTILES
         cuts = [quantiles] * shares.shape[1]
-        for j in np.flatnonzero(few):
-            values = np.unique(ordered[:, j])
-            cuts[j] = (values[1:] + values[:-1]) / 2
-        return cls(tuple(cuts))
+        found: list[ColumnLevels] = []
+        for least, most in pairwise((0, *_VALUES)):
+            some = np.flatnonzero((number > least) & (number <= most))
+            for j in some:
+                values = np.unique(ordered[:, j])
+                cuts[j] = (values[1:] + values[:-1]) / 2
+            if len(some) or not found:
+                found.append(cls(tuple(cuts)))
+        return found
 
     @property
     def sizes(self) -> Int[np.ndarray, " d"]:

@@ -20,7 +20,8 @@ def reference(probs):
     """Predictions of a classifier that gives the first class these probabilities."""
     logs = np.log(np.column_stack([probs, 1 - np.asarray(probs)]))
     fold = np.zeros(len(probs), int)
-    return Reference(logs.argmax(1), logs, np.zeros(len(probs)), fold, complete=True)
+    about = {"complete": True, "learn": None, "slope": 1.0}
+    return Reference(logs.argmax(1), logs, np.zeros(len(probs)), fold, **about)
 
 
 #: P(first label) and the labels of rows that stay: of either class, errors in one direction only.

@@ -20,9 +20,10 @@ from nbmodels import (
 from nbmodels.datasets import corrupt, flip_noise, uniform_noise
 from nbmodels.diagnostics.findings import Verdict, taken_into_account
 from nbmodels.errors import issue
-from nbmodels.fitting.reference import Sides, nonlinear_predictions
+from nbmodels.fitting.reference import nonlinear_predictions
 from nbmodels.fitting.reference_floor import with_reference
 from nbmodels.fitting.reference_scores import _surely_poorer, _undecided
+from nbmodels.fitting.sides import Sides
 
 K = 3
 

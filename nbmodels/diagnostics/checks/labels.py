@@ -12,7 +12,7 @@ from scipy.stats import norm
 from nbmodels.diagnostics.checks import remedies
 from nbmodels.diagnostics.checks.base import Check, Measurement, always, percent
 from nbmodels.diagnostics.score_tests import Scores, largest, summed
-from nbmodels.fitting.reference import sides_of
+from nbmodels.fitting.sides import sides_of
 
 #: Logarithm of the least probability that is distinguished from zero.
 LEAST = -60.0
