@@ -201,9 +201,12 @@ class NonlinearClassifier:
             x: ``(n, d)`` features, coded as the training rows' were.
             missing: ``(n, d)`` booleans of cells that are missing, or None.
         """
-        points = np.asarray(self.coding(x, missing), float)[:, self.columns]
+        return self.of_points(self.coding(x, missing))
+
+    def of_points(self, points: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n k"]:
+        """The same of rows that are coded already."""
         out = np.empty((len(points), self.table.shape[1]))
         for rows in row_blocks(len(points), len(self.table)):
-            some = points[rows]
+            some = np.asarray(points[rows], float)[:, self.columns]
             out[rows] = self.basis(some, self.ranks(some)) @ self.table
         return log_softmax(self.slope * out, axis=1)

@@ -100,7 +100,8 @@ class Reference(NamedTuple):
 
     Attributes:
         classes: ``(n,)`` predicted class, -1 where no label is given.
-        logs: ``(n, K)`` log-probabilities of the classes; zero in rows that were not looked at.
+        logs: ``(n, K)`` log-probabilities of the classes; zero in rows that were not looked at,
+            of which there are none once it is :func:`completed`.
         held_out: ``(n,)`` log-probability of each given label, by a calibration that did not see
             it; NaN where there is none.
         fold: ``(n,)`` fold of each row whose label was learned from, -1 elsewhere.
@@ -203,6 +204,26 @@ def nonlinear_classifier(
     basis, table = reference.learn(sample)
     ranks = Ranks.of(sample.x, sample.shares)
     return NonlinearClassifier(coding, sample.columns, ranks, basis, table, reference.slope)
+
+
+def completed(
+    reference: Reference,
+    points: Float[np.ndarray, "n d"],
+    codes: Int[np.ndarray, " n"],
+    copies: Int[np.ndarray, " n"] | None = None,
+) -> Reference:
+    """Predictions of all rows: those that were not looked at by what the others' labels taught.
+
+    Args:
+        reference: predictions of some rows.
+        points, codes, copies: those of :func:`nonlinear_predictions`.
+    """
+    if reference.complete:
+        return reference
+    learned = nonlinear_classifier(reference, lambda x, missing: x, points, codes, copies)
+    logs, rest = reference.logs.copy(), np.flatnonzero(reference.fold < 0)
+    logs[rest] = learned.of_points(points[rest])
+    return reference._replace(logs=logs, complete=True)
 
 
 def _best_way(sample: _Sample) -> tuple[Float[np.ndarray, "n k"], Learn]:

@@ -33,6 +33,7 @@ from nbmodels.fitting.plain import at_odds, pseudo_bma
 from nbmodels.fitting.points import Coding
 from nbmodels.fitting.reference import (
     Reference,
+    completed,
     nonlinear_classifier,
     nonlinear_predictions,
 )
@@ -137,7 +138,7 @@ def with_reference(
     if reference is None:
         return fitted
     seen = replace(fitted, reference=reference.classes, reference_held_out=reference.held_out)
-    found = _held_to(reference, seen, codes, options)
+    found = _held_to(reference, seen, points, codes, options)
     if found.interrupted:
         return found
     learn = None
@@ -155,6 +156,7 @@ def with_reference(
 def _held_to(
     reference: Reference,
     fitted: FittedModel,
+    points: Float[np.ndarray, "n d"],
     codes: Int[np.ndarray, " n"],
     options: Callable[[], FitOptions],
 ) -> FittedModel:
@@ -197,12 +199,13 @@ def _held_to(
     open_from = SIGNIFICANT if n >= MANY_ROWS else -_SURELY
     if not poor and (alone is None or ahead <= open_from):
         return replace(fitted, noisy=noisy)
+    reference = completed(reference, points, codes, fitted.copies)
     with computing(fitted.double):
         beside = noise_on(reference, fitted, options())
     if beside is None:
         return replace(fitted, interrupted=True)
     theirs = beside.held_out[rows]
-    if replaceable(reference, fitted):
+    if replaceable(fitted):
         better = poor or ahead > SIGNIFICANT
         if better and _lead(mine, theirs, *about) > _SURELY:
             proven = contradicted(fitted.fit.model, fitted.data, len(fitted.names))

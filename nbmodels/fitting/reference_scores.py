@@ -142,14 +142,13 @@ def noise_on(
     return NoiseOnReference(held_out[:n], tuple(found), jax.tree.map(np.asarray, whole))
 
 
-def replaceable(reference: Reference, fitted: FittedModel) -> bool:
+def replaceable(fitted: FittedModel) -> bool:
     """Whether another classifier's scores may take the place of a fit's own.
 
-    All rows have them, and neither self-training nor the class shares were given: such a fit stays
-    what was asked for.
+    Neither self-training nor the class shares were given: such a fit stays what was asked for.
     """
     given = fitted.settings.get("class_prior") is not None
-    return reference.complete and not given and fitted.settings.get("rounds") == "auto"
+    return not given and fitted.settings.get("rounds") == "auto"
 
 
 def with_draws_of(found: NoiseOnReference, fitted: FittedModel, probability: float) -> FittedModel:
@@ -259,7 +258,7 @@ def with_predictions_of(
     """
     whole = {PRIOR, "labels", "trusted", *fitted.scored}
     cut = fitted.data.parts.get(PRIOR) is not None and set(fitted.data.parts) <= whole
-    if not cut or not replaceable(reference, fitted):
+    if not cut or not replaceable(fitted):
         return fitted
     taken = fitted.chosen.get("scores") == NONLINEAR
     means = _surely_poorer(fitted, reference, codes)
