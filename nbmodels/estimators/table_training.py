@@ -39,11 +39,11 @@ from nbmodels.estimators.options import CrossFit, Joint
 from nbmodels.fitting import init_spectral
 from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.cautions import INTERRUPTED
-from nbmodels.fitting.changed_labels import belief_in_joint, given_codes
+from nbmodels.fitting.changed_labels import belief_in_joint
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.em import started
-from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.fitted_model import FittedModel, given_codes
 from nbmodels.fitting.holdout import Comparison, HeldOut, compare_scores, held_out_scores
 from nbmodels.fitting.informative import INFORMATIVE
 from nbmodels.fitting.joint import select_joint
