@@ -68,7 +68,7 @@ from nbmodels.diagnostics.share_wrong import BOUNDED_BELOW, ShareLimits
 from nbmodels.errors import Caution
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.em import Fit
-from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.fitted_model import FittedModel, given_codes
 from nbmodels.fitting.reference import out_of_fold_predictions
 from nbmodels.fitting.separable import Separable
 from nbmodels.fitting.vote_dependence import VoteDependence
@@ -351,11 +351,9 @@ def two_ends(
 
 def _confirmed(joint: FittedModel, crossed: FittedModel) -> Confirmed:
     """A joint fit to a graph beside a cross-fitted one."""
-    n, k = joint.fit.resp.shape
-    codes, weights = np.asarray(joint.data.parts["labels"])[:n], np.asarray(joint.data.weights)[:n]
-    rows = np.flatnonzero(
-        (codes < k) & (weights > 0) & ~checked_rows(joint.fit.model, joint.data, n)
-    )
+    n = len(joint.fit.resp)
+    codes, weights = given_codes(joint), np.asarray(joint.data.weights)[:n]
+    rows = np.flatnonzero((codes >= 0) & ~checked_rows(joint.fit.model, joint.data, n))
     scores = [np.asarray(one.held_out_scores)[rows] for one in (joint, crossed)]
     wrong = [1 - one.label_posterior[rows, codes[rows]] for one in (joint, crossed)]
     shares = [float(np.average(one, weights=weights[rows])) for one in wrong]

@@ -67,7 +67,7 @@ _ERRORS = (0.0, 3.0)
 
 #: Level of the omnibus test of the features of few rows, and least belief in the changes. Of 159
 #: joint fits to simulated tables of 100 to 300 rows that made labels likelier, 13 of the 34 that
-#: one of the two spoke against lost three points of right labels or more, and 3 of the others.
+#: one of the two contradicted lost three points of right labels or more, and 3 of the others.
 _REFUTED, _BELIEVED = 0.05, 0.5
 
 #: Standard errors by which labels of one fold of many rows are less likely under the joint model

@@ -49,7 +49,7 @@ _MAJORITY = 0.5
 #: Curvature along the slope's logarithm of which a step is no longer than a factor of e.
 _LEAST_CURVATURE = 1.0
 
-#: Number of cells that labels tell of below which it is rounding.
+#: Number of cells with information from labels below which it is rounding.
 _ROUNDING = 1e-9
 
 
