@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.optimize import minimize
 
-from nbmodels.fitting.neighbours import row_sums
+from nbmodels.core.short_rows import row_sums
 from nbmodels.fitting.plain import plain_classifier
 
 #: Names of the two, the cautious one first.
