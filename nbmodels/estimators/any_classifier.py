@@ -11,7 +11,7 @@ from jaxtyping import Int
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import get_tags, indexable
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, validate_data
 
 from nbmodels.core.jax_settings import computing
 from nbmodels.data.label_copies import copies_in_frame
@@ -278,12 +278,6 @@ class NoisyLabelClassifier(TableClassifier):
 
     def _drawn_model(self, method: str) -> FittedModel:
         return self._joint_draws.of(self.fitted_, method, self._options)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """``(N, K)`` P(true class | features)."""
-        check_is_fitted(self)
-        with computing(self.fitted_.double):
-            return self._by_features(self.fitted_, X)
 
     def _by_features(self, fitted: FittedModel, X: Any) -> np.ndarray:
         (items,) = indexable(X)

@@ -300,19 +300,14 @@ class TableClassifier(LatentClassModel):
 
     # Prediction ---------------------------------------------------------------------------------
 
-    def _known(self, n_rows: int) -> dict[str, LabelSource]:
-        """Labels of rows to be predicted; none by default."""
-        return {}
-
     def predict_proba(self, X: Any) -> Float[np.ndarray, "n k"]:
         """``(N, K)`` P(true class | features)."""
         check_is_fitted(self)
-        block = self._checked(X, reset=False)
         with computing(self.fitted_.double):
-            return class_probabilities(self.fitted_, block, self._known(block.x.shape[0]))
+            return self._by_features(self.fitted_, X)
 
     def _by_features(self, fitted: FittedModel, X: Any) -> Float[np.ndarray, "n k"]:
-        """``(N, K)`` P(true class | features) of new rows by a cross-fitted fit."""
+        """``(N, K)`` P(true class | features) of new rows by a fit to the table."""
         return class_probabilities(fitted, self._checked(X, reset=False), {})
 
     def predict_log_proba(self, X: Any) -> Float[np.ndarray, "n k"]:
