@@ -73,13 +73,14 @@ def noise_levels(
     n = len(whole)
     logs = np.array([_evidence(one, about.weights) for one in fits])
     logs = logs + xlogy(prior[0], grid) + xlog1py(prior[1], -grid)
+    weight = np.exp(logs - logs.max()) * np.gradient(grid)
     probs = np.stack(
         [
             normalised(calibrated_logs(f, whole) + own_labels(f, c)[:n])
             for f, c in zip(fits, held, strict=True)
         ]
     )
-    return Levels.of(grid, logs, probs)
+    return Levels(grid, weight / weight.sum(), probs)
 
 
 def _evidence(fitted: Fit, weights: Float[np.ndarray, " n"]) -> float:

@@ -64,17 +64,6 @@ class Levels:
     weight: Float[np.ndarray, " l"]
     probs: Float[np.ndarray, "l n k"]
 
-    @classmethod
-    def of(
-        cls,
-        share: Float[np.ndarray, " l"],
-        log_density: Float[np.ndarray, " l"],
-        probs: Float[np.ndarray, "l n k"],
-    ) -> Levels:
-        """From the logarithm of the posterior density, up to a constant, by the widths of cells."""
-        weight = np.exp(log_density - log_density.max()) * np.gradient(share)
-        return cls(share, weight / weight.sum(), probs)
-
 
 def matrices_at(
     matrix: Float[np.ndarray, "k k"], shares: Float[np.ndarray, " l"]
@@ -152,7 +141,8 @@ def noise_levels(fitted: FittedModel) -> Levels:
         at, evidence, probs[i] = calibrated(np.asarray(scores, float), table, weights, prior, at)
         logs[i] = (weights * power) @ evidence
     logs = logs + xlog1py(_RIGHT, -shares)
-    return Levels.of(shares, logs, probs)
+    weight = np.exp(logs - logs.max()) * np.gradient(shares)
+    return Levels(shares, weight / weight.sum(), probs)
 
 
 def _agreement(fitted: FittedModel, classes: Int[np.ndarray, " n"]) -> float:
