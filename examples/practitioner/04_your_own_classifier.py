@@ -151,9 +151,9 @@ for share, before, after in zip(shares, *scores.mean(2), strict=True):
 # ```python
 # known = np.full((10, 10), 0.3 / 9)
 # np.fill_diagonal(known, 0.7)
-# told = NoisyLabelClassifier(plain, noise=known, random_state=0).fit(X_train, given)
+# informed = NoisyLabelClassifier(plain, noise=known, random_state=0).fit(X_train, given)
 # print(f"noise learned: {wrapped.score(X_test, y_test):.1%}")
-# print(f"noise known:   {told.score(X_test, y_test):.1%}")
+# print(f"noise known:   {informed.score(X_test, y_test):.1%}")
 # ```
 #
 # ```text

@@ -162,7 +162,7 @@ outputs = np.where(rng.random(hits.shape) < hits, named, -1)
 
 rules = DawidSkene.weak_supervision(abstain=-1, random_state=0).fit(outputs)
 counted = np.stack([(outputs == k).sum(1) for k in range(3)], 1).argmax(1)
-print(f"functions that speak about a review: {(outputs >= 0).sum(1).mean():.1f} on average")
+print(f"functions that label a review: {(outputs >= 0).sum(1).mean():.1f} on average")
 print(f"right by counting: {np.mean(counted == true):.1%}, by the model: ", end="")
 print(f"{np.mean(rules.predict() == true):.1%}")
 

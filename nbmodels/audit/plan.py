@@ -39,8 +39,8 @@ class AuditPlan:
         n_items: rows of the fit, those without a label or with a trusted one included.
         share: share of wrong labels that the margins suppose.
         seed: of the draw and of the intervals.
-        heard: whether the features say anything of the labels; if not, the model expects no share
-            of wrong ones.
+        informative: whether the features predict the labels; if not, the model expects no share of
+            wrong ones.
 
     Examples:
         >>> import numpy as np
@@ -65,7 +65,7 @@ class AuditPlan:
     n_items: int
     share: float
     seed: int
-    heard: bool = True
+    informative: bool = True
 
     def __len__(self) -> int:
         """Number of rows to check."""
@@ -92,9 +92,9 @@ class AuditPlan:
     @property
     def sentence(self) -> str:
         """What to check and how narrow the answer will be, as a sentence."""
-        if not self.heard:
+        if not self.informative:
             return (
-                f"Check {len(self)} of {self.population} labels. The features say nothing of them, "
+                f"Check {len(self)} of {self.population} labels. The features do not predict them, "
                 f"so that no share of wrong ones is expected; if {self.share:.1%} are wrong, this "
                 f"will be known to about ±{100 * self.cautious_margin:.1f} points (90 % interval)."
             )
@@ -115,7 +115,7 @@ class AuditPlan:
             "n_items": self.n_items,
             "share": self.share,
             "seed": self.seed,
-            "heard": self.heard,
+            "informative": self.informative,
             "dates": pd.api.types.is_datetime64_dtype(self.rows["row"]),
         }
         text = json.dumps(content, indent=1, default=str)
@@ -147,7 +147,7 @@ class AuditPlan:
                 int(content["n_items"]),
                 float(content["share"]),
                 int(content["seed"]),
-                bool(content.get("heard", True)),
+                bool(content.get("informative", content.get("heard", True))),  # its former name
             )
         except OSError as error:
             raise DataError(f"plan: {source} cannot be read: {error.strerror}") from error
@@ -177,7 +177,7 @@ def draw_plan(
     margin: float | None = None,
     share: float | None = None,
     separable: float | None = None,
-    heard: bool = True,
+    informative: bool = True,
     left_out: np.ndarray | None = None,
     seed: int = 0,
 ) -> AuditPlan:
@@ -191,9 +191,10 @@ def draw_plan(
             wrong labels, such as 0.02; met even where P(wrong) says nothing, if ``share`` of the
             labels are wrong.
         share: share of wrong labels to suppose for margins; by default the mean P(wrong), or
-            ``separable`` if that is more, and a half, the most cautious one, if not ``heard``.
+            ``separable`` if that is more, and a half, the most cautious one, if not
+            ``informative``.
         separable: share of wrong labels if classes do not overlap.
-        heard: whether the features say anything of the labels.
+        informative: whether the features predict the labels.
         left_out: ``(N,)`` whether a row was checked before, or has no weight; it is not drawn, and
             the answer is about the other rows.
         seed: of the draw.
@@ -207,7 +208,7 @@ def draw_plan(
     if not len(positions):
         raise DataError("n_rows: no row has a label that was not checked before")
     p = np.clip(p[positions], 0, 1)
-    assumed = _share(share, p, separable, heard=heard)
+    assumed = _share(share, p, separable, informative=informative)
     if (n_rows is None) == (margin is None):
         raise DataError("n_rows: give the number of rows to check, or margin, and not both")
     if margin is not None:
@@ -235,7 +236,7 @@ def draw_plan(
             "same_id": np.bincount(ids)[ids][positions[drawn]],
         }
     )
-    return AuditPlan(found, strata, np.asarray(classes), len(corrected), assumed, seed, heard)
+    return AuditPlan(found, strata, np.asarray(classes), len(corrected), assumed, seed, informative)
 
 
 def _described(
@@ -254,13 +255,15 @@ def _described(
     )
 
 
-def _share(share: float | None, p: np.ndarray, separable: float | None, *, heard: bool) -> float:
+def _share(
+    share: float | None, p: np.ndarray, separable: float | None, *, informative: bool
+) -> float:
     """Supposed share of wrong labels.
 
     Raises:
         DataError: not between 0 and 1.
     """
-    if share is None and not heard:
+    if share is None and not informative:
         return 0.5
     if share is None:
         # as if one more label in two were seen: a model may be sure that none is wrong

@@ -166,7 +166,7 @@ def audit(
         rows.assign(true=plan.classes[true]),
         trusted,
         level,
-        float(np.average(plan.strata["p_wrong"], weights=weights)) if plan.heard else None,
+        float(np.average(plan.strata["p_wrong"], weights=weights)) if plan.informative else None,
         plan.population,
     )
 

@@ -13,7 +13,8 @@ from jaxtyping import Float, Int, Key
 
 from inference.arrays import on_device
 from inference.products import Matrix
-from nbmodels.channels.annotators import Annotators, right_labels, shares_of_votes
+from nbmodels.channels.annotators import Annotators, right_labels
+from nbmodels.channels.drawn_annotators import DrawnAnnotators
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import Dirichlet, Rule, beta
 from nbmodels.core.lazy import dist, numpyro
@@ -59,7 +60,7 @@ class AlikeAnnotators(Annotators):
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class SharedAccuracy(LabelChannel):
+class SharedAccuracy(DrawnAnnotators):
     """Every vote is right with probability ``accuracy ~ Beta``, then any other label alike.
 
     Attributes:
@@ -69,8 +70,6 @@ class SharedAccuracy(LabelChannel):
 
     prior: Dirichlet
     shape: tuple[int, int, int] = field(metadata={"static": True})
-
-    pack = staticmethod(Annotators.pack)
 
     @classmethod
     def of(
@@ -116,12 +115,6 @@ class SharedAccuracy(LabelChannel):
     def _each(self, matrix: Float[Array, "observed k"]) -> Float[Array, "w observed k"]:
         return jnp.broadcast_to(matrix, self.shape)
 
-    def transition(self, values: dict[str, Any]) -> Float[Array, "k observed"]:
-        return self._annotators.transition(values)
-
-    def initial_responsibilities(self, data: Any) -> Float[Array, "n k"]:
-        return shares_of_votes(data, *self.shape)
-
     def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return q
 
@@ -135,12 +128,6 @@ class SharedAccuracy(LabelChannel):
         others = (1 - accuracy) / max(self.shape[1] - 1, 1)
         matrix = jnp.where(self._right, accuracy, others)
         return {"transitions": jnp.swapaxes(self._each(matrix), 1, 2), "accuracy": accuracy}
-
-    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Matrix) -> None:
-        self._annotators.likelihood(name, values, y, data)
-
-    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
-        return self._annotators.simulate(key, values, y)
 
     def dims(self) -> dict[str, list[str]]:
         return {**self._annotators.dims(), "accuracy": []}

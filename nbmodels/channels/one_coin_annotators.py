@@ -24,7 +24,8 @@ from jaxtyping import Float, Int, Key
 from inference.arrays import on_device
 from inference.gamma import loggamma
 from inference.products import Matrix
-from nbmodels.channels.annotators import Annotators, right_labels, shares_of_votes
+from nbmodels.channels.annotators import Annotators, right_labels
+from nbmodels.channels.drawn_annotators import DrawnAnnotators
 from nbmodels.core.component import LogLikelihood, centred
 from nbmodels.core.families import Dirichlet, Family, Rule
 from nbmodels.core.lazy import dist, numpyro
@@ -367,7 +368,7 @@ class OneCoinVotes(Family):
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class HierarchicalOneCoin(LabelChannel):
+class HierarchicalOneCoin(DrawnAnnotators):
     """Annotators around their own one-coin matrices, with the accuracies as parameters, for draws.
 
     Attributes:
@@ -397,8 +398,6 @@ class HierarchicalOneCoin(LabelChannel):
     prior: OneCoinVotes
     guessed: Any = field(default=GUESSED)
 
-    pack = staticmethod(Annotators.pack)
-
     @property
     def _annotators(self) -> Annotators:
         return OneCoinAnnotators(prior=Dirichlet(self.prior.counts, axis=1), guessed=self.guessed)
@@ -417,12 +416,6 @@ class HierarchicalOneCoin(LabelChannel):
         here = likelihood_params["logit"] / self.weight
         return self._annotators.stats(likelihood_params["logs"], resp, data, key), here
 
-    def transition(self, values: dict[str, Any]) -> Float[Array, "k observed"]:
-        return self._annotators.transition(values)
-
-    def initial_responsibilities(self, data: Any) -> Float[Array, "n k"]:
-        return shares_of_votes(data, *self.prior.counts.shape)
-
     def relabel(self, q: OneCoinVotes, order: Int[Array, " k"]) -> OneCoinVotes:
         return replace(q, counts=q.counts[..., order])
 
@@ -439,12 +432,6 @@ class HierarchicalOneCoin(LabelChannel):
         around = self.prior.strength * one_coin(inside, right_labels(observed, k))
         rows = dist.Dirichlet(jnp.swapaxes(around, 1, 2)).to_event(2)
         return {"transitions": numpyro.sample(f"{name}_transitions", rows), "accuracy": accuracy}
-
-    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Matrix) -> None:
-        self._annotators.likelihood(name, values, y, data)
-
-    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
-        return self._annotators.simulate(key, values, y)
 
     def dims(self) -> dict[str, list[str]]:
         return {**self._annotators.dims(), "accuracy": ["annotator"]}

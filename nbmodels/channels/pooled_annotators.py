@@ -15,6 +15,7 @@ from jaxtyping import Float, Int, Key
 from inference.gamma import loggamma
 from inference.products import Matrix
 from nbmodels.channels.annotators import Annotators
+from nbmodels.channels.drawn_annotators import DrawnAnnotators
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.dirichlet_multinomial import learned
 from nbmodels.core.families import Dirichlet, Family, Rule
@@ -133,7 +134,7 @@ class PooledVotes(Family):
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
-class HierarchicalAnnotators(LabelChannel):
+class HierarchicalAnnotators(DrawnAnnotators):
     """Annotators with the concentrations of their prior as parameters, for draws.
 
     ``pseudo_votes[k, j] ~ Gamma(1/2, 0.05)``, and row ``k`` of each annotator's matrix is Dirichlet
@@ -164,8 +165,6 @@ class HierarchicalAnnotators(LabelChannel):
 
     prior: PooledVotes
 
-    pack = staticmethod(Annotators.pack)
-
     @property
     def _annotators(self) -> Annotators:
         return Annotators(prior=Dirichlet(self.prior.counts, axis=1))
@@ -184,12 +183,6 @@ class HierarchicalAnnotators(LabelChannel):
         here = likelihood_params["log_pseudo"] / self.weight
         return self._annotators.stats(None, resp, data), here
 
-    def transition(self, values: dict[str, Any]) -> Float[Array, "k observed"]:
-        return self._annotators.transition(values)
-
-    def initial_responsibilities(self, data: Matrix) -> Float[Array, "n k"]:
-        return self._annotators.initial_responsibilities(data)
-
     def relabel(self, q: PooledVotes, order: Int[Array, " k"]) -> PooledVotes:
         return replace(q, counts=q.counts[..., order], log_pseudo=q.log_pseudo[:, order])
 
@@ -206,12 +199,6 @@ class HierarchicalAnnotators(LabelChannel):
             "transitions": numpyro.sample(f"{name}_transitions", rows),
             "pseudo_votes": pseudo,
         }
-
-    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Matrix) -> None:
-        self._annotators.likelihood(name, values, y, data)
-
-    def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
-        return self._annotators.simulate(key, values, y)
 
     def dims(self) -> dict[str, list[str]]:
         return {**self._annotators.dims(), "pseudo_votes": ["true_class", "observed_class"]}

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from inference.arrays import on_device
 from nbmodels.class_priors.calibration import Calibration
 from nbmodels.core.families import DrawKey, FullNormal
+from nbmodels.core.short_rows import softmax
 
 
 @jax.tree_util.register_dataclass
@@ -67,9 +68,7 @@ class HeldCalibration(Calibration):
         """
         table = np.asarray(scores, float)
         centre = np.average(table, 0, np.asarray(weights, float))
-        logs = table - centre
-        probs = np.exp(logs - logs.max(1, keepdims=True))
-        mean = np.average(probs / probs.sum(1, keepdims=True), 0, np.asarray(weights, float))
+        mean = np.average(softmax(table - centre), 0, np.asarray(weights, float))
         about = np.log(shares / mean)
         return cls._about(about, log_sds, centre, log_slope_sd)
 

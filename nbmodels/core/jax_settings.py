@@ -65,7 +65,7 @@ def _on_cpu() -> AbstractContextManager[None]:
         return contextlib.nullcontext()
     try:
         return jax.default_device(jax.devices("cpu")[0])
-    except RuntimeError:  # JAX was told of the GPU alone (JAX_PLATFORMS)
+    except RuntimeError:  # JAX is set to the GPU alone (JAX_PLATFORMS)
         return contextlib.nullcontext()
 
 

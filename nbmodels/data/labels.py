@@ -44,7 +44,7 @@ def is_missing(values: np.ndarray, marker: Any) -> Bool[np.ndarray, " n"]:
 
 
 def check_marker(names: np.ndarray, marker: Any, name: str = "y") -> None:
-    """Tell of a class that seems to be a missing label.
+    """Warn about a class that seems to be a missing label.
 
     Args:
         names: ``(K,)`` of the classes, which are not declared.

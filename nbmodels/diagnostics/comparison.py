@@ -197,8 +197,8 @@ def compare_posteriors(posteriors: Mapping[str, Any], **options: Any) -> pd.Data
     with warnings.catch_warnings(record=True, action="always") as caught:
         table = arviz_stats.compare(dict(posteriors), **options)
     # ArviZ calls pandas in a way that pandas has deprecated
-    told = [str(w.message) for w in caught if not issubclass(w.category, DeprecationWarning)]
-    issue([Caution(PosteriorWarning, message) for message in dict.fromkeys(told)])
+    messages = [str(w.message) for w in caught if not issubclass(w.category, DeprecationWarning)]
+    issue([Caution(PosteriorWarning, message) for message in dict.fromkeys(messages)])
     return table
 
 

@@ -23,13 +23,13 @@ CHECKED_LABELS = "checked labels"
 #: Name of the check whether as many labels would be wrong if classes did not overlap.
 TWO_ENDS = "two ends"
 
-#: Name of the check whether the shape of the classes speaks for overlap.
+#: Name of the check whether the shape of the classes supports overlap.
 SHAPE = "shape of classes"
 
 #: Name of the check whether labels depend on the features beyond the true class.
 LABELS_DEPEND = "noise depends on features"
 
-#: Said first where the data allow very different shares of wrong labels, and how to find out.
+#: Opening where the data allow very different shares of wrong labels, and how to find out.
 _NOT_IDENTIFIED = "Labels and features cannot tell how many labels are wrong."
 _AUDIT = "Rows checked by hand can (audit_plan)."
 _MORE_CHECKS = "More rows checked by hand can (audit_plan)."

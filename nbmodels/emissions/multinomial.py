@@ -195,7 +195,7 @@ class MultinomialColumns(FeatureColumns):
         proper: whether all cells are whole numbers.
 
     Examples:
-        Weights of words are told from their counts, and numbers below zero are neither:
+        Weights of words are distinguished from their counts, and numbers below zero are neither:
 
         >>> import numpy as np
         >>> from nbmodels import DataError

@@ -46,7 +46,7 @@ class Users(Emission):
 
     Examples:
         Pages and their users. The first page is about ants and the second about bees; the classes
-        of the other two are told from their users:
+        of the other two are inferred from their users:
 
         >>> import jax
         >>> import numpy as np

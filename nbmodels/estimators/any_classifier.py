@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -11,21 +10,20 @@ import pandas as pd
 from jaxtyping import Int
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.base import clone
-from sklearn.utils import _safe_indexing, get_tags, indexable
-from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import (
-    _num_samples,
-    check_is_fitted,
-    has_fit_parameter,
-    validate_data,
-)
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.validation import _num_samples, validate_data
 
 from nbmodels.core.jax_settings import computing
 from nbmodels.data.label_copies import copies_in_frame
 from nbmodels.data.validation import check_orders, check_weights
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint
+from nbmodels.estimators.cross_validated import (
+    CrossValidated,
+    coefficients,
+    log_probs,
+    weight_name,
+)
 from nbmodels.estimators.discriminative import SCORED, JointDraws, fit_scored, known_labels
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.sources import Items, LearnedSource
@@ -34,197 +32,11 @@ from nbmodels.estimators.table_source import CrossFitted
 from nbmodels.fitting.beliefs import Known
 from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.copied_rows import row_groups
-from nbmodels.fitting.discriminative import FEW_FOR_ROUNDS, LINEAR_ROUNDS, predict_scored
+from nbmodels.fitting.discriminative import predict_scored
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint_regression import affordable, score_columns
 from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.points import points
-
-#: A class that is less likely than this is left out of an item's weighted copies.
-_LEAST_SHARE = 0.01
-
-#: Rows x coefficients up to which a linear classifier takes several rounds: one costs some 25
-#: trainings. Of a forest, which holds any labels, rounds after the first change nothing.
-_LARGE = 300_000
-
-#: Bytes of scores that are kept.
-_MOST_KEPT = 100_000_000
-
-
-def _weight_name(estimator: Any) -> str | None:
-    """Keyword by which an estimator's ``fit`` takes row weights, through the steps of a pipeline;
-    None where it takes none.
-    """
-    steps = getattr(estimator, "steps", None)
-    if steps is None:
-        return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
-    name, last = steps[-1]
-    inner = _weight_name(last)
-    return None if inner is None else f"{name}__{inner}"
-
-
-def _learned(base: Any, items: Any, resp: np.ndarray, weights: np.ndarray) -> Any:
-    """A clone fitted to class codes: to each row once a class, weighted, or to its likeliest one.
-
-    Of rows of one class nothing is learned, and most classifiers refuse them: no class is
-    preferred.
-
-    Args:
-        base: estimator.
-        items: rows of any kind.
-        resp: ``(N, K)`` responsibilities; rows of zeros are left out.
-        weights: ``(N,)`` row weights.
-    """
-    name = _weight_name(base)
-    known = resp.any(1) & (weights > 0)
-    if name is None:
-        rows = np.flatnonzero(known)
-        codes, more = resp[rows].argmax(1), {}
-    else:
-        kept = np.where(known[:, None] & (resp >= _LEAST_SHARE), resp, 0)
-        kept *= (weights / np.where(known, kept.sum(1), 1))[:, None]
-        rows, codes = np.nonzero(kept)
-        given = kept[rows, codes]
-        # weights of one say nothing, and with any the bins of boosted trees are slow
-        more = {} if (given == 1).all() else {name: given}
-    if len(np.unique(codes)) == 1:
-        return _indifferent(resp.shape[1])
-    try:
-        return clone(base).fit(_safe_indexing(items, rows), codes, **more)
-    except (TypeError, ValueError) as error:
-        error.add_note(
-            "base_estimator was fitted to X as it is; give a pipeline where columns are to be "
-            "encoded or imputed first"
-        )
-        raise
-
-
-def _indifferent(n_classes: int) -> Any:
-    """A classifier that prefers no class."""
-    from sklearn.dummy import DummyClassifier  # a tenth of the library's start
-
-    return DummyClassifier(strategy="uniform").fit(np.zeros(n_classes), np.arange(n_classes))
-
-
-def _log_probs(estimator: Any, items: Any, n_classes: int, floor: float) -> np.ndarray:
-    """``(N, K)`` log-probabilities; a class that the estimator never saw gets the floor."""
-    found = np.zeros((_num_samples(items), n_classes))
-    found[:, estimator.classes_] = estimator.predict_proba(items)
-    return np.log(np.maximum(found, floor))
-
-
-@dataclass
-class _CrossValidated:
-    """Cross-validated log-probabilities of a classifier.
-
-    Attributes:
-        base: the classifier.
-        items: rows of any kind.
-        floor: least probability: what never happened in so many rows is not distinguished from
-            what cannot happen.
-        n_jobs: trainings at a time, as in joblib.
-        n_fits: trainings so far.
-        n_coefficients: number of coefficients once learned; 0 of a classifier that is not linear.
-        kept: log-probabilities of items, by what the classifier learned from.
-    """
-
-    base: Any
-    items: Any
-    floor: float
-    n_jobs: int | None = None
-    n_fits: int = 0
-    n_coefficients: int = 0
-    kept: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
-
-    @property
-    def rounds(self) -> int:
-        """Rounds where one pays, see :class:`nbmodels.fitting.classifier_scores.Learner`."""
-        return 1 if self.halves else LINEAR_ROUNDS
-
-    @property
-    def halves(self) -> bool:
-        """Whether trainings are dear, or rows few, see the same class."""
-        n_rows = _num_samples(self.items)
-        return n_rows <= FEW_FOR_ROUNDS or not 0 < n_rows * self.n_coefficients <= _LARGE
-
-    def learned(self, resp: np.ndarray, weights: np.ndarray) -> Any:
-        """A clone fitted to the rows that have a weight."""
-        self.n_fits += 1
-        return _learned(self.base, self.items, resp, weights)
-
-    def out_of_fold(
-        self,
-        resp: np.ndarray,
-        weights: np.ndarray,
-        fold: np.ndarray,
-        settings: Mapping[str, Any],
-        folds: Sequence[int] | None = None,
-    ) -> np.ndarray:
-        out = np.zeros_like(resp, float)
-        every = np.unique(fold) if folds is None else folds
-        others = {k: weights * ((fold != k) & resp.any(1)) for k in every}
-        # where nothing is left to learn from, no class is preferred
-        others = {k: left for k, left in others.items() if left.any()}
-        found = self._of_unseen(resp, [*others.values()])
-        for k, (rows, scores) in zip(others, found, strict=True):
-            held = fold[rows] == k
-            out[rows[held]] = scores[held]
-        return out
-
-    def _of_unseen(
-        self, resp: np.ndarray, weights: Sequence[np.ndarray]
-    ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Items without a weight and their log-probabilities, for each of some weights.
-
-        Halves of folds are shared by sequences of self-training rounds, and labels without two
-        folds by those of either: what was learned from the same rows is kept.
-        """
-        used = [one > 0 for one in weights]
-        rows = [np.flatnonzero(~one) for one in used]
-        keys = [
-            hash(tuple(a.tobytes() for a in (unseen, one, resp[one], left[one])))
-            for unseen, one, left in zip(rows, used, weights, strict=True)
-        ]
-        todo = {key: i for i, key in enumerate(keys) if key not in self.kept}
-        self.n_fits += len(todo)
-        learned = Parallel(n_jobs=self.n_jobs)(
-            delayed(_of_others)(self.base, self.items, resp, weights[i], rows[i], self.floor)
-            for i in todo.values()
-        )
-        known = self.kept | {key: scores for key, (scores, _) in zip(todo, learned, strict=True)}
-        self.n_coefficients = max([self.n_coefficients, *(size for _, size in learned)])
-        found = [known[key] for key in keys]
-        while sum(one.nbytes for one in known.values()) > _MOST_KEPT:
-            del known[next(iter(known))]
-        self.kept = known
-        return [*zip(rows, found, strict=True)]
-
-
-def _of_others(
-    base: Any,
-    items: Any,
-    resp: np.ndarray,
-    weights: np.ndarray,
-    rows: np.ndarray,
-    floor: float,
-) -> tuple[np.ndarray, int]:
-    """``(n, K)`` log-probabilities of some items by a classifier of those with a weight, and its
-    number of coefficients.
-    """
-    learned = _learned(base, items, resp, weights)
-    found = _log_probs(learned, _safe_indexing(items, rows), resp.shape[1], floor)
-    return found, _n_coefficients(learned)
-
-
-def _n_coefficients(learned: Any) -> int:
-    """Those of a linear classifier, or of a pipeline's last step; 0 where it is not linear."""
-    return int(np.size(_coefficients(learned)))
-
-
-def _coefficients(learned: Any) -> Any:
-    """A row for each class, or one of two classes; empty where the classifier is not linear."""
-    last = learned[-1] if hasattr(learned, "steps") else learned
-    return getattr(last, "coef_", ())
 
 
 def _is_table(items: Any) -> bool:
@@ -413,7 +225,7 @@ class NoisyLabelClassifier(TableClassifier):
         return self._finish(compared, (*labels.cautions, *cautions))
 
     def _check_weights(self, weights: np.ndarray) -> None:
-        if _weight_name(self._base()) is None and not np.isin(weights, (0, 1)).all():
+        if weight_name(self._base()) is None and not np.isin(weights, (0, 1)).all():
             raise DataError(
                 f"sample_weight: {type(self._base()).__name__}.fit takes no sample_weight; weights "
                 "must be 0 or 1"
@@ -429,7 +241,7 @@ class NoisyLabelClassifier(TableClassifier):
         """The classifier, kept for new rows, and its calibration to what is known of the rows."""
         weights = known.weights
         self._floor = 1 / max(float(weights.sum()), 2.0)
-        learner = _CrossValidated(self._base(), items, self._floor, self.n_jobs)
+        learner = CrossValidated(self._base(), items, self._floor, self.n_jobs)
         fitted = fit_scored(learner, parameters, known, copies=copies)
         assert fitted.learned_from is not None  # cross-fitted
         self.estimator_ = learner.learned(fitted.learned_from, weights)
@@ -454,9 +266,10 @@ class NoisyLabelClassifier(TableClassifier):
         """Columns of a joint model where that is affordable: those that a linear classifier meets,
         the scores of any other."""
         learned, (n, k) = self.estimator_, fitted.fit.resp.shape
-        if not _n_coefficients(learned):
+        vectors = coefficients(learned)
+        if not np.size(vectors):
             return score_columns(fitted) if affordable(n, k, k) else None
-        if not affordable(n, np.shape(_coefficients(learned))[-1], k):
+        if not affordable(n, np.shape(vectors)[-1], k):
             return None
         seen = learned[:-1].transform(items) if hasattr(learned, "steps") else items
         if sparse.issparse(seen) or np.ndim(seen) != 2:
@@ -466,15 +279,9 @@ class NoisyLabelClassifier(TableClassifier):
     def _drawn_model(self, method: str) -> FittedModel:
         return self._joint_draws.of(self.fitted_, method, self._options)
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """``(N, K)`` P(true class | features)."""
-        check_is_fitted(self)
-        with computing(self.fitted_.double):
-            return self._by_features(self.fitted_, X)
-
     def _by_features(self, fitted: FittedModel, X: Any) -> np.ndarray:
         (items,) = indexable(X)
-        scores = _log_probs(self.estimator_, items, len(fitted.names), self._floor)
+        scores = log_probs(self.estimator_, items, len(fitted.names), self._floor)
         return predict_scored(fitted, scores)
 
     def __sklearn_tags__(self) -> Any:

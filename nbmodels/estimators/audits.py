@@ -67,7 +67,7 @@ def expectations(model: LatentClassModel) -> dict[str, Any]:
     other = model.fitted_.separable
     return {
         "separable": None if other is None else other.share_wrong,
-        "heard": model.fitted_.drawn is None,
+        "informative": model.fitted_.drawn is None,
     }
 
 

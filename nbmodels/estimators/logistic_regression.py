@@ -247,12 +247,6 @@ class NoisyLogisticRegression(TableClassifier):
         check_missing(block, declared=False)
         return block
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """``(N, K)`` P(true class | features)."""
-        check_is_fitted(self)
-        with computing(self.fitted_.double):
-            return self._by_features(self.fitted_, X)
-
     def _by_features(self, fitted: FittedModel, X: Any) -> np.ndarray:
         scales = {} if self._scale is None else {KEPT: self._scale}
         block = self._read(X, reset=False)

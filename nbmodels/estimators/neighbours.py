@@ -41,7 +41,7 @@ from nbmodels.fitting.overlap import overlap_caution
 from nbmodels.fitting.points import Coding, Distances, point_coding
 from nbmodels.fitting.points import points as coded
 from nbmodels.fitting.scores import Candidate
-from nbmodels.fitting.separable import NEAR, fit_separable
+from nbmodels.fitting.separable import NEAR, select_n_neighbours
 
 #: Fewest groups: the nearest row of each other group counts, and three votes identify the noise.
 _LEAST_GROUPS = 3
@@ -279,8 +279,8 @@ class NoisyNeighbours(TableClassifier):
             raise DataError("y: expected 30 labelled rows or more, got none; votes come beside y")
         if is_auto(self.n_neighbors):
             some = nearest_labels(points, used, n_classes, given=given, copies=copies)
-            size = None if some is None else fit_separable(some, n_classes, weights, trusted)
-            self.n_neighbors_ = 1 if size is None else size.n_neighbours
+            about = n_classes, weights, trusted
+            self.n_neighbors_ = 1 if some is None else select_n_neighbours(some, *about)
         else:
             self.n_neighbors_ = int(self.n_neighbors)
         if self.n_neighbors_ >= len(known):

@@ -31,7 +31,7 @@ def noise_range(self: LatentClassModel, draws: Any = None) -> NoiseRange:
             that do not surely predict held-out labels, or the noise is known; or the estimator does
             not offer it.
     """
-    from nbmodels.diagnostics.check import checked_labels
+    from nbmodels.diagnostics.check_input import checked_labels
     from nbmodels.diagnostics.noise_range import noise_range as both_ends
 
     check_is_fitted(self)

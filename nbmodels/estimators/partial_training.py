@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from inference.arrays import on_device
 from nbmodels.core.model import Data
 from nbmodels.errors import Caution, VerdictWarning
-from nbmodels.estimators.table_training import STOPPED, emission_columns, passes
+from nbmodels.estimators.joint_or_cross_fitted import STOPPED, emission_columns, passes
 from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.fitted_model import FittedModel

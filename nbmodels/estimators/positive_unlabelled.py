@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from inference.arrays import on_device
 from nbmodels.channels import Transition
 from nbmodels.core.families import Dirichlet, Rule
+from nbmodels.core.jax_settings import computing
 from nbmodels.data.column_types import measured
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import LabelData, missing_labels, read_given, read_labels
@@ -36,8 +37,9 @@ from nbmodels.fitting.closed_form import (
 )
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.label_regression import train_positive_unlabelled
-from nbmodels.fitting.label_sources import LabelSource, coded, trusted_channel
+from nbmodels.fitting.label_sources import coded, trusted_channel
 from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.table_evidence import class_probabilities
 
 if TYPE_CHECKING:
     from xarray import DataArray, DataTree
@@ -278,10 +280,15 @@ class PositiveUnlabelledNB(TableClassifier):
         about = of_positive_items, groups, "share of positive items", self.estimator
         return fit_from_closed_form(build, names, options, *about)
 
-    def _known(self, n_rows: int) -> dict[str, LabelSource]:
+    def predict_proba(self, X: Any) -> Float[np.ndarray, "n 2"]:
+        """``(N, 2)`` P(true class | features) of unlabelled rows."""
+        check_is_fitted(self)
+        block = self._checked(X, reset=False)
         one = _positive_code(self.classes_, self.positive)
-        codes = np.full(n_rows, 1 - one)
-        return {"labels": coded(partial(_positive_channel, one), codes, 2)}
+        codes = np.full(block.x.shape[0], 1 - one)
+        unlabelled = {"labels": coded(partial(_positive_channel, one), codes, 2)}
+        with computing(self.fitted_.double):
+            return class_probabilities(self.fitted_, block, unlabelled)
 
     @property
     def class_prior_(self) -> Float[np.ndarray, " 2"]:

@@ -15,9 +15,9 @@ import numpy as np
 from nbmodels.core.model import Data, with_role
 from nbmodels.core.roles import Emission, LabelChannel
 from nbmodels.estimators.joint_assembly import About, by_part, parts_without_weight
+from nbmodels.estimators.joint_or_cross_fitted import refuted
 from nbmodels.estimators.sources import LearnedSource
 from nbmodels.estimators.table_source import no_evidence
-from nbmodels.estimators.table_training import refuted
 from nbmodels.fitting.beliefs import BELIEFS, Known, beliefs
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.held_out_items import POWERS, ComparedOnHeldOutItems, HeldOut, folds

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.core.jax_settings import computing
@@ -22,14 +20,12 @@ from nbmodels.data.features import (
     check_missing,
     numbers,
     table,
-    without_marker,
 )
 from nbmodels.data.label_copies import label_copies
 from nbmodels.data.labels import Classes
 from nbmodels.data.missing_markers import missing_markers
-from nbmodels.data.noisy_labels import LabelData, missing_labels, read_given, read_labels
+from nbmodels.data.noisy_labels import LabelData, read_labels
 from nbmodels.data.validation import check_orders, check_weights
-from nbmodels.errors import DataError
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import (
     GRIDS,
@@ -38,8 +34,9 @@ from nbmodels.estimators.options import (
     Joint,
     resolved_training,
 )
-from nbmodels.estimators.sources import Items, LearnedSource, Part
-from nbmodels.estimators.table_source import CrossFitted, RowsOf
+from nbmodels.estimators.second_opinion import second_opinion
+from nbmodels.estimators.sources import Items, LearnedSource
+from nbmodels.estimators.table_source import learned_table
 from nbmodels.estimators.table_training import train
 from nbmodels.fitting.batched import counted_fits
 from nbmodels.fitting.beliefs import Known
@@ -50,16 +47,12 @@ from nbmodels.fitting.feedback import Side, with_feedback
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import LabelSource, label_sources
-from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.options import FitOptions, is_auto
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.suspects import suspicion
 from nbmodels.fitting.table_evidence import class_probabilities
 from nbmodels.fitting.vote_dependence import VoteDependence, VoteTable
 from nbmodels.fitting.vote_shares import least_kept
-
-if TYPE_CHECKING:
-    from nbmodels.diagnostics.confident_learning import SecondOpinion
 
 #: Parameters that are no settings of a model.
 _NO_SETTINGS = ("solver", "priors", "training", "random_state", "classes", "families")
@@ -82,6 +75,8 @@ class TableClassifier(LatentClassModel):
     published_settings: ClassVar[Mapping[str, Any]] = PUBLISHED
 
     _is_source: ClassVar[bool] = True
+
+    second_opinion = second_opinion
 
     @classmethod
     def published(cls, **parameters: Any) -> Self:
@@ -305,19 +300,14 @@ class TableClassifier(LatentClassModel):
 
     # Prediction ---------------------------------------------------------------------------------
 
-    def _known(self, n_rows: int) -> dict[str, LabelSource]:
-        """Labels of rows to be predicted; none by default."""
-        return {}
-
     def predict_proba(self, X: Any) -> Float[np.ndarray, "n k"]:
         """``(N, K)`` P(true class | features)."""
         check_is_fitted(self)
-        block = self._checked(X, reset=False)
         with computing(self.fitted_.double):
-            return class_probabilities(self.fitted_, block, self._known(block.x.shape[0]))
+            return self._by_features(self.fitted_, X)
 
     def _by_features(self, fitted: FittedModel, X: Any) -> Float[np.ndarray, "n k"]:
-        """``(N, K)`` P(true class | features) of new rows by a cross-fitted fit."""
+        """``(N, K)`` P(true class | features) of new rows by a fit to the table."""
         return class_probabilities(fitted, self._checked(X, reset=False), {})
 
     def predict_log_proba(self, X: Any) -> Float[np.ndarray, "n k"]:
@@ -376,55 +366,6 @@ class TableClassifier(LatentClassModel):
             return self._corrected(rows, np.full(n, None, object), np.full(n, -1))
         return self._corrected(rows, labels.given, labels.codes)
 
-    def second_opinion(self, X: Any, y: Any, classifier: Any = None, cv: int = 5) -> SecondOpinion:
-        """The noise matrix by confident learning (Northcutt et al. 2021), beside the fitted one.
-
-        Args:
-            X: the features of the fit.
-            y: ``(N,)`` the given labels of the fit.
-            classifier: any classifier with ``predict_proba`` that takes X; by default a logistic
-                regression, which assumes none of what naive Bayes does.
-            cv: number of folds, 2 or more.
-
-        Returns:
-            A :class:`nbmodels.diagnostics.confident_learning.SecondOpinion`.
-
-        Raises:
-            DataError: other labels than those of the fit, or a wrong number of folds.
-        """
-        from nbmodels.diagnostics.comparison import predicted_labels
-        from nbmodels.diagnostics.confident_learning import second_opinion
-        from nbmodels.diagnostics.reference_classifier import reference_classifier
-
-        check_is_fitted(self)
-        own = self._label_data
-        if own is None:
-            raise DataError("y: the model was fitted without one noisy label an item")
-        given = read_given(y, len(own.codes), type(self).__name__)
-        missing = missing_labels(given, self.missing_label)
-        codes = Classes(self.classes_).encode("y", given, missing)
-        if not np.array_equal(codes, own.codes):
-            row = int(np.flatnonzero(codes != own.codes)[0])
-            raise DataError(f"y: row {row} is not the label that the model was fitted to")
-        if classifier is None:
-            X = without_marker(X, self.missing_values)
-        one = reference_classifier(X) if classifier is None else classifier
-        regression = X if classifier is None else None
-        # a second opinion need not converge
-        with (
-            warnings.catch_warnings(action="ignore", category=ConvergenceWarning),
-            one_thread_if_small(regression),
-        ):
-            probs = predicted_labels(one, X, given, self.classes_, codes, cv, self._seed())
-        known = codes >= 0
-        return second_opinion(
-            self.noise_matrix_,
-            self.label_posterior_[known],
-            probs[known],
-            codes[known],
-            self.classes_,
-        )
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         # nulls are missing beside any marker
@@ -446,31 +387,7 @@ class TableClassifier(LatentClassModel):
 
     def _source_learn(self, values: Any, items: Items) -> LearnedSource:
         """Emissions with their data, by block of columns; see :class:`Source`."""
-        parameters = self._validate()
-        training = getattr(self, "training", "auto")
-        # other estimators have a training of their own, or none
-        how = self._training() if "training" in self._get_param_names() else Joint()
-        block = self._checked(values, reset=True)
-        check_columns(block)
-        crossed = CrossFitted(self, block, parameters)
-        if isinstance(how, CrossFit):
-            return crossed.without_weight(items)
-        build = self._builder(parameters, block, items.weights, {}, len(items.classes))
-        emissions = {n: c for n, c in build({}).model.items() if n in build.features}
-        parts, coded = {}, build.columns({})
-        for c in coded:
-            here = block.columns(c.where)
-            data = c.encoder.pack(emissions[c.name], here, len(items.ids))
-            parts[c.name] = Part(emissions[c.name], data, c.encoder.log_jacobian(here))
-        return LearnedSource(
-            parts,
-            RowsOf(self, emissions, coded),
-            {c.name: [block.names[j] for j in c.where] for c in coded},
-            {c.name: c.encoder.units for c in coded},
-            coords={c.name: c.encoder.coords() for c in coded},
-            open_power=is_auto(training) or is_auto(parameters.get("weight")),
-            cross_fitted=crossed if how is None else None,
-        )
+        return learned_table(self, values, items)
 
     def _beside(self, parameters: Mapping[str, Any], rows: Any, known: Known) -> FittedModel:
         """The table cross-fitted to what is known of its items."""

@@ -10,10 +10,13 @@ import numpy as np
 from jaxtyping import Float
 
 from nbmodels.channels import ExternalEvidence
+from nbmodels.data.features import check_columns
 from nbmodels.data.labels import Classes
+from nbmodels.estimators.options import CrossFit, Joint
 from nbmodels.estimators.sources import Items, LearnedSource, Part
 from nbmodels.fitting.beliefs import Known
 from nbmodels.fitting.builder import Columns
+from nbmodels.fitting.options import is_auto
 from nbmodels.fitting.table_evidence import TableEvidence
 
 if TYPE_CHECKING:
@@ -82,6 +85,41 @@ class CrossFitted:
     def without_weight(self, items: Items) -> LearnedSource:
         """Before it has learned, where it is not to be fitted jointly."""
         return replace(no_evidence(len(items.ids), len(items.classes)), cross_fitted=self)
+
+
+def learned_table(model: TableClassifier, values: Any, items: Items) -> LearnedSource:
+    """Emissions of a table with their data, by block of columns, or what it learns cross-fitted.
+
+    Args:
+        model: estimator of the table.
+        values: its rows.
+        items: whose rows they are.
+    """
+    parameters = model._validate()
+    training = getattr(model, "training", "auto")
+    # other estimators have a training of their own, or none
+    how = model._training() if "training" in model._get_param_names() else Joint()
+    block = model._checked(values, reset=True)
+    check_columns(block)
+    crossed = CrossFitted(model, block, parameters)
+    if isinstance(how, CrossFit):
+        return crossed.without_weight(items)
+    build = model._builder(parameters, block, items.weights, {}, len(items.classes))
+    emissions = {n: c for n, c in build({}).model.items() if n in build.features}
+    parts, coded = {}, build.columns({})
+    for c in coded:
+        here = block.columns(c.where)
+        data = c.encoder.pack(emissions[c.name], here, len(items.ids))
+        parts[c.name] = Part(emissions[c.name], data, c.encoder.log_jacobian(here))
+    return LearnedSource(
+        parts,
+        RowsOf(model, emissions, coded),
+        {c.name: [block.names[j] for j in c.where] for c in coded},
+        {c.name: c.encoder.units for c in coded},
+        coords={c.name: c.encoder.coords() for c in coded},
+        open_power=is_auto(training) or is_auto(parameters.get("weight")),
+        cross_fitted=crossed if how is None else None,
+    )
 
 
 def no_evidence(n_items: int, n_classes: int) -> LearnedSource:

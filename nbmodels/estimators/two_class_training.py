@@ -24,7 +24,7 @@ from jaxtyping import Float
 from inference.arrays import on_device
 from nbmodels.diagnostics.findings import LABELS_DEPEND
 from nbmodels.errors import Caution, VerdictWarning
-from nbmodels.estimators.table_training import emission_columns, passes
+from nbmodels.estimators.joint_or_cross_fitted import emission_columns, passes
 from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.checked_rows import checked_rows

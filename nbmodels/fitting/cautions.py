@@ -1,4 +1,4 @@
-"""What the selection of settings says of a fit.
+"""Warnings about a fit that follow from the selection of its settings.
 
 Where the features are not informative, or no noise is found, what is reported holds: labels as
 given, the plain classifier's predictions, and noise as wide as its prior. The verdict states it,
@@ -12,7 +12,7 @@ UNINFORMATIVE = Caution(
     "the features do not surely predict held-out labels better than chance: no label is corrected, "
     "new items are predicted by the plain classifier of the given labels, and the noise matrix is "
     "that of the prior and of rows that were checked, with intervals as wide",
-    "unheard features",
+    "uninformative features",
 )
 #: The same where so many labels show it that rows and labels may not belong together.
 USELESS = Caution(

@@ -25,7 +25,7 @@ from jaxtyping import Bool, Float, Int
 from scipy import sparse
 
 from nbmodels.fitting.checked_rows import checked_rows
-from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.fitted_model import FittedModel, given_codes
 from nbmodels.fitting.nearest import nearest_labels, shares_nearby
 from nbmodels.fitting.options import FEW_ROWS
 from nbmodels.fitting.reference import Reference, nonlinear_predictions
@@ -45,13 +45,6 @@ _SURELY = 2.0
 
 #: Part of a uniform distribution in predictions, since no label is impossible.
 _LEAST = 0.01
-
-
-def given_codes(fitted: FittedModel) -> Int[np.ndarray, " n"]:
-    """``(N,)`` given labels of the rows that count, -1 where there is none."""
-    n, k = len(fitted.fit.resp), len(fitted.names)
-    codes = np.asarray(fitted.data.parts["labels"])[:n]
-    return np.where((codes < k) & (np.asarray(fitted.data.weights)[:n] > 0), codes, -1)
 
 
 def least_favourable(

@@ -19,8 +19,9 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy import stats
 
+from nbmodels.core.short_rows import softmax
 from nbmodels.fitting.one_accuracy import drawn_to_accuracy
-from nbmodels.fitting.vote_dependence import VoteTable, softmax
+from nbmodels.fitting.vote_dependence import VoteTable
 from nbmodels.fitting.vote_pairs import AnnotatorPairs
 
 #: Level of the test of all pairs together.

@@ -22,9 +22,10 @@ from jaxtyping import Bool, Float, Int
 from scipy import sparse
 from scipy.special import gammaln
 
+from nbmodels.core.short_rows import softmax
 from nbmodels.fitting.copies import Sources, agreeing, clusters_of, labels_of_sources, vote_probs
 from nbmodels.fitting.one_accuracy import drawn_to_accuracy
-from nbmodels.fitting.vote_dependence import VoteTable, softmax
+from nbmodels.fitting.vote_dependence import VoteTable
 from nbmodels.fitting.vote_pairs import AnnotatorPairs, annotator_pairs
 
 #: Fewest items that two annotators must share.

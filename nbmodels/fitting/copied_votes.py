@@ -33,13 +33,14 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 from scipy import sparse, stats
 
+from nbmodels.core.short_rows import softmax
 from nbmodels.fitting.copied_pairs import LEVEL, copying_pair
 from nbmodels.fitting.copied_sources import LEAST_SHARED, MOST_CELLS, find_sources
 from nbmodels.fitting.copies import COLUMNS, Copies, in_cluster, no_copies
 from nbmodels.fitting.hidden_source import hidden_source
 from nbmodels.fitting.one_accuracy import drawn_to, of_one_accuracy
 from nbmodels.fitting.uneven_pairs import UnevenPairs
-from nbmodels.fitting.vote_dependence import VoteTable, softmax
+from nbmodels.fitting.vote_dependence import VoteTable
 from nbmodels.fitting.vote_pairs import (
     MOST_PAIRS,
     AnnotatorPairs,

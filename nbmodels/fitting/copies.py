@@ -15,7 +15,8 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 from scipy import sparse
 
-from nbmodels.fitting.vote_dependence import VoteTable, softmax
+from nbmodels.core.short_rows import softmax
+from nbmodels.fitting.vote_dependence import VoteTable
 
 #: Fewest followers of a source that is named. Votes have no order: of two who agree, either may be
 #: the source, and of 61 simulated pairs 34 had the wrong one. Two followers who agree with each

@@ -16,7 +16,6 @@ from inference import Result, Status, solve
 from inference.arrays import on_device
 from inference.compilation import host_jit
 from nbmodels.core import model as models
-from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import Rule
 from nbmodels.core.jax_settings import kept_programs
 from nbmodels.core.model import Data, Model
@@ -146,18 +145,14 @@ class _Finished(NamedTuple):
         log_likelihood: ``(N,)`` log-densities.
         constant: of the objective.
         transitions: noise matrices by channel, by the rule of the fit.
-        reported: the same by the rule that reports them.
-        points: point estimates of the components with few parameters.
-        tables: weighted log-likelihoods by component, where they are wanted.
+        kept: what the fit keeps of it.
     """
 
     resp: Array
     log_likelihood: Array
     constant: Array
     transitions: dict[str, Array]
-    reported: dict[str, Array]
-    points: dict[str, Any]
-    tables: dict[str, LogLikelihood]
+    kept: ReadOut
 
 
 @partial(host_jit, static_argnames=("rule", "tables"))
@@ -173,13 +168,13 @@ def _finish(model: Model, q: Any, data: Data, rule: Rule, tables: bool = False) 
     own = {name: q[name] for name in channels}
     again = models.likelihood_params(channels, own, models.reported(rule))
     noise = models.transitions(channels, models.values(channels, again))
-    return _Finished(
-        *about,
-        transitions,
+    kept = ReadOut(
         noise,
         points=models.point(few, q, rule),
         tables=log_likelihoods(model, q, data, rule) if wanted else {},
+        params={},
     )
+    return _Finished(*about, transitions, kept)
 
 
 def _size(tree: Any) -> int:
@@ -211,9 +206,10 @@ def _to_host(tree: Any) -> Any:
     return jax.tree.map(lambda leaf: np.asarray(leaf) if hasattr(leaf, "dtype") else leaf, tree)
 
 
-def _read_out(params: dict[str, Any], read: _Finished) -> ReadOut:
-    """What is kept of a fit's last program, in host memory."""
-    return ReadOut(params, *_to_host((read.reported, read.points, read.tables)))
+def _kept(finished: _Finished, params: dict[str, Any]) -> ReadOut:
+    """What a fit keeps of its last program, in host memory, with the parameters it was read of."""
+    host: ReadOut = _to_host(finished.kept)
+    return host._replace(params=params)
 
 
 def evaluate(model: Model, params: Any, data: Data, *, rule: Rule = "map") -> Fit:
@@ -234,7 +230,7 @@ def evaluate(model: Model, params: Any, data: Data, *, rule: Rule = "map") -> Fi
         restarts=(objective,),
         renamed=None,
         confused=(),
-        read=_read_out(params, read),
+        read=_kept(read, params),
     )
 
 
@@ -409,7 +405,7 @@ def _tempered(fitted: Fit, data: Data, finish: Callable[..., _Finished]) -> Fit:
         return fitted
     read = finish(model, jax.tree.map(on_device, fitted.params), data)
     resp, lik = np.asarray(read.resp), np.asarray(read.log_likelihood)
-    return replace(fitted, resp=resp, log_likelihood=lik, read=_read_out(fitted.params, read))
+    return replace(fitted, resp=resp, log_likelihood=lik, read=_kept(read, fitted.params))
 
 
 def _checked(
@@ -464,5 +460,5 @@ def _checked(
         tuple(reached + constant),
         renamed,
         tuple(dict.fromkeys(confused)),
-        read=_read_out(params, read),
+        read=_kept(read, params),
     )

@@ -64,19 +64,23 @@ _log_likelihoods = host_jit(log_likelihoods, static_argnames="rule")
 
 
 class ReadOut(NamedTuple):
-    """What a fit's own last program read, which spares others.
+    """What the last program of a fit reads of its parameters and the fit keeps, sparing others.
+
+    On the device as the program returns it, in host memory as the fit keeps it.
 
     Attributes:
-        params: conjugate posterior of each component, of which it was read.
-        noise: ``(K, observed)`` P(observed | true) of each channel of noisy labels.
+        noise: ``(K, observed)`` P(observed | true) of each channel of noisy labels, by the rule
+            that reports them.
         points: point estimates of the components with few parameters.
         tables: weighted log-likelihoods by component; empty where they were not asked for.
+        params: conjugate posterior of each component, of which it was read: the fit's own
+            objects. Empty as the program returns it.
     """
 
-    params: dict[str, Any]
-    noise: dict[str, Float[np.ndarray, "k observed"]]
+    noise: dict[str, Any]
     points: dict[str, Any]
     tables: dict[str, LogLikelihood]
+    params: dict[str, Any]
 
     def is_of(self, params: Mapping[str, Any], names: Iterable[str]) -> bool:
         """Whether the posteriors of these components are the very ones that were read."""

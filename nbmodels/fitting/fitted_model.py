@@ -341,6 +341,18 @@ def _posterior(model: Model, params: Any, data: Data, scored: tuple[str, ...], r
     return models.posterior(model, read, data).resp
 
 
+def given_codes(fitted: FittedModel, channel: str = "labels") -> Int[np.ndarray, " n"]:
+    """``(N,)`` given labels of the rows that count, -1 where there is none.
+
+    Args:
+        fitted: a model with labels of one class an item.
+        channel: name of the labels' channel; that of checked labels is another one.
+    """
+    n, k = len(fitted.fit.resp), len(fitted.names)
+    codes = np.asarray(fitted.data.parts[channel])[:n]
+    return np.where((codes < k) & (np.asarray(fitted.data.weights)[:n] > 0), codes, -1)
+
+
 def without(fitted: Fit, components: tuple[str, ...]) -> Fit:
     """The fit of the other components, such as draws are of."""
     if not components:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import minimize
 
-from nbmodels.fitting.neighbours import row_sums
+from nbmodels.core.short_rows import row_sums, softmax
 
 #: Length of the gradient, in nats a unit of each parameter, at which the search ends.
 _FLAT = 1e-3
@@ -105,8 +105,7 @@ class _Model(NamedTuple):
 
     def at(self, at: Float[np.ndarray, " p"]) -> _Point:
         linear = np.exp(at[0]) * self.scores + at[1:]
-        before = np.exp(linear - linear.max(1, keepdims=True))
-        before /= row_sums(before)[:, None]
+        before = softmax(linear)
         after = before * self.likelihood
         total = np.maximum(row_sums(after), _TINY)
         return _Point(at, np.log(total), before, after / total[:, None])

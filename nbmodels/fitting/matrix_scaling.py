@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.optimize import minimize
 
-from nbmodels.fitting.neighbours import row_sums
+from nbmodels.core.short_rows import row_sums
 from nbmodels.fitting.plain import plain_classifier
 
 #: Names of the two, the cautious one first.
@@ -49,7 +49,7 @@ _MAJORITY = 0.5
 #: Curvature along the slope's logarithm of which a step is no longer than a factor of e.
 _LEAST_CURVATURE = 1.0
 
-#: Number of cells that labels tell of below which it is rounding.
+#: Number of cells with information from labels below which it is rounding.
 _ROUNDING = 1e-9
 
 

@@ -16,7 +16,7 @@ from scipy import sparse
 from nbmodels.core.component import Given
 from nbmodels.core.jax_settings import computing
 from nbmodels.errors import Caution, VerdictWarning
-from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.fitted_model import FittedModel, given_codes
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.reference import nonlinear_predictions
 from nbmodels.fitting.reference_scores import noise_on
@@ -46,8 +46,7 @@ def overlap_caution(fitted: FittedModel, points: Any, options: FitOptions) -> tu
     if points is None or sparse.issparse(points) or few:
         return ()
     weights = np.asarray(fitted.data.weights, float)[:n]
-    codes = np.asarray(fitted.data.parts["labels"])[:n]
-    codes = np.where((codes < k) & (weights > 0), codes, -1)
+    codes = given_codes(fitted)
     reference = nonlinear_predictions(points, codes, k, fitted.copies)
     if reference is None or not reference.complete:
         return ()

@@ -19,8 +19,7 @@ from scipy.special import expit
 from nbmodels.core.model import PRIOR
 from nbmodels.errors import Caution, VerdictWarning
 from nbmodels.fitting.cautions import PLAIN
-from nbmodels.fitting.changed_labels import given_codes
-from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.fitted_model import FittedModel, given_codes
 from nbmodels.fitting.nearest import nearest_labels, shares_nearby
 from nbmodels.fitting.separable import Separable
 from nbmodels.fitting.sides import HARMFUL_BY_NEIGHBOURS, sides_of

@@ -436,7 +436,7 @@ def out_of_fold_log_likelihood(
 def params_of_all(
     emissions: Mapping[str, Component], data: Data, resp: Float[Array, "n k"], *, rule: Rule = "map"
 ) -> dict[str, Any]:
-    """Parameters from all items, by the program of :func:`out_of_fold_log_likelihood`."""
+    """Parameters from all items: those without a fold that has none."""
     own = models.with_parts(data, {name: data.parts[name] for name in emissions})
     nowhere = np.full(len(resp), -1, np.int32)
     return _fold_by_fold(emissions, own, resp, nowhere, 0, 1, rule=rule).params
@@ -460,16 +460,20 @@ def _fold_by_fold(
     *,
     rule: Rule,
 ) -> _OutOfFold:
-    """See :func:`out_of_fold_log_likelihood`; one program for both of its callers."""
+    """Parameters without each fold, and by them the log-likelihoods of its items, if it has any."""
 
     def without(k: Any) -> dict[str, Any]:
         return models.start(emissions, resp * (fold != k)[:, None], data, rule)
 
     def add(k: Array, out: _OutOfFold) -> _OutOfFold:
-        q = without(k)
-        read = models.likelihood_params(emissions, q, rule)
-        table = models.log_likelihood(emissions, read, data).table
-        return _OutOfFold(jnp.where((fold == k)[:, None], table, out.table), q)
+        q, own = without(k), fold == k
+
+        def with_its_items() -> Float[Array, "n k"]:
+            read = models.likelihood_params(emissions, q, rule)
+            table = models.log_likelihood(emissions, read, data).table
+            return jnp.where(own[:, None], table, out.table)
+
+        return _OutOfFold(lax.cond(own.any(), with_its_items, lambda: out.table), q)
 
     shapes = jax.eval_shape(without, first)
     none = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)

@@ -31,7 +31,7 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.fitting.em import em
-from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.fitted_model import FittedModel, given_codes
 from nbmodels.fitting.nearest import (
     MOST_SIZES,
     NearestLabels,
@@ -45,6 +45,9 @@ LABELS, NEAR, TRUSTED = "labels", "near", "trusted"
 
 #: Numbers of neighbours' worth of the class shares by which shares of labels are smoothed.
 _PSEUDO = (0.3, 1.0, 3.0, 10.0)
+
+#: Pseudo-labels of a class that are wrong, and right, in the noise matrix.
+_ALPHA, _DIAGONAL = 1.0, 2.0
 
 #: Gain in nats a row below which a fit has converged.
 _TOLERANCE = 1e-5
@@ -116,13 +119,98 @@ class Separable:
         return float(1 - np.average(right, weights=self.weights))
 
 
+@dataclass(frozen=True)
+class _Fits:
+    """Fits of the model, one for each number of neighbours.
+
+    Attributes:
+        near: labels of items and of their neighbours.
+        weights: ``(n,)`` row weights of the items.
+        resp: ``(m, n, K)`` responsibilities, up to rounding of their sums.
+        unchecked: ``(m, n, K)`` the same without the checks of these items.
+        rates: ``(m, K, observed)`` P(observed | true), up to rounding of its sums.
+        counts: ``(m, K, observed)`` labels of each true class, pseudo-labels among them.
+        without_own: ``(m, n)`` log-probability of each item's label given everything else.
+    """
+
+    near: NearestLabels
+    weights: Float[np.ndarray, " n"]
+    resp: Float[np.ndarray, "m n k"]
+    unchecked: Float[np.ndarray, "m n k"]
+    rates: Float[np.ndarray, "m k observed"]
+    counts: Float[np.ndarray, "m k observed"]
+    without_own: Float[np.ndarray, "m n"]
+
+    @classmethod
+    def of(
+        cls,
+        near: NearestLabels,
+        n_classes: int,
+        weights: Float[np.ndarray, " n"],
+        trusted: Int[np.ndarray, " n"] | None,
+    ) -> _Fits:
+        """By one compiled program; see :func:`fit_separable`."""
+        n, here, m = len(near.rows), weights[near.rows], len(near.counts)
+        checked = None if trusted is None else trusted[near.rows]
+        about = near.codes, here, checked, n_classes
+        candidates = [_candidate(counts, size, *about) for size, counts in near.counts.items()]
+        # a number of candidates that is always the same is one compiled program
+        several = [*candidates, *[candidates[-1]] * (MOST_SIZES - m)]
+        *found, own = _solved(*jax.tree.map(lambda *leaves: np.stack(leaves), *several))
+        found.append(own.centred.concentration)
+        resp, rest, unchecked, logs, counts = (np.asarray(part, float)[:m] for part in found)
+        rates = np.exp(logs)
+        seen = np.einsum("snk,skn->sn", rest[:, :n], rates[:, :, near.codes])
+        without_own = np.log(np.maximum(seen, np.finfo(float).tiny))
+        return cls(near, here, resp[:, :n], unchecked[:, :n], rates, counts, without_own)
+
+    @property
+    def selected(self) -> int:
+        """Index of the number of neighbours under which the items' own labels are likeliest."""
+        return int(np.argmax(self.without_own @ self.weights))
+
+    def fitted(self, index: int, by_shares: np.ndarray, nearby: np.ndarray) -> Separable:
+        """One of the fits, with what does not depend on the number of neighbours."""
+        return Separable(
+            self.near.rows,
+            self.near.codes,
+            self.weights,
+            _normalised(self.resp[index]),
+            _normalised(self.rates[index]),
+            self.counts[index],
+            [*self.near.counts][index],
+            self.without_own[index],
+            by_shares,
+            _normalised(self.unchecked[index]),
+            nearby,
+        )
+
+
+def _normalised(rows: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
+    out: np.ndarray = rows / rows.sum(1, keepdims=True)
+    return out
+
+
+def select_n_neighbours(
+    near: NearestLabels,
+    n_classes: int,
+    weights: Float[np.ndarray, " n"],
+    trusted: Int[np.ndarray, " n"] | None = None,
+) -> int:
+    """The number of neighbours that :func:`fit_separable` selects.
+
+    Args:
+        near, n_classes, weights, trusted: as for :func:`fit_separable`.
+    """
+    fits = _Fits.of(near, n_classes, weights, trusted)
+    return [*near.counts][fits.selected]
+
+
 def fit_separable(
     near: NearestLabels,
     n_classes: int,
     weights: Float[np.ndarray, " n"],
     trusted: Int[np.ndarray, " n"] | None = None,
-    alpha: float = 1.0,
-    diagonal: float = 2.0,
 ) -> Separable:
     """Fit the noise matrix to labels and to votes of neighbours, and select their number.
 
@@ -131,41 +219,11 @@ def fit_separable(
         n_classes: K.
         weights: ``(N,)`` row weights of all items.
         trusted: ``(N,)`` codes of checked labels, negative where unchecked; or None.
-        alpha: pseudo-labels of a class that are wrong.
-        diagonal: pseudo-labels of a class that are right.
     """
-    n, here, sizes = len(near.rows), weights[near.rows], [*near.counts]
-    checked = None if trusted is None else trusted[near.rows]
-    about = (near.codes, here, checked, n_classes, alpha, diagonal)
-    candidates = [_candidate(near.counts[m], m, *about) for m in sizes]
-    # a number of candidates that is always the same is one compiled program
-    several = [*candidates, *[candidates[-1]] * (MOST_SIZES - len(sizes))]
-    *found, own = _solved(*jax.tree.map(lambda *leaves: np.stack(leaves), *several))
-    found.append(own.centred.concentration)
-    resp, rest, unchecked, logs, counts = (np.asarray(part, float) for part in found)
-    rates = np.exp(logs)
-    seen = np.einsum("snk,skn->sn", rest[:, :n], rates[:, :, near.codes])
-    without_own = np.log(np.maximum(seen, np.finfo(float).tiny))
-    by_shares, nearby = _by_shares(near, n_classes, here), shares_nearby(near)
-
-    def of(candidate: int) -> Separable:
-        return Separable(
-            near.rows,
-            near.codes,
-            here,
-            resp[candidate, :n] / resp[candidate, :n].sum(1, keepdims=True),
-            rates[candidate] / rates[candidate].sum(1, keepdims=True),
-            counts[candidate],
-            sizes[candidate],
-            without_own[candidate],
-            by_shares,
-            unchecked[candidate, :n] / unchecked[candidate, :n].sum(1, keepdims=True),
-            nearby,
-        )
-
-    fits = [of(candidate) for candidate in range(len(sizes))]
-    best = fits[int(np.argmax(without_own[: len(sizes)] @ here))]
-    widest = max(fits, key=lambda one: one.share_wrong)
+    fits = _Fits.of(near, n_classes, weights, trusted)
+    same = _by_shares(near, n_classes, fits.weights), shares_nearby(near)
+    every = [fits.fitted(index, *same) for index in range(len(near.counts))]
+    best, widest = every[fits.selected], max(every, key=lambda one: one.share_wrong)
     return best if widest is best else replace(best, widest=widest)
 
 
@@ -197,15 +255,13 @@ def _candidate(
     weights: Float[np.ndarray, " n"],
     checked: Int[np.ndarray, " n"] | None,
     k: int,
-    alpha: float,
-    diagonal: float,
 ) -> tuple[dict[str, Component], Data]:
     """Model and data for one number of neighbours."""
     length = padded_length(len(codes))
     model: dict[str, Component] = {
         PRIOR: Proportions.of(k),
-        LABELS: Transition.of(k, None, alpha, diagonal),
-        NEAR: NeighbourVotes.of(k, None, alpha, diagonal, uses=float(size)),
+        LABELS: Transition.of(k, None, _ALPHA, _DIAGONAL),
+        NEAR: NeighbourVotes.of(k, None, _ALPHA, _DIAGONAL, uses=float(size)),
     }
     parts = {
         PRIOR: None,
@@ -259,22 +315,16 @@ def with_separable(fitted: FittedModel, points: Any) -> FittedModel:
     weights = np.asarray(fitted.data.weights, float)[:n]
     if points is None and parts.get(PRIOR) is not None:
         points = _probabilities(np.asarray(parts[PRIOR], float)[:n])
-    codes = _codes(parts["labels"], n, k, weights)
+    codes = given_codes(fitted)
     near = nearest_labels(points, codes, k, copies=fitted.copies)
     if near is None:
         return fitted
-    trusted = _codes(parts[TRUSTED], n, k, weights) if TRUSTED in parts else None
+    trusted = given_codes(fitted, TRUSTED) if TRUSTED in parts else None
     effects = fitted.design_effects
     if effects is not None:  # as many rows as the labels are worth
         weights = weights / effects.noise
     with computing(fitted.double):
         return replace(fitted, separable=fit_separable(near, k, weights, trusted))
-
-
-def _codes(codes: Any, n: int, k: int, weights: np.ndarray) -> Int[np.ndarray, " n"]:
-    """Codes of the rows that count, -1 where there is none."""
-    here = np.asarray(codes)[:n]
-    return np.where((here < k) & (weights > 0), here, -1)
 
 
 def _probabilities(scores: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:

@@ -20,8 +20,7 @@ from jaxtyping import Bool, Float, Int
 from scipy.stats import rankdata
 
 from nbmodels.core.model import PRIOR
-from nbmodels.fitting.changed_labels import given_codes
-from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.fitted_model import FittedModel, given_codes
 from nbmodels.fitting.nearest import MOST_ASKED
 from nbmodels.fitting.separable import Separable
 

@@ -65,7 +65,7 @@ class Selection:
         noisy: posterior probability that labels are noisy, see
             :func:`nbmodels.fitting.plain.pseudo_bma`; 1 where nothing was compared.
         drawn: fit and data that posterior draws are of, where it is not this one.
-        ranked: ``(N, K)`` P(true class) by the plain classifier, where the fit does not hear the
+        ranked: ``(N, K)`` P(true class) by the plain classifier, where the fit does not use the
             features, or None.
         interrupted: whether Ctrl-C ended the selection.
         cautions: warnings.

@@ -32,6 +32,7 @@ from scipy.special import expit
 
 from nbmodels.channels import LabellingFunctions
 from nbmodels.core.model import PRIOR
+from nbmodels.core.short_rows import softmax
 from nbmodels.fitting.em import Fit
 
 #: Correlation of votes that votes cannot show, and odds against independence of crowds whose items
@@ -93,6 +94,11 @@ class VoteTable:
         """``(N, K)`` sums of the votes' values by item."""
         return np.stack([np.bincount(self.row, v, self.n_items) for v in values.T], 1)
 
+    def by_label(self, k: int) -> Float[np.ndarray, "n k"]:
+        """``(N, K)`` sums of what the votes on each item count for, by label."""
+        cells = self.row * k + self.label
+        return np.bincount(cells, self.weight, self.n_items * k).reshape(-1, k)
+
     def thinned(self, most: int) -> VoteTable:
         """The votes on randomly drawn items, at most so many."""
         if len(self.row) <= most:
@@ -105,16 +111,6 @@ class VoteTable:
         weights = None if self.weights is None else self.weights[here]
         row, worker, label = self.row[here], self.worker[here], self.label[here]
         return replace(self, row=row, worker=worker, label=label, weights=weights)
-
-
-def softmax(logs: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
-    """Of each row. Column by column, which for few classes takes a third of NumPy's reductions."""
-    top = logs[:, 0].copy()
-    for column in logs.T[1:]:
-        np.maximum(top, column, out=top)
-    parts = np.exp(logs - top[:, None])
-    parts /= (parts @ np.ones(parts.shape[1]))[:, None]
-    return parts
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from nbmodels.fitting.vote_dependence import VoteTable, softmax
+from nbmodels.core.short_rows import softmax
+from nbmodels.fitting.vote_dependence import VoteTable
 
 #: Votes on an item, and pairs of votes on items of one size, that are looked at.
 _MOST_ON_ITEM, MOST_PAIRS = 50, 4_000_000

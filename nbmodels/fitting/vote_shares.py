@@ -61,7 +61,7 @@ def shown_share(votes: VoteTable, n_workers: int, known: Bool[np.ndarray, " n"])
 
 def mean_accuracy(votes: VoteTable, k: int) -> float:
     """Probability that a vote is right, by how often two votes on an item are alike."""
-    sums, squares = _by_label(votes, k), (votes.weight**2).sum()
+    sums, squares = votes.by_label(k), (votes.weight**2).sum()
     alike, pairs = (sums**2).sum() - squares, (sums.sum(1) ** 2).sum() - squares
     smoothed = _smoothed(k)
     prior = smoothed**2 + (1 - smoothed) ** 2 / max(k - 1, 1)
@@ -130,7 +130,7 @@ def expected_shares(votes: VoteTable, k: int) -> Expected:
     of them uneven shares are theirs and not the classes'. The two are averaged by their variances
     (James and Stein), that of the classes' shares about those of the votes as of a flat Dirichlet.
     """
-    sums = _by_label(votes, k)
+    sums = votes.by_label(k)
     n_votes = sums.sum(1, keepdims=True)
     voted = n_votes[:, 0] > 0
     seen = (sums[voted] / n_votes[voted]).mean(0)
@@ -218,7 +218,7 @@ def alike(votes: VoteTable, k: int) -> tuple[Float[np.ndarray, "k k"], Float[np.
     first step of EM makes of such responsibilities.
     """
     right = mean_accuracy(votes, k)
-    sums = _by_label(votes, k)
+    sums = votes.by_label(k)
     seen = (sums.sum(0) + 1 / k) / (sums.sum() + 1)
     joint = seen[:, None] * np.where(np.eye(k, dtype=bool), right, (1 - right) / max(k - 1, 1))
     return joint / joint.sum(0), joint.sum(0)
@@ -237,9 +237,3 @@ def all_alike(channel: Annotators, votes: VoteTable, each: int) -> Annotators:
     firm = _FIRM * (1 + np.bincount(votes.worker).max())
     held = AlikeAnnotators.sharing(n_annotators, 1 + firm * matrix)
     return replace(held, pseudo=assumed_votes(n_observed))
-
-
-def _by_label(votes: VoteTable, k: int) -> Float[np.ndarray, "n k"]:
-    """Sums of what the votes on each item count for, by label."""
-    cells = votes.row * k + votes.label
-    return np.bincount(cells, votes.weight, votes.n_items * k).reshape(-1, k)

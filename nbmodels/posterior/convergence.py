@@ -138,8 +138,8 @@ def _divergences(tree: DataTree) -> Sequence[str]:
     count = int(tree["sample_stats"]["diverging"].sum())
     if not count:
         return ()
-    told = counted(count, "draw diverged; its", "draws diverged; their")
-    return (f"{told} region of the posterior is not explored",)
+    whose = counted(count, "draw diverged; its", "draws diverged; their")
+    return (f"{whose} region of the posterior is not explored",)
 
 
 def _confused(tree: DataTree) -> Sequence[str]:

@@ -227,14 +227,16 @@ def test_margins_suppose_the_larger_end():
     assert draw_plan(frame, NAMES, 9, share=0.1, separable=0.4).share == 0.1
 
 
-def test_nothing_is_expected_where_features_say_nothing():
+def test_nothing_is_expected_where_features_are_uninformative():
     frame, true = labelled()
-    plan = draw_plan(frame, NAMES, 50, heard=False)
+    plan = draw_plan(frame, NAMES, 50, informative=False)
     assert plan.share == 0.5
     assert "no share of wrong ones is expected" in plan.sentence
     result = audit(AuditPlan.from_json(plan.to_json()), true[plan.rows["position"]])
     assert result.model_share is None
     assert "model" not in result.sentence
+    older = plan.to_json().replace('"informative"', '"heard"')
+    assert not AuditPlan.from_json(older).informative
 
 
 REFUSED = {

@@ -1,4 +1,4 @@
-"""The shape of the classes, a second witness where errors may follow the features."""
+"""The shape of the classes, a second estimate where errors may follow the features."""
 
 import warnings
 
@@ -176,7 +176,7 @@ def finding(name, ends, **more):
         ((0.01, 0.2, 0.03, np.nan, 0.25), None),
     ],
 )
-def test_all_witnesses_must_have_more_labels_wrong(ends, bad):
+def test_all_estimates_must_have_more_labels_wrong(ends, bad):
     found = finding(SHAPE, ends)
     assert (None if found is None else found.bad) == bad
     if bad:

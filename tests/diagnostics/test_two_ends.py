@@ -153,21 +153,23 @@ def checks(wrong, independent, separable, n=100):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "speak"),
+    ("wrong", "support"),
     [
-        (6, "speak for the former"),
-        (24, "speak for the latter"),
+        (6, "support the former"),
+        (24, "support the latter"),
         (15, "lie between the two"),
         (50, "agree with neither, and are nearer to the latter"),
     ],
 )
-def test_checked_labels_decide_between_the_ends(wrong, speak):
+def test_checked_labels_decide_between_the_ends(wrong, support):
     (check,) = [one for one in CHECKS if one.name == TWO_ENDS]
     checked = checks(wrong, 5, 27)
     assert checked.decided
     found = check.run(ends(0.03, 0.25, checked=checked))
     assert not found.undecided
-    assert found.sentence.endswith(f"checked labels {speak} (5 and 27 of 100 expected to be wrong)")
+    assert found.sentence.endswith(
+        f"checked labels {support} (5 and 27 of 100 expected to be wrong)"
+    )
     assert f"Of 100 checked labels {wrong} are wrong, where 5 and 27" in checked.sentence
 
 
@@ -211,7 +213,7 @@ def test_a_range_says_what_checked_labels_speak_for():
     x = np.repeat(np.eye(2), 40, axis=0) + 0.01 * np.random.default_rng(0).normal(size=(80, 2))
     other = fit_separable(nearest_labels(x, np.repeat([0, 1], 40), 2), 2, np.ones(80))
     found = noise_range(*about, *draws, other, 0.0, 0, checked=checks(24, 5, 27)).sentence
-    assert found.endswith("where 5 and 27 are expected: they speak for the latter")
+    assert found.endswith("where 5 and 27 are expected: they support the latter")
     assert "check some rows by hand" not in found
 
 

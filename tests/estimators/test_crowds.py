@@ -59,7 +59,7 @@ def test_dependent_votes_are_tempered_and_classes_stay():
 def test_independent_votes_show_no_dependence():
     table, _ = crowd(800, seed=2)
     found = DawidSkene().fit(table).fitted_.vote_dependence
-    assert found.visible < 0.1  # from where on the verdict speaks
+    assert found.visible < 0.1  # from where on the verdict warns
     assert found.visible <= found.correlation < 1 - (1 - HIDDEN) * (1 - found.visible)
     assert DawidSkene(dependence=0.0).fit(table).verdict().ok
 

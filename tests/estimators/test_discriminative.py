@@ -15,11 +15,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
+from worlds import centres, quality
 
 from nbmodels import (
     AutoNoisyClassifier,
     NoisyLabelClassifier,
-    NoisyLogisticRegression,
     VerdictWarning,
 )
 from nbmodels.errors import DataError
@@ -27,18 +27,9 @@ from nbmodels.errors import DataError
 N, K, D = 600, 3, 8
 
 
-def world(seed=0, n=N, rate=0.3):
-    """Normal features about three centres, and labels moved to the next class now and then."""
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, K, n)
-    x = rng.normal(0, 1, (n, D)) + 1.6 * rng.normal(0, 1, (K, D))[y]
-    noisy = np.where(rng.random(n) < rate, (y + 1) % K, y)
-    return x, y, noisy
-
-
 @pytest.fixture(scope="module")
 def items():
-    return world()
+    return centres()
 
 
 #: These fits may say that they take errors for overlap of the classes; what they find counts here.
@@ -54,15 +45,6 @@ def fitted(x, y, base=None, **more):
 def plain(items):
     x, _, noisy = items
     return fitted(x, noisy)
-
-
-def quality(e, y, noisy):
-    """Share of suggestions that are right, AUC for finding wrong labels, error of the noise."""
-    resp = e.label_posterior_
-    rho = np.zeros((K, K))
-    np.add.at(rho, (noisy, y), 1)
-    auc = roc_auc_score(noisy != y, 1 - resp[np.arange(len(y)), noisy])
-    return np.mean(resp.argmax(1) == y), auc, np.abs(e.noise_matrix_ - rho / rho.sum(0)).max()
 
 
 @doubtful
@@ -94,7 +76,7 @@ def test_where_probabilities_hold_the_noise_labels_stay_and_the_fit_says_so(item
 @pytest.mark.slow
 def test_a_plain_classifier_that_is_surely_likelier_predicts_instead():
     """Without rounds: a tree that learned from corrected labels changes with every rounding."""
-    x, y, noisy = world(1)
+    x, y, noisy = centres(1)
     tree = DecisionTreeClassifier(max_depth=4, random_state=0)
     e = fitted(x, noisy, tree, rounds=0)
     assert "no given label is changed" in e.verdict().sentence
@@ -108,7 +90,7 @@ def test_a_classifier_that_learns_by_heart_does_not():
     """A full tree repeats the labels of its training rows; out of fold it cannot."""
     found = []
     for seed in range(3):
-        x, y, noisy = world(seed, rate=0.2)
+        x, y, noisy = centres(seed, rate=0.2)
         tree = DecisionTreeClassifier(random_state=0)
         inside = tree.fit(x, noisy).predict_proba(x)[np.arange(N), noisy]
         assert roc_auc_score(noisy != y, 1 - inside) == 0.5
@@ -120,7 +102,7 @@ def test_a_classifier_that_learns_by_heart_does_not():
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_new_items_are_predicted_better_than_from_the_labels_as_they_are(seed):
-    x, y, noisy = world(seed, 1200)
+    x, y, noisy = centres(seed, 1200)
     train, new = np.arange(600), np.arange(600, 1200)
     e = fitted(x[train], noisy[train])
     as_they_are = LogisticRegression(max_iter=1000).fit(x[train], noisy[train])
@@ -359,7 +341,7 @@ def test_a_round_is_taken_where_held_out_labels_reward_it(items):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_linear_classifier_takes_rounds_until_its_probabilities_hold_little_noise(seed):
     """After one round, some hundredths too many labels are taken for right."""
-    x, y, noisy = world(seed)
+    x, y, noisy = centres(seed)
     e, once = (fitted(x, noisy, rounds=rounds) for rounds in ("auto", 1))
     assert e.chosen_["rounds"] == 4
     assert e.n_fits_ <= 2 * 5 + 1 + 5 * 6 // 2 + 3 * 5**2
@@ -398,103 +380,3 @@ def test_folds_do_not_depend_on_the_seed(items):
         for seed in (0, 1)
     )
     np.testing.assert_array_equal(one, two)
-
-
-# Logistic regression with its own EM -------------------------------------------------------------
-
-
-def regression(x, y, **more):
-    return NoisyLogisticRegression(random_state=0, **more).fit(x, y)
-
-
-@pytest.fixture(scope="module")
-def regressed(items):
-    x, _, noisy = items
-    return regression(x, noisy, C=0.5)
-
-
-@pytest.mark.slow
-def test_the_regression_finds_the_noise(items, regressed):
-    _x, y, noisy = items
-    right, auc, gap = quality(regressed, y, noisy)
-    assert right > np.mean(noisy == y) + 0.2
-    assert auc > 0.98
-    assert gap < 0.08
-    assert regressed.converged_
-
-
-@pytest.mark.slow
-def test_a_right_model_is_compared_as_it_is_after_self_training():
-    """Before it a nonlinear classifier is likelier, which holds a part of the noise."""
-    rng = np.random.default_rng(1404)
-    x = rng.normal(size=(800, 5))
-    y = np.argmax(x @ rng.normal(0, 2.0, (5, 3)) + rng.gumbel(size=(800, 3)), 1)
-    noisy = np.where(rng.random(800) < 0.3, (y + 1) % 3, y)
-    fit = regression(x, noisy)
-    assert fit.chosen_["rounds"] > 0
-    assert "scores" not in fit.chosen_
-    assert abs(np.diag(fit.noise_matrix_).mean() - 0.7) < 0.04
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("C", [0.5, "auto"])
-def test_coefficients_are_those_of_the_probabilities(items, C):
-    """In the units of X, where columns were standardised too."""
-    x, _, noisy = items
-    x = x * np.geomspace(0.01, 100, D) + 5
-    regressed = regression(x if C == "auto" else items[0], noisy, C=C, rounds=0)
-    x = x if C == "auto" else items[0]
-    logits = x @ regressed.coef_.T + regressed.intercept_
-    proba = np.exp(logits - logits.max(1, keepdims=True))
-    proba /= proba.sum(1, keepdims=True)
-    np.testing.assert_allclose(regressed.predict_proba(x), proba, atol=1e-5)
-
-
-@pytest.mark.parametrize("k", [slow(2), 3])
-def test_the_penalty_is_scikit_learn_s(items, k):
-    x, _, noisy = items
-    rows = noisy < k
-    e = regression(x[rows], noisy[rows], C=0.05, rounds=0)
-    plain = LogisticRegression(C=0.05, tol=1e-8).fit(x[rows], noisy[rows])
-    slope = np.exp(e.fit_.point["class_prior"][0])
-    mine = e.coef_ / slope - (e.coef_.mean(0) / slope if k > 2 else 0)
-    np.testing.assert_allclose(mine, plain.coef_, atol=0.01)
-    assert np.abs(plain.coef_).max() > 0.3
-    assert e.coef_.shape == plain.coef_.shape
-    assert e.intercept_.shape == plain.intercept_.shape
-
-
-@pytest.mark.slow
-def test_sparse_features_are_dense_ones(items, regressed):
-    x, _, noisy = items
-    e = regression(sparse.csr_array(x), noisy, C=0.5)
-    np.testing.assert_allclose(e.label_posterior_, regressed.label_posterior_, atol=1e-3)
-    np.testing.assert_allclose(
-        e.predict_proba(sparse.csr_array(x)), regressed.predict_proba(x), atol=1e-3
-    )
-
-
-@pytest.mark.slow
-def test_units_of_columns_do_not_matter_where_C_is_selected(items):
-    x, y, noisy = items
-    scale = np.geomspace(1e-3, 1e3, D)
-    one, two = (regression(some, noisy, rounds=0) for some in (x, x * scale + 7 * scale))
-    np.testing.assert_allclose(one.label_posterior_, two.label_posterior_, atol=1e-3)
-    assert one.chosen_["C"] in (0.1, 1.0, 0.01)
-    assert set(one.choice_["C"]) == {0.1, 1.0, 0.01}
-    assert np.mean(two.predict(x * scale + 7 * scale) == y) > 0.9
-
-
-@pytest.mark.parametrize("C", [0, -1.0, np.nan, "1"])
-def test_a_penalty_that_is_none(items, C):
-    x, _, noisy = items
-    with pytest.raises(DataError, match="C: expected"):
-        regression(x, noisy, C=C)
-
-
-def test_a_missing_cell_is_named(items):
-    x, _, noisy = items
-    x = x.copy()
-    x[3, 2] = np.nan
-    with pytest.raises(DataError, match=r"row 3, column '2'"):
-        regression(x, noisy)

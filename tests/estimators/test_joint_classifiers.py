@@ -74,7 +74,7 @@ def test_a_classifier_is_a_source_by_its_held_out_evidence(kind):
 
 @pytest.mark.slow
 def test_an_item_has_no_part_in_what_a_classifier_says_of_it():
-    """One that knows its training rows by heart says nothing of others, and is not heard."""
+    """One that knows its training rows by heart says nothing of others, and does not count."""
     _, x, votes = crowd_beside(lambda y, rng: rng.normal(size=(len(y), 3)))
     by_heart = NoisyLabelClassifier(KNeighborsClassifier(1), rounds=0)
     model = JointNB({"x": by_heart, "crowd": DawidSkene()}, classes=NAMES, random_state=0)

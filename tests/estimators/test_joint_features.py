@@ -20,7 +20,7 @@ from nbmodels.datasets import corrupt, uniform_noise
 
 
 @pytest.mark.slow
-def test_features_that_predict_no_votes_are_not_heard():
+def test_features_that_predict_no_votes_do_not_count():
     """Of 30 items they made the fit surely wrong; they are left out, and that is said."""
     rng = np.random.default_rng(0)
     true = rng.integers(3, size=30)

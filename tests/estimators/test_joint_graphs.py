@@ -104,7 +104,7 @@ def test_a_joint_graph_that_confirms_its_own_labels_is_reported():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("seed", "errors"), [(3, "uniform"), (5, "pair")])
-def test_a_graph_beside_few_labels_is_heard(seed, errors):
+def test_a_graph_beside_few_labels_counts(seed, errors):
     """A tenth of 300 labels took a tenth of its weight; the fit then confirmed its own labels."""
     rng = np.random.default_rng(seed)
     n = 300

@@ -11,7 +11,7 @@ from inference.blocks import MANY_CLASSES
 from nbmodels import NoisyBernoulliNB, Solver
 from nbmodels.core.model import Data
 from nbmodels.data.validation import padded_length
-from nbmodels.estimators import large_tables, table_training
+from nbmodels.estimators import joint_or_cross_fitted, large_tables, table_training
 from nbmodels.fitting import options, reference_floor, training_rounds
 from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.candidate_fits import CandidateFits
@@ -100,10 +100,10 @@ def test_the_sample_s_joint_model_is_not_fitted_where_one_fold_settles_it(
     x, y = drawn()
     usual = NoisyBernoulliNB(random_state=0).fit(x, y)
     assert usual.chosen_.get("training") == "joint"
-    compared = table_training._behind
+    compared = joint_or_cross_fitted._behind
     monkeypatch.setattr(table_training, "MANY_CLASSES", K)
     if behind:
-        monkeypatch.setattr(table_training, "_behind", lambda found: compared(found) + 100)
+        monkeypatch.setattr(joint_or_cross_fitted, "_behind", lambda found: compared(found) + 100)
     asked = NoisyBernoulliNB(random_state=0).fit(x, y)
     (joint,) = asked.choice_.index[asked.choice_["training"] == "joint"]
     assert asked.choice_["chosen"][joint] != behind

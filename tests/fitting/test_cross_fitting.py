@@ -7,7 +7,7 @@ import pytest
 from zoo import EMISSIONS, K, build
 
 from nbmodels.core import model as m
-from nbmodels.fitting.scores import out_of_fold_log_likelihood
+from nbmodels.fitting.scores import out_of_fold_log_likelihood, params_of_all
 from nbmodels.fitting.scores import stratified_folds as folds_of
 
 N, FOLDS = 24, 4
@@ -42,6 +42,27 @@ def test_an_item_s_own_label_does_not_reach_it():
     mine = np.asarray(fold == fold[5])
     np.testing.assert_array_equal(before[mine], after[mine])
     assert np.abs(before - after)[~mine].max() > 1e-3
+
+
+def test_parameters_of_all_items_take_no_pass_of_log_likelihoods(monkeypatch):
+    """By the same program, in which a fold without items has none to compute."""
+    case, passes = build("bernoulli", n_items=N - 1), []
+    emissions, whole = {"bernoulli": case.model["bernoulli"]}, m.log_likelihood
+
+    def counted(*args):
+        jax.debug.callback(lambda: passes.append(1))
+        return whole(*args)
+
+    monkeypatch.setattr(m, "log_likelihood", counted)
+    found = params_of_all(emissions, case.data, labels(case))
+    jax.effects_barrier()
+    assert not passes
+    wanted = m.start(emissions, labels(case), case.data, "map")
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-8), found, wanted)
+    fold = np.arange(N - 1, dtype=np.int32) % FOLDS
+    out_of_fold_log_likelihood(emissions, case.data, labels(case), fold, n_folds=FOLDS)
+    jax.effects_barrier()
+    assert len(passes) == FOLDS
 
 
 def test_folds_hold_every_class_evenly():

@@ -1,4 +1,4 @@
-"""Few rows: a joint fit needs more witnesses than its own held-out labels, and so does noise."""
+"""Few rows: a joint fit needs more evidence than its own held-out labels, and so does noise."""
 
 import warnings
 from dataclasses import replace
@@ -83,7 +83,7 @@ def test_shares_of_a_whole_cost_few_right_labels():
 
 @pytest.mark.parametrize("seed", [5, pytest.param(6, marks=pytest.mark.slow)])
 def test_a_joint_model_that_holds_is_taken(seed):
-    """Labels need be likelier only, not surely so, where nothing speaks against it."""
+    """Labels need be likelier only, not surely so, where nothing contradicts it."""
     x, true, given = clusters(120, 2.5, 0.15, seed)
     e = fitted(x, given)
     assert e.chosen_["training"] == "joint"
@@ -105,7 +105,7 @@ def test_right_labels_that_a_plain_classifier_explains_stay(seed):
     assert np.mean(e.corrected_labels()["suggested"] == true) > 0.96
 
 
-# Witnesses --------------------------------------------------------------------------------------
+# Other estimates --------------------------------------------------------------------------------
 
 
 def test_many_small_deviations_are_significant_together():

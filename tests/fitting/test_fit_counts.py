@@ -17,7 +17,7 @@ from nbmodels import (
     NoisyGaussianNB,
     NoisyLogisticRegression,
 )
-from nbmodels.estimators import source_selection, table_training
+from nbmodels.estimators import joint_or_cross_fitted, source_selection, table_training
 from nbmodels.fitting import em
 from nbmodels.fitting.batched import counted_fits
 from nbmodels.fitting.candidate_trials import CandidateTrials
@@ -116,7 +116,8 @@ def test_fits_to_many_rows_begin_where_the_model_before_them_ended(monkeypatch):
     y = np.where(rng.random(1_200) < 0.2, rng.integers(12, size=1_200), true)
     found = {}
     for many in (1_000, 10_000):
-        monkeypatch.setattr(table_training, "MANY_ROWS", many)
+        for module in (table_training, joint_or_cross_fitted):
+            monkeypatch.setattr(module, "MANY_ROWS", many)
         evaluations.clear()
         with warnings.catch_warnings(action="ignore"):
             model = NoisyGaussianNB(random_state=0).fit(x, y)
@@ -152,6 +153,9 @@ def test_a_joint_model_is_behind_where_labels_are_likelier_under_the_other():
     scores = np.random.default_rng(0).normal(-1, 0.2, 100)
     weights = np.ones(100)
     worse = compare_scores([scores, scores - scores**2], [True, True], weights)
-    assert table_training._behind(worse) > table_training._SETTLED
+    behind = joint_or_cross_fitted._behind
+    assert behind(worse) > joint_or_cross_fitted._SETTLED
     better = compare_scores([scores - scores**2, scores], [True, True], weights)
-    assert table_training._behind(better) == pytest.approx(-table_training._behind(worse))
+    assert joint_or_cross_fitted._behind(better) == pytest.approx(
+        -joint_or_cross_fitted._behind(worse)
+    )

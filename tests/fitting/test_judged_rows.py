@@ -8,7 +8,7 @@ from nbmodels import NoisyBernoulliNB
 from nbmodels.channels import Transition
 from nbmodels.class_priors import Calibration
 from nbmodels.core.model import PRIOR, Data
-from nbmodels.estimators import table_training
+from nbmodels.estimators import joint_or_cross_fitted, table_training
 from nbmodels.fitting import judged_rows as judged
 from nbmodels.fitting import selection
 
@@ -19,7 +19,8 @@ N, D, K, FEW = 2_000, 12, 3, 600
 def few(monkeypatch):
     """Tables of more than twice 600 rows are judged by 600."""
     monkeypatch.setattr(selection, "JUDGED", FEW)
-    monkeypatch.setattr(table_training, "MANY_ROWS", FEW)
+    for module in (table_training, joint_or_cross_fitted):
+        monkeypatch.setattr(module, "MANY_ROWS", FEW)
 
 
 def labelled(n=N):

@@ -56,7 +56,7 @@ def test_features_that_say_nothing_change_no_label(maker):
 
 
 @pytest.mark.parametrize("maker", [NoisyGaussianNB, slow(NoisyLogisticRegression)])
-def test_unheard_labels_are_ranked_by_the_plain_classifier(maker):
+def test_labels_of_uninformative_features_are_ranked_by_the_plain_classifier(maker):
     """By the noise of the prior alone all labels of a class would be equally doubtful."""
     found = []
     for seed in range(4):
@@ -82,7 +82,7 @@ def votes_on(y, rng):
 @pytest.mark.slow
 @pytest.mark.parametrize("labelled", [False, slow(True)])
 @pytest.mark.parametrize("maker", [NoisyGaussianNB, slow(NoisyLogisticRegression)])
-def test_beside_features_that_say_nothing_votes_are_heard(maker, labelled):
+def test_beside_uninformative_features_votes_count(maker, labelled):
     x, y, noisy, x_new, _ = table(300, 1000.0, 0.3)
     votes = votes_on(y, np.random.default_rng(1))
     with pytest.warns(IdentifiabilityWarning, match="those of the votes without the features"):
@@ -121,7 +121,7 @@ def test_tempered_votes_lose_no_class_where_features_say_nothing():
 
 @pytest.mark.slow
 def test_fixed_settings_have_the_same_floor():
-    """Nothing is open, and held-out labels still say that the features are not to be heard."""
+    """Nothing is open, and held-out labels still say that the features are not to count."""
     x, _, noisy, *_ = table(60, 1000.0, 0.3)
     for model in (
         NoisyLabelClassifier(GaussianNB(), rounds=0),
@@ -132,7 +132,7 @@ def test_fixed_settings_have_the_same_floor():
         assert np.isfinite(model.fitted_.held_out_scores).all()
 
 
-def test_unheard_predictions_are_those_of_the_plain_classifier():
+def test_predictions_by_uninformative_features_are_those_of_the_plain_classifier():
     x, _, noisy, x_new, _ = table(60, 30.0, 0.4, seed=3)
     e = fitted(NoisyGaussianNB, x, noisy)
     assert e.fitted_.plain is not None
@@ -206,7 +206,7 @@ def test_a_joint_model_that_misses_the_errors_is_not_taken():
 
 
 @pytest.mark.parametrize("seed", [5, 13])
-def test_predictions_that_agree_with_held_out_labels_are_heard(seed):
+def test_predictions_that_agree_with_held_out_labels_count(seed):
     """Held-out labels are not surely likelier: few labels say little of how noisy they are."""
     x, y, noisy, *_ = table(100, 2.0, 0.4, seed)
     e = fitted(NoisyGaussianNB, x, noisy)
@@ -278,6 +278,6 @@ def test_a_warning_of_useless_features_takes_many_labels(n, warned):
         e = NoisyGaussianNB(random_state=0).fit(x, y)
     told = [str(w.message) for w in caught if w.category is IdentifiabilityWarning]
     assert any("the features do not predict held-out labels" in one for one in told) == warned
-    stated = [f for f in e.verdict().findings if f.name == "unheard features"]
+    stated = [f for f in e.verdict().findings if f.name == "uninformative features"]
     assert len(stated) == 1 - warned
     assert "no label is corrected" in " ".join([*told, e.verdict().sentence])

@@ -58,13 +58,13 @@ class CheckedEnds:
         return any(self.contradicted)
 
     @property
-    def speak(self) -> str:
-        """Which end they speak for, as a predicate; the fit's own is the former."""
+    def support(self) -> str:
+        """Which end they support, as a predicate; the fit's own is the former."""
         match self.contradicted:
             case False, True:
-                return "speak for the former"
+                return "support the former"
             case True, False:
-                return "speak for the latter"
+                return "support the latter"
             case False, False:
                 return "do not decide between the two"
         wrong, one, other = (part.sum() for part in (self.wrong, self.independent, self.separable))
@@ -75,16 +75,16 @@ class CheckedEnds:
 
     @property
     def clause(self) -> str:
-        """What they say of two shares that a sentence has named."""
+        """Which of two shares that a sentence has named they support."""
         expected = f"{self._expected} of {len(self.wrong)} expected to be wrong"
-        return f"checked labels {self.speak} ({expected})"
+        return f"checked labels {self.support} ({expected})"
 
     @property
     def sentence(self) -> str:
         """The same, with what was found."""
         return (
             f"Of {len(self.wrong)} checked labels {self.wrong.sum()} are wrong, where "
-            f"{self._expected} are expected: they {self.speak}"
+            f"{self._expected} are expected: they {self.support}"
         )
 
     @property

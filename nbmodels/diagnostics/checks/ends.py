@@ -26,10 +26,10 @@ _LEAST, _ERRORS = 0.02, 2.0
 
 #: Ratio of the shares from which on a fit is rejected, or the share not identified: overlap raises
 #: the other end's, and where clusters are many, classes that do not overlap predict labels better
-#: anyway. Also of the witnesses' share to the matrix's from which on the matrix is too clean.
+#: anyway. Also of the least other estimate to the matrix's from which on the matrix is too clean.
 _TIMES = 2.0
 
-#: Ratio of the witnesses' share to that of the fit from which on it expects too few wrong labels.
+#: Ratio of the least other estimate to the fit's from which on it expects too few wrong labels.
 _TOO_FEW = 3.0
 
 
@@ -78,8 +78,8 @@ class Ends:
         return bool(abs(np.diff(shares)[0]) > max(_LEAST, _ERRORS * spread))
 
     @property
-    def witnessed(self) -> float:
-        """Share of wrong labels by all witnesses: the least of shape, neighbours and classifier.
+    def least_estimate(self) -> float:
+        """Least other estimate of the share of wrong labels: by shape, neighbours or classifier.
 
         Overlap alone makes near items and a nonlinear classifier contradict labels. The shape of
         the classes separates overlap from errors where classes are of one cluster each, and is led
@@ -89,20 +89,20 @@ class Ends:
 
     @property
     def in_matrix(self) -> bool:
-        """Whether the noise matrix has the errors that the witnesses find."""
-        return bool(_TIMES * self.matrix >= self.witnessed)
+        """Whether the noise matrix has the errors that all three estimates find."""
+        return bool(_TIMES * self.matrix >= self.least_estimate)
 
     def expects_too_few(self, threshold: float) -> bool:
-        """Whether all witnesses surely have more labels wrong than the fit expects, three times.
+        """Whether all three estimates are surely above the fit's share, and three times as large.
 
         Labels that were checked and contradict an end decide instead.
 
         Args:
-            threshold: by which the witnesses' share must exceed the fit's.
+            threshold: by which the least of them must exceed the fit's share.
         """
         if self.checked is not None and self.checked.decided:
             return False
-        wrong = self.witnessed
+        wrong = self.least_estimate
         surely = wrong - _ERRORS * np.sqrt(wrong * (1 - wrong) / self.weights.sum())
         expected = self.independent
         return bool(surely > expected + threshold and wrong > _TOO_FEW * expected)
@@ -146,11 +146,11 @@ def _sentence(at: Ends, found: Measurement) -> str:
 
 
 def _shape(at: Ends, threshold: float) -> Measurement | None:
-    """Whether all witnesses speak for errors where fit and noise matrix see overlap."""
+    """Whether all other estimates find errors where fit and noise matrix assume overlap."""
     if np.isnan(at.shape):
         return None
     bad = at.expects_too_few(threshold) and not at.in_matrix
-    return Measurement(at.witnessed - at.independent, bad, bad, share_only=bad)
+    return Measurement(at.least_estimate - at.independent, bad, bad, share_only=bad)
 
 
 def _shape_sentence(at: Ends, found: Measurement) -> str:
@@ -163,7 +163,7 @@ def _shape_sentence(at: Ends, found: Measurement) -> str:
 
 
 def _staying(at: Ends, threshold: float) -> Measurement | None:
-    """Whether labels stay though the noise matrix and all witnesses have many of them wrong.
+    """Whether labels stay though by the noise matrix and all other estimates many are wrong.
 
     Of a right fit to classes that overlap many labels stay, too, since their classes are not sure:
     it then expects the errors that it does not change.
@@ -171,7 +171,7 @@ def _staying(at: Ends, threshold: float) -> Measurement | None:
     if np.isnan(at.shape) or np.isnan(at.changed):
         return None
     bad = at.expects_too_few(threshold) and at.in_matrix
-    return Measurement(at.witnessed - at.independent, bad, bad, share_only=bad)
+    return Measurement(at.least_estimate - at.independent, bad, bad, share_only=bad)
 
 
 def _staying_sentence(at: Ends, found: Measurement) -> str:
@@ -182,7 +182,7 @@ def _staying_sentence(at: Ends, found: Measurement) -> str:
     )
     return (
         f"{100 * at.changed:.1f} % of the given labels are changed, though {contradicted}, and by "
-        f"near items and the shape of the classes {100 * at.witnessed:.1f} % or more are "
+        f"near items and the shape of the classes {100 * at.least_estimate:.1f} % or more are "
         "wrong: they stay since classes that overlap may explain that as well, and how many of "
         "them are wrong is not known"
     )
@@ -200,20 +200,20 @@ CHECKS: tuple[Check[Ends], ...] = (
     ),
     Check(
         SHAPE,
-        "Does the shape of the classes speak for overlap where the fit sees overlap?",
+        "Does the shape of the classes support overlap where the fit assumes overlap?",
         _shape,
         0.03,
         _shape_sentence,
         always(remedies.AUDIT, remedies.NEIGHBOURS),
-        "the shape of the classes does not speak for errors that follow the features",
+        "the shape of the classes does not indicate errors that follow the features",
     ),
     Check(
         "labels that stay",
-        "Are labels changed where all witnesses have many of them wrong?",
+        "Are labels changed where by all other estimates many of them are wrong?",
         _staying,
         0.03,
         _staying_sentence,
         always(remedies.AUDIT, remedies.AUTO),
-        "labels are changed where all witnesses have many of them wrong",
+        "labels are changed where by all other estimates many of them are wrong",
     ),
 )
