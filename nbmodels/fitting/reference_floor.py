@@ -18,13 +18,12 @@ from nbmodels.core.model import PRIOR, with_role
 from nbmodels.core.roles import Emission
 from nbmodels.errors import Caution, VerdictWarning, counted
 from nbmodels.fitting.changed_labels import (
-    given_codes,
     least_favourable,
     nearby_of,
     true_classes,
 )
 from nbmodels.fitting.checked_rows import checked_rows, contradicted
-from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.fitted_model import FittedModel, given_codes
 from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.noise_by_shape import NOT_IDENTIFIED, NoiseByShape
 from nbmodels.fitting.noise_levels import averaged_over_levels
