@@ -26,6 +26,7 @@ from nbmodels.fitting.noise_levels import LEVELS, Levels, matrices_at
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.propagation import LabelledGraph, calibrated_logs, normalised, own_labels
 from nbmodels.fitting.scores import Candidate
+from nbmodels.fitting.split_users import evidence_of_halves
 
 #: Levels on either side of a well-identified estimate, in shares of it.
 _NEAR = np.array([-0.3, -0.2, -0.1, -0.05, 0.0, 0.05, 0.1, 0.2, 0.3])
@@ -44,9 +45,14 @@ def noise_levels(
     held_out: Float[np.ndarray, "n k"],
     whole: Float[np.ndarray, "n k"],
     prior: tuple[float, float],
+    votes: Int[np.ndarray, "s 2 n"],
+    codes: Int[np.ndarray, " n"],
     options: FitOptions,
 ) -> Levels:
     """Posterior of the level of the noise, whose matrix keeps its form.
+
+    How likely the labels are given calibrated scores hardly tells the level where these are weak;
+    what two halves of the users say (:mod:`nbmodels.fitting.split_users`) counts beside it.
 
     Args:
         about: graph and labels.
@@ -54,6 +60,8 @@ def noise_levels(
         held_out: ``(N, K)`` scores that have not seen the item's own label.
         whole: ``(N, K)`` scores for the corrected labels.
         prior: pseudo-labels that are wrong and right.
+        votes: of halves of the users.
+        codes: ``(N,)`` given labels, negative where there is none.
         options: of the fits.
 
     Raises:
@@ -72,6 +80,7 @@ def noise_levels(
     fits = [finished(one) for one in found]
     n = len(whole)
     logs = np.array([_evidence(one, about.weights) for one in fits])
+    logs = logs + evidence_of_halves(votes, codes, about.weights, matrices)
     logs = logs + xlogy(prior[0], grid) + xlog1py(prior[1], -grid)
     weight = np.exp(logs - logs.max()) * np.gradient(grid)
     probs = np.stack(

@@ -20,7 +20,7 @@ from typing import Any
 import jax
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy import sparse
 
 from inference.arrays import floating, on_device
@@ -66,6 +66,7 @@ from nbmodels.fitting.propagation import (
     propagated,
 )
 from nbmodels.fitting.scores import Candidate, label_responsibilities
+from nbmodels.fitting.split_users import votes_of_halves
 
 #: Concentrations of the users, and powers of the number of neighbours by which votes are divided.
 CONCENTRATIONS = (0.2, 1.0, 5.0)
@@ -226,15 +227,17 @@ def _informative(
         codes = np.where(codes < len(names), codes, -1)
         prior = (float(settings["noise_alpha"]), float(settings["noise_diagonal"]))
         corrected, wrong = np.zeros((n_rows, len(names))), 0.0
+        read = Graph.read(about.graph.edges, _best(chosen).reading)
+        votes = votes_of_halves(read, about.resp, about.weights, about.shares)
         for one, share in zip(found, shares, strict=True):
             if share > 0:
-                levels = _levels(one, prior, options)
+                levels = _levels(one, prior, votes, codes, options)
                 corrected += share * cautious(levels, codes, about.weights)
                 wrong += share * expected_wrong(levels, codes, about.weights)
     else:
         corrected = normalised(calibrated_logs(fit, _midway(chosen)) + own)
     counts = about.graph.counts(corrected * about.weights[:, None])
-    best = chosen.mixture.parts[int(np.argmax(chosen.mixture.weights))]
+    best = _best(chosen)
     alphas = [one.kind.describe()["alpha"] for one in chosen.mixture.parts]
     concentration = float(np.nanmean(alphas)) if np.isfinite(alphas).any() else 1.0
     # in host memory, where an addition is no program
@@ -273,9 +276,20 @@ def _informative(
     )
 
 
-def _levels(one: Form, prior: tuple[float, float], options: FitOptions) -> Levels:
+def _levels(
+    one: Form,
+    prior: tuple[float, float],
+    votes: Int[np.ndarray, "s 2 n"],
+    codes: Int[np.ndarray, " n"],
+    options: FitOptions,
+) -> Levels:
     held_out = one.mixture.held_out()
-    return noise_levels(one.about, one.fit, held_out, _midway(one), prior, options)
+    return noise_levels(one.about, one.fit, held_out, _midway(one), prior, votes, codes, options)
+
+
+def _best(one: Form) -> Propagated:
+    """The candidate that counts most in an average."""
+    return one.mixture.parts[int(np.argmax(one.mixture.weights))]
 
 
 def _midway(one: Form) -> Float[np.ndarray, "n k"]:

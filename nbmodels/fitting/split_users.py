@@ -1,0 +1,127 @@
+"""The level of the noise by two halves of the users, who need not be calibrated to tell it.
+
+Scores of neighbours that are calibrated to labels hardly identify how many of these are wrong: weak
+scores and few errors explain the labels as well as strong scores and many errors. What tells them
+apart needs no calibration. The votes of two halves of the users agree with each other as far as
+both are right, and with the labels as far as these are right, too: three views that are independent
+given the class identify the errors of each (Anandkumar et al. 2014, Journal of Machine Learning
+Research 15; of two classes, Ratner et al. 2019, AAAI 33). Users are split in several ways, over
+which log-likelihoods are averaged, since these are the same votes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from nbmodels.fitting.graph_folds import numbers_of_items, numbers_of_users, whole_numbers_mixed
+from nbmodels.fitting.neighbours import Graph, NeighbourVotes, scores_without_own
+
+#: Ways to split the users, and cells of a table of levels, classes and triples of votes up to which
+#: all of them are taken.
+_SPLITS, _CELLS = 8, 1_000_000
+
+#: Share of a vote by which ties are broken.
+_TIE = 1e-6
+
+#: Steps of EM for the errors of the votes, and pseudo-votes of each cell.
+_STEPS, _PSEUDO = 60, 0.5
+
+#: A probability is bounded below by this.
+_TINY = 1e-300
+
+
+def votes_of_halves(
+    graph: Graph,
+    resp: Float[np.ndarray, "n k"],
+    weights: Float[np.ndarray, " n"],
+    shares: Float[np.ndarray, " k"],
+) -> Int[np.ndarray, "s 2 n"]:
+    """What most neighbours by each half of the users are labelled as; K where there are none.
+
+    Halves and ties hang on no order of items and users, and users of the same items are of the same
+    half: they are one witness.
+
+    Args:
+        graph: the items' edges.
+        resp: ``(N, K)`` the given labels, rows of zeros where there is none.
+        weights: ``(N,)`` row weights.
+        shares: ``(K,)`` shares of the given labels.
+    """
+    k = len(shares)
+    items = numbers_of_items(graph.edges, resp, weights)
+    users = numbers_of_users(graph.edges, items)
+    ties = whole_numbers_mixed(items[:, None] + np.arange(k, dtype=np.uint64))
+    ties = _TIE * (ties / 2.0**64)
+    known = resp * weights[:, None]
+    out = np.empty((_SPLITS, 2, len(items)), int)
+    for s in range(_SPLITS):
+        first = whole_numbers_mixed(users + np.uint64(s)) % 2 == 0
+        for half, taken in enumerate((first, ~first)):
+            part = Graph(graph.edges[:, np.flatnonzero(taken)])
+            (scores,) = scores_without_own([NeighbourVotes(1.0)], part, known, shares)
+            best = (scores + np.log(shares) + ties).argmax(1)
+            out[s, half] = np.where(np.ptp(scores, axis=1) > _TIE, best, k)
+    return out
+
+
+def evidence_of_halves(
+    votes: Int[np.ndarray, "s 2 n"],
+    codes: Int[np.ndarray, " n"],
+    weights: Float[np.ndarray, " n"],
+    matrices: Float[np.ndarray, "l k k"],
+) -> Float[np.ndarray, " l"]:
+    """Log-likelihood of labels and votes under matrices of the noise.
+
+    Shares of the classes and errors of the votes, which are those of both halves, are fitted to
+    each matrix.
+
+    Args:
+        votes: from :func:`votes_of_halves`.
+        codes: ``(N,)`` given labels, negative where there is none.
+        weights: ``(N,)`` row weights.
+        matrices: ``[true, observed]`` P(observed | true).
+    """
+    n_levels, k, _ = matrices.shape
+    labels = np.where(codes < 0, k, codes)
+    found = []
+    for pair in votes:
+        low, high = np.sort(pair, axis=0)
+        triples, at = np.unique(np.stack([labels, low, high]), axis=1, return_inverse=True)
+        count = np.bincount(at.ravel(), weights, triples.shape[1])
+        found.append(_of_triples(triples, count, matrices))
+        if len(found) * n_levels * k * triples.shape[1] > _CELLS:
+            break
+    return np.mean(found, axis=0)
+
+
+def _of_triples(
+    triples: Int[np.ndarray, "3 u"],
+    count: Float[np.ndarray, " u"],
+    matrices: Float[np.ndarray, "l k k"],
+) -> Float[np.ndarray, " l"]:
+    """Likelihood of labels and pairs of votes, each ``count`` times."""
+    n_levels, k, _ = matrices.shape
+    label, first, second = triples
+    cast = np.eye(k + 1)[first][:, :k] + np.eye(k + 1)[second][:, :k]
+    by_label = np.eye(k + 1)[label][:, :k].T * count
+    ones = np.ones((n_levels, k, 1))
+    of_label = np.concatenate([matrices, ones], 2)[:, :, label]
+    # votes begin with the errors that they have beside the labels
+    errors = np.broadcast_to(_rows(by_label @ cast + _PSEUDO), (n_levels, k, k))
+    shares = np.broadcast_to(_rows(by_label.sum(1) + _PSEUDO), (n_levels, k))
+    for step in range(_STEPS + 1):
+        of_vote = np.concatenate([errors, ones], 2)
+        joint = shares[:, :, None] * of_label * of_vote[:, :, first] * of_vote[:, :, second]
+        total = np.maximum(joint.sum(1), _TINY)
+        if step == _STEPS:
+            break
+        resp = joint * (count / total)[:, None, :]
+        shares = _rows(resp.sum(2) + _PSEUDO)
+        errors = _rows(resp @ cast + _PSEUDO)
+    penalty = _PSEUDO * np.log(np.maximum(errors, _TINY)).sum((1, 2))
+    return np.log(total) @ count + penalty
+
+
+def _rows(table: Float[np.ndarray, "*s k"]) -> Float[np.ndarray, "*s k"]:
+    return table / table.sum(-1, keepdims=True)
