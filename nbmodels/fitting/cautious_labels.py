@@ -2,7 +2,8 @@
 
 Where the scores are weak, labels that are seldom wrong and scores that say much explain the data as
 well as labels that are often wrong: the noise level is hardly identified, and a point estimate may
-change many right labels. So P(true class) is averaged over the posterior of the level, as a sceptic
+change many right labels. So P(true class) is averaged over the posterior of the level, for which
+two halves of the users count, too (:mod:`nbmodels.fitting.split_users`), as a sceptic
 has it who takes some labels to be right beforehand: none where corrected labels can hardly be worse
 than the given ones, many where they may well be. The number rises smoothly with the probability of
 harm. A bound at which caution sets in would let chance decide, as by the draw of the folds, between
@@ -22,14 +23,11 @@ from inference.arrays import on_device
 from nbmodels.channels import FixedTransition
 from nbmodels.core.model import PRIOR
 from nbmodels.fitting.em import Fit
-from nbmodels.fitting.noise_levels import LEVELS, Levels, matrices_at
+from nbmodels.fitting.noise_levels import Levels
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.propagation import LabelledGraph, calibrated_logs, normalised, own_labels
 from nbmodels.fitting.scores import Candidate
-from nbmodels.fitting.split_users import evidence_of_halves
-
-#: Levels on either side of a well-identified estimate, in shares of it.
-_NEAR = np.array([-0.3, -0.2, -0.1, -0.05, 0.0, 0.05, 0.1, 0.2, 0.3])
+from nbmodels.fitting.split_users import NoiseLevels
 
 #: Labels that a sceptic takes to be right beforehand, where harm is judged.
 _SCEPTIC = 4
@@ -39,48 +37,40 @@ _SCEPTIC = 4
 _CAUTION = 80
 
 
-def noise_levels(
+def posterior_of_levels(
     about: LabelledGraph,
-    fitted: Fit,
+    levels: NoiseLevels,
     held_out: Float[np.ndarray, "n k"],
     whole: Float[np.ndarray, "n k"],
     prior: tuple[float, float],
-    votes: Int[np.ndarray, "s 2 n"],
-    codes: Int[np.ndarray, " n"],
     options: FitOptions,
 ) -> Levels:
     """Posterior of the level of the noise, whose matrix keeps its form.
 
-    How likely the labels are given calibrated scores hardly tells the level where these are weak;
-    what two halves of the users say (:mod:`nbmodels.fitting.split_users`) counts beside it.
+    How likely labels are given calibrated scores hardly tells the level where these are weak; what
+    two halves of the users say counts beside it.
 
     Args:
         about: graph and labels.
-        fitted: calibration and noise fitted to the scores.
+        levels: to weigh.
         held_out: ``(N, K)`` scores that have not seen the item's own label.
         whole: ``(N, K)`` scores for the corrected labels.
         prior: pseudo-labels that are wrong and right.
-        votes: of halves of the users.
-        codes: ``(N,)`` given labels, negative where there is none.
         options: of the fits.
 
     Raises:
         KeyboardInterrupt: a fit was interrupted.
     """
-    matrix = np.asarray(fitted.transitions["labels"], float)
-    level = float(1 - np.diag(matrix / matrix.sum(1, keepdims=True)).mean())
-    grid, matrices = matrices_at(matrix, np.unique([*LEVELS, *(level * (1 + _NEAR))]))
     model, data, learned = about.labels
     held = []
-    for rows in matrices:
+    for rows in levels.matrices:
         labels = {**model, "labels": FixedTransition(prior=on_device(rows))}
         held.append(Candidate(labels, data, learned))
     scored = [replace(about, labels=one).predictions().scored(held_out) for one in held]
     found = options.fit_all([c.model for c in scored], [c.data for c in scored])
     fits = [finished(one) for one in found]
-    n = len(whole)
-    logs = np.array([_evidence(one, about.weights) for one in fits])
-    logs = logs + evidence_of_halves(votes, codes, about.weights, matrices)
+    n, grid = len(whole), levels.share
+    logs = np.array([_evidence(one, about.weights) for one in fits]) + levels.halves
     logs = logs + xlogy(prior[0], grid) + xlog1py(prior[1], -grid)
     weight = np.exp(logs - logs.max()) * np.gradient(grid)
     probs = np.stack(

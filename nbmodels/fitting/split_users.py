@@ -11,11 +11,17 @@ which log-likelihoods are averaged, since these are the same votes.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from jaxtyping import Float, Int
 
 from nbmodels.fitting.graph_folds import numbers_of_items, numbers_of_users, whole_numbers_mixed
 from nbmodels.fitting.neighbours import Graph, NeighbourVotes, scores_without_own
+from nbmodels.fitting.noise_levels import LEVELS, matrices_at
+
+#: Levels on either side of a well-identified estimate, in shares of it.
+_NEAR = np.array([-0.3, -0.2, -0.1, -0.05, 0.0, 0.05, 0.1, 0.2, 0.3])
 
 #: Ways to split the users, and cells of a table of levels, classes and triples of votes up to which
 #: all of them are taken.
@@ -29,6 +35,53 @@ _STEPS, _PSEUDO = 60, 0.5
 
 #: A probability is bounded below by this.
 _TINY = 1e-300
+
+
+class Halves(NamedTuple):
+    """Labels of items, and what each half of their users says of them.
+
+    Attributes:
+        votes: ``(S, 2, N)`` from :func:`votes_of_halves`.
+        codes: ``(N,)`` given labels, negative where there is none.
+        weights: ``(N,)`` row weights.
+    """
+
+    votes: Int[np.ndarray, "s 2 n"]
+    codes: Int[np.ndarray, " n"]
+    weights: Float[np.ndarray, " n"]
+
+
+class NoiseLevels(NamedTuple):
+    """Noise of one form at several levels.
+
+    Attributes:
+        share: ``(L,)`` shares of wrong labels, rising.
+        matrices: ``(L, K, K)`` ``[true, observed]`` at each.
+        halves: ``(L,)`` log-likelihood of labels and of what each half of the users says, at each.
+    """
+
+    share: Float[np.ndarray, " l"]
+    matrices: Float[np.ndarray, "l k k"]
+    halves: Float[np.ndarray, " l"]
+
+    @property
+    def marginal(self) -> float:
+        """Logarithm of the likelihood of these, all levels as likely beforehand."""
+        width = np.gradient(self.share)
+        best = float(self.halves.max())
+        return best + float(np.log(np.average(np.exp(self.halves - best), weights=width)))
+
+
+def levels_of(matrix: Float[np.ndarray, "k k"], halves: Halves) -> NoiseLevels:
+    """Levels of noise of the form of a matrix, many of them near its own.
+
+    Args:
+        matrix: ``[true, observed]`` P(observed | true).
+        halves: labels and votes.
+    """
+    level = float(1 - np.diag(matrix / matrix.sum(1, keepdims=True)).mean())
+    share, matrices = matrices_at(matrix, np.unique([*LEVELS, *(level * (1 + _NEAR))]))
+    return NoiseLevels(share, matrices, evidence_of_halves(halves, matrices))
 
 
 def votes_of_halves(
@@ -66,10 +119,7 @@ def votes_of_halves(
 
 
 def evidence_of_halves(
-    votes: Int[np.ndarray, "s 2 n"],
-    codes: Int[np.ndarray, " n"],
-    weights: Float[np.ndarray, " n"],
-    matrices: Float[np.ndarray, "l k k"],
+    halves: Halves, matrices: Float[np.ndarray, "l k k"]
 ) -> Float[np.ndarray, " l"]:
     """Log-likelihood of labels and votes under matrices of the noise.
 
@@ -77,18 +127,16 @@ def evidence_of_halves(
     each matrix.
 
     Args:
-        votes: from :func:`votes_of_halves`.
-        codes: ``(N,)`` given labels, negative where there is none.
-        weights: ``(N,)`` row weights.
-        matrices: ``[true, observed]`` P(observed | true).
+        halves: labels and votes.
+        matrices: ``(L, K, K)`` ``[true, observed]`` P(observed | true).
     """
     n_levels, k, _ = matrices.shape
-    labels = np.where(codes < 0, k, codes)
+    labels = np.where(halves.codes < 0, k, halves.codes)
     found = []
-    for pair in votes:
+    for pair in halves.votes:
         low, high = np.sort(pair, axis=0)
         triples, at = np.unique(np.stack([labels, low, high]), axis=1, return_inverse=True)
-        count = np.bincount(at.ravel(), weights, triples.shape[1])
+        count = np.bincount(at.ravel(), halves.weights, triples.shape[1])
         found.append(_of_triples(triples, count, matrices))
         if len(found) * n_levels * k * triples.shape[1] > _CELLS:
             break
