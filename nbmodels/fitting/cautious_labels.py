@@ -13,7 +13,8 @@ a table that is corrected and one that is not.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -22,12 +23,16 @@ from scipy.special import ndtr, xlog1py, xlogy
 from inference.arrays import on_device
 from nbmodels.channels import FixedTransition
 from nbmodels.core.model import PRIOR
+from nbmodels.errors import Caution, IdentifiabilityWarning
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.noise_levels import Levels
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.propagation import LabelledGraph, calibrated_logs, normalised, own_labels
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.split_users import NoiseLevels
+
+#: Standard errors by which two estimates of the level are surely apart.
+_APART = 3.0
 
 #: Labels that a sceptic takes to be right beforehand, where harm is judged.
 _SCEPTIC = 4
@@ -37,6 +42,37 @@ _SCEPTIC = 4
 _CAUTION = 80
 
 
+class WeighedLevels(NamedTuple):
+    """Levels of the noise by calibrated scores and by two halves of the users.
+
+    Attributes:
+        both: their posterior by both.
+        scores: weight of each by scores alone.
+        halves: weight of each by halves alone.
+    """
+
+    both: Levels
+    scores: Float[np.ndarray, " l"]
+    halves: Float[np.ndarray, " l"]
+
+    def cautions(self) -> tuple[Caution, ...]:
+        """A warning where both surely find other shares of wrong labels."""
+        (one, of_one), (other, of_other) = map(self._moments, (self.scores, self.halves))
+        if abs(one - other) < _APART * np.hypot(of_one, of_other):
+            return ()
+        sentence = (
+            f"by calibrated neighbours {one:.0%} of the labels would be wrong, by the agreement of "
+            f"two halves of the users {other:.0%}, which is surely more than chance: users are not "
+            "independent given the class, or errors not of the items around; corrected labels are "
+            "averaged over both, but intervals of the noise matrix are not to be trusted"
+        )
+        return (Caution(IdentifiabilityWarning, sentence),)
+
+    def _moments(self, weight: Float[np.ndarray, " l"]) -> tuple[float, float]:
+        mean = float(weight @ self.both.share)
+        return mean, float(np.sqrt(weight @ np.square(self.both.share - mean)))
+
+
 def posterior_of_levels(
     about: LabelledGraph,
     levels: NoiseLevels,
@@ -44,7 +80,7 @@ def posterior_of_levels(
     whole: Float[np.ndarray, "n k"],
     prior: tuple[float, float],
     options: FitOptions,
-) -> Levels:
+) -> WeighedLevels:
     """Posterior of the level of the noise, whose matrix keeps its form.
 
     How likely labels are given calibrated scores hardly tells the level where these are weak; what
@@ -70,16 +106,23 @@ def posterior_of_levels(
     found = options.fit_all([c.model for c in scored], [c.data for c in scored])
     fits = [finished(one) for one in found]
     n, grid = len(whole), levels.share
-    logs = np.array([_evidence(one, about.weights) for one in fits]) + levels.halves
-    logs = logs + xlogy(prior[0], grid) + xlog1py(prior[1], -grid)
-    weight = np.exp(logs - logs.max()) * np.gradient(grid)
+    scores = np.array([_evidence(one, about.weights) for one in fits])
+    before = xlogy(prior[0], grid) + xlog1py(prior[1], -grid)
     probs = np.stack(
         [
             normalised(calibrated_logs(f, whole) + own_labels(f, c)[:n])
             for f, c in zip(fits, held, strict=True)
         ]
     )
-    return Levels(grid, weight / weight.sum(), probs)
+    weight = partial(_weights, grid)
+    both = Levels(grid, weight(scores + levels.halves + before), probs)
+    return WeighedLevels(both, weight(scores + before), weight(levels.halves + before))
+
+
+def _weights(grid: Float[np.ndarray, " l"], logs: Float[np.ndarray, " l"]) -> np.ndarray:
+    """Posterior probability of each level, from its log-density."""
+    weight = np.exp(logs - logs.max()) * np.gradient(grid)
+    return weight / weight.sum()
 
 
 def _evidence(fitted: Fit, weights: Float[np.ndarray, " n"]) -> float:

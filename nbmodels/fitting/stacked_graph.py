@@ -232,9 +232,11 @@ def _informative(
         for one, share in zip(found, shares, strict=True):
             if share > 0 and one.levels is not None:
                 scores = one.mixture.held_out(), _midway(one)
-                levels = posterior_of_levels(one.about, one.levels, *scores, prior, options)
-                corrected += share * cautious(levels, codes, about.weights)
-                wrong += share * expected_wrong(levels, codes, about.weights)
+                weighed = posterior_of_levels(one.about, one.levels, *scores, prior, options)
+                corrected += share * cautious(weighed.both, codes, about.weights)
+                wrong += share * expected_wrong(weighed.both, codes, about.weights)
+                if one is chosen:
+                    cautions = (*cautions, *weighed.cautions())
     else:
         corrected = normalised(calibrated_logs(fit, _midway(chosen)) + own)
     counts = about.graph.counts(corrected * about.weights[:, None])
