@@ -23,9 +23,11 @@ from nbmodels.fitting.noise_levels import LEVELS, matrices_at
 #: Levels on either side of a well-identified estimate, in shares of it.
 _NEAR = np.array([-0.3, -0.2, -0.1, -0.05, 0.0, 0.05, 0.1, 0.2, 0.3])
 
-#: Ways to split the users, and cells of a table of levels, classes and triples of votes up to which
-#: all of them are taken.
-_SPLITS, _CELLS = 8, 1_000_000
+#: Ways to split the users, and those of graphs of many edges, whose halves hardly differ.
+_SPLITS, _FEW_SPLITS, _MANY_EDGES = 8, 2, 200_000
+
+#: Cells of a table of levels, classes and triples of votes up to which all splits are evaluated.
+_CELLS = 1_000_000
 
 #: Share of a vote by which ties are broken.
 _TIE = 1e-6
@@ -107,8 +109,9 @@ def votes_of_halves(
     ties = whole_numbers_mixed(items[:, None] + np.arange(k, dtype=np.uint64))
     ties = _TIE * (ties / 2.0**64)
     known = resp * weights[:, None]
-    out = np.empty((_SPLITS, 2, len(items)), int)
-    for s in range(_SPLITS):
+    n_splits = _SPLITS if graph.edges.nnz < _MANY_EDGES else _FEW_SPLITS
+    out = np.empty((n_splits, 2, len(items)), int)
+    for s in range(n_splits):
         first = whole_numbers_mixed(users + np.uint64(s)) % 2 == 0
         for half, taken in enumerate((first, ~first)):
             part = Graph(graph.edges[:, np.flatnonzero(taken)])
@@ -135,10 +138,12 @@ def evidence_of_halves(
     found = []
     for pair in halves.votes:
         low, high = np.sort(pair, axis=0)
-        triples, at = np.unique(np.stack([labels, low, high]), axis=1, return_inverse=True)
-        count = np.bincount(at.ravel(), halves.weights, triples.shape[1])
+        number = (labels * (k + 1) + low) * (k + 1) + high
+        _, first, at = np.unique(number, return_index=True, return_inverse=True)
+        triples = np.stack([labels, low, high])[:, first]
+        count = np.bincount(at.ravel(), halves.weights, len(first))
         found.append(_of_triples(triples, count, matrices))
-        if len(found) * n_levels * k * triples.shape[1] > _CELLS:
+        if len(found) * n_levels * k * len(first) > _CELLS:
             break
     return np.mean(found, axis=0)
 
