@@ -13,7 +13,6 @@ a table that is corrected and one that is not.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,8 +37,11 @@ _APART = 3.0
 _SCEPTIC = 4
 
 #: Labels that are taken to be right beforehand where harm is certain; they rise with the square of
-#: its probability, 3 at a fifth and 20 at a half.
-_CAUTION = 80
+#: its probability, 1.6 at a fifth and 10 at a half.
+_CAUTION = 40
+
+#: Probability beforehand that scores, or halves of the users, say nothing true of the level.
+_VOID = 0.05
 
 
 class WeighedLevels(NamedTuple):
@@ -84,7 +86,9 @@ def posterior_of_levels(
     """Posterior of the level of the noise, whose matrix keeps its form.
 
     How likely labels are given calibrated scores hardly tells the level where these are weak; what
-    two halves of the users say counts beside it.
+    two halves of the users say counts beside it. Either may be void, since scores were chosen by
+    these labels and users may agree for other reasons than the class: where both contradict each
+    other the posterior has the levels of each.
 
     Args:
         about: graph and labels.
@@ -107,22 +111,34 @@ def posterior_of_levels(
     fits = [finished(one) for one in found]
     n, grid = len(whole), levels.share
     scores = np.array([_evidence(one, about.weights) for one in fits])
-    before = xlogy(prior[0], grid) + xlog1py(prior[1], -grid)
     probs = np.stack(
         [
             normalised(calibrated_logs(f, whole) + own_labels(f, c)[:n])
             for f, c in zip(fits, held, strict=True)
         ]
     )
-    weight = partial(_weights, grid)
-    both = Levels(grid, weight(scores + levels.halves + before), probs)
-    return WeighedLevels(both, weight(scores + before), weight(levels.halves + before))
+    width = np.gradient(grid)
+    by_scores, by_halves = (
+        _density(width, one)
+        for one in (scores + xlogy(prior[0], grid) + xlog1py(prior[1], -grid), levels.halves)
+    )
+    both = _density(width, _unless_void(by_scores, width) + _unless_void(by_halves, width))
+    return WeighedLevels(Levels(grid, both * width, probs), by_scores * width, by_halves * width)
 
 
-def _weights(grid: Float[np.ndarray, " l"], logs: Float[np.ndarray, " l"]) -> np.ndarray:
-    """Posterior probability of each level, from its log-density."""
-    weight = np.exp(logs - logs.max()) * np.gradient(grid)
-    return weight / weight.sum()
+def _density(
+    width: Float[np.ndarray, " l"], logs: Float[np.ndarray, " l"]
+) -> Float[np.ndarray, " l"]:
+    """Density at each level from its logarithm up to a constant."""
+    density = np.exp(logs - logs.max())
+    return density / (density @ width)
+
+
+def _unless_void(
+    density: Float[np.ndarray, " l"], width: Float[np.ndarray, " l"]
+) -> Float[np.ndarray, " l"]:
+    """Its logarithm where it may be void, and every level is then as likely."""
+    return np.log((1 - _VOID) * density + _VOID / width.sum())
 
 
 def _evidence(fitted: Fit, weights: Float[np.ndarray, " n"]) -> float:

@@ -125,8 +125,8 @@ def preferred_form(found: Sequence[Form]) -> Form:
     for other in found[1:]:
         known, instead = best.about.identified(best.fit), other.about.identified(other.fit)
         gain = other.about.weights @ (other.evidence - best.evidence)
-        better = (instead and not known) or (instead == known and gain > 0)
-        if better and _mostly_right(other):
+        better = instead == known and gain > 0 and _mostly_right(other)
+        if better or (instead and not known):
             best = other
     return best
 

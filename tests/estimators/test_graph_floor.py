@@ -74,6 +74,35 @@ def test_labels_are_corrected_where_a_plain_vote_does_it(name, rate, kind, most)
     assert np.mean((new != world.classes)[touched]) < 0.2
 
 
+@pytest.mark.parametrize(
+    ("name", "rate", "kind", "seed", "gain"),
+    [
+        ("sparse items", 0.3, "uniform", 2, 0.05),
+        ("few users, 600 items, weak", 0.3, "uniform", 1, 0.05),
+        ("mixed neighbours", 0.2, "community", 0, 0.08),
+    ],
+)
+def test_labels_are_corrected_where_halves_of_the_users_tell_the_noise(
+    name, rate, kind, seed, gain
+):
+    """Scores alone left all labels as they were: they hardly tell how many are wrong."""
+    world, given, e = fitted(name, rate, kind, seed=seed)
+    error = np.mean(e.label_posterior_.argmax(1) != world.classes)
+    wrong = np.mean(given != world.classes)
+    assert error <= wrong - gain
+    assert abs(e.fitted_.share_wrong - wrong) < 0.08
+
+
+def test_errors_of_a_community_are_warned_of():
+    """Neighbours there are wrong together, so that they confirm each other's labels."""
+    rng = np.random.default_rng(0)
+    world = WORLDS["mixed neighbours"](rng)
+    given = given_labels(rng, world, 0.2, "community")
+    e = CollaborativeClassifier(random_state=0, classes=range(3))
+    with pytest.warns(IdentifiabilityWarning, match="halves of the users"):
+        e.fit(world.edges.T, given)
+
+
 @pytest.mark.parametrize("name", ["weak edges", "mute"])
 @pytest.mark.parametrize("rate", [0.1, 0.3])
 def test_labels_stay_where_edges_are_hardly_heard(name, rate):
