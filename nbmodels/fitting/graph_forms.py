@@ -140,20 +140,32 @@ def _mostly_right(found: Form) -> bool:
 
 
 def form_weights(chosen: Form, found: Sequence[Form]) -> list[float]:
-    """Posterior probabilities of the forms, by held-out labels (pseudo-BMA)."""
+    """Posterior probabilities of the forms, by held-out labels and halves of users (pseudo-BMA)."""
+    return _weights(chosen, found, [one.evidence for one in (chosen, *found)])
+
+
+def _weights(
+    chosen: Form, found: Sequence[Form], evidence: Sequence[Float[np.ndarray, " n"]]
+) -> list[float]:
+    """Probabilities of forms by their evidence, that of the chosen one first."""
     weights = chosen.about.weights * chosen.about.resp.any(1)
     out = []
-    for one in found:
+    for one, own in zip(found, evidence[1:], strict=True):
         admitted = one is chosen or (credible(one) and _mostly_right(one))
-        p = pseudo_bma(one.evidence, chosen.evidence, weights) if admitted else 0.0
+        p = pseudo_bma(own, evidence[0], weights) if admitted else 0.0
         out.append(p / (1 - p) if p >= _LEAST_FORM else 0.0)
     return [one / sum(out) for one in out]
 
 
 def undecided(chosen: Form, found: Sequence[Form], shares: Sequence[float]) -> tuple[Caution, ...]:
-    """A warning where another form may be right, and finds another share of right labels."""
+    """A warning where another form may be right, and finds another share of right labels.
+
+    A form is possible if it is by held-out labels alone: halves of users may be void.
+    """
     if len(found) == 1:
         return ()
+    alone = _weights(chosen, found, [one.held_out for one in (chosen, *found)])
+    shares = [max(both) for both in zip(shares, alone, strict=True)]
     right = [float(np.diag(_matrix(one.fit)).mean()) for one in found]
     at = [one is chosen for one in found].index(True)
     for i, share in enumerate(shares):
