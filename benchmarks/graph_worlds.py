@@ -1,7 +1,8 @@
 """Worlds of users, items and classes in which graph models fail in different ways.
 
 ``python benchmarks/graph_worlds.py --seeds 900 901`` prints ours beside the plain answers;
-``--only`` takes some of the worlds, ``--coverage`` draws intervals, too, which takes longer.
+``--only`` takes some of the worlds, ``--others`` more kinds of errors, ``--coverage`` draws
+intervals, too, which takes longer.
 
 Each world is a function of a NumPy generator that returns a :class:`World`; :data:`WORLDS` names
 them. ``given_labels`` draws noisy labels, ``plain_answers`` gives what a library must not fall
@@ -425,7 +426,7 @@ def figures(name: str, kind: str, rate: float, seed: int, coverage: bool) -> dic
         coverage: draw from the posterior, for the share of cells of the noise matrix whose 90 %
             interval holds them.
     """
-    rng = np.random.default_rng([seed, sum(map(ord, name)), NOISES.index((kind, rate))])
+    rng = np.random.default_rng([seed, sum(map(ord, name)), (NOISES + OTHERS).index((kind, rate))])
     world = WORLDS[name](rng)
     given = given_labels(rng, world, rate, kind)
     with warnings.catch_warnings(record=True, action="always") as caught:
@@ -448,9 +449,18 @@ def figures(name: str, kind: str, rate: float, seed: int, coverage: bool) -> dic
         tree = e.posterior(progress=False)
         draws = tree["posterior"]["noise_matrix"].to_numpy()
         truth = noise_matrix(world.n_classes, rate, kind)
+        if kind in ("community", "degree"):  # errors that no matrix describes: their shares
+            truth = _shares(world, given)
         out["heard"] = e.weight_ > 0
         out["diagonal held"], out["other cells held"] = held(draws, truth)
     return out
+
+
+def _shares(world: World, given: np.ndarray) -> np.ndarray:
+    """``(K, K)`` ``[observed, true]`` shares of the labels of each class."""
+    names = np.arange(world.n_classes)
+    of_class = [given[world.classes == c] for c in names]
+    return np.array([[np.mean(labels == name) for labels in of_class] for name in names])
 
 
 def held(draws: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
@@ -470,12 +480,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--only", nargs="+", choices=WORLDS, default=list(WORLDS))
+    parser.add_argument("--others", action="store_true", help="four more kinds of errors")
     parser.add_argument("--coverage", action="store_true")
     a = parser.parse_args()
     rows = [
         figures(name, kind, rate, seed, a.coverage)
         for name in a.only
-        for kind, rate in NOISES
+        for kind, rate in (NOISES + OTHERS if a.others else NOISES)
         for seed in a.seeds
     ]
     table = pd.DataFrame(rows).groupby(["world", "noise"], sort=False).mean()

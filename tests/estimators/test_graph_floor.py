@@ -124,6 +124,15 @@ def test_errors_of_a_community_are_warned_of():
         e.fit(world.edges.T, given)
 
 
+def test_a_form_that_held_out_labels_leave_possible_is_warned_of():
+    """Classes alike in pairs: halves of users side with a full matrix, which takes 40 % for wrong."""
+    rng = np.random.default_rng([3200, 1300, 0])
+    world = WORLDS["alike classes"](rng)
+    given = given_labels(rng, world, 0.1)
+    with pytest.warns(IdentifiabilityWarning, match="hardly identified"):
+        CollaborativeClassifier(random_state=0, classes=range(4)).fit(world.edges.T, given)
+
+
 @pytest.mark.parametrize("name", ["weak edges", "mute"])
 @pytest.mark.parametrize("rate", [0.1, 0.3])
 def test_labels_stay_where_edges_are_hardly_heard(name, rate):
