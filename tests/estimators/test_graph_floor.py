@@ -125,7 +125,7 @@ def test_errors_of_a_community_are_warned_of():
 
 
 def test_a_form_that_held_out_labels_leave_possible_is_warned_of():
-    """Classes alike in pairs: halves of users side with a full matrix, which takes 40 % for wrong."""
+    """Classes alike in pairs: halves of users side with a full matrix, 40 % would be wrong."""
     rng = np.random.default_rng([3200, 1300, 0])
     world = WORLDS["alike classes"](rng)
     given = given_labels(rng, world, 0.1)
