@@ -1,7 +1,8 @@
 """Worlds of users, items and classes in which graph models fail in different ways.
 
 ``python benchmarks/graph_worlds.py --seeds 900 901`` prints ours beside the plain answers;
-``--only`` takes some of the worlds, ``--coverage`` draws intervals, too, which takes longer.
+``--only`` takes some of the worlds, ``--others`` more kinds of errors, ``--coverage`` draws
+intervals, too, which takes longer.
 
 Each world is a function of a NumPy generator that returns a :class:`World`; :data:`WORLDS` names
 them. ``given_labels`` draws noisy labels, ``plain_answers`` gives what a library must not fall
@@ -218,6 +219,94 @@ def two_tastes(rng: Any, n: int = 600, k: int = 3) -> World:
     return _world(*_drawn_users(rng, y, appeal, 2 + rng.poisson(4, n)), n // 2, y, k)
 
 
+def bots(rng: Any, n: int = 600, k: int = 3, n_bots: int = 15, share: float = 0.3) -> World:
+    """Users with a taste, and bots that all touch the same items, which are drawn at random."""
+    people = mixed_users(rng, n, k, own=0.8, size=6, degree=4)
+    target = rng.random(n) < share
+    touched = (rng.random((n, n_bots)) < np.where(target, 0.8, 0.02)[:, None]).astype(float)
+    edges = sparse.csr_array(sparse.hstack([people.edges, sparse.csr_array(touched)]))
+    return World(edges, people.classes, k)
+
+
+def spammers(rng: Any, n: int = 600, k: int = 3, n_spammers: int = 12) -> World:
+    """Users with a taste, and a few of a hundred items each that slightly prefer one class."""
+    people = mixed_users(rng, n, k, own=0.8, size=6, degree=3)
+    rates = np.where(people.classes[:, None] == rng.integers(0, k, n_spammers), 0.28, 0.16)
+    touched = sparse.csr_array((rng.random((n, n_spammers)) < rates).astype(float))
+    edges = sparse.csr_array(sparse.hstack([people.edges, touched]))
+    return World(edges, people.classes, k)
+
+
+def sparse_items(rng: Any, n: int = 1000, k: int = 3) -> World:
+    """Most items have no more than two users."""
+    y = rng.integers(0, k, n)
+    home = rng.integers(0, k, n // 4)
+    appeal = np.where(np.eye(k, dtype=bool)[home], 1.0, 0.1)
+    return _world(*_drawn_users(rng, y, appeal, rng.binomial(2, 0.6, n)), n // 4, y, k)
+
+
+def super_communities(rng: Any, n: int = 800, k: int = 4) -> World:
+    """Classes in pairs; users prefer a class, then the other one of its pair."""
+    y = rng.integers(0, k, n)
+    home = rng.integers(0, k, n // 2)
+    classes = np.arange(k)
+    own, pair = classes == home[:, None], classes // 2 == home[:, None] // 2
+    appeal = np.where(own, 0.65, np.where(pair, 0.25, 0.05))
+    return _world(*_drawn_users(rng, y, appeal, 1 + rng.poisson(4, n)), n // 2, y, k)
+
+
+def counted_edges(rng: Any, n: int = 600, k: int = 3) -> World:
+    """Users touch anything once, and come back to items of their class."""
+    y = rng.integers(0, k, n)
+    home = rng.integers(0, k, n // 3)
+    pairs = _world(*_drawn_users(rng, y, np.ones((n // 3, k)), 1 + rng.poisson(5, n)), n // 3, y, k)
+    edges = pairs.edges.tocoo()
+    rates = np.where(y[edges.row] == home[edges.col], 2.5, 0.4)
+    edges.data[:] = 1 + rng.poisson(rates)
+    return World(sparse.csr_array(edges), y, k)
+
+
+def uneven_degree(rng: Any, n: int = 600, k: int = 3) -> World:
+    """Items of the first class have one user, those of the last a dozen."""
+    y = rng.integers(0, k, n)
+    home = rng.integers(0, k, n // 2)
+    appeal = np.where(np.eye(k, dtype=bool)[home], 1.0, 0.15)
+    degree = 1 + rng.poisson(11 * y / (k - 1))
+    return _world(*_drawn_users(rng, y, appeal, degree), n // 2, y, k)
+
+
+def drift(rng: Any, n: int = 900, k: int = 3) -> World:
+    """Items in the order of time; users are there for all of it, and change their taste midway."""
+    y = rng.integers(0, k, n)
+    n_users = n // 3
+    tastes = [np.eye(k, dtype=bool)[rng.integers(0, k, n_users)] for _ in range(2)]
+    early, late = (np.where(taste, 1.0, 0.1) for taste in tastes)
+    degree = 2 + rng.poisson(4, n)
+    half = n // 2
+    item, user = _drawn_users(rng, y[:half], early, degree[:half])
+    later, others = _drawn_users(rng, y[half:], late, degree[half:])
+    return _world(np.r_[item, half + later], np.r_[user, others], n_users, y, k)
+
+
+def time_line(rng: Any, n: int = 800, k: int = 4, run: int = 25) -> World:
+    """Items in the order of time, classes in runs; a user is there for a short while."""
+    y = np.repeat(rng.integers(0, k, n // run + 1), run)[:n]
+    n_users = n // 2
+    at = rng.integers(0, n, n_users)
+    reach = at[:, None] + rng.integers(-20, 21, (n_users, 8))
+    inside = (reach >= 0) & (reach < n)
+    user = np.broadcast_to(np.arange(n_users)[:, None], reach.shape)
+    return _world(reach[inside], user[inside], n_users, y, k)
+
+
+def mixed_neighbours(rng: Any, n: int = 600, k: int = 3, away: float = 0.15) -> World:
+    """Users of some ten items, of which a quarter and more are of other classes."""
+    y = rng.integers(0, k, n)
+    home = rng.integers(0, k, n // 3)
+    appeal = np.where(np.eye(k, dtype=bool)[home], 1 - away, away / (k - 1))
+    return _world(*_drawn_users(rng, y, appeal, 1 + rng.poisson(3, n)), n // 3, y, k)
+
+
 #: Worlds by name.
 WORLDS: dict[str, Callable[[Any], World]] = {
     "few users, 4000 items": few_users,
@@ -241,16 +330,34 @@ WORLDS: dict[str, Callable[[Any], World]] = {
     "ten classes, 40 users": ten_classes,
     "rare class": rare_class,
     "two tastes": two_tastes,
+    "bots": bots,
+    "bots, 2 classes": partial(bots, n=400, k=2),
+    "spammers": spammers,
+    "sparse items": sparse_items,
+    "super-communities": super_communities,
+    "counted edges": counted_edges,
+    "uneven degree": uneven_degree,
+    "uneven degree, 5 classes": partial(uneven_degree, n=1500, k=5),
+    "drift": drift,
+    "time line": time_line,
+    "mixed neighbours": mixed_neighbours,
+    "mixed neighbours, 200 items": partial(mixed_neighbours, n=200),
+    "mixed neighbours, 3000 items": partial(mixed_neighbours, n=3000, k=5),
 }
 
-#: Kinds and rates of label errors.
+#: Kinds and rates of label errors; those of a run unless others are named, and the others.
 NOISES = (("uniform", 0.1), ("uniform", 0.3), ("pair", 0.3), ("uneven", 0.2))
+OTHERS = (("uniform", 0.4), ("sibling", 0.25), ("community", 0.2), ("degree", 0.2))
 
 
 def noise_matrix(k: int, rate: float, kind: str = "uniform") -> np.ndarray:
     """``(K, K)`` ``[observed, true]``; arguments as of :func:`given_labels`."""
     eye = np.eye(k)
-    other = np.roll(eye, 1, 0) if kind == "pair" else (1 - eye) / (k - 1)
+    other = (1 - eye) / (k - 1)
+    if kind == "pair":
+        other = np.roll(eye, 1, 0)
+    if kind == "sibling":
+        other = eye[np.where(np.arange(k) ^ 1 < k, np.arange(k) ^ 1, 0)].T
     rates = np.linspace(0.25, 1.75, k) if kind == "uneven" else np.ones(k)
     return eye * (1 - rate * rates) + other * rate * rates
 
@@ -263,9 +370,33 @@ def given_labels(rng: Any, world: World, rate: float, kind: str = "uniform") -> 
         world: with the true classes.
         rate: probability that a label is wrong.
         kind: ``"uniform"``, any other class alike; ``"pair"``, always the next one; ``"uneven"``,
-            uniform, with a rate that rises with the class from a quarter to seven quarters.
+            uniform, with a rate that rises with the class from a quarter to seven quarters;
+            ``"sibling"``, the other class of a pair; ``"community"``, uniform, in the items of
+            some users alone, a third of all; ``"degree"``, uniform, the more the fewer edges.
     """
-    return corrupt(world.classes, noise_matrix(world.n_classes, rate, kind), rng)
+    rates = _rates(rng, world, rate, kind)
+    if rates is None:
+        return corrupt(world.classes, noise_matrix(world.n_classes, rate, kind), rng)
+    other = (world.classes + rng.integers(1, world.n_classes, len(rates))) % world.n_classes
+    return np.where(rng.random(len(rates)) < rates, other, world.classes)
+
+
+def _rates(rng: Any, world: World, rate: float, kind: str) -> np.ndarray | None:
+    """``(N,)`` probabilities that labels are wrong; None where they hang on the class alone."""
+    n = len(world.classes)
+    if kind == "community":
+        users = np.asarray(rng.permutation(world.edges.shape[1]))
+        place = np.full(world.edges.shape[1], np.inf)
+        place[users] = np.arange(len(users))
+        pairs = world.edges.tocoo()
+        first = np.full(n, np.inf)
+        np.minimum.at(first, pairs.row, place[pairs.col])
+        inside = np.argsort(first, kind="stable")[: n // 3]
+        return np.where(np.isin(np.arange(n), inside), min(3 * rate, 0.6), 0.0)
+    if kind == "degree":
+        few = 1 / (1 + np.diff(world.edges.indptr))
+        return np.minimum(rate * few / few.mean(), 0.7)
+    return None
 
 
 def plain_answers(world: World, given: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -295,7 +426,7 @@ def figures(name: str, kind: str, rate: float, seed: int, coverage: bool) -> dic
         coverage: draw from the posterior, for the share of cells of the noise matrix whose 90 %
             interval holds them.
     """
-    rng = np.random.default_rng([seed, sum(map(ord, name)), NOISES.index((kind, rate))])
+    rng = np.random.default_rng([seed, sum(map(ord, name)), (NOISES + OTHERS).index((kind, rate))])
     world = WORLDS[name](rng)
     given = given_labels(rng, world, rate, kind)
     with warnings.catch_warnings(record=True, action="always") as caught:
@@ -318,9 +449,18 @@ def figures(name: str, kind: str, rate: float, seed: int, coverage: bool) -> dic
         tree = e.posterior(progress=False)
         draws = tree["posterior"]["noise_matrix"].to_numpy()
         truth = noise_matrix(world.n_classes, rate, kind)
+        if kind in ("community", "degree"):  # errors that no matrix describes: their shares
+            truth = _shares(world, given)
         out["heard"] = e.weight_ > 0
         out["diagonal held"], out["other cells held"] = held(draws, truth)
     return out
+
+
+def _shares(world: World, given: np.ndarray) -> np.ndarray:
+    """``(K, K)`` ``[observed, true]`` shares of the labels of each class."""
+    names = np.arange(world.n_classes)
+    of_class = [given[world.classes == c] for c in names]
+    return np.array([[np.mean(labels == name) for labels in of_class] for name in names])
 
 
 def held(draws: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
@@ -340,12 +480,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--only", nargs="+", choices=WORLDS, default=list(WORLDS))
+    parser.add_argument("--others", action="store_true", help="four more kinds of errors")
     parser.add_argument("--coverage", action="store_true")
     a = parser.parse_args()
     rows = [
         figures(name, kind, rate, seed, a.coverage)
         for name in a.only
-        for kind, rate in NOISES
+        for kind, rate in (NOISES + OTHERS if a.others else NOISES)
         for seed in a.seeds
     ]
     table = pd.DataFrame(rows).groupby(["world", "noise"], sort=False).mean()

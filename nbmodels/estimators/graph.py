@@ -247,7 +247,9 @@ class CollaborativeClassifier(LatentClassModel):
             Interrupted: Ctrl-C, unless ``solver.on_interrupt`` is ``"keep"``.
 
         Warns:
-            IdentifiabilityWarning: the noise matrix is not diagonally dominant.
+            IdentifiabilityWarning: the noise matrix is not diagonally dominant, another form of it
+                is about as likely, or two halves of the users surely find another share of wrong
+                labels than calibrated neighbours.
             NotConvergedWarning: the updates did not come to rest.
             NbmodelsWarning: labels go by the items' order, which is that of their sorted ids, and
                 the ids occur in another one.

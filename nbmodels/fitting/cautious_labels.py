@@ -2,7 +2,8 @@
 
 Where the scores are weak, labels that are seldom wrong and scores that say much explain the data as
 well as labels that are often wrong: the noise level is hardly identified, and a point estimate may
-change many right labels. So P(true class) is averaged over the posterior of the level, as a sceptic
+change many right labels. So P(true class) is averaged over the posterior of the level, for which
+two halves of the users count, too (:mod:`nbmodels.fitting.split_users`), as a sceptic
 has it who takes some labels to be right beforehand: none where corrected labels can hardly be worse
 than the given ones, many where they may well be. The number rises smoothly with the probability of
 harm. A bound at which caution sets in would let chance decide, as by the draw of the folds, between
@@ -12,7 +13,7 @@ a table that is corrected and one that is not.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -21,36 +22,77 @@ from scipy.special import ndtr, xlog1py, xlogy
 from inference.arrays import on_device
 from nbmodels.channels import FixedTransition
 from nbmodels.core.model import PRIOR
+from nbmodels.errors import Caution, IdentifiabilityWarning
 from nbmodels.fitting.em import Fit
-from nbmodels.fitting.noise_levels import LEVELS, Levels, matrices_at
+from nbmodels.fitting.noise_levels import Levels
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.propagation import LabelledGraph, calibrated_logs, normalised, own_labels
 from nbmodels.fitting.scores import Candidate
+from nbmodels.fitting.split_users import NoiseLevels
 
-#: Levels on either side of a well-identified estimate, in shares of it.
-_NEAR = np.array([-0.3, -0.2, -0.1, -0.05, 0.0, 0.05, 0.1, 0.2, 0.3])
+#: Standard errors by which two estimates of the level are surely apart.
+_APART = 3.0
 
 #: Labels that a sceptic takes to be right beforehand, where harm is judged.
 _SCEPTIC = 4
 
 #: Labels that are taken to be right beforehand where harm is certain; they rise with the square of
-#: its probability, 3 at a fifth and 20 at a half.
-_CAUTION = 80
+#: its probability, 1.6 at a fifth and 10 at a half.
+_CAUTION = 40
+
+#: Probability beforehand that scores, or halves of the users, say nothing true of the level.
+_VOID = 0.05
 
 
-def noise_levels(
+class WeighedLevels(NamedTuple):
+    """Levels of the noise by calibrated scores and by two halves of the users.
+
+    Attributes:
+        both: their posterior by both.
+        scores: weight of each by scores alone.
+        halves: weight of each by halves alone.
+    """
+
+    both: Levels
+    scores: Float[np.ndarray, " l"]
+    halves: Float[np.ndarray, " l"]
+
+    def cautions(self) -> tuple[Caution, ...]:
+        """A warning where both surely find other shares of wrong labels."""
+        (one, of_one), (other, of_other) = map(self._moments, (self.scores, self.halves))
+        if abs(one - other) < _APART * np.hypot(of_one, of_other):
+            return ()
+        sentence = (
+            f"by calibrated neighbours {one:.0%} of the labels would be wrong, by the agreement of "
+            f"two halves of the users {other:.0%}, which is surely more than chance: users are not "
+            "independent given the class, or errors not of the items around; corrected labels are "
+            "averaged over both, but intervals of the noise matrix are not to be trusted"
+        )
+        return (Caution(IdentifiabilityWarning, sentence),)
+
+    def _moments(self, weight: Float[np.ndarray, " l"]) -> tuple[float, float]:
+        mean = float(weight @ self.both.share)
+        return mean, float(np.sqrt(weight @ np.square(self.both.share - mean)))
+
+
+def posterior_of_levels(
     about: LabelledGraph,
-    fitted: Fit,
+    levels: NoiseLevels,
     held_out: Float[np.ndarray, "n k"],
     whole: Float[np.ndarray, "n k"],
     prior: tuple[float, float],
     options: FitOptions,
-) -> Levels:
+) -> WeighedLevels:
     """Posterior of the level of the noise, whose matrix keeps its form.
+
+    How likely labels are given calibrated scores hardly tells the level where these are weak; what
+    two halves of the users say counts beside it. Either may be void, since scores were chosen by
+    these labels and users may agree for other reasons than the class: where both contradict each
+    other the posterior has the levels of each.
 
     Args:
         about: graph and labels.
-        fitted: calibration and noise fitted to the scores.
+        levels: to weigh.
         held_out: ``(N, K)`` scores that have not seen the item's own label.
         whole: ``(N, K)`` scores for the corrected labels.
         prior: pseudo-labels that are wrong and right.
@@ -59,28 +101,44 @@ def noise_levels(
     Raises:
         KeyboardInterrupt: a fit was interrupted.
     """
-    matrix = np.asarray(fitted.transitions["labels"], float)
-    level = float(1 - np.diag(matrix / matrix.sum(1, keepdims=True)).mean())
-    grid, matrices = matrices_at(matrix, np.unique([*LEVELS, *(level * (1 + _NEAR))]))
     model, data, learned = about.labels
     held = []
-    for rows in matrices:
+    for rows in levels.matrices:
         labels = {**model, "labels": FixedTransition(prior=on_device(rows))}
         held.append(Candidate(labels, data, learned))
     scored = [replace(about, labels=one).predictions().scored(held_out) for one in held]
     found = options.fit_all([c.model for c in scored], [c.data for c in scored])
     fits = [finished(one) for one in found]
-    n = len(whole)
-    logs = np.array([_evidence(one, about.weights) for one in fits])
-    logs = logs + xlogy(prior[0], grid) + xlog1py(prior[1], -grid)
-    weight = np.exp(logs - logs.max()) * np.gradient(grid)
+    n, grid = len(whole), levels.share
+    scores = np.array([_evidence(one, about.weights) for one in fits])
     probs = np.stack(
         [
             normalised(calibrated_logs(f, whole) + own_labels(f, c)[:n])
             for f, c in zip(fits, held, strict=True)
         ]
     )
-    return Levels(grid, weight / weight.sum(), probs)
+    width = np.gradient(grid)
+    by_scores, by_halves = (
+        _density(width, one)
+        for one in (scores + xlogy(prior[0], grid) + xlog1py(prior[1], -grid), levels.halves)
+    )
+    both = _density(width, _unless_void(by_scores, width) + _unless_void(by_halves, width))
+    return WeighedLevels(Levels(grid, both * width, probs), by_scores * width, by_halves * width)
+
+
+def _density(
+    width: Float[np.ndarray, " l"], logs: Float[np.ndarray, " l"]
+) -> Float[np.ndarray, " l"]:
+    """Density at each level from its logarithm up to a constant."""
+    density = np.exp(logs - logs.max())
+    return density / (density @ width)
+
+
+def _unless_void(
+    density: Float[np.ndarray, " l"], width: Float[np.ndarray, " l"]
+) -> Float[np.ndarray, " l"]:
+    """Its logarithm where it may be void, and every level is then as likely."""
+    return np.log((1 - _VOID) * density + _VOID / width.sum())
 
 
 def _evidence(fitted: Fit, weights: Float[np.ndarray, " n"]) -> float:

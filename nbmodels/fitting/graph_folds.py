@@ -35,31 +35,47 @@ def graph_folds(
         weights: ``(N,)`` row weights.
         n_folds: number of folds.
     """
-    order = np.argsort(_own_numbers(edges, np.column_stack([resp, weights])), kind="stable")
+    order = np.argsort(numbers_of_items(edges, resp, weights), kind="stable")
     fold = np.empty(len(order), np.int32)
     fold[order] = draw_folds(resp[order], n_folds)
     return fold
 
 
-def _own_numbers(
-    edges: sparse.csr_array, columns: Float[np.ndarray, "n c"]
+def numbers_of_items(
+    edges: sparse.csr_array, resp: Float[np.ndarray, "n k"], weights: Float[np.ndarray, " n"]
 ) -> Int[np.ndarray, " n"]:
-    """A number for each item by what it is linked to; sums of integers have no order."""
-    counts = edges.copy()
-    counts.data = _whole(edges.data)
-    factors = _mixed(np.arange(1, columns.shape[1] + 1, dtype=np.uint64))
-    own = _mixed((_whole(columns) * factors).sum(1, dtype=np.uint64))
+    """A number for each item by what it is linked to; arguments as of :func:`graph_folds`.
+
+    Sums of integers have no order.
+    """
+    columns = np.column_stack([resp, weights])
+    counts = _whole_counts(edges)
+    factors = whole_numbers_mixed(np.arange(1, columns.shape[1] + 1, dtype=np.uint64))
+    own = whole_numbers_mixed((_whole(columns) * factors).sum(1, dtype=np.uint64))
     item = own
     for _ in range(_STEPS):
-        item = _mixed(own + counts @ _mixed(counts.T @ item))
+        item = whole_numbers_mixed(own + counts @ whole_numbers_mixed(counts.T @ item))
     return item
+
+
+def numbers_of_users(
+    edges: sparse.csr_array, items: Int[np.ndarray, " n"]
+) -> Int[np.ndarray, " users"]:
+    """A number for each user by the numbers of the user's items."""
+    return whole_numbers_mixed(_whole_counts(edges).T @ items)
+
+
+def _whole_counts(edges: sparse.csr_array) -> sparse.csr_array:
+    counts = edges.copy()
+    counts.data = _whole(edges.data)
+    return counts
 
 
 def _whole(values: Float[np.ndarray, "*s"]) -> Int[np.ndarray, "*s"]:
     return np.round(np.asarray(values, float) * _PARTS).astype(np.uint64)
 
 
-def _mixed(numbers: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+def whole_numbers_mixed(numbers: Int[np.ndarray, "*s"]) -> Int[np.ndarray, "*s"]:
     """The finaliser of SplitMix64 (Steele, Lea and Flood 2014); overflow is meant."""
     z = numbers + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

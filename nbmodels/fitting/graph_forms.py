@@ -2,7 +2,8 @@
 
 Under each form there is an average of neighbour models of its own
 (:mod:`nbmodels.fitting.stacked_graph`). Forms are compared by labels that had no part in the
-average's weights, its calibration and the noise.
+average's weights, its calibration and the noise, and by what two halves of the users say of their
+noise (:mod:`nbmodels.fitting.split_users`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from nbmodels.fitting.identifiability import APART, POSSIBLE
 from nbmodels.fitting.options import FitOptions, is_auto
 from nbmodels.fitting.plain import pseudo_bma
 from nbmodels.fitting.propagation import LabelledGraph, Propagated
+from nbmodels.fitting.split_users import Halves, NoiseLevels, levels_of
 from nbmodels.fitting.stacking import Mixture, mixtures
 
 #: Labels that a full noise matrix needs for each of its cells to be tried.
@@ -40,6 +42,8 @@ class Form(NamedTuple):
         fit: calibration and noise, fitted to the average.
         held_out: ``(N,)`` log-probability of each label under an average whose weights, calibration
             and noise were learned from the labels of other folds.
+        levels: what two halves of the users say of the level of the noise; None where the noise is
+            known, or there are none but checked labels.
     """
 
     noise: Any
@@ -49,6 +53,15 @@ class Form(NamedTuple):
     weights: Float[np.ndarray, " c"]
     fit: Fit
     held_out: Float[np.ndarray, " n"]
+    levels: NoiseLevels | None
+
+    @property
+    def evidence(self) -> Float[np.ndarray, " n"]:
+        """What the form is compared by: each label's, and its part of what both halves say."""
+        if self.levels is None:
+            return self.held_out
+        rows = self.about.weights * self.about.resp.any(1)
+        return self.held_out + self.levels.marginal / max(float(rows.sum()), 1.0)
 
 
 def forms_to_try(noise: Any, weights: np.ndarray, k: int) -> Sequence[Any]:
@@ -70,6 +83,7 @@ def stacked(
     about: LabelledGraph,
     candidates: list[Propagated],
     fold: Int[np.ndarray, " n"],
+    halves: Halves | None,
     options: FitOptions,
 ) -> Form:
     """The average of candidates under a form, with what it is worth on held-out labels.
@@ -79,6 +93,7 @@ def stacked(
         about: graph and labels under it.
         candidates: neighbour models.
         fold: ``(N,)`` fold of each item.
+        halves: labels and what each half of the users says; None where no noise is learned.
         options: of the fits.
 
     Raises:
@@ -100,7 +115,8 @@ def stacked(
     fits = predictions.calibrated(parts, options, seen, begun, second_start=False)
     for one, found in zip(seen, fits, strict=True):
         held_out[~one] = np.asarray(found.log_likelihood)[: len(rows)][~one]
-    return Form(form, about, candidates, mixed, share, fit, held_out)
+    levels = None if halves is None else levels_of(_matrix(fit), halves)
+    return Form(form, about, candidates, mixed, share, fit, held_out, levels)
 
 
 def preferred_form(found: Sequence[Form]) -> Form:
@@ -108,9 +124,9 @@ def preferred_form(found: Sequence[Form]) -> Form:
     best = found[0]
     for other in found[1:]:
         known, instead = best.about.identified(best.fit), other.about.identified(other.fit)
-        gain = other.about.weights @ (other.held_out - best.held_out)
-        better = (instead and not known) or (instead == known and gain > 0)
-        if better and _mostly_right(other):
+        gain = other.about.weights @ (other.evidence - best.evidence)
+        better = instead == known and gain > 0 and _mostly_right(other)
+        if better or (instead and not known):
             best = other
     return best
 
@@ -124,20 +140,32 @@ def _mostly_right(found: Form) -> bool:
 
 
 def form_weights(chosen: Form, found: Sequence[Form]) -> list[float]:
-    """Posterior probabilities of the forms, by held-out labels (pseudo-BMA)."""
+    """Posterior probabilities of the forms, by held-out labels and halves of users (pseudo-BMA)."""
+    return _weights(chosen, found, [one.evidence for one in (chosen, *found)])
+
+
+def _weights(
+    chosen: Form, found: Sequence[Form], evidence: Sequence[Float[np.ndarray, " n"]]
+) -> list[float]:
+    """Probabilities of forms by their evidence, that of the chosen one first."""
     weights = chosen.about.weights * chosen.about.resp.any(1)
     out = []
-    for one in found:
+    for one, own in zip(found, evidence[1:], strict=True):
         admitted = one is chosen or (credible(one) and _mostly_right(one))
-        p = pseudo_bma(one.held_out, chosen.held_out, weights) if admitted else 0.0
+        p = pseudo_bma(own, evidence[0], weights) if admitted else 0.0
         out.append(p / (1 - p) if p >= _LEAST_FORM else 0.0)
     return [one / sum(out) for one in out]
 
 
 def undecided(chosen: Form, found: Sequence[Form], shares: Sequence[float]) -> tuple[Caution, ...]:
-    """A warning where another form may be right, and finds another share of right labels."""
+    """A warning where another form may be right, and finds another share of right labels.
+
+    A form is possible if it is by held-out labels alone: halves of users may be void.
+    """
     if len(found) == 1:
         return ()
+    alone = _weights(chosen, found, [one.held_out for one in (chosen, *found)])
+    shares = [max(both) for both in zip(shares, alone, strict=True)]
     right = [float(np.diag(_matrix(one.fit)).mean()) for one in found]
     at = [one is chosen for one in found].index(True)
     for i, share in enumerate(shares):

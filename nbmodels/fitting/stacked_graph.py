@@ -30,7 +30,7 @@ from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.emissions import Users
 from nbmodels.errors import Caution
 from nbmodels.fitting.cautions import INTERRUPTED
-from nbmodels.fitting.cautious_labels import Levels, cautious, expected_wrong, noise_levels
+from nbmodels.fitting.cautious_labels import cautious, expected_wrong, posterior_of_levels
 from nbmodels.fitting.collapsed_updates import given_shares
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.fitted_graph import FittedGraph
@@ -54,7 +54,7 @@ from nbmodels.fitting.graph_labels_as_given import (
 )
 from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.label_sources import LabelSource, class_prior, noise_channel
-from nbmodels.fitting.neighbours import Evidence, Graph, NeighbourVotes, UserEvidence
+from nbmodels.fitting.neighbours import LOG, Evidence, Graph, NeighbourVotes, UserEvidence
 from nbmodels.fitting.options import FitOptions, is_auto
 from nbmodels.fitting.propagation import (
     LabelledGraph,
@@ -66,6 +66,7 @@ from nbmodels.fitting.propagation import (
     propagated,
 )
 from nbmodels.fitting.scores import Candidate, label_responsibilities
+from nbmodels.fitting.split_users import Halves, votes_of_halves
 
 #: Concentrations of the users, and powers of the number of neighbours by which votes are divided.
 CONCENTRATIONS = (0.2, 1.0, 5.0)
@@ -120,6 +121,7 @@ def train_stacked(
         *((form, replace(first, labels=candidate(form))) for form in larger),
     ]
     fold = graph_folds(graph, first.resp, weights, _N_FOLDS)
+    halves = _halves(first, readings, len(names))
     found: list[Form] = []
     interrupted = False
     total = sum(_MOST_ROUNDS * (1 + about.has_many_rates()) + 1 for _, about in abouts)
@@ -131,7 +133,7 @@ def train_stacked(
                 for one in graphs:
                     read = replace(about, graph=one)
                     propagated(read, kinds, fold, options, _MOST_ROUNDS, candidates, bar)
-                found.append(stacked(form, about, candidates, fold, options))
+                found.append(stacked(form, about, candidates, fold, halves, options))
             except KeyboardInterrupt:
                 interrupted = True
                 break
@@ -161,7 +163,9 @@ def train_stacked(
         except KeyboardInterrupt:
             interrupted, cautions = True, (INTERRUPTED,)
     cautions = (*cautions, *undecided(chosen, found, shares))
-    fitted = _informative(chosen, found, shares, settings, names, options, cautions, interrupted)
+    fitted = _informative(
+        chosen, found, shares, halves, settings, names, options, cautions, interrupted
+    )
     return replace(fitted, choice=table, alternatives=others)
 
 
@@ -209,6 +213,7 @@ def _informative(
     chosen: Form,
     found: Sequence[Form],
     shares: Sequence[float],
+    halves: Halves | None,
     settings: Mapping[str, Any],
     names: np.ndarray,
     options: FitOptions,
@@ -219,18 +224,19 @@ def _informative(
     n_rows = len(about.weights)
     held_out = chosen.mixture.held_out()
     own = own_labels(fit, about.labels)[:n_rows]
-    channel = about.labels.model.get("labels")
     wrong = None
-    if channel is not None and not isinstance(channel, Given):
-        codes = np.asarray(about.labels.data.parts["labels"])[:n_rows]
-        codes = np.where(codes < len(names), codes, -1)
+    if halves is not None:
+        codes = halves.codes
         prior = (float(settings["noise_alpha"]), float(settings["noise_diagonal"]))
         corrected, wrong = np.zeros((n_rows, len(names))), 0.0
         for one, share in zip(found, shares, strict=True):
-            if share > 0:
-                levels = _levels(one, prior, options)
-                corrected += share * cautious(levels, codes, about.weights)
-                wrong += share * expected_wrong(levels, codes, about.weights)
+            if share > 0 and one.levels is not None:
+                scores = one.mixture.held_out(), _midway(one)
+                weighed = posterior_of_levels(one.about, one.levels, *scores, prior, options)
+                corrected += share * cautious(weighed.both, codes, about.weights)
+                wrong += share * expected_wrong(weighed.both, codes, about.weights)
+                if one is chosen:
+                    cautions = (*cautions, *weighed.cautions())
     else:
         corrected = normalised(calibrated_logs(fit, _midway(chosen)) + own)
     counts = about.graph.counts(corrected * about.weights[:, None])
@@ -273,9 +279,20 @@ def _informative(
     )
 
 
-def _levels(one: Form, prior: tuple[float, float], options: FitOptions) -> Levels:
-    held_out = one.mixture.held_out()
-    return noise_levels(one.about, one.fit, held_out, _midway(one), prior, options)
+def _halves(about: LabelledGraph, readings: Sequence[str | None], n_classes: int) -> Halves | None:
+    """Labels and what two halves of the users say; None where no noise is learned.
+
+    Where repeated edges may count in several ways, they count as their logarithms do, the same for
+    all forms of the noise, which are compared by this.
+    """
+    channel = about.labels.model.get("labels")
+    if channel is None or isinstance(channel, Given):
+        return None
+    n_rows = len(about.weights)
+    codes = np.asarray(about.labels.data.parts["labels"])[:n_rows]
+    read = Graph.read(about.graph.edges, LOG if len(readings) > 1 else readings[0])
+    votes = votes_of_halves(read, about.resp, about.weights, about.shares)
+    return Halves(votes, np.where(codes < n_classes, codes, -1), about.weights)
 
 
 def _midway(one: Form) -> Float[np.ndarray, "n k"]:

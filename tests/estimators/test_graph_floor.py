@@ -74,6 +74,65 @@ def test_labels_are_corrected_where_a_plain_vote_does_it(name, rate, kind, most)
     assert np.mean((new != world.classes)[touched]) < 0.2
 
 
+@pytest.mark.parametrize(
+    ("name", "rate", "kind", "seed", "gain"),
+    [
+        ("isolated items", 0.4, "uniform", 0, 0.17),
+        ("mixed neighbours", 0.2, "community", 0, 0.05),
+    ],
+)
+def test_labels_are_corrected_where_halves_of_the_users_tell_the_noise(
+    name, rate, kind, seed, gain
+):
+    """Scores alone changed too few: they hardly tell how many are wrong."""
+    world, given, e = fitted(name, rate, kind, seed=seed)
+    error = np.mean(e.label_posterior_.argmax(1) != world.classes)
+    wrong = np.mean(given != world.classes)
+    assert error <= wrong - gain
+    assert abs(e.fitted_.share_wrong - wrong) < 0.08
+
+
+def test_labels_stay_where_scores_and_halves_of_the_users_contradict_each_other():
+    """By scores alone 38 % of the labels are wrong, and 17 points of right ones were lost."""
+    rng = np.random.default_rng([5001, 976, 0])
+    world = WORLDS["weak edges"](rng)
+    given = given_labels(rng, world, 0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        e = CollaborativeClassifier(random_state=0, classes=range(3)).fit(world.edges.T, given)
+    error = np.mean(e.label_posterior_.argmax(1) != world.classes)
+    assert error <= np.mean(given != world.classes) + 0.01
+
+
+def test_a_full_matrix_is_taken_where_one_error_rate_loses_a_class():
+    """A rare class of whose labels less than half are right: with one rate no label was changed."""
+    rng = np.random.default_rng([3100, 992, 4])
+    world = WORLDS["rare class"](rng)
+    given = given_labels(rng, world, 0.4)
+    e = CollaborativeClassifier(random_state=0, classes=range(3)).fit(world.edges.T, given)
+    assert np.mean(given != world.classes) > 0.35
+    assert np.mean(e.label_posterior_.argmax(1) != world.classes) < 0.06
+
+
+def test_errors_of_a_community_are_warned_of():
+    """Neighbours there are wrong together, so that they confirm each other's labels."""
+    rng = np.random.default_rng(0)
+    world = WORLDS["mixed neighbours"](rng)
+    given = given_labels(rng, world, 0.2, "community")
+    e = CollaborativeClassifier(random_state=0, classes=range(3))
+    with pytest.warns(IdentifiabilityWarning, match="halves of the users"):
+        e.fit(world.edges.T, given)
+
+
+def test_a_form_that_held_out_labels_leave_possible_is_warned_of():
+    """Classes alike in pairs: halves of users side with a full matrix, 40 % would be wrong."""
+    rng = np.random.default_rng([3200, 1300, 0])
+    world = WORLDS["alike classes"](rng)
+    given = given_labels(rng, world, 0.1)
+    with pytest.warns(IdentifiabilityWarning, match="hardly identified"):
+        CollaborativeClassifier(random_state=0, classes=range(4)).fit(world.edges.T, given)
+
+
 @pytest.mark.parametrize("name", ["weak edges", "mute"])
 @pytest.mark.parametrize("rate", [0.1, 0.3])
 def test_labels_stay_where_edges_are_hardly_heard(name, rate):
