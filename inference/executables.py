@@ -17,6 +17,7 @@ import hashlib
 import inspect
 import io
 import itertools
+import operator
 import os
 import pickle
 import platform
@@ -26,7 +27,7 @@ import types
 import zlib
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -37,6 +38,9 @@ from jax.experimental import serialize_executable
 
 #: Other packages that a function may call while it is traced; their versions are part of a key.
 _RELEASED = ("jax", "jaxlib", "numpy", "numpyro")
+
+#: Kept in the place of an executable that cannot be.
+_UNWRITTEN = b"unwritten"
 
 #: JAX's settings, whose names are made at run time.
 _CONFIG: Any = jax.config
@@ -92,9 +96,6 @@ class Program:
         function: to be compiled.
         compiler_options: of ``jax.jit``.
         static_argnames: of ``jax.jit``.
-
-    Attributes:
-        jitted: the function under ``jax.jit``.
     """
 
     def __init__(
@@ -104,11 +105,17 @@ class Program:
         static_argnames: str | tuple[str, ...] = (),
     ) -> None:
         static = (static_argnames,) if isinstance(static_argnames, str) else static_argnames
-        self.jitted = jax.jit(function, static_argnames=static, compiler_options=compiler_options)
-        self._name = (function.__module__, function.__qualname__, static, repr(compiler_options))
-        self._static = frozenset(static)
-        self._arguments = tuple(inspect.signature(function).parameters)
+        self._function, self._static, self._options = function, static, compiler_options
         self._loaded: dict[Hashable, Callable[..., Any] | None] = {}
+
+    @cached_property
+    def jitted(self) -> Any:
+        """The function under ``jax.jit``, made when it is first needed: most are not."""
+        return jax.jit(self._function, static_argnames=self._static, compiler_options=self._options)
+
+    @cached_property
+    def _arguments(self) -> tuple[str, ...]:
+        return tuple(inspect.signature(self._function).parameters)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's value; of arrays on the CPU that is JAX's default device."""
@@ -133,17 +140,21 @@ class Program:
 
     def _found(self, kept: Kept, call: Any, args: Any, kwargs: Any) -> Callable[..., Any] | None:
         """The executable of a call, from the storage or compiled and stored; None without a key."""
-        name = _key(kept.packages, self._name, *call)
+        of = self._function
+        about = (of.__module__, of.__qualname__, self._static, repr(self._options))
+        name = _key(kept.packages, about, *call)
         if name is None:
             return None
-        if (packed := kept.storage.get(name)) is not None:
+        packed = kept.storage.get(name)
+        if packed == _UNWRITTEN:
+            return None
+        if packed is not None:
             with contextlib.suppress(Exception):  # whatever is wrong with it, it can be compiled
                 return _unpacked(packed)
         lowered = self.jitted.lower(*args, **kwargs)
         with kept.uncached():
             compiled = lowered.compile()
-        with contextlib.suppress(Exception):  # JAX cannot write those that call Python
-            kept.storage.put(name, _packed(compiled))
+        kept.storage.put(name, _packed(compiled))
         return compiled
 
 
@@ -169,14 +180,16 @@ def _cpus() -> frozenset[Any]:
     return frozenset(jax.devices("cpu"))
 
 
-@cache
-def _setting_names() -> tuple[str, ...]:
-    """JAX's settings, but those of its own cache, which no program depends on."""
-    return tuple(sorted(name for name in _CONFIG.values if "cache" not in name))
-
-
 def _settings() -> tuple[Any, ...]:
-    return tuple([getattr(_CONFIG, name, None) for name in _setting_names()])
+    found: tuple[Any, ...] = _setting_reader()(_CONFIG)
+    return found
+
+
+@cache
+def _setting_reader() -> Callable[[Any], Any]:
+    """Reads JAX's settings, but those of its own cache, which no program depends on."""
+    names = sorted(name for name in _CONFIG.values if "cache" not in name)
+    return operator.attrgetter(*(name for name in names if hasattr(_CONFIG, name)))
 
 
 def _key(
@@ -268,7 +281,11 @@ def _instructions() -> list[str]:
 
 
 def _packed(compiled: Any) -> bytes:
-    return zlib.compress(pickle.dumps(serialize_executable.serialize(compiled)), 1)
+    """An executable, or that JAX cannot write it, which is left to JAX's cache from then on."""
+    try:
+        return zlib.compress(pickle.dumps(serialize_executable.serialize(compiled)), 1)
+    except Exception:  # of many kinds
+        return _UNWRITTEN
 
 
 def _unpacked(packed: bytes) -> Callable[..., Any]:

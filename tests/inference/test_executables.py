@@ -19,6 +19,8 @@ SOURCE = """
 from functools import partial
 from typing import NamedTuple
 
+import jax
+
 TRACED = []
 
 
@@ -37,6 +39,11 @@ class Summed(NamedTuple):
 def scaled(pair, by=1.0, how=abs):
     TRACED.append(by)
     return Pair(how(pair.a) * by + pair.b.sum(), pair.b)
+
+
+def calls_python(x):
+    TRACED.append(1)
+    return jax.pure_callback(lambda x: x + 1, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
 
 
 def within():
@@ -266,6 +273,17 @@ def test_what_jax_has_read_from_its_cache_is_not_written_again(source, shelf, tm
     assert traced == 0
     assert "/jax/compilation_cache/cache_hits" not in hits
     np.testing.assert_array_equal(first.a, again.a)
+
+
+def test_what_jax_cannot_write_is_left_to_its_own_cache(source, shelf):
+    x = np.ones(3, np.float32)
+    for _ in range(2):
+        package = load()
+        program = Program(package.calls_python)
+        for _ in range(2):
+            np.testing.assert_array_equal(program(x), x + 1)
+        assert len(package.TRACED) == 1
+    assert list(shelf.values()) == [executables._UNWRITTEN]
 
 
 def of_a_notebook(pair):
