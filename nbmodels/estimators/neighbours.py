@@ -14,7 +14,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from inference.arrays import on_device
 from nbmodels.channels import NeighbourVotes
-from nbmodels.core.jax_settings import computing
+from nbmodels.core.jax_settings import computing, kept_programs
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.features import check_columns, check_missing, check_names, numbers, table
 from nbmodels.data.labels import Classes
@@ -279,7 +279,8 @@ class NoisyNeighbours(TableClassifier):
             raise DataError("y: expected 30 labelled rows or more, got none; votes come beside y")
         if is_auto(self.n_neighbors):
             some = nearest_labels(points, used, n_classes, given=given, copies=copies)
-            size = None if some is None else fit_separable(some, n_classes, weights, trusted)
+            with kept_programs():
+                size = None if some is None else fit_separable(some, n_classes, weights, trusted)
             self.n_neighbors_ = 1 if size is None else size.n_neighbours
         else:
             self.n_neighbors_ = int(self.n_neighbors)
