@@ -8,6 +8,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import jax
 
+from inference.executables import Program
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -54,15 +56,18 @@ def _by_size(
 
     Sizes have programs of their own anyway, so that nothing is compiled twice.
     """
-    large = jax.jit(function, **options)
-    quick = jax.jit(function, compiler_options=where_small or None, **options)
+    large = Program(function, **options)
+    quick = Program(function, where_small or None, **options)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not on_cpu():
+            found: R = large.jitted(*args, **kwargs)
+            return found
         leaves = jax.tree.leaves((args, kwargs))
         small = sum(getattr(leaf, "size", 1) for leaf in leaves) <= _SMALL
-        chosen = quick if small and on_cpu() else large
-        return chosen(*args, **kwargs)
+        found = (quick if small else large)(*args, **kwargs)
+        return found
 
     return call
 

@@ -4,6 +4,18 @@ import os
 import sys
 
 
+def counting(**more):
+    """:func:`environment`, in which each program is traced, and found in JAX's cache if anywhere.
+
+    Args:
+        more: further variables.
+    """
+    jax = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    if folder := os.environ.get("NBMODELS_CACHE"):
+        jax["JAX_COMPILATION_CACHE_DIR"] = folder
+    return environment(**{**jax, "NBMODELS_CACHE": "0", **more})
+
+
 def environment(**more):
     """The tests' own, in which programs are compiled as quickly as in tests' processes.
 

@@ -1,9 +1,10 @@
 """JAX's settings while the library computes: precision, device, compiled programs kept on disk.
 
 A first default fit compiles for seconds; a process that finds the programs of an earlier one on
-disk does not. JAX's persistent compilation cache is turned on inside :func:`computing` only, in the
-user's cache folder, and the user's settings are restored at its end. Where the user has named a
-folder for JAX's cache (``JAX_COMPILATION_CACHE_DIR``), or turned it off, nothing is changed.
+disk does not. Inside :func:`computing` only, the library's own programs are kept in the user's
+cache folder (:mod:`inference.executables`), and those that have no name there by JAX's persistent
+compilation cache, whose settings are restored at its end. Where the user has named a folder for
+JAX's cache (``JAX_COMPILATION_CACHE_DIR``), or turned it off, nothing is kept and nothing changed.
 
 The environment variable ``NBMODELS_CACHE`` is the one switch: 0 turns it off, a path is another
 folder than the platform's.
@@ -13,8 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -25,14 +24,18 @@ from typing import Any
 import jax
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
+from inference import executables
+from inference.executables import Kept
+from nbmodels.core.program_folder import ProgramFolder, usable
+
 #: The switch, and the values that turn the cache off.
 SWITCH, _OFF = "NBMODELS_CACHE", ("0", "off", "false", "no")
 
 #: Bytes of the folder beyond which the programs used longest ago are deleted.
 _MOST_BYTES = 100_000_000
 
-#: Seconds to wait for another process that has the folder locked.
-_PATIENCE = 10.0
+#: Packages whose source files decide what a program computes.
+_PACKAGES = ("inference", "nbmodels")
 
 _DIR, _ENABLED = "jax_compilation_cache_dir", "jax_enable_compilation_cache"
 
@@ -106,6 +109,7 @@ class _Scopes:
             }
             self._before = {name: getattr(jax.config, name) for name in settings}
             _update(settings)
+            executables.keep(Kept(ProgramFolder(folder, _MOST_BYTES), _PACKAGES, _uncached))
 
     def leave(self) -> None:
         with self._lock:
@@ -113,6 +117,7 @@ class _Scopes:
             if self._open or not self._before:
                 return
             before, self._before = self._before, {}
+            executables.keep(None)
             _update(before)
             # JAX opens a folder once; the user may name another one later
             reset_cache()
@@ -126,6 +131,23 @@ def _update(settings: dict[str, Any]) -> None:
         jax.config.update(name, value)
 
 
+#: Held while JAX's cache is off inside a scope that keeps programs.
+_off = threading.Lock()
+
+
+@contextlib.contextmanager
+def _uncached() -> Iterator[None]:
+    """A scope in which JAX's cache is off, within one in which programs are kept."""
+    with _off:
+        _update({_ENABLED: False})
+        reset_cache()  # JAX looks once whether its cache is on
+        try:
+            yield
+        finally:
+            _update({_ENABLED: True})
+            reset_cache()
+
+
 def _folder() -> Path | None:
     """Where programs are kept; None where they are not, or where the user has seen to it."""
     wanted = os.environ.get(SWITCH, "")
@@ -134,7 +156,7 @@ def _folder() -> Path | None:
     if configured or disabled:
         return None
     folder = Path(wanted).expanduser() if wanted else _platform_folder()
-    return folder if _usable(folder) else None
+    return folder if usable(folder, _MOST_BYTES) else None
 
 
 @cache
@@ -142,22 +164,3 @@ def _platform_folder() -> Path:
     from platformdirs import user_cache_path
 
     return user_cache_path("nbmodels", appauthor=False) / f"jax-{jax.__version__}"
-
-
-@cache
-def _usable(folder: Path) -> bool:
-    """Whether the folder can be locked and written; what a killed process left there is removed."""
-    import filelock
-
-    try:
-        # programs are run as they are read: nobody else may write them
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with filelock.FileLock(folder / ".lockfile", timeout=_PATIENCE):
-            for program in folder.glob("*-cache"):
-                stamp = program.with_name(f"{program.name.removesuffix('-cache')}-atime")
-                if not stamp.exists():  # written last
-                    program.unlink()
-        with tempfile.TemporaryFile(dir=folder):
-            return shutil.disk_usage(folder).free > _MOST_BYTES
-    except (OSError, NotImplementedError, filelock.Timeout):
-        return False

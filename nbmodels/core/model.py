@@ -352,28 +352,25 @@ def step(rule: Rule) -> Step:
     """The fixed-point map ``(q, (model, data)) -> (next q, objective at q)`` of EM or CAVI.
 
     The objective lacks :func:`constant`. The same function is returned for the same rule, so that
-    it is compiled once.
+    it is compiled once, and has a name in other processes.
     """
-
-    def of_rule(q: Any, context: tuple[Model, Data]) -> tuple[Any, Total]:
-        return _step(q, context, rule)
-
-    return of_rule
+    return partial(_step, rule=rule)
 
 
 @cache
 def coordinates(rule: Rule) -> Coordinates:
     """Where the driver extrapolates: coordinates of each family in which all points are valid."""
+    return Coordinates(partial(_to_free, rule=rule), partial(_from_free, rule=rule))
 
-    def to_free(q: Any, context: tuple[Model, Data]) -> Any:
-        return {name: free(q[name], c.read_by(rule)) for name, c in context[0].items()}
 
-    def from_free(moved: Any, q: Any, context: tuple[Model, Data]) -> Any:
-        return {
-            name: constrain(moved[name], q[name], c.read_by(rule)) for name, c in context[0].items()
-        }
+def _to_free(q: Any, context: tuple[Model, Data], rule: Rule) -> Any:
+    return {name: free(q[name], c.read_by(rule)) for name, c in context[0].items()}
 
-    return Coordinates(to_free, from_free)
+
+def _from_free(moved: Any, q: Any, context: tuple[Model, Data], rule: Rule) -> Any:
+    return {
+        name: constrain(moved[name], q[name], c.read_by(rule)) for name, c in context[0].items()
+    }
 
 
 def initial_responsibilities(model: Model, data: Data) -> Float[Array, "n k"] | None:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from inference.arrays import on_device
 from nbmodels.channels import NeighbourVotes
-from nbmodels.core.jax_settings import computing
+from nbmodels.core.jax_settings import computing, kept_programs
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.features import check_columns, check_missing, check_names, numbers, table
 from nbmodels.data.labels import Classes
@@ -280,7 +280,8 @@ class NoisyNeighbours(TableClassifier):
         if is_auto(self.n_neighbors):
             some = nearest_labels(points, used, n_classes, given=given, copies=copies)
             about = n_classes, weights, trusted
-            self.n_neighbors_ = 1 if some is None else select_n_neighbours(some, *about)
+            with kept_programs():
+                self.n_neighbors_ = 1 if some is None else select_n_neighbours(some, *about)
         else:
             self.n_neighbors_ = int(self.n_neighbors)
         if self.n_neighbors_ >= len(known):

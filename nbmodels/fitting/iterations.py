@@ -229,11 +229,7 @@ def step(rule: Rule) -> Step:
 
     The objective at a point is that of the posteriors its responsibilities lead to.
     """
-
-    def of_rule(point: Point, context: Context) -> tuple[Point, Total]:
-        return _step(point, context, rule)
-
-    return of_rule
+    return partial(_step, rule=rule)
 
 
 @partial(host_jit, static_argnames="rule")

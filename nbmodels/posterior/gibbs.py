@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -62,16 +62,16 @@ def follow(model: Model, likelihood_params: Any, data: Data, resp: Array, key: A
 @cache
 def sweep(stored: Stored) -> sampler.Sweep:
     """The sweep that stores quantities of the state it begins at, and sums class probabilities."""
+    return partial(_sweep, stored=stored)
 
-    def of(
-        likelihood_params: Any, context: tuple[Model, Data], key: Array
-    ) -> tuple[Any, Any, Array]:
-        model, data = context
-        values, resp = evaluate_draw(model, likelihood_params, data, stored)
-        shares = shares_of_items(values["values"][PRIOR], resp, data.weights, key)
-        return follow(model, likelihood_params, data, resp, key), {**values, **shares}, resp
 
-    return of
+def _sweep(
+    likelihood_params: Any, context: tuple[Model, Data], key: Array, stored: Stored
+) -> tuple[Any, Any, Array]:
+    model, data = context
+    values, resp = evaluate_draw(model, likelihood_params, data, stored)
+    shares = shares_of_items(values["values"][PRIOR], resp, data.weights, key)
+    return follow(model, likelihood_params, data, resp, key), {**values, **shares}, resp
 
 
 #: Cells of a noise matrix up to which all are watched; of more, the right labels' alone.

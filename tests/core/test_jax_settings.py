@@ -10,7 +10,7 @@ import pytest
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 from nbmodels import NoisyBernoulliNB
-from nbmodels.core import jax_settings
+from nbmodels.core import jax_settings, program_folder
 from nbmodels.core.jax_settings import SWITCH, computing, kept_programs
 
 CACHE = [
@@ -149,7 +149,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(folder):
 
 
 def test_a_full_disk_is_no_error(folder, monkeypatch):
-    monkeypatch.setattr(jax_settings.shutil, "disk_usage", lambda _: type("", (), {"free": 0}))
+    monkeypatch.setattr(program_folder.shutil, "disk_usage", lambda _: type("", (), {"free": 0}))
     with kept_programs(), warnings.catch_warnings(action="error"):
         compile_one()
     assert not programs(folder)
@@ -183,24 +183,33 @@ def test_threads_share_the_scope(folder):
     assert settings() == before
 
 
+FIT = """
+import hashlib, jax, numpy as np
+from nbmodels import NoisyBernoulliNB
+
+traced = []
+jax.monitoring.register_event_duration_secs_listener(
+    lambda event, _, **about: traced.append(about["fun_name"]) if "jaxpr_trace" in event else None
+)
+rng = np.random.default_rng(0)
+x, y = rng.integers(0, 2, (40, 3)), rng.integers(0, 2, 40)
+found = NoisyBernoulliNB.published().fit(x, y).predict_proba(x)
+print(len(set(traced)), hashlib.sha256(np.ascontiguousarray(found).tobytes()).hexdigest())
+"""
+
+
 @pytest.mark.slow
-def test_a_second_process_compiles_nothing(folder, monkeypatch):
-    """A process that forgot its programs, as a new one has none."""
-    found = []
-    jax.monitoring.register_event_listener(lambda event, **_: found.append(event))
-    rng = np.random.default_rng(0)
-    x, y = rng.integers(0, 2, (40, 3)), rng.integers(0, 2, 40)
-    counts = []
-    for _ in range(2):
-        jax.clear_caches()
-        found.clear()
-        NoisyBernoulliNB.published().fit(x, y).predict_proba(x)
-        counts.append(
-            [found.count(f"/jax/compilation_cache/cache_{w}") for w in ("hits", "misses")]
-        )
-    assert counts[0][1] > 2
-    assert counts[1][0] > 2
-    assert counts[1][1] == 0
+def test_a_second_process_traces_nothing(within, tmp_path, monkeypatch):
+    """It computes the same, and the one switch turns that off."""
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    monkeypatch.setenv(SWITCH, str(tmp_path))
+    first, second = (within(8 << 30, FIT).split() for _ in range(2))
+    monkeypatch.setenv(SWITCH, "0")
+    off = within(8 << 30, FIT).split()
+    assert int(first[0]) > 2
+    assert int(second[0]) == 0
+    assert int(off[0]) == int(first[0])
+    assert first[1] == second[1] == off[1]
 
 
 @pytest.mark.parametrize(

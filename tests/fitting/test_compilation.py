@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
-from children import environment
+from children import counting
 from marks import slow_among
 from scipy import sparse
 from sklearn.base import clone
@@ -304,7 +304,7 @@ def test_a_first_default_fit_compiles_few_programs_and_other_sizes_none(name):
     """In a process of its own: in one that ran other tests the counts depended on them."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", __file__, name],
-        env=environment(),
+        env=counting(),
         capture_output=True,
         text=True,
         check=True,
@@ -376,7 +376,7 @@ def in_a_new_process(**settings):
     """
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)],
-        env=environment(**settings),
+        env=counting(**settings),
         capture_output=True,
         text=True,
         check=True,
@@ -410,7 +410,7 @@ def test_first_draws_compile_few_programs():
     """
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)],
-        env=environment(),
+        env=counting(),
         capture_output=True,
         text=True,
         check=True,
