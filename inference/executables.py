@@ -120,7 +120,7 @@ class Program:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's value; of arrays on the CPU that is JAX's default device."""
         kept = _Current.kept
-        if kept is None or _CONFIG.jax_disable_jit or len(_cpus()) > 1:
+        if kept is None or _debugging() or len(_cpus()) > 1:
             return self.jitted(*args, **kwargs)
         at = list(zip(self._arguments, args, strict=False))
         free = tuple(value for name, value in at if name not in self._static)
@@ -173,6 +173,11 @@ def _type(leaf: Any) -> tuple[Any, ...] | None:
     if isinstance(leaf, bool | int | float):
         return ((), jax.dtypes.canonicalize_dtype(type(leaf)), type(leaf) is not bool)
     return None
+
+
+def _debugging() -> bool:
+    """Whether the user looks for an error, which ``jax.jit`` then finds operation by operation."""
+    return bool(_CONFIG.jax_disable_jit or _CONFIG.jax_debug_nans or _CONFIG.jax_debug_infs)
 
 
 @cache

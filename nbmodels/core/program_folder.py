@@ -16,7 +16,7 @@ from pathlib import Path
 #: Seconds to wait for another process that has the folder locked.
 _PATIENCE = 10.0
 
-_PROGRAM, _STAMP = "-cache", "-atime"
+_PROGRAM, _STAMP, _PART = "-cache", "-atime", ".part"
 
 
 class ProgramFolder:
@@ -45,7 +45,7 @@ class ProgramFolder:
 
         if len(value) > self._most:
             return
-        part = self._folder / f"{name}.part"
+        part = self._folder / f"{name}{_PART}"
         try:
             with filelock.FileLock(self._folder / ".lockfile", timeout=_PATIENCE):
                 self._make_room(len(value))
@@ -91,6 +91,8 @@ def usable(folder: Path, most_bytes: int) -> bool:
             for program in folder.glob(f"*{_PROGRAM}"):
                 if not _stamp_of(program).exists():  # JAX writes it last
                     program.unlink()
+            for part in folder.glob(f"*{_PART}"):  # writing holds the lock
+                part.unlink()
         with tempfile.TemporaryFile(dir=folder):
             return shutil.disk_usage(folder).free > most_bytes
     except (OSError, NotImplementedError, filelock.Timeout):

@@ -58,3 +58,14 @@ def test_writing_waits_for_the_lock(folder, tmp_path):
         assert folder.get("a") is None
     writer.join(10)
     assert folder.get("a") == b"one"
+
+
+def test_what_was_not_written_to_its_end_is_removed(folder, tmp_path, monkeypatch):
+    def full(self, target):
+        raise OSError
+
+    monkeypatch.setattr(type(tmp_path), "replace", full)
+    folder.put("a", bytes(90))
+    usable.cache_clear()
+    assert usable(tmp_path, 0)
+    assert not list(tmp_path.glob("*.part"))

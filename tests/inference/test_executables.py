@@ -324,3 +324,16 @@ def test_nothing_is_kept_unless_asked(source, shelf):
 def test_errors_of_the_function_are_its_own(source):
     with pytest.raises(AttributeError, match="'tuple' object has no attribute 'a'"):
         called(lambda package: (1.0, 2.0))
+
+
+@pytest.mark.parametrize("setting", ["jax_debug_nans", "jax_debug_infs"])
+def test_a_user_who_looks_for_an_error_finds_the_operation(source, shelf, setting):
+    package = load()
+    by = float("nan" if setting == "jax_debug_nans" else "inf")
+    jax.config.update(setting, True)
+    try:
+        with pytest.raises(FloatingPointError, match="encountered in"):
+            Program(package.scaled, None, STATIC)(on_device(package), by=by)
+    finally:
+        jax.config.update(setting, False)
+    assert not shelf
