@@ -145,6 +145,7 @@ def nonlinear_predictions(
     codes: Int[np.ndarray, " n"],
     n_classes: int,
     copies: Int[np.ndarray, " n"] | None = None,
+    weights: Float[np.ndarray, " n"] | None = None,
 ) -> Reference | None:
     """The class that each item's features point to, learned from other items' labels.
 
@@ -158,19 +159,20 @@ def nonlinear_predictions(
         codes: ``(n,)`` given labels, negative where missing.
         n_classes: K.
         copies: rows that stay in one fold, see :func:`nbmodels.fitting.scores.stratified_folds`.
+        weights: ``(n,)`` row weights; None where each row counts once.
 
     Returns:
         predictions, of all rows or of ten thousand that have a label; None where there are too few
         labels, or no features.
     """
-    sample = _Sample.of(points, codes, n_classes, copies)
+    sample = _Sample.of(points, codes, n_classes, copies, weights)
     if sample is None:
         return None
     target, fold, labelled = sample.target, sample.fold, sample.labelled
     known = fold >= 0
     best, learn = _best_way(sample)
     about = (best, target) if known.all() else (best[known], target[known])
-    plain = plain_classifier(*about, np.ones(len(labelled)), fold[known], False)
+    plain = plain_classifier(*about, sample.weights[known], fold[known], False)
     classes, held_out = np.full(len(codes), -1), np.full(len(codes), np.nan)
     classes[labelled] = _likeliest(*about, fold[known])
     held_out[labelled] = plain.held_out
@@ -191,15 +193,16 @@ def nonlinear_classifier(
     points: Float[np.ndarray, "n d"],
     codes: Int[np.ndarray, " n"],
     copies: Int[np.ndarray, " n"] | None = None,
+    weights: Float[np.ndarray, " n"] | None = None,
 ) -> NonlinearClassifier:
     """The classifier whose out-of-fold predictions a reference has, learned from all labels.
 
     Args:
         reference: predictions of these labels.
         coding: by which rows became points.
-        points, codes, copies: those of :func:`nonlinear_predictions`.
+        points, codes, copies, weights: those of :func:`nonlinear_predictions`.
     """
-    sample = _Sample.of(points, codes, reference.logs.shape[1], copies)
+    sample = _Sample.of(points, codes, reference.logs.shape[1], copies, weights)
     assert sample is not None  # there are predictions
     basis, table = reference.learn(sample)
     ranks = Ranks.of(sample.x, sample.shares)
@@ -211,16 +214,18 @@ def completed(
     points: Float[np.ndarray, "n d"],
     codes: Int[np.ndarray, " n"],
     copies: Int[np.ndarray, " n"] | None = None,
+    weights: Float[np.ndarray, " n"] | None = None,
 ) -> Reference:
     """Predictions of all rows: those that were not looked at by what the others' labels taught.
 
     Args:
         reference: predictions of some rows.
-        points, codes, copies: those of :func:`nonlinear_predictions`.
+        points, codes, copies, weights: those of :func:`nonlinear_predictions`.
     """
     if reference.complete:
         return reference
-    learned = nonlinear_classifier(reference, lambda x, missing: x, points, codes, copies)
+    about = points, codes, copies, weights
+    learned = nonlinear_classifier(reference, lambda x, missing: x, *about)
     logs, rest = reference.logs.copy(), np.flatnonzero(reference.fold < 0)
     logs[rest] = learned.of_points(points[rest])
     return reference._replace(logs=logs, complete=True)
@@ -229,35 +234,42 @@ def completed(
 def _best_way(sample: _Sample) -> tuple[Float[np.ndarray, "n k"], Learn]:
     """Out-of-fold predictions of all ways, the best ones, and how they are learned from all."""
     x, shares, target, fold = sample.x, sample.shares, sample.target, sample.fold
-    known = fold >= 0
+    known, about = fold >= 0, (target, fold, sample.weights)
+    weights = sample.weights[known]
 
     def error(way: tuple[np.ndarray, Learn]) -> float:
-        return float(np.square(way[0] - target)[known].sum())
+        return float(weights @ np.square(way[0] - target)[known].sum(1))
 
     ways: list[tuple[np.ndarray, Learn]] = [
-        (_least_squares(design, target, fold), partial(_ridge, basis))
+        (_least_squares(design, *about), partial(_ridge, basis))
         for basis, design in bases(x, shares, sample.rng)
     ]
     by_levels: list[tuple[np.ndarray, Learn]] = [
-        (screened_predictions(shares, levels, target, fold), partial(_screened, levels))
+        (screened_predictions(shares, levels, *about), partial(_screened, levels))
         for levels in ColumnLevels.of(shares)
     ]
     best, other = min(ways, key=error), min(by_levels, key=error)
     gains = (np.square(best[0] - target) - np.square(other[0] - target))[known].sum(1)
-    return other if gains.mean() > _BETTER * gains.std() / np.sqrt(len(gains)) else best
+    gain = np.average(gains, weights=weights)
+    variance = np.average(np.square(gains - gain), weights=weights)
+    count = weights.sum() ** 2 / np.square(weights).sum()
+    return other if gain > _BETTER * np.sqrt(variance / count) else best
 
 
 def _ridge(basis: Basis, sample: _Sample) -> tuple[Basis, Float[np.ndarray, "m k"]]:
     known = sample.fold >= 0
-    design = basis(sample.x, sample.shares)[known]
+    roots = np.sqrt(sample.weights[known])[:, None]
+    design = roots * basis(sample.x, sample.shares)[known]
     ridge = _RIDGE * np.eye(design.shape[1])
-    return basis, np.linalg.solve(design.T @ design + ridge, design.T @ sample.target[known])
+    products = design.T @ (roots * sample.target[known])
+    return basis, np.linalg.solve(design.T @ design + ridge, products)
 
 
 def _screened(
     levels: ColumnLevels, sample: _Sample
 ) -> tuple[ScreenedLevels, Float[np.ndarray, "m k"]]:
-    return screened_columns(sample.shares, levels, sample.target, sample.fold >= 0)
+    about = sample.target, sample.fold >= 0, sample.weights
+    return screened_columns(sample.shares, levels, *about)
 
 
 class _Sample(NamedTuple):
@@ -271,6 +283,7 @@ class _Sample(NamedTuple):
         shares: ``(n, d)`` share of the rows below each cell.
         target: ``(n, K)`` indicators of the labels, zeros without one.
         fold: ``(n,)`` fold of each row, -1 without a label.
+        weights: ``(n,)`` row weights.
         rng: for what is drawn beside them.
     """
 
@@ -281,6 +294,7 @@ class _Sample(NamedTuple):
     shares: Float[np.ndarray, "n d"]
     target: Float[np.ndarray, "n k"]
     fold: Int[np.ndarray, " n"]
+    weights: Float[np.ndarray, " n"]
     rng: np.random.Generator
 
     @classmethod
@@ -290,6 +304,7 @@ class _Sample(NamedTuple):
         codes: Int[np.ndarray, " n"],
         n_classes: int,
         copies: Int[np.ndarray, " n"] | None,
+        weights: Float[np.ndarray, " n"] | None,
     ) -> _Sample | None:
         """None where there are too few labels, or no features."""
         labelled = np.flatnonzero(codes >= 0)
@@ -306,7 +321,8 @@ class _Sample(NamedTuple):
         target[known, codes[labelled]] = 1
         columns = np.sort(rng.permutation(points.shape[1])[:_NARROW])
         x = np.asarray(points, float)[np.ix_(rows, columns)]
-        return cls(rows, labelled, columns, x, shares_below(x), target, fold, rng)
+        own = np.ones(len(rows)) if weights is None else np.asarray(weights, float)[rows]
+        return cls(rows, labelled, columns, x, shares_below(x), target, fold, own, rng)
 
 
 def linear_scores(
@@ -368,15 +384,19 @@ def _dense(blocks: Sequence[Any], rows: np.ndarray, rng: Any) -> np.ndarray:
     return np.hstack([standardised(x), np.ones((len(x), 1))])
 
 
-def _least_squares(x: np.ndarray, target: np.ndarray, fold: np.ndarray) -> np.ndarray:
+def _least_squares(
+    x: np.ndarray, target: np.ndarray, fold: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
     """Out-of-fold predictions; rows of no fold are predicted from all others."""
-    parts = [(x[fold == f], target[fold == f]) for f in range(fold.max() + 1)]
-    squares = np.stack([a.T @ a for a, _ in parts])
-    products = np.stack([a.T @ b for a, b in parts])
+    roots = np.ones((len(x), 1)) if weights is None else np.sqrt(weights)[:, None]
+    parts = [x[fold == f] for f in range(fold.max() + 1)]
+    weighed = [(roots[fold == f] * a, (roots * target)[fold == f]) for f, a in enumerate(parts)]
+    squares = np.stack([a.T @ a for a, _ in weighed])
+    products = np.stack([a.T @ b for a, b in weighed])
     ridge = _RIDGE * np.eye(x.shape[1])
     table = np.linalg.solve(squares.sum(0) - squares + ridge, products.sum(0) - products)
     out = np.empty(target.shape)
-    for f, (a, _) in enumerate(parts):
+    for f, a in enumerate(parts):
         out[fold == f] = a @ table[f]
     if (fold < 0).any():
         out[fold < 0] = x[fold < 0] @ np.linalg.solve(squares.sum(0) + ridge, products.sum(0))

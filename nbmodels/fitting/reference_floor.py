@@ -133,7 +133,8 @@ def with_reference(
     if points is None or sparse.issparse(points):
         return fitted
     codes = given_codes(fitted)
-    reference = nonlinear_predictions(points, codes, k, fitted.copies)
+    weights = np.asarray(fitted.data.weights, float)[: len(codes)]
+    reference = nonlinear_predictions(points, codes, k, fitted.copies, weights)
     if reference is None:
         return fitted
     seen = replace(fitted, reference=reference.classes, reference_held_out=reference.held_out)
@@ -142,7 +143,8 @@ def with_reference(
         return found
     learn = None
     if coding is not None:
-        learn = partial(nonlinear_classifier, reference, coding, points, codes, fitted.copies)
+        about = points, codes, fitted.copies, weights
+        learn = partial(nonlinear_classifier, reference, coding, *about)
     if as_given and found.drawn is not None:
         # uninformative features have no reference: their labels are left as they are
         return with_predictions_of(reference, fitted, codes, learn)
@@ -198,7 +200,7 @@ def _held_to(
     open_from = SIGNIFICANT if n >= MANY_ROWS else -_SURELY
     if not poor and (alone is None or ahead <= open_from):
         return replace(fitted, noisy=noisy)
-    reference = completed(reference, points, codes, fitted.copies)
+    reference = completed(reference, points, codes, fitted.copies, weights)
     with computing(fitted.double):
         beside = noise_on(reference, fitted, options())
     if beside is None:

@@ -28,7 +28,7 @@ from nbmodels.fitting.discriminative import LOG_SLOPE_SD
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fitted_model import Drawn, FittedModel, Predictor
-from nbmodels.fitting.holdout import held_out_by_fold
+from nbmodels.fitting.holdout import compare_scores, held_out_by_fold
 from nbmodels.fitting.identifiability import APART, POSSIBLE
 from nbmodels.fitting.label_sources import learned_priors
 from nbmodels.fitting.nonlinear_classifier import NonlinearClassifier
@@ -292,11 +292,14 @@ def _surely_poorer(
     rows = (codes >= 0) & np.isfinite(theirs) & np.isfinite(own)
     if not rows.any():
         return None
-    theirs, own = np.exp(theirs[rows]), np.exp(own[rows])
-    gap = theirs - own
-    if gap.mean() - _SURELY * gap.std() / np.sqrt(len(gap)) < _WORSE:
+    pair = np.exp(own[rows]), np.exp(theirs[rows])
+    weights = np.asarray(fitted.data.weights, float)[: len(codes)][rows]
+    groups = None if fitted.copies is None else fitted.copies[rows]
+    found = compare_scores(pair, [True, True], weights, groups=groups)
+    if found.gain[1] - _SURELY * found.standard_error[1] < _WORSE:
         return None
-    return float(own.mean()), float(theirs.mean())
+    before, instead = found.log_likelihood
+    return float(before), float(instead)
 
 
 def _poor_predictions(own: float, theirs: float) -> Caution:

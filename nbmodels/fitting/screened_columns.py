@@ -34,6 +34,7 @@ def screened_predictions(
     levels: ColumnLevels,
     target: Float[np.ndarray, "n k"],
     fold: Int[np.ndarray, " n"],
+    weights: Float[np.ndarray, " n"],
 ) -> Float[np.ndarray, "n k"]:
     """Least squares on the levels of informative columns, by the labels of other folds.
 
@@ -42,6 +43,7 @@ def screened_predictions(
         levels: of the columns.
         target: indicators of the labels.
         fold: fold of each row, -1 of rows without a label, which are predicted from all others.
+        weights: row weights.
 
     Returns:
         ``(n, K)`` predictions; shares of the other folds' labels where no column is informative.
@@ -49,7 +51,7 @@ def screened_predictions(
     known, table = fold >= 0, levels(shares)
     out = np.empty(target.shape)
     for f in np.unique(fold):
-        basis, coefficients = _learned(levels, table, target, known & (fold != f))
+        basis, coefficients = _learned(levels, table, target, known & (fold != f), weights)
         out[fold == f] = basis.indicators(table[fold == f]) @ coefficients
     return out
 
@@ -59,14 +61,15 @@ def screened_columns(
     levels: ColumnLevels,
     target: Float[np.ndarray, "n k"],
     known: Bool[np.ndarray, " n"],
+    weights: Float[np.ndarray, " n"],
 ) -> tuple[ScreenedLevels, Float[np.ndarray, "m k"]]:
     """Levels of informative columns, and the coefficients of their indicators, by all labels.
 
     Args:
-        shares, levels, target: those of :func:`screened_predictions`.
+        shares, levels, target, weights: those of :func:`screened_predictions`.
         known: rows that have a label.
     """
-    return _learned(levels, levels(shares), target, known)
+    return _learned(levels, levels(shares), target, known, weights)
 
 
 @dataclass(frozen=True)
@@ -144,16 +147,19 @@ def _learned(
     table: Int[np.ndarray, "n d"],
     target: Float[np.ndarray, "n k"],
     rows: Bool[np.ndarray, " n"],
+    weights: Float[np.ndarray, " n"],
 ) -> tuple[ScreenedLevels, Float[np.ndarray, "m k"]]:
     """Informative columns by some rows, and coefficients of their indicators (ridge regression)."""
     sizes = levels.sizes
-    excess = _excess(table[rows], sizes, target[rows].argmax(1), target.shape[1])
+    here = weights[rows]
+    excess = _excess(table[rows], sizes, target[rows].argmax(1), target.shape[1], here)
     order = np.argsort(-excess, kind="stable")
     taken = order[(excess[order] > 0) & (np.cumsum(sizes[order]) <= _MOST)]
     basis = ScreenedLevels(levels, taken, np.sqrt(excess[taken]))
-    x = basis.indicators(table[rows])
+    roots = np.sqrt(here)[:, None]
+    x = roots * basis.indicators(table[rows])
     ridge = np.diag(np.r_[0.0, np.full(x.shape[1] - 1, _RIDGE)])
-    return basis, np.linalg.solve(x.T @ x + ridge, x.T @ target[rows])
+    return basis, np.linalg.solve(x.T @ x + ridge, x.T @ (roots * target[rows]))
 
 
 def _excess(
@@ -161,13 +167,16 @@ def _excess(
     sizes: Int[np.ndarray, " d"],
     codes: Int[np.ndarray, " n"],
     n_classes: int,
+    weights: Float[np.ndarray, " n"],
 ) -> Float[np.ndarray, " d"]:
     """``(d,)`` part of each column's chi-squared statistic beyond chance; 0 if not surely any."""
     first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     cells = (first + levels) * n_classes + codes[:, None]
-    count = np.bincount(cells.ravel(), minlength=int(sizes.sum()) * n_classes)
-    table = count.reshape(-1, n_classes).astype(float)
-    shares = np.bincount(codes, minlength=n_classes) / max(len(codes), 1)
+    each = np.repeat(weights, len(sizes))
+    count = np.bincount(cells.ravel(), each, int(sizes.sum()) * n_classes)
+    table = count.reshape(-1, n_classes)
+    of_class = np.bincount(codes, weights, n_classes)
+    shares = of_class / max(float(of_class.sum()), np.finfo(float).tiny)
     in_level = table.sum(1, keepdims=True)
     expected = in_level * shares
     terms = np.square(table - expected) / np.maximum(expected, np.finfo(float).tiny)

@@ -1,6 +1,7 @@
 """A nonlinear classifier of the features, by which new items are predicted."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,7 +15,13 @@ from nbmodels import (
 from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.fitting.nonlinear_classifier import Ranks, bases, shares_below
 from nbmodels.fitting.points import point_coding
-from nbmodels.fitting.reference import completed, nonlinear_classifier, nonlinear_predictions
+from nbmodels.fitting.reference import (
+    _least_squares,
+    completed,
+    nonlinear_classifier,
+    nonlinear_predictions,
+)
+from nbmodels.fitting.screened_columns import ColumnLevels, screened_predictions
 
 
 def rings(rng, n=400):
@@ -144,3 +151,31 @@ def test_labels_of_many_rows_are_those_on_its_scores_too():
     model = NoisyGaussianNB(random_state=0).fit(x, y)
     assert model.chosen_["scores"] == "nonlinear classifier"
     assert np.mean(model.corrected_labels()["suggested"] == true) > np.mean(y == true) + 0.04
+
+
+def test_a_row_of_weight_three_is_three_rows():
+    """Of least squares on columns, and on their levels."""
+    rng = np.random.default_rng(3)
+    x, true = codes_of_places(rng, 150)
+    weights, fold = rng.integers(1, 4, 150), np.arange(150) % 5
+    target, shares = np.eye(3)[true], shares_below(x)
+    levels = ColumnLevels.of(shares)[0]
+    at = np.repeat(np.arange(150), weights)
+    for learn, rows in (
+        (_least_squares, x),
+        (partial(screened_predictions, levels=levels), shares),
+    ):
+        whole = learn(rows, target=target, fold=fold, weights=weights)
+        each = learn(rows[at], target=target[at], fold=fold[at], weights=np.ones(len(at)))
+        np.testing.assert_allclose(whole[at], each, atol=1e-9)
+
+
+def test_rows_that_hardly_count_do_not_decide_predictions():
+    """Most rows are of another source, by whose labels a class lies within the other."""
+    rng = np.random.default_rng(1)
+    x, new = rng.normal(size=(900, 2)), rng.normal(size=(500, 2))
+    own = np.arange(900) < 200
+    y = np.where(own, x[:, 0] > 0, np.square(x).sum(1) > 1.4)
+    model = NoisyLogisticRegression(random_state=0)
+    model.fit(x, y, sample_weight=np.where(own, 1, 1e-3))
+    assert np.mean(model.predict(new) == (new[:, 0] > 0)) > 0.9

@@ -99,11 +99,31 @@ def test_predictions_are_poor_where_surely_less_probability_is_of_the_labels(own
     theirs, mine = np.log([theirs, mine])
     mine[:3] = np.nan
     reference = SimpleNamespace(held_out=theirs)
-    found = _surely_poorer(SimpleNamespace(plain_scores=mine), reference, codes)
+    about = {"data": SimpleNamespace(weights=np.ones(256)), "copies": None}
+    found = _surely_poorer(SimpleNamespace(plain_scores=mine, **about), reference, codes)
     assert (found is not None) == warns
     if warns:
         assert found == pytest.approx((own, 0.75), abs=0.01)
     assert _surely_poorer(SimpleNamespace(plain_scores=None), reference, codes) is None
+
+
+@pytest.mark.parametrize(
+    ("weights", "copies"),
+    [(np.arange(200) < 100, None), (np.ones(200), np.arange(200) // 50)],
+    ids=["weights", "groups"],
+)
+def test_predictions_are_not_poor_by_rows_that_count_little_or_are_copies(weights, copies):
+    """Of the labels only the later half, or two groups of four, are likelier by the reference."""
+    mine, codes = np.full(200, np.log(0.6)), np.arange(200) % 2
+    reference = SimpleNamespace(held_out=mine + np.log(1.5) * (np.arange(200) >= 100))
+    alone = SimpleNamespace(
+        plain_scores=mine, data=SimpleNamespace(weights=np.ones(200)), copies=None
+    )
+    assert _surely_poorer(alone, reference, codes) is not None
+    held = SimpleNamespace(
+        plain_scores=mine, data=SimpleNamespace(weights=weights * 1.0), copies=copies
+    )
+    assert _surely_poorer(held, reference, codes) is None
 
 
 @pytest.mark.slow

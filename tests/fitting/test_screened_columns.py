@@ -35,7 +35,7 @@ def predicted(x, codes, fold=None):
     shares = (rankdata(x, axis=0) - 0.5) / len(x)
     fold = stratified_folds(codes, 5, np.random.default_rng(0)) if fold is None else fold
     target = np.eye(K)[codes] * (fold >= 0)[:, None]
-    return screened_predictions(shares, ColumnLevels.of(shares)[0], target, fold)
+    return screened_predictions(shares, ColumnLevels.of(shares)[0], target, fold, np.ones(len(x)))
 
 
 def test_thirty_values_are_codes_or_an_order_as_held_out_labels_have_it():
