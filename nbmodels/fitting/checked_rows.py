@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 
 from nbmodels.core.model import Data, Model
 
@@ -23,6 +23,19 @@ def checked_rows(model: Model, data: Data, n_rows: int) -> Bool[np.ndarray, " n"
         return np.zeros(n_rows, bool)
     channel: Any = model["trusted"]
     return np.asarray(channel.excludes(np.asarray(data.parts["trusted"])[:n_rows]), bool)
+
+
+def with_checked(codes: Int[np.ndarray, " n"], model: Model, data: Data) -> Int[np.ndarray, " n"]:
+    """Given labels, with checked ones in their place.
+
+    Args:
+        codes: ``(N,)`` given labels, negative where there is none.
+        model, data: see :func:`checked_rows`.
+    """
+    known = checked_rows(model, data, len(codes))
+    if not known.any():
+        return codes
+    return np.where(known, np.asarray(data.parts["trusted"])[: len(codes)], codes)
 
 
 def contradicted(model: Model, data: Data, n_classes: int) -> bool:

@@ -22,7 +22,7 @@ from nbmodels.fitting.changed_labels import (
     nearby_of,
     true_classes,
 )
-from nbmodels.fitting.checked_rows import checked_rows, contradicted
+from nbmodels.fitting.checked_rows import checked_rows, contradicted, with_checked
 from nbmodels.fitting.fitted_model import FittedModel, given_codes
 from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.noise_by_shape import NOT_IDENTIFIED, NoiseByShape
@@ -134,16 +134,17 @@ def with_reference(
         return fitted
     codes = given_codes(fitted)
     weights = np.asarray(fitted.data.weights, float)[: len(codes)]
-    reference = nonlinear_predictions(points, codes, k, fitted.copies, weights)
+    known = np.where(weights > 0, with_checked(codes, fitted.fit.model, fitted.data), -1)
+    reference = nonlinear_predictions(points, known, k, fitted.copies, weights)
     if reference is None:
         return fitted
     seen = replace(fitted, reference=reference.classes, reference_held_out=reference.held_out)
-    found = _held_to(reference, seen, points, codes, options)
+    found = _held_to(reference, seen, points, codes, known, options)
     if found.interrupted:
         return found
     learn = None
     if coding is not None:
-        about = points, codes, fitted.copies, weights
+        about = points, known, fitted.copies, weights
         learn = partial(nonlinear_classifier, reference, coding, *about)
     if as_given and found.drawn is not None:
         # uninformative features have no reference: their labels are left as they are
@@ -159,6 +160,7 @@ def _held_to(
     fitted: FittedModel,
     points: Float[np.ndarray, "n d"],
     codes: Int[np.ndarray, " n"],
+    known: Int[np.ndarray, " n"],
     options: Callable[[], FitOptions],
 ) -> FittedModel:
     n = len(codes)
@@ -198,19 +200,20 @@ def _held_to(
     ahead = lead if alone is None else _lead(alone[rows], plain, *about)
     # many labels tell which scores are better, and each fit to them takes long
     open_from = SIGNIFICANT if n >= MANY_ROWS else -_SURELY
-    if not poor and (alone is None or ahead <= open_from):
+    # it has learned from checks what contradicts given labels: without noise it gives these less
+    proven = contradicted(fitted.fit.model, fitted.data, len(fitted.names))
+    if not proven and not poor and (alone is None or ahead <= open_from):
         return replace(fitted, noisy=noisy)
-    reference = completed(reference, points, codes, fitted.copies, weights)
+    reference = completed(reference, points, known, fitted.copies, weights)
     with computing(fitted.double):
         beside = noise_on(reference, fitted, options())
     if beside is None:
         return replace(fitted, interrupted=True)
     theirs = beside.held_out[rows]
     if replaceable(fitted):
-        better = poor or ahead > SIGNIFICANT
+        better = proven or poor or ahead > SIGNIFICANT
         if better and _lead(mine, theirs, *about) > _SURELY:
-            proven = contradicted(fitted.fit.model, fitted.data, len(fitted.names))
-            found = 1.0 if proven else beside.probability(reference, codes, rows, *about)
+            found = 1.0 if proven else beside.probability(reference, known, rows, *about)
             taken = replace(with_noise_of(beside, before), averaged=None)
             taken = averaged_over_levels(taken)
             taken = replace(taken, noisy=at_odds(found, _odds_of_noise(taken, codes)))
@@ -220,7 +223,7 @@ def _held_to(
     if checked or not (poor or few):
         return replace(fitted, noisy=noisy)
     scores = max((mine, theirs), key=lambda one: float(about[0] @ one))
-    ways = [plain, *([reference.recalibrated(codes)[rows]] if few else [])]
+    ways = [plain, *([reference.recalibrated(known)[rows]] if few else [])]
     allowed = min(pseudo_bma(scores, one, *about) for one in ways)
     noisy = min(noisy, at_odds(allowed, odds))
     matters = noisy < 0.5 and sides.changed > _CHANGED * np.count_nonzero(rows)

@@ -24,6 +24,7 @@ from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows
 from nbmodels.errors import Caution, IdentifiabilityWarning, VerdictWarning
 from nbmodels.fitting.cautions import PLAIN, UNINFORMATIVE, USELESS
+from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.discriminative import LOG_SLOPE_SD
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
@@ -289,7 +290,8 @@ def _surely_poorer(
     if fitted.plain_scores is None:
         return None
     theirs, own = reference.held_out, fitted.plain_scores
-    rows = (codes >= 0) & np.isfinite(theirs) & np.isfinite(own)
+    rows = (codes >= 0) & ~checked_rows(fitted.fit.model, fitted.data, len(codes))
+    rows &= np.isfinite(theirs) & np.isfinite(own)
     if not rows.any():
         return None
     pair = np.exp(own[rows]), np.exp(theirs[rows])

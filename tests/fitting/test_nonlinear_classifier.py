@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_circles
 from sklearn.linear_model import LogisticRegression
 
 from nbmodels import (
@@ -179,3 +180,25 @@ def test_rows_that_hardly_count_do_not_decide_predictions():
     model = NoisyLogisticRegression(random_state=0)
     model.fit(x, y, sample_weight=np.where(own, 1, 1e-3))
     assert np.mean(model.predict(new) == (new[:, 0] > 0)) > 0.9
+
+
+def test_predictions_are_learned_from_checked_labels():
+    """Labels within a circle are all wrong, as checks of most rows show."""
+    rng = np.random.default_rng(4)
+    x, new = rng.normal(size=(600, 2)), rng.normal(size=(1000, 2))
+    true = x[:, 0] > 0
+    y = np.where(np.square(x).sum(1) < 0.8, ~true, true)
+    trusted = dict(enumerate(true[:500].tolist()))
+    model = NoisyLogisticRegression(random_state=0).fit(x, y, trusted=trusted)
+    assert np.mean(model.predict(new) == (new[:, 0] > 0)) > 0.95
+    assert np.mean(model.classes_[model.label_posterior_.argmax(1)] == true) > 0.98
+
+
+def test_checks_show_the_noise_on_the_scores_of_what_they_taught():
+    """Few labels contradict a classifier that learned them, and many one that knows better."""
+    x, true = make_circles(600, noise=0.15, factor=0.5, random_state=11)
+    y = np.where(np.random.default_rng(11).random(600) < 0.2, 1 - true, true)
+    trusted = dict(enumerate(true[:480].tolist()))
+    model = NoisyLogisticRegression(random_state=0).fit(x, y, trusted=trusted)
+    assert model.chosen_["scores"] == "nonlinear classifier"
+    assert np.mean(model.label_posterior_.argmax(1)[480:] == true[480:]) > 0.9
