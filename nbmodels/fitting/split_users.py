@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from nbmodels.data.validation import row_blocks
 from nbmodels.fitting.graph_folds import numbers_of_items, numbers_of_users, whole_numbers_mixed
 from nbmodels.fitting.neighbours import Graph, NeighbourVotes, scores_without_own
 from nbmodels.fitting.noise_levels import LEVELS, matrices_at
@@ -142,7 +143,9 @@ def evidence_of_halves(
         _, first, at = np.unique(number, return_index=True, return_inverse=True)
         triples = np.stack([labels, low, high])[:, first]
         count = np.bincount(at.ravel(), halves.weights, len(first))
-        found.append(_of_triples(triples, count, matrices))
+        blocks = row_blocks(n_levels, k * len(first))
+        parts = [_of_triples(triples, count, matrices[levels]) for levels in blocks]
+        found.append(np.concatenate(parts))
         if len(found) * n_levels * k * len(first) > _CELLS:
             break
     return np.mean(found, axis=0)

@@ -1,5 +1,7 @@
 """The level of the noise by two halves of the users."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -43,6 +45,18 @@ def test_levels_are_told_by_votes_of_unknown_accuracy(share, right):
     assert abs(LEVELS[found.argmax()] - share) <= 0.05
     # the accuracy of the votes makes up for no other level
     assert found.max() - found[np.abs(LEVELS - share) > 0.12].max() > 3
+
+
+def test_levels_of_many_classes_are_computed_in_little_memory():
+    """All levels at once would take arrays of 40 MB."""
+    rng, n, k = np.random.default_rng(0), 2000, 100
+    y = rng.integers(0, k, n)
+    votes = np.where(rng.random((1, 2, n)) < 0.3, rng.integers(0, k, (1, 2, n)), y)
+    tracemalloc.start()
+    evidence_of_halves(Halves(votes, y, np.ones(n)), np.stack([symmetric(0.1, k)] * 25))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 60e6
 
 
 def test_votes_without_information_tell_no_level():
