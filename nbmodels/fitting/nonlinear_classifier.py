@@ -23,7 +23,7 @@ from nbmodels.data.validation import row_blocks
 #: jitter of its Cholesky factor, and weight of the columns beside it.
 _LANDMARKS, _LENGTHS, _JITTER, _LINEAR = 200, (0.5, 1.0, 2.0), 1e-3, 0.3
 
-#: Values of a column that are kept to rank new cells among: of more, quantiles.
+#: Values of a column that are kept to rank new cells among: of more, quantiles, and frequent ones.
 _KNOTS = 512
 
 #: From columns and the shares below their cells to ``(n, m)``: what the classes are linear in, or
@@ -148,7 +148,7 @@ class Ranks:
     """Share of training rows below cells of any rows, by some values of each column.
 
     Attributes:
-        values: by column, distinct values in their order, or quantiles of many.
+        values: by column, distinct values in their order; of many quantiles and frequent ones.
         shares: by column, share of the rows below each of them, ties at their middle.
     """
 
@@ -160,10 +160,14 @@ class Ranks:
         """Those of training rows."""
         values, below = [], []
         for column, share in zip(x.T, shares.T, strict=True):
-            known, first = np.unique(column, return_index=True)
+            known, first, count = np.unique(column, return_index=True, return_counts=True)
             at = np.arange(len(known))
             if len(known) > _KNOTS:
-                at = np.unique(np.round(np.linspace(0, len(known) - 1, _KNOTS)).astype(int))
+                even = np.round(np.linspace(0, len(known) - 1, _KNOTS)).astype(int)
+                # ranks jump at a value of many rows, as missing cells are
+                frequent = np.flatnonzero(count > len(column) / _KNOTS)
+                about = (frequent[:, None] + [-1, 0, 1]).ravel()
+                at = np.unique([*even, *np.clip(about, 0, len(known) - 1)])
             values.append(known[at])
             below.append(share[first[at]])
         return cls(tuple(values), tuple(below))

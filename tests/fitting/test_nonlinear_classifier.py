@@ -62,6 +62,14 @@ def test_ranks_of_new_cells_lie_between_those_around_them():
     np.testing.assert_allclose(ranks(np.array([[-1e9], [1e9]]))[:, 0], [0.5 / 2000, 1 - 0.5 / 2000])
 
 
+def test_a_frequent_value_between_many_others_keeps_its_rank():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3000, 1))
+    x[:1500] = 0.01
+    ranks = Ranks.of(x, shares_below(x))
+    np.testing.assert_allclose(ranks(x), shares_below(x), atol=2e-3)
+
+
 @pytest.mark.parametrize("world", [rings, codes_of_places])
 def test_new_rows_are_predicted_as_well_as_held_out_ones(world):
     rng = np.random.default_rng(1)
