@@ -49,9 +49,12 @@ class ProgramFolder:
         try:
             with filelock.FileLock(self._folder / ".lockfile", timeout=_PATIENCE):
                 self._make_room(len(value))
-                part.write_bytes(value)
-                self._stamp(name)
-                part.replace(self._folder / f"{name}{_PROGRAM}")  # others read without the lock
+                try:
+                    part.write_bytes(value)
+                    self._stamp(name)
+                    part.replace(self._folder / f"{name}{_PROGRAM}")  # others read without the lock
+                finally:
+                    part.unlink(missing_ok=True)  # of a full disk
         except (OSError, NotImplementedError, filelock.Timeout):
             return
 

@@ -66,6 +66,8 @@ def test_what_was_not_written_to_its_end_is_removed(folder, tmp_path, monkeypatc
 
     monkeypatch.setattr(type(tmp_path), "replace", full)
     folder.put("a", bytes(90))
+    assert not list(tmp_path.glob("*.part"))
+    (tmp_path / "b.part").write_bytes(b"of a killed process")
     usable.cache_clear()
     assert usable(tmp_path, 0)
     assert not list(tmp_path.glob("*.part"))
