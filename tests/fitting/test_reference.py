@@ -99,11 +99,13 @@ def test_predictions_are_poor_where_surely_less_probability_is_of_the_labels(own
     theirs, mine = np.log([theirs, mine])
     mine[:3] = np.nan
     reference = SimpleNamespace(held_out=theirs)
-    found = _surely_poorer(SimpleNamespace(plain_scores=mine), reference, codes)
+    found = _surely_poorer((mine, None), reference, codes)
     assert (found is not None) == warns
     if warns:
         assert found == pytest.approx((own, 0.75), abs=0.01)
-    assert _surely_poorer(SimpleNamespace(plain_scores=None), reference, codes) is None
+    assert _surely_poorer((None, mine), reference, codes) is None
+    # noise explains the labels as well
+    assert _surely_poorer((mine, theirs), reference, codes) is None
 
 
 @pytest.mark.slow
