@@ -20,8 +20,8 @@ from nbmodels.data.readable import Readable
 from nbmodels.diagnostics.checks.checked import CheckedEnds
 from nbmodels.diagnostics.findings import INDEPENDENT, SEPARABLE
 
-#: Probability of the intervals.
-LEVEL = 0.9
+#: Probability of the intervals, and the upper end from which on one holds a rate of one.
+LEVEL, _ALL = 0.9, 0.99
 
 
 @dataclass(frozen=True)
@@ -193,6 +193,9 @@ class NoiseRange(Readable):
     def holds(self, given: Any, truth: Any) -> tuple[bool, np.ndarray]:
         """Whether the range holds the noise of known true labels.
 
+        No central interval of a rate holds one: where all labels of a class are right, its upper
+        end is to be 0.99 or more.
+
         Args:
             given: ``(n,)`` given labels.
             truth: ``(n,)`` true labels.
@@ -209,6 +212,7 @@ class NoiseRange(Readable):
             ]
         )
         low, high = self.right.T
+        high = np.where((right == 1) & (high >= _ALL), 1.0, high)
         inside = np.where(np.isnan(right), np.nan, (low <= right) & (right <= high))
         share = float(np.mean(given != truth))
         return self.share[0] <= share <= self.share[1], inside

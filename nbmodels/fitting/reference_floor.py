@@ -78,7 +78,7 @@ _BOUND = 3.0
 _LITTLE, _MANY = 0.7, 0.03
 
 #: Share of the labels that changes would make wrong, by the odds of the shape of the classes alone,
-#: from which on they are warned of.
+#: from which on they are stated whatever held-out labels have it.
 _AT_STAKE = 0.1
 
 #: What follows for the labels.
@@ -314,9 +314,9 @@ def _where_doubted(fitted: FittedModel, sides: Sides, judge: str) -> FittedModel
 def _with_little_evidence(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> FittedModel:
     """A cut fit to few rows, with a caution where labels are changed on little evidence.
 
-    Most such changes help, so that the verdict states them. It is a warning where a large part of
-    the labels is expected to be changed though right, by the odds of noise that the shape of the
-    classes gives (``benchmarks/records/few_rows.md``).
+    Most such changes help, so that the verdict states them and nothing is warned of: also where by
+    the odds of noise that the shape of the classes gives a large part of the labels is expected to
+    be changed though right (``benchmarks/records/few_rows.md``).
     """
     joint = fitted.data.parts.get(PRIOR) is None
     # checked rows and votes are evidence of their own
@@ -325,20 +325,20 @@ def _with_little_evidence(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> 
         return fitted
     changed = int(np.count_nonzero((codes >= 0) & (fitted.label_posterior.argmax(1) != codes)))
     at_stake = changed * float(expit(-_log_odds_by_shape(fitted)))
-    loud = at_stake >= _AT_STAKE * len(codes)
-    if not loud and (fitted.noisy > _LITTLE or changed <= _MANY * len(codes)):
+    by_shape = at_stake >= _AT_STAKE * len(codes)
+    if not by_shape and (fitted.noisy > _LITTLE or changed <= _MANY * len(codes)):
         return fitted
-    tell = (
+    evidence = (
         "the shape of the classes does not surely tell whether any label is wrong"
-        if loud
+        if by_shape
         else "labels and features hardly tell whether any label is wrong (probability "
         f"{fitted.noisy:.2f})"
     )
     caution = Caution(
         VerdictWarning,
-        f"{tell}: if none is, {counted(changed, 'right label')} would be changed; checked rows "
+        f"{evidence}: if none is, {counted(changed, 'right label')} would be changed; checked rows "
         "(trusted=) tell more",
-        "" if loud else "little evidence of noise",
+        "little evidence of noise",
     )
     return replace(fitted, cautions=(*fitted.cautions, caution))
 

@@ -7,7 +7,7 @@ under whose scores noise explains held-out labels better is the better covariate
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -247,8 +247,8 @@ def with_predictions_of(
 
     Where labels are those on the reference's scores, new items are, too. Elsewhere they are where
     it gives the held-out given labels a surely larger mean probability than the model's own plain
-    classifier: probabilities show more than hits do, and neither knows of noise. That holds for
-    features that are not informative to the model, too.
+    classifier, and than the model with its noise: probabilities show more than hits do. That holds
+    for features that are not informative to the model, too.
 
     Args:
         reference: the nonlinear classifier's predictions.
@@ -262,15 +262,16 @@ def with_predictions_of(
     if not cut or not replaceable(fitted):
         return fitted
     taken = fitted.chosen.get("scores") == NONLINEAR
-    means = _surely_poorer(fitted, reference, codes)
+    own = fitted.plain_scores, None if taken else fitted.held_out_scores
+    means = _surely_poorer(fitted, own, reference, codes)
     if means is None and not (taken and learn):
         return fitted
     if learn is None:
         poor = (_poor_predictions(*means),) if taken and means is not None else ()
         return replace(fitted, cautions=(*fitted.cautions, *poor))
     noise: Any = fitted.fit.params[PRIOR]
-    own = taken and fitted.noisy >= 0.5
-    calibration = np.asarray(noise.mean, float) if own else np.zeros(1 + len(fitted.names))
+    noisy = taken and fitted.noisy >= 0.5
+    calibration = np.asarray(noise.mean, float) if noisy else np.zeros(1 + len(fitted.names))
     stated = _THEIRS_TOO if taken or means is None else _by_the_reference(*means)
     return replace(
         fitted,
@@ -281,22 +282,33 @@ def with_predictions_of(
 
 
 def _surely_poorer(
-    fitted: FittedModel, reference: Reference, codes: Int[np.ndarray, " n"]
+    fitted: FittedModel,
+    scores: Sequence[Float[np.ndarray, " n"] | None],
+    reference: Reference,
+    codes: Int[np.ndarray, " n"],
 ) -> tuple[float, float] | None:
     """Mean probability of the held-out given labels by the model's own features and the reference.
 
-    None where the former is not surely less. Both are plain classifiers here, without noise.
+    None where the former is not surely less.
+
+    Args:
+        fitted: the fit.
+        scores: ``(N,)`` log-probability of each label by the model in several ways, of which the
+            best one counts; without noise first. None of a way that there is not.
+        reference, codes: those of :func:`with_predictions_of`.
     """
-    if fitted.plain_scores is None:
+    plain, *_ = scores
+    if plain is None:
         return None
-    theirs, own = reference.held_out, fitted.plain_scores
+    ways = [one for one in scores if one is not None]
     rows = (codes >= 0) & ~checked_rows(fitted.fit.model, fitted.data, len(codes))
-    rows &= np.isfinite(theirs) & np.isfinite(own)
+    rows &= np.isfinite([reference.held_out, *ways]).all(0)
     if not rows.any():
         return None
-    pair = np.exp(own[rows]), np.exp(theirs[rows])
     weights = np.asarray(fitted.data.weights, float)[: len(codes)][rows]
     groups = None if fitted.copies is None else fitted.copies[rows]
+    own = max((np.exp(one[rows]) for one in ways), key=lambda one: float(weights @ one))
+    pair = own, np.exp(reference.held_out[rows])
     found = compare_scores(pair, [True, True], weights, groups=groups)
     if found.gain[1] - _SURELY * found.standard_error[1] < _WORSE:
         return None
@@ -317,7 +329,7 @@ def _by_the_reference(own: float, theirs: float) -> Caution:
     return Caution(
         VerdictWarning,
         "this model of the features is poor: it gives the held-out given labels a mean probability "
-        f"of {own:.2f} without noise, and a nonlinear classifier of the same features "
+        f"of {own:.2f}, and a nonlinear classifier of the same features "
         f"{theirs:.2f}. So new items are predicted by that classifier{COMPARE}",
         _PREDICTIONS,
     )

@@ -12,7 +12,7 @@ from nbmodels.datasets import corrupt
 from nbmodels.diagnostics.checks.checked import CheckedEnds
 from nbmodels.diagnostics.checks.ends import CHECKS, Ends
 from nbmodels.diagnostics.findings import TWO_ENDS
-from nbmodels.diagnostics.noise_range import noise_range
+from nbmodels.diagnostics.noise_range import End, NoiseRange, noise_range
 from nbmodels.fitting.nearest import nearest_labels
 from nbmodels.fitting.separable import fit_separable
 
@@ -39,6 +39,19 @@ def wrong_near_borders(logs, rng):
 def finding(model):
     (found,) = [f for f in model.verdict().findings if f.name == TWO_ENDS]
     return found
+
+
+@pytest.mark.parametrize(("high", "inside"), [(0.995, True), (0.98, False)])
+def test_a_class_all_of_whose_labels_are_right_needs_an_upper_end_near_one(high, inside):
+    ends = [
+        End("", 0.1, np.array([0.0, 0.2]), np.full(2, 0.8), np.array([[0.6, 0.9], [0.6, high]]))
+        for _ in range(2)
+    ]
+    found = NoiseRange(np.array(["ant", "bee"]), *ends, n_neighbours=5, z=0.0)
+    given = ["ant", "ant", "ant", "bee", "bee", "bee"]
+    share, classes = found.holds(given, ["ant", "ant", "ant", "ant", "bee", "bee"])
+    assert share
+    assert classes.tolist() == [True, inside]
 
 
 @pytest.mark.slow

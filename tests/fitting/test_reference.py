@@ -87,12 +87,12 @@ def test_rows_without_a_label_are_not_predicted():
     assert nonlinear_predictions(x[:, :0], true, K) is None
 
 
-def unchecked(scores, weights=None, copies=None):
-    """What a fit without checked rows has of its plain classifier."""
-    weights = np.ones(len(scores)) if weights is None else np.asarray(weights, float)
+def unchecked(n, weights=None, copies=None):
+    """What a fit without checked rows has of its rows."""
+    weights = np.ones(n) if weights is None else np.asarray(weights, float)
     data = SimpleNamespace(weights=weights, parts={})
     fit = SimpleNamespace(model={})
-    return SimpleNamespace(plain_scores=scores, data=data, fit=fit, copies=copies)
+    return SimpleNamespace(data=data, fit=fit, copies=copies)
 
 
 @pytest.mark.parametrize(
@@ -107,11 +107,13 @@ def test_predictions_are_poor_where_surely_less_probability_is_of_the_labels(own
     theirs, mine = np.log([theirs, mine])
     mine[:3] = np.nan
     reference = SimpleNamespace(held_out=theirs)
-    found = _surely_poorer(unchecked(mine), reference, codes)
+    found = _surely_poorer(unchecked(200), (mine, None), reference, codes)
     assert (found is not None) == warns
     if warns:
         assert found == pytest.approx((own, 0.75), abs=0.01)
-    assert _surely_poorer(SimpleNamespace(plain_scores=None), reference, codes) is None
+    assert _surely_poorer(unchecked(200), (None, mine), reference, codes) is None
+    # noise explains the labels as well
+    assert _surely_poorer(unchecked(200), (mine, theirs), reference, codes) is None
 
 
 @pytest.mark.parametrize(
@@ -123,9 +125,9 @@ def test_predictions_are_not_poor_by_rows_that_count_little_or_are_copies(weight
     """Of the labels only the later half, or two groups of four, are likelier by the reference."""
     mine, codes = np.full(200, np.log(0.6)), np.arange(200) % 2
     reference = SimpleNamespace(held_out=mine + np.log(1.5) * (np.arange(200) >= 100))
-    assert _surely_poorer(unchecked(mine), reference, codes) is not None
-    held = unchecked(mine, weights, copies)
-    assert _surely_poorer(held, reference, codes) is None
+    assert _surely_poorer(unchecked(200), (mine,), reference, codes) is not None
+    held = unchecked(200, weights, copies)
+    assert _surely_poorer(held, (mine,), reference, codes) is None
 
 
 @pytest.mark.slow
