@@ -2,8 +2,8 @@
 
 Under each form there is an average of neighbour models of its own
 (:mod:`nbmodels.fitting.stacked_graph`). Forms are compared by labels that had no part in the
-average's weights, its calibration and the noise, and by what two halves of the users say of their
-noise (:mod:`nbmodels.fitting.split_users`).
+average's weights, its calibration and the noise, and by the votes of two halves of the users
+(:mod:`nbmodels.fitting.split_users`).
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Form(NamedTuple):
         fit: calibration and noise, fitted to the average.
         held_out: ``(N,)`` log-probability of each label under an average whose weights, calibration
             and noise were learned from the labels of other folds.
-        levels: what two halves of the users say of the level of the noise; None where the noise is
-            known, or there are none but checked labels.
+        levels: the level of the noise by the votes of two halves of the users; None where the
+            noise is known, or there are none but checked labels.
     """
 
     noise: Any
@@ -57,7 +57,7 @@ class Form(NamedTuple):
 
     @property
     def evidence(self) -> Float[np.ndarray, " n"]:
-        """What the form is compared by: each label's, and its part of what both halves say."""
+        """What the form is compared by: each label's, and its part of the votes of both halves."""
         if self.levels is None:
             return self.held_out
         rows = self.about.weights * self.about.resp.any(1)
@@ -93,7 +93,7 @@ def stacked(
         about: graph and labels under it.
         candidates: neighbour models.
         fold: ``(N,)`` fold of each item.
-        halves: labels and what each half of the users says; None where no noise is learned.
+        halves: labels and the votes of each half of the users; None where no noise is learned.
         options: of the fits.
 
     Raises:
@@ -160,7 +160,7 @@ def _weights(
 def undecided(chosen: Form, found: Sequence[Form], shares: Sequence[float]) -> tuple[Caution, ...]:
     """A warning where another form may be right, and finds another share of right labels.
 
-    A form is possible if it is by held-out labels alone: halves of users may be void.
+    A form is possible if it is by held-out labels alone: halves of users may show nothing.
     """
     if len(found) == 1:
         return ()

@@ -1,8 +1,8 @@
-"""The level of the noise by two halves of the users, who need not be calibrated to tell it.
+"""The level of the noise by two halves of the users, which need no calibration.
 
 Scores of neighbours that are calibrated to labels hardly identify how many of these are wrong: weak
-scores and few errors explain the labels as well as strong scores and many errors. What tells them
-apart needs no calibration. The votes of two halves of the users agree with each other as far as
+scores and few errors explain the labels as well as strong scores and many errors. What separates
+them needs no calibration. The votes of two halves of the users agree with each other as far as
 both are right, and with the labels as far as these are right, too: three views that are independent
 given the class identify the errors of each (Anandkumar et al. 2014, Journal of Machine Learning
 Research 15; of two classes, Ratner et al. 2019, AAAI 33). Users are split in several ways, over
@@ -33,15 +33,16 @@ _CELLS = 1_000_000
 #: Share of a vote by which ties are broken.
 _TIE = 1e-6
 
-#: Steps of EM for the errors of the votes, and pseudo-votes of each cell.
-_STEPS, _PSEUDO = 60, 0.5
+#: Steps of EM for the errors of the votes, and pseudo-votes of each cell and, at most, of each row:
+#: of many classes votes would seem more erroneous than they are, and labels less.
+_STEPS, _PSEUDO, _PSEUDO_ROW = 60, 0.5, 2.0
 
 #: A probability is bounded below by this.
 _TINY = 1e-300
 
 
 class Halves(NamedTuple):
-    """Labels of items, and what each half of their users says of them.
+    """Labels of items, and the votes of each half of their users.
 
     Attributes:
         votes: ``(S, 2, N)`` from :func:`votes_of_halves`.
@@ -60,7 +61,8 @@ class NoiseLevels(NamedTuple):
     Attributes:
         share: ``(L,)`` shares of wrong labels, rising.
         matrices: ``(L, K, K)`` ``[true, observed]`` at each.
-        halves: ``(L,)`` log-likelihood of labels and of what each half of the users says, at each.
+        halves: ``(L,)`` log-likelihood of labels and of the votes of each half of the users, at
+            each.
     """
 
     share: Float[np.ndarray, " l"]
@@ -96,7 +98,7 @@ def votes_of_halves(
     """What most neighbours by each half of the users are labelled as; K where there are none.
 
     Halves and ties hang on no order of items and users, and users of the same items are of the same
-    half: they are one witness.
+    half: their votes are one.
 
     Args:
         graph: the items' edges.
@@ -161,11 +163,11 @@ def _of_triples(
     label, first, second = triples
     cast = np.eye(k + 1)[first][:, :k] + np.eye(k + 1)[second][:, :k]
     by_label = np.eye(k + 1)[label][:, :k].T * count
-    ones = np.ones((n_levels, k, 1))
+    ones, pseudo = np.ones((n_levels, k, 1)), min(_PSEUDO, _PSEUDO_ROW / k)
     of_label = np.concatenate([matrices, ones], 2)[:, :, label]
     # votes begin with the errors that they have beside the labels
-    errors = np.broadcast_to(_rows(by_label @ cast + _PSEUDO), (n_levels, k, k))
-    shares = np.broadcast_to(_rows(by_label.sum(1) + _PSEUDO), (n_levels, k))
+    errors = np.broadcast_to(_rows(by_label @ cast + pseudo), (n_levels, k, k))
+    shares = np.broadcast_to(_rows(by_label.sum(1) + pseudo), (n_levels, k))
     for step in range(_STEPS + 1):
         of_vote = np.concatenate([errors, ones], 2)
         joint = shares[:, :, None] * of_label * of_vote[:, :, first] * of_vote[:, :, second]
@@ -173,9 +175,9 @@ def _of_triples(
         if step == _STEPS:
             break
         resp = joint * (count / total)[:, None, :]
-        shares = _rows(resp.sum(2) + _PSEUDO)
-        errors = _rows(resp @ cast + _PSEUDO)
-    penalty = _PSEUDO * np.log(np.maximum(errors, _TINY)).sum((1, 2))
+        shares = _rows(resp.sum(2) + pseudo)
+        errors = _rows(resp @ cast + pseudo)
+    penalty = pseudo * np.log(np.maximum(errors, _TINY)).sum((1, 2))
     return np.log(total) @ count + penalty
 
 

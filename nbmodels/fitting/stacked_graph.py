@@ -280,7 +280,7 @@ def _informative(
 
 
 def _halves(about: LabelledGraph, readings: Sequence[str | None], n_classes: int) -> Halves | None:
-    """Labels and what two halves of the users say; None where no noise is learned.
+    """Labels and the votes of two halves of the users; None where no noise is learned.
 
     Where repeated edges may count in several ways, they count as their logarithms do, the same for
     all forms of the noise, which are compared by this.

@@ -150,3 +150,19 @@ def test_surely_different_levels_are_warned_of_and_others_are_not():
     assert "25%" in caution.message
     assert WeighedLevels(both, normal(0.15, 0.03), normal(0.22, 0.03)).cautions() == ()
     assert WeighedLevels(both, normal(0.1, 0.02), np.full(49, 1 / 49)).cautions() == ()
+
+
+@pytest.mark.parametrize(("n_classes", "n"), [(4, 600), (40, 3000)])
+def test_the_level_is_found_whatever_the_number_of_classes(n_classes, n):
+    """With half a pseudo-vote a cell 0.20 of 40 classes, where 0.28 is right."""
+    rng = np.random.default_rng(0)
+    true = rng.integers(0, n_classes, n)
+
+    def with_errors(share):
+        return np.where(rng.random(n) < share, rng.integers(0, n_classes, n), true)
+
+    halves = Halves(np.array([[with_errors(0.4), with_errors(0.4)]]), with_errors(0.3), np.ones(n))
+    matrix = np.full((n_classes, n_classes), 0.3 / n_classes) + 0.7 * np.eye(n_classes)
+    found = levels_of(matrix, halves)
+    level = found.share[found.halves.argmax()]
+    assert level == pytest.approx(np.mean(halves.codes != true), abs=0.05)
