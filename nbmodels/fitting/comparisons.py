@@ -42,8 +42,10 @@ def with_comparisons(
     with one_thread_if_small(x):
         coding = point_coding(x, missing)
         where = None if coding is None else coding(x, missing)
-        averaged = averaged_over_levels(_with_shapes(with_separable(fitted, where), where))
+        averaged = averaged_over_levels(_with_near(fitted, where))
         held = with_reference(averaged, where, options, coding if predictions else None)
+        if fitted.drawn is not None and held.drawn is None:
+            held = _with_near(held, where)  # its noise is learned now
         found = with_labels_by_shape(held, where)
     if not warn_of_copies:
         return found
@@ -51,8 +53,9 @@ def with_comparisons(
     return replace(found, cautions=(*found.cautions, *copies_caution(found.copies, weights)))
 
 
-def _with_shapes(fitted: FittedModel, points: Any) -> FittedModel:
-    """With what the shape of the classes says of noise, beside what near items do."""
+def _with_near(fitted: FittedModel, points: Any) -> FittedModel:
+    """With the noise by near items, and by the shape of the classes."""
+    fitted = with_separable(fitted, points)
     found = fitted.separable
     if found is None or not hasattr(points, "shape"):
         return fitted

@@ -102,6 +102,8 @@ def test_new_items_are_predicted_by_the_classifier_that_predicts_labels_surely_b
     assert model.chosen_["predictions"] == "nonlinear classifier"
     assert np.mean(model.predict(new) == np.array(["in", "out"])[truth]) > 0.95
     assert "predictions of a nonlinear classifier" in {f.name for f in model.verdict().findings}
+    # the features were not informative, so that nothing was known of the noise
+    assert model.noise_range_.share[0] < np.mean(y != np.array(["in", "out"])[true])
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(new), model.predict(new))
     # the coefficients are still the regression's
     assert model.coef_.shape == (1, 2)
