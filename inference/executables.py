@@ -22,12 +22,14 @@ import os
 import pickle
 import platform
 import sys
+import threading
 import time
 import types
 import zlib
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -41,6 +43,10 @@ _RELEASED = ("jax", "jaxlib", "numpy", "numpyro")
 
 #: Kept in the place of an executable that cannot be.
 _UNWRITTEN = b"unwritten"
+
+#: Executables that a process holds. Each has some 15 memory maps, of which Linux allows 65,530, and
+#: a process that has no more of them crashes as it compiles.
+_MOST_LOADED = 500
 
 #: JAX's settings, whose names are made at run time.
 _CONFIG: Any = jax.config
@@ -89,6 +95,34 @@ def keep(kept: Kept | None) -> None:
     _Current.kept = kept
 
 
+class _Loaded:
+    """Executables of this process, by program and call; those used longest ago are forgotten."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[Hashable, Callable[..., Any] | None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, find: Callable[[], Callable[..., Any] | None]) -> Any:
+        """The executable, found where it is not held; None where there is to be none."""
+        with self._lock:
+            if key in self._found:
+                self._found.move_to_end(key)
+                return self._found[key]
+        found = find()
+        self.put(key, found)
+        return found
+
+    def put(self, key: Hashable, found: Callable[..., Any] | None) -> None:
+        with self._lock:
+            self._found[key] = found
+            self._found.move_to_end(key)
+            while len(self._found) > _MOST_LOADED:
+                self._found.popitem(last=False)
+
+
+_LOADED_PROGRAMS = _Loaded()
+
+
 class Program:
     """``jax.jit`` of a function, with executables that are kept where it runs on one CPU.
 
@@ -106,7 +140,6 @@ class Program:
     ) -> None:
         static = (static_argnames,) if isinstance(static_argnames, str) else static_argnames
         self._function, self._static, self._options = function, static, compiler_options
-        self._loaded: dict[Hashable, Callable[..., Any] | None] = {}
 
     @cached_property
     def jitted(self) -> Any:
@@ -128,14 +161,14 @@ class Program:
         fixed = {n: v for n, v in [*at, *kwargs.items()] if n in self._static}
         leaves, structure = jax.tree.flatten((free, named))
         call = (tuple(sorted(fixed.items())), structure, tuple(map(_type, leaves)), _settings())
-        if call not in self._loaded:
-            self._loaded[call] = self._found(kept, call, args, kwargs)
-        if (executable := self._loaded[call]) is None:
+        key = (self, call)
+        find = partial(self._found, kept, call, args, kwargs)
+        if (executable := _LOADED_PROGRAMS.get(key, find)) is None:
             return self.jitted(*args, **kwargs)
         try:
             return executable(*free, **named)
         except (TypeError, ValueError, jax.errors.JaxRuntimeError):  # it does not fit, after all
-            self._loaded[call] = None
+            _LOADED_PROGRAMS.put(key, None)
             return self.jitted(*args, **kwargs)
 
     def _found(self, kept: Kept, call: Any, args: Any, kwargs: Any) -> Callable[..., Any] | None:

@@ -149,6 +149,26 @@ def test_a_program_goes_on_with_what_it_has_loaded(source, shelf):
     assert not shelf
 
 
+def test_a_process_holds_a_limited_number_of_executables(source, shelf, monkeypatch):
+    """Each has memory maps, without which the compiler crashes."""
+    monkeypatch.setattr(executables, "_MOST_LOADED", 2)
+    package = load()
+    program = Program(package.scaled, None, STATIC)
+    for by in (1.0, 2.0, 3.0):
+        program(pair(package), by=by)
+    kept = dict(shelf)
+    shelf.clear()
+    program(pair(package), by=3.0)
+    program(pair(package), by=2.0)  # used last
+    assert not shelf
+    program(pair(package), by=1.0)  # forgotten, and so compiled again
+    assert len(shelf) == 1
+    shelf.update(kept)
+    program(pair(package), by=3.0)  # forgotten, and found in the storage
+    program(pair(package), by=1.0)
+    assert len(shelf) == 3
+
+
 def in_tuple(package):
     one = pair(package)
     return package.Pair(one.a, package.Summed(one.b))
