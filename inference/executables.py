@@ -41,6 +41,9 @@ from jax.experimental import serialize_executable
 #: Other packages that a function may call while it is traced; their versions are part of a key.
 _RELEASED = ("jax", "jaxlib", "numpy", "numpyro")
 
+#: Begins the names of LAPACK's functions in an executable that calls them.
+_LAPACK = b"lapack_"
+
 #: Kept in the place of an executable that cannot be.
 _UNWRITTEN = b"unwritten"
 
@@ -326,9 +329,17 @@ def _packed(compiled: Any) -> bytes:
         return _UNWRITTEN
 
 
+@cache
+def _load_lapack() -> None:
+    """Load what JAX loads as it lowers a call of LAPACK: an executable crashes without it."""
+    jax.jit(jax.lax.linalg.cholesky).lower(jax.ShapeDtypeStruct((1, 1), np.float32))
+
+
 def _unpacked(packed: bytes) -> Callable[..., Any]:
     """The executable of :func:`_packed`; a checksum finds what was damaged."""
     payload, in_tree, out_tree = pickle.loads(zlib.decompress(packed))
+    if _LAPACK in payload:
+        _load_lapack()
     found: Callable[..., Any] = serialize_executable.deserialize_and_load(
         payload, in_tree, out_tree, backend="cpu"
     )

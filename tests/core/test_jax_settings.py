@@ -3,6 +3,7 @@
 import os
 import threading
 import warnings
+import zlib
 
 import jax
 import numpy as np
@@ -198,6 +199,10 @@ print(len(set(traced)), hashlib.sha256(np.ascontiguousarray(found).tobytes()).he
 """
 
 
+#: For a maximum of the likelihood of full covariances, which is by LAPACK.
+NORMAL = "NoisyBernoulliNB.published()", "RobustNDA.published(solver='ml')"
+
+
 @pytest.mark.slow
 def test_a_second_process_traces_nothing(within, tmp_path, monkeypatch):
     """It computes the same, and the one switch turns that off."""
@@ -210,6 +215,19 @@ def test_a_second_process_traces_nothing(within, tmp_path, monkeypatch):
     assert int(second[0]) == 0
     assert int(off[0]) == int(first[0])
     assert first[1] == second[1] == off[1]
+
+
+@pytest.mark.slow
+def test_a_second_process_finds_lapack(within, tmp_path, monkeypatch):
+    """JAX loads it as it lowers a call of it, and without it a program that is found crashes."""
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    monkeypatch.setenv(SWITCH, str(tmp_path))
+    full = FIT.replace(*NORMAL).replace("import NoisyBernoulliNB", "import RobustNDA")
+    first, second = (within(8 << 30, full).split() for _ in range(2))
+    assert any(
+        b"lapack_" in zlib.decompress(f.read_bytes()) for f in tmp_path.glob("traced-*-cache")
+    )
+    assert first[1] == second[1]
 
 
 @pytest.mark.parametrize(
