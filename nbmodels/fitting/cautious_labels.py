@@ -30,8 +30,9 @@ from nbmodels.fitting.propagation import LabelledGraph, calibrated_logs, normali
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.split_users import NoiseLevels
 
-#: Standard errors by which two estimates of the level are surely apart.
-_APART = 3.0
+#: Standard errors by which two estimates of the level are surely apart, and a difference that
+#: matters: on author threads of 20 Newsgroups they are 0.11 and 0.08, where 0.10 is right.
+_APART, _MATTERS = 3.0, 0.05
 
 #: Labels that a sceptic takes to be right beforehand, where harm is judged.
 _SCEPTIC = 4
@@ -60,7 +61,7 @@ class WeighedLevels(NamedTuple):
     def cautions(self) -> tuple[Caution, ...]:
         """A warning where both surely find other shares of wrong labels."""
         (one, of_one), (other, of_other) = map(self._moments, (self.scores, self.halves))
-        if abs(one - other) < _APART * np.hypot(of_one, of_other):
+        if abs(one - other) < max(_APART * np.hypot(of_one, of_other), _MATTERS):
             return ()
         sentence = (
             f"by calibrated neighbours {one:.0%} of the labels would be wrong, by the agreement of "
@@ -86,7 +87,7 @@ def posterior_of_levels(
     """Posterior of the level of the noise, whose matrix keeps its form.
 
     How likely labels are given calibrated scores hardly tells the level where these are weak; what
-    two halves of the users say counts beside it. Either may be void, since scores were chosen by
+    two halves of the users show counts beside it. Either may be wrong, since scores were chosen by
     these labels and users may agree for other reasons than the class: where both contradict each
     other the posterior has the levels of each.
 

@@ -150,6 +150,9 @@ def test_surely_different_levels_are_warned_of_and_others_are_not():
     assert "25%" in caution.message
     assert WeighedLevels(both, normal(0.15, 0.03), normal(0.22, 0.03)).cautions() == ()
     assert WeighedLevels(both, normal(0.1, 0.02), np.full(49, 1 / 49)).cautions() == ()
+    # surely, and too little to matter
+    assert WeighedLevels(both, normal(0.11, 0.006), normal(0.08, 0.006)).cautions() == ()
+    assert WeighedLevels(both, normal(0.11, 0.006), normal(0.05, 0.006)).cautions()
 
 
 @pytest.mark.parametrize(("n_classes", "n"), [(4, 600), (40, 3000)])
