@@ -177,6 +177,8 @@ def choice_table(choice: Choice) -> Group:
         table.add_row("features", learned + size.get(settings.get("size_power"), ""))
     else:
         table.add_row("features", f"in a joint model, weight {settings['weight']:g}")
+    if "scores" in settings:
+        table.add_row("scores", f"of a {settings['scores']}, by which labels are corrected")
     if "alpha" in settings:
         table.add_row("smoothing", f"alpha {settings['alpha']:g}")
     reasons: dict[str, list[str]] = {}

@@ -266,6 +266,7 @@ def test_a_nonlinear_classifier_beside_naive_bayes(here):
     plain = clean(frame, "label", truth="truth", draws=0)
     assert not plain.warnings
     assert "predicted by that classifier, too" in plain.model.verdict().sentence
+    assert plain.choice.settings["scores"] == "nonlinear classifier"
     auto = clean(frame, "label", truth="truth", draws=0, estimator="auto")
     assert not any("--estimator" in one for one in auto.warnings)
     assert auto.choice.settings["emission"] != "mixed"
@@ -273,6 +274,11 @@ def test_a_nonlinear_classifier_beside_naive_bayes(here):
     # labels and predictions of naive Bayes come from a nonlinear classifier, too
     assert auto.scores.after > plain.scores.after - 0.01
     frame.to_csv("differences.csv", index=False)
+    columns = ["--label", "label", "--truth", "truth"]
+    done = run("clean", "differences.csv", *columns, "--out", "by_naive_bayes.csv")
+    assert done.exit_code == 0, done.output
+    stated = " ".join(done.output.split())
+    assert "of a nonlinear classifier, by which labels are corrected" in stated
     done = run("clean", "differences.csv", "--label", "label", "--estimator", "auto")
     assert done.exit_code == 0, done.output
     assert "AutoNoisyClassifier" in done.output
