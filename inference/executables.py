@@ -49,13 +49,13 @@ _UNWRITTEN = b"unwritten"
 
 #: Executables that a process holds. Each has some 15 memory maps, of which Linux allows 65,530, and
 #: a process that has no more of them crashes as it compiles.
-_MOST_LOADED = 500
+_MOST_HELD = 500
 
 #: JAX's settings, whose names are made at run time.
 _CONFIG: Any = jax.config
 
 #: Source files changed later may differ from what this process runs.
-_LOADED = time.time()
+_STARTED = time.time()
 
 
 class Storage(Protocol):
@@ -98,7 +98,7 @@ def keep(kept: Kept | None) -> None:
     _Current.kept = kept
 
 
-class _Loaded:
+class _Executables:
     """Executables of this process, by program and call; those used longest ago are forgotten."""
 
     def __init__(self) -> None:
@@ -119,11 +119,11 @@ class _Loaded:
         with self._lock:
             self._found[key] = found
             self._found.move_to_end(key)
-            while len(self._found) > _MOST_LOADED:
+            while len(self._found) > _MOST_HELD:
                 self._found.popitem(last=False)
 
 
-_LOADED_PROGRAMS = _Loaded()
+_HELD = _Executables()
 
 
 class Program:
@@ -166,12 +166,12 @@ class Program:
         call = (tuple(sorted(fixed.items())), structure, tuple(map(_type, leaves)), _settings())
         key = (self, call)
         find = partial(self._found, kept, call, args, kwargs)
-        if (executable := _LOADED_PROGRAMS.get(key, find)) is None:
+        if (executable := _HELD.get(key, find)) is None:
             return self.jitted(*args, **kwargs)
         try:
             return executable(*free, **named)
         except (TypeError, ValueError, jax.errors.JaxRuntimeError):  # it does not fit, after all
-            _LOADED_PROGRAMS.put(key, None)
+            _HELD.put(key, None)
             return self.jitted(*args, **kwargs)
 
     def _found(self, kept: Kept, call: Any, args: Any, kwargs: Any) -> Callable[..., Any] | None:
@@ -289,7 +289,7 @@ def _sources(packages: tuple[str, ...]) -> str | None:
             return None
         for file in files:
             about = file.stat()
-            if max(about.st_mtime, about.st_ctime) > _LOADED:
+            if max(about.st_mtime, about.st_ctime) > _STARTED:
                 return None
             digest.update(f"{package} {file.relative_to(folder)} {about.st_size}\n".encode())
             digest.update(file.read_bytes())

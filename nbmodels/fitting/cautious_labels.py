@@ -86,7 +86,7 @@ def posterior_of_levels(
 ) -> WeighedLevels:
     """Posterior of the level of the noise, whose matrix keeps its form.
 
-    How likely labels are given calibrated scores hardly tells the level where these are weak; what
+    How likely labels are given calibrated scores hardly shows the level where these are weak; what
     two halves of the users show counts beside it. Either may be wrong, since scores were chosen by
     these labels and users may agree for other reasons than the class: where both contradict each
     other the posterior has the levels of each.

@@ -27,13 +27,13 @@ from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.design_effect import DesignEffects, design_effects
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.label_sources import VOTES
-from nbmodels.fitting.nonlinear_classifier import NonlinearClassifier
 from nbmodels.fitting.options import FEW_ROWS
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.vote_dependence import VoteDependence
 
 if TYPE_CHECKING:
     from nbmodels.fitting.matrix_scaling import MatrixScaling
+    from nbmodels.fitting.nonlinear_classifier import NonlinearClassifier
     from nbmodels.fitting.regression import CodedRegression
     from nbmodels.fitting.separable import Separable
 

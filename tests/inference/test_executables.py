@@ -74,7 +74,7 @@ def shelf(monkeypatch):
 @pytest.fixture
 def source(tmp_path, monkeypatch, shelf):
     """The package's file, as if it were older than the process."""
-    monkeypatch.setattr(executables, "_LOADED", time.time() + 3600)
+    monkeypatch.setattr(executables, "_STARTED", time.time() + 3600)
     monkeypatch.syspath_prepend(tmp_path)
     file = tmp_path / PACKAGE / "__init__.py"
     file.parent.mkdir()
@@ -151,7 +151,7 @@ def test_a_program_goes_on_with_what_it_has_loaded(source, shelf):
 
 def test_a_process_holds_a_limited_number_of_executables(source, shelf, monkeypatch):
     """Each has memory maps, without which the compiler crashes."""
-    monkeypatch.setattr(executables, "_MOST_LOADED", 2)
+    monkeypatch.setattr(executables, "_MOST_HELD", 2)
     package = load()
     program = Program(package.scaled, None, STATIC)
     for by in (1.0, 2.0, 3.0):
@@ -238,7 +238,7 @@ def test_a_changed_source_has_another_executable(source):
 
 
 def test_a_source_newer_than_the_process_keeps_nothing(source, shelf, monkeypatch):
-    monkeypatch.setattr(executables, "_LOADED", time.time() - 3600)
+    monkeypatch.setattr(executables, "_STARTED", time.time() - 3600)
     assert called()[1] == 1
     assert not shelf
 
