@@ -49,9 +49,10 @@ class PartialLabelNB(TableClassifier):
     possible; where features depend on each other it decides surely and wrongly inside a set.
     ``"cross_fit"`` learns features from the sets alone, with self-training rounds, and calibrates
     how far their scores count by held-out sets; ``"regression"`` does the same with a multinomial
-    logistic regression, which correlated columns do not mislead, learned from each candidate evenly
-    or by EM (Jin and Ghahramani 2002), as held-out sets select. The other three are the closed
-    forms of Chen et al. 2019: weights of items in classes, then weighted counts.
+    logistic regression, which correlated columns do not mislead, and ``"nonlinear"`` with least
+    squares on kernels, for classes of any shape; either is learned from each candidate evenly or by
+    EM (Jin and Ghahramani 2002), as held-out sets select. The other three are the closed forms of
+    Chen et al. 2019: weights of items in classes, then weighted counts.
 
     ================ ==============================================================  ============
     estimator        weight of an item in class i                                    the paper
@@ -62,15 +63,16 @@ class PartialLabelNB(TableClassifier):
     ``"em"``         P(class i | features, class possible), iterated                 not there
     ``"cross_fit"``  as L1, then P(class i | scores, class possible)                 not there
     ``"regression"`` the same, of scores of a logistic regression                    not there
+    ``"nonlinear"``  the same, of scores of a nonlinear classifier                   not there
     ================ ==============================================================  ============
 
     Items of which nothing is known count for ``"em"`` only. The class shares get the same weights.
 
     Parameters:
-        estimator: ``"em"``, ``"cross_fit"``, ``"regression"``, ``"L1"``, ``"L2"``, ``"star"`` or
-            ``"auto"``: em where features pass their checks and held-out sets are not surely less
-            likely under it, or where nothing is smoothed, else cross_fit or regression, whichever
-            makes held-out sets likelier.
+        estimator: ``"em"``, ``"cross_fit"``, ``"regression"``, ``"nonlinear"``, ``"L1"``,
+            ``"L2"``, ``"star"`` or ``"auto"``: em where features pass their checks and held-out
+            sets are not surely less likely under it, or where nothing is smoothed, else that of the
+            next three that makes held-out sets likeliest.
         t: of L2 and star, 1 or more; every item counts that much in every class.
         features: ``"multinomial"``, ``"bernoulli"``, ``"categorical"`` or ``"gaussian"``.
         alpha: pseudo-counts of each feature in each class, for the discrete features; the paper has
@@ -125,7 +127,9 @@ class PartialLabelNB(TableClassifier):
     def __init__(
         self,
         *,
-        estimator: Literal["auto", "em", "cross_fit", "regression", "L1", "L2", "star"] = "auto",
+        estimator: Literal[
+            "auto", "em", "cross_fit", "regression", "nonlinear", "L1", "L2", "star"
+        ] = "auto",
         t: float = 2.0,
         features: Literal["multinomial", "bernoulli", "categorical", "gaussian"] = "multinomial",
         alpha: float = 1.0,

@@ -1,46 +1,53 @@
-"""Training with label sets: jointly, cross-fitted, by a regression, or as held-out sets bear out.
+"""Training with label sets: jointly, cross-fitted, by a classifier, or as held-out sets bear out.
 
 A joint fit decides inside a set by the features' model, and where features depend on each other it
 decides surely and wrongly. A cross-fitted one learns the features from the sets alone, and how far
 their scores count by the sets of held-out items. Where columns are correlated its scores rank
-badly, and those of a logistic regression of the sets do not.
+badly, and those of a logistic regression of the sets do not; where classes are rings or of several
+clusters, those of a nonlinear classifier do not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from inference.arrays import on_device
 from nbmodels.core.model import Data
-from nbmodels.errors import Caution, VerdictWarning
+from nbmodels.errors import Caution, DataError, VerdictWarning
 from nbmodels.estimators.joint_or_cross_fitted import STOPPED, emission_columns, passes
 from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.joint import joint
-from nbmodels.fitting.label_regression import Coded, train_on_regression
+from nbmodels.fitting.label_regression import Coded, train_on_scores
 from nbmodels.fitting.label_sources import CANDIDATES
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.scores import Candidate, draw_folds
 
 #: Estimators that are trained here.
-TRAINED = ("auto", "em", "cross_fit", "regression")
+TRAINED = ("auto", "em", "cross_fit", "regression", "nonlinear")
 
-#: What a verdict states where a regression was selected.
-_REGRESSION = Caution(
-    VerdictWarning,
-    "held-out label sets are likelier under a logistic regression than under naive Bayes of the "
-    "same features: classes and new items are those of a logistic regression of the sets",
-    "regression",
-)
+#: Classifiers of the sets, as sentences have them.
+_CLASSIFIERS = {"regression": "a logistic regression", "nonlinear": "a nonlinear classifier"}
 
-#: Standard errors by which held-out sets must be likelier under a regression.
+#: Standard errors by which held-out sets must be likelier under a classifier.
 _ERRORS = 0.0
+
+#: Least probability of a set in comparisons: with a few sets that a joint model surely excludes no
+#: difference would be sure.
+_LEAST = 0.05
+
+#: Why there is no nonlinear classifier.
+_NO_KERNELS = (
+    "estimator: 'nonlinear' requires dense columns, and at least 30 rows whose label set excludes "
+    "a class"
+)
 
 #: Folds by which the joint model's sets are held out.
 _FOLDS = 5
@@ -58,9 +65,10 @@ def train_with_sets(
 
     Args:
         build: builder of its models, whose settings are all given.
-        estimator: ``"em"`` (joint), ``"cross_fit"``, ``"regression"``, or ``"auto"`` for the joint
-            model where its features pass their checks and held-out sets are not surely less likely
-            under it, else for the one of the other two under which they are likelier.
+        estimator: ``"em"`` (joint), ``"cross_fit"``, ``"regression"``, ``"nonlinear"``, or
+            ``"auto"`` for the joint model where its features pass their checks and held-out sets
+            are not surely less likely under it, else for that of the others under which they are
+            likelier.
         names: ``(K,)`` names of the classes.
         options: of the fits.
         symbols: whether columns are symbols, numbers too.
@@ -72,17 +80,21 @@ def train_with_sets(
 
     if estimator == "em":
         return together()
-    coded = Coded.of(build, symbols=symbols).of_sets(build, options)
-
-    def regressed() -> FittedModel:
-        return train_on_regression(build, names, options, coded)
+    coded: dict[str, Coded] = {}
+    if estimator in ("auto", "regression"):
+        coded["regression"] = Coded.of_sets(build, options, symbols=symbols)
+    if estimator in ("auto", "nonlinear"):
+        bent = Coded.nonlinear_of_sets(build, symbols=symbols)
+        coded |= {} if bent is None else {bent.name: bent}
 
     def kept(fitted: FittedModel) -> FittedModel:
-        by_regression = fitted.chosen["estimator"] == "regression"
-        return coded.held_by(fitted, build, options.rule) if by_regression else fitted
+        own = coded.get(fitted.chosen["estimator"])
+        return fitted if own is None else own.held_by(fitted, build, options.rule)
 
-    if estimator == "regression":
-        return kept(regressed())
+    if estimator in _CLASSIFIERS:
+        if estimator not in coded:
+            raise DataError(_NO_KERNELS)
+        return kept(train_on_scores(build, names, options, coded[estimator]))
     cut = cross_fitted(
         build,
         build.features,
@@ -98,7 +110,8 @@ def train_with_sets(
     if estimator == "cross_fit" or cut.interrupted:
         return cut
     try:
-        cut = _likelier(cut, regressed(), build)
+        others = [train_on_scores(build, names, options, one) for one in coded.values()]
+        cut = _likelier([cut, *others], build)
         fitted = together()
         if fitted.interrupted or cut.interrupted:
             raise KeyboardInterrupt
@@ -110,17 +123,21 @@ def train_with_sets(
     return replace(fitted, chosen={"estimator": "em"}, counterpart=cut)
 
 
-def _likelier(cut: FittedModel, other: FittedModel, build: ModelBuilder) -> FittedModel:
-    """A cross-fitted naive Bayes, or a regression under which held-out sets are likelier."""
-    own, theirs = cut.held_out_scores, other.held_out_scores
-    assert own is not None
-    assert theirs is not None
+def _likelier(fits: Sequence[FittedModel], build: ModelBuilder) -> FittedModel:
+    """A cross-fitted naive Bayes, or the classifier under which held-out sets are likeliest."""
+    scores = [cast(np.ndarray, one.held_out_scores) for one in fits]  # cross-fitted
     possible = build.labels[CANDIDATES].values
     counted = build.weights * ~possible.all(1)
-    found = compare_scores([own, theirs], [True, True], counted, _ERRORS, build.copies)
-    if not found.best:
-        return cut
-    return replace(other, cautions=(*other.cautions, _REGRESSION))
+    best = compare_scores(scores, [True] * len(fits), counted, _ERRORS, build.copies).best
+    if not best:
+        return fits[0]
+    name = str(fits[best].chosen["estimator"])
+    sentence = (
+        f"held-out label sets are likelier under {_CLASSIFIERS[name]} than under naive Bayes of "
+        f"the same features: classes and new items are those of {_CLASSIFIERS[name]} of the sets"
+    )
+    caution = Caution(VerdictWarning, sentence, name)
+    return replace(fits[best], cautions=(*fits[best].cautions, caution))
 
 
 def _borne_out(
@@ -135,7 +152,7 @@ def _borne_out(
         return False
     held = _held_out(fitted, candidate, options, build.copies)
     assert cut.held_out_scores is not None  # cross-fitted
-    pair = held.scores, cut.held_out_scores
+    pair = held.scores, np.maximum(cut.held_out_scores, np.log(_LEAST))
     counted = np.asarray(candidate.data.weights)[: build.n_rows] * held.informative
     return compare_scores(pair, [True, True], counted, groups=build.copies).best == 0
 
@@ -145,7 +162,7 @@ class _HeldOut(NamedTuple):
 
     Attributes:
         scores: ``(N,)`` log-probability that an item's class is in its set, by a fit that did not
-            see the set.
+            see the set, bounded below.
         informative: ``(N,)`` whether the set excludes a class.
     """
 
@@ -176,7 +193,7 @@ def _held_out(
     for rows, one in zip(held, options.fit_all([model] * len(parts), parts), strict=True):
         resp = np.asarray(finished(one).resp)[rows]
         inside = (resp * own[rows]).sum(1)
-        scores[rows] = np.log(np.maximum(inside, np.finfo(float).tiny))
+        scores[rows] = np.log(np.maximum(inside, _LEAST))
     return _HeldOut(scores, informative.astype(int))
 
 

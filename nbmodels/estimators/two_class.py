@@ -25,7 +25,7 @@ from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.closed_form import Groups, fit_from_closed_form, of_noisy_labels
 from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.fitted_model import FittedModel
-from nbmodels.fitting.label_regression import train_on_regression
+from nbmodels.fitting.label_regression import train_on_scores
 from nbmodels.fitting.label_sources import label_sources
 from nbmodels.fitting.options import FitOptions
 
@@ -187,7 +187,7 @@ class ClassConditionalNB(TableClassifier):
         return rule_of(self.estimator, super()._rule)
 
     def _trained(self, build: ModelBuilder, names: np.ndarray, options: FitOptions) -> FittedModel:
-        how = self.estimator, self._closed_form, train_on_regression
+        how = self.estimator, self._closed_form, train_on_scores
         return train_two_classes(*how, build, names, options)
 
     def _closed_form(

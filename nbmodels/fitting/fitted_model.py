@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -32,9 +32,9 @@ from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.vote_dependence import VoteDependence
 
 if TYPE_CHECKING:
+    from nbmodels.data.features import Block
     from nbmodels.fitting.matrix_scaling import MatrixScaling
     from nbmodels.fitting.nonlinear_classifier import NonlinearClassifier
-    from nbmodels.fitting.regression import CodedRegression
     from nbmodels.fitting.separable import Separable
 
 
@@ -63,6 +63,17 @@ class Predictor(NamedTuple):
 
     classifier: NonlinearClassifier
     calibration: Float[np.ndarray, " k1"]
+
+
+class RowClassifier(Protocol):
+    """A classifier of rows that it codes itself."""
+
+    def scores(self, block: Block) -> Float[np.ndarray, "n k"]:
+        """Log-probabilities of the classes of new rows.
+
+        Args:
+            block: checked columns.
+        """
 
 
 @dataclass(frozen=True)
@@ -167,7 +178,7 @@ class FittedModel:
     plain_scores: Float[np.ndarray, " n"] | None = None
     scaling: MatrixScaling | None = None
     predictor: Predictor | None = None
-    regression: CodedRegression | None = None
+    regression: RowClassifier | None = None
     separable: Separable | None = None
     copies: Int[np.ndarray, " n"] | None = None
     reference: Int[np.ndarray, " n"] | None = None

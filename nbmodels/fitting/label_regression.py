@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
@@ -24,21 +24,23 @@ from nbmodels.channels import CandidateSets
 from nbmodels.channels.candidates import pack_candidates
 from nbmodels.class_priors import Logistic
 from nbmodels.core.model import PRIOR, Data
+from nbmodels.data.features import Block
 from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.errors import Caution, IdentifiabilityWarning, NotConvergedWarning
 from nbmodels.fitting.builder import ModelBuilder
+from nbmodels.fitting.classifier_scores import Learner
 from nbmodels.fitting.discriminative import LOG_SLOPE_SD, train_scored
 from nbmodels.fitting.em import emissions_started
-from nbmodels.fitting.fitted_model import FittedModel, fitted_model
+from nbmodels.fitting.fitted_model import FittedModel, RowClassifier, fitted_model
 from nbmodels.fitting.holdout import compare_scores, held_out_by_fold
 from nbmodels.fitting.label_sources import CANDIDATES, class_prior, padded_powers
+from nbmodels.fitting.nonlinear_sets import NonlinearSets
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.plain import plain_classifier
 from nbmodels.fitting.points import Coding, point_coding
 from nbmodels.fitting.regression import (
     GRID,
     SPARSE_GRID,
-    CodedRegression,
     Regression,
     coded_block,
 )
@@ -114,47 +116,84 @@ class SetRegression(Regression):
         return [(host(model[PRIOR]), host(finished(one).params[PRIOR])) for one in fits]
 
 
+class CodedLearner(Learner, Protocol):
+    """A classifier of training rows that are coded as points, and of new ones."""
+
+    def classifier(
+        self, coding: Coding, resp: np.ndarray, weights: np.ndarray, settings: Mapping[str, Any]
+    ) -> RowClassifier:
+        """The classifier of new rows, learned from all training rows.
+
+        Args:
+            coding: by which rows became points.
+            resp: ``(N, K)`` responsibilities to learn from.
+            weights: ``(N,)`` row weights.
+            settings: those of the classifier among them.
+        """
+
+
 @dataclass(frozen=True)
 class Coded:
-    """A regression of a table's columns.
+    """A classifier of a table's columns, a regression or one that is nonlinear.
 
     Attributes:
         coding: of the columns, for new rows, too.
         learner: of the training rows.
         grid: values of its settings that are compared, the cautious one first.
+        name: of the estimator that it is.
     """
 
     coding: Coding
-    learner: Regression
+    learner: CodedLearner
     grid: Mapping[str, Sequence[Any]]
+    name: str = "regression"
 
     @classmethod
     def of(cls, build: ModelBuilder, *, symbols: bool) -> Coded:
-        """Args: build: of the models of a table. symbols: whether numbers are symbols, too."""
-        block = build.block
-        coding = point_coding(block.x, block.missing, symbols)
-        assert coding is not None  # a table
-        points = coded_block(coding, block)
-        grid = {"C": SPARSE_GRID if points.is_sparse else GRID}
-        return cls(coding, Regression(points, {}), grid)
-
-    def of_sets(self, build: ModelBuilder, options: FitOptions) -> Coded:
-        """The same learning from label sets."""
-        possible = build.labels[CANDIDATES].values
-        about = self.learner.block, self.learner.scales
-        learner = SetRegression(*about, possible=possible, options=options)
-        return replace(self, learner=learner, grid={"sets": (EVEN, BY_EM), **self.grid})
-
-    def held_by(self, fitted: FittedModel, build: ModelBuilder, rule: Any) -> FittedModel:
-        """A fit that was selected with the regression for new rows, and emissions by its classes.
+        """A regression of the labels.
 
         Args:
-            fitted: of the labels, given the regression's scores.
+            build: of the models of a table.
+            symbols: whether numbers are symbols, too.
+        """
+        coding, points = _as_points(build, symbols)
+        return cls(coding, Regression(points, {}), _grid(points))
+
+    @classmethod
+    def of_sets(cls, build: ModelBuilder, options: FitOptions, *, symbols: bool) -> Coded:
+        """A regression of label sets.
+
+        Args:
+            build, symbols: see :meth:`of`.
+            options: of the fits.
+        """
+        coding, points = _as_points(build, symbols)
+        possible = build.labels[CANDIDATES].values
+        learner = SetRegression(points, {}, possible=possible, options=options)
+        return cls(coding, learner, {"sets": (EVEN, BY_EM), **_grid(points)})
+
+    @classmethod
+    def nonlinear_of_sets(cls, build: ModelBuilder, *, symbols: bool) -> Coded | None:
+        """A nonlinear classifier of label sets; None of sparse columns, or of few sets.
+
+        Args:
+            build, symbols: see :meth:`of`.
+        """
+        coding, points = _as_points(build, symbols)
+        possible = build.labels[CANDIDATES].values
+        learner = NonlinearSets.of(points.x, possible, build.weights, build.copies)
+        return None if learner is None else cls(coding, learner, {}, "nonlinear")
+
+    def held_by(self, fitted: FittedModel, build: ModelBuilder, rule: Any) -> FittedModel:
+        """A fit that was selected with the classifier for new rows, and emissions by its classes.
+
+        Args:
+            fitted: of the labels, given the classifier's scores.
             build: of the models of the table.
             rule: of the fit.
         """
         assert fitted.learned_from is not None
-        learned = self.learner.learned(fitted.learned_from, build.weights, fitted.settings)
+        about = fitted.learned_from, build.weights, fitted.settings
         model, data, _ = build({})
         emissions = {name: model[name] for name in build.features}
         resp = pad_rows(fitted.label_posterior, len(data.weights))
@@ -176,14 +215,25 @@ class Coded:
             fit=whole,
             scored=build.features,
             cautions=tuple(one for one in fitted.cautions if one not in named),
-            regression=CodedRegression(self.coding, learned),
+            regression=self.learner.classifier(self.coding, *about),
         )
 
 
-def train_on_regression(
+def _as_points(build: ModelBuilder, symbols: bool) -> tuple[Coding, Block]:
+    block = build.block
+    coding = point_coding(block.x, block.missing, symbols)
+    assert coding is not None  # a table
+    return coding, coded_block(coding, block)
+
+
+def _grid(points: Block) -> dict[str, Sequence[Any]]:
+    return {"C": SPARSE_GRID if points.is_sparse else GRID}
+
+
+def train_on_scores(
     build: ModelBuilder, names: np.ndarray, options: FitOptions, coded: Coded
 ) -> FittedModel:
-    """The labels' channels given a regression's scores, its settings selected by held-out labels.
+    """The labels' channels given a classifier's scores, its settings selected by held-out labels.
 
     New rows are predicted after :meth:`Coded.held_by`, a training more.
 
@@ -191,7 +241,7 @@ def train_on_regression(
         build: of the models of the table.
         names: ``(K,)`` names of the classes.
         options: of the fits.
-        coded: the regression.
+        coded: the classifier.
     """
     fitted = train_scored(
         coded.learner,
@@ -206,7 +256,7 @@ def train_on_regression(
         own=tuple(coded.grid),
         copies=build.copies,
     )
-    return replace(fitted, chosen={**fitted.chosen, "estimator": "regression"})
+    return replace(fitted, chosen={**fitted.chosen, "estimator": coded.name})
 
 
 def train_positive_unlabelled(
@@ -221,7 +271,7 @@ def train_positive_unlabelled(
     they are: an unlabelled item may be of either class.
 
     Args:
-        build, names, options, coded: see :func:`train_on_regression`.
+        build, names, options, coded: see :func:`train_on_scores`.
 
     Returns:
         the fit; where it was interrupted, with no log-probabilities of held-out labels.

@@ -154,6 +154,19 @@ class Regression:
         found = params_of_all(model, data, guess)[_FEATURES]
         return jax.tree.map(np.asarray, (model[_FEATURES], found))
 
+    def classifier(
+        self, coding: Coding, resp: np.ndarray, weights: np.ndarray, settings: Mapping[str, Any]
+    ) -> CodedRegression:
+        """The regression of new rows, fitted to all items.
+
+        Args:
+            coding: by which rows became points.
+            resp: ``(N, K)`` responsibilities to learn from.
+            weights: ``(N,)`` row weights.
+            settings: those of the regression among them.
+        """
+        return CodedRegression(coding, self.learned(resp, weights, settings))
+
     def scores(self, learned: tuple[Logistic, Any]) -> Float[np.ndarray, "n k"]:
         """Log-probabilities of the rows by a component and its parameters, learned of others."""
         component, q = jax.tree.map(on_device, learned)
