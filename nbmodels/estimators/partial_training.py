@@ -25,16 +25,20 @@ from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.joint import joint
-from nbmodels.fitting.label_regression import Coded, train_on_scores
+from nbmodels.fitting.label_regression import (
+    CLASSIFIERS,
+    NONLINEAR,
+    NOT_NONLINEAR,
+    REGRESSION,
+    Coded,
+    train_on_scores,
+)
 from nbmodels.fitting.label_sources import CANDIDATES
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.scores import Candidate, draw_folds
 
 #: Estimators that are trained here.
-TRAINED = ("auto", "em", "cross_fit", "regression", "nonlinear")
-
-#: Classifiers of the sets, as sentences have them.
-_CLASSIFIERS = {"regression": "a logistic regression", "nonlinear": "a nonlinear classifier"}
+TRAINED = ("auto", "em", "cross_fit", REGRESSION, NONLINEAR)
 
 #: Standard errors by which held-out sets must be likelier under a classifier.
 _ERRORS = 0.0
@@ -42,12 +46,6 @@ _ERRORS = 0.0
 #: Least probability of a set in comparisons: with a few sets that a joint model surely excludes no
 #: difference would be sure.
 _LEAST = 0.05
-
-#: Why there is no nonlinear classifier.
-_NO_KERNELS = (
-    "estimator: 'nonlinear' requires dense columns, and at least 30 rows whose label set excludes "
-    "a class"
-)
 
 #: Folds by which the joint model's sets are held out.
 _FOLDS = 5
@@ -81,9 +79,9 @@ def train_with_sets(
     if estimator == "em":
         return together()
     coded: dict[str, Coded] = {}
-    if estimator in ("auto", "regression"):
-        coded["regression"] = Coded.of_sets(build, options, symbols=symbols)
-    if estimator in ("auto", "nonlinear"):
+    if estimator in ("auto", REGRESSION):
+        coded[REGRESSION] = Coded.of_sets(build, options, symbols=symbols)
+    if estimator in ("auto", NONLINEAR):
         bent = Coded.nonlinear_of_sets(build, symbols=symbols)
         coded |= {} if bent is None else {bent.name: bent}
 
@@ -91,9 +89,9 @@ def train_with_sets(
         own = coded.get(fitted.chosen["estimator"])
         return fitted if own is None else own.held_by(fitted, build, options.rule)
 
-    if estimator in _CLASSIFIERS:
+    if estimator in CLASSIFIERS:
         if estimator not in coded:
-            raise DataError(_NO_KERNELS)
+            raise DataError(NOT_NONLINEAR)
         return kept(train_on_scores(build, names, options, coded[estimator]))
     cut = cross_fitted(
         build,
@@ -133,8 +131,8 @@ def _likelier(fits: Sequence[FittedModel], build: ModelBuilder) -> FittedModel:
         return fits[0]
     name = str(fits[best].chosen["estimator"])
     sentence = (
-        f"held-out label sets are likelier under {_CLASSIFIERS[name]} than under naive Bayes of "
-        f"the same features: classes and new items are those of {_CLASSIFIERS[name]} of the sets"
+        f"held-out label sets are likelier under {CLASSIFIERS[name]} than under naive Bayes of "
+        f"the same features: classes and new items are those of {CLASSIFIERS[name]} of the sets"
     )
     caution = Caution(VerdictWarning, sentence, name)
     return replace(fits[best], cautions=(*fits[best].cautions, caution))

@@ -62,17 +62,17 @@ class PositiveUnlabelledNB(TableClassifier):
     labels, and may end at chance. P(labelled | columns) is P(positive | columns) times the share of
     positive items that is labelled, so that a classifier of labelled against unlabelled items ranks
     as one of the classes would (Elkan and Noto 2008): ``estimator="regression"`` is a cross-fitted
-    logistic regression of that kind. That share is identified by where its scores level
-    off, and calibrated together with them; where classes overlap it is known badly, which
-    :meth:`posterior` shows.
+    logistic regression of that kind, ``"nonlinear"`` least squares on kernels. That share is
+    identified by where its scores level off, and calibrated together with them; where classes
+    overlap it is known badly, which :meth:`posterior` shows.
 
     Parameters:
         positive: the label of positive items. The other label in y, if there is one, means
             "unlabelled", as does ``missing_label``; it names the other class. Where y names no
             other label, that is called by the opposite of this one: 0, False or ``"not bee"``.
         estimator: ``"moments"``, the closed form alone; ``"em"``, EM begun from it, which
-            ``PositiveUnlabelledNB.published()`` takes; ``"regression"``; or ``"auto"``, which
-            selects as :class:`~nbmodels.ClassConditionalNB` does.
+            ``PositiveUnlabelledNB.published()`` takes; ``"regression"``; ``"nonlinear"``; or
+            ``"auto"``, which selects as :class:`~nbmodels.ClassConditionalNB` does.
         alpha: pseudo-items of each category in each class.
         weight: power of the features' likelihood, below 1 where features depend on each other.
         priors: pseudo-counts of the class shares and the noise, a
@@ -92,7 +92,7 @@ class PositiveUnlabelledNB(TableClassifier):
         label_posterior_: ``(N, K)`` P(true class | everything known) of the training rows.
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         categories_: values of each column, in the order of their parameters.
-        feature_log_prob_: by column, ``(K, categories)`` log-probabilities; of a regression those
+        feature_log_prob_: by column, ``(K, categories)`` log-probabilities; of a classifier those
             by its classes.
         chosen_: the estimator that was selected.
         choice_: data frame of what was compared, or None.
@@ -124,7 +124,7 @@ class PositiveUnlabelledNB(TableClassifier):
         self,
         *,
         positive: Any = None,
-        estimator: Literal["auto", "em", "moments", "regression"] = "auto",
+        estimator: Literal["auto", "em", "moments", "regression", "nonlinear"] = "auto",
         alpha: float = 1.0,
         weight: float = 1.0,
         priors: Priors | None = None,
@@ -204,7 +204,7 @@ class PositiveUnlabelledNB(TableClassifier):
                 if "class_prior" in values:
                     unlabelled = values["noise_matrix"].isel(observed_class=other, drop=True)
                     both = values["class_prior"] * unlabelled
-                elif "class_shares" in values:  # among all items: of a fit by a regression
+                elif "class_shares" in values:  # among all items: of a fit by a classifier
                     both = (values["class_shares"] - self._labelled()).clip(0)
                 else:
                     continue

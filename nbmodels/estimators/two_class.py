@@ -37,10 +37,10 @@ CONSTRAINTS: Mapping[str, Constraint] = {
     "noise_diagonal": Number(),
 }
 
-#: The same of estimators that have labels, which a regression may learn from.
+#: The same of estimators that have labels, which a classifier may learn from.
 LABELLED: Mapping[str, Constraint] = {
     **CONSTRAINTS,
-    "estimator": OneOf(("auto", "em", "moments", "regression")),
+    "estimator": OneOf(("auto", "em", "moments", "regression", "nonlinear")),
 }
 
 
@@ -59,16 +59,18 @@ class ClassConditionalNB(TableClassifier):
     labels, and may end at chance. Labels that flip leave the order of items by P(label | columns)
     as it is (Menon et al. 2015), so that a plain classifier of the given labels ranks well then:
     ``estimator="regression"`` is a cross-fitted logistic regression of them, calibrated together
-    with the flip rates (as :class:`~nbmodels.NoisyLogisticRegression` without self-training).
+    with the flip rates (as :class:`~nbmodels.NoisyLogisticRegression` without self-training), and
+    ``"nonlinear"`` the same with least squares on kernels, where classes are no sums of columns.
 
     Parameters:
         estimator: ``"moments"``, the closed form alone; ``"em"``, EM begun from it, which
-            ``ClassConditionalNB.published()`` takes; ``"regression"``; or ``"auto"``: em where its
-            columns pass their model checks and held-out labels are not surely less likely under it
-            than under the regression (up to 300 rows: no less likely, unless a class is labelled
-            as the other more often than not, which a regression cannot find), or where they are
-            likelier by a standard error, else regression. ``chosen_`` and ``choice_`` hold what was
-            selected, and the verdict states it.
+            ``ClassConditionalNB.published()`` takes; ``"regression"``; ``"nonlinear"``; or
+            ``"auto"``: em where its columns pass their model checks and held-out labels are not
+            surely less likely under it than under a classifier (up to 300 rows: no less likely,
+            unless a class is labelled as the other more often than not, which a classifier cannot
+            find), or where they are likelier by a standard error; else the regression, or the
+            nonlinear classifier where they are likelier under it by a standard error. ``chosen_``
+            and ``choice_`` hold what was selected, and the verdict states it.
         alpha: pseudo-items of each category in each class.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
             (full, shrunk to one error rate as far as the classes are alike), or a known ``(K, K)``
@@ -92,7 +94,7 @@ class ClassConditionalNB(TableClassifier):
         label_posterior_: ``(N, K)`` P(true class | everything known) of the training rows.
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         categories_: values of each column, in the order of their parameters.
-        feature_log_prob_: by column, ``(K, categories)`` log-probabilities; of a regression those
+        feature_log_prob_: by column, ``(K, categories)`` log-probabilities; of a classifier those
             by its classes.
         chosen_: the estimator that was selected.
         choice_: data frame of what was compared, or None.
@@ -123,7 +125,7 @@ class ClassConditionalNB(TableClassifier):
     def __init__(
         self,
         *,
-        estimator: Literal["auto", "em", "moments", "regression"] = "auto",
+        estimator: Literal["auto", "em", "moments", "regression", "nonlinear"] = "auto",
         alpha: float = 1.0,
         noise: NoiseForm | ArrayLike = "full",
         class_prior: ArrayLike | None = None,

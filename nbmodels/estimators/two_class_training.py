@@ -1,4 +1,4 @@
-"""Naive Bayes of two classes, or a regression of the labels where it is refuted.
+"""Naive Bayes of two classes, or a classifier of the labels where it is refuted.
 
 A closed form, and EM begun from it, follow the columns alone as soon as these depend on each other
 beyond the class, and may end at chance where a plain classifier of the given labels is not. So
@@ -12,7 +12,7 @@ verdict warns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -23,14 +23,21 @@ from jaxtyping import Float
 
 from inference.arrays import on_device
 from nbmodels.diagnostics.findings import LABELS_DEPEND
-from nbmodels.errors import Caution, VerdictWarning
+from nbmodels.errors import Caution, DataError, VerdictWarning
 from nbmodels.estimators.joint_or_cross_fitted import emission_columns, passes
 from nbmodels.fitting.builder import ModelBuilder
 from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.holdout import compare_scores, held_out_scores
-from nbmodels.fitting.label_regression import Coded, likelier
+from nbmodels.fitting.label_regression import (
+    CLASSIFIERS,
+    NONLINEAR,
+    NOT_NONLINEAR,
+    REGRESSION,
+    Coded,
+    likelier,
+)
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.trials import SIGNIFICANT
 
@@ -54,33 +61,33 @@ _SURELY = 2.0
 
 _STOPPED = Caution(
     INTERRUPTED.category,
-    "interrupted before naive Bayes was compared with a regression; naive Bayes is taken",
+    "interrupted before naive Bayes was compared with other classifiers; naive Bayes is taken",
 )
 
-#: What a verdict states of a fit by a regression, after why it was taken.
-_BY_REGRESSION = (
-    "so classes and new items are those of a logistic regression of the given labels, which "
-    "assumes nothing of the columns and is calibrated together with the labels' channel"
+#: What a verdict states of a fit by a classifier of the labels, after why it was taken.
+_BY_CLASSIFIER = (
+    "so classes and new items are those of {} of the given labels, which assumes nothing of the "
+    "columns and is calibrated together with the labels' channel"
 )
 
 
 def train_two_classes(
     estimator: str,
     closed_form: Train,
-    on_regression: Callable[[ModelBuilder, np.ndarray, FitOptions, Coded], FittedModel],
+    on_scores: Callable[[ModelBuilder, np.ndarray, FitOptions, Coded], FittedModel],
     build: ModelBuilder,
     names: np.ndarray,
     options: FitOptions,
     *,
     one_sided: bool = False,
 ) -> FittedModel:
-    """The estimator that was asked for; of ``"auto"`` naive Bayes, or a regression of the labels
-    where it is refuted.
+    """The estimator that was asked for; of ``"auto"`` naive Bayes, or a classifier of the labels
+    where it is refuted, a regression or one that is nonlinear.
 
     Args:
-        estimator: ``"moments"``, ``"em"``, ``"regression"`` or ``"auto"``.
+        estimator: ``"moments"``, ``"em"``, ``"regression"``, ``"nonlinear"`` or ``"auto"``.
         closed_form: fits naive Bayes by moments or EM.
-        on_regression: fits the labels' channel given a regression's scores.
+        on_scores: fits the labels' channel given a classifier's scores.
         build: of the models of the table.
         names: ``(2,)`` names of the classes.
         options: of the fits.
@@ -88,16 +95,18 @@ def train_two_classes(
     """
     if estimator in ("em", "moments"):
         return closed_form(build, names, options)
-    coded = Coded.of(build, symbols=True)
-    if estimator == "regression":
-        return coded.held_by(on_regression(build, names, options, coded), build, options.rule)
+    coded = _classifiers(estimator, build)
+    if estimator in CLASSIFIERS:
+        if estimator not in coded:
+            raise DataError(NOT_NONLINEAR)
+        beside = on_scores(build, names, options, coded[estimator])
+        return coded[estimator].held_by(beside, build, options.rule)
     naive_bayes = closed_form(build, names, options)
     if naive_bayes.interrupted:
         return naive_bayes
     try:
-        beside = on_regression(build, names, options, coded)
-        if beside.interrupted:
-            raise KeyboardInterrupt
+        fits = [on_scores(build, names, options, one) for one in coded.values()]
+        beside = _likeliest(fits, build)
         own = _held_out(naive_bayes, build, options, one_sided)
     except KeyboardInterrupt:
         return replace(naive_bayes, interrupted=True, cautions=(*naive_bayes.cautions, _STOPPED))
@@ -107,13 +116,13 @@ def train_two_classes(
     lead = float(found.gain[1] / max(found.standard_error[1], np.finfo(float).tiny))
     checks = _checks(naive_bayes, build, one_sided)
     many = build.n_rows > _FEW
-    # a regression of the labels names classes as most of their labels do, which this denies
+    # a classifier of the labels names classes as most of their labels do, which this denies
     crossed = not one_sided and bool((np.diag(_matrix(naive_bayes)) < _CROSSED).any())
     allowed = _ERRORS[int(many or crossed)] if checks.passed else -SIGNIFICANT
     taken = lead < allowed or (many and checks.passed and checks.labels_depend)
     choice = pd.DataFrame(
         {
-            "estimator": ["em", "regression"],
+            "estimator": ["em", beside.chosen["estimator"]],
             "log_likelihood": found.log_likelihood,
             "gain": found.gain,
             "standard_error": found.standard_error,
@@ -129,13 +138,35 @@ def train_two_classes(
             held_out_scores=own,
             counterpart=beside,
         )
-    kept = coded.held_by(beside, build, options.rule)
+    name = str(beside.chosen["estimator"])
+    kept = coded[name].held_by(beside, build, options.rule)
     return replace(
         kept,
         choice=choice,
         counterpart=naive_bayes,
-        cautions=(*kept.cautions, _refuted(lead, checks.passed)),
+        cautions=(*kept.cautions, _refuted(lead, checks.passed, name)),
     )
+
+
+def _classifiers(estimator: str, build: ModelBuilder) -> dict[str, Coded]:
+    """Those that are asked for, or candidates; a nonlinear one where there may be one."""
+    found = [Coded.of(build, symbols=True)] if estimator in ("auto", REGRESSION) else []
+    bent = Coded.nonlinear(build, symbols=True) if estimator in ("auto", NONLINEAR) else None
+    return {one.name: one for one in (*found, bent) if one is not None}
+
+
+def _likeliest(fits: Sequence[FittedModel], build: ModelBuilder) -> FittedModel:
+    """That under which held-out labels are likelier, the first unless surely.
+
+    Raises:
+        KeyboardInterrupt: one of them was interrupted.
+    """
+    if any(one.interrupted for one in fits):
+        raise KeyboardInterrupt
+    scores = [likelier(one) for one in fits]
+    counted = np.where(np.isfinite(scores).all(0), build.weights, 0)
+    about = [True] * len(fits), counted, SIGNIFICANT, build.copies
+    return fits[compare_scores(np.nan_to_num(scores), *about).best]
 
 
 def _matrix(fitted: FittedModel) -> Float[np.ndarray, "observed k"]:
@@ -166,15 +197,16 @@ def _checks(fitted: FittedModel, build: ModelBuilder, one_sided: bool) -> _Check
     return _Checks(passed, LABELS_DEPEND in failed)
 
 
-def _refuted(lead: float, passed: bool) -> Caution:
-    """What a verdict states of a fit by a regression."""
+def _refuted(lead: float, passed: bool, name: str) -> Caution:
+    """What a verdict states of a fit by a classifier of the labels."""
     surely = "surely " if lead > _SURELY else ""
     why = (
         f"held-out labels are {surely}likelier under a plain classifier than under naive Bayes"
         if passed or lead > SIGNIFICANT
         else "naive Bayes fails the checks of its columns"
     )
-    return Caution(VerdictWarning, f"{why}: {_BY_REGRESSION}", "naive Bayes refuted")
+    how = _BY_CLASSIFIER.format(CLASSIFIERS[name])
+    return Caution(VerdictWarning, f"{why}: {how}", "naive Bayes refuted")
 
 
 def _held_out(

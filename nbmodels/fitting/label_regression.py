@@ -1,10 +1,10 @@
-"""Labels given the out-of-fold scores of a logistic regression, in the place of a feature model.
+"""Labels given the out-of-fold scores of a classifier, in the place of a feature model.
 
-A regression of the labels as they are is the plain answer where naive Bayes is refuted. Labels
-that flip at rates of their own leave the ranking of items by P(given label | features) as it is
-(Menon et al. 2015), and so do positive items of which a share is labelled (Elkan and Noto 2008).
-How the scores count and what the labels' channel does to the classes are fitted together, the
-scores being of regressions that have not seen the item's label.
+A logistic regression, or a nonlinear classifier, of the labels as they are is the plain answer
+where naive Bayes is refuted. Labels that flip at rates of their own leave the ranking of items by
+P(given label | features) as it is (Menon et al. 2015), and so do positive items of which a share is
+labelled (Elkan and Noto 2008). How the scores count and what the labels' channel does to the
+classes are fitted together, the scores being of classifiers that have not seen the item's label.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from itertools import product
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -51,6 +52,16 @@ _FOLDS = 5
 
 #: How a regression learns from label sets: each candidate class evenly, or by EM.
 EVEN, BY_EM = "even", "em"
+
+#: Estimators that classify in the place of a model of the features, and as sentences have them.
+REGRESSION, NONLINEAR = "regression", "nonlinear"
+CLASSIFIERS = {REGRESSION: "a logistic regression", NONLINEAR: "a nonlinear classifier"}
+
+#: Why there is no nonlinear one.
+NOT_NONLINEAR = (
+    "estimator: 'nonlinear' requires dense columns, and at least 30 rows whose labels exclude a "
+    "class"
+)
 
 _NOT_HELD_OUT = Caution(
     NotConvergedWarning,
@@ -146,7 +157,7 @@ class Coded:
     coding: Coding
     learner: CodedLearner
     grid: Mapping[str, Sequence[Any]]
-    name: str = "regression"
+    name: str = REGRESSION
 
     @classmethod
     def of(cls, build: ModelBuilder, *, symbols: bool) -> Coded:
@@ -181,8 +192,29 @@ class Coded:
         """
         coding, points = _as_points(build, symbols)
         possible = build.labels[CANDIDATES].values
+        return cls._nonlinear(build, coding, points, possible)
+
+    @classmethod
+    def nonlinear(cls, build: ModelBuilder, *, symbols: bool) -> Coded | None:
+        """A nonlinear classifier of labels, each of which is a set of one; None as of sets.
+
+        Args:
+            build, symbols: see :meth:`of`.
+        """
+        given = _labels(build).given
+        possible = (given > 0) | ~given.any(1, keepdims=True)
+        return cls._nonlinear(build, *_as_points(build, symbols), possible)
+
+    @classmethod
+    def _nonlinear(
+        cls,
+        build: ModelBuilder,
+        coding: Coding,
+        points: Block,
+        possible: Bool[np.ndarray, "n k"],
+    ) -> Coded | None:
         learner = NonlinearSets.of(points.x, possible, build.weights, build.copies)
-        return None if learner is None else cls(coding, learner, {}, "nonlinear")
+        return None if learner is None else cls(coding, learner, {}, NONLINEAR)
 
     def held_by(self, fitted: FittedModel, build: ModelBuilder, rule: Any) -> FittedModel:
         """A fit that was selected with the classifier for new rows, and emissions by its classes.
@@ -262,7 +294,7 @@ def train_on_scores(
 def train_positive_unlabelled(
     build: ModelBuilder, names: np.ndarray, options: FitOptions, coded: Coded
 ) -> FittedModel:
-    """Labels of one class given a regression of labelled against unlabelled items.
+    """Labels of one class given a classifier of labelled against unlabelled items.
 
     P(labelled | x) is P(positive | x) times the share of positive items that is labelled, at which
     it levels off where the class is sure: the share is learned from that, together with the
@@ -279,20 +311,15 @@ def train_positive_unlabelled(
     Raises:
         KeyboardInterrupt: interrupted before anything was fitted.
     """
-    settings, n, k = build.settings({}), build.n_rows, build.n_classes
-    length = padded_length(n)
-    parts = {name: source.padded(length) for name, source in build.labels.items()}
-    weights = build.weights
-    powers = padded_powers(build.labels, length)
-    data = Data(parts, on_device(pad_rows(weights, length)), powers)
-    channels = {name: source.channel(k, settings) for name, source in build.labels.items()}
-    given = np.asarray(label_responsibilities(channels, data))[:n]
+    n, weights = build.n_rows, build.weights
+    labels, given = _labels(build)
+    length = len(labels.data.weights)
     fold = draw_folds(given * (weights[:, None] > 0), _FOLDS, build.copies)
-    Cs = coded.grid["C"]
-    scores = [coded.learner.out_of_fold(given, weights, fold, {"C": C}) for C in Cs]
+    values = product(*coded.grid.values())
+    trials = [dict(zip(coded.grid, one, strict=True)) for one in values]
+    scores = [coded.learner.out_of_fold(given, weights, fold, one) for one in trials]
     plain = [plain_classifier(one, given, weights, fold, False).held_out for one in scores]
     best = compare_scores(plain, [True] * len(plain), weights, groups=build.copies).best
-    labels = Candidate({PRIOR: class_prior(k, settings), **channels}, data)
     model, data, _ = with_score_prior(
         labels, pad_rows(scores[best], length), log_slope_sd=LOG_SLOPE_SD
     )
@@ -308,13 +335,37 @@ def train_positive_unlabelled(
         n,
         interrupted=held_out is None,
         cautions=() if held_out is not None else (_NOT_HELD_OUT,),
-        settings={**settings, "C": Cs[best]},
-        chosen={"C": Cs[best], "estimator": "regression"},
+        settings={**build.settings({}), **trials[best]},
+        chosen={**trials[best], "estimator": coded.name},
         held_out_scores=None if held_out is None else held_out[:n],
         plain_scores=plain[best],
         learned_from=given,
         copies=build.copies,
     )
+
+
+class _Labels(NamedTuple):
+    """Labels of a table, without its features.
+
+    Attributes:
+        labels: class shares and channels of the labels.
+        given: ``(N, K)`` responsibilities from the labels alone.
+    """
+
+    labels: Candidate
+    given: Float[np.ndarray, "n k"]
+
+
+def _labels(build: ModelBuilder) -> _Labels:
+    """Raises: DataError: there is no label."""
+    settings, n, k = build.settings({}), build.n_rows, build.n_classes
+    length = padded_length(n)
+    parts = {name: source.padded(length) for name, source in build.labels.items()}
+    powers = padded_powers(build.labels, length)
+    data = Data(parts, on_device(pad_rows(build.weights, length)), powers)
+    channels = {name: source.channel(k, settings) for name, source in build.labels.items()}
+    given = np.asarray(label_responsibilities(channels, data))[:n]
+    return _Labels(Candidate({PRIOR: class_prior(k, settings), **channels}, data), given)
 
 
 def likelier(fitted: FittedModel) -> Float[np.ndarray, " n"]:

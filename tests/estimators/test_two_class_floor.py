@@ -61,6 +61,26 @@ def test_a_common_factor_is_left_to_a_regression(one_sided):
 
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
 @pytest.mark.parametrize("one_sided", [False, True])
+def test_an_exclusive_or_is_left_to_a_nonlinear_classifier(one_sided):
+    """Naive Bayes and a regression were at 0.7 to 0.8 of the AUC where a forest has 0.9."""
+    rng = np.random.default_rng(5)
+    x = rng.integers(3, size=(N + NEW, 6))
+    true = ((x[:, 0] > 0) ^ (x[:, 1] > 0)) ^ (rng.random(len(x)) < 0.05)
+    wrong = rng.random(len(x)) < np.where(true, 0.3, 0.1)
+    if one_sided:
+        given = true & (rng.random(len(x)) < 0.6)
+        model = PositiveUnlabelledNB(positive=1, random_state=0)
+    else:
+        given = true ^ wrong
+        model = ClassConditionalNB(random_state=0)
+    model.fit(x[:N], given[:N].astype(int))
+    assert model.chosen_["estimator"] == "nonlinear"
+    assert "a nonlinear classifier of the given labels" in model.verdict().sentence
+    assert roc_auc_score(true[N:], model.predict_proba(x[N:])[:, 1]) > 0.85
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
+@pytest.mark.parametrize("one_sided", [False, True])
 def test_independent_columns_are_fitted_by_em(one_sided):
     about = {"dependent": False, "one_sided": one_sided}
     model, em = fitted(5, **about), fitted(5, estimator="em", **about)
