@@ -69,8 +69,8 @@ class ClassConditionalNB(TableClassifier):
             surely less likely under it than under a classifier (up to 300 rows: no less likely,
             unless a class is labelled as the other more often than not, which a classifier cannot
             find), or where they are likelier by a standard error; else the regression, or the
-            nonlinear classifier where they are likelier under it by a standard error. ``chosen_``
-            and ``choice_`` hold what was selected, and the verdict states it.
+            nonlinear classifier where they are surely likelier under it. ``chosen_`` and
+            ``choice_`` hold what was selected, and the verdict states it.
         alpha: pseudo-items of each category in each class.
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
             (full, shrunk to one error rate as far as the classes are alike), or a known ``(K, K)``

@@ -165,7 +165,7 @@ def _likeliest(fits: Sequence[FittedModel], build: ModelBuilder) -> FittedModel:
         raise KeyboardInterrupt
     scores = [likelier(one) for one in fits]
     counted = np.where(np.isfinite(scores).all(0), build.weights, 0)
-    about = [True] * len(fits), counted, SIGNIFICANT, build.copies
+    about = [True] * len(fits), counted, _SURELY, build.copies
     return fits[compare_scores(np.nan_to_num(scores), *about).best]
 
 
