@@ -41,7 +41,7 @@ from nbmodels.estimators.table_training import train
 from nbmodels.fitting.batched import counted_fits
 from nbmodels.fitting.beliefs import Known
 from nbmodels.fitting.builder import ColumnPlan, ModelBuilder
-from nbmodels.fitting.comparisons import with_comparisons
+from nbmodels.fitting.comparisons import as_source, with_comparisons
 from nbmodels.fitting.copied_rows import row_groups
 from nbmodels.fitting.feedback import Side, with_feedback
 from nbmodels.fitting.fitted_model import FittedModel
@@ -395,7 +395,9 @@ class TableClassifier(LatentClassModel):
         build = self._builder({**parameters, **known.of_labels}, *about)
         how = self._training()
         how = how if isinstance(how, CrossFit) else CrossFit()
-        return _described(train(build, how, known.names, known.options, self._joint), build)
+        fitted = train(build, how, known.names, known.options, self._joint)
+        found = _described(fitted, build)
+        return as_source(found, rows.x, known.options, rows.missing)
 
 
 def _described(fitted: FittedModel, build: ModelBuilder) -> FittedModel:

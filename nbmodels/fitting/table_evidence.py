@@ -24,7 +24,7 @@ from nbmodels.fitting.builder import encode, item_sizes, powers_of
 from nbmodels.fitting.discriminative import predict_scored, predicted_instead
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.label_sources import LabelSource
-from nbmodels.fitting.propagation import calibrated_logs
+from nbmodels.fitting.propagation import calibrated, calibrated_logs
 
 _TINY = np.finfo(float).tiny
 
@@ -63,8 +63,13 @@ class TableEvidence:
 
     @property
     def informative(self) -> bool:
-        """Whether the features predict what is known of an item better than chance."""
-        return self.fitted.drawn is None and self.fitted.plain is None
+        """Whether the features predict what is known of an item better than chance.
+
+        By their own model or by a nonlinear classifier.
+        """
+        fitted = self.fitted
+        own = fitted.drawn is None and fitted.plain is None
+        return own or fitted.predictor is not None or "scores" in fitted.chosen
 
     def of_items(self) -> Float[np.ndarray, "n k"]:
         """``(N, K)`` of the items of the fit, each without what is known of itself."""
@@ -80,7 +85,9 @@ class TableEvidence:
 
     @cached_property
     def _logs(self) -> Float[np.ndarray, "n k"]:
-        n = len(self.fitted.fit.resp)
+        n, instead = len(self.fitted.fit.resp), self.fitted.predictor
+        if instead is not None:
+            return calibrated(instead.of_items, instead.calibration)
         return calibrated_logs(self.fitted.fit, np.asarray(self.fitted.data.parts[PRIOR])[:n])
 
     @cached_property
