@@ -105,14 +105,12 @@ class World(NamedTuple):
     truth: np.ndarray
 
 
-def world(name: str, n: int, seed: int) -> World:
+def world(name: str, n: int, seed: int, wrong: float = WRONG) -> World:
     rng = np.random.default_rng([seed, n, *map(ord, name)])
     x, y = COLUMNS[name](rng, n + NEW)
     true, truth = y[:n], y[n:]
-    given = corrupt(true, uniform_noise(int(y.max()) + 1, WRONG), rng)
-    return World(
-        x[:n], true, given, votes_of(true, rng), interactions_of(true, rng), x[n:], truth
-    )
+    given = corrupt(true, uniform_noise(int(y.max()) + 1, wrong), rng)
+    return World(x[:n], true, given, votes_of(true, rng), interactions_of(true, rng), x[n:], truth)
 
 
 TABLES: Mapping[str, Callable[[], Any]] = {
@@ -179,8 +177,10 @@ WAYS: Mapping[str, tuple[Callable[..., Any], dict[str, bool]]] = {
 }
 
 
-def answered(name: str, n: int, seed: int, tables: Any, ways: Any) -> list[dict[str, Any]]:
-    w, out, kept = world(name, n, seed), [], {}
+def answered(
+    name: str, n: int, seed: int, tables: Any, ways: Any, wrong: float = WRONG
+) -> list[dict[str, Any]]:
+    w, out, kept = world(name, n, seed, wrong), [], {}
     for way in ways:
         fit, known = WAYS[way]
         if (key := tuple(known)) not in kept:
@@ -221,13 +221,14 @@ def main() -> None:
     parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))
     parser.add_argument("--items", nargs="*", type=int, default=[200, 400])
     parser.add_argument("--seeds", nargs="*", type=int, default=[0])
+    parser.add_argument("--wrong", type=float, default=WRONG, help="share of wrong labels y")
     parser.add_argument("--to", help="file of comma-separated values")
     args = parser.parse_args()
     found = []
     for seed in args.seeds:
         for n in args.items:
             for name in args.columns:
-                found += answered(name, n, seed, args.tables, args.ways)
+                found += answered(name, n, seed, args.tables, args.ways, args.wrong)
                 if args.to:
                     pd.DataFrame(found).to_csv(args.to, index=False)
     table = pd.DataFrame(found)

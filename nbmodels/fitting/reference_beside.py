@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +38,7 @@ from nbmodels.fitting.reference_scores import (
     SURELY,
     THEIRS_TOO,
     by_the_reference,
+    calibration_of_reference,
     lead_of,
     noise_on,
     poor_predictions,
@@ -127,9 +127,8 @@ def with_reference_beside(
     if lead_of(known.mean_of(own)[rows], theirs, *about) <= SIGNIFICANT:
         return fitted
     reference = completed(reference, points, *labels)
-    means = surely_poorer(
-        *(known.mean_of(np.exp(logs))[rows] for logs in (own, reference.logs)), *about
-    )
+    mine, instead = (known.mean_of(np.exp(logs))[rows] for logs in (own, reference.logs))
+    means = surely_poorer(mine, instead, *about)
     found = _with_scores_of(reference, fitted, known, rows, options)
     taken = "scores" in found.chosen
     if found.interrupted or (means is None and not taken):
@@ -137,14 +136,12 @@ def with_reference_beside(
     if coding is None:
         poor = () if means is None else (poor_predictions(*means),)
         return replace(found, cautions=(*found.cautions, *poor))
-    prior: Any = found.fit.params[PRIOR]
-    calibration = np.asarray(prior.mean, float) if taken else np.zeros(1 + k)
     learned = learned_from_all(reference, coding, points, *labels)
     stated = THEIRS_TOO if taken or means is None else by_the_reference(*means)
     return replace(
         found,
         plain=None if taken else found.plain,
-        predictor=Predictor(*learned, calibration),
+        predictor=Predictor(*learned, calibration_of_reference(found)),
         chosen={**found.chosen, "predictions": NONLINEAR},
         cautions=(*found.cautions, stated),
     )

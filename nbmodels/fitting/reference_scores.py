@@ -67,9 +67,7 @@ TAKEN = Caution(
 #: Name of a finding.
 PREDICTIONS = "predictions of a nonlinear classifier"
 
-THEIRS_TOO = Caution(
-    VerdictWarning, "new items are predicted by that classifier, too", PREDICTIONS
-)
+THEIRS_TOO = Caution(VerdictWarning, "new items are predicted by that classifier, too", PREDICTIONS)
 
 _STILL = "new items are still predicted by this model"
 
@@ -303,16 +301,23 @@ def with_predictions_of(
     if learn is None:
         poor = (poor_predictions(*means),) if taken and means is not None else ()
         return replace(fitted, cautions=(*fitted.cautions, *poor))
-    noise: Any = fitted.fit.params[PRIOR]
-    noisy = taken and fitted.noisy >= 0.5
-    calibration = np.asarray(noise.mean, float) if noisy else np.zeros(1 + len(fitted.names))
     stated = THEIRS_TOO if taken or means is None else by_the_reference(*means)
     return replace(
         fitted,
-        predictor=Predictor(*learn(), calibration),
+        predictor=Predictor(*learn(), calibration_of_reference(fitted)),
         chosen={**fitted.chosen, "predictions": NONLINEAR},
         cautions=(*fitted.cautions, stated),
     )
+
+
+def calibration_of_reference(fitted: FittedModel) -> Float[np.ndarray, " k1"]:
+    """``(1 + K,)`` by which a reference's scores are those of true classes.
+
+    That of the noise on them, where labels are surely those and likelier noisy than not.
+    """
+    noise: Any = fitted.fit.params[PRIOR]
+    noisy = fitted.chosen.get("scores") == NONLINEAR and fitted.noisy >= 0.5
+    return np.asarray(noise.mean, float) if noisy else np.zeros(1 + len(fitted.names))
 
 
 def _surely_poorer(
@@ -371,6 +376,7 @@ def of_reference(cautions: Sequence[Caution]) -> tuple[Caution, ...]:
 
 
 def poor_predictions(own: float, theirs: float) -> Caution:
+    """New items are predicted by the poor model: mean probabilities by it and a reference."""
     return Caution(
         VerdictWarning,
         f"{_STILL}, whose features give the held-out given "
@@ -380,6 +386,7 @@ def poor_predictions(own: float, theirs: float) -> Caution:
 
 
 def by_the_reference(own: float, theirs: float) -> Caution:
+    """New items are predicted by a reference: mean probabilities by the poor model and by it."""
     return Caution(
         VerdictWarning,
         "this model of the features is poor: it gives the held-out given labels a mean probability "

@@ -25,6 +25,7 @@ from nbmodels.fitting.discriminative import predict_scored, predicted_instead
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.label_sources import LabelSource
 from nbmodels.fitting.propagation import calibrated, calibrated_logs
+from nbmodels.fitting.reference_scores import calibration_of_reference
 
 _TINY = np.finfo(float).tiny
 
@@ -85,10 +86,13 @@ class TableEvidence:
 
     @cached_property
     def _logs(self) -> Float[np.ndarray, "n k"]:
-        n, instead = len(self.fitted.fit.resp), self.fitted.predictor
+        fitted, instead = self.fitted, self.fitted.predictor
         if instead is not None:
             return calibrated(instead.of_items, instead.calibration)
-        return calibrated_logs(self.fitted.fit, np.asarray(self.fitted.data.parts[PRIOR])[:n])
+        scores = np.asarray(fitted.data.parts[PRIOR])[: len(fitted.fit.resp)]
+        if "scores" in fitted.chosen:
+            return calibrated(scores, calibration_of_reference(fitted))
+        return calibrated_logs(fitted.fit, scores)
 
     @cached_property
     def _log_shares(self) -> Float[np.ndarray, " k"]:
