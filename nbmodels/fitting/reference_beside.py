@@ -1,8 +1,8 @@
-"""The nonlinear classifier of features beside votes, or beside other sources of a joint model.
+"""The nonlinear classifier of features beside votes, checks, or other sources of a joint model.
 
-One noisy label an item is what a classifier can learn from and be compared by. Votes, and what
-other sources say, are evidence of the class instead: together with the labels they give each item
-P(class) without its features (soft labels). The reference (:mod:`nbmodels.fitting.reference`)
+One noisy label an item is what a classifier can learn from and be compared by. Votes, checked
+labels, and what other sources say are evidence of the class instead: together with the labels they
+give each item P(class) without its features (soft labels). The reference (:mod:`nbmodels.fitting.reference`)
 learns that of other items, and labels and votes that were held out tell whether its scores are the
 better covariate than those of the features' own model.
 """
@@ -21,6 +21,7 @@ from scipy.special import softmax
 from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR
 from nbmodels.fitting.beliefs import BELIEFS
+from nbmodels.fitting.checked_rows import contradicted
 from nbmodels.fitting.fitted_model import FittedModel, Predictor
 from nbmodels.fitting.informative import votes_agree
 from nbmodels.fitting.label_sources import VOTES
@@ -50,8 +51,8 @@ from nbmodels.fitting.scores import given_responsibilities
 from nbmodels.fitting.trials import SIGNIFICANT
 
 #: Channels that show the class of an item beside one noisy label, and those that may be with them.
-_SHOWING = {VOTES, BELIEFS}
-_KNOWN = {PRIOR, "labels", "trusted"} | _SHOWING
+_SHOWING = {VOTES, BELIEFS, "trusted"}
+_KNOWN = {PRIOR, "labels"} | _SHOWING
 
 #: Log-likelihoods of the classes that differ by less say nothing.
 _NOTHING = 1e-9
@@ -108,8 +109,8 @@ def with_reference_beside(
     larger mean probability.
 
     Args:
-        fitted: a cross-fitted model of votes or of what other sources know, with or without labels;
-            any other is as it was.
+        fitted: a cross-fitted model of votes, checked labels or what other sources know, with or
+            without labels; any other is as it was, and one on such a classifier's scores already.
         points, options, coding: see :func:`nbmodels.fitting.reference_floor.with_reference`.
     """
     if points is None or sparse.issparse(points) or not _is_beside(fitted):
@@ -138,12 +139,13 @@ def with_reference_beside(
         return replace(found, cautions=(*found.cautions, *poor))
     learned = learned_from_all(reference, coding, points, *labels)
     stated = THEIRS_TOO if taken or means is None else by_the_reference(*means)
+    others = (one for one in found.cautions if one.finding != stated.finding)
     return replace(
         found,
         plain=None if taken else found.plain,
         predictor=Predictor(*learned, calibration_of_reference(found)),
         chosen={**found.chosen, "predictions": NONLINEAR},
-        cautions=(*found.cautions, stated),
+        cautions=(*others, stated),
     )
 
 
@@ -152,6 +154,7 @@ def _is_beside(fitted: FittedModel) -> bool:
     parts, cut = set(fitted.data.parts), fitted.data.parts.get(PRIOR) is not None
     beside = cut and bool(parts & _SHOWING) and parts <= _KNOWN
     compared = fitted.held_out_scores is not None and not fitted.interrupted
+    compared = compared and fitted.chosen.get("scores") != NONLINEAR
     return beside and compared and replaceable(fitted)
 
 
@@ -174,7 +177,9 @@ def _with_scores_of(
     lead = lead_of(mine[rows], found.held_out[rows], known.weights[rows], groups)
     if lead <= SURELY:
         return fitted
-    taken = with_noise_of(found, fitted)
+    taken = replace(with_noise_of(found, fitted), averaged=None)
+    if contradicted(fitted.fit.model, fitted.data, len(fitted.names)):
+        taken = replace(taken, noisy=1.0)
     if VOTES in fitted.data.parts:
         counted = known.weights * known.given.any(1)
         if not votes_agree(taken.fit.resp, known.probs, known.given, counted):
