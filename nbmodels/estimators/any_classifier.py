@@ -30,7 +30,7 @@ from nbmodels.estimators.sources import Items, LearnedSource
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.estimators.table_source import CrossFitted
 from nbmodels.fitting.beliefs import Known
-from nbmodels.fitting.comparisons import as_source, with_comparisons
+from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.copied_rows import row_groups
 from nbmodels.fitting.discriminative import predict_scored
 from nbmodels.fitting.fitted_model import FittedModel
@@ -261,7 +261,8 @@ class NoisyLabelClassifier(TableClassifier):
     def _beside(self, parameters: Mapping[str, Any], rows: Any, known: Known) -> FittedModel:
         with one_thread_if_small(rows):
             fitted = self._cross_fitted(parameters, rows, known, row_groups(rows))
-        return as_source(fitted, rows, known.options, predictions=False)
+        about = fitted, rows, lambda: known.options
+        return with_comparisons(*about, warn_of_copies=False, predictions=False)
 
     def _few_columns(self, items: Any, fitted: FittedModel) -> np.ndarray | None:
         """Columns of a joint model where that is affordable: those that a linear classifier meets,

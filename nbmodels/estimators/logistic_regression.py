@@ -29,7 +29,7 @@ from nbmodels.estimators.sources import Items, LearnedSource
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.estimators.table_source import CrossFitted
 from nbmodels.fitting.beliefs import Known
-from nbmodels.fitting.comparisons import as_source, with_comparisons
+from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.copied_rows import row_groups
 from nbmodels.fitting.discriminative import (
     FEW_FOR_ROUNDS,
@@ -231,7 +231,7 @@ class NoisyLogisticRegression(TableClassifier):
 
     def _beside(self, parameters: Mapping[str, Any], rows: Any, known: Known) -> FittedModel:
         fitted = self._cross_fitted(parameters, rows, known, row_groups(rows.x))
-        return as_source(fitted, rows.x, known.options)
+        return with_comparisons(fitted, rows.x, lambda: known.options, warn_of_copies=False)
 
     def _few_columns(self, block: Block, n_classes: int) -> np.ndarray | None:
         """Standardised columns, where the joint model of them and the labels is affordable."""

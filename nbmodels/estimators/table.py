@@ -41,7 +41,7 @@ from nbmodels.estimators.table_training import train
 from nbmodels.fitting.batched import counted_fits
 from nbmodels.fitting.beliefs import Known
 from nbmodels.fitting.builder import ColumnPlan, ModelBuilder
-from nbmodels.fitting.comparisons import as_source, with_comparisons
+from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.copied_rows import row_groups
 from nbmodels.fitting.feedback import Side, with_feedback
 from nbmodels.fitting.fitted_model import FittedModel
@@ -395,9 +395,9 @@ class TableClassifier(LatentClassModel):
         build = self._builder({**parameters, **known.of_labels}, *about)
         how = self._training()
         how = how if isinstance(how, CrossFit) else CrossFit()
-        fitted = train(build, how, known.names, known.options, self._joint)
-        found = _described(fitted, build)
-        return as_source(found, rows.x, known.options, rows.missing)
+        fitted = _described(train(build, how, known.names, known.options, self._joint), build)
+        about = fitted, rows.x, lambda: known.options, rows.missing
+        return with_comparisons(*about, warn_of_copies=False)
 
 
 def _described(fitted: FittedModel, build: ModelBuilder) -> FittedModel:

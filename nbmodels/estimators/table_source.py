@@ -84,6 +84,7 @@ class CrossFitted:
             {EVIDENCE: part},
             _EvidenceOf(self.estimator, found),
             chosen={**fitted.chosen, "training": "cross_fit"},
+            noisy=fitted.noisy,
             cautions=of_reference(fitted.cautions),
         )
 

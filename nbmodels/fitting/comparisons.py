@@ -54,27 +54,6 @@ def with_comparisons(
     return replace(found, cautions=(*found.cautions, *copies_caution(found.copies, weights)))
 
 
-def as_source(
-    fitted: FittedModel,
-    x: Any,
-    options: FitOptions,
-    missing: Any = None,
-    *,
-    predictions: bool = True,
-) -> FittedModel:
-    """A table that is one source of several with what a nonlinear classifier says of its items.
-
-    Args:
-        fitted: the table, cross-fitted to what is known beside it.
-        options: of the fits.
-        x, missing, predictions: see :func:`with_comparisons`.
-    """
-    with one_thread_if_small(x):
-        coding = point_coding(x, missing)
-        where = None if coding is None else coding(x, missing)
-        return _with_nonlinear(fitted, where, lambda: options, coding if predictions else None)
-
-
 def _with_nonlinear(
     fitted: FittedModel, where: Any, options: Callable[[], FitOptions], coding: Coding | None
 ) -> FittedModel:

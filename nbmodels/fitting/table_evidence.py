@@ -69,8 +69,8 @@ class TableEvidence:
         By their own model or by a nonlinear classifier.
         """
         fitted = self.fitted
-        own = fitted.drawn is None and fitted.plain is None
-        return own or fitted.predictor is not None or "scores" in fitted.chosen
+        instead = fitted.predictor is not None or "scores" in fitted.chosen
+        return fitted.informative or instead
 
     def of_items(self) -> Float[np.ndarray, "n k"]:
         """``(N, K)`` of the items of the fit, each without what is known of itself."""
@@ -92,6 +92,8 @@ class TableEvidence:
         scores = np.asarray(fitted.data.parts[PRIOR])[: len(fitted.fit.resp)]
         if "scores" in fitted.chosen:
             return calibrated(scores, calibration_of_reference(fitted))
+        if fitted.plain is not None:  # labels are likelier without noise
+            return calibrated(scores, fitted.plain)
         return calibrated_logs(fitted.fit, scores)
 
     @cached_property
