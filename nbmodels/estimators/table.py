@@ -396,8 +396,8 @@ class TableClassifier(LatentClassModel):
         how = self._training()
         how = how if isinstance(how, CrossFit) else CrossFit()
         fitted = _described(train(build, how, known.names, known.options, self._joint), build)
-        about = fitted, rows.x, lambda: known.options, rows.missing
-        return with_comparisons(*about, warn_of_copies=False)
+        compared = fitted, rows.x, lambda: known.options, rows.missing
+        return with_comparisons(*compared, warn_of_copies=False)
 
 
 def _described(fitted: FittedModel, build: ModelBuilder) -> FittedModel:

@@ -2,9 +2,9 @@
 
 One noisy label an item is what a classifier can learn from and be compared by. Votes, checked
 labels, and what other sources say are evidence of the class instead: together with the labels they
-give each item P(class) without its features (soft labels). The reference (:mod:`nbmodels.fitting.reference`)
-learns that of other items, and labels and votes that were held out tell whether its scores are the
-better covariate than those of the features' own model.
+give each item P(class) without its features (soft labels). The reference
+(:mod:`nbmodels.fitting.reference`) learns that of other items, and labels and votes that were held
+out tell whether its scores are the better covariate than those of the features' own model.
 """
 
 from __future__ import annotations
