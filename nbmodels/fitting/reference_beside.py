@@ -20,7 +20,9 @@ from scipy.special import softmax
 
 from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR
+from nbmodels.fitting.agreement import beyond_chance
 from nbmodels.fitting.beliefs import BELIEFS
+from nbmodels.fitting.cautions import UNINFORMATIVE_OF_SETS
 from nbmodels.fitting.checked_rows import contradicted
 from nbmodels.fitting.fitted_model import FittedModel, Predictor
 from nbmodels.fitting.informative import votes_agree
@@ -53,6 +55,9 @@ from nbmodels.fitting.trials import SIGNIFICANT
 #: Channels that show the class of an item beside one noisy label, and those that may be with them.
 _SHOWING = {VOTES, BELIEFS, "trusted"}
 _KNOWN = {PRIOR, "labels"} | _SHOWING
+
+#: Standard errors of agreement without any, from which on it is none by chance.
+_AGREEMENT = 3.0
 
 #: Log-likelihoods of the classes that differ by less say nothing.
 _NOTHING = 1e-9
@@ -103,9 +108,9 @@ def with_reference_beside(
 ) -> FittedModel:
     """A cross-fitted model held to a nonlinear classifier of what is known beside its features.
 
-    Where labels and votes that were held out are surely likelier under that classifier's scores,
-    and votes agree with the classes found as before, classes are by its scores in the place of the
-    model's. New items are predicted by it then, and where it gives the known classes a surely
+    Where labels and votes that were held out are surely likelier under that classifier's scores, or
+    it agrees with the known classes and the model's features do not, and votes agree with the
+    classes found as before, classes are by its scores in the place of the model's. New items are predicted by it then, and where it gives the known classes a surely
     larger mean probability.
 
     Args:
@@ -135,8 +140,7 @@ def with_reference_beside(
     if found.interrupted or (means is None and not taken):
         return found
     if coding is None:
-        poor = () if means is None else (poor_predictions(*means),)
-        return replace(found, cautions=(*found.cautions, *poor))
+        return _warned_of(found, own, reference, rows) if taken else found
     learned = learned_from_all(reference, coding, points, *labels)
     stated = THEIRS_TOO if taken or means is None else by_the_reference(*means)
     others = (one for one in found.cautions if one.finding != stated.finding)
@@ -149,6 +153,24 @@ def with_reference_beside(
     )
 
 
+def _warned_of(
+    found: FittedModel, own: Float[np.ndarray, "n k"], reference: Reference, rows: np.ndarray
+) -> FittedModel:
+    """A fit by a reference's scores that predicts new items itself, where it is the poorer way.
+
+    Classes that votes leave open are not known beforehand: the probabilities are of those found.
+    """
+    theirs = calibrated_logs(found.fit, reference.logs)
+    mine, instead = (np.sum(found.fit.resp * np.exp(x), 1)[rows] for x in (own, theirs))
+    weights = np.asarray(found.data.weights, float)[: len(rows)][rows]
+    groups = None if found.copies is None else found.copies[rows]
+    means = surely_poorer(mine, instead, weights, groups)
+    if means is None:
+        return found
+    poor = poor_predictions(*means, of="classes that are found", without="")
+    return replace(found, cautions=(*found.cautions, poor))
+
+
 def _is_beside(fitted: FittedModel) -> bool:
     """Whether classes of the items are known beside their features, by more than one label."""
     parts, cut = set(fitted.data.parts), fitted.data.parts.get(PRIOR) is not None
@@ -158,6 +180,11 @@ def _is_beside(fitted: FittedModel) -> bool:
     return beside and compared and replaceable(fitted)
 
 
+def _unused(fitted: FittedModel) -> bool:
+    """Whether the model's own features are not informative, so that none count until now."""
+    return not fitted.informative or UNINFORMATIVE_OF_SETS in fitted.cautions
+
+
 def _with_scores_of(
     reference: Reference,
     fitted: FittedModel,
@@ -165,7 +192,11 @@ def _with_scores_of(
     rows: np.ndarray,
     options: Callable[[], FitOptions],
 ) -> FittedModel:
-    """Classes by the reference's scores, where labels and votes are surely likelier by these."""
+    """Classes by the reference's scores, where labels and votes are surely likelier by these.
+
+    Where the model's own features do not count at all, it is enough that it predicts the known
+    classes beyond chance: few votes show that sooner than they make others likelier.
+    """
     mine = fitted.held_out_scores
     assert mine is not None  # compared
     with computing(fitted.double):
@@ -174,8 +205,10 @@ def _with_scores_of(
         return replace(fitted, interrupted=True)
     rows = rows & np.isfinite(mine) & np.isfinite(found.held_out)
     groups = None if fitted.copies is None else fitted.copies[rows]
-    lead = lead_of(mine[rows], found.held_out[rows], known.weights[rows], groups)
-    if lead <= SURELY:
+    about = known.weights[rows], groups
+    lead = lead_of(mine[rows], found.held_out[rows], *about)
+    agrees = beyond_chance(reference.classes[rows], known.codes[rows], *about).z > _AGREEMENT
+    if not (lead > SURELY or (_unused(fitted) and lead > 0 and agrees)):
         return fitted
     taken = replace(with_noise_of(found, fitted), averaged=None)
     if contradicted(fitted.fit.model, fitted.data, len(fitted.names)):

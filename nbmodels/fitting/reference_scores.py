@@ -28,6 +28,7 @@ from nbmodels.fitting.cautions import (
     PLAIN,
     UNINFORMATIVE,
     UNINFORMATIVE_BESIDE_VOTES,
+    UNINFORMATIVE_OF_SETS,
     USELESS,
 )
 from nbmodels.fitting.checked_rows import checked_rows
@@ -77,6 +78,7 @@ _OF_FEATURES = (
     USELESS,
     PLAIN,
     UNINFORMATIVE_BESIDE_VOTES,
+    UNINFORMATIVE_OF_SETS,
     DISAGREEING_WITH_VOTES,
 )
 
@@ -375,13 +377,15 @@ def of_reference(cautions: Sequence[Caution]) -> tuple[Caution, ...]:
     return tuple(c for c in cautions if c.finding in findings or c.message.startswith(_STILL))
 
 
-def poor_predictions(own: float, theirs: float) -> Caution:
+def poor_predictions(
+    own: float, theirs: float, of: str = "held-out given labels", without: str = " without noise"
+) -> Caution:
     """New items are predicted by the poor model: mean probabilities by it and a reference."""
     return Caution(
         VerdictWarning,
-        f"{_STILL}, whose features give the held-out given "
-        f"labels a mean probability of {own:.2f} without noise; a nonlinear classifier of the same "
-        f"features, by which labels and noise are estimated, gives them {theirs:.2f}{COMPARE}",
+        f"{_STILL}, whose features give the {of} a mean probability of {own:.2f}{without}; a "
+        "nonlinear classifier of the same features, by which labels and noise are estimated, gives "
+        f"them {theirs:.2f}{COMPARE}",
     )
 
 
