@@ -108,10 +108,10 @@ def with_reference_beside(
 ) -> FittedModel:
     """A cross-fitted model held to a nonlinear classifier of what is known beside its features.
 
-    Where labels and votes that were held out are surely likelier under that classifier's scores, or
-    it agrees with the known classes and the model's features do not, and votes agree with the
-    classes found as before, classes are by its scores in the place of the model's. New items are predicted by it then, and where it gives the known classes a surely
-    larger mean probability.
+    Classes are by that classifier's scores in the place of the model's where labels and votes that
+    were held out are surely likelier so, or where it agrees with the known classes and the model's
+    features do not; votes must agree with the classes found as before. New items are predicted by
+    it then, and where it gives the known classes a surely larger mean probability.
 
     Args:
         fitted: a cross-fitted model of votes, checked labels or what other sources know, with or
