@@ -260,7 +260,9 @@ class NoisyLabelClassifier(TableClassifier):
 
     def _beside(self, parameters: Mapping[str, Any], rows: Any, known: Known) -> FittedModel:
         with one_thread_if_small(rows):
-            return self._cross_fitted(parameters, rows, known, row_groups(rows))
+            fitted = self._cross_fitted(parameters, rows, known, row_groups(rows))
+        about = fitted, rows, lambda: known.options
+        return with_comparisons(*about, warn_of_copies=False, predictions=False)
 
     def _few_columns(self, items: Any, fitted: FittedModel) -> np.ndarray | None:
         """Columns of a joint model where that is affordable: those that a linear classifier meets,

@@ -139,6 +139,7 @@ class JointTraining:
             interrupted=interrupted,
             cautions=(*left_out(model, tried, interrupted), *cautions_of_data(learned)),
         )
+        fitted = replace(fitted, noisy=max((one.noisy for one in learned.values()), default=1.0))
         alone = not any(model[name].weight for name in set(model) - {PRIOR, "labels"})
         # labels alone say nothing of their noise: it has its prior
         return replace(fitted, drawn=(fitted.fit, fitted.data), collapsed=True) if alone else fitted

@@ -230,7 +230,8 @@ class NoisyLogisticRegression(TableClassifier):
         return CrossFitted(self, self._read(values, reset=True), parameters).without_weight(items)
 
     def _beside(self, parameters: Mapping[str, Any], rows: Any, known: Known) -> FittedModel:
-        return self._cross_fitted(parameters, rows, known, row_groups(rows.x))
+        fitted = self._cross_fitted(parameters, rows, known, row_groups(rows.x))
+        return with_comparisons(fitted, rows.x, lambda: known.options, warn_of_copies=False)
 
     def _few_columns(self, block: Block, n_classes: int) -> np.ndarray | None:
         """Standardised columns, where the joint model of them and the labels is affordable."""

@@ -80,6 +80,7 @@ class LearnedSource:
             items; None otherwise.
         held: by what votes hold the class shares, where nothing else shows these; or None.
         chosen: settings that were selected, by name.
+        noisy: probability that labels are noisy at all, by this source alone.
         cautions: warnings about the data, whatever the fit.
     """
 
@@ -96,6 +97,7 @@ class LearnedSource:
     open_power: bool = False
     cross_fitted: Callable[[Known], LearnedSource] | None = None
     chosen: Mapping[str, Any] = field(default_factory=dict)
+    noisy: float = 1.0
     cautions: tuple[Caution, ...] = ()
 
     def to_power(self, power: float) -> LearnedSource:

@@ -395,7 +395,9 @@ class TableClassifier(LatentClassModel):
         build = self._builder({**parameters, **known.of_labels}, *about)
         how = self._training()
         how = how if isinstance(how, CrossFit) else CrossFit()
-        return _described(train(build, how, known.names, known.options, self._joint), build)
+        fitted = _described(train(build, how, known.names, known.options, self._joint), build)
+        compared = fitted, rows.x, lambda: known.options, rows.missing
+        return with_comparisons(*compared, warn_of_copies=False)
 
 
 def _described(fitted: FittedModel, build: ModelBuilder) -> FittedModel:

@@ -17,6 +17,7 @@ from nbmodels.estimators.sources import Items, LearnedSource, Part
 from nbmodels.fitting.beliefs import Known
 from nbmodels.fitting.builder import Columns
 from nbmodels.fitting.options import is_auto
+from nbmodels.fitting.reference_scores import of_reference
 from nbmodels.fitting.table_evidence import TableEvidence
 
 if TYPE_CHECKING:
@@ -79,8 +80,13 @@ class CrossFitted:
             raise KeyboardInterrupt
         found = TableEvidence(fitted)
         part = _part(found.of_items(), float(found.informative))
-        chosen = {**fitted.chosen, "training": "cross_fit"}
-        return LearnedSource({EVIDENCE: part}, _EvidenceOf(self.estimator, found), chosen=chosen)
+        return LearnedSource(
+            {EVIDENCE: part},
+            _EvidenceOf(self.estimator, found),
+            chosen={**fitted.chosen, "training": "cross_fit"},
+            noisy=fitted.noisy,
+            cautions=of_reference(fitted.cautions),
+        )
 
     def without_weight(self, items: Items) -> LearnedSource:
         """Before it has learned, where it is not to be fitted jointly."""

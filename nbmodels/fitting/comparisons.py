@@ -14,7 +14,8 @@ from nbmodels.fitting.noise_by_shape import noise_by_shape
 from nbmodels.fitting.noise_levels import averaged_over_levels
 from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.options import FitOptions
-from nbmodels.fitting.points import point_coding
+from nbmodels.fitting.points import Coding, point_coding
+from nbmodels.fitting.reference_beside import with_reference_beside
 from nbmodels.fitting.reference_floor import with_reference
 from nbmodels.fitting.relabelling import with_labels_by_shape
 from nbmodels.fitting.separable import with_separable
@@ -43,7 +44,7 @@ def with_comparisons(
         coding = point_coding(x, missing)
         where = None if coding is None else coding(x, missing)
         averaged = averaged_over_levels(_with_near(fitted, where))
-        held = with_reference(averaged, where, options, coding if predictions else None)
+        held = _with_nonlinear(averaged, where, options, coding if predictions else None)
         if fitted.drawn is not None and held.drawn is None:
             held = _with_near(held, where)  # its noise is learned now
         found = with_labels_by_shape(held, where)
@@ -51,6 +52,14 @@ def with_comparisons(
         return found
     weights = np.asarray(found.data.weights)[: len(found.fit.resp)]
     return replace(found, cautions=(*found.cautions, *copies_caution(found.copies, weights)))
+
+
+def _with_nonlinear(
+    fitted: FittedModel, where: Any, options: Callable[[], FitOptions], coding: Coding | None
+) -> FittedModel:
+    """By labels where these alone are known, and by all that is known beside the features."""
+    held = with_reference(fitted, where, options, coding)
+    return with_reference_beside(held, where, options, coding)
 
 
 def _with_near(fitted: FittedModel, points: Any) -> FittedModel:

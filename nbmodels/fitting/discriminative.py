@@ -369,10 +369,10 @@ def predicted_instead(
         known: label sources of the new items, by channel; None without any.
     """
     assert fitted.predictor is not None
-    classifier, calibration = fitted.predictor
+    found = fitted.predictor
     with one_thread_if_small(x):
-        scores = classifier.log_probabilities(x, missing)
-    return predict_scored(replace(fitted, plain=calibration, scaling=None), scores, known)
+        scores = found.classifier.log_probabilities(x, missing)
+    return predict_scored(replace(fitted, plain=found.calibration, scaling=None), scores, known)
 
 
 def _folds(

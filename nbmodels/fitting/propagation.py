@@ -384,7 +384,13 @@ def calibration(fitted: Fit) -> Float[np.ndarray, " p"]:
 
 def calibrated_logs(fitted: Fit, scores: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
     """``(N, K)`` log P(true class | scores) under a fit's calibration."""
-    at = calibration(fitted)
+    return calibrated(scores, calibration(fitted))
+
+
+def calibrated(
+    scores: Float[np.ndarray, "n k"], at: Float[np.ndarray, " p"]
+) -> Float[np.ndarray, "n k"]:
+    """``(N, K)`` log P(true class | scores) under log-slope and biases ``at``."""
     table = np.exp(at[0]) * (scores - scores.mean(1, keepdims=True)) + at[1:]
     table = table - table.max(1, keepdims=True)
     return table - np.log(np.exp(table).sum(1, keepdims=True))

@@ -103,7 +103,7 @@ class Reference(NamedTuple):
         logs: ``(n, K)`` log-probabilities of the classes; zero in rows that were not looked at,
             of which there are none once it is :func:`completed`.
         held_out: ``(n,)`` log-probability of each given label, by a calibration that did not see
-            it; NaN where there is none.
+            it, or its mean over P(class); NaN where there is none.
         fold: ``(n,)`` fold of each row whose label was learned from, -1 elsewhere.
         complete: whether all rows were looked at.
         learn: learns from all labels what the scores are linear in, and the coefficients.
@@ -146,6 +146,7 @@ def nonlinear_predictions(
     n_classes: int,
     copies: Int[np.ndarray, " n"] | None = None,
     weights: Float[np.ndarray, " n"] | None = None,
+    known: Float[np.ndarray, "n k"] | None = None,
 ) -> Reference | None:
     """The class that each item's features point to, learned from other items' labels.
 
@@ -160,21 +161,23 @@ def nonlinear_predictions(
         n_classes: K.
         copies: rows that stay in one fold, see :func:`nbmodels.fitting.scores.stratified_folds`.
         weights: ``(n,)`` row weights; None where each row counts once.
+        known: ``(n, K)`` P(class) to learn in the place of the labels, which say where it is known
+            and which class is likeliest; None for labels.
 
     Returns:
         predictions, of all rows or of ten thousand that have a label; None where there are too few
         labels, or no features.
     """
-    sample = _Sample.of(points, codes, n_classes, copies, weights)
+    sample = _Sample.of(points, codes, n_classes, copies, weights, known)
     if sample is None:
         return None
     target, fold, labelled = sample.target, sample.fold, sample.labelled
-    known = fold >= 0
+    seen = fold >= 0
     best, learn = _best_way(sample)
-    about = (best, target) if known.all() else (best[known], target[known])
-    plain = plain_classifier(*about, sample.weights[known], fold[known], False)
+    about = (best, target) if seen.all() else (best[seen], target[seen])
+    plain = plain_classifier(*about, sample.weights[seen], fold[seen], False)
     classes, held_out = np.full(len(codes), -1), np.full(len(codes), np.nan)
-    classes[labelled] = _likeliest(*about, fold[known])
+    classes[labelled] = _likeliest(*about, fold[seen])
     held_out[labelled] = plain.held_out
     logs, folds = np.zeros((len(codes), n_classes)), np.full(len(codes), -1)
     slope = float(np.exp(plain.calibration[0]))
@@ -194,19 +197,37 @@ def nonlinear_classifier(
     codes: Int[np.ndarray, " n"],
     copies: Int[np.ndarray, " n"] | None = None,
     weights: Float[np.ndarray, " n"] | None = None,
+    known: Float[np.ndarray, "n k"] | None = None,
 ) -> NonlinearClassifier:
     """The classifier whose out-of-fold predictions a reference has, learned from all labels.
 
     Args:
         reference: predictions of these labels.
         coding: by which rows became points.
-        points, codes, copies, weights: those of :func:`nonlinear_predictions`.
+        points, codes, copies, weights, known: those of :func:`nonlinear_predictions`.
     """
-    sample = _Sample.of(points, codes, reference.logs.shape[1], copies, weights)
+    sample = _Sample.of(points, codes, reference.logs.shape[1], copies, weights, known)
     assert sample is not None  # there are predictions
     basis, table = reference.learn(sample)
     ranks = Ranks.of(sample.x, sample.shares)
     return NonlinearClassifier(coding, sample.columns, ranks, basis, table, reference.slope)
+
+
+def learned_from_all(
+    reference: Reference, coding: Coding, points: Float[np.ndarray, "n d"], *labels: Any
+) -> tuple[NonlinearClassifier, Float[np.ndarray, "n k"]]:
+    """The classifier that is learned from all labels, and log-probabilities of all rows.
+
+    Args:
+        reference: predictions of these labels.
+        coding: by which rows became points.
+        points, labels: arguments of :func:`completed`.
+
+    Returns:
+        the classifier, and ``(n, K)`` :func:`completed` predictions.
+    """
+    learned = nonlinear_classifier(reference, coding, points, *labels)
+    return learned, completed(reference, points, *labels).logs
 
 
 def completed(
@@ -215,16 +236,17 @@ def completed(
     codes: Int[np.ndarray, " n"],
     copies: Int[np.ndarray, " n"] | None = None,
     weights: Float[np.ndarray, " n"] | None = None,
+    known: Float[np.ndarray, "n k"] | None = None,
 ) -> Reference:
     """Predictions of all rows: those that were not looked at by what the others' labels taught.
 
     Args:
         reference: predictions of some rows.
-        points, codes, copies, weights: those of :func:`nonlinear_predictions`.
+        points, codes, copies, weights, known: those of :func:`nonlinear_predictions`.
     """
     if reference.complete:
         return reference
-    about = points, codes, copies, weights
+    about = points, codes, copies, weights, known
     learned = nonlinear_classifier(reference, lambda x, missing: x, *about)
     logs, rest = reference.logs.copy(), np.flatnonzero(reference.fold < 0)
     logs[rest] = learned.of_points(points[rest])
@@ -281,7 +303,7 @@ class _Sample(NamedTuple):
         columns: ``(d,)`` columns that are looked at.
         x: ``(n, d)`` their cells.
         shares: ``(n, d)`` share of the rows below each cell.
-        target: ``(n, K)`` indicators of the labels, zeros without one.
+        target: ``(n, K)`` indicators of the labels or P(class), zeros without a label.
         fold: ``(n,)`` fold of each row, -1 without a label.
         weights: ``(n,)`` row weights.
         rng: for what is drawn beside them.
@@ -305,6 +327,7 @@ class _Sample(NamedTuple):
         n_classes: int,
         copies: Int[np.ndarray, " n"] | None,
         weights: Float[np.ndarray, " n"] | None,
+        classes: Float[np.ndarray, "n k"] | None = None,
     ) -> _Sample | None:
         """None where there are too few labels, or no features."""
         labelled = np.flatnonzero(codes >= 0)
@@ -318,7 +341,7 @@ class _Sample(NamedTuple):
         fold = np.full(len(rows), -1)
         fold[known] = stratified_folds(codes[labelled], _MORE_FOLDS, rng, among(copies, labelled))
         target = np.zeros((len(rows), n_classes))
-        target[known, codes[labelled]] = 1
+        target[known] = np.eye(n_classes)[codes[labelled]] if classes is None else classes[labelled]
         columns = np.sort(rng.permutation(points.shape[1])[:_NARROW])
         x = np.asarray(points, float)[np.ix_(rows, columns)]
         own = np.ones(len(rows)) if weights is None else np.asarray(weights, float)[rows]

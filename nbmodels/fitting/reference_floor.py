@@ -24,7 +24,6 @@ from nbmodels.fitting.changed_labels import (
 )
 from nbmodels.fitting.checked_rows import checked_rows, contradicted, with_checked
 from nbmodels.fitting.fitted_model import FittedModel, given_codes
-from nbmodels.fitting.holdout import compare_scores
 from nbmodels.fitting.noise_by_shape import NOT_IDENTIFIED, NoiseByShape
 from nbmodels.fitting.noise_levels import averaged_over_levels
 from nbmodels.fitting.options import FEW_ROWS, MANY_ROWS, FitOptions
@@ -33,11 +32,12 @@ from nbmodels.fitting.points import Coding
 from nbmodels.fitting.reference import (
     Reference,
     completed,
-    nonlinear_classifier,
+    learned_from_all,
     nonlinear_predictions,
 )
 from nbmodels.fitting.reference_scores import (
     COMPARE,
+    lead_of,
     noise_on,
     replaceable,
     with_draws_of,
@@ -145,7 +145,7 @@ def with_reference(
     learn = None
     if coding is not None:
         about = points, known, fitted.copies, weights
-        learn = partial(nonlinear_classifier, reference, coding, *about)
+        learn = partial(learned_from_all, reference, coding, *about)
     if as_given and found.drawn is not None:
         # uninformative features have no reference: their labels are left as they are
         return with_predictions_of(reference, fitted, codes, learn)
@@ -192,12 +192,12 @@ def _held_to(
         return replace(fitted, noisy=noisy)
     about = weights[rows], None if fitted.copies is None else fitted.copies[rows]
     mine, plain = own[rows], reference.held_out[rows]
-    lead = _lead(mine, plain, *about)
+    lead = lead_of(mine, plain, *about)
     poor, few = lead > SIGNIFICANT, n <= FEW_ROWS
     alone = fitted.plain_scores
     # without noise it may be the better classifier, and with noise likelier than the fit; where the
     # own scores are surely better without noise, its scores are no candidate
-    ahead = lead if alone is None else _lead(alone[rows], plain, *about)
+    ahead = lead if alone is None else lead_of(alone[rows], plain, *about)
     # many labels tell which scores are better, and each fit to them takes long
     open_from = SIGNIFICANT if n >= MANY_ROWS else -_SURELY
     # it has learned from checks what contradicts given labels: without noise it gives these less
@@ -212,7 +212,7 @@ def _held_to(
     theirs = beside.held_out[rows]
     if replaceable(fitted):
         better = proven or poor or ahead > SIGNIFICANT
-        if better and _lead(mine, theirs, *about) > _SURELY:
+        if better and lead_of(mine, theirs, *about) > _SURELY:
             found = 1.0 if proven else beside.probability(reference, known, rows, *about)
             taken = replace(with_noise_of(beside, before), averaged=None)
             taken = averaged_over_levels(taken)
@@ -351,15 +351,3 @@ def _doubted(sides: Sides, judge: str, so: str) -> Caution:
         f"items' labels. Where changes are right they err more rarely: {so}, and the noise matrix "
         "holds what this model gets wrong",
     )
-
-
-def _lead(
-    scores: Float[np.ndarray, " n"],
-    others: Float[np.ndarray, " n"],
-    weights: Float[np.ndarray, " n"],
-    groups: Int[np.ndarray, " n"] | None,
-) -> float:
-    """Standard errors by which held-out labels are likelier under the others."""
-    pair = np.nan_to_num(scores), others
-    found = compare_scores(pair, [True, True], weights, groups=groups)
-    return float(found.gain[1] / max(found.standard_error[1], np.finfo(float).tiny))

@@ -23,7 +23,14 @@ from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows
 from nbmodels.errors import Caution, IdentifiabilityWarning, VerdictWarning
-from nbmodels.fitting.cautions import PLAIN, UNINFORMATIVE, USELESS
+from nbmodels.fitting.cautions import (
+    DISAGREEING_WITH_VOTES,
+    PLAIN,
+    UNINFORMATIVE,
+    UNINFORMATIVE_BESIDE_VOTES,
+    UNINFORMATIVE_OF_SETS,
+    USELESS,
+)
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.discriminative import LOG_SLOPE_SD
 from nbmodels.fitting.em import Fit
@@ -47,7 +54,10 @@ COMPARE = "; AutoNoisyClassifier may do better"
 #: 90 % are at 5 % of the draws, and a smaller share hardly moves them.
 _LEAST = 0.05
 
-_TAKEN = Caution(
+#: Learns a classifier from all labels; with ``(N, K)`` log-probabilities of the training items.
+Learned = Callable[[], tuple[NonlinearClassifier, Float[np.ndarray, "n k"]]]
+
+TAKEN = Caution(
     VerdictWarning,
     "this model of the features is poor: held-out labels are surely likelier under noise on the "
     "scores of a nonlinear classifier of the same features. So labels are corrected, and the noise "
@@ -56,15 +66,25 @@ _TAKEN = Caution(
 )
 
 #: Name of a finding.
-_PREDICTIONS = "predictions of a nonlinear classifier"
+PREDICTIONS = "predictions of a nonlinear classifier"
 
-_THEIRS_TOO = Caution(
-    VerdictWarning, "new items are predicted by that classifier, too", _PREDICTIONS
+THEIRS_TOO = Caution(VerdictWarning, "new items are predicted by that classifier, too", PREDICTIONS)
+
+_STILL = "new items are still predicted by this model"
+
+#: Of the model's own features, which then no longer count.
+_OF_FEATURES = (
+    UNINFORMATIVE,
+    USELESS,
+    PLAIN,
+    UNINFORMATIVE_BESIDE_VOTES,
+    UNINFORMATIVE_OF_SETS,
+    DISAGREEING_WITH_VOTES,
 )
 
 #: Probability of given labels that the model's own classifier must lack for a warning, and standard
 #: errors by which surely.
-_WORSE, _SURELY = 0.05, 2.0
+_WORSE, SURELY = 0.05, 2.0
 
 
 class NoiseOnReference(NamedTuple):
@@ -128,7 +148,8 @@ def noise_on(
     forms = [own, *(one.fit for one in fitted.alternatives)]
     found = []
     for form in forms:
-        model = jax.tree.map(on_device, {**kept, PRIOR: prior, "labels": form.model["labels"]})
+        labels = {name: c for name, c in form.model.items() if name == "labels"}  # or votes alone
+        model = jax.tree.map(on_device, {**kept, PRIOR: prior, **labels})
         noise = {name: form.params[name] for name in model if name != PRIOR}
         start = jax.tree.map(on_device, {**noise, PRIOR: prior.prior})
         about = model, whole, learned_priors(model), options.without_restarts()
@@ -141,6 +162,18 @@ def noise_on(
     if held_out is None or any(one.status == Status.INTERRUPTED for one in found):
         return None
     return NoiseOnReference(held_out[:n], tuple(found), jax.tree.map(np.asarray, whole))
+
+
+def lead_of(
+    scores: Float[np.ndarray, " n"],
+    others: Float[np.ndarray, " n"],
+    weights: Float[np.ndarray, " n"],
+    groups: Int[np.ndarray, " n"] | None,
+) -> float:
+    """Standard errors by which held-out labels are likelier under the others."""
+    pair = np.nan_to_num(scores), others
+    found = compare_scores(pair, [True, True], weights, groups=groups)
+    return float(found.gain[1] / max(found.standard_error[1], np.finfo(float).tiny))
 
 
 def replaceable(fitted: FittedModel) -> bool:
@@ -221,7 +254,7 @@ def with_noise_of(found: NoiseOnReference, fitted: FittedModel) -> FittedModel:
         Drawn(fit, found.data, one.probability)
         for fit, one in zip(forms, fitted.alternatives, strict=True)
     )
-    before = {*fitted.fit.cautions(fitted.names), UNINFORMATIVE, USELESS, PLAIN}
+    before = {*fitted.fit.cautions(fitted.names), *_OF_FEATURES}
     cautions = (one for one in fitted.cautions if one not in before)
     calibration: Any = own.params[PRIOR]
     return replace(
@@ -233,7 +266,7 @@ def with_noise_of(found: NoiseOnReference, fitted: FittedModel) -> FittedModel:
         alternatives=others,
         drawn=None,
         ranked=None,
-        cautions=(*cautions, *first.cautions(fitted.names), _TAKEN),
+        cautions=(*cautions, *first.cautions(fitted.names), TAKEN),
     )
 
 
@@ -241,7 +274,7 @@ def with_predictions_of(
     reference: Reference,
     fitted: FittedModel,
     codes: Int[np.ndarray, " n"],
-    learn: Callable[[], NonlinearClassifier] | None,
+    learn: Learned | None,
 ) -> FittedModel:
     """The fit, by whose reference new items are predicted where that is surely the better way.
 
@@ -254,8 +287,9 @@ def with_predictions_of(
         reference: the nonlinear classifier's predictions.
         fitted: a cut fit to the same labels; any other is as it was.
         codes: ``(N,)`` given labels, negative where there is none.
-        learn: learns the classifier from all labels; None where the model is to predict itself,
-            which is warned of where its labels are those on the reference's scores.
+        learn: learns the classifier from all labels, and predicts all rows; None where the model is
+            to predict itself, which is warned of where its labels are those on the reference's
+            scores.
     """
     whole = {PRIOR, "labels", "trusted", *fitted.scored}
     cut = fitted.data.parts.get(PRIOR) is not None and set(fitted.data.parts) <= whole
@@ -267,18 +301,25 @@ def with_predictions_of(
     if means is None and not (taken and learn):
         return fitted
     if learn is None:
-        poor = (_poor_predictions(*means),) if taken and means is not None else ()
+        poor = (poor_predictions(*means),) if taken and means is not None else ()
         return replace(fitted, cautions=(*fitted.cautions, *poor))
-    noise: Any = fitted.fit.params[PRIOR]
-    noisy = taken and fitted.noisy >= 0.5
-    calibration = np.asarray(noise.mean, float) if noisy else np.zeros(1 + len(fitted.names))
-    stated = _THEIRS_TOO if taken or means is None else _by_the_reference(*means)
+    stated = THEIRS_TOO if taken or means is None else by_the_reference(*means)
     return replace(
         fitted,
-        predictor=Predictor(learn(), calibration),
+        predictor=Predictor(*learn(), calibration_of_reference(fitted)),
         chosen={**fitted.chosen, "predictions": NONLINEAR},
         cautions=(*fitted.cautions, stated),
     )
+
+
+def calibration_of_reference(fitted: FittedModel) -> Float[np.ndarray, " k1"]:
+    """``(1 + K,)`` by which a reference's scores are those of true classes.
+
+    That of the noise on them, where labels are surely those and likelier noisy than not.
+    """
+    noise: Any = fitted.fit.params[PRIOR]
+    noisy = fitted.chosen.get("scores") == NONLINEAR and fitted.noisy >= 0.5
+    return np.asarray(noise.mean, float) if noisy else np.zeros(1 + len(fitted.names))
 
 
 def _surely_poorer(
@@ -308,28 +349,52 @@ def _surely_poorer(
     weights = np.asarray(fitted.data.weights, float)[: len(codes)][rows]
     groups = None if fitted.copies is None else fitted.copies[rows]
     own = max((np.exp(one[rows]) for one in ways), key=lambda one: float(weights @ one))
-    pair = own, np.exp(reference.held_out[rows])
-    found = compare_scores(pair, [True, True], weights, groups=groups)
-    if found.gain[1] - _SURELY * found.standard_error[1] < _WORSE:
+    return surely_poorer(own, np.exp(reference.held_out[rows]), weights, groups)
+
+
+def surely_poorer(
+    own: Float[np.ndarray, " n"],
+    theirs: Float[np.ndarray, " n"],
+    weights: Float[np.ndarray, " n"],
+    groups: Int[np.ndarray, " n"] | None,
+) -> tuple[float, float] | None:
+    """Two classifiers' mean probabilities of held-out labels; None where the first is not less.
+
+    Args:
+        own, theirs: probability of each label.
+        weights, groups: see :func:`nbmodels.fitting.holdout.compare_scores`.
+    """
+    found = compare_scores((own, theirs), [True, True], weights, groups=groups)
+    if found.gain[1] - SURELY * found.standard_error[1] < _WORSE:
         return None
     before, instead = found.log_likelihood
     return float(before), float(instead)
 
 
-def _poor_predictions(own: float, theirs: float) -> Caution:
+def of_reference(cautions: Sequence[Caution]) -> tuple[Caution, ...]:
+    """Those that state where a reference is in the place of a model, or is better."""
+    findings = {TAKEN.finding, PREDICTIONS}
+    return tuple(c for c in cautions if c.finding in findings or c.message.startswith(_STILL))
+
+
+def poor_predictions(
+    own: float, theirs: float, of: str = "held-out given labels", without: str = " without noise"
+) -> Caution:
+    """New items are predicted by the poor model: mean probabilities by it and a reference."""
     return Caution(
         VerdictWarning,
-        "new items are still predicted by this model, whose features give the held-out given "
-        f"labels a mean probability of {own:.2f} without noise; a nonlinear classifier of the same "
-        f"features, by which labels and noise are estimated, gives them {theirs:.2f}{COMPARE}",
+        f"{_STILL}, whose features give the {of} a mean probability of {own:.2f}{without}; a "
+        "nonlinear classifier of the same features, by which labels and noise are estimated, gives "
+        f"them {theirs:.2f}{COMPARE}",
     )
 
 
-def _by_the_reference(own: float, theirs: float) -> Caution:
+def by_the_reference(own: float, theirs: float) -> Caution:
+    """New items are predicted by a reference: mean probabilities by the poor model and by it."""
     return Caution(
         VerdictWarning,
         "this model of the features is poor: it gives the held-out given labels a mean probability "
         f"of {own:.2f}, and a nonlinear classifier of the same features "
         f"{theirs:.2f}. So new items are predicted by that classifier{COMPARE}",
-        _PREDICTIONS,
+        PREDICTIONS,
     )

@@ -24,7 +24,8 @@ from nbmodels.fitting.builder import encode, item_sizes, powers_of
 from nbmodels.fitting.discriminative import predict_scored, predicted_instead
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.label_sources import LabelSource
-from nbmodels.fitting.propagation import calibrated_logs
+from nbmodels.fitting.propagation import calibrated, calibrated_logs
+from nbmodels.fitting.reference_scores import calibration_of_reference
 
 _TINY = np.finfo(float).tiny
 
@@ -63,8 +64,13 @@ class TableEvidence:
 
     @property
     def informative(self) -> bool:
-        """Whether the features predict what is known of an item better than chance."""
-        return self.fitted.drawn is None and self.fitted.plain is None
+        """Whether the features predict what is known of an item better than chance.
+
+        By their own model or by a nonlinear classifier.
+        """
+        fitted = self.fitted
+        instead = fitted.predictor is not None or "scores" in fitted.chosen
+        return fitted.informative or instead
 
     def of_items(self) -> Float[np.ndarray, "n k"]:
         """``(N, K)`` of the items of the fit, each without what is known of itself."""
@@ -80,8 +86,15 @@ class TableEvidence:
 
     @cached_property
     def _logs(self) -> Float[np.ndarray, "n k"]:
-        n = len(self.fitted.fit.resp)
-        return calibrated_logs(self.fitted.fit, np.asarray(self.fitted.data.parts[PRIOR])[:n])
+        fitted, instead = self.fitted, self.fitted.predictor
+        if instead is not None:
+            return calibrated(instead.of_items, instead.calibration)
+        scores = np.asarray(fitted.data.parts[PRIOR])[: len(fitted.fit.resp)]
+        if "scores" in fitted.chosen:
+            return calibrated(scores, calibration_of_reference(fitted))
+        if fitted.plain is not None:  # labels are likelier without noise
+            return calibrated(scores, fitted.plain)
+        return calibrated_logs(fitted.fit, scores)
 
     @cached_property
     def _log_shares(self) -> Float[np.ndarray, " k"]:
