@@ -165,17 +165,18 @@ def test_the_answer_does_not_hang_on_the_folds():
         assert np.std(errors) <= 0.005
 
 
-def test_draws_are_of_a_full_matrix_and_of_a_hierarchical_one():
+def test_draws_are_of_a_full_matrix_and_of_a_hierarchical_one_and_by_halves_of_the_users():
     _, _, e = fitted("few users, 600 items", 0.3, "uniform", seed=951)
     targets = e.fitted_.posterior_targets
     kinds = [type(one.fit.model["labels"]) for one in targets]
-    assert kinds == [Transition, Transition, HierarchicalTransition]
-    assert [one.probability for one in targets] == [0.25, 0.25, 0.5]
+    assert kinds == [Transition, HierarchicalTransition]
+    assert [one.probability for one in targets] == [0.5, 0.5]
     drawn = e.posterior(progress=False)
-    assert "averaged over 3 forms" in drawn.attrs["kind"]
+    assert "averaged over 2 forms" in drawn.attrs["kind"]
+    assert "by halves of the users" in drawn.attrs["kind"]
     component = drawn["sample_stats"]["component"].to_numpy()
     shares = np.bincount(component.ravel()) / component.size
-    np.testing.assert_allclose(shares, [0.25, 0.25, 0.5], atol=0.06)
+    np.testing.assert_allclose(shares, [0.375, 0.375, 0.25], atol=0.06)
 
 
 @pytest.mark.parametrize("seed", [0, 11])
@@ -235,6 +236,7 @@ def test_the_hierarchical_matrix_is_drawn_where_the_form_is_chosen_and_only_ther
             e.fit(world.edges.T, given)
         assert e.weight_ > 0
         kinds[noise] = [type(one.fit.model["labels"]) for one in e.fitted_.posterior_targets]
+        assert e.fitted_.by_halves is None
     assert kinds["auto"] == [SymmetricTransition, HierarchicalTransition]
     assert kinds["symmetric"] == [SymmetricTransition]
     assert kinds["full"] == [Transition]
