@@ -30,7 +30,12 @@ from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.emissions import Users
 from nbmodels.errors import Caution
 from nbmodels.fitting.cautions import INTERRUPTED
-from nbmodels.fitting.cautious_labels import cautious, expected_wrong, posterior_of_levels
+from nbmodels.fitting.cautious_labels import (
+    cautious,
+    expected_wrong,
+    hardly_surer,
+    posterior_of_levels,
+)
 from nbmodels.fitting.coinciding_users import coinciding_users
 from nbmodels.fitting.collapsed_updates import given_shares
 from nbmodels.fitting.em import Fit
@@ -239,6 +244,7 @@ def _informative(
                 wrong += share * expected_wrong(weighed.both, codes, about.weights)
                 if one is chosen:
                     cautions = (*cautions, *weighed.cautions())
+        cautions = (*cautions, *hardly_surer(corrected, codes, about.weights, wrong))
     else:
         corrected = normalised(calibrated_logs(fit, _midway(chosen)) + own)
     cautions = (*cautions, *coinciding_users(about.graph.edges, corrected, about.weights))

@@ -133,6 +133,24 @@ def test_a_form_that_held_out_labels_leave_possible_is_warned_of():
         CollaborativeClassifier(random_state=0, classes=range(4)).fit(world.edges.T, given)
 
 
+@pytest.mark.parametrize(
+    ("seed", "name", "kind", "rate", "match"),
+    [
+        # 41 % of the labels became wrong, of 32
+        ([3000, 1348, 2], "bots, 2 classes", "pair", 0.3, "nearly the same items"),
+        # 12 %, of 10
+        ([3014, 1232, 0], "sparse items", "uniform", 0.1, "hardly likelier"),
+    ],
+)
+def test_labels_that_become_worse_are_warned_of(seed, name, kind, rate, match):
+    rng = np.random.default_rng(seed)
+    world = WORLDS[name](rng)
+    given = given_labels(rng, world, rate, kind)
+    e = CollaborativeClassifier(random_state=0, classes=range(world.n_classes))
+    with pytest.warns(IdentifiabilityWarning, match=match):
+        e.fit(world.edges.T, given)
+
+
 @pytest.mark.parametrize("name", ["weak edges", "mute"])
 @pytest.mark.parametrize("rate", [0.1, 0.3])
 def test_labels_stay_where_edges_are_hardly_heard(name, rate):
