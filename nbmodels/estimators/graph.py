@@ -99,9 +99,9 @@ class CollaborativeClassifier(LatentClassModel):
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), or a known
             ``(K, K)`` matrix ``[observed, true]`` whose columns sum to one; ``"auto"`` for a full
             one where held-out labels reward it, corrected labels averaged over both where that is
-            open, and posterior draws over a full and a hierarchical matrix and, a quarter, over
-            a full one by two halves of the users (:mod:`nbmodels.posterior.noise_by_halves`);
-            ``"symmetric"`` outside of the average of neighbour models.
+            open, and posterior draws over a full and a hierarchical matrix and one by two halves
+            of the users (:mod:`nbmodels.posterior.noise_by_halves`); ``"symmetric"`` outside of the
+            average of neighbour models.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.

@@ -9,9 +9,9 @@ these odds. Pseudo-labels of the full matrix are the mean of its prior: as its m
 variational fit, they take more labels for wrong than there are. Where there are too few labels for
 a full matrix the preferred form takes its place.
 
-Draws on scores take the calibration for right, and are too narrow by what is wrong with it. So a
-quarter of the draws of the noise matrix are those that the votes of two halves of the users
-identify without any (:mod:`nbmodels.posterior.noise_by_halves`).
+Draws on scores take the calibration for right, and are too narrow by what is wrong with it. So some
+draws of the noise matrix are those that the votes of two halves of the users identify without any
+(:mod:`nbmodels.posterior.noise_by_halves`).
 """
 
 from __future__ import annotations

@@ -236,6 +236,7 @@ def _informative(
         codes = halves.codes
         prior = (float(settings["noise_alpha"]), float(settings["noise_diagonal"]))
         corrected, wrong = np.zeros((n_rows, len(names))), 0.0
+        apart: tuple[Caution, ...] = ()
         for one, share in zip(found, shares, strict=True):
             if share > 0 and one.levels is not None:
                 scores = one.mixture.held_out(), _midway(one)
@@ -243,8 +244,9 @@ def _informative(
                 corrected += share * cautious(weighed.both, codes, about.weights)
                 wrong += share * expected_wrong(weighed.both, codes, about.weights)
                 if one is chosen:
-                    cautions = (*cautions, *weighed.cautions())
-        cautions = (*cautions, *hardly_surer(corrected, codes, about.weights, wrong))
+                    apart = weighed.cautions()
+        surer = () if apart else hardly_surer(corrected, codes, about.weights, wrong)
+        cautions = (*cautions, *apart, *surer)
     else:
         corrected = normalised(calibrated_logs(fit, _midway(chosen)) + own)
     cautions = (*cautions, *coinciding_users(about.graph.edges, corrected, about.weights))

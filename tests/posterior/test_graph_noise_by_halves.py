@@ -108,18 +108,18 @@ def tree(draws=400):
     return out
 
 
-def test_a_quarter_of_the_draws_of_the_matrix_are_by_halves_and_nothing_else_changes():
+def test_some_draws_of_the_matrix_are_by_halves_and_nothing_else_changes():
     own = tree()
     out = pooled_with_halves(own, NoiseByHalves(halves(CYCLIC), PRIOR), np.random.default_rng(0))
     component = out["sample_stats"]["component"].to_numpy()
-    assert component.mean() == pytest.approx(0.25, abs=0.05)
+    assert component.mean() == pytest.approx(0.15, abs=0.04)
     found = out["posterior"]["noise_matrix"].to_numpy()
     assert (found[component == 0] == np.eye(K)).all()
     # [observed, true], as in the tree
     np.testing.assert_allclose(found[component == 1].mean(0), CYCLIC.T, atol=0.1)
     np.testing.assert_allclose(found.sum(2), 1)
     assert (out["posterior"]["bias"] == 1).all()
-    assert "25% of the draws of the noise matrix by halves" in out.attrs["kind"]
+    assert "15% of the draws of the noise matrix by halves" in out.attrs["kind"]
     # what was given stays as it was
     assert (own["posterior"]["noise_matrix"].to_numpy() == np.eye(K)).all()
     assert own.attrs["kind"] == "posterior"
