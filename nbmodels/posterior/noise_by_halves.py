@@ -5,8 +5,8 @@ and are too narrow by what is wrong with it. Label and votes of two halves need 
 views that are independent given the class, each with rates of errors of its own, and identify a
 full matrix (:mod:`nbmodels.fitting.split_users`). Hard votes of half of the users know less than
 all scores, and both posteriors are of the same labels. So draws are pooled; a product would count
-the labels twice. In 129 graphs of 300 and 2,000 items, 15 % of the draws held as many rates as a
-quarter, in intervals narrower by a tenth; 5 % held hardly more than none.
+the labels twice. In 129 graphs of 300 and 2,000 items, 15 % of the draws held nearly as many rates
+as a quarter, in intervals narrower by a tenth; 5 % held hardly more than none.
 
 Gibbs sampling of this latent class model: classes given parameters, parameters given classes. Items
 with the same label and votes are exchangeable, so that a sweep draws the numbers of their classes,

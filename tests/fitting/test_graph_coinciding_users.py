@@ -51,6 +51,16 @@ def test_few_or_active_users_with_a_taste_are_not_warned_of(name):
     assert coinciding_users(world.edges, resp, np.ones(len(resp))) == ()
 
 
+def test_users_of_the_same_items_are_not_warned_of_where_there_are_no_others():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    edges = sparse.csr_array((rng.random((300, 12)) < 0.8 * y[:, None]).astype(float))
+    assert coinciding_users(edges, np.eye(2)[y], np.ones(300)) == ()
+    others = sparse.csr_array((rng.random((300, 200)) < 0.02).astype(float))
+    both = sparse.csr_array(sparse.hstack([edges, others]))
+    assert coinciding_users(both, np.eye(2)[y], np.ones(300))
+
+
 def test_graphs_without_edges_or_information_are_not_warned_of():
     empty = sparse.csr_array((10, 5))
     assert coinciding_users(empty, np.full((10, 2), 0.5), np.ones(10)) == ()
