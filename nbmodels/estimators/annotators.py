@@ -372,7 +372,7 @@ class DawidSkene(LatentClassModel):
         model = untempered(model, votes)
         return annotator_report(model, votes, self.workers_, level, copies, self._shown + pseudo)
 
-    def _reported(self, draws: Any) -> Any:
+    def _reported(self, draws: Any, rng: np.random.Generator) -> Any:
         """Draws; with a warning where some vote as a group, and nobody knows who is right."""
         at = self.fitted_.vote_dependence
         if at is not None and at.pooling == ALIKE and at.uneven > MOST_UNEVEN:

@@ -278,7 +278,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         """The model that posterior draws by a method are of."""
         return self.fitted_
 
-    def _reported(self, draws: Any) -> Any:
+    def _reported(self, draws: Any, rng: np.random.Generator) -> Any:
         """Draws of what the estimator's attributes are of."""
         return draws
 

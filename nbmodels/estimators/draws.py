@@ -33,6 +33,8 @@ def posterior(
     the features' model gets wrong: there are none of the features' parameters, and class shares
     are those among the items. Where other forms of the noise matrix may be right (a
     graph's), each draw is of one of them, by their probabilities (Bayesian model averaging).
+    Some draws of a graph's noise matrix are by the votes of two halves of the users
+    (:mod:`nbmodels.posterior.noise_by_halves`); its other parameters are those by scores.
     Where groups of rows share errors (``groups=``, or near copies), draws vary as those of
     fewer labels would (:mod:`nbmodels.fitting.design_effect`).
 
@@ -97,7 +99,8 @@ def posterior(
             **options,
         )
         effects = replace(fitted, copies=self.fitted_.copies).design_effects
-        return self._reported(for_groups(tree, effects, np.random.default_rng(seed)))
+        rng = np.random.default_rng(seed)
+        return self._reported(for_groups(tree, effects, rng), rng)
 
     with computing(self.fitted_.double):
         if feedback is None:

@@ -99,8 +99,9 @@ class CollaborativeClassifier(LatentClassModel):
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), or a known
             ``(K, K)`` matrix ``[observed, true]`` whose columns sum to one; ``"auto"`` for a full
             one where held-out labels reward it, corrected labels averaged over both where that is
-            open, and posterior draws over a full and a hierarchical matrix; ``"symmetric"`` outside
-            of the average of neighbour models.
+            open, and posterior draws over a full and a hierarchical matrix and one by two halves
+            of the users (:mod:`nbmodels.posterior.noise_by_halves`); ``"symmetric"`` outside of the
+            average of neighbour models.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
@@ -424,6 +425,13 @@ class CollaborativeClassifier(LatentClassModel):
 
     def _coords(self) -> dict[str, Mapping[str, Any]]:
         return {USERS: {"user": self.users_}}
+
+    def _reported(self, draws: Any, rng: np.random.Generator) -> Any:
+        """Draws of the noise matrix are in part by two halves of the users."""
+        from nbmodels.posterior.noise_by_halves import pooled_with_halves
+
+        about = self.fitted_.by_halves if isinstance(self.fitted_, FittedGraph) else None
+        return pooled_with_halves(draws, about, rng)
 
     def corrected_labels(self) -> pd.DataFrame:
         """As :meth:`NoisyBernoulliNB.corrected_labels`; ``row`` is the item."""

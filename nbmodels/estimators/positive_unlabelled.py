@@ -195,7 +195,7 @@ class PositiveUnlabelledNB(TableClassifier):
         stated = [taken_into_account(one) for one in fitted.cautions if one.finding]
         return Verdict((*own, *stated))
 
-    def _reported(self, draws: DataTree) -> DataTree:
+    def _reported(self, draws: DataTree, rng: np.random.Generator) -> DataTree:
         """Class shares among the unlabelled items, as ``class_prior_`` has them."""
         other = 1 - _positive_code(self.classes_, self.positive)
         for group in ("posterior", "prior"):

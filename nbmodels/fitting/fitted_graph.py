@@ -12,6 +12,7 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.neighbours import Graph, NeighbourVotes
 from nbmodels.fitting.propagation import calibrated_logs, normalised
+from nbmodels.fitting.split_users import NoiseByHalves
 from nbmodels.fitting.stacking import Mixture
 
 
@@ -28,12 +29,15 @@ class FittedGraph(FittedModel):
         counts: ``(users, K)`` the users' edges to each class, by the corrected labels.
         wrong: expected share of the given labels that is wrong, over the posterior of the noise;
             None where labels stay as they are, or there are none but checked ones.
+        by_halves: what a full noise matrix by two halves of the users follows from, which some
+            posterior draws are of; None where all are of the fit and its alternatives.
     """
 
     neighbours: Mixture | None = None
     corrected: Float[np.ndarray, "n k"] = field(default_factory=lambda: np.zeros((0, 0)))
     counts: Float[np.ndarray, "users k"] = field(default_factory=lambda: np.zeros((0, 0)))
     wrong: float | None = None
+    by_halves: NoiseByHalves | None = None
 
     @property
     def share_wrong(self) -> float | None:

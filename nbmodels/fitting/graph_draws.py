@@ -1,26 +1,29 @@
 """What posterior draws of a graph's noise are of, where the form of its matrix is chosen.
 
-Half of the draws are of a full matrix and half of a hierarchical one, both on the scores of the
-preferred form. A full matrix does not draw its rows to each other, and gives pairs of classes rates
-of their own; the hierarchical one has one error rate and a full matrix as its ends, and finds each
-more slowly than where it is known. Held-out labels prefer one error rate wherever edges are weak,
-since it has less to learn, not since rates are equal: its draws are then too narrow, and so draws
-do not follow these odds. Under weak edges they do hang on the prior of a full matrix: pseudo-labels
-that are its mode, as in a variational fit, take more labels for wrong, and pseudo-labels that are
-its mean fewer, so that there are draws of both. Where there are too few labels for a full matrix
-the preferred form takes its place.
+Draws on the scores of the preferred form are half of a full matrix and half of a hierarchical one.
+A full matrix does not draw its rows to each other, and gives pairs of classes rates of their own;
+the hierarchical one has one error rate and a full matrix as its ends, and finds each more slowly
+than where it is known. Held-out labels prefer one error rate wherever edges are weak, since it has
+less to learn, not since rates are equal: its draws are then too narrow, and so draws do not follow
+these odds. Pseudo-labels of the full matrix are the mean of its prior: as its mode, as in a
+variational fit, they take more labels for wrong than there are. Where there are too few labels for
+a full matrix the preferred form takes its place.
+
+Draws on scores take the calibration for right, and are too narrow by what is wrong with it. So some
+draws of the noise matrix are those that the votes of two halves of the users identify without any
+(:mod:`nbmodels.posterior.noise_by_halves`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import jax
 import numpy as np
 
-from nbmodels.channels import PooledTransition
+from nbmodels.channels import PooledTransition, Transition
 from nbmodels.core.component import Given
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.empirical_bayes import pooled
@@ -29,6 +32,7 @@ from nbmodels.fitting.fitted_model import Drawn
 from nbmodels.fitting.graph_forms import Form
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.propagation import LabelledGraph
+from nbmodels.fitting.split_users import Halves, NoiseByHalves
 
 #: Probability of the hierarchical matrix; a full one, or the preferred form, has the rest.
 _HIERARCHICAL = 0.5
@@ -64,9 +68,27 @@ def alternatives(
     if not enough:
         return (hierarchical,)
     # draws of other rules have pseudo-labels for their mean already
-    wholes = [fit, _of_mean(fit)] if fit.rule == "vb" else [fit]
-    share = (1 - _HIERARCHICAL) / len(wholes)
-    return (*(Drawn(one, data, share) for one in wholes), hierarchical)
+    whole = _of_mean(fit) if fit.rule == "vb" else fit
+    return (Drawn(whole, data, 1 - _HIERARCHICAL), hierarchical)
+
+
+def by_halves(
+    found: Sequence[Drawn], halves: Halves | None, settings: Mapping[str, Any]
+) -> NoiseByHalves | None:
+    """The full matrix by halves of the users, beside draws of a full one on scores.
+
+    Args:
+        found: of :func:`alternatives`.
+        halves: labels and the votes of each half of the users; None where no noise is learned.
+        settings: of the label channels.
+    """
+    if len(found) < 2 or halves is None:
+        return None
+    whole: Any = found[0].fit.model["labels"]
+    k = len(whole.prior.concentration)
+    prior = float(settings["noise_alpha"]), float(settings["noise_diagonal"])
+    centred = Transition.of(k, None, *prior).prior.centred
+    return NoiseByHalves(halves, np.asarray(centred.concentration, float))
 
 
 def _of_mean(fit: Fit) -> Fit:

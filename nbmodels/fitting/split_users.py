@@ -55,6 +55,18 @@ class Halves(NamedTuple):
     weights: Float[np.ndarray, " n"]
 
 
+class NoiseByHalves(NamedTuple):
+    """What a full noise matrix by two halves of the users follows from.
+
+    Attributes:
+        halves: labels and votes.
+        prior: ``(K, K)`` ``[true, observed]`` pseudo-labels, the mean of the matrix's prior.
+    """
+
+    halves: Halves
+    prior: Float[np.ndarray, "k k"]
+
+
 class NoiseLevels(NamedTuple):
     """Noise of one form at several levels.
 
@@ -137,20 +149,38 @@ def evidence_of_halves(
         matrices: ``(L, K, K)`` ``[true, observed]`` P(observed | true).
     """
     n_levels, k, _ = matrices.shape
-    labels = np.where(halves.codes < 0, k, halves.codes)
     found = []
-    for pair in halves.votes:
-        low, high = np.sort(pair, axis=0)
-        number = (labels * (k + 1) + low) * (k + 1) + high
-        _, first, at = np.unique(number, return_index=True, return_inverse=True)
-        triples = np.stack([labels, low, high])[:, first]
-        count = np.bincount(at.ravel(), halves.weights, len(first))
-        blocks = row_blocks(n_levels, k * len(first))
+    for split in range(len(halves.votes)):
+        triples, count = counted_triples(halves, split, k)
+        blocks = row_blocks(n_levels, k * len(count))
         parts = [_of_triples(triples, count, matrices[levels]) for levels in blocks]
         found.append(np.concatenate(parts))
-        if len(found) * n_levels * k * len(first) > _CELLS:
+        if len(found) * n_levels * k * len(count) > _CELLS:
             break
     return np.mean(found, axis=0)
+
+
+def counted_triples(
+    halves: Halves, split: int, k: int
+) -> tuple[Int[np.ndarray, "3 u"], Float[np.ndarray, " u"]]:
+    """Labels with the votes of both halves, of which the lower is first, and how often they occur.
+
+    Args:
+        halves: labels and votes.
+        split: one of the ways to split the users.
+        k: number of classes, which stands for no label and no vote.
+    """
+    labels = np.where(halves.codes < 0, k, halves.codes)
+    low, high = np.sort(halves.votes[split], axis=0)
+    number = (labels * (k + 1) + low) * (k + 1) + high
+    _, first, at = np.unique(number, return_index=True, return_inverse=True)
+    triples = np.stack([labels, low, high])[:, first]
+    return triples, np.bincount(at.ravel(), halves.weights, len(first))
+
+
+def pseudo_votes(k: int) -> float:
+    """Pseudo-votes of each cell of the votes' errors."""
+    return min(_PSEUDO, _PSEUDO_ROW / k)
 
 
 def _of_triples(
@@ -163,7 +193,7 @@ def _of_triples(
     label, first, second = triples
     cast = np.eye(k + 1)[first][:, :k] + np.eye(k + 1)[second][:, :k]
     by_label = np.eye(k + 1)[label][:, :k].T * count
-    ones, pseudo = np.ones((n_levels, k, 1)), min(_PSEUDO, _PSEUDO_ROW / k)
+    ones, pseudo = np.ones((n_levels, k, 1)), pseudo_votes(k)
     of_label = np.concatenate([matrices, ones], 2)[:, :, label]
     # votes begin with the errors that they have beside the labels
     errors = np.broadcast_to(_rows(by_label @ cast + pseudo), (n_levels, k, k))

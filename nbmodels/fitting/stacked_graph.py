@@ -30,12 +30,18 @@ from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.emissions import Users
 from nbmodels.errors import Caution
 from nbmodels.fitting.cautions import INTERRUPTED
-from nbmodels.fitting.cautious_labels import cautious, expected_wrong, posterior_of_levels
+from nbmodels.fitting.cautious_labels import (
+    cautious,
+    expected_wrong,
+    hardly_surer,
+    posterior_of_levels,
+)
+from nbmodels.fitting.coinciding_users import coinciding_users
 from nbmodels.fitting.collapsed_updates import given_shares
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.fitted_graph import FittedGraph
 from nbmodels.fitting.fitted_model import Drawn, FittedModel, fitted_model
-from nbmodels.fitting.graph_draws import alternatives
+from nbmodels.fitting.graph_draws import alternatives, by_halves
 from nbmodels.fitting.graph_folds import graph_folds
 from nbmodels.fitting.graph_forms import (
     Form,
@@ -166,7 +172,8 @@ def train_stacked(
     fitted = _informative(
         chosen, found, shares, halves, settings, names, options, cautions, interrupted
     )
-    return replace(fitted, choice=table, alternatives=others)
+    noise = by_halves(others, halves, settings)
+    return replace(fitted, choice=table, alternatives=others, by_halves=noise)
 
 
 def _padded(sources: Mapping[str, LabelSource], weights: np.ndarray) -> Data:
@@ -229,6 +236,7 @@ def _informative(
         codes = halves.codes
         prior = (float(settings["noise_alpha"]), float(settings["noise_diagonal"]))
         corrected, wrong = np.zeros((n_rows, len(names))), 0.0
+        apart: tuple[Caution, ...] = ()
         for one, share in zip(found, shares, strict=True):
             if share > 0 and one.levels is not None:
                 scores = one.mixture.held_out(), _midway(one)
@@ -236,9 +244,12 @@ def _informative(
                 corrected += share * cautious(weighed.both, codes, about.weights)
                 wrong += share * expected_wrong(weighed.both, codes, about.weights)
                 if one is chosen:
-                    cautions = (*cautions, *weighed.cautions())
+                    apart = weighed.cautions()
+        surer = () if apart else hardly_surer(corrected, codes, about.weights, wrong)
+        cautions = (*cautions, *apart, *surer)
     else:
         corrected = normalised(calibrated_logs(fit, _midway(chosen)) + own)
+    cautions = (*cautions, *coinciding_users(about.graph.edges, corrected, about.weights))
     counts = about.graph.counts(corrected * about.weights[:, None])
     best = chosen.mixture.parts[int(np.argmax(chosen.mixture.weights))]
     alphas = [one.kind.describe()["alpha"] for one in chosen.mixture.parts]

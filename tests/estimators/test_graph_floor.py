@@ -133,6 +133,24 @@ def test_a_form_that_held_out_labels_leave_possible_is_warned_of():
         CollaborativeClassifier(random_state=0, classes=range(4)).fit(world.edges.T, given)
 
 
+@pytest.mark.parametrize(
+    ("seed", "name", "kind", "rate", "match"),
+    [
+        # 41 % of the labels became wrong, of 32
+        ([3000, 1348, 2], "bots, 2 classes", "pair", 0.3, "nearly the same items"),
+        # 12 %, of 10
+        ([3014, 1232, 0], "sparse items", "uniform", 0.1, "hardly likelier"),
+    ],
+)
+def test_labels_that_become_worse_are_warned_of(seed, name, kind, rate, match):
+    rng = np.random.default_rng(seed)
+    world = WORLDS[name](rng)
+    given = given_labels(rng, world, rate, kind)
+    e = CollaborativeClassifier(random_state=0, classes=range(world.n_classes))
+    with pytest.warns(IdentifiabilityWarning, match=match):
+        e.fit(world.edges.T, given)
+
+
 @pytest.mark.parametrize("name", ["weak edges", "mute"])
 @pytest.mark.parametrize("rate", [0.1, 0.3])
 def test_labels_stay_where_edges_are_hardly_heard(name, rate):
@@ -165,17 +183,18 @@ def test_the_answer_does_not_hang_on_the_folds():
         assert np.std(errors) <= 0.005
 
 
-def test_draws_are_of_a_full_matrix_and_of_a_hierarchical_one():
+def test_draws_are_of_a_full_matrix_and_of_a_hierarchical_one_and_by_halves_of_the_users():
     _, _, e = fitted("few users, 600 items", 0.3, "uniform", seed=951)
     targets = e.fitted_.posterior_targets
     kinds = [type(one.fit.model["labels"]) for one in targets]
-    assert kinds == [Transition, Transition, HierarchicalTransition]
-    assert [one.probability for one in targets] == [0.25, 0.25, 0.5]
+    assert kinds == [Transition, HierarchicalTransition]
+    assert [one.probability for one in targets] == [0.5, 0.5]
     drawn = e.posterior(progress=False)
-    assert "averaged over 3 forms" in drawn.attrs["kind"]
+    assert "averaged over 2 forms" in drawn.attrs["kind"]
+    assert "by halves of the users" in drawn.attrs["kind"]
     component = drawn["sample_stats"]["component"].to_numpy()
     shares = np.bincount(component.ravel()) / component.size
-    np.testing.assert_allclose(shares, [0.25, 0.25, 0.5], atol=0.06)
+    np.testing.assert_allclose(shares, [0.425, 0.425, 0.15], atol=0.06)
 
 
 @pytest.mark.parametrize("seed", [0, 11])
@@ -235,6 +254,7 @@ def test_the_hierarchical_matrix_is_drawn_where_the_form_is_chosen_and_only_ther
             e.fit(world.edges.T, given)
         assert e.weight_ > 0
         kinds[noise] = [type(one.fit.model["labels"]) for one in e.fitted_.posterior_targets]
+        assert e.fitted_.by_halves is None
     assert kinds["auto"] == [SymmetricTransition, HierarchicalTransition]
     assert kinds["symmetric"] == [SymmetricTransition]
     assert kinds["full"] == [Transition]
