@@ -115,6 +115,15 @@ class PooledTransition(Transition):
         concentration = jnp.where(right, shared[0], shared[1])
         return replace(self, prior=replace(self.prior, concentration=concentration))
 
+    @property
+    def full(self) -> Transition:
+        """A channel of the same pseudo-labels, whose rows are not drawn to each other."""
+        right, wrong = (float(shape) / _SHAPE for shape in np.asarray(self.shapes))
+        n_classes, n_observed = self.prior.concentration.shape
+        one = Transition.of(n_classes, n_observed, wrong, right)
+        prior = jax.tree.map(lambda x: on_device(x, self.prior.concentration.dtype), one.prior)
+        return Transition(prior=prior, weight=self.weight)
+
     def at_fixed_prior(self) -> Transition:
         return Transition(prior=self.prior, weight=self.weight)
 

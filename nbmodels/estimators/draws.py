@@ -13,6 +13,7 @@ from inference.arrays import on_device, random_key
 from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import untempered
 from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.noise_forms import with_full_form
 
 if TYPE_CHECKING:
     from nbmodels.estimators.base import LatentClassModel
@@ -31,8 +32,9 @@ def posterior(
     Pseudo-labels of the noise's prior count as they do in the fit: its point is their centre.
     In a cross-fitted model draws condition on the features' scores, and do not vary with what
     the features' model gets wrong: there are none of the features' parameters, and class shares
-    are those among the items. Where other forms of the noise matrix may be right (a
-    graph's), each draw is of one of them, by their probabilities (Bayesian model averaging).
+    are those among the items. Where other forms of the noise matrix may be right (on a graph, or
+    where labels are few), each draw by Gibbs sampling is of one of them, by their probabilities
+    (Bayesian model averaging).
     Some draws of a graph's noise matrix are by the votes of two halves of the users
     (:mod:`nbmodels.posterior.noise_by_halves`); its other parameters are those by scores.
     Where groups of rows share errors (``groups=``, or near copies), draws vary as those of
@@ -77,6 +79,7 @@ def posterior(
     options.setdefault("progress", self._solver.progress)
 
     def drawn(fitted: FittedModel) -> Any:
+        fitted = with_full_form(fitted) if method == "gibbs" else fitted
         own, *others = (
             one._replace(
                 fit=about_mode(one.fit),
