@@ -112,7 +112,7 @@ def test_labels_are_corrected_and_the_noise_is_found():
     columns = ["row", "given", "suggested", "p_suggested", "p_wrong", "rank"]
     assert list(table.columns) == columns
     # the noise has intervals, which hold the share of labels that are wrong
-    draws = e.posterior(draws=200, warmup=50, chains=2, progress=False)
+    draws = e.posterior(draws=400, warmup=200, chains=2, progress=False)
     wrong = 1 - draws["posterior"]["noise_matrix"].values[..., 0, 0].ravel()
     low, high = np.quantile(wrong, [0.01, 0.99])
     assert low < (drawn.v != drawn.v_hat).mean() < high
