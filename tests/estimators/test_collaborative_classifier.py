@@ -101,6 +101,7 @@ def test_a_user_of_one_item_is_uninformative():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbmodels.errors.PosteriorWarning")  # few draws
 def test_labels_are_corrected_and_the_noise_is_found():
     drawn = page.simulate(np.random.default_rng(5), M=2500, N=400, K=4, alpha=0.3, delta=0.2)
     e = CollaborativeClassifier(random_state=0).fit(drawn.edges.T, drawn.v_hat)
@@ -112,7 +113,7 @@ def test_labels_are_corrected_and_the_noise_is_found():
     columns = ["row", "given", "suggested", "p_suggested", "p_wrong", "rank"]
     assert list(table.columns) == columns
     # the noise has intervals, which hold the share of labels that are wrong
-    draws = e.posterior(draws=400, warmup=200, chains=2, progress=False)
+    draws = e.posterior(draws=200, warmup=50, chains=2, progress=False)
     wrong = 1 - draws["posterior"]["noise_matrix"].values[..., 0, 0].ravel()
     low, high = np.quantile(wrong, [0.01, 0.99])
     assert low < (drawn.v != drawn.v_hat).mean() < high
