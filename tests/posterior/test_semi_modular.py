@@ -105,7 +105,8 @@ def test_every_posterior_can_be_had_of_every_training(training):
     out = {f: drawn(fitted(training), f) for f in ("cut", "joint", "mixed")}
     assert [out[f].attrs["feedback"] for f in out] == list(out)
     assert out["cut"].attrs["kind"].startswith("posterior given the features' scores")
-    assert out["joint"].attrs["kind"] == "posterior"
+    # of few labels it is averaged over two forms of the noise matrix
+    assert out["joint"].attrs["kind"].startswith("posterior, averaged over 2 forms")
     assert 0 <= out["mixed"].attrs["feedback_weight"] <= 1
     assert set(out["mixed"]["posterior"].data_vars) == {"noise_matrix"}
 
