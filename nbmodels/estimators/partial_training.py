@@ -78,12 +78,7 @@ def train_with_sets(
 
     if estimator == "em":
         return together()
-    coded: dict[str, Coded] = {}
-    if estimator in ("auto", REGRESSION):
-        coded[REGRESSION] = Coded.of_sets(build, options, symbols=symbols)
-    if estimator in ("auto", NONLINEAR):
-        bent = Coded.nonlinear_of_sets(build, symbols=symbols)
-        coded |= {} if bent is None else {bent.name: bent}
+    coded = _classifiers(estimator, build, options, symbols=symbols)
 
     def kept(fitted: FittedModel) -> FittedModel:
         own = coded.get(fitted.chosen["estimator"])
@@ -109,9 +104,11 @@ def train_with_sets(
         return cut
     try:
         others = [train_on_scores(build, names, options, one) for one in coded.values()]
+        if any(one.interrupted for one in others):
+            raise KeyboardInterrupt
         cut = _likelier([cut, *others], build)
         fitted = together()
-        if fitted.interrupted or cut.interrupted:
+        if fitted.interrupted:
             raise KeyboardInterrupt
         taken = _borne_out(fitted, cut, candidate, options, build)
     except KeyboardInterrupt:
@@ -119,6 +116,18 @@ def train_with_sets(
     if not taken:
         return replace(kept(cut), counterpart=fitted)
     return replace(fitted, chosen={"estimator": "em"}, counterpart=cut)
+
+
+def _classifiers(
+    estimator: str, build: ModelBuilder, options: FitOptions, *, symbols: bool
+) -> dict[str, Coded]:
+    """Those that are asked for, or candidates; a nonlinear one where there may be one."""
+    linear, bent = (estimator in ("auto", name) for name in (REGRESSION, NONLINEAR))
+    found = (
+        Coded.of_sets(build, options, symbols=symbols) if linear else None,
+        Coded.nonlinear_of_sets(build, symbols=symbols) if bent else None,
+    )
+    return {one.name: one for one in found if one is not None}
 
 
 def _likelier(fits: Sequence[FittedModel], build: ModelBuilder) -> FittedModel:

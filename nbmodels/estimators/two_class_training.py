@@ -150,9 +150,12 @@ def train_two_classes(
 
 def _classifiers(estimator: str, build: ModelBuilder) -> dict[str, Coded]:
     """Those that are asked for, or candidates; a nonlinear one where there may be one."""
-    found = [Coded.of(build, symbols=True)] if estimator in ("auto", REGRESSION) else []
-    bent = Coded.nonlinear(build, symbols=True) if estimator in ("auto", NONLINEAR) else None
-    return {one.name: one for one in (*found, bent) if one is not None}
+    linear, bent = (estimator in ("auto", name) for name in (REGRESSION, NONLINEAR))
+    found = (
+        Coded.of(build, symbols=True) if linear else None,
+        Coded.nonlinear(build, symbols=True) if bent else None,
+    )
+    return {one.name: one for one in found if one is not None}
 
 
 def _likeliest(fits: Sequence[FittedModel], build: ModelBuilder) -> FittedModel:

@@ -65,7 +65,7 @@ class NonlinearSets:
     ranks: Ranks
     basis: Basis
     by_em: bool
-    rounds: int = 0
+    rounds: ClassVar[int] = 0
     halves: ClassVar[bool] = False
 
     @classmethod
