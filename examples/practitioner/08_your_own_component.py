@@ -20,6 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import nbmodels as nb
+from inference.pytree import register_dataclass
 from nbmodels.channels import Transition
 from nbmodels.class_priors import Proportions
 from nbmodels.core import model as models
@@ -38,10 +39,13 @@ jax.config.update("jax_enable_x64", True)  # the proofs below compare to many di
 # An emission describes P(features | true class) twice. The first half is for EM, CAVI and Gibbs:
 # the log-likelihood is linear in the sufficient statistics, so both are one matrix product. The
 # second half is for NumPyro, in NumPyro's own words. Neither half uses the other.
+#
+# `register_dataclass` makes the class a pytree. JAX has a function of this name, too; structures of
+# two classes with the same fields are equal by it, and one may then run the other's program.
 
 
 # %%
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Geometric(Emission):
     """Failures ``x`` of each pupil at each of ``d`` puzzles; ``prior`` has shape ``(2, d, K)``."""
@@ -205,7 +209,7 @@ panels[0].invert_yaxis()
 # <details><summary>Solution</summary>
 #
 # ```python
-# @jax.tree_util.register_dataclass
+# @register_dataclass
 # @dataclass(frozen=True, kw_only=True)
 # class Broken(Geometric):
 #     def log_likelihood(self, likelihood_params, data):

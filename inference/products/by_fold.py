@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -20,9 +19,10 @@ from scipy import sparse
 
 from inference.arrays import floating, on_device
 from inference.products.sparse import Sparse
+from inference.pytree import register_dataclass
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class ByFold:
     """The rows of ``F`` folds, ``(M, d)`` in each, for ``jax.vmap`` along :attr:`axes`.

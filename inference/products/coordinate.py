@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -20,6 +19,7 @@ from scipy import sparse
 
 from inference.arrays import on_device
 from inference.products.dense import Inner
+from inference.pytree import register_dataclass
 
 #: Fewest entries that there is room for, and most that are held in this format.
 _LEAST, MOST = 16_384, 65_536
@@ -28,7 +28,7 @@ _LEAST, MOST = 16_384, 65_536
 _FEWEST = 1_024
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class Coordinate:
     """A sparse matrix ``(N, d)`` as a list of its entries.

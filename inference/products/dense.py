@@ -6,17 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jaxtyping import Float
 
+from inference.pytree import register_dataclass
+
 #: ``inner(sums, *aside) -> (table, extra)``, all of the same rows, each computed by itself.
 Inner: TypeAlias = Callable[..., tuple[Array, Array]]
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class Dense:
     """A dense matrix ``(N, d)``."""

@@ -14,11 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numpy as np
 from jax import Array
 from jaxtyping import DTypeLike, Float, Int
 from scipy import sparse
+
+from inference.pytree import register_dataclass
 
 _WIDTH = 16
 _FAN_IN = 4
@@ -32,7 +33,7 @@ _LARGE = 500_000
 _LINE = 64
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class ReductionTree:
     """Rows too wide for one kernel: chunks of 16, and sums of sums.
@@ -50,7 +51,7 @@ class ReductionTree:
     place: Int[Array, " rows"]
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class Buckets:
     """One direction of a sparse matrix: the entries of its rows, by degree.

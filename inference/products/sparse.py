@@ -24,6 +24,7 @@ from scipy import sparse
 from inference.arrays import on_device
 from inference.products.dense import Inner
 from inference.products.layout import Buckets, ReductionTree, entries, lay_out
+from inference.pytree import register_dataclass
 
 #: Whether the compiler keeps optimization barriers until kernels are fused.
 _BARRIERS_HOLD = jax.__version_info__ >= (0, 11)
@@ -36,7 +37,7 @@ _ROWS = lax.GatherDimensionNumbers(
 )
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class Sparse:
     """A sparse matrix ``(N, d)``, laid out for both products.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -13,6 +12,7 @@ from jaxtyping import Float, Int, Key
 
 from inference.arrays import on_device
 from inference.products import Matrix
+from inference.pytree import register_dataclass
 from nbmodels.channels.annotators import Annotators, right_labels
 from nbmodels.channels.drawn_annotators import DrawnAnnotators
 from nbmodels.core.component import LogLikelihood
@@ -21,7 +21,7 @@ from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import LabelChannel
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class AlikeAnnotators(Annotators):
     """Annotators held to one matrix, which draws take for unknown: see :class:`SharedAccuracy`.
@@ -58,7 +58,7 @@ class AlikeAnnotators(Annotators):
         return channel, channel.update(channel.of_counts(counts), "mean")
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class SharedAccuracy(DrawnAnnotators):
     """Every vote is right with probability ``accuracy ~ Beta``, then any other label alike.

@@ -15,6 +15,7 @@ from scipy.special import gammaln
 
 from inference.arrays import floating, on_device
 from inference.products import Matrix, matrix
+from inference.pytree import register_dataclass
 from nbmodels.channels.transition import discount
 from nbmodels.core.codes import checked_table
 from nbmodels.core.component import LogLikelihood, product_log_likelihood
@@ -42,7 +43,7 @@ def shares_of_votes(data: Any, n_annotators: int, n_observed: int, n_classes: in
     return votes / votes.__array_namespace__().maximum(votes.sum(1, keepdims=True), 1)
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Annotators(LabelChannel):
     """``label ~ Categorical(transition[annotator, y])``, one transition an annotator.

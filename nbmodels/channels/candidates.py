@@ -12,6 +12,7 @@ from jax import Array
 from jaxtyping import Bool, Float, Int, Key
 
 from inference.arrays import floating, on_device
+from inference.pytree import register_dataclass
 from nbmodels.core.component import Given, LogLikelihood
 from nbmodels.core.families import Rule
 from nbmodels.core.lazy import numpyro
@@ -41,7 +42,7 @@ def pack_candidates(possible: Any, n_classes: int, /) -> Bool[Array, "n k"]:
     return on_device(table)
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class CandidateSets(Given, LabelChannel):
     """Likelihood of candidate sets: one for a candidate, zero for others (Chen 2019, section 3.1).

@@ -12,6 +12,7 @@ from jax import Array
 from jaxtyping import Int, Key
 
 from inference.arrays import floating, on_device
+from inference.pytree import register_dataclass
 from nbmodels.core.codes import checked_table
 from nbmodels.core.component import Given, LogLikelihood, centred
 from nbmodels.core.families import Rule
@@ -19,7 +20,7 @@ from nbmodels.core.lazy import numpyro
 from nbmodels.core.roles import LabelChannel
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class ExternalEvidence(Given, LabelChannel):
     """Log-likelihoods that are given: an item's own prior, or the output of another model.

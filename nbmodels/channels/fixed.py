@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Key
 
 from inference.arrays import on_device, one_hot
+from inference.pytree import register_dataclass
 from nbmodels.channels.transition import draw_labels, observe, pack_labels, read_labels
 from nbmodels.core.component import Given, LogLikelihood
 from nbmodels.core.roles import LabelChannel
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class FixedTransition(Given, LabelChannel):
     """Noisy labels through a known noise matrix P(observed | true).

@@ -25,6 +25,7 @@ from jaxtyping import Bool, Float, Int, Key
 
 from inference.arrays import on_device
 from inference.products import Matrix
+from inference.pytree import register_dataclass
 from nbmodels.channels.annotators import Annotators, right_labels, shares_of_votes
 from nbmodels.channels.one_coin_annotators import OneCoinAnnotators
 from nbmodels.core.component import LogLikelihood, product_log_likelihood
@@ -85,7 +86,7 @@ def evidence_rates(
     return jnp.concatenate([rates, 1 - jnp.sum(rates, 1, keepdims=True)], 1)
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class LabellingFunctions(OneCoinAnnotators):
     """Annotators with "abstains" as their last label.

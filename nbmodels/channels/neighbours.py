@@ -17,6 +17,7 @@ from jax import Array
 from jaxtyping import Float, Int, Key
 
 from inference.arrays import on_device
+from inference.pytree import register_dataclass
 from nbmodels.channels.transition import Transition
 from nbmodels.core.codes import checked_table
 from nbmodels.core.component import LogLikelihood, centred
@@ -29,7 +30,7 @@ from nbmodels.errors import DataError
 _SIMULATED = 3
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class NeighbourVotes(Transition):
     """Votes of an item and its neighbours: ``counts ~ Multinomial(transition[y])``.

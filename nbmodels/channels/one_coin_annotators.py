@@ -24,6 +24,7 @@ from jaxtyping import Float, Int, Key
 from inference.arrays import on_device
 from inference.gamma import loggamma
 from inference.products import Matrix
+from inference.pytree import register_dataclass
 from nbmodels.channels.annotators import Annotators, right_labels
 from nbmodels.channels.drawn_annotators import DrawnAnnotators
 from nbmodels.core.component import LogLikelihood, centred
@@ -137,7 +138,7 @@ def likeliest_accuracy(
     return (low + high) / 2
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class OneCoinAnnotators(Annotators):
     """Annotators whose prior is centred at their own one-coin matrix (empirical Bayes).
@@ -302,7 +303,7 @@ class OneCoinAnnotators(Annotators):
         return channel, replace(prior, counts=counts)
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class OneCoinVotes(Family):
     """Noise matrices of annotators, each around a one-coin matrix of unknown accuracy.
@@ -366,7 +367,7 @@ class OneCoinVotes(Family):
         return lax.fori_loop(0, _STEPS, step, (begin, self._log_density(begin)))[0]
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class HierarchicalOneCoin(DrawnAnnotators):
     """Annotators around their own one-coin matrices, with the accuracies as parameters, for draws.

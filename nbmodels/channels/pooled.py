@@ -18,6 +18,7 @@ from jaxtyping import Float, Int, Key
 
 from inference.arrays import on_device
 from inference.gamma import loggamma
+from inference.pytree import register_dataclass
 from inference.special import gammaln
 from nbmodels.channels.transition import (
     Transition,
@@ -58,7 +59,7 @@ def _diagonal_first(n_classes: int, n_observed: int) -> tuple[np.ndarray, np.nda
     return rows, (rows + columns) % n_observed
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class PooledTransition(Transition):
     """A noise matrix whose prior is learned from its own rows (empirical Bayes).
@@ -136,7 +137,7 @@ class PooledTransition(Transition):
         return HierarchicalTransition(prior=shared), replace(shared, counts=counts)
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class PooledDirichlet(Family):
     """Rows of a matrix with a shared Dirichlet prior of unknown concentration.
@@ -213,7 +214,7 @@ class PooledDirichlet(Family):
         return lax.scan(step, begin, (moves, level))[0][0]
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class HierarchicalTransition(LabelChannel):
     """A noise matrix with the concentrations of its rows' prior as parameters, for draws.

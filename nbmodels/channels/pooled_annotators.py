@@ -14,6 +14,7 @@ from jaxtyping import Float, Int, Key
 
 from inference.gamma import loggamma
 from inference.products import Matrix
+from inference.pytree import register_dataclass
 from nbmodels.channels.annotators import Annotators
 from nbmodels.channels.drawn_annotators import DrawnAnnotators
 from nbmodels.core.component import LogLikelihood
@@ -29,7 +30,7 @@ _SHAPE, _RATE = 0.5, 0.05
 _ROUNDS, _SIZES = 2, (0.05, 2.0)
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class PooledAnnotators(Annotators):
     """Annotators whose prior is learned from their own matrices (empirical Bayes).
@@ -67,7 +68,7 @@ class PooledAnnotators(Annotators):
         return HierarchicalAnnotators(prior=prior), replace(prior, counts=counts)
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class PooledVotes(Family):
     """Noise matrices of annotators with a shared Dirichlet prior of unknown concentration.
@@ -132,7 +133,7 @@ class PooledVotes(Family):
         return lax.fori_loop(0, _ROUNDS * (observed + 1), step, begin)
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class HierarchicalAnnotators(DrawnAnnotators):
     """Annotators with the concentrations of their prior as parameters, for draws.

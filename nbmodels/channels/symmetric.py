@@ -12,6 +12,7 @@ from jax import Array
 from jaxtyping import Float, Int, Key
 
 from inference.arrays import on_device, one_hot
+from inference.pytree import register_dataclass
 from nbmodels.channels.transition import (
     discount,
     draw_labels,
@@ -25,7 +26,7 @@ from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import LabelChannel
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class SymmetricTransition(LabelChannel):
     """A label is wrong with probability ``epsilon ~ Beta``, then any other class alike.

@@ -13,6 +13,7 @@ from jaxtyping import Float, Int, Key
 
 from inference.arrays import on_device, one_hot
 from inference.blocks import MANY_CLASSES
+from inference.pytree import register_dataclass
 from nbmodels.core.codes import checked_codes
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import Dirichlet, Rule
@@ -74,7 +75,7 @@ def draw_labels(key: Key[Array, ""], transition: Array, y: Int[Array, " n"]) -> 
     return jax.random.categorical(key, jnp.log(transition)[y])
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Transition(LabelChannel):
     """``P(observed | true)`` with a Dirichlet prior on each true class's row (Zeng 2022, eq. (1)).

@@ -11,11 +11,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Int, Key
 
+from inference.pytree import register_dataclass
 from nbmodels.channels.candidates import CandidateSets
 from nbmodels.channels.transition import pack_labels
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class TrustedLabels(CandidateSets):
     """Verified labels as sets of one candidate, held as codes; zero rows for other items.

@@ -17,6 +17,7 @@ from jaxtyping import Float, Int, Key
 from inference.arrays import floating, on_device
 from inference.blocks import MANY_CLASSES, rows_of_block
 from inference.compilation import host_jit
+from inference.pytree import register_dataclass
 from nbmodels.class_priors.newton import NewtonPrior
 from nbmodels.core.families import DrawKey, FullNormal
 from nbmodels.core.lazy import dist, numpyro
@@ -32,7 +33,7 @@ _PAIRED_ROWS, _PAIRED_PER_CLASS = 4_096, 16
 _LARGE = 1_000_000
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Calibration(NewtonPrior):
     """Class prior that depends on scores: ``P(y = k | scores) = softmax(exp(u) scores + b)_k``.

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import jax
 import numpy as np
 from jax import Array
 from jaxtyping import Float
 
 from inference.arrays import on_device
+from inference.pytree import register_dataclass
 from nbmodels.class_priors.calibration import Calibration
 from nbmodels.core.families import DrawKey, FullNormal
 from nbmodels.core.short_rows import softmax
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class HeldCalibration(Calibration):
     """``P(y = k | scores) = softmax(exp(u) (scores - centre) + b)_k``, with ``b`` held.

@@ -17,6 +17,7 @@ from inference import Coordinates, Total, add, negate, solve, total
 from inference.arrays import on_device
 from inference.driver import Step
 from inference.products import Matrix, matrix
+from inference.pytree import register_dataclass
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import DiagonalNormal, DrawKey, Rule
 from nbmodels.core.lazy import dist, numpyro
@@ -40,7 +41,7 @@ class Design(NamedTuple):
     size: Matrix
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Logistic(ClassPrior):
     """Class prior that depends on features: ``P(y = k | x) = softmax(intercept + coef x)_k``.

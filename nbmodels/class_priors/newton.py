@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Float, Key
 
+from inference.pytree import register_dataclass
 from inference.triangular import solve_positive
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import FullNormal, MultivariateT
@@ -20,7 +21,7 @@ from nbmodels.core.roles import ClassPrior
 _SHORTEST = 4.0**10
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class NewtonPrior(ClassPrior):
     """``P(y | covariates)`` by coefficients that have no conjugate family.

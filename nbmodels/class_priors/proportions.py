@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
 from inference.arrays import on_device
+from inference.pytree import register_dataclass
 from nbmodels.core.component import Given, LogLikelihood
 from nbmodels.core.families import Dirichlet, DrawKey
 from nbmodels.core.lazy import dist, numpyro
@@ -21,7 +21,7 @@ from nbmodels.core.roles import ClassPrior
 _LEAST = 1e-9
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Proportions(ClassPrior):
     """Learned proportions, ``pi ~ Dirichlet``; its data is None.
@@ -90,7 +90,7 @@ class Proportions(ClassPrior):
         return {"probs": ["true_class"]}
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class HeldProportions(Proportions):
     """Learned proportions whose fits have another prior than their draws; its data is None.
@@ -123,7 +123,7 @@ class HeldProportions(Proportions):
         return Proportions(prior=self.drawn, weight=self.weight)
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class FixedProportions(Given, ClassPrior):
     """Known proportions.

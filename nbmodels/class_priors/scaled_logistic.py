@@ -13,6 +13,7 @@ from jax import Array
 from jaxtyping import Float, Int, Key
 
 from inference.arrays import on_device
+from inference.pytree import register_dataclass
 from inference.triangular import factor, log_diagonal
 from nbmodels.class_priors.newton import NewtonPrior
 from nbmodels.core.families import DrawKey, MultivariateT
@@ -25,7 +26,7 @@ _DAMPING = 1e-6
 _MOVES = 2
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class ScaledLogistic(NewtonPrior):
     """``P(y = k | x) = softmax(intercept + x coef)_k``, with coefficients of one unknown scale.

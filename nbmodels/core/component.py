@@ -17,6 +17,7 @@ from jax import Array, lax
 from jaxtyping import Float, Int, Key
 
 from inference import Total
+from inference.pytree import register_dataclass
 from nbmodels.core.families import DrawKey, Rule
 
 
@@ -91,7 +92,7 @@ class RoundTrip(Protocol):
         """
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Component:
     """Likelihood of one kind of data given the true class, with the prior of its parameters.
@@ -231,7 +232,7 @@ class Component:
         raise NotImplementedError  # every component has its own
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Given(Component):
     """A component with nothing to learn: its ``prior`` is an array that is read as it stands."""

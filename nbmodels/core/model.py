@@ -21,6 +21,7 @@ from inference import Coordinates, Total, add, negate, total
 from inference.blocks import rows_of_block
 from inference.driver import Step
 from inference.products import Coordinate, Sparse
+from inference.pytree import register_dataclass
 from nbmodels.core.component import Component, LogLikelihood
 from nbmodels.core.families import DrawKey, Rule, constrain, free
 from nbmodels.core.roles import ClassPrior, LabelChannel
@@ -53,7 +54,7 @@ def class_prior(model: Mapping[str, Component]) -> ClassPrior:
     return with_role(model, ClassPrior)[PRIOR]
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class Data:
     """Everything known about ``N`` items.

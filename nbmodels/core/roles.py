@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Key
 
+from inference.pytree import register_dataclass
 from nbmodels.core.component import Component
 from nbmodels.core.families import Dirichlet, Rule
 from nbmodels.core.residuals import Residuals
@@ -63,14 +63,14 @@ def admissible_log_probs(
     return jnp.log(Dirichlet(clipped, axis=0, sizes=prior.sizes).mean)
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Emission(Component):
     """Likelihood of features given the true class, ``p(x | y)``.
 
     A complete emission, ``Coin``: binomial counts whose probability depends on the class::
 
-        @jax.tree_util.register_dataclass
+        @register_dataclass
         @dataclass(frozen=True, kw_only=True)
         class Coin(Emission):
             prior: Dirichlet                       # beta(ones, zeros), shape (2, K)
@@ -144,7 +144,7 @@ class Emission(Component):
         return None
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class LabelChannel(Component):
     """Likelihood of observed labels given the true class (noise model, annotators, candidates).
@@ -203,7 +203,7 @@ class LabelChannel(Component):
         return self, q
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class ClassPrior(Component):
     """Distribution of the true class, ``P(y)`` or ``P(y | covariates)``.

@@ -13,6 +13,7 @@ from jaxtyping import Float, Int, Key
 
 from inference.arrays import on_device
 from inference.products import matrix
+from inference.pytree import register_dataclass
 from nbmodels.core.component import LogLikelihood, product_log_likelihood
 from nbmodels.core.families import Dirichlet, DrawKey, beta
 from nbmodels.core.lazy import dist, numpyro
@@ -25,7 +26,7 @@ from nbmodels.emissions.columns import floats, marked, observed, padded
 from nbmodels.errors import DataError
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Bernoulli(Emission):
     """``x_ij ~ Bernoulli(p_j[y_i])``, ``p ~ Beta``.

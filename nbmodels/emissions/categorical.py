@@ -17,6 +17,7 @@ from scipy import sparse
 
 from inference.arrays import on_device
 from inference.products import Matrix, matrix
+from inference.pytree import register_dataclass
 from nbmodels.core.codes import checked_codes
 from nbmodels.core.component import LogLikelihood, product_log_likelihood
 from nbmodels.core.families import Dirichlet, DrawKey
@@ -29,7 +30,7 @@ from nbmodels.data.validation import pad_rows
 from nbmodels.errors import Caution, CellTypeError, DataError, NbmodelsWarning, issue
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class Codes:
     """Packed attributes.
@@ -43,7 +44,7 @@ class Codes:
     codes: Int[Array, "n attributes"]
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Categorical(Emission):
     """``x_ij ~ Categorical(theta_j[y_i])``, ``theta_j ~ Dirichlet``, one for each attribute.

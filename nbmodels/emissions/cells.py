@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numpy as np
 from jax import Array
 from jaxtyping import Bool
 
 from inference.products import Matrix
+from inference.pytree import register_dataclass
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class Cells:
     """A matrix whose missing cells hold zero, and where those are.

@@ -16,6 +16,7 @@ from jaxtyping import Float, Int, Key
 from inference.arrays import on_device
 from inference.blocks import rows_of_block
 from inference.products import Dense
+from inference.pytree import register_dataclass
 from nbmodels.core.component import LogLikelihood, centred
 from nbmodels.core.families import DiagonalGaussianParams, DrawKey, NormalInverseGamma
 from nbmodels.core.families.base import LOG_2PI
@@ -88,7 +89,7 @@ def count_cells(resp: Float[Array, "n k"], data: Cells) -> Float[Array, "k d"]:
     return jnp.maximum(count - data.missing.transpose_times(resp).T, 0)
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class DiagonalGaussian(Emission):
     """``x_ij ~ N(mu_j[y_i], sigma_j[y_i]^2)`` with a normal-inverse-gamma prior.

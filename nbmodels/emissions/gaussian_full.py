@@ -13,6 +13,7 @@ from jaxtyping import Float, Int, Key
 
 from inference.arrays import on_device
 from inference.products import Dense
+from inference.pytree import register_dataclass
 from inference.triangular import factor, log_diagonal, semidefinite_root
 from nbmodels.core.component import LogLikelihood
 from nbmodels.core.families import DrawKey, FullGaussianParams, NormalInverseWishart
@@ -39,7 +40,7 @@ def _covariance(likelihood_params: FullGaussianParams) -> tuple[Array, Array]:
     return jnp.swapaxes(half, -1, -2) @ half, -2 * log_diagonal(lower)
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class Rows:
     """Packed rows; those with missing cells are listed, because they need their own factorisation.
@@ -55,7 +56,7 @@ class Rows:
     incomplete: Int[Array, " incomplete"] | None
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class FullGaussian(Emission):
     """``x_i ~ N(mu[y_i], Sigma[y_i])`` with a normal-inverse-Wishart prior (Bootkrajang 2011).

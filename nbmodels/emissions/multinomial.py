@@ -15,6 +15,7 @@ from scipy import special
 
 from inference.arrays import on_device
 from inference.products import Matrix, matrix
+from inference.pytree import register_dataclass
 from nbmodels.core.component import LogLikelihood, product_log_likelihood
 from nbmodels.core.families import Dirichlet, DrawKey
 from nbmodels.core.lazy import dist, numpyro
@@ -26,7 +27,7 @@ from nbmodels.emissions.cells import observed_cells, without
 from nbmodels.emissions.columns import floats, marked, observed, padded
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class Counts:
     """Packed counts.
@@ -44,7 +45,7 @@ class Counts:
     log_coefficient: Float[Array, " n"]
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Multinomial(Emission):
     """``x_i ~ Multinomial(n_i, theta[y_i])``, ``theta ~ Dirichlet`` over the words.

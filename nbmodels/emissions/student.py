@@ -27,6 +27,7 @@ from jax import Array, lax
 from jax.scipy.special import gammaln
 from jaxtyping import Float, Int, Key
 
+from inference.pytree import register_dataclass
 from inference.triangular import factor, log_diagonal
 from nbmodels.core.component import LogLikelihood, centred
 from nbmodels.core.families import DrawKey, Rule
@@ -73,7 +74,7 @@ def _observe(name: str, dof: Any, mean: Any, lower: Any, x: Any, seen: Any) -> N
     numpyro.factor(name, density - (dof + d) / 2 * jnp.log1p(jnp.sum(solved**2, -1) / dof))
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class _ScaleMixture(Emission):
     """What Student's t adds to a normal emission: a scale of each item, integrated out.
@@ -164,7 +165,7 @@ class _ScaleMixture(Emission):
         return centre + (normal - centre) / jnp.sqrt(u)
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class DiagonalStudent(_ScaleMixture, DiagonalGaussian):  # type: ignore[misc]  # one more count
     """``x_i ~ t(dof, mu[y_i], diag(sigma[y_i]^2))`` with a normal-inverse-gamma prior.
@@ -209,7 +210,7 @@ class DiagonalStudent(_ScaleMixture, DiagonalGaussian):  # type: ignore[misc]  #
         _observe(name, self.dof, values["mu"][y], lower, data.x.to_dense(), seen)
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class FullStudent(_ScaleMixture, FullGaussian):  # type: ignore[misc]  # one more count
     """``x_i ~ t(dof, mu[y_i], Sigma[y_i])`` with a normal-inverse-Wishart prior.

@@ -16,6 +16,7 @@ from scipy import sparse
 from inference import Total, add, negate, total
 from inference.arrays import on_device
 from inference.products import Matrix, matrix, whole_lines
+from inference.pytree import register_dataclass
 from inference.special import digamma, gammaln
 from nbmodels.core.codes import checked_table
 from nbmodels.core.component import LogLikelihood
@@ -25,7 +26,7 @@ from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import Emission
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Users(Emission):
     """Each edge has a factor ``u[user, y_item]``, ``u[user] ~ Dirichlet`` (Maystre 2021, eq. (1)).
@@ -161,7 +162,7 @@ class Users(Emission):
         return {"u": ["user", "true_class"]}
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class _UserSteps:
     """M step and E step of CAVI on a graph, one kernel for a user's sums and their digammas.

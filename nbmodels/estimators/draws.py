@@ -14,6 +14,7 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import untempered
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.noise_forms import with_full_form
+from nbmodels.fitting.options import is_auto
 
 if TYPE_CHECKING:
     from nbmodels.estimators.base import LatentClassModel
@@ -33,8 +34,8 @@ def posterior(
     In a cross-fitted model draws condition on the features' scores, and do not vary with what
     the features' model gets wrong: there are none of the features' parameters, and class shares
     are those among the items. Where other forms of the noise matrix may be right (on a graph, or
-    where labels are few), each draw by Gibbs sampling is of one of them, by their probabilities
-    (Bayesian model averaging).
+    where labels are few and ``noise`` is not given), each draw by Gibbs sampling is of one of
+    them, by their probabilities (Bayesian model averaging).
     Some draws of a graph's noise matrix are by the votes of two halves of the users
     (:mod:`nbmodels.posterior.noise_by_halves`); its other parameters are those by scores.
     Where groups of rows share errors (``groups=``, or near copies), draws vary as those of
@@ -79,7 +80,8 @@ def posterior(
     options.setdefault("progress", self._solver.progress)
 
     def drawn(fitted: FittedModel) -> Any:
-        fitted = with_full_form(fitted) if method == "gibbs" else fitted
+        if method == "gibbs" and is_auto(self._parameters().get("noise", "auto")):
+            fitted = with_full_form(fitted)
         own, *others = (
             one._replace(
                 fit=about_mode(one.fit),

@@ -20,6 +20,7 @@ from scipy.special import logsumexp
 
 from inference.arrays import floating, on_device
 from inference.compilation import host_jit
+from inference.pytree import register_dataclass
 from nbmodels.channels import ExternalEvidence
 from nbmodels.core import model as models
 from nbmodels.core.component import LogLikelihood, centred
@@ -54,7 +55,7 @@ _HOLDING = 3.0
 _LEAST = -1e6
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Beliefs(ExternalEvidence):
     """What other sources know of the items: log-likelihoods, and a fit's responsibilities."""
@@ -66,7 +67,7 @@ class Beliefs(ExternalEvidence):
         return _DECIDES * data[:, 1]
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class ContaminatedBeliefs(LabelChannel):
     """:class:`Beliefs`, of which a share is void (contamination; Huber 1964).

@@ -28,6 +28,7 @@ from scipy import sparse
 from inference import Status
 from inference.arrays import floating, on_device
 from inference.compilation import host_jit
+from inference.pytree import register_dataclass
 from nbmodels.class_priors import FixedProportions
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
@@ -46,7 +47,7 @@ _CHUNK = 10
 _LEAST = 1e-3
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class Edges:
     """A graph as a list of its edges.

@@ -17,13 +17,14 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Bool, Float
 
+from inference.pytree import register_dataclass
 from nbmodels.core.families import Dirichlet, static
 
 #: The two mixing coefficients are kept at least this far apart: eq. (9) divides by the gap.
 LEAST_GAP = 0.05
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class Tables:
     """Frequencies within ``G`` groups of items; the ``S`` values of all attributes side by side.

@@ -25,6 +25,7 @@ from jax import Array
 from jaxtyping import Float, Int, Key
 from scipy.optimize import linear_sum_assignment
 
+from inference.pytree import register_dataclass
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule, static
 from nbmodels.core.model import Data, Model, with_role
@@ -49,7 +50,7 @@ class Mixture(NamedTuple):
     third: Float[Array, "m k"]
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class Features:
     """Columns of several emissions side by side, as they are linear in the emissions' parameters.

@@ -72,6 +72,7 @@ import numpyro.distributions as dist
 from jax import Array
 from jax.scipy.special import logsumexp
 
+from inference.pytree import register_dataclass
 from nbmodels.channels import Transition
 from nbmodels.class_priors import Proportions
 from nbmodels.core import model as models
@@ -213,7 +214,7 @@ def parameters(model: Model, q: Any, rule: Any = "map") -> dict[str, Array]:
 # Section 3.1: synthetic data ----------------------------------------------------------------------
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class Simulation:
     """One synthetic data set and what it was drawn from.

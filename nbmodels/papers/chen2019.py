@@ -68,6 +68,7 @@ import numpyro
 import numpyro.distributions as dist
 from jax import Array
 
+from inference.pytree import register_dataclass
 from nbmodels.channels import CandidateSets
 from nbmodels.class_priors import Proportions
 from nbmodels.core import model as models
@@ -170,7 +171,7 @@ def variance_2(theta: Any, n_C: Any, n_D: Any, m: int, t: Any) -> Array:
     return square / jnp.square(n_C - n_D + t * jnp.sum(n_C + n_D))[:, None]
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class Simulation:
     """Documents as the theorems have them.

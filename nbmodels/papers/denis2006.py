@@ -79,6 +79,7 @@ import numpyro
 import numpyro.distributions as dist
 from jax import Array
 
+from inference.pytree import register_dataclass
 from nbmodels.channels import Transition
 from nbmodels.class_priors import Proportions
 from nbmodels.core import model as models
@@ -251,7 +252,7 @@ def parameters(model: Model, q: Any) -> dict[str, Array]:
 # Section 5.1: simulated data ----------------------------------------------------------------------
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class Simulation:
     """One data set of section 5.1 and the target that it was drawn from.

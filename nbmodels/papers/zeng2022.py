@@ -71,6 +71,7 @@ import numpyro
 import numpyro.distributions as dist
 from jax import Array
 
+from inference.pytree import register_dataclass
 from nbmodels.channels import Transition
 from nbmodels.class_priors import Proportions
 from nbmodels.core import model as models
@@ -329,7 +330,7 @@ def impact_confusing_class(p_j1: Any, p_j2: Any, K: int, rho: Any) -> Any:
 # Section 4.1: simulated data ----------------------------------------------------------------------
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class Simulation:
     """One data set of section 4.1 and what it was drawn from.

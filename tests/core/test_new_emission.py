@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import nbmodels as nb
+from inference.pytree import register_dataclass
 from nbmodels.channels import Transition
 from nbmodels.class_priors import Proportions
 from nbmodels.core import model as m
@@ -39,7 +40,7 @@ class Attempts(NamedTuple):
     seen: Any
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Geometric(Emission):
     """``x_ij ~ Geometric(p_j[y_i])``, ``p ~ Beta``; prior of shape ``(2, d, K)``."""

@@ -1,9 +1,16 @@
 """Draws of a hierarchical and of a full noise matrix, where labels are few."""
 
+import warnings
+
 import numpy as np
 import pytest
 
-from nbmodels import IdentifiabilityWarning, NoisyBernoulliNB, NoisyGaussianNB
+from nbmodels import (
+    IdentifiabilityWarning,
+    NoisyBernoulliNB,
+    NoisyGaussianNB,
+    PosteriorWarning,
+)
 from nbmodels.channels import HierarchicalTransition, PooledTransition, Transition
 from nbmodels.datasets import corrupt, flip_noise
 from nbmodels.fitting.noise_forms import with_full_form
@@ -62,6 +69,16 @@ def test_others_stay_as_they_are():
         noise = NoisyGaussianNB(random_state=0).fit(rng.normal(size=(150, 3)), y).fitted_
     assert noise.drawn is not None  # of the prior
     assert with_full_form(noise) is noise
+
+
+@pytest.mark.parametrize("noise", ["auto", "pooled"])
+def test_a_form_that_is_given_is_drawn_alone(noise):
+    x, y, _ = to_the_next(100)
+    model = NoisyBernoulliNB(noise=noise, random_state=0).fit(x, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PosteriorWarning)  # few draws
+        drawn = model.posterior(draws=20, chains=1, progress=False)
+    assert ("forms of the model" in drawn.attrs["kind"]) == (noise == "auto")
 
 
 @pytest.mark.slow

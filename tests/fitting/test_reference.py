@@ -196,7 +196,9 @@ def test_draws_are_of_both_scores_where_labels_do_not_tell_which_are_better():
     assert "scores" not in model.chosen_
     assert 0.1 < other.probability < 0.9
     assert own.probability + other.probability == pytest.approx(1)
-    assert np.mean(tree["sample_stats"]["component"]) == pytest.approx(other.probability, abs=0.1)
+    # each of them by both forms of the noise matrix
+    of_other = np.mean(tree["sample_stats"]["component"] >= 2)
+    assert of_other == pytest.approx(other.probability, abs=0.1)
     drawn = np.diag(tree["posterior"]["noise_matrix"].mean(["chain", "draw"]))
     # 75 % of the labels are right; the fit takes tails for wrong labels
     assert np.diag(model.noise_matrix_).mean() + 0.01 < drawn.mean() < 0.78

@@ -13,6 +13,7 @@ from jax.scipy.special import logsumexp
 from numpyro import distributions as dist
 from simulation import nuts_of_all
 
+from inference.pytree import register_dataclass
 from nbmodels import JointNB, NoisyBernoulliNB, NoisyGaussianNB
 from nbmodels.channels import FixedTransition, SymmetricTransition, Transition
 from nbmodels.class_priors import Calibration, Logistic, Proportions
@@ -28,7 +29,7 @@ from nbmodels.posterior.sites import by_component, interior, parameter_sites
 K = zoo.K
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Toy(Given):
     """Sites of any names, with the supports of probabilities."""
@@ -39,7 +40,7 @@ class Toy(Given):
         return {"bias": bias, "b_shares": shares}
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Shares(Given):
     """One site that is called as one of a toy's, if the component's name is one's with ``_b``."""

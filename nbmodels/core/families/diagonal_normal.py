@@ -9,10 +9,11 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from inference.pytree import register_dataclass
 from nbmodels.core.families.base import LOG_2PI, DrawKey, PointNormal, Rule, no_nan_divide
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class DiagonalNormal(PointNormal):
     """Independent normal distributions of many coefficients that have no conjugate family.

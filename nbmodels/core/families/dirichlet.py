@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from inference.arrays import on_device
 from inference.gamma import loggamma
+from inference.pytree import register_dataclass
 from inference.special import digamma, elementwise, gammaln
 from nbmodels.core.families.base import LEAST, DrawKey, Family, Rule, floor, no_nan_divide, static
 
@@ -22,7 +23,7 @@ def _divergence(posterior: Array, prior: Array) -> Array:
     return (posterior - prior) * digamma(posterior) - gammaln(posterior)
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class Dirichlet(Family):
     """A batch of Dirichlet distributions inside one array.

@@ -8,11 +8,12 @@ import jax
 from jax import Array
 from jaxtyping import Float
 
+from inference.pytree import register_dataclass
 from inference.triangular import factor, log_diagonal, solve_positive
 from nbmodels.core.families.base import LOG_2PI, DrawKey, PointNormal, Rule
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class FullNormal(PointNormal):
     """A multivariate normal distribution of coefficients that have no conjugate family.

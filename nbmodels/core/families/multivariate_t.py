@@ -10,12 +10,13 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from inference.pytree import register_dataclass
 from inference.special import gammaln
 from inference.triangular import factor, log_diagonal, solve_positive
 from nbmodels.core.families.base import DrawKey, PointNormal, Rule, no_nan_divide
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class MultivariateT(PointNormal):
     """Coefficients that are normal given a scale, which is summed out.

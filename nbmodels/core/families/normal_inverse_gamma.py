@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from inference.pytree import register_dataclass
 from inference.special import digamma, gammaln
 from nbmodels.core.families.base import (
     LOG_2PI,
@@ -34,7 +35,7 @@ class DiagonalGaussianParams(NamedTuple):
     spread: Float[Array, "*shape"]
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class NormalInverseGamma(Family):
     """``sigma^2 ~ InverseGamma(shape, rate)``, ``mu | sigma^2 ~ N(mean, sigma^2 / kappa)``."""

@@ -11,6 +11,7 @@ from jax import Array
 from jax.scipy.special import multigammaln
 from jaxtyping import Float
 
+from inference.pytree import register_dataclass
 from inference.special import digamma
 from inference.triangular import factor, log_diagonal, lower_inverse
 from nbmodels.core.families.base import (
@@ -44,7 +45,7 @@ def _against(matrix: Array, other: Array, vectors: Array) -> tuple[Array, Array,
     return 2 * log_diagonal(lower), trace, square
 
 
-@jax.tree_util.register_dataclass
+@register_dataclass
 @dataclass(frozen=True)
 class NormalInverseWishart(Family):
     """``Sigma ~ InverseWishart(dof, scale)``, ``mu_k | Sigma ~ N(mean_k, Sigma / kappa_k)``.
