@@ -181,6 +181,10 @@ class Calibration(NewtonPrior):
         """``(1 + K,)`` log-slope and biases by which scores as they come are calibrated."""
         return np.asarray(mean, float)
 
+    def from_scores(self, at: Float[np.ndarray, " p"]) -> Float[np.ndarray, " p"]:
+        """``(1 + K,)`` parameters by which scores as they come have log-slope and biases ``at``."""
+        return np.asarray(at, float)
+
     def covariates(self, key: Key[Array, ""], n_items: int) -> Float[Array, "n k"]:
         """Scores to simulate classes from."""
         return self.centred(2 * jax.random.normal(key, (n_items, len(self.prior.mean) - 1)))

@@ -114,5 +114,9 @@ class HeldCalibration(Calibration):
         own = super().of_scores(mean)
         return np.concatenate([own[:1], own[1:] - np.exp(own[0]) * np.asarray(self.centre)])
 
+    def from_scores(self, at: Float[np.ndarray, " p"]) -> Float[np.ndarray, " p"]:
+        own = super().from_scores(at)
+        return np.concatenate([own[:1], own[1:] + np.exp(own[0]) * np.asarray(self.centre)])
+
     def _centred(self, data: Array | None) -> Array | None:
         return None if data is None else data - self.centre

@@ -226,7 +226,7 @@ class NoisyNeighbours(TableClassifier):
             fitted = joint(candidate, labels.classes.names, n, self._options())
         self._keep(X, labels)
         chosen = {"n_neighbors": self.n_neighbors_}
-        fitted = replace(fitted, settings=chosen, copies=copies)
+        fitted = replace(fitted, settings={**parameters, **chosen}, copies=copies)
         with one_thread_if_small(X):
             where = None if self.metric == "precomputed" else coded(X)
             beside = overlap_caution(fitted, where, self._options())

@@ -104,8 +104,9 @@ class FittedModel:
             averaged; where their probabilities sum to one, draws are of these alone.
         ranked: ``(N, K)`` P(true class) of the training items by the plain classifier, where the
             features do not predict held-out labels; see :mod:`nbmodels.fitting.labels_as_given`.
-        plain: ``(1 + K,)`` calibration by which new items are predicted, where it is that of the
-            plain classifier of the given labels or votes; see :mod:`nbmodels.fitting.plain`.
+        plain: ``(1 + K,)`` calibration by which new items are predicted, of their scores as they
+            come, where it is that of the plain classifier of the given labels or votes; see
+            :mod:`nbmodels.fitting.plain`.
         plain_scores: ``(N,)`` log-probability of each item's labels under the plain classifier, by
             a fit that did not see them, or None.
         scaling: matrix scaling of a classifier's scores, which those of new items meet, too
@@ -311,16 +312,22 @@ class FittedModel:
     @property
     def calibration(self) -> Float[np.ndarray, " k1"]:
         """``(1 + K,)`` log-slope and biases by which scores of new items are calibrated."""
-        own: Any = self.fit.model[PRIOR]
-        return own.of_scores(self._predicting[PRIOR].mean)
+        if self.plain is not None:
+            return self.plain
+        return self._class_prior.of_scores(self.fit.params[PRIOR].mean)
+
+    @property
+    def _class_prior(self) -> Any:
+        return self.fit.model[PRIOR]
 
     @property
     def _predicting(self) -> dict[str, Any]:
         """Parameters that new items meet."""
         params = dict(self.fit.params)
         if self.plain is not None:
-            own = params[PRIOR]
-            params[PRIOR] = replace(own, mean=self.plain.astype(own.mean.dtype))
+            own, prior = params[PRIOR], self._class_prior
+            mean = prior.from_scores(self.plain)
+            params[PRIOR] = replace(own, mean=mean.astype(own.mean.dtype))
         return params
 
     def predict(self, data: Data) -> Float[np.ndarray, "n k"]:

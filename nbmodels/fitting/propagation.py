@@ -377,9 +377,14 @@ def _softmax(table: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
 
 
 def calibration(fitted: Fit) -> Float[np.ndarray, " p"]:
-    """``(1 + K,)`` log-slope and biases at a fit's point, which every rule reads at its centre."""
+    """``(1 + K,)`` log-slope and biases at a fit's point, of scores as they come.
+
+    Every rule reads the point at its centre.
+    """
     q: Any = fitted.params[PRIOR]
-    return np.asarray(q.mean, float)
+    prior: Any = fitted.model[PRIOR]
+    found: Float[np.ndarray, " p"] = prior.of_scores(q.mean)
+    return found
 
 
 def calibrated_logs(fitted: Fit, scores: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:

@@ -18,7 +18,6 @@ from jaxtyping import Float, Int
 
 from inference import Status
 from inference.arrays import on_device
-from nbmodels.class_priors import Calibration
 from nbmodels.core import model as models
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows
@@ -38,11 +37,13 @@ from nbmodels.fitting.empirical_bayes import fit_with_learned_priors
 from nbmodels.fitting.fitted_model import Drawn, FittedModel, Predictor
 from nbmodels.fitting.holdout import compare_scores, held_out_by_fold
 from nbmodels.fitting.identifiability import APART, POSSIBLE
-from nbmodels.fitting.label_sources import learned_priors
+from nbmodels.fitting.label_sources import class_prior, learned_priors
 from nbmodels.fitting.nonlinear_classifier import NonlinearClassifier
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.plain import pseudo_bma
+from nbmodels.fitting.propagation import calibration
 from nbmodels.fitting.reference import Reference
+from nbmodels.fitting.scores import Candidate, with_score_prior
 
 #: What ``chosen`` has where the reference's scores, or predictions, are in the place of a model's.
 NONLINEAR = "nonlinear classifier"
@@ -126,30 +127,33 @@ def noise_on(
 ) -> NoiseOnReference | None:
     """The labels' model with a reference's scores in the place of the features'.
 
-    Called where the fit's precision holds.
+    The scores' prior is built as any classifier's is, of log-probabilities that hold the class
+    shares; votes that hold these in the fit hold them here. Called where the fit's precision holds.
 
     Args:
         reference: predictions of the labels.
-        fitted: a cross-fitted model of them.
+        fitted: a fit to them, whose settings are those of its class shares, too.
         options: of the fits.
 
     Returns:
         None where a fit was interrupted.
     """
     n, length = len(reference.classes), len(fitted.data.weights)
-    scores = Calibration.pack(on_device(pad_rows(reference.logs, length)))
     # where the features were not informative, the noise is open in what draws are of
     own = fitted.fit if fitted.drawn is None else fitted.drawn[0]
     kept = {name: c for name, c in own.model.items() if name not in fitted.scored}
-    prior = Calibration.of(reference.logs.shape[1], log_slope_sd=LOG_SLOPE_SD)
     here = jax.tree.map(on_device, fitted.data)
     parts = {name: here.parts[name] for name in kept if name != PRIOR}
-    whole = models.with_parts(here, {**parts, PRIOR: scores})
+    shares = class_prior(reference.logs.shape[1], fitted.settings)
+    labels = Candidate({**kept, PRIOR: shares}, models.with_parts(here, parts))
+    scores = pad_rows(reference.logs, length)
+    scored, whole, _ = with_score_prior(labels, scores, log_slope_sd=LOG_SLOPE_SD)
+    prior: Any = scored[PRIOR]
     forms = [own, *(one.fit for one in fitted.alternatives)]
     found = []
     for form in forms:
-        labels = {name: c for name, c in form.model.items() if name == "labels"}  # or votes alone
-        model = jax.tree.map(on_device, {**kept, PRIOR: prior, **labels})
+        channel = {name: c for name, c in form.model.items() if name == "labels"}  # or votes alone
+        model = jax.tree.map(on_device, {**scored, **channel})
         noise = {name: form.params[name] for name in model if name != PRIOR}
         start = jax.tree.map(on_device, {**noise, PRIOR: prior.prior})
         about = model, whole, learned_priors(model), options.without_restarts()
@@ -256,12 +260,11 @@ def with_noise_of(found: NoiseOnReference, fitted: FittedModel) -> FittedModel:
     )
     before = {*fitted.fit.cautions(fitted.names), *_OF_FEATURES}
     cautions = (one for one in fitted.cautions if one not in before)
-    calibration: Any = own.params[PRIOR]
     return replace(
         fitted,
         fit=first,
         data=found.data,
-        plain=np.asarray(calibration.mean) if fitted.plain is None else fitted.plain,
+        plain=calibration(own) if fitted.plain is None else fitted.plain,
         chosen={**fitted.chosen, "scores": NONLINEAR},
         alternatives=others,
         drawn=None,
@@ -317,9 +320,8 @@ def calibration_of_reference(fitted: FittedModel) -> Float[np.ndarray, " k1"]:
 
     That of the noise on them, where labels are surely those and likelier noisy than not.
     """
-    noise: Any = fitted.fit.params[PRIOR]
     noisy = fitted.chosen.get("scores") == NONLINEAR and fitted.noisy >= 0.5
-    return np.asarray(noise.mean, float) if noisy else np.zeros(1 + len(fitted.names))
+    return calibration(fitted.fit) if noisy else np.zeros(1 + len(fitted.names))
 
 
 def _surely_poorer(

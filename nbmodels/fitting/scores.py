@@ -166,7 +166,9 @@ def _calibration(
     sds = np.minimum(wide, prior.log_sd), np.minimum(wide, prior.for_draws().log_sd)
     if shares is not None:
         return HeldCalibration.near_of_likelihoods(shares, sds, log_slope_sd)
-    return HeldCalibration.near(np.asarray(prior.prior.mean), sds, packed, weights, log_slope_sd)
+    items = np.asarray(prior.prior.concentration, float)  # on the host, where sums are no programs
+    held = items / items.sum()
+    return HeldCalibration.near(held, sds, packed, weights, log_slope_sd)
 
 
 #: Arguments of :func:`scored_by_fold` that do not depend on which folds are learned from.

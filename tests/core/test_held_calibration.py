@@ -67,6 +67,7 @@ def test_both_descriptions_and_raw_scores_have_the_same_probabilities():
     np.testing.assert_allclose(component.probs(values, data), np.exp(own), atol=1e-9)
     raw = Calibration(prior=component.prior).log_probs(jnp.asarray(component.of_scores(at)), data)
     np.testing.assert_allclose(raw, own, atol=1e-9)
+    np.testing.assert_allclose(component.from_scores(component.of_scores(at)), at, atol=1e-9)
 
 
 def test_draws_have_their_own_prior():

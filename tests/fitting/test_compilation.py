@@ -296,8 +296,6 @@ FEWER = {
     PositiveUnlabelledNB: 11,
     NoisyLabelClassifier: 11,
     PartialLabelNB: 14,
-    # columns beside votes are compared with a nonlinear classifier of what these show
-    JointNB: 17,
 }
 
 
