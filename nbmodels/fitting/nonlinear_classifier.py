@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 from scipy.special import log_softmax, ndtri
@@ -29,6 +29,13 @@ _KNOTS = 512
 #: From columns and the shares below their cells to ``(n, m)``: what the classes are linear in, or
 #: their scores.
 Basis = Callable[[Float[np.ndarray, "n d"], Float[np.ndarray, "n d"]], Float[np.ndarray, "n m"]]
+
+
+def some_of(
+    population: int | Int[np.ndarray, " n"], most: int, rng: np.random.Generator
+) -> Int[np.ndarray, " m"]:
+    """In order, at most ``most`` of these numbers, or of those below a number, at random."""
+    return np.sort(rng.permutation(population)[:most])
 
 
 def shares_below(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
@@ -66,7 +73,7 @@ def bases(
     scores = _NormalScores(_Scale.of(ndtri(shares)))
     ranks = scores.of(shares)
     yield scores, _with_ones(ranks)
-    some = np.sort(rng.permutation(len(x))[:_LANDMARKS])
+    some = some_of(len(x), _LANDMARKS, rng)
     squares = _squares(ranks, ranks[some])
     for length in _LENGTHS:
         own = np.exp(-squares[some] / length**2)

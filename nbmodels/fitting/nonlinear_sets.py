@@ -27,6 +27,7 @@ from nbmodels.fitting.nonlinear_classifier import (
     Ranks,
     bases,
     shares_below,
+    some_of,
 )
 from nbmodels.fitting.points import Coding
 from nbmodels.fitting.scores import Settings, draw_folds
@@ -92,8 +93,8 @@ class NonlinearSets:
         if sparse.issparse(points) or not points.shape[1] or len(known) < _SETS:
             return None
         rng = np.random.default_rng(len(known))
-        taken = np.sort(rng.permutation(known)[:_ROWS])
-        columns = np.sort(rng.permutation(points.shape[1])[:_COLUMNS])
+        taken = some_of(known, _ROWS, rng)
+        columns = some_of(points.shape[1], _COLUMNS, rng)
         x = np.asarray(points, float)[:, columns]
         own, shares = x[taken], shares_below(x[taken])
         sets, weighed = possible[taken], weights[taken]

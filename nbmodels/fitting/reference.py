@@ -26,6 +26,7 @@ from nbmodels.fitting.nonlinear_classifier import (
     bases,
     normal_scores,
     shares_below,
+    some_of,
     standardised,
 )
 from nbmodels.fitting.plain import plain_classifier
@@ -333,7 +334,7 @@ class _Sample(NamedTuple):
         labelled = np.flatnonzero(codes >= 0)
         rng = np.random.default_rng(len(labelled))
         if len(labelled) > _ROWS:
-            labelled = np.sort(rng.permutation(labelled)[:_ROWS])
+            labelled = some_of(labelled, _ROWS, rng)
         if not points.shape[1] or _too_few(codes[labelled]):
             return None
         rows = np.arange(len(codes)) if len(codes) <= _ROWS else labelled
@@ -342,7 +343,7 @@ class _Sample(NamedTuple):
         fold[known] = stratified_folds(codes[labelled], _MORE_FOLDS, rng, among(copies, labelled))
         target = np.zeros((len(rows), n_classes))
         target[known] = np.eye(n_classes)[codes[labelled]] if classes is None else classes[labelled]
-        columns = np.sort(rng.permutation(points.shape[1])[:_NARROW])
+        columns = some_of(points.shape[1], _NARROW, rng)
         x = np.asarray(points, float)[np.ix_(rows, columns)]
         own = np.ones(len(rows)) if weights is None else np.asarray(weights, float)[rows]
         return cls(rows, labelled, columns, x, shares_below(x), target, fold, own, rng)
@@ -371,7 +372,7 @@ def linear_scores(
     rows = np.flatnonzero(codes >= 0)
     rng = np.random.default_rng(len(rows))
     if len(rows) > _ROWS:
-        rows = np.sort(rng.permutation(rows)[:_ROWS])
+        rows = some_of(rows, _ROWS, rng)
     target = np.eye(n_classes)[codes[rows]]
     fold = stratified_folds(codes[rows], _MORE_FOLDS, rng, among(copies, rows))
     if sparse.issparse(points):
@@ -379,7 +380,7 @@ def linear_scores(
         if x.nnz and x.data.min() < 0:  # no words
             return rows, _least_squares(_dense([x], rows, rng), target, fold)
         return rows, _naive_bayes(x[rows], target, fold)
-    some = np.sort(rng.permutation(points.shape[1])[:_NARROW])
+    some = some_of(points.shape[1], _NARROW, rng)
     x = np.hstack(
         [normal_scores(np.asarray(points, float)[np.ix_(rows, some)]), np.ones((len(rows), 1))]
     )
@@ -402,7 +403,7 @@ def _likeliest(
 
 def _dense(blocks: Sequence[Any], rows: np.ndarray, rng: Any) -> np.ndarray:
     """Standardised columns and one of ones; a random sample of the columns of a wide block."""
-    some = [b[:, np.sort(rng.permutation(b.shape[1])[:_NARROW])][rows] for b in blocks]
+    some = [b[:, some_of(b.shape[1], _NARROW, rng)][rows] for b in blocks]
     x = np.hstack([b.toarray() if sparse.issparse(b) else np.asarray(b, float) for b in some])
     return np.hstack([standardised(x), np.ones((len(x), 1))])
 
