@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,41 @@ class _Kernel:
     def __call__(self, x: np.ndarray, shares: np.ndarray) -> np.ndarray:
         ranks = self.scores.of(shares)
         return self.beside(ranks, _squares(ranks, self.landmarks))
+
+
+@dataclass(frozen=True)
+class OfColumns:
+    """A basis of some columns.
+
+    Attributes:
+        columns: their numbers.
+        basis: of them.
+    """
+
+    columns: Int[np.ndarray, " m"]
+    basis: Basis
+
+    @classmethod
+    def numbered(
+        cls,
+        number: int,
+        columns: Int[np.ndarray, " m"],
+        x: Float[np.ndarray, "n d"],
+        shares: Float[np.ndarray, "n d"],
+        rng: np.random.Generator,
+    ) -> OfColumns:
+        """One of the :func:`bases` of some columns.
+
+        Args:
+            number: its place among them.
+            columns: of ``x``.
+            x, shares, rng: see :func:`bases`.
+        """
+        found = bases(x[:, columns], shares[:, columns], rng)
+        return cls(columns, next(islice(found, number, None))[0])
+
+    def __call__(self, x: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        return self.basis(x[:, self.columns], shares[:, self.columns])
 
 
 def _squares(ranks: np.ndarray, landmarks: np.ndarray) -> np.ndarray:
