@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 from scipy.special import log_softmax, ndtri
@@ -29,6 +30,13 @@ _KNOTS = 512
 #: From columns and the shares below their cells to ``(n, m)``: what the classes are linear in, or
 #: their scores.
 Basis = Callable[[Float[np.ndarray, "n d"], Float[np.ndarray, "n d"]], Float[np.ndarray, "n m"]]
+
+
+def some_of(
+    population: int | Int[np.ndarray, " n"], most: int, rng: np.random.Generator
+) -> Int[np.ndarray, " m"]:
+    """In order, at most ``most`` of these numbers, or of those below a number, at random."""
+    return np.sort(rng.permutation(population)[:most])
 
 
 def shares_below(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
@@ -66,7 +74,7 @@ def bases(
     scores = _NormalScores(_Scale.of(ndtri(shares)))
     ranks = scores.of(shares)
     yield scores, _with_ones(ranks)
-    some = np.sort(rng.permutation(len(x))[:_LANDMARKS])
+    some = some_of(len(x), _LANDMARKS, rng)
     squares = _squares(ranks, ranks[some])
     for length in _LENGTHS:
         own = np.exp(-squares[some] / length**2)
@@ -133,6 +141,41 @@ class _Kernel:
     def __call__(self, x: np.ndarray, shares: np.ndarray) -> np.ndarray:
         ranks = self.scores.of(shares)
         return self.beside(ranks, _squares(ranks, self.landmarks))
+
+
+@dataclass(frozen=True)
+class OfColumns:
+    """A basis of some columns.
+
+    Attributes:
+        columns: their numbers.
+        basis: of them.
+    """
+
+    columns: Int[np.ndarray, " m"]
+    basis: Basis
+
+    @classmethod
+    def numbered(
+        cls,
+        number: int,
+        columns: Int[np.ndarray, " m"],
+        x: Float[np.ndarray, "n d"],
+        shares: Float[np.ndarray, "n d"],
+        rng: np.random.Generator,
+    ) -> OfColumns:
+        """One of the :func:`bases` of some columns.
+
+        Args:
+            number: its place among them.
+            columns: of ``x``.
+            x, shares, rng: see :func:`bases`.
+        """
+        found = bases(x[:, columns], shares[:, columns], rng)
+        return cls(columns, next(islice(found, number, None))[0])
+
+    def __call__(self, x: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        return self.basis(x[:, self.columns], shares[:, self.columns])
 
 
 def _squares(ranks: np.ndarray, landmarks: np.ndarray) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 Naive Bayes and a logistic regression of the sets fail where classes are rings, or of several
 clusters. Kernels and the columns themselves are candidates of what the classes are linear in
-(:func:`nbmodels.fitting.nonlinear_classifier.bases`), and every fit is a closed form. A class of a
+(:func:`nbmodels.fitting.nonlinear_classifier.bases`), of all columns or of informative ones, and
+every fit is a closed form. A class of a
 set counts as much as each other, or as far as the classifier has it (EM; Jin and Ghahramani 2002).
 Kernels confirm whatever they were taught of an item, so EM asks for predictions without the item
 itself, which of least squares follow from its leverage.
@@ -10,9 +11,8 @@ itself, which of least squares follow from its leverage.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,13 +21,17 @@ from scipy import sparse
 
 from nbmodels.data.features import Block
 from nbmodels.data.validation import row_blocks
+from nbmodels.fitting.informative_columns import Screening
 from nbmodels.fitting.nonlinear_classifier import (
     Basis,
     NonlinearClassifier,
+    OfColumns,
     Ranks,
     bases,
     shares_below,
+    some_of,
 )
+from nbmodels.fitting.nonlinear_ways import SURELY_BETTER, surely
 from nbmodels.fitting.points import Coding
 from nbmodels.fitting.scores import Settings, draw_folds
 
@@ -49,21 +53,21 @@ class NonlinearSets:
     """Least squares in a basis, learned from label sets.
 
     Attributes:
-        possible: ``(N, K)`` what items may be.
+        sample: the rows that are learned from.
         columns: those of the points that are looked at.
         x: ``(N, d)`` their cells.
         taken: rows that are learned from.
         ranks: of their cells.
-        basis: what the scores are linear in.
+        way: what the scores are linear in.
         by_em: whether a class of a set counts as far as the classifier has it, or evenly.
     """
 
-    possible: Bool[np.ndarray, "n k"]
+    sample: _Sample
     columns: Int[np.ndarray, " d"]
     x: Float[np.ndarray, "n d"]
     taken: Int[np.ndarray, " m"]
     ranks: Ranks
-    basis: Basis
+    way: _Way
     by_em: bool
     rounds: ClassVar[int] = 0
     halves: ClassVar[bool] = False
@@ -92,28 +96,13 @@ class NonlinearSets:
         if sparse.issparse(points) or not points.shape[1] or len(known) < _SETS:
             return None
         rng = np.random.default_rng(len(known))
-        taken = np.sort(rng.permutation(known)[:_ROWS])
-        columns = np.sort(rng.permutation(points.shape[1])[:_COLUMNS])
+        taken = some_of(known, _ROWS, rng)
+        columns = some_of(points.shape[1], _COLUMNS, rng)
         x = np.asarray(points, float)[:, columns]
-        own, shares = x[taken], shares_below(x[taken])
-        sets, weighed = possible[taken], weights[taken]
-        even = sets / sets.sum(1, keepdims=True)
-        fold = draw_folds(even, _FOLDS, None if copies is None else copies[taken])
-        ranks, best, found = Ranks.of(own, shares), -np.inf, None
-        for basis, design in bases(own, shares, rng):
-            for by_em, scores in enumerate(_held_out(design, even, sets, weighed, fold)):
-                inside = (sets * _shares(scores)).sum(1)
-                if (score := float(weighed @ np.log(inside))) > best:
-                    best, found = score, (basis, bool(by_em))
-        assert found is not None  # there are bases
-        return cls(possible, columns, x, taken, ranks, *found)
-
-    @cached_property
-    def _design(self) -> Float[np.ndarray, "m p"]:
-        return self._of(self.taken)
-
-    def _of(self, rows: Any) -> Float[np.ndarray, "r p"]:
-        return self.basis(self.x[rows], self.ranks(self.x[rows]))
+        sample = _Sample.of(x[taken], possible[taken], weights[taken])
+        fold = draw_folds(sample.even, _FOLDS, None if copies is None else copies[taken])
+        ranks = Ranks.of(sample.x, sample.screening.shares)
+        return cls(sample, columns, x, taken, ranks, *_best_way(sample, fold, rng))
 
     def out_of_fold(
         self,
@@ -124,30 +113,35 @@ class NonlinearSets:
         folds: Sequence[int] | None = None,
     ) -> Float[np.ndarray, "n k"]:
         """See :class:`nbmodels.fitting.classifier_scores.Learner`."""
-        tables = np.stack(
-            [self._table(resp, weights * (fold != f)) for f in range(int(fold.max()) + 1)]
-        )
+        learned = [self._learned(resp, weights * (fold != f)) for f in range(int(fold.max()) + 1)]
         out = np.empty(resp.shape)
-        for rows in row_blocks(len(out), tables.shape[1]):
-            design = self._of(rows)
-            for f in np.unique(fold[rows]):
-                here = fold[rows] == f
-                out[rows][here] = design[here] @ tables[f]
+        for rows in row_blocks(len(out), max(len(table) for _, table in learned)):
+            cells, own = self.x[rows], fold[rows]
+            shares = self.ranks(cells)
+            for f in np.unique(own):
+                here = own == f
+                basis, table = learned[f]
+                out[rows][here] = basis(cells[here], shares[here]) @ table
         return out
 
-    def _table(self, resp: np.ndarray, weights: np.ndarray) -> Float[np.ndarray, "p k"]:
-        """Coefficients learned from the rows that have a weight."""
+    def _learned(
+        self, resp: np.ndarray, weights: np.ndarray
+    ) -> tuple[Basis, Float[np.ndarray, "p k"]]:
+        """What scores are linear in and coefficients, learned from the rows that have a weight."""
         own = weights[self.taken] > 0
         rows = self.taken[own]
-        about = resp[rows], self.possible[rows], weights[rows]
-        return _learned(self._design[own], *about)[int(self.by_em)]
+        sample = self.sample
+        basis = self.way(sample, np.flatnonzero(own))
+        design = basis(sample.x[own], sample.screening.shares[own])
+        about = resp[rows], sample.possible[own], weights[rows]
+        return basis, _learned(design, *about)[int(self.by_em)]
 
     def classifier(
         self, coding: Coding, resp: np.ndarray, weights: np.ndarray, settings: Settings
     ) -> CodedNonlinear:
         """See :class:`nbmodels.fitting.label_regression.CodedLearner`."""
-        table = self._table(resp, weights)
-        about = coding, self.columns, self.ranks, self.basis
+        basis, table = self._learned(resp, weights)
+        about = coding, self.columns, self.ranks, basis
         return CodedNonlinear(NonlinearClassifier(*about, table, slope=1.0))
 
 
@@ -160,6 +154,125 @@ class CodedNonlinear:
     def scores(self, block: Block) -> Float[np.ndarray, "n k"]:
         """Log-probabilities of new rows."""
         return self.classifier.log_probabilities(block.x, block.missing)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Rows from which a classifier is learned.
+
+    Attributes:
+        x: ``(m, d)`` cells.
+        screening: of their columns.
+        possible: ``(m, K)`` what items may be.
+        even: the same as probabilities.
+        weights: ``(m,)`` row weights.
+    """
+
+    x: Float[np.ndarray, "m d"]
+    screening: Screening
+    possible: Bool[np.ndarray, "m k"]
+    even: Float[np.ndarray, "m k"]
+    weights: Float[np.ndarray, " m"]
+
+    @classmethod
+    def of(
+        cls,
+        x: Float[np.ndarray, "m d"],
+        possible: Bool[np.ndarray, "m k"],
+        weights: Float[np.ndarray, " m"],
+    ) -> _Sample:
+        even = possible / possible.sum(1, keepdims=True)
+        return cls(x, Screening.of(shares_below(x)), possible, even, weights)
+
+    def informative(self, rows: Int[np.ndarray, " r"]) -> Int[np.ndarray, " c"]:
+        """Columns by which sets of some rows surely differ, each class of a set an item's part."""
+        item, code = np.nonzero(self.possible[rows])
+        at = rows[item]
+        weights = self.even[at, code] * self.weights[at]
+        return self.screening.informative(at, code, self.possible.shape[1], weights)
+
+
+#: What scores are linear in, learned from some rows.
+_Way = Callable[[_Sample, Int[np.ndarray, " r"]], Basis]
+
+
+@dataclass(frozen=True)
+class _ByAll:
+    """A basis of all columns."""
+
+    basis: Basis
+
+    def __call__(self, sample: _Sample, rows: np.ndarray) -> Basis:
+        return self.basis
+
+
+@dataclass(frozen=True)
+class _ByInformative:
+    """One of the bases of informative columns alone."""
+
+    number: int
+
+    def __call__(self, sample: _Sample, rows: np.ndarray) -> Basis:
+        rng = np.random.default_rng(len(sample.x))
+        about = sample.x, sample.screening.shares, rng
+        return OfColumns.numbered(self.number, sample.informative(rows), *about)
+
+
+def _best_way(
+    sample: _Sample, fold: Int[np.ndarray, " m"], rng: np.random.Generator
+) -> tuple[_Way, bool]:
+    """The way by which held-out sets are likeliest, and whether classes are counted by EM.
+
+    Informative columns alone have to be surely better than all.
+    """
+    shares, weights = sample.screening.shares, sample.weights
+
+    def likeliest(ways: Iterable[tuple[_Way, np.ndarray]]) -> _Tried:
+        tried = [
+            _Tried(way, bool(by_em), np.log((sample.possible * _shares(one)).sum(1)))
+            for way, scores in ways
+            for by_em, one in enumerate(scores)
+        ]
+        return max(tried, key=lambda one: float(weights @ one.logs))
+
+    folds: dict[tuple[int, ...], list[int]] = {}
+    for f in range(int(fold.max()) + 1):
+        folds.setdefault(tuple(sample.informative(np.flatnonzero(fold != f))), []).append(f)
+    best = likeliest(
+        (_ByAll(basis), _held_out(design, sample, fold))
+        for basis, design in bases(sample.x, shares, rng)
+    )
+    if list(folds) != [tuple(range(sample.x.shape[1]))]:
+        other = likeliest(_by_informative(sample, fold, folds))
+        if surely(other.logs - best.logs, weights, SURELY_BETTER):
+            best = other
+    return best.way, best.by_em
+
+
+class _Tried(NamedTuple):
+    """A way, whether by EM, and ``(m,)`` log-probabilities of held-out sets."""
+
+    way: _Way
+    by_em: bool
+    logs: Float[np.ndarray, " m"]
+
+
+def _by_informative(
+    sample: _Sample,
+    fold: Int[np.ndarray, " m"],
+    folds: Mapping[tuple[int, ...], Sequence[int]],
+) -> Iterator[tuple[_Way, Float[np.ndarray, "2 m k"]]]:
+    """Ways by informative columns, and their out-of-fold predictions."""
+    found: list[np.ndarray] = []
+    for one, own in folds.items():
+        some, here = list(one), np.isin(fold, own)
+        rng = np.random.default_rng(len(sample.x))
+        designs = [d for _, d in bases(sample.x[:, some], sample.screening.shares[:, some], rng)]
+        found = found or [np.empty((2, *sample.even.shape)) for _ in designs]
+        for out, design in zip(found, designs, strict=True):
+            out[:, here] = _held_out(design, sample, fold, own)[:, here]
+    for number, out in enumerate(found):
+        yield _ByInformative(number), out
 
 
 class _Tables(NamedTuple):
@@ -191,16 +304,16 @@ def _learned(
 
 def _held_out(
     design: Float[np.ndarray, "m p"],
-    even: Float[np.ndarray, "m k"],
-    possible: Bool[np.ndarray, "m k"],
-    weights: Float[np.ndarray, " m"],
+    sample: _Sample,
     fold: Int[np.ndarray, " m"],
+    folds: Iterable[int] | None = None,
 ) -> Float[np.ndarray, "2 m k"]:
-    """Out-of-fold predictions, classes counted evenly and by EM."""
-    out = np.empty((2, *even.shape))
-    for f in range(int(fold.max()) + 1):
+    """Out-of-fold predictions of all or some folds, classes counted evenly and by EM."""
+    out = np.empty((2, *sample.even.shape))
+    for f in range(int(fold.max()) + 1) if folds is None else folds:
         here = fold == f
-        tables = _learned(design[~here], even[~here], possible[~here], weights[~here])
+        about = sample.even[~here], sample.possible[~here], sample.weights[~here]
+        tables = _learned(design[~here], *about)
         out[:, here] = design[here] @ np.stack(tables)
     return out
 

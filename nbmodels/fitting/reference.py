@@ -8,8 +8,7 @@ assumption with the models here: ranks know no outliers, and its surfaces bend.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,40 +19,28 @@ from scipy.special import log_softmax
 from nbmodels.fitting.copied_rows import among
 from nbmodels.fitting.matrix_scaling import learnable, scaled_out_of_fold
 from nbmodels.fitting.nonlinear_classifier import (
-    Basis,
     NonlinearClassifier,
     Ranks,
-    bases,
     normal_scores,
-    shares_below,
+    some_of,
     standardised,
+)
+from nbmodels.fitting.nonlinear_ways import (
+    COLUMNS,
+    FOLDS,
+    ROWS,
+    Learn,
+    Sample,
+    best_way,
+    least_squares,
+    too_few,
 )
 from nbmodels.fitting.plain import plain_classifier
 from nbmodels.fitting.points import Coding
 from nbmodels.fitting.scores import stratified_folds
-from nbmodels.fitting.screened_columns import (
-    ColumnLevels,
-    ScreenedLevels,
-    screened_columns,
-    screened_predictions,
-)
 
-#: Columns up to which a matrix over pairs of columns is small, and rows that are looked at.
-_NARROW, _ROWS = 300, 10_000
-
-#: Folds of the linear classifiers, and where a fold's classifier is to be as good as can be.
-_FOLDS, _MORE_FOLDS = 3, 5
-
-#: Standard errors by which predictions by the columns' levels must have a smaller squared error.
-#: Where the smaller one was taken, it was by chance in a sixth of the tables of 60 normal rows, and
-#: a fit lost 15 right labels in 100; with 1.5, one of 120 rows with 40 % errors lost 37, at 2.6.
-_BETTER = 3.0
-
-#: Labels below which nothing is learned.
-_LABELS = 30
-
-#: Pseudo-items behind a coefficient, and pseudo-counts of a word.
-_RIDGE, _PSEUDO = 1.0, 1.0
+#: Folds of the linear classifiers, and pseudo-counts of a word.
+_FOLDS, _PSEUDO = 3, 1.0
 
 
 def out_of_fold_predictions(
@@ -75,24 +62,20 @@ def out_of_fold_predictions(
     """
     rows = np.flatnonzero(codes >= 0)
     y = codes[rows]
-    if not blocks or _too_few(y):
+    if not blocks or too_few(y):
         return None
     rng = np.random.default_rng(len(rows))
     fold = stratified_folds(y, _FOLDS, rng)
     target = np.eye(n_classes)[y]
-    wide = [b for b in blocks if b.shape[1] > _NARROW and b.min() >= 0]
+    wide = [b for b in blocks if b.shape[1] > COLUMNS and b.min() >= 0]
     if wide:
         x = sparse.hstack([sparse.csr_array(b) for b in wide]).tocsr()[rows]
         scores = _naive_bayes(x, target, fold)
     else:
-        scores = _least_squares(_dense(blocks, rows, rng), target, fold)
+        scores = least_squares(_dense(blocks, rows, rng), target, fold)
     out = np.full(len(codes), -1)
     out[rows] = _likeliest(scores, target, fold)
     return out
-
-
-#: From rows with labels to what scores are linear in, and ``(m, K)`` coefficients.
-Learn = Callable[["_Sample"], tuple[Basis, np.ndarray]]
 
 
 class Reference(NamedTuple):
@@ -168,12 +151,12 @@ def nonlinear_predictions(
         predictions, of all rows or of ten thousand that have a label; None where there are too few
         labels, or no features.
     """
-    sample = _Sample.of(points, codes, n_classes, copies, weights, known)
+    sample = Sample.of(points, codes, n_classes, copies, weights, known)
     if sample is None:
         return None
     target, fold, labelled = sample.target, sample.fold, sample.labelled
     seen = fold >= 0
-    best, learn = _best_way(sample)
+    best, learn = best_way(sample)
     about = (best, target) if seen.all() else (best[seen], target[seen])
     plain = plain_classifier(*about, sample.weights[seen], fold[seen], False)
     classes, held_out = np.full(len(codes), -1), np.full(len(codes), np.nan)
@@ -206,7 +189,7 @@ def nonlinear_classifier(
         coding: by which rows became points.
         points, codes, copies, weights, known: those of :func:`nonlinear_predictions`.
     """
-    sample = _Sample.of(points, codes, reference.logs.shape[1], copies, weights, known)
+    sample = Sample.of(points, codes, reference.logs.shape[1], copies, weights, known)
     assert sample is not None  # there are predictions
     basis, table = reference.learn(sample)
     ranks = Ranks.of(sample.x, sample.shares)
@@ -253,101 +236,6 @@ def completed(
     return reference._replace(logs=logs, complete=True)
 
 
-def _best_way(sample: _Sample) -> tuple[Float[np.ndarray, "n k"], Learn]:
-    """Out-of-fold predictions of all ways, the best ones, and how they are learned from all."""
-    x, shares, target, fold = sample.x, sample.shares, sample.target, sample.fold
-    known, about = fold >= 0, (target, fold, sample.weights)
-    weights = sample.weights[known]
-
-    def error(way: tuple[np.ndarray, Learn]) -> float:
-        return float(weights @ np.square(way[0] - target)[known].sum(1))
-
-    ways: list[tuple[np.ndarray, Learn]] = [
-        (_least_squares(design, *about), partial(_ridge, basis))
-        for basis, design in bases(x, shares, sample.rng)
-    ]
-    by_levels: list[tuple[np.ndarray, Learn]] = [
-        (screened_predictions(shares, levels, *about), partial(_screened, levels))
-        for levels in ColumnLevels.of(shares)
-    ]
-    best, other = min(ways, key=error), min(by_levels, key=error)
-    gains = (np.square(best[0] - target) - np.square(other[0] - target))[known].sum(1)
-    gain = np.average(gains, weights=weights)
-    variance = np.average(np.square(gains - gain), weights=weights)
-    count = weights.sum() ** 2 / np.square(weights).sum()
-    return other if gain > _BETTER * np.sqrt(variance / count) else best
-
-
-def _ridge(basis: Basis, sample: _Sample) -> tuple[Basis, Float[np.ndarray, "m k"]]:
-    known = sample.fold >= 0
-    roots = np.sqrt(sample.weights[known])[:, None]
-    design = roots * basis(sample.x, sample.shares)[known]
-    ridge = _RIDGE * np.eye(design.shape[1])
-    products = design.T @ (roots * sample.target[known])
-    return basis, np.linalg.solve(design.T @ design + ridge, products)
-
-
-def _screened(
-    levels: ColumnLevels, sample: _Sample
-) -> tuple[ScreenedLevels, Float[np.ndarray, "m k"]]:
-    about = sample.target, sample.fold >= 0, sample.weights
-    return screened_columns(sample.shares, levels, *about)
-
-
-class _Sample(NamedTuple):
-    """Rows and columns from which a nonlinear classifier is learned.
-
-    Attributes:
-        rows: ``(n,)`` rows that are looked at, all or those with a label.
-        labelled: ``(m,)`` those of them that have a label, as rows of the table.
-        columns: ``(d,)`` columns that are looked at.
-        x: ``(n, d)`` their cells.
-        shares: ``(n, d)`` share of the rows below each cell.
-        target: ``(n, K)`` indicators of the labels or P(class), zeros without a label.
-        fold: ``(n,)`` fold of each row, -1 without a label.
-        weights: ``(n,)`` row weights.
-        rng: for what is drawn beside them.
-    """
-
-    rows: Int[np.ndarray, " n"]
-    labelled: Int[np.ndarray, " m"]
-    columns: Int[np.ndarray, " d"]
-    x: Float[np.ndarray, "n d"]
-    shares: Float[np.ndarray, "n d"]
-    target: Float[np.ndarray, "n k"]
-    fold: Int[np.ndarray, " n"]
-    weights: Float[np.ndarray, " n"]
-    rng: np.random.Generator
-
-    @classmethod
-    def of(
-        cls,
-        points: Float[np.ndarray, "n d"],
-        codes: Int[np.ndarray, " n"],
-        n_classes: int,
-        copies: Int[np.ndarray, " n"] | None,
-        weights: Float[np.ndarray, " n"] | None,
-        classes: Float[np.ndarray, "n k"] | None = None,
-    ) -> _Sample | None:
-        """None where there are too few labels, or no features."""
-        labelled = np.flatnonzero(codes >= 0)
-        rng = np.random.default_rng(len(labelled))
-        if len(labelled) > _ROWS:
-            labelled = np.sort(rng.permutation(labelled)[:_ROWS])
-        if not points.shape[1] or _too_few(codes[labelled]):
-            return None
-        rows = np.arange(len(codes)) if len(codes) <= _ROWS else labelled
-        known = codes[rows] >= 0
-        fold = np.full(len(rows), -1)
-        fold[known] = stratified_folds(codes[labelled], _MORE_FOLDS, rng, among(copies, labelled))
-        target = np.zeros((len(rows), n_classes))
-        target[known] = np.eye(n_classes)[codes[labelled]] if classes is None else classes[labelled]
-        columns = np.sort(rng.permutation(points.shape[1])[:_NARROW])
-        x = np.asarray(points, float)[np.ix_(rows, columns)]
-        own = np.ones(len(rows)) if weights is None else np.asarray(weights, float)[rows]
-        return cls(rows, labelled, columns, x, shares_below(x), target, fold, own, rng)
-
-
 def linear_scores(
     points: Any,
     codes: Int[np.ndarray, " n"],
@@ -370,24 +258,20 @@ def linear_scores(
     """
     rows = np.flatnonzero(codes >= 0)
     rng = np.random.default_rng(len(rows))
-    if len(rows) > _ROWS:
-        rows = np.sort(rng.permutation(rows)[:_ROWS])
+    if len(rows) > ROWS:
+        rows = some_of(rows, ROWS, rng)
     target = np.eye(n_classes)[codes[rows]]
-    fold = stratified_folds(codes[rows], _MORE_FOLDS, rng, among(copies, rows))
+    fold = stratified_folds(codes[rows], FOLDS, rng, among(copies, rows))
     if sparse.issparse(points):
         x = sparse.csr_array(points)
         if x.nnz and x.data.min() < 0:  # no words
-            return rows, _least_squares(_dense([x], rows, rng), target, fold)
+            return rows, least_squares(_dense([x], rows, rng), target, fold)
         return rows, _naive_bayes(x[rows], target, fold)
-    some = np.sort(rng.permutation(points.shape[1])[:_NARROW])
+    some = some_of(points.shape[1], COLUMNS, rng)
     x = np.hstack(
         [normal_scores(np.asarray(points, float)[np.ix_(rows, some)]), np.ones((len(rows), 1))]
     )
-    return rows, _least_squares(x, target, fold)
-
-
-def _too_few(codes: Int[np.ndarray, " n"]) -> bool:
-    return len(codes) < _LABELS or len(np.unique(codes)) < 2
+    return rows, least_squares(x, target, fold)
 
 
 def _likeliest(
@@ -402,28 +286,9 @@ def _likeliest(
 
 def _dense(blocks: Sequence[Any], rows: np.ndarray, rng: Any) -> np.ndarray:
     """Standardised columns and one of ones; a random sample of the columns of a wide block."""
-    some = [b[:, np.sort(rng.permutation(b.shape[1])[:_NARROW])][rows] for b in blocks]
+    some = [b[:, some_of(b.shape[1], COLUMNS, rng)][rows] for b in blocks]
     x = np.hstack([b.toarray() if sparse.issparse(b) else np.asarray(b, float) for b in some])
     return np.hstack([standardised(x), np.ones((len(x), 1))])
-
-
-def _least_squares(
-    x: np.ndarray, target: np.ndarray, fold: np.ndarray, weights: np.ndarray | None = None
-) -> np.ndarray:
-    """Out-of-fold predictions; rows of no fold are predicted from all others."""
-    roots = np.ones((len(x), 1)) if weights is None else np.sqrt(weights)[:, None]
-    parts = [x[fold == f] for f in range(fold.max() + 1)]
-    weighed = [(roots[fold == f] * a, (roots * target)[fold == f]) for f, a in enumerate(parts)]
-    squares = np.stack([a.T @ a for a, _ in weighed])
-    products = np.stack([a.T @ b for a, b in weighed])
-    ridge = _RIDGE * np.eye(x.shape[1])
-    table = np.linalg.solve(squares.sum(0) - squares + ridge, products.sum(0) - products)
-    out = np.empty(target.shape)
-    for f, a in enumerate(parts):
-        out[fold == f] = a @ table[f]
-    if (fold < 0).any():
-        out[fold < 0] = x[fold < 0] @ np.linalg.solve(squares.sum(0) + ridge, products.sum(0))
-    return out
 
 
 def _naive_bayes(x: Any, target: np.ndarray, fold: np.ndarray) -> np.ndarray:

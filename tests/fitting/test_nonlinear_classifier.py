@@ -15,9 +15,9 @@ from nbmodels import (
 )
 from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.fitting.nonlinear_classifier import Ranks, bases, shares_below
+from nbmodels.fitting.nonlinear_ways import least_squares
 from nbmodels.fitting.points import point_coding
 from nbmodels.fitting.reference import (
-    _least_squares,
     completed,
     nonlinear_classifier,
     nonlinear_predictions,
@@ -173,7 +173,7 @@ def test_a_row_of_weight_three_is_three_rows():
     levels = ColumnLevels.of(shares)[0]
     at = np.repeat(np.arange(150), weights)
     for learn, rows in (
-        (_least_squares, x),
+        (least_squares, x),
         (partial(screened_predictions, levels=levels), shares),
     ):
         whole = learn(rows, target=target, fold=fold, weights=weights)

@@ -37,8 +37,10 @@ def test_scores_of_a_fold_do_not_see_its_sets():
     learner = NonlinearSets.of(x, possible, np.ones(N), None)
     fold = np.arange(N) % 5
     before = learner.out_of_fold(even(possible), np.ones(N), fold, {})
-    learner.possible[fold == 2] = True
-    after = learner.out_of_fold(even(learner.possible), np.ones(N), fold, {})
+    own = learner.sample.possible
+    own[(fold == 2)[learner.taken]] = True
+    possible[learner.taken] = own
+    after = learner.out_of_fold(even(possible), np.ones(N), fold, {})
     np.testing.assert_allclose(after[fold == 2], before[fold == 2], rtol=1e-9)
     assert abs(after - before)[fold != 2].max() > 1e-3
 
