@@ -48,6 +48,7 @@ class Screening:
         codes: Int[np.ndarray, " m"],
         n_classes: int,
         weights: Float[np.ndarray, " m"],
+        dispersion: float = 1.0,
     ) -> Int[np.ndarray, " c"]:
         """Columns by which labels surely differ, alone or in a pair; all if there is none.
 
@@ -56,9 +57,12 @@ class Screening:
             codes: their labels.
             n_classes: K.
             weights: their weights.
+            dispersion: variance of a row's part in a class, in units of that of a sure label; less
+                than one where a row is repeated with parts of its weight in several classes.
         """
-        found = excess(self.levels[rows], self.sizes, codes, n_classes, weights) > 0
-        found |= _interacting(self.shares[rows], codes, n_classes, weights)
+        parts = codes, n_classes, weights, dispersion
+        found = excess(self.levels[rows], self.sizes, *parts) > 0
+        found |= _interacting(self.shares[rows], *parts)
         return np.flatnonzero(found) if found.any() else np.arange(len(found))
 
 
@@ -67,6 +71,7 @@ def _interacting(
     codes: Int[np.ndarray, " n"],
     n_classes: int,
     weights: Float[np.ndarray, " n"],
+    dispersion: float,
 ) -> np.ndarray:
     """``(d,)`` whether labels differ by the signs' product of a column and another."""
     d = shares.shape[1]
@@ -85,7 +90,7 @@ def _interacting(
     statistic = (np.square(products[seen] - about * mean) / about).sum(0) / variance
     np.fill_diagonal(statistic, 0.0)
     least = chi2.isf(_BY_CHANCE / (d * (d - 1) / 2), max(int(seen.sum()) - 1, 1))
-    return (statistic > least).any(1)
+    return (statistic > dispersion * least).any(1)
 
 
 def excess(
@@ -94,6 +99,7 @@ def excess(
     codes: Int[np.ndarray, " n"],
     n_classes: int,
     weights: Float[np.ndarray, " n"],
+    dispersion: float = 1.0,
 ) -> Float[np.ndarray, " d"]:
     """``(d,)`` part of each column's chi-squared statistic beyond chance; 0 if not surely any."""
     first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -107,7 +113,7 @@ def excess(
     expected = in_level * shares
     terms = np.square(table - expected) / np.maximum(expected, np.finfo(float).tiny)
     column = np.repeat(np.arange(len(sizes)), sizes)
-    statistic = np.bincount(column, terms.sum(1), len(sizes))
+    statistic = np.bincount(column, terms.sum(1), len(sizes)) / dispersion
     seen = np.bincount(column, in_level[:, 0] > 0, len(sizes))
     by_chance = (seen - 1) * (max(int(np.count_nonzero(shares)), 1) - 1)
     surely = statistic > by_chance + _SURELY * np.sqrt(2 * by_chance)

@@ -189,7 +189,11 @@ class _Sample:
         item, code = np.nonzero(self.possible[rows])
         at = rows[item]
         weights = self.even[at, code] * self.weights[at]
-        return self.screening.informative(at, code, self.possible.shape[1], weights)
+        even, own = self.even[rows], self.weights[rows]
+        mean = np.average(even, axis=0, weights=own)
+        spread = np.average(np.square(even - mean).sum(1), weights=own)
+        about = self.possible.shape[1], weights, spread / (1 - np.square(mean).sum())
+        return self.screening.informative(at, code, *about)
 
 
 #: What scores are linear in, learned from some rows.

@@ -87,3 +87,18 @@ def test_more_rows_than_are_learned_from_are_scored(monkeypatch):
     others = np.setdiff1d(np.arange(N), learner.taken)
     assert np.mean(scores.argmax(1) == true) > 0.8
     assert np.mean(scores[others].argmax(1) == true[others]) > 0.8
+
+
+def test_sets_of_several_classes_show_which_columns_are_informative():
+    """Parts of an item in several classes vary less than labels do."""
+    rng = np.random.default_rng(5)
+    x, _, true = rings()
+    x = np.column_stack([x, rng.normal(size=(N, 12))])
+    possible = np.arange(K) != ((true + rng.integers(1, K, N)) % K)[:, None]  # one is excluded
+    sample = nonlinear_sets._Sample.of(x, possible, np.ones(N))
+    found = sample.informative(np.arange(N))
+    assert {0, 1} <= set(found)
+    assert len(found) <= 4
+    sure = nonlinear_sets._Sample.of(x, np.eye(K, dtype=bool)[true], np.ones(N))
+    expected = sure.screening.informative(np.arange(N), true, K, np.ones(N))
+    np.testing.assert_array_equal(sure.informative(np.arange(N)), expected)
