@@ -37,7 +37,7 @@ from nbmodels.fitting.reference import (
     nonlinear_predictions,
 )
 from nbmodels.fitting.reference_scores import (
-    NONLINEAR,
+    REFERENCE,
     SURELY,
     THEIRS_TOO,
     by_the_reference,
@@ -148,7 +148,7 @@ def with_reference_beside(
         found,
         plain=None if taken else found.plain,
         predictor=Predictor(*learned, calibration_of_reference(found)),
-        chosen={**found.chosen, "predictions": NONLINEAR},
+        chosen={**found.chosen, "predictions": REFERENCE},
         cautions=(*others, stated),
     )
 
@@ -176,7 +176,7 @@ def _is_beside(fitted: FittedModel) -> bool:
     parts, cut = set(fitted.data.parts), fitted.data.parts.get(PRIOR) is not None
     beside = cut and bool(parts & _SHOWING) and parts <= _KNOWN
     compared = fitted.held_out_scores is not None and not fitted.interrupted
-    compared = compared and fitted.chosen.get("scores") != NONLINEAR
+    compared = compared and fitted.chosen.get("scores") != REFERENCE
     return beside and compared and replaceable(fitted)
 
 

@@ -46,7 +46,7 @@ from nbmodels.fitting.reference import Reference
 from nbmodels.fitting.scores import Candidate, with_score_prior
 
 #: What ``chosen`` has where the reference's scores, or predictions, are in the place of a model's.
-NONLINEAR = "nonlinear classifier"
+REFERENCE = "nonlinear classifier"
 
 #: Advice about a poor model, which is none where several are compared already.
 COMPARE = "; AutoNoisyClassifier may do better"
@@ -265,7 +265,7 @@ def with_noise_of(found: NoiseOnReference, fitted: FittedModel) -> FittedModel:
         fit=first,
         data=found.data,
         plain=calibration(own) if fitted.plain is None else fitted.plain,
-        chosen={**fitted.chosen, "scores": NONLINEAR},
+        chosen={**fitted.chosen, "scores": REFERENCE},
         alternatives=others,
         drawn=None,
         ranked=None,
@@ -298,7 +298,7 @@ def with_predictions_of(
     cut = fitted.data.parts.get(PRIOR) is not None and set(fitted.data.parts) <= whole
     if not cut or not replaceable(fitted):
         return fitted
-    taken = fitted.chosen.get("scores") == NONLINEAR
+    taken = fitted.chosen.get("scores") == REFERENCE
     own = fitted.plain_scores, None if taken else fitted.held_out_scores
     means = _surely_poorer(fitted, own, reference, codes)
     if means is None and not (taken and learn):
@@ -310,7 +310,7 @@ def with_predictions_of(
     return replace(
         fitted,
         predictor=Predictor(*learn(), calibration_of_reference(fitted)),
-        chosen={**fitted.chosen, "predictions": NONLINEAR},
+        chosen={**fitted.chosen, "predictions": REFERENCE},
         cautions=(*fitted.cautions, stated),
     )
 
@@ -320,7 +320,7 @@ def calibration_of_reference(fitted: FittedModel) -> Float[np.ndarray, " k1"]:
 
     That of the noise on them, where labels are surely those and likelier noisy than not.
     """
-    noisy = fitted.chosen.get("scores") == NONLINEAR and fitted.noisy >= 0.5
+    noisy = fitted.chosen.get("scores") == REFERENCE and fitted.noisy >= 0.5
     return calibration(fitted.fit) if noisy else np.zeros(1 + len(fitted.names))
 
 
