@@ -84,7 +84,8 @@ class JointNB(LatentClassModel):
             matrix ``[observed, true]`` whose columns sum to one. ``"auto"``: pooled; beside a graph
             symmetric or full, as held-out labels are likelier, surely so where the graph is fitted
             jointly; full for ``solver="ml"``.
-        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        class_prior: ``(K,)`` known shares of the true classes; None to learn them. Votes hold them
+            near their own shares, as in ``DawidSkene``, where there is a graph or no labels.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
         classes: names of all classes, where some may not occur among the labels.

@@ -4,14 +4,15 @@ In a joint fit users learn what their items are taken for, and an item's wrong l
 confirm itself through the items that it led astray. Beside other sources a graph is cross-fitted
 instead: the average of neighbour models (:mod:`nbmodels.fitting.stacked_graph`) is fitted to
 everything else that is known of the items, and the log-likelihoods that it gives to the classes of
-an item come from what is known of other items alone. What other sources know need not hold for
-every item, and how often it does is learned, too
-(:class:`nbmodels.fitting.beliefs.ContaminatedBeliefs`).
+an item come from what is known of other items alone: a calibrated posterior by its neighbours,
+against the class shares. What other sources know need not hold for every item, and how often it
+does is learned, too (:class:`nbmodels.fitting.beliefs.ContaminatedBeliefs`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from scipy import sparse
 
 from nbmodels.fitting.beliefs import Known, contaminated
 from nbmodels.fitting.fitted_graph import FittedGraph
-from nbmodels.fitting.propagation import calibrated_logs
+from nbmodels.fitting.propagation import calibrated_logs, log_class_shares
 from nbmodels.fitting.stacked_graph import train_stacked
 
 
@@ -49,7 +50,7 @@ class GraphEvidence:
         found = self.fitted.neighbours
         if found is None:
             return np.zeros_like(self.fitted.corrected)
-        return self._relative(found.held_out())
+        return (self._logs - self._log_shares) * found.scored()[:, None]
 
     def of_new(self, edges: sparse.csr_array) -> Float[np.ndarray, "n k"]:
         """``(n, K)`` of new items.
@@ -60,14 +61,25 @@ class GraphEvidence:
         found = self.fitted.neighbours
         if found is None:
             return np.zeros((edges.shape[0], len(self.fitted.names)))
-        return self._relative(found.of_new(edges))
+        logs = calibrated_logs(self.fitted.fit, found.of_new(edges))
+        return (logs - self._log_shares) * found.has_neighbours(edges)[:, None]
 
-    def _relative(self, logs: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
-        """Less those of an item without neighbours, which is the class shares."""
-        found, fit = self.fitted.neighbours, self.fitted.fit
+    @cached_property
+    def _logs(self) -> Float[np.ndarray, "n k"]:
+        """Log-probabilities of the items of the fit."""
+        found = self.fitted.neighbours
         assert found is not None  # some edge is informative
-        nobody = sparse.csr_array((1, self.fitted.counts.shape[0]))
-        return calibrated_logs(fit, logs) - calibrated_logs(fit, found.of_new(nobody))
+        return calibrated_logs(self.fitted.fit, found.held_out())
+
+    @cached_property
+    def _log_shares(self) -> Float[np.ndarray, " k"]:
+        """Of an item whose neighbours are not known.
+
+        It is no item without neighbours: what their scores add whatever the class, the biases of
+        the calibration take back, and these would be all that such an item has.
+        """
+        logs = self._logs
+        return log_class_shares(logs, np.asarray(self.fitted.data.weights, float)[: len(logs)])
 
 
 def graph_evidence(alpha: Any, graph: sparse.csr_array, known: Known) -> GraphEvidence:

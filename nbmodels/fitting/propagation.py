@@ -401,6 +401,18 @@ def calibrated(
     return table - np.log(np.exp(table).sum(1, keepdims=True))
 
 
+def log_class_shares(
+    logs: Float[np.ndarray, "n k"], weights: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, " k"]:
+    """``(K,)`` logarithms of mean class probabilities, finite.
+
+    Args:
+        logs: logarithms of each row's.
+        weights: row weights.
+    """
+    return np.log(np.maximum(np.average(np.exp(logs), 0, weights), np.finfo(float).tiny))
+
+
 @partial(host_jit, static_argnames="rule")
 def _of_labels(model: Model, params: Any, data: Data, rule: Rule) -> Any:
     """``(N, K)`` log-likelihood of the items' own labels; finite, as it may be multiplied by 0."""

@@ -50,6 +50,10 @@ class Mixture:
             [calibrated_logs(one.fit, table) for one, table in zip(self.parts, tables, strict=True)]
         )
 
+    def scored(self) -> Bool[np.ndarray, " n"]:
+        """Whether items have scores that have not seen the item's own label."""
+        return np.any([np.ptp(one.held_out, axis=1) > 0 for one in self.parts], axis=0)
+
     def has_neighbours(self, edges: sparse.csr_array) -> Bool[np.ndarray, " n"]:
         """Whether some of an item's users are known to touch labelled items.
 

@@ -24,7 +24,7 @@ from nbmodels.fitting.builder import encode, item_sizes, powers_of
 from nbmodels.fitting.discriminative import predict_scored, predicted_instead
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.label_sources import LabelSource
-from nbmodels.fitting.propagation import calibrated, calibrated_logs
+from nbmodels.fitting.propagation import calibrated, calibrated_logs, log_class_shares
 from nbmodels.fitting.reference_scores import calibration_of_reference
 
 _TINY = np.finfo(float).tiny
@@ -101,4 +101,4 @@ class TableEvidence:
         """Of an item whose features are not known."""
         logs = self._logs
         weights = np.asarray(self.fitted.data.weights, float)[: len(logs)]
-        return np.log(np.maximum(np.average(np.exp(logs), 0, weights), _TINY))
+        return log_class_shares(logs, weights)
