@@ -31,7 +31,7 @@ from nbmodels.fitting.nonlinear_classifier import (
     shares_below,
     some_of,
 )
-from nbmodels.fitting.nonlinear_ways import SURELY_BETTER, surely
+from nbmodels.fitting.nonlinear_ways import SURELY_BETTER, nearly_all, surely
 from nbmodels.fitting.points import Coding
 from nbmodels.fitting.scores import Settings, draw_folds
 
@@ -246,7 +246,7 @@ def _best_way(
         (_ByAll(basis), _held_out(design, sample, fold))
         for basis, design in bases(sample.x, shares, rng)
     )
-    if list(folds) != [tuple(range(sample.x.shape[1]))]:
+    if not nearly_all(folds, sample.x.shape[1]):
         other = likeliest(_by_informative(sample, fold, folds))
         if surely(other.logs - best.logs, weights, SURELY_BETTER):
             best = other
