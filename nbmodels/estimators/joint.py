@@ -85,7 +85,7 @@ class JointNB(LatentClassModel):
             symmetric or full, as held-out labels are likelier, surely so where the graph is fitted
             jointly; full for ``solver="ml"``.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them. Votes hold them
-            near their own shares, as in ``DawidSkene``, where there is a graph or no labels.
+            near their own shares, as in ``DawidSkene``.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
         classes: names of all classes, where some may not occur among the labels.

@@ -31,7 +31,6 @@ class About(NamedTuple):
         parameters: settings of the channels and the class shares.
         waiting: sources that models have, without a weight, until they have learned. Models with
             and without them then share their programs.
-        with_graph: whether some source is a graph, which has learned or not.
     """
 
     X: Mapping[str, Any]
@@ -41,7 +40,6 @@ class About(NamedTuple):
     weights: np.ndarray
     parameters: dict[str, Any]
     waiting: Mapping[str, LearnedSource] = {}
-    with_graph: bool = False
 
     def with_noise(self, form: Any) -> About:
         """The same with this form of the noise matrix."""
@@ -63,10 +61,10 @@ class About(NamedTuple):
     def beside(self, learned: Mapping[str, LearnedSource]) -> dict[str, Any]:
         """Settings beside some sources: votes hold the shares where nothing else shows these.
 
-        Noisy labels of few items hardly show them, and a class that the other sources have lost
-        does not come back in a graph that learns from these.
+        Noisy labels of few items hardly show them, and a class that is lost beside spam does not
+        come back in sources that learn from the others.
         """
-        shown = set(self.labels) - ({"labels"} if self.with_graph else set())
+        shown = set(self.labels) - {"labels"}
         held = None if shown else held_by([one.held for one in learned.values()])
         return {**self.parameters, "shares_held": held}
 

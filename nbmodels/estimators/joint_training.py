@@ -17,7 +17,7 @@ from nbmodels.estimators.joint_assembly import (
     log_jacobian_of,
     parts_without_weight,
 )
-from nbmodels.estimators.source_selection import is_graph, learn_graphs, select_features
+from nbmodels.estimators.source_selection import learn_graphs, select_features
 from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.collapsed_updates import given_shares
@@ -59,7 +59,6 @@ class JointTraining:
             what the sources learned from each other, and the fit; of a graph that was asked to be
             fitted jointly, the cross-fitted one is its counterpart.
         """
-        about = about._replace(with_graph=any(map(is_graph, learned.values())))
         options, alone = self.options, self._forms({}, {}, about)[0]
         learned, interrupted = select_features(learned, about, alone, options)
         learning = {n: one.learn_beside for n, one in learned.items() if one.learn_beside}

@@ -77,14 +77,17 @@ def test_a_graph_counts_against_the_shares_of_the_classes(seed):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")  # of spam
 @pytest.mark.parametrize("seed", [4, 5])
-def test_no_class_is_lost_beside_labels_and_a_graph(seed):
+def test_no_class_is_lost_beside_labels(seed):
     """Of few wrong labels and votes of which half are spam one class had 98 and 83 % of items."""
     y, evidence = crowd_with_a_graph("spam", 150, seed)
     given = corrupt(y, uniform_noise(K, 0.3), np.random.default_rng(1000 + seed))
-    model = fitted(evidence, len(y), NAMES[given])
     shares = np.bincount(y) / len(y)
+    model = fitted(evidence, len(y), NAMES[given])
     assert (model.class_prior_ > 0.6 * shares).all()
     assert np.mean(model.label_posterior_.argmax(1) == y) > 0.85
+    alone = JointNB({"crowd": DawidSkene()}, classes=NAMES, random_state=0)
+    alone.fit({"crowd": evidence["crowd"]}, NAMES[given], items=np.arange(len(y)))
+    assert (alone.class_prior_ > 0.6 * shares).all()
 
 
 @pytest.mark.slow
