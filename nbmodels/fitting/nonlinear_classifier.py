@@ -24,6 +24,9 @@ from nbmodels.data.validation import row_blocks
 #: jitter of its Cholesky factor, and weight of the columns beside it.
 _LANDMARKS, _LENGTHS, _JITTER, _LINEAR = 200, (0.5, 1.0, 2.0), 1e-3, 0.3
 
+#: How many of the first :func:`bases` are linear in columns or their normal scores.
+LINEAR = 2
+
 #: Values of a column that are kept to rank new cells among: of more, quantiles, and frequent ones.
 _KNOTS = 512
 

@@ -19,6 +19,7 @@ from nbmodels.fitting.column_levels import ColumnLevels
 from nbmodels.fitting.copied_rows import among
 from nbmodels.fitting.informative_columns import Screening
 from nbmodels.fitting.nonlinear_classifier import (
+    LINEAR,
     Basis,
     OfColumns,
     bases,
@@ -119,7 +120,10 @@ def best_way(sample: Sample) -> Way:
     """Out-of-fold predictions of all ways, the best ones, and how they are learned from all.
 
     Ways by columns that labels select have to be surely better than those by all columns, by
-    temperature-scaled log-probabilities of held-out labels or by their squared errors.
+    temperature-scaled log-probabilities of held-out labels or by their squared errors; kernels of
+    informative columns also surely better than what is linear in these. Where labels are linear in
+    few columns, a classifier of these is likelier than a regression of all with noise or without,
+    and hardly tells noise from overlap: right changes of labels were not made.
     """
     x, shares, target, fold = sample.x, sample.shares, sample.target, sample.fold
     known, about = fold >= 0, (target, fold, sample.weights)
@@ -148,8 +152,10 @@ def best_way(sample: Sample) -> Way:
         best = other
     if not (informative := _by_informative_columns(sample)):
         return best
-    other = max(informative, key=gain)
-    return other if surely(logs(other) - logs(best), weights, SURELY_BETTER) else best
+    # those that are linear in columns only select these: the model itself is as flexible
+    selected, other = (max(ways, key=gain) for ways in (informative[:LINEAR], informative[LINEAR:]))
+    leads = [logs(other) - logs(one) for one in (best, selected)]
+    return other if all(surely(one, weights, SURELY_BETTER) for one in leads) else best
 
 
 def surely(gains: Float[np.ndarray, " n"], weights: Float[np.ndarray, " n"], errors: float) -> bool:

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from nbmodels import NoisyLabelClassifier, NoisyLogisticRegression
 from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.errors import NbmodelsWarning
+from nbmodels.fitting import nonlinear_ways
 from nbmodels.fitting.matrix_scaling import (
     SCALINGS,
     centred,
@@ -167,9 +168,19 @@ def test_features_in_which_a_linear_model_finds_nothing_do_not_make_it_constant(
     assert np.bincount(model.predict(x), minlength=K).min() > 0
 
 
+@pytest.fixture
+def by_all_columns(monkeypatch):
+    """The classifier that fits are compared with selects no columns.
+
+    Kernels of informative columns predict these labels better than any regression of all columns,
+    and hardly tell noise from overlap.
+    """
+    monkeypatch.setattr(nonlinear_ways, "SURELY_BETTER", np.inf)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 5])
-def test_useless_columns_cost_no_right_labels(seed):
+def test_useless_columns_cost_no_right_labels(seed, by_all_columns):
     """The penalty shrank the class in the middle most: up to 16 points of labels were lost."""
     x, true, y = sparse_signal(seed)
     model = NoisyLogisticRegression(random_state=0).fit(x, y)
@@ -185,7 +196,18 @@ def test_useless_columns_cost_no_right_labels(seed):
 
 
 @pytest.mark.slow
-def test_any_classifier_has_it_too():
+@pytest.mark.parametrize("seed", [2, 5])
+def test_kernels_of_informative_columns_cost_no_right_labels(seed):
+    """They predict better, do not show whether labels are wrong, and change none."""
+    x, true, y = sparse_signal(seed)
+    model = NoisyLogisticRegression(random_state=0).fit(x, y)
+    assert model.chosen_["predictions"] == "nonlinear classifier"
+    assert np.mean(model.predict(x) == true) > np.mean(y == true) + 0.02
+    assert np.mean(model.corrected_labels()["suggested"] == true) >= np.mean(y == true)
+
+
+@pytest.mark.slow
+def test_any_classifier_has_it_too(by_all_columns):
     x, true, y = sparse_signal(2)
     model = NoisyLabelClassifier(LogisticRegression(C=0.002), random_state=0).fit(x, y)
     assert model.chosen_["scaling"] == "matrix"
