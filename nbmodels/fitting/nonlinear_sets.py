@@ -191,8 +191,10 @@ class _Sample:
         weights = self.even[at, code] * self.weights[at]
         even, own = self.even[rows], self.weights[rows]
         mean = np.average(even, axis=0, weights=own)
-        spread = np.average(np.square(even - mean).sum(1), weights=own)
-        about = self.possible.shape[1], weights, spread / (1 - np.square(mean).sum())
+        spread = float(np.average(np.square(even - mean).sum(1), weights=own))
+        if spread < np.finfo(np.float32).eps:  # all sets are the same
+            return np.arange(self.x.shape[1])
+        about = self.possible.shape[1], weights, spread / (1 - float(np.square(mean).sum()))
         return self.screening.informative(at, code, *about)
 
 

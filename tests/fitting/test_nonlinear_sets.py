@@ -1,6 +1,7 @@
 """Nonlinear least squares from label sets."""
 
 import numpy as np
+import pytest
 
 from nbmodels.fitting import nonlinear_sets
 from nbmodels.fitting.nonlinear_sets import NonlinearSets
@@ -102,3 +103,11 @@ def test_sets_of_several_classes_show_which_columns_are_informative():
     sure = nonlinear_sets._Sample.of(x, np.eye(K, dtype=bool)[true], np.ones(N))
     expected = sure.screening.informative(np.arange(N), true, K, np.ones(N))
     np.testing.assert_array_equal(sure.informative(np.arange(N)), expected)
+
+
+@pytest.mark.parametrize("classes", [[0], [0, 2]])
+def test_sets_that_are_all_the_same_show_nothing(classes):
+    x, _, _ = rings()
+    possible = np.tile(np.isin(np.arange(K), classes), (N, 1))
+    sample = nonlinear_sets._Sample.of(x, possible, np.ones(N))
+    np.testing.assert_array_equal(sample.informative(np.arange(N)), [0, 1])
