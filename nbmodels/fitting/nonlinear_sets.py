@@ -11,7 +11,7 @@ itself, which of least squares follow from its leverage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -31,7 +31,7 @@ from nbmodels.fitting.nonlinear_classifier import (
     shares_below,
     some_of,
 )
-from nbmodels.fitting.nonlinear_ways import SURELY_BETTER, nearly_all, surely
+from nbmodels.fitting.nonlinear_ways import SURELY_BETTER, by_selected_columns, surely
 from nbmodels.fitting.points import Coding
 from nbmodels.fitting.scores import Settings, draw_folds
 
@@ -184,6 +184,10 @@ class _Sample:
         even = possible / possible.sum(1, keepdims=True)
         return cls(x, Screening.of(shares_below(x)), possible, even, weights)
 
+    def rng(self) -> np.random.Generator:
+        """The same in each fold: a basis of the same columns is then the same."""
+        return np.random.default_rng(len(self.x))
+
     def informative(self, rows: Int[np.ndarray, " r"]) -> Int[np.ndarray, " c"]:
         """Columns by which sets of some rows surely differ, each class of a set an item's part."""
         item, code = np.nonzero(self.possible[rows])
@@ -219,8 +223,7 @@ class _ByInformative:
     number: int
 
     def __call__(self, sample: _Sample, rows: np.ndarray) -> Basis:
-        rng = np.random.default_rng(len(sample.x))
-        about = sample.x, sample.screening.shares, rng
+        about = sample.x, sample.screening.shares, sample.rng()
         return OfColumns.numbered(self.number, sample.informative(rows), *about)
 
 
@@ -241,15 +244,19 @@ def _best_way(
         ]
         return max(tried, key=lambda one: float(weights @ one.logs))
 
-    folds: dict[tuple[int, ...], list[int]] = {}
-    for f in range(int(fold.max()) + 1):
-        folds.setdefault(tuple(sample.informative(np.flatnonzero(fold != f))), []).append(f)
     best = likeliest(
         (_ByAll(basis), _held_out(design, sample, fold))
         for basis, design in bases(sample.x, shares, rng)
     )
-    if not nearly_all(folds, sample.x.shape[1]):
-        other = likeliest(_by_informative(sample, fold, folds))
+    found = by_selected_columns(
+        lambda other: sample.informative(np.flatnonzero(other)),
+        lambda columns: bases(sample.x[:, columns], shares[:, columns], sample.rng()),
+        lambda design, folds: _held_out(design, sample, fold, folds),
+        fold,
+        sample.x.shape[1],
+    )
+    if found:
+        other = likeliest((_ByInformative(number), one) for number, one in enumerate(found))
         if surely(other.logs - best.logs, weights, SURELY_BETTER):
             best = other
     return best.way, best.by_em
@@ -261,24 +268,6 @@ class _Tried(NamedTuple):
     way: _Way
     by_em: bool
     logs: Float[np.ndarray, " m"]
-
-
-def _by_informative(
-    sample: _Sample,
-    fold: Int[np.ndarray, " m"],
-    folds: Mapping[tuple[int, ...], Sequence[int]],
-) -> Iterator[tuple[_Way, Float[np.ndarray, "2 m k"]]]:
-    """Ways by informative columns, and their out-of-fold predictions."""
-    found: list[np.ndarray] = []
-    for one, own in folds.items():
-        some, here = list(one), np.isin(fold, own)
-        rng = np.random.default_rng(len(sample.x))
-        designs = [d for _, d in bases(sample.x[:, some], sample.screening.shares[:, some], rng)]
-        found = found or [np.empty((2, *sample.even.shape)) for _ in designs]
-        for out, design in zip(found, designs, strict=True):
-            out[:, here] = _held_out(design, sample, fold, own)[:, here]
-    for number, out in enumerate(found):
-        yield _ByInformative(number), out
 
 
 class _Tables(NamedTuple):

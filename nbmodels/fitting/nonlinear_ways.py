@@ -8,7 +8,7 @@ those of the fold, and what is screened is screened by the labels of other folds
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -123,7 +123,7 @@ def best_way(sample: Sample) -> Way:
     temperature-scaled log-probabilities of held-out labels or by their squared errors; kernels of
     informative columns also surely better than what is linear in these. Where labels are linear in
     few columns, a classifier of these is likelier than a regression of all with noise or without,
-    and hardly tells noise from overlap: right changes of labels were not made.
+    and hardly distinguishes noise from overlap: right changes of labels were not made.
     """
     x, shares, target, fold = sample.x, sample.shares, sample.target, sample.fold
     known, about = fold >= 0, (target, fold, sample.weights)
@@ -154,7 +154,8 @@ def best_way(sample: Sample) -> Way:
         return best
     # those that are linear in columns only select these: the model itself is as flexible
     selected, other = (max(ways, key=gain) for ways in (informative[:LINEAR], informative[LINEAR:]))
-    leads = [logs(other) - logs(one) for one in (best, selected)]
+    own = logs(other)
+    leads = [own - logs(one) for one in (best, selected)]
     return other if all(surely(one, weights, SURELY_BETTER) for one in leads) else best
 
 
@@ -169,26 +170,49 @@ def surely(gains: Float[np.ndarray, " n"], weights: Float[np.ndarray, " n"], err
 def _by_informative_columns(sample: Sample) -> list[Way]:
     """Ways by informative columns, as the labels of other folds have them; none by nearly all."""
     known, screening = sample.fold >= 0, Screening.of(sample.shares)
-    folds: dict[tuple[int, ...], list[int]] = {}
-    for f in np.unique(sample.fold):
-        columns = _informative(sample, screening, known & (sample.fold != f))
-        folds.setdefault(tuple(columns), []).append(f)
-    if nearly_all(folds, sample.x.shape[1]):
-        return []
-    found: list[np.ndarray] = []
-    for one, own in folds.items():
-        some = list(one)
-        designs = [d for _, d in bases(sample.x[:, some], sample.shares[:, some], sample.rng)]
-        here, about = np.isin(sample.fold, own), (sample.target, sample.fold, sample.weights)
-        found = found or [np.empty(sample.target.shape) for _ in designs]
-        for out, design in zip(found, designs, strict=True):
-            out[here] = least_squares(design, *about)[here]
+    about = sample.target, sample.fold, sample.weights
+    found = by_selected_columns(
+        lambda other: _informative(sample, screening, known & other),
+        lambda columns: bases(sample.x[:, columns], sample.shares[:, columns], sample.rng),
+        lambda design, _: least_squares(design, *about),
+        sample.fold,
+        sample.x.shape[1],
+    )
     return [(out, partial(_ridge_of_informative, number)) for number, out in enumerate(found)]
 
 
-def nearly_all(selected: Iterable[Sequence[int]], n_columns: int) -> bool:
-    """Whether selections of columns have so many each that they can gain little."""
-    return all(len(one) > _NEARLY * n_columns for one in selected)
+def by_selected_columns(
+    select: Callable[[Bool[np.ndarray, " n"]], Int[np.ndarray, " m"]],
+    bases_of: Callable[[list[int]], Iterable[tuple[Basis, np.ndarray]]],
+    held_out: Callable[[np.ndarray, list[int]], Float[np.ndarray, "*b n k"]],
+    fold: Int[np.ndarray, " n"],
+    n_columns: int,
+) -> list[Float[np.ndarray, "*b n k"]]:
+    """Out-of-fold predictions in each basis of columns that rows of the other folds select.
+
+    Args:
+        select: columns, by the rows for which a mask is true.
+        bases_of: bases of columns, with their values of all rows.
+        held_out: out-of-fold predictions in a basis, needed of some folds.
+        fold: ``(n,)`` fold of each row.
+        n_columns: of all.
+
+    Returns:
+        predictions by basis; none where nearly all columns are selected, which gains little.
+    """
+    folds: dict[tuple[int, ...], list[int]] = {}
+    for f in np.unique(fold):
+        folds.setdefault(tuple(select(fold != f)), []).append(f)
+    if all(len(one) > _NEARLY * n_columns for one in folds):
+        return []
+    found: list[np.ndarray] = []
+    for one, own in folds.items():
+        here = np.isin(fold, own)
+        parts = [held_out(design, own) for _, design in bases_of(list(one))]
+        found = found or [np.empty_like(part) for part in parts]
+        for out, part in zip(found, parts, strict=True):
+            out[..., here, :] = part[..., here, :]
+    return found
 
 
 def _informative(

@@ -173,7 +173,7 @@ def by_all_columns(monkeypatch):
     """The classifier that fits are compared with selects no columns.
 
     Kernels of informative columns predict these labels better than any regression of all columns,
-    and hardly tell noise from overlap.
+    and hardly distinguish noise from overlap.
     """
     monkeypatch.setattr(nonlinear_ways, "SURELY_BETTER", np.inf)
 
