@@ -1,44 +1,35 @@
-"""Ways to a nonlinear classifier in closed form, and the one by which held-out labels are nearest.
+"""Ways to a nonlinear classifier, and the one by which held-out labels are likeliest.
 
 Least squares on the columns, on their normal scores and with Gaussian kernels beside these; the
 same of informative columns alone, since distances over columns that say nothing are noise; and
-least squares on the levels of informative columns. Each fit is of all folds at once, from sums less
-those of the fold, and what is screened is screened by the labels of other folds.
+least squares on the levels of informative columns. Each fit is a closed form of all folds at once,
+from sums less those of the fold, and what is screened is screened by the labels of other folds.
+Trees (:mod:`nbmodels.fitting.trees`) are tried beside the best of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from nbmodels.fitting.column_levels import ColumnLevels
-from nbmodels.fitting.copied_rows import among
 from nbmodels.fitting.informative_columns import Screening
 from nbmodels.fitting.nonlinear_classifier import (
     LINEAR,
     Basis,
     OfColumns,
     bases,
-    shares_below,
-    some_of,
 )
-from nbmodels.fitting.plain import plain_classifier
-from nbmodels.fitting.scores import stratified_folds
+from nbmodels.fitting.nonlinear_sample import Sample, Way, surely
 from nbmodels.fitting.screened_columns import (
     ScreenedLevels,
     screened_columns,
     screened_predictions,
 )
-
-#: Columns and rows that are looked at, of more at random; labels below which nothing is learned.
-COLUMNS, ROWS, LABELS = 300, 10_000, 30
-
-#: Folds of the classifiers that are compared.
-FOLDS = 5
+from nbmodels.fitting.trees import with_trees
 
 #: Standard errors by which labels must be likelier by informative columns alone than by all. Where
 #: they were likelier at all, 22 of 100 rows of 60 normal ones were predicted worse.
@@ -55,66 +46,6 @@ _NEARLY = 0.8
 #: Pseudo-items behind a coefficient.
 _RIDGE = 1.0
 
-#: From rows with labels to what scores are linear in, and ``(m, K)`` coefficients.
-Learn = Callable[["Sample"], tuple[Basis, np.ndarray]]
-
-
-class Sample(NamedTuple):
-    """Rows and columns from which a nonlinear classifier is learned.
-
-    Attributes:
-        rows: ``(n,)`` rows that are looked at, all or those with a label.
-        labelled: ``(m,)`` those of them that have a label, as rows of the table.
-        columns: ``(d,)`` columns that are looked at.
-        x: ``(n, d)`` their cells.
-        shares: ``(n, d)`` share of the rows below each cell.
-        target: ``(n, K)`` indicators of the labels or P(class), zeros without a label.
-        fold: ``(n,)`` fold of each row, -1 without a label.
-        weights: ``(n,)`` row weights.
-        rng: for what is drawn beside them.
-    """
-
-    rows: Int[np.ndarray, " n"]
-    labelled: Int[np.ndarray, " m"]
-    columns: Int[np.ndarray, " d"]
-    x: Float[np.ndarray, "n d"]
-    shares: Float[np.ndarray, "n d"]
-    target: Float[np.ndarray, "n k"]
-    fold: Int[np.ndarray, " n"]
-    weights: Float[np.ndarray, " n"]
-    rng: np.random.Generator
-
-    @classmethod
-    def of(
-        cls,
-        points: Float[np.ndarray, "n d"],
-        codes: Int[np.ndarray, " n"],
-        n_classes: int,
-        copies: Int[np.ndarray, " n"] | None,
-        weights: Float[np.ndarray, " n"] | None,
-        classes: Float[np.ndarray, "n k"] | None = None,
-    ) -> Sample | None:
-        """None where there are too few labels, or no features."""
-        labelled = np.flatnonzero(codes >= 0)
-        rng = np.random.default_rng(len(labelled))
-        if len(labelled) > ROWS:
-            labelled = some_of(labelled, ROWS, rng)
-        if not points.shape[1] or too_few(codes[labelled]):
-            return None
-        rows = np.arange(len(codes)) if len(codes) <= ROWS else labelled
-        known = codes[rows] >= 0
-        fold = np.full(len(rows), -1)
-        fold[known] = stratified_folds(codes[labelled], FOLDS, rng, among(copies, labelled))
-        target = np.zeros((len(rows), n_classes))
-        target[known] = np.eye(n_classes)[codes[labelled]] if classes is None else classes[labelled]
-        columns = some_of(points.shape[1], COLUMNS, rng)
-        x = np.asarray(points, float)[np.ix_(rows, columns)]
-        own = np.ones(len(rows)) if weights is None else np.asarray(weights, float)[rows]
-        return cls(rows, labelled, columns, x, shares_below(x), target, fold, own, rng)
-
-
-Way = tuple[Float[np.ndarray, "n k"], Learn]
-
 
 def best_way(sample: Sample) -> Way:
     """Out-of-fold predictions of all ways, the best ones, and how they are learned from all.
@@ -125,6 +56,10 @@ def best_way(sample: Sample) -> Way:
     few columns, a classifier of these is likelier than a regression of all with noise or without,
     and hardly distinguishes noise from overlap: right changes of labels were not made.
     """
+    return with_trees(_best_in_closed_form(sample), sample, SURELY_BETTER)
+
+
+def _best_in_closed_form(sample: Sample) -> Way:
     x, shares, target, fold = sample.x, sample.shares, sample.target, sample.fold
     known, about = fold >= 0, (target, fold, sample.weights)
     weights = sample.weights[known]
@@ -132,9 +67,6 @@ def best_way(sample: Sample) -> Way:
     def gains(way: Way) -> Float[np.ndarray, " m"]:
         found: np.ndarray = -np.square(way[0] - target)[known].sum(1)
         return found
-
-    def logs(way: Way) -> Float[np.ndarray, " m"]:
-        return plain_classifier(way[0][known], target[known], weights, fold[known], False).held_out
 
     def gain(way: Way) -> float:
         return float(weights @ gains(way))
@@ -154,17 +86,9 @@ def best_way(sample: Sample) -> Way:
         return best
     # those that are linear in columns only select these: the model itself is as flexible
     selected, other = (max(ways, key=gain) for ways in (informative[:LINEAR], informative[LINEAR:]))
-    own = logs(other)
-    leads = [own - logs(one) for one in (best, selected)]
+    own = sample.held_out(other[0])
+    leads = [own - sample.held_out(one[0]) for one in (best, selected)]
     return other if all(surely(one, weights, SURELY_BETTER) for one in leads) else best
-
-
-def surely(gains: Float[np.ndarray, " n"], weights: Float[np.ndarray, " n"], errors: float) -> bool:
-    """Whether the mean of paired gains is more than so many standard errors above zero."""
-    gain = np.average(gains, weights=weights)
-    variance = np.average(np.square(gains - gain), weights=weights)
-    count = weights.sum() ** 2 / np.square(weights).sum()
-    return bool(gain > errors * np.sqrt(variance / count))
 
 
 def _by_informative_columns(sample: Sample) -> list[Way]:
@@ -264,8 +188,3 @@ def least_squares(
     if (fold < 0).any():
         out[fold < 0] = x[fold < 0] @ np.linalg.solve(squares.sum(0) + ridge, products.sum(0))
     return out
-
-
-def too_few(codes: Int[np.ndarray, " n"]) -> bool:
-    """Whether labels are too few, or of one class, to learn from."""
-    return len(codes) < LABELS or len(np.unique(codes)) < 2

@@ -25,16 +25,8 @@ from nbmodels.fitting.nonlinear_classifier import (
     some_of,
     standardised,
 )
-from nbmodels.fitting.nonlinear_ways import (
-    COLUMNS,
-    FOLDS,
-    ROWS,
-    Learn,
-    Sample,
-    best_way,
-    least_squares,
-    too_few,
-)
+from nbmodels.fitting.nonlinear_sample import COLUMNS, FOLDS, ROWS, Learn, Sample, too_few
+from nbmodels.fitting.nonlinear_ways import best_way, least_squares
 from nbmodels.fitting.plain import plain_classifier
 from nbmodels.fitting.points import Coding
 from nbmodels.fitting.scores import stratified_folds
@@ -135,8 +127,8 @@ def nonlinear_predictions(
 
     The best of least squares on the columns, on their normal scores, and with Gaussian kernels of
     these of three length scales, by the squared error of held-out labels; or least squares on the
-    levels of informative columns (:mod:`nbmodels.fitting.screened_columns`), where their
-    error is surely smaller.
+    levels of informative columns (:mod:`nbmodels.fitting.screened_columns`), kernels of these
+    alone, or the mean with trees (:mod:`nbmodels.fitting.trees`), where it is surely better.
 
     Args:
         points: ``(n, d)`` items, columns on one scale.

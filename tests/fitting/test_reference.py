@@ -318,11 +318,11 @@ def test_changes_that_the_reference_contradicts_are_not_made(seed):
     rng = np.random.default_rng(seed)
     x, true = inflated(rng)
     y = corrupt(true, uniform_noise(K, 0.2), rng)
-    # a given number of rounds keeps the scores its own; of seed 14 nothing is surely so
+    # a given number of rounds keeps the scores its own
     with warnings.catch_warnings(record=True, action="always", category=VerdictWarning) as given:
         model = NoisyLogisticRegression(rounds=0, random_state=0).fit(x, y)
     poor = "surely likelier under a nonlinear classifier"
-    assert [poor in str(one.message) for one in given] == [True] * (seed == 6)
+    assert [poor in str(one.message) for one in given] == [True]
     assert np.mean(model.corrected_labels()["suggested"] == true) > np.mean(y == true) - 0.01
     assert "labels that this model would change" in model.verdict().sentence
 
