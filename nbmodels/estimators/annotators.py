@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.channels import Annotators
+from nbmodels.channels.ordered_annotators import POINTS
 from nbmodels.core.jax_settings import computing
 from nbmodels.data.annotations import Votes, trusted_tasks
 from nbmodels.data.labelling_functions import VoteSource, check_abstentions, read_outputs
@@ -29,6 +30,7 @@ from nbmodels.errors import (
 from nbmodels.estimators.annotators_training import VotesTraining, weighted
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, resolved_priors
+from nbmodels.estimators.ordered_votes import draws_by_class, in_order, ordered_parameters
 from nbmodels.estimators.sources import Items, LearnedSource, Part
 from nbmodels.estimators.votes_source import VOTES as _NAME
 from nbmodels.estimators.votes_source import votes_of
@@ -88,6 +90,10 @@ class DawidSkene(LatentClassModel):
             Intervals of :meth:`posterior` are those of independent votes.
         subtypes: number of sub-types of each class, each with matrices of its own: workers may then
             agree in what they mistake (EBCC; Li, Rubinstein and Cohn 2019).
+        ordered: whether classes are grades of an ordered scale. A worker then has a severity, a
+            scale of errors and a share of lapses in the place of a free matrix
+            (:class:`~nbmodels.channels.OrderedAnnotators`). The order is that of ``classes``, of an
+            ordered Categorical, or of numbers.
         abstain: where given, votes are a matrix of labelling functions' outputs, a row an item and
             a column a function, and this is the value by which a function abstains.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them.
@@ -137,6 +143,7 @@ class DawidSkene(LatentClassModel):
         pooling: Literal["auto", "own", "shared", "none"] | bool = "auto",
         dependence: float | Literal["auto", "shown"] = "auto",
         subtypes: int = 1,
+        ordered: bool = False,
         abstain: Any = None,
         class_prior: ArrayLike | None = None,
         priors: Priors | None = None,
@@ -147,6 +154,7 @@ class DawidSkene(LatentClassModel):
         self.pooling = pooling
         self.dependence = dependence
         self.subtypes = subtypes
+        self.ordered = ordered
         self.abstain = abstain
         self.class_prior = class_prior
         self.priors = priors
@@ -198,12 +206,13 @@ class DawidSkene(LatentClassModel):
             check_abstentions(source, self.abstain, self.classes)
         table.check_labels(self.classes)
         checked = trusted_tasks(trusted, tasks)
-        classes = Classes.infer(known_labels(table.label.names, _NAME), self.classes, _NAME)
+        declared = in_order(table, self.classes) if self.ordered else self.classes
+        classes = Classes.infer(known_labels(table.label.names, _NAME), declared, _NAME)
         if self.classes is None:
             check_marker(classes.names, None, _NAME)
         n, k = len(tasks), len(classes)
         cast = VoteTable(*table.cells(tasks, workers, classes), n)
-        types, parameters = Subtypes(k, self.subtypes), self._by_class(parameters, classes)
+        types, parameters = Subtypes(k, parameters["subtypes"]), self._by_class(parameters, classes)
         with computing(self._double(len(cast.row) * types.number)):
             known = None
             if checked is not None:
@@ -219,6 +228,7 @@ class DawidSkene(LatentClassModel):
                 functions=self.abstain is not None,
                 dependence=self.dependence,
                 pooling_open=isinstance(self.pooling, str) and self.pooling == "auto",
+                ordered=bool(self.ordered),
             )
             found = training.trained()
             self.tasks_, self.workers_ = tasks, workers
@@ -252,6 +262,8 @@ class DawidSkene(LatentClassModel):
             raise DataError("pooling: method 'ml' has no prior to learn; take 'map' or 'vb'")
         if not isinstance(resolved_priors(self.priors).noise_diagonal, int | float):
             raise DataError("noise_diagonal: expected a number; votes have no labels to hold out")
+        if self.ordered:
+            return ordered_parameters(parameters, self._rule)
         pooling = self._pooling if self.abstain is None else "functions"
         return {**parameters, "pooling": pooling}
 
@@ -272,8 +284,8 @@ class DawidSkene(LatentClassModel):
         tempered by what that fit shows of their dependence.
         """
         parameters = self._validate()
-        if self.abstain is not None or self.subtypes > 1:
-            raise DataError("abstain, subtypes: not for one source of several")
+        if self.abstain is not None or self.subtypes > 1 or self.ordered:
+            raise DataError("abstain, subtypes, ordered: not for one source of several")
         if isinstance(self.pooling, str) and self.pooling == "auto":
             parameters["pooling"] = "none" if self._rule == "ml" else "own"
         table = Votes.read(values)
@@ -311,7 +323,8 @@ class DawidSkene(LatentClassModel):
     @property
     def _types(self) -> Subtypes:
         check_is_fitted(self)
-        return Subtypes(len(self.fitted_.names) // self.subtypes, self.subtypes)
+        each = POINTS if self.ordered else self.subtypes
+        return Subtypes(len(self.fitted_.names) // each, each)
 
     @property
     def worker_noise_matrix_(self) -> Float[np.ndarray, "w observed k"]:
@@ -329,10 +342,8 @@ class DawidSkene(LatentClassModel):
     @property
     def _unknown_worker(self) -> Float[np.ndarray, "observed c"]:
         channel: Any = self.fit_.model[_NAME]
-        each = np.asarray(channel.prior.concentration, float)
-        # under a mode the concentration is one more than the pseudo-votes
-        pseudo = each if self._rule == "vb" else np.maximum(each - 1, 1e-12)
-        return (pseudo / pseudo.sum(1, keepdims=True)).mean(0)
+        found: Float[np.ndarray, "observed c"] = channel.of_unknown(self._rule)
+        return found
 
     @property
     def worker_accuracy_(self) -> pd.DataFrame:
@@ -382,7 +393,7 @@ class DawidSkene(LatentClassModel):
             )
             draws.attrs["warnings"] = "\n".join(filter(None, (draws.attrs["warnings"], what)))
             issue([Caution(PosteriorWarning, what)])
-        return draws
+        return draws_by_class(draws, self.classes_) if self.ordered else draws
 
     def _item_names(self) -> Any:
         return self.tasks_

@@ -78,6 +78,8 @@ class VotesTraining:
         functions: whether votes are outputs of functions, which abstain.
         dependence: correlation of votes given the class, or how it is learned.
         pooling_open: whether the form of the matrices is selected.
+        ordered: whether labels are grades of an ordered scale; ``types`` are then the scores
+            within each class.
     """
 
     cast: VoteTable
@@ -90,16 +92,17 @@ class VotesTraining:
     functions: bool
     dependence: float | Literal["auto", "shown"]
     pooling_open: bool
+    ordered: bool = False
 
     def trained(self) -> TrainedVotes:
         """Find who copies, select what matrices are drawn to, fit, and temper the answer."""
         shown, pairs = self._shown
         votes, pooling, paper = self.votes, self.parameters["pooling"], self.options.rule == "ml"
         hidden = shown < LEAST_SHOWN or pairs.unevenness > MOST_UNEVEN
-        if hidden and self.pooling_open and not (self.functions or paper):
+        if hidden and self.pooling_open and not (self.functions or self.ordered or paper):
             pooling = ALIKE
         known = self.parameters["class_prior"] is not None or self.checked is not None
-        open_ = not (self.functions or known or paper)
+        open_ = not (self.functions or self.ordered or known or paper)
         # one matrix of all annotators leaves items as voted, and no class is lost
         held = held_near(votes, len(self.names)) if open_ and pooling != ALIKE else None
         found = self._fitted(pooling, held)
@@ -113,8 +116,10 @@ class VotesTraining:
                 held, found = fast, self._fitted(pooling, fast)
         of_workers = shown_votes(votes, self.n_workers, self._is_checked) * (pooling != ALIKE)
         if not found.interrupted and not (paper and self.dependence == "auto"):
-            # by one vote of a doubtful function, an item is rather of a more frequent class
-            fixed = self._is_checked, not self.functions, pairs.log_factor
+            # by one vote of a doubtful function, an item is rather of a more frequent class; and
+            # grades may lie between the votes, or beyond those of strict annotators
+            supported = not (self.functions or self.ordered)
+            fixed = self._is_checked, supported, pairs.log_factor
             seen = {"copying": self.copies.share, "shown": shown, "uneven": pairs.unevenness}
             how: dict[str, Any] = {"pooling": pooling, **seen}
             found = tempered(found, votes, self.dependence, *fixed, **how)
@@ -160,7 +165,7 @@ class VotesTraining:
     @property
     def _room(self) -> int | None:
         """Number of workers that a fit is compiled for; None for their own, as of many votes."""
-        if self.functions or len(self.cast.row) > MOST:
+        if self.functions or self.ordered or len(self.cast.row) > MOST:
             return None
         return padded_annotators(self.n_workers, len(self.names) * self.types.number)
 
@@ -196,13 +201,13 @@ class VotesTraining:
         prior = types.prior({**self.parameters, "shares_held": held})
         model = {**self._checks[0], PRIOR: prior, VOTES: channel}
         candidate = Candidate(model, self._data, learned)
-        begin = types.start(candidate, options.rule, options.seed)
+        begin = None if self.ordered else types.start(candidate, options.rule, options.seed)
         if pooling == "functions" and types.each == 1:
             about = VOTES, pad_rows(self._is_checked, self._length), options.rule, self.parameters
             candidate, begin = first_estimate(candidate, *about)
         names = types.names(self.names)
         fitted = joint(candidate, names, self.cast.n_items, options, start=begin)
-        return without_padding(fitted, VOTES)
+        return fitted if self._room is None else without_padding(fitted, VOTES)
 
 
 def weighted(votes: VoteTable, copies: Copies, functions: bool) -> VoteTable:

@@ -19,6 +19,7 @@ from nbmodels.channels import (
     FixedTransition,
     LabellingFunctions,
     OneCoinAnnotators,
+    OrderedAnnotators,
     PooledAnnotators,
     PooledTransition,
     SymmetricTransition,
@@ -172,6 +173,7 @@ _ANNOTATORS = {
     "own": OneCoinAnnotators,
     "shared": PooledAnnotators,
     "functions": LabellingFunctions,
+    "ordered": OrderedAnnotators,
 }
 
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -229,11 +230,9 @@ def effective_number(weights: Float[np.ndarray, " v"], votes: VoteTable) -> np.n
 
 def annotator_model(fit: Fit, name: str = "votes") -> AnnotatorModel:
     """Of a fit with a channel of annotators."""
-    concentration = np.asarray(fit.params[name].concentration, float)
-    # under a mode the concentration is one more than votes and pseudo-votes
-    pseudo = concentration if fit.rule == "vb" else np.maximum(concentration - 1, 1e-12)
+    channel: Any = fit.model[name]
+    pseudo = channel.pseudo_votes(fit.params[name], fit.rule)
     resp = np.asarray(fit.resp, float)
-    channel = fit.model[name]
     shares = np.asarray(fit.point_of(PRIOR), float)
     if isinstance(channel, LabellingFunctions):
         power = np.broadcast_to(np.asarray(channel.power, float), len(pseudo))
