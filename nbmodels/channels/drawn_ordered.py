@@ -29,14 +29,14 @@ _STEPS, _SIZES = 8, (0.2, 2.5)
 class OrderedVotes(Family):
     """Parameters of annotators given their votes on items of known scores.
 
-    A draw moves each annotator's three parameters by Metropolis steps along the ellipsoid of the
+    A draw moves each annotator's parameters by Metropolis steps along the ellipsoid of the
     fitted mode.
 
     Args:
         counts: ``(W, L, C)`` votes.
-        theta: ``(W, 3)`` parameters, see :mod:`nbmodels.channels.graded_response`.
-        root: ``(W, 3, 3)`` of the steps' covariance.
-        mean, spread: ``(3,)`` of the normal prior.
+        theta: ``(W, 4)`` parameters, see :mod:`nbmodels.channels.graded_response`.
+        root: ``(W, 4, 4)`` of the steps' covariance.
+        mean, spread: ``(4,)`` of the normal prior.
         log_widths: ``(L,)`` of the classes.
     """
 
@@ -61,12 +61,12 @@ class OrderedVotes(Family):
         assert key is not None
         return self._moved(key)
 
-    def _log_density(self, theta: Float[Array, "w 3"]) -> Float[Array, " w"]:
+    def _log_density(self, theta: Float[Array, "w 4"]) -> Float[Array, " w"]:
         """Of each annotator's parameters given the counts."""
         prior = 0.5 * jnp.sum(jnp.square((theta - self.mean) / self.spread), 1)
         return log_likelihood(theta, self.counts, self.scale) - prior
 
-    def _moved(self, key: Key[Array, ""]) -> Float[Array, "w 3"]:
+    def _moved(self, key: Key[Array, ""]) -> Float[Array, "w 4"]:
         dtype, n = self.theta.dtype, len(self.theta)
 
         def step(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -85,10 +85,10 @@ class OrderedVotes(Family):
 @register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class DrawnOrdered(DrawnAnnotators):
-    """Annotators with severity, scale and lapses as parameters, for draws.
+    """Annotators with severity, scale, range and lapses as parameters, for draws.
 
-    ``severity ~ Normal``, ``scale ~ LogNormal`` and ``logit(lapse) ~ Normal``, with the means,
-    variances and widths of classes that the fit has learned: draws condition on these.
+    ``severity ~ Normal``, ``scale`` and ``range ~ LogNormal`` and ``logit(lapse) ~ Normal``, with
+    the means, variances and widths of classes that the fit has learned: draws condition on these.
 
     Attributes:
         prior: the prior, its counts zero.
@@ -100,17 +100,15 @@ class DrawnOrdered(DrawnAnnotators):
     def _annotators(self) -> Annotators:
         return Annotators(prior=Dirichlet(jnp.ones_like(self.prior.counts), axis=1))
 
-    def _logs(self, theta: Float[Array, "w 3"]) -> Float[Array, "w l c"]:
+    def _logs(self, theta: Float[Array, "w 4"]) -> Float[Array, "w l c"]:
         return log_rates(theta, self.prior.scale)
 
-    def log_likelihood(
-        self, likelihood_params: Float[Array, "w 3"], data: Matrix
-    ) -> LogLikelihood:
+    def log_likelihood(self, likelihood_params: Float[Array, "w 4"], data: Matrix) -> LogLikelihood:
         return self._annotators.log_likelihood(self._logs(likelihood_params), data)
 
     def stats(
         self,
-        likelihood_params: Float[Array, "w 3"],
+        likelihood_params: Float[Array, "w 4"],
         resp: Float[Array, "n c"],
         data: Matrix,
         key: Key[Array, ""] | None = None,
@@ -121,21 +119,22 @@ class DrawnOrdered(DrawnAnnotators):
     def relabel(self, q: OrderedVotes, order: Int[Array, " c"]) -> OrderedVotes:
         return q
 
-    def values(self, likelihood_params: Float[Array, "w 3"]) -> dict[str, Array]:
+    def values(self, likelihood_params: Float[Array, "w 4"]) -> dict[str, Array]:
         own = self._annotators.values(self._logs(likelihood_params))
-        severity, log_scale, lapse = likelihood_params.T
-        natural = {"scale": jnp.exp(log_scale), "lapse": jax.nn.sigmoid(lapse)}
-        return {**own, "severity": severity, **natural}
+        severity, log_scale, log_range, lapse = likelihood_params.T
+        natural = {"scale": jnp.exp(log_scale), "range": jnp.exp(log_range)}
+        return {**own, "severity": severity, **natural, "lapse": jax.nn.sigmoid(lapse)}
 
     def sites(self, name: str) -> dict[str, Any]:
         n_annotators = len(self.prior.counts)
         lapse = dist.TransformedDistribution(
-            dist.Normal(self.prior.mean[2], self.prior.spread[2]),
+            dist.Normal(self.prior.mean[3], self.prior.spread[3]),
             dist.transforms.SigmoidTransform(),
         )
         own = {
             "severity": dist.Normal(self.prior.mean[0], self.prior.spread[0]),
             "scale": dist.LogNormal(self.prior.mean[1], self.prior.spread[1]),
+            "range": dist.LogNormal(self.prior.mean[2], self.prior.spread[2]),
             "lapse": lapse,
         }
         found = {
@@ -147,12 +146,13 @@ class DrawnOrdered(DrawnAnnotators):
     def _transitions(self, values: dict[str, Any]) -> Float[Array, "w c l"]:
         """P(label | score), as NumPyro's ordered logistic distribution has it."""
         thresholds, scores = self.prior.scale
-        size = values["scale"][:, None]
+        size, middle = values["scale"][:, None], jnp.mean(thresholds)
         seen = (scores - values["severity"][:, None]) / size
-        plain = dist.OrderedLogistic(seen, (thresholds / size)[:, None]).probs
+        own = middle + values["range"][:, None] * (thresholds - middle)
+        plain = dist.OrderedLogistic(seen, (own / size)[:, None]).probs
         lapse = values["lapse"][:, None, None]
         return (1 - lapse) * plain + lapse / plain.shape[2]
 
     def dims(self) -> dict[str, list[str]]:
-        own = dict.fromkeys(("severity", "scale", "lapse"), ["annotator"])
+        own = {name: ["annotator"] for name in ("severity", "scale", "range", "lapse")}
         return {**self._annotators.dims(), **own}

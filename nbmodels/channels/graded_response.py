@@ -2,12 +2,15 @@
 
 An item has a score, and a class is an interval of scores between two thresholds. An annotator sees
 the score less a severity of their own, with logistic errors of a scale of their own, and names the
-class whose interval holds what is seen (Samejima 1969; Johnson 1996, of several raters). Now and
-then they name any label alike, a lapse. Scores are in grades: the mean logarithm of the intervals'
+class whose interval holds what is seen (Samejima 1969; Johnson 1996, of several raters). Their
+thresholds lie about the middle one as the scale's do, times a range of their own: of annotators who
+use the ends alone it is small, of those who keep to the middle large. Now and then they name any
+label alike, a lapse. Scores are in grades: the mean logarithm of the intervals'
 widths is 0. Within a class there are several scores, the same number in each, since items near a
 threshold are named otherwise more often than those in the middle.
 
-Parameters of annotators are rows of three: severity, logarithm of the scale, logit of the lapses.
+Parameters of annotators are rows of four: severity, logarithms of the scale and of the range, and
+the logit of the lapses.
 """
 
 from __future__ import annotations
@@ -22,10 +25,10 @@ from jaxtyping import Float
 from inference.triangular import solve_positive
 
 #: Columns of the parameters.
-SEVERITY, LOG_SCALE, LAPSE = range(3)
+SEVERITY, LOG_SCALE, LOG_RANGE, LAPSE = range(4)
 
 #: Range of each parameter: likelihoods alone may rise without end.
-_LOW, _HIGH = (-30.0, -4.0, -9.0), (30.0, 4.0, 4.0)
+_LOW, _HIGH = (-50.0, -8.0, -8.0, -15.0), (50.0, 8.0, 8.0, 8.0)
 
 #: Most steps of the search for a mode, and growth of the damping where a step would fall.
 _STEPS, _GROWTH = 60, 4.0
@@ -59,26 +62,29 @@ class _Seen(NamedTuple):
         below: ``(W, L + 1, C)``.
         slope: ``(W, L + 1, C)`` by the threshold in units of the annotator's scale.
         distance: ``(W, L + 1, C)`` that threshold; 0 at the ends, where the slope is 0.
+        part: ``(W, L + 1, 1)`` what the range adds to it.
     """
 
     below: Array
     slope: Array
     distance: Array
+    part: Array
 
 
-def _seen(theta: Float[Array, "w 3"], scale: Scale) -> _Seen:
-    severity, size = theta[:, SEVERITY, None, None], jnp.exp(theta[:, LOG_SCALE, None, None])
-    distance = (scale.thresholds[:, None] - scale.scores + severity) / size
+def _seen(theta: Float[Array, "w 4"], scale: Scale) -> _Seen:
+    severity, log_scale, log_range, _ = theta.T[:, :, None, None]
+    middle = jnp.mean(scale.thresholds)
+    part = jnp.exp(log_range - log_scale) * (scale.thresholds - middle)[:, None]
+    distance = part + (middle - scale.scores + severity) * jnp.exp(-log_scale)
     below, above = jax.nn.sigmoid(distance), jax.nn.sigmoid(-distance)
     ends = ((0, 0), (1, 1), (0, 0))
     slope = jnp.pad(below * above, ends)
     first = jnp.zeros_like(below[:, :1])
-    return _Seen(
-        jnp.concatenate([first, below, 1 + first], 1), slope, jnp.pad(distance, ends)
-    )
+    below = jnp.concatenate([first, below, 1 + first], 1)
+    return _Seen(below, slope, jnp.pad(distance, ends), jnp.pad(part, ends))
 
 
-def rates(theta: Float[Array, "w 3"], scale: Scale) -> Float[Array, "w l c"]:
+def rates(theta: Float[Array, "w 4"], scale: Scale) -> Float[Array, "w l c"]:
     """``(W, L, C)`` P(label | score) of each annotator; columns sum to one."""
     below = _seen(theta, scale).below
     lapse = jax.nn.sigmoid(theta[:, LAPSE, None, None])
@@ -86,26 +92,27 @@ def rates(theta: Float[Array, "w 3"], scale: Scale) -> Float[Array, "w l c"]:
     return (1 - lapse) * seen + lapse / seen.shape[1]
 
 
-def log_rates(theta: Float[Array, "w 3"], scale: Scale) -> Float[Array, "w l c"]:
+def log_rates(theta: Float[Array, "w 4"], scale: Scale) -> Float[Array, "w l c"]:
     """Logarithms of :func:`rates`, finite."""
     found = rates(theta, scale)
     return jnp.log(jnp.maximum(found, jnp.finfo(found.dtype).tiny))
 
 
-def _slopes(theta: Float[Array, "w 3"], scale: Scale) -> Float[Array, "w l c 3"]:
+def _slopes(theta: Float[Array, "w 4"], scale: Scale) -> Float[Array, "w l c 4"]:
     """Derivatives of :func:`rates` by the parameters."""
-    below, slope, distance = _seen(theta, scale)
+    below, slope, distance, part = _seen(theta, scale)
     lapse = jax.nn.sigmoid(theta[:, LAPSE, None, None])
     size = jnp.exp(theta[:, LOG_SCALE, None, None])
     seen = jnp.diff(below, axis=1)
     by_severity = (1 - lapse) * jnp.diff(slope, axis=1) / size
     by_scale = -(1 - lapse) * jnp.diff(slope * distance, axis=1)
+    by_range = (1 - lapse) * jnp.diff(slope * part, axis=1)
     by_lapse = lapse * (1 - lapse) * (1 / seen.shape[1] - seen)
-    return jnp.stack([by_severity, by_scale, by_lapse], -1)
+    return jnp.stack([by_severity, by_scale, by_range, by_lapse], -1)
 
 
 def log_likelihood(
-    theta: Float[Array, "w 3"], counts: Float[Array, "w l c"], scale: Scale
+    theta: Float[Array, "w 4"], counts: Float[Array, "w l c"], scale: Scale
 ) -> Float[Array, " w"]:
     """``(W,)`` log-likelihood of each annotator's labels of items of known scores."""
     return jnp.sum(counts * log_rates(theta, scale), (1, 2))
@@ -115,23 +122,25 @@ class Mode(NamedTuple):
     """Laplace's approximation of the annotators' parameters.
 
     Attributes:
-        mean: ``(W, 3)`` mode.
-        precision: ``(W, 3, 3)`` expected information there, the prior's included.
+        mean: ``(W, 4)`` mode.
+        precision: ``(W, 4, 4)`` expected information there, the prior's included.
     """
 
-    mean: Float[Array, "w 3"]
-    precision: Float[Array, "w 3 3"]
+    mean: Float[Array, "w 4"]
+    precision: Float[Array, "w 4 4"]
 
 
 def likeliest(
+    begin: Float[Array, "w 4"],
     counts: Float[Array, "w l c"],
-    mean: Float[Array, "w 3"],
-    precision: Float[Array, "w 3 3"],
+    mean: Float[Array, "w 4"],
+    precision: Float[Array, "w 4 4"],
     scale: Scale,
 ) -> Mode:
-    """Mode of each annotator's parameters, by damped Fisher scoring from the prior's mean.
+    """Mode of each annotator's parameters, by damped Newton steps that never fall.
 
     Args:
+        begin: parameters from which the search goes on.
         counts: expected numbers of labels by score.
         mean: of the normal prior.
         precision: of the normal prior, zeros for none.
@@ -154,13 +163,20 @@ def likeliest(
         gap = jnp.einsum("wij,wj->wi", precision, theta - mean)
         return gradient - gap, information + precision
 
+    def of_one(row: Array, cast: Array) -> Array:
+        return log_likelihood(row[None], cast[None], scale)[0]
+
+    curvature = jax.vmap(jax.hessian(of_one))
+
     def step(state: tuple[Array, ...]) -> tuple[Array, ...]:
         theta, now, damping, _, i = state
         gradient, information = slope_and_information(theta)
         diagonal = jnp.einsum("wii->wi", information)
         # a ridge of its own where neither labels nor a prior say anything
         ridge = damping[:, None] * diagonal + jnp.sqrt(tiny)
-        damped = information + ridge[:, :, None] * jnp.eye(3, dtype=mean.dtype)
+        damped = precision - curvature(theta, counts)
+        damped = damped + ridge[:, :, None] * jnp.eye(mean.shape[1], dtype=mean.dtype)
+        # NaN where it is not positive definite, which is no better point
         to = jnp.clip(theta + jax.vmap(solve_positive)(damped, gradient), low, high)
         then = value(to)
         better = then >= now
@@ -173,7 +189,7 @@ def likeliest(
     def goes_on(state: tuple[Array, ...]) -> Array:
         return (state[3] > enough) & (state[4] < _STEPS)
 
-    begin = jnp.clip(mean, low, high)
+    begin = jnp.clip(begin, low, high)
     damping, far = jnp.full(len(mean), 1e-3, mean.dtype), jnp.asarray(1.0, mean.dtype)
     theta, *_ = lax.while_loop(goes_on, step, (begin, value(begin), damping, far, 0))
     return Mode(theta, slope_and_information(theta)[1])
@@ -181,7 +197,7 @@ def likeliest(
 
 def likelier_widths(
     log_widths: Float[Array, " l"],
-    theta: Float[Array, "w 3"],
+    theta: Float[Array, "w 4"],
     counts: Float[Array, "w l c"],
     spread: float,
 ) -> Float[Array, " l"]:
@@ -211,9 +227,7 @@ def likelier_widths(
         gradient = jnp.einsum("lc,lcp->p", cast / found, slopes)
         return gradient, jnp.einsum("lc,lcp,lcq->pq", size / found, slopes, slopes)
 
-    gradient, information = jax.tree.map(
-        lambda x: jnp.sum(x, 0), lax.map(of_one, (theta, counts))
-    )
+    gradient, information = jax.tree.map(lambda x: jnp.sum(x, 0), lax.map(of_one, (theta, counts)))
     own = jnp.eye(len(log_widths), dtype=theta.dtype) / spread**2
     step = solve_positive(information + own, gradient - log_widths / spread**2)
     now = value(log_widths)
@@ -224,7 +238,7 @@ def likelier_widths(
 
 
 def mean_rates(
-    mean: Float[Any, " 3"], precision: Float[Any, "3 3"], log_widths: Any, each: int, points: Any
+    mean: Float[Any, " 4"], precision: Float[Any, "4 4"], log_widths: Any, each: int, points: Any
 ) -> Float[Array, "l c"]:
     """``(L, C)`` P(label | score) of an annotator of whom the prior alone is known.
 
@@ -233,7 +247,7 @@ def mean_rates(
         precision: of the normal prior, a diagonal matrix.
         log_widths: ``(L,)`` of the classes.
         each: number of scores a class.
-        points: ``(S, 3)`` standard normal points, over which is averaged.
+        points: ``(S, 4)`` standard normal points, over which is averaged.
     """
     theta = mean + points / jnp.sqrt(jnp.diag(precision))
     return jnp.mean(rates(theta, Scale.of(log_widths, each)), 0)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int, Key
+from scipy.special import expit
 from scipy.stats import norm, qmc
 
 from inference.arrays import on_device
@@ -21,7 +22,6 @@ from nbmodels.channels.drawn_ordered import DrawnOrdered, OrderedVotes
 from nbmodels.channels.graded_response import (
     LAPSE,
     LOG_SCALE,
-    SEVERITY,
     Scale,
     likelier_widths,
     likeliest,
@@ -41,7 +41,11 @@ POINTS = 3
 
 #: Means and standard deviations of the annotators' parameters before any vote, and number of
 #: annotators that the learned ones are worth.
-_MEAN, _SPREAD, _ANNOTATORS = (0.0, float(np.log(0.5)), -3.0), (0.5, 0.5, 1.0), 2.0
+_MEAN, _SPREAD = (0.0, float(np.log(0.5)), 0.0, -3.0), (0.5, 0.5, 0.3, 1.0)
+_ANNOTATORS = 2.0
+
+#: Their names, in the order of :mod:`nbmodels.channels.graded_response`.
+_NAMES = ("severity", "log_scale", "log_range", "lapse_logit")
 
 #: Standard deviation of the logarithm of a class's width.
 _WIDTHS = 0.4
@@ -64,16 +68,16 @@ class AnnotatorNormals(Family):
     ``"vb"`` reads the mode, as ``"map"`` does: a point, not a bound.
 
     Args:
-        mean: ``(W, 3)``, see :mod:`nbmodels.channels.graded_response`.
-        precision: ``(W, 3, 3)``.
+        mean: ``(W, 4)``, see :mod:`nbmodels.channels.graded_response`.
+        precision: ``(W, 4, 4)``.
         counts: ``(W, L, C)`` expected votes of which this is the posterior; zeros of a prior.
     """
 
-    mean: Float[Array, "w 3"]
-    precision: Float[Array, "w 3 3"]
+    mean: Float[Array, "w 4"]
+    precision: Float[Array, "w 4 4"]
     counts: Float[Array, "w l c"]
 
-    def likelihood_params(self, rule: Rule, key: DrawKey = None) -> Float[Array, "w 3"]:
+    def likelihood_params(self, rule: Rule, key: DrawKey = None) -> Float[Array, "w 4"]:
         if rule != "draw":
             return self.mean
         assert key is not None
@@ -105,11 +109,12 @@ class OrderedAnnotators(LabelChannel):
     """Votes on an ordered scale: a graded response model of each annotator (Samejima 1969).
 
     An item of score ``x`` gets the label ``l`` or a lower one of annotator ``w`` with probability
-    ``(1 - lapse[w]) expit((c[l] - x + severity[w]) / scale[w]) + lapse[w] (l + 1) / L``, where
-    ``c[l]`` is the upper threshold of class ``l``. The model's classes are ``C`` scores, ``C / L``
-    within each class of the scale, side by side in its order. Severities, logarithms of scales and
-    logits of lapses are normal over the annotators; means (but for that of the severities, which
-    is 0), variances and the widths of the classes are learned (:meth:`pooled`).
+    ``(1 - lapse[w]) expit((m + range[w] (c[l] - m) - x + severity[w]) / scale[w])`` and ``(l + 1) /
+    L`` times ``lapse[w]``, where ``c[l]`` is the upper threshold of class ``l`` and ``m`` the mean
+    of all thresholds. The model's classes are ``C`` scores, ``C / L`` within each class of the
+    scale, side by side in its order. Severities, logarithms of scales and of ranges and logits of
+    lapses are normal over the annotators; the means of scales and lapses, all variances and the
+    widths of the classes are learned (:meth:`pooled`).
 
     Attributes:
         prior: normals of the annotators' parameters.
@@ -166,27 +171,31 @@ class OrderedAnnotators(LabelChannel):
         _, n_observed, n_classes = self.prior.counts.shape
         return Scale.of(self.log_widths, n_classes // n_observed)
 
-    def log_likelihood(
-        self, likelihood_params: Float[Array, "w 3"], data: Matrix
-    ) -> LogLikelihood:
+    def log_likelihood(self, likelihood_params: Float[Array, "w 4"], data: Matrix) -> LogLikelihood:
         logs = log_rates(likelihood_params, self.scale)
         return product_log_likelihood(data, logs.reshape(-1, logs.shape[2]))
 
     def stats(
         self,
-        likelihood_params: Any,
+        likelihood_params: Float[Array, "w 4"],
         resp: Float[Array, "n c"],
         data: Matrix,
         key: DrawKey = None,
-    ) -> Float[Array, "w l c"]:
-        return data.transpose_times(resp).reshape(self.prior.counts.shape)
+    ) -> tuple[Float[Array, "w l c"], Float[Array, "w 4"]]:
+        """Expected votes, and their number times the parameters, from which steps go on."""
+        counts = data.transpose_times(resp).reshape(self.prior.counts.shape)
+        return counts, jnp.sum(counts, (1, 2))[:, None] * likelihood_params
 
-    def update(self, stats: Float[Array, "w l c"], rule: Rule) -> AnnotatorNormals:
+    def update(
+        self, stats: tuple[Float[Array, "w l c"], Float[Array, "w 4"]], rule: Rule
+    ) -> AnnotatorNormals:
         """Laplace's approximation given expected votes."""
-        own = self.prior.precision
-        precision = jnp.zeros_like(own) if rule == "ml" else own
-        mode = likeliest(stats, self.prior.mean, precision, self.scale)
-        return AnnotatorNormals(*mode, stats)
+        counts, times = stats
+        number, prior = jnp.sum(counts, (1, 2))[:, None], self.prior
+        begin = jnp.where(number > 0, times / jnp.where(number > 0, number, 1), prior.mean)
+        precision = jnp.zeros_like(prior.precision) if rule == "ml" else prior.precision
+        mode = likeliest(begin, counts, prior.mean, precision, self.scale)
+        return AnnotatorNormals(*mode, counts)
 
     def initial_responsibilities(self, data: Matrix) -> Float[Array, "n c"]:
         """Scores given the votes of annotators who are all as the prior's mean, shares even."""
@@ -199,8 +208,8 @@ class OrderedAnnotators(LabelChannel):
         return jnp.mean(self._transitions(values), 0)
 
     def _transitions(self, values: dict[str, Any]) -> Float[Array, "w c l"]:
-        columns = values["severity"], values["log_scale"], values["lapse_logit"]
-        return jnp.swapaxes(rates(jnp.stack(columns, 1), self.scale), 1, 2)
+        columns = jnp.stack([values[one] for one in _NAMES], 1)
+        return jnp.swapaxes(rates(columns, self.scale), 1, 2)
 
     # Learned priors -----------------------------------------------------------------------------
 
@@ -216,10 +225,13 @@ class OrderedAnnotators(LabelChannel):
         """With means, variances and widths learned from ``q``, by EM about Laplace's modes."""
         n, dtype = len(q.mean), q.mean.dtype
         first = jnp.asarray(_MEAN, dtype), jnp.square(jnp.asarray(_SPREAD, dtype))
-        free = jnp.arange(len(_MEAN)) != SEVERITY
+        index = jnp.arange(len(_MEAN))
+        free = (index == LOG_SCALE) | (index == LAPSE)  # severity and range are the scale's own
 
-        def once(_: Any, here: OrderedAnnotators) -> OrderedAnnotators:
-            mode = likeliest(q.counts, here.prior.mean, here.prior.precision, here.scale)
+        def once(_: Any, state: tuple[OrderedAnnotators, Array]) -> tuple[OrderedAnnotators, Array]:
+            here, begin = state
+            own = here.prior.mean, here.prior.precision, here.scale
+            mode = likeliest(begin, q.counts, *own)
             inverse = factor(mode.precision)[1]
             open_ = jnp.sum(jnp.square(inverse), 1)  # the variances that votes leave
             mean = (_ANNOTATORS * first[0] + jnp.sum(mode.mean, 0)) / (_ANNOTATORS + n)
@@ -232,9 +244,9 @@ class OrderedAnnotators(LabelChannel):
                 mean=jnp.broadcast_to(mean, here.prior.mean.shape),
                 precision=jnp.broadcast_to(jnp.diag(1 / variance), here.prior.precision.shape),
             )
-            return replace(here, prior=prior, log_widths=widths)
+            return replace(here, prior=prior, log_widths=widths), mode.mean
 
-        return lax.fori_loop(0, _ROUNDS, once, self)
+        return lax.fori_loop(0, _ROUNDS, once, (self, q.mean))[0]
 
     # What a fit has learned ---------------------------------------------------------------------
 
@@ -250,6 +262,12 @@ class OrderedAnnotators(LabelChannel):
         own = self.prior.mean[0], self.prior.precision[0], self.log_widths
         return np.asarray(mean_rates(*own, each, points), float)
 
+    def traits(self, q: AnnotatorNormals) -> dict[str, Float[np.ndarray, " w"]]:
+        """``(W,)`` severity, scale and range of each annotator, in grades, and share of lapses."""
+        severity, log_scale, log_range, lapse = np.asarray(q.mean, float).T
+        ways = {"scale": np.exp(log_scale), "range": np.exp(log_range), "lapse": expit(lapse)}
+        return {"severity": severity, **ways}
+
     def for_draws(self, q: AnnotatorNormals) -> tuple[LabelChannel, Any]:
         """The channel of their parameters given the learned prior and widths."""
         root = jnp.swapaxes(factor(q.precision)[1], 1, 2)
@@ -262,27 +280,26 @@ class OrderedAnnotators(LabelChannel):
 
     # The second description ---------------------------------------------------------------------
 
-    def values(self, likelihood_params: Float[Array, "w 3"]) -> dict[str, Array]:
-        severity, log_scale, lapse = likelihood_params.T
-        return {"severity": severity, "log_scale": log_scale, "lapse_logit": lapse}
+    def values(self, likelihood_params: Float[Array, "w 4"]) -> dict[str, Array]:
+        return dict(zip(_NAMES, likelihood_params.T, strict=True))
 
     def sites(self, name: str) -> dict[str, Any]:
         spread = jnp.diagonal(self.prior.precision, axis1=1, axis2=2) ** -0.5
-        names = ("severity", "log_scale", "lapse_logit")
         return {
             one: numpyro.sample(
                 f"{name}_{one}", dist.Normal(self.prior.mean[:, i], spread[:, i]).to_event(1)
             )
-            for i, one in enumerate(names)
+            for i, one in enumerate(_NAMES)
         }
 
     def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Matrix) -> None:
         n_annotators, n_observed, _ = self.prior.counts.shape
         thresholds, scores = self.scale
         votes = data.to_dense().reshape(-1, n_annotators, n_observed)
-        size = jnp.exp(values["log_scale"])
+        size, middle = jnp.exp(values["log_scale"]), jnp.mean(thresholds)
         seen = (scores[y][..., None] - values["severity"]) / size
-        plain = dist.OrderedLogistic(seen, thresholds / size[:, None]).probs
+        own = middle + jnp.exp(values["log_range"])[:, None] * (thresholds - middle)
+        plain = dist.OrderedLogistic(seen, own / size[:, None]).probs
         lapse = jax.nn.sigmoid(values["lapse_logit"])[:, None]
         of_class = (1 - lapse) * plain + lapse / n_observed
         logs = jnp.where(votes > 0, jnp.log(jnp.where(votes > 0, of_class, 1)), 0)
@@ -294,4 +311,4 @@ class OrderedAnnotators(LabelChannel):
         return plain.simulate(key, {"transitions": self._transitions(values)}, y)
 
     def dims(self) -> dict[str, list[str]]:
-        return dict.fromkeys(("severity", "log_scale", "lapse_logit"), ["annotator"])
+        return {name: ["annotator"] for name in _NAMES}

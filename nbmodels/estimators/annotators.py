@@ -367,6 +367,10 @@ class DawidSkene(LatentClassModel):
             copies) and ``copied_share`` (in how many of all their votes); the most frequent worker
             first. Votes have no order: whom a worker copies is named where two workers or more
             follow the same one, is None otherwise, and in a chain of copies is the middle one.
+            Where classes are ``ordered``, also ``severity`` (by how many grades of the mean width a
+            worker grades below others), ``scale`` (of their logistic errors, in such grades),
+            ``range`` (of their thresholds about the middle one; below 1 where they prefer the
+            ends) and ``lapse`` (share of votes that do not depend on the item).
         """
         from nbmodels.diagnostics.annotators import annotator_report, untempered
 
@@ -381,7 +385,14 @@ class DawidSkene(LatentClassModel):
         # no "auto", which votes refuse
         pseudo = float(priors.noise_alpha) + float(priors.noise_diagonal)
         model = untempered(model, votes)
-        return annotator_report(model, votes, self.workers_, level, copies, self._shown + pseudo)
+        found = annotator_report(model, votes, self.workers_, level, copies, self._shown + pseudo)
+        return found.join(self._traits, on="worker") if self.ordered else found
+
+    @property
+    def _traits(self) -> pd.DataFrame:
+        """How each worker grades on an ordered scale."""
+        channel: Any = self.fit_.model[_NAME]
+        return pd.DataFrame(channel.traits(self.fit_.params[_NAME]), self.workers_)
 
     def _reported(self, draws: Any, rng: np.random.Generator) -> Any:
         """Draws; with a warning where some vote as a group, and nobody knows who is right."""
