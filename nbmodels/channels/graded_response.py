@@ -30,8 +30,8 @@ SEVERITY, LOG_SCALE, LOG_RANGE, LAPSE = range(4)
 #: Range of each parameter: likelihoods alone may rise without end.
 _LOW, _HIGH = (-50.0, -8.0, -8.0, -15.0), (50.0, 8.0, 8.0, 8.0)
 
-#: Most steps of the search for a mode, and growth of the damping where a step would fall.
-_STEPS, _GROWTH = 60, 4.0
+#: Most steps towards a mode, and their lengths, of which the best is taken.
+_STEPS, _LENGTHS = 3, (2.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.001)
 
 
 class Scale(NamedTuple):
@@ -137,7 +137,7 @@ def likeliest(
     precision: Float[Array, "w 4 4"],
     scale: Scale,
 ) -> Mode:
-    """Mode of each annotator's parameters, by damped Newton steps that never fall.
+    """Mode of each annotator's parameters, by steps of Newton or of Fisher scoring that never fall.
 
     Args:
         begin: parameters from which the search goes on.
@@ -150,6 +150,7 @@ def likeliest(
     low, high = (jnp.asarray(ends, mean.dtype) for ends in (_LOW, _HIGH))
     tiny = jnp.finfo(mean.dtype).tiny
     enough = jnp.sqrt(jnp.finfo(mean.dtype).eps) / 10
+    lengths = jnp.concatenate([jnp.asarray(_LENGTHS, mean.dtype), jnp.zeros(1, mean.dtype)])
 
     def value(theta: Array) -> Array:
         gap = theta - mean
@@ -167,31 +168,27 @@ def likeliest(
         return log_likelihood(row[None], cast[None], scale)[0]
 
     curvature = jax.vmap(jax.hessian(of_one))
+    solve = jax.vmap(solve_positive)
+    ridge = jnp.sqrt(tiny) * jnp.eye(mean.shape[1], dtype=mean.dtype)
 
-    def step(state: tuple[Array, ...]) -> tuple[Array, ...]:
-        theta, now, damping, _, i = state
+    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        theta, _, i = state
         gradient, information = slope_and_information(theta)
-        diagonal = jnp.einsum("wii->wi", information)
-        # a ridge of its own where neither labels nor a prior say anything
-        ridge = damping[:, None] * diagonal + jnp.sqrt(tiny)
-        damped = precision - curvature(theta, counts)
-        damped = damped + ridge[:, :, None] * jnp.eye(mean.shape[1], dtype=mean.dtype)
-        # NaN where it is not positive definite, which is no better point
-        to = jnp.clip(theta + jax.vmap(solve_positive)(damped, gradient), low, high)
-        then = value(to)
-        better = then >= now
-        moved = jnp.where(better, jnp.max(jnp.abs(to - theta), 1), 1.0)
-        short = damping > _GROWTH**12  # nothing more is gained, by rounding
-        damping = jnp.where(better, damping / _GROWTH, jnp.maximum(damping, 1e-3) * _GROWTH)
-        theta, now = jnp.where(better[:, None], to, theta), jnp.where(better, then, now)
-        return theta, now, damping, jnp.max(jnp.where(short, 0.0, moved)), i + 1
+        scoring = solve(information + ridge, gradient)
+        # NaN where it is not positive definite, and no better point
+        newton = solve(precision - curvature(theta, counts), gradient)
+        ways = jnp.stack([newton, scoring])
+        tried = theta + lengths[:, None, None, None] * jnp.where(jnp.isnan(ways), 0, ways)
+        tried = jnp.clip(tried, low, high).reshape(-1, *theta.shape)
+        best = jnp.argmax(jax.vmap(value)(tried), 0)
+        to = jnp.take_along_axis(tried, best[None, :, None], 0)[0]
+        return to, jnp.max(jnp.abs(to - theta)), i + 1
 
-    def goes_on(state: tuple[Array, ...]) -> Array:
-        return (state[3] > enough) & (state[4] < _STEPS)
+    def goes_on(state: tuple[Array, Array, Array]) -> Array:
+        return (state[1] > enough) & (state[2] < _STEPS)
 
-    begin = jnp.clip(begin, low, high)
-    damping, far = jnp.full(len(mean), 1e-3, mean.dtype), jnp.asarray(1.0, mean.dtype)
-    theta, *_ = lax.while_loop(goes_on, step, (begin, value(begin), damping, far, 0))
+    first = jnp.clip(begin, low, high), jnp.asarray(1.0, mean.dtype), jnp.asarray(0)
+    theta = lax.while_loop(goes_on, step, first)[0]
     return Mode(theta, slope_and_information(theta)[1])
 
 
