@@ -111,6 +111,14 @@ def _slopes(theta: Float[Array, "w 4"], scale: Scale) -> Float[Array, "w l c 4"]
     return jnp.stack([by_severity, by_scale, by_range, by_lapse], -1)
 
 
+def log_slopes(
+    theta: Float[Array, "w 4"], scale: Scale
+) -> tuple[Float[Array, "w l c"], Float[Array, "w l c 4"]]:
+    """:func:`log_rates` and their derivatives by the parameters."""
+    logs = log_rates(theta, scale)
+    return logs, _slopes(theta, scale) / jnp.exp(logs)[..., None]
+
+
 def log_likelihood(
     theta: Float[Array, "w 4"], counts: Float[Array, "w l c"], scale: Scale
 ) -> Float[Array, " w"]:
@@ -130,6 +138,7 @@ class Mode(NamedTuple):
     precision: Float[Array, "w 4 4"]
 
 
+@jax.jit
 def likeliest(
     begin: Float[Array, "w 4"],
     counts: Float[Array, "w l c"],

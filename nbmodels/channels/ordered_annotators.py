@@ -26,6 +26,7 @@ from nbmodels.channels.graded_response import (
     likelier_widths,
     likeliest,
     log_rates,
+    log_slopes,
     mean_rates,
     rates,
 )
@@ -254,6 +255,24 @@ class OrderedAnnotators(LabelChannel):
         """Rates as pseudo-votes, many more than an item's own votes, which hardly change them."""
         size = _FIRM + np.asarray(q.counts, float).sum((1, 2))[:, None, None]
         return size * np.asarray(rates(q.mean, self.scale), float)
+
+    def deleted(
+        self, q: AnnotatorNormals, worker: Any, label: Any, resp: Float[np.ndarray, "v c"]
+    ) -> Float[np.ndarray, "v c"]:
+        """``(V, C)`` log P(vote | score), the vote itself deleted to first order.
+
+        Args:
+            q: of a fit.
+            worker: ``(V,)`` annotators.
+            label: ``(V,)`` labels.
+            resp: ``(V, C)`` responsibilities of the votes' items times what each vote counts for.
+        """
+        logs, slopes = log_slopes(q.mean, self.scale)
+        logs, slopes = (np.asarray(one, float)[worker, label] for one in (logs, slopes))
+        of_item = np.einsum("vc,vcp->vp", resp, slopes)
+        covariance = np.linalg.inv(np.asarray(q.precision, float))[worker]
+        moved = np.einsum("vcp,vpq,vq->vc", slopes, covariance, of_item)
+        return np.minimum(logs - moved, 0)
 
     def of_unknown(self, rule: Rule) -> Float[np.ndarray, "l c"]:
         """``(L, C)`` of an annotator without votes."""

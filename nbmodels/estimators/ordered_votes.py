@@ -75,16 +75,15 @@ def draws_by_class(tree: Any, names: np.ndarray) -> Any:
 def _by_class(draws: Any, names: np.ndarray) -> Any:
     shares = draws.get("class_prior")
     out = draws.drop_dims("true_class")
+    if "observed_class" in draws.dims:
+        out = out.assign_coords(observed_class=names)
+        draws = draws.assign_coords(observed_class=names)
     for name, one in draws.items():
         if "true_class" not in one.dims:
             continue
-        if "observed_class" in one.dims:
-            found = _summed(one * shares, names) / _summed(shares, names)
-        else:
-            found = _summed(one, names)
-        kept = [names.shape[0] if d == "true_class" else s for d, s in one.sizes.items()]
-        out[name] = found.transpose(*one.dims)
-        assert [*out[name].shape] == kept
+        rates = "observed_class" in one.dims
+        found = _summed(one * shares, names) / _summed(shares, names) if rates else None
+        out[name] = (_summed(one, names) if found is None else found).transpose(*one.dims)
     return out.assign_attrs(draws.attrs)
 
 
