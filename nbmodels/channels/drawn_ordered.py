@@ -137,11 +137,18 @@ class DrawnOrdered(DrawnAnnotators):
             "range": dist.LogNormal(self.prior.mean[2], self.prior.spread[2]),
             "lapse": lapse,
         }
-        found = {
+        return {
             one: numpyro.sample(f"{name}_{one}", each.expand([n_annotators]).to_event(1))
             for one, each in own.items()
         }
-        return {**found, "transitions": self._transitions(found)}
+
+    # of samplers on the program, values are those of its sites alone
+
+    def transition(self, values: dict[str, Any]) -> Float[Array, "c l"]:
+        return jnp.mean(self._transitions(values), 0)
+
+    def likelihood(self, name: str, values: dict[str, Any], y: Any, data: Matrix) -> None:
+        super().likelihood(name, {"transitions": self._transitions(values)}, y, data)
 
     def _transitions(self, values: dict[str, Any]) -> Float[Array, "w c l"]:
         """P(label | score), as NumPyro's ordered logistic distribution has it."""

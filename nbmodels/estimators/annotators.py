@@ -30,7 +30,13 @@ from nbmodels.errors import (
 from nbmodels.estimators.annotators_training import VotesTraining, weighted
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, resolved_priors
-from nbmodels.estimators.ordered_votes import draws_by_class, in_order, ordered_parameters
+from nbmodels.estimators.ordered_votes import (
+    draws_by_class,
+    graders_caution,
+    in_order,
+    ordered_parameters,
+    rank_of,
+)
 from nbmodels.estimators.sources import Items, LearnedSource, Part
 from nbmodels.estimators.votes_source import VOTES as _NAME
 from nbmodels.estimators.votes_source import votes_of
@@ -137,6 +143,9 @@ class DawidSkene(LatentClassModel):
 
     _is_source: ClassVar[bool] = True
 
+    #: Whether a fit is compared with graders on an ordered scale, where labels may be grades.
+    _beside_graders: bool = True
+
     def __init__(
         self,
         *,
@@ -195,7 +204,8 @@ class DawidSkene(LatentClassModel):
             IdentifiabilityWarning: the workers' mean noise matrix is not diagonally dominant, or
                 there are two workers and no checked classes.
             NotConvergedWarning: the iteration did not converge.
-            NbmodelsWarning: many votes are again of one worker on one task.
+            NbmodelsWarning: many votes are again of one worker on one task; labels are numbers, or
+                of an ordered Categorical, and held-out votes are surely likelier if ``ordered``.
         """
         parameters = self._validate()
         if y is not None:
@@ -229,6 +239,7 @@ class DawidSkene(LatentClassModel):
                 dependence=self.dependence,
                 pooling_open=isinstance(self.pooling, str) and self.pooling == "auto",
                 ordered=bool(self.ordered),
+                rank=self._rank(table, classes),
             )
             found = training.trained()
             self.tasks_, self.workers_ = tasks, workers
@@ -236,12 +247,22 @@ class DawidSkene(LatentClassModel):
             self._task_votes, self._majority = by_class @ np.ones(k, int), by_class.argmax(1)
             self._votes, self._copies = found.votes, found.copies
             self._held, self._shown = found.held, found.shown
-            cautions = table.repeated(len(cast.row))
+            cautions = (*table.repeated(len(cast.row)), *graders_caution(found.graders))
             if len(workers) == 2 and checked is None:
                 cautions = (*cautions, Caution(IdentifiabilityWarning, _TWO_WORKERS))
             self._finish(found.fitted, cautions)
         self.classes_ = classes.names
         return self
+
+    def _rank(self, table: Votes, classes: Classes) -> np.ndarray | None:
+        """``(K,)`` place of each class on a scale; None where graders are not to be compared."""
+        other = (
+            not self._beside_graders
+            or self.ordered
+            or self.abstain is not None
+            or self.subtypes > 1
+        )
+        return None if other or self._rule != "map" else rank_of(table, classes.names)
 
     def _read(self, votes: Any) -> VoteSource:
         if self.abstain is not None:

@@ -14,6 +14,7 @@ from inference.arrays import on_device
 from inference.products import MOST
 from nbmodels.channels import Annotators, CandidateSets
 from nbmodels.channels.candidates import pack_candidates
+from nbmodels.channels.ordered_annotators import POINTS
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows, padded_annotators, padded_length
 from nbmodels.estimators.votes_source import VOTES
@@ -30,10 +31,11 @@ from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import annotators
 from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.ordered_evidence import MOST_VOTES, OrderedGain, ordered_gain, seem_ordered
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.subtypes import Subtypes
 from nbmodels.fitting.uneven_pairs import UnevenPairs
-from nbmodels.fitting.vote_dependence import VoteTable, annotator_model
+from nbmodels.fitting.vote_dependence import VoteTable, annotator_model, fitted_to
 from nbmodels.fitting.vote_shares import (
     LEAST_SHOWN,
     SharesHeld,
@@ -54,6 +56,8 @@ class TrainedVotes(NamedTuple):
         copies: who copies.
         held: by what votes hold the class shares, or None.
         shown: ``(W,)`` number of each worker's votes of which it is shown whether they are right.
+        graders: held-out votes under graders on an ordered scale, or None where these were not
+            compared.
     """
 
     fitted: FittedModel
@@ -61,6 +65,7 @@ class TrainedVotes(NamedTuple):
     copies: Copies
     held: SharesHeld | None
     shown: Float[np.ndarray, " w"]
+    graders: OrderedGain | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,8 @@ class VotesTraining:
         pooling_open: whether the form of the matrices is selected.
         ordered: whether labels are grades of an ordered scale; ``types`` are then the scores
             within each class.
+        rank: ``(K,)`` place of each class on a scale, by which the fit is compared with graders;
+            None for no comparison.
     """
 
     cast: VoteTable
@@ -93,6 +100,7 @@ class VotesTraining:
     dependence: float | Literal["auto", "shown"]
     pooling_open: bool
     ordered: bool = False
+    rank: Int[np.ndarray, " k"] | None = None
 
     def trained(self) -> TrainedVotes:
         """Find who copies, select what matrices are drawn to, fit, and temper the answer."""
@@ -114,6 +122,7 @@ class VotesTraining:
             fast = held_fast(self.types.summed(found.class_shares), informative)
             if fast is not None and not found.interrupted:
                 held, found = fast, self._fitted(pooling, fast)
+        graders = None if found.interrupted else self._graders(found)
         of_workers = shown_votes(votes, self.n_workers, self._is_checked) * (pooling != ALIKE)
         if not found.interrupted and not (paper and self.dependence == "auto"):
             # by one vote of a doubtful function, an item is rather of a more frequent class; and
@@ -123,7 +132,32 @@ class VotesTraining:
             seen = {"copying": self.copies.share, "shown": shown, "uneven": pairs.unevenness}
             how: dict[str, Any] = {"pooling": pooling, **seen}
             found = tempered(found, votes, self.dependence, *fixed, **how)
-        return TrainedVotes(found, votes, self.copies, held, of_workers)
+        return TrainedVotes(found, votes, self.copies, held, of_workers, graders)
+
+    def _graders(self, found: FittedModel) -> OrderedGain | None:
+        """Held-out votes under graders; None where order is not known or not to be seen."""
+        if self.rank is None or self.copies.found or not seem_ordered(self.votes, self.rank):
+            return None
+        some, items = self.votes.thinned(MOST_VOTES).of_items()
+        workers, worker = np.unique(some.worker, return_inverse=True)
+        order = np.argsort(self.rank)
+        graded = replace(
+            self,
+            cast=replace(some, worker=worker, label=self.rank[some.label]),
+            n_workers=len(workers),
+            names=self.names[order],
+            types=Subtypes(len(order), POINTS),
+            checked=None,
+            parameters={**self.parameters, "class_prior": None},
+            dependence=0.0,
+            ordered=True,
+        )
+        fitted = graded._fitted("ordered", None)
+        if fitted.interrupted:
+            return None
+        free = fitted_to(found.fit, self.votes)
+        free = replace(free, pseudo=free.pseudo[workers], resp=free.resp[items])
+        return ordered_gain(free, fitted.fit, replace(some, worker=worker), self.rank, VOTES)
 
     @cached_property
     def copies(self) -> Copies:
@@ -189,7 +223,8 @@ class VotesTraining:
     def _fitted(self, pooling: str, held: SharesHeld | None) -> FittedModel:
         """A fit whose matrices are drawn to something, the shares of the classes held or free."""
         options, types = self.options, self.types
-        settings = {**self.parameters, "pooling": pooling, "n_votes": self.votes.weight.sum()}
+        own = {"pooling": pooling, "subtypes": types.each, "n_votes": self.votes.weight.sum()}
+        settings = {**self.parameters, **own}
         channel: Any = annotators(self.n_workers, len(self.names), settings)
         if pooling == "functions":
             channel = replace(channel, power=on_device(self.copies.powers()))

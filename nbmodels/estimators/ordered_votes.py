@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,11 @@ import pandas as pd
 
 from nbmodels.channels.ordered_annotators import POINTS
 from nbmodels.data.annotations import Votes
-from nbmodels.errors import DataError
+from nbmodels.errors import Caution, DataError, NbmodelsWarning
+from nbmodels.fitting.ordered_evidence import OrderedGain
+
+#: Fewest classes whose order matters.
+_LEAST_GRADES = 3
 
 #: Settings that have one value only beside ordered classes.
 _FIXED: Mapping[str, Any] = {"pooling": "auto", "subtypes": 1, "abstain": None}
@@ -55,6 +60,38 @@ def in_order(votes: Votes, declared: Any) -> Any:
             "order with classes=, or give the labels as an ordered Categorical of pandas"
         )
     return names[np.argsort(numbers, kind="stable")]
+
+
+def rank_of(votes: Votes, names: np.ndarray) -> np.ndarray | None:
+    """``(K,)`` place of each class on a scale, of which labels say that they are of one.
+
+    Args:
+        votes: table.
+        names: ``(K,)`` of the classes.
+
+    Returns:
+        None of two classes, and of labels that are no numbers and no ordered Categorical.
+    """
+    if len(names) < _LEAST_GRADES:
+        return None
+    if votes.label.order is not None:
+        found = pd.Index(votes.label.order).get_indexer(pd.Index(names))
+        return None if (found < 0).any() else found.argsort().argsort()
+    if not all(isinstance(one, Real) and not isinstance(one, bool | np.bool_) for one in names):
+        return None
+    return np.argsort(np.argsort(names.astype(float)))
+
+
+def graders_caution(gain: OrderedGain | None) -> tuple[Caution, ...]:
+    """A warning where held-out votes are surely likelier under graders on an ordered scale."""
+    if gain is None or not gain.sure:
+        return ()
+    message = (
+        "votes: labels seem to be grades of an ordered scale; held-out votes have the mean "
+        f"log-probability {gain.ordered:.3f} under workers who grade on one, {gain.free:.3f} under "
+        "free matrices. Take ordered=True, which orders classes by their values"
+    )
+    return (Caution(NbmodelsWarning, message),)
 
 
 def draws_by_class(tree: Any, names: np.ndarray) -> Any:

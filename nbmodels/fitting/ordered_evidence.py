@@ -22,6 +22,13 @@ from nbmodels.fitting.vote_dependence import (
     leave_one_out,
 )
 
+#: Most votes, of whole items, that graders are fitted to: a second's work.
+MOST_VOTES = 3_000
+
+#: Mean distance of two labels of an item that differ, in proportion to that of labels without
+#: order, from which on graders are not fitted; standard errors of a gain that is sure.
+_NEAR, _SURELY = 0.95, 2.0
+
 
 class OrderedGain(NamedTuple):
     """Held-out votes under graders beside annotators with free matrices.
@@ -35,6 +42,30 @@ class OrderedGain(NamedTuple):
     free: float
     ordered: float
     errors: float
+
+    @property
+    def sure(self) -> bool:
+        """Whether graders surely predict held-out votes better."""
+        return self.errors > _SURELY
+
+
+def seem_ordered(votes: VoteTable, rank: Int[np.ndarray, " k"]) -> bool:
+    """Whether labels of an item that differ are rather neighbours on a scale.
+
+    Args:
+        votes: on all items.
+        rank: ``(K,)`` place of each class on the scale.
+    """
+    k = len(rank)
+    sums = votes.by_label(k)
+    pairs = sums.T @ sums * (1 - np.eye(k))
+    if not pairs.sum():
+        return False
+    named = pairs.sum(1)
+    chance = np.outer(named, named) * (1 - np.eye(k))
+    apart = np.abs(np.subtract.outer(rank, rank))
+    mean, expected = ((some * apart).sum() / some.sum() for some in (pairs, chance))
+    return bool(mean < _NEAR * expected)
 
 
 def ordered_gain(

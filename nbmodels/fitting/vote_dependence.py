@@ -100,6 +100,11 @@ class VoteTable:
         cells = self.row * k + self.label
         return np.bincount(cells, self.weight, self.n_items * k).reshape(-1, k)
 
+    def of_items(self) -> tuple[VoteTable, Int[np.ndarray, " m"]]:
+        """Of the ``M`` items with votes alone, and which these are."""
+        items, row = np.unique(self.row, return_inverse=True)
+        return replace(self, row=row, n_items=len(items)), items
+
     def thinned(self, most: int) -> VoteTable:
         """The votes on randomly drawn items, at most so many."""
         if len(self.row) <= most:

@@ -45,6 +45,7 @@ def fitted():
 
 
 @pytest.mark.parametrize("ends", [0, 2])
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")  # of free matrices
 def test_grades_are_better_than_those_of_free_matrices(ends):
     right, losses = [], []
     for seed in range(100, 103):
@@ -64,7 +65,7 @@ def test_severities_are_recovered(fitted):
     report = model.worker_report().set_index("worker").loc[np.arange(8)]
     # in grades, which are 0.87 units of the scores wide on average
     found = report["severity"] - report["severity"].mean()
-    np.testing.assert_allclose(found, severity / 0.87, atol=0.25)
+    np.testing.assert_allclose(found, severity / 0.87, rtol=0.15, atol=0.2)
     assert (report["range"].between(0.7, 1.4)).all()
     assert model.verdict().ok
     assert model.converged_
@@ -208,10 +209,10 @@ def test_draws_are_by_class_and_cover_what_is_true():
 @pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")
 def test_gibbs_is_nuts():
     """The same posterior by NumPyro's sampler on the program, scores summed out."""
-    table, _, _ = graders(seed=5, n=120, w=5, per=4)
+    table, _, _ = graders(seed=5, n=80, w=4, per=3)
     model = ordered().fit(table)
     gibbs = model.posterior(draws=1500, thin=4, random_state=1)["posterior"]
-    nuts = model.posterior("nuts", draws=400, chains=2, random_state=1)["posterior"]
+    nuts = model.posterior("nuts", draws=500, chains=2, random_state=1)["posterior"]
     for name, error in (("votes_severity", 0.08), ("votes_scale", 0.05), ("class_prior", 0.02)):
         ours, theirs = (draws[name].stack(all=("chain", "draw")) for draws in (gibbs, nuts))
         np.testing.assert_allclose(ours.mean("all"), theirs.mean("all"), atol=error)
