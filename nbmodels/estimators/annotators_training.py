@@ -144,7 +144,8 @@ class VotesTraining:
         graded = replace(
             self,
             cast=replace(some, worker=worker, label=self.rank[some.label]),
-            n_workers=len(workers),
+            # annotators without votes say nothing, and similar numbers compile once
+            n_workers=padded_annotators(len(workers), POINTS * len(order) ** 2),
             names=self.names[order],
             types=Subtypes(len(order), POINTS),
             checked=None,

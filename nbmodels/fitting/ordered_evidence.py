@@ -2,8 +2,9 @@
 
 Each vote is predicted by the others on its item, under annotators with free matrices and under
 graders (:class:`nbmodels.channels.OrderedAnnotators`), in both without what the vote itself has
-taught. The gain of the graders is surely above 0 where it is many of its standard errors, which
-count votes on an item as one.
+taught, and in both tempered by the correlation that is assumed of votes which show none: without
+that a gain may be one of certainty alone. The gain of the graders is surely above 0 where it is
+many of its standard errors, which count votes on an item as one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from jaxtyping import Int
 
 from nbmodels.fitting.fit import Fit
 from nbmodels.fitting.vote_dependence import (
+    HIDDEN,
     AnnotatorModel,
     VoteTable,
     annotator_model,
@@ -27,7 +29,7 @@ MOST_VOTES = 3_000
 
 #: Mean distance of two labels of an item that differ, in proportion to that of labels without
 #: order, from which on graders are not fitted; standard errors of a gain that is sure.
-_NEAR, _SURELY = 0.95, 2.0
+_NEAR, _SURELY = 0.95, 3.0
 
 
 class OrderedGain(NamedTuple):
@@ -87,8 +89,8 @@ def ordered_gain(
     channel: Any = ordered.model[name]
     resp = np.asarray(ordered.resp, float)[votes.row] * votes.weight[:, None]
     own = channel.deleted(ordered.params[name], votes.worker, graded.label, resp)
-    under_free = leave_one_out(free, votes, free.of_votes.deleted(votes))(0.0)
-    under_ordered = leave_one_out(annotator_model(ordered, name), graded, own)(0.0)
+    under_free = leave_one_out(free, votes, free.of_votes.deleted(votes))(HIDDEN)
+    under_ordered = leave_one_out(annotator_model(ordered, name), graded, own)(HIDDEN)
     by_item = np.bincount(votes.row[several], under_ordered - under_free, votes.n_items)
     error = np.sqrt((by_item**2).sum() - by_item.sum() ** 2 / len(np.unique(votes.row[several])))
     errors = by_item.sum() / max(float(error), 1e-12)

@@ -209,10 +209,10 @@ def test_draws_are_by_class_and_cover_what_is_true():
 @pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")
 def test_gibbs_is_nuts():
     """The same posterior by NumPyro's sampler on the program, scores summed out."""
-    table, _, _ = graders(seed=5, n=80, w=4, per=3)
-    model = ordered().fit(table)
+    table, _, _ = graders(seed=5, n=60, w=3, per=3)
+    model = ordered().fit(table.assign(label=np.clip(table["label"], 2, 4)))
     gibbs = model.posterior(draws=1500, thin=4, random_state=1)["posterior"]
-    nuts = model.posterior("nuts", draws=500, chains=2, random_state=1)["posterior"]
+    nuts = model.posterior("nuts", draws=400, chains=1, random_state=1)["posterior"]
     for name, error in (("votes_severity", 0.08), ("votes_scale", 0.05), ("class_prior", 0.02)):
         ours, theirs = (draws[name].stack(all=("chain", "draw")) for draws in (gibbs, nuts))
         np.testing.assert_allclose(ours.mean("all"), theirs.mean("all"), atol=error)
