@@ -47,6 +47,10 @@ from nbmodels.fitting.vote_shares import (
 )
 
 
+#: Gain in nats per row that ends a fit of graders which is compared alone.
+_ROUGHLY = 1e-3
+
+
 class TrainedVotes(NamedTuple):
     """A fit to votes, and what it found of them.
 
@@ -150,6 +154,7 @@ class VotesTraining:
             types=Subtypes(len(order), POINTS),
             checked=None,
             parameters={**self.parameters, "class_prior": None},
+            options=replace(self.options.without_restarts(), tol=_ROUGHLY),
             dependence=0.0,
             ordered=True,
         )

@@ -24,12 +24,12 @@ from nbmodels.fitting.vote_dependence import (
     leave_one_out,
 )
 
-#: Most votes, of whole items, that graders are fitted to: a second's work.
-MOST_VOTES = 3_000
+#: Most votes, of whole items, that graders are fitted to: a few seconds of work.
+MOST_VOTES = 4_000
 
 #: Mean distance of two labels of an item that differ, in proportion to that of labels without
 #: order, from which on graders are not fitted; standard errors of a gain that is sure.
-_NEAR, _SURELY = 0.95, 3.0
+_NEAR, _SURELY = 0.95, 4.0
 
 
 class OrderedGain(NamedTuple):
