@@ -196,7 +196,7 @@ class OrderedAnnotators(LabelChannel):
         begin = jnp.where(number > 0, times / jnp.where(number > 0, number, 1), prior.mean)
         precision = jnp.zeros_like(prior.precision) if rule == "ml" else prior.precision
         mode = likeliest(begin, counts, prior.mean, precision, self.scale)
-        return AnnotatorNormals(*mode, counts)
+        return AnnotatorNormals(mode.mean, mode.precision, counts)
 
     def initial_responsibilities(self, data: Matrix) -> Float[Array, "n c"]:
         """Scores given the votes of annotators who are all as the prior's mean, shares even."""
@@ -326,7 +326,8 @@ class OrderedAnnotators(LabelChannel):
 
     def simulate(self, key: Key[Array, ""], values: dict[str, Array], y: Int[Array, " n"]) -> Array:
         """One vote of every annotator on every item, as counts."""
-        plain: Any = Annotators.of(*self.prior.counts.shape[::2], self.prior.counts.shape[1])
+        n_annotators, n_observed, n_classes = self.prior.counts.shape
+        plain = Annotators.of(n_annotators, n_classes, n_observed)
         return plain.simulate(key, {"transitions": self._transitions(values)}, y)
 
     def dims(self) -> dict[str, list[str]]:

@@ -37,9 +37,10 @@ class CodedColumn:
     @classmethod
     def of(cls, values: Any) -> CodedColumn:
         """From a series or array; a null has the code -1 and no name."""
-        kind = getattr(values, "dtype", None)
-        ordered = isinstance(kind, pd.CategoricalDtype) and kind.ordered
-        return cls(*distinct_codes(values), kind.categories.to_numpy() if ordered else None)
+        kind, order = getattr(values, "dtype", None), None
+        if isinstance(kind, pd.CategoricalDtype) and kind.ordered:
+            order = kind.categories.to_numpy()
+        return cls(*distinct_codes(values), order)
 
     @property
     def values(self) -> np.ndarray:

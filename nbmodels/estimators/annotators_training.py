@@ -46,7 +46,6 @@ from nbmodels.fitting.vote_shares import (
     shown_votes,
 )
 
-
 #: Gain in nats per row that ends a fit of graders which is compared alone.
 _ROUGHLY = 1e-3
 

@@ -167,7 +167,7 @@ def trusted_channel(n_classes: int, settings: Settings) -> Component:
 
 
 #: Channels of annotators by what their noise matrices are drawn to.
-_ANNOTATORS = {
+_ANNOTATORS: Mapping[str, Any] = {
     "none": Annotators,
     "alike": Annotators,
     "own": OneCoinAnnotators,

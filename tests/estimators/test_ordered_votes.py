@@ -1,6 +1,7 @@
 """Votes on an ordered scale: what graders are, whose order it is, and what is refused."""
 
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -45,7 +46,7 @@ def fitted():
 
 
 @pytest.mark.parametrize("ends", [0, 2])
-@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")  # of free matrices
+@pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")  # of free matrices
 def test_grades_are_better_than_those_of_free_matrices(ends):
     right, losses = [], []
     for seed in range(100, 103):
@@ -217,3 +218,45 @@ def test_gibbs_is_nuts():
         ours, theirs = (draws[name].stack(all=("chain", "draw")) for draws in (gibbs, nuts))
         np.testing.assert_allclose(ours.mean("all"), theirs.mean("all"), atol=error)
         np.testing.assert_allclose(ours.std("all"), theirs.std("all"), rtol=0.3, atol=error / 2)
+
+
+# The warning beside free matrices -----------------------------------------------------------------
+
+
+def warned(table, **more):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        DawidSkene(random_state=0, **more).fit(table)
+    return [str(one.message) for one in caught if "grades of an ordered scale" in str(one.message)]
+
+
+def test_votes_that_are_grades_are_warned_of():
+    table, _, _ = graders(seed=3)
+    (message,) = warned(table)
+    assert "ordered=True" in message
+    figures = [float(one) for one in re.findall(r"-\d+\.\d+", message)]
+    assert figures[0] > figures[1]  # under graders, and under free matrices
+    names = np.array(["a", "b", "c", "d", "e"])[table["label"] - 1]
+    kind = pd.CategoricalDtype(["a", "b", "c", "d", "e"], ordered=True)
+    assert warned(table.assign(label=pd.Series(names).astype(kind)))
+    assert not warned(table.assign(label=names))  # whose order nobody has said
+    assert not warned(table, dependence=0.0, solver="ml")
+
+
+def test_the_place_on_the_scale_counts_and_not_that_of_the_name():
+    table, _, _ = graders(seed=3)
+    names = np.array(["c", "a", "e", "b", "d"])
+    kind = pd.CategoricalDtype(names, ordered=True)
+    assert warned(table.assign(label=pd.Series(names[table["label"] - 1]).astype(kind)))
+    shuffled = np.array([2, 5, 1, 4, 3])[table["label"] - 1]
+    assert not warned(table.assign(label=shuffled))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_numbers_without_an_order_are_not_warned_of(seed):
+    rng = np.random.default_rng(seed)
+    y, task = rng.integers(1, 6, 200), np.repeat(np.arange(200), 4)
+    worker = np.concatenate([rng.permutation(8)[:4] for _ in range(200)])
+    right = rng.random(800) < rng.uniform(0.5, 0.8, 8)[worker]
+    label = np.where(right, y[task], rng.integers(1, 6, 800))
+    assert not warned(pd.DataFrame({"task": task, "worker": worker, "label": label}))
