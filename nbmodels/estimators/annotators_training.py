@@ -42,6 +42,7 @@ from nbmodels.fitting.vote_shares import (
     all_alike,
     held_fast,
     held_near,
+    least_kept,
     shown_share,
     shown_votes,
 )
@@ -133,7 +134,10 @@ class VotesTraining:
             supported = not (self.functions or self.ordered)
             fixed = self._is_checked, supported, pairs.log_factor
             seen = {"copying": self.copies.share, "shown": shown, "uneven": pairs.unevenness}
-            how: dict[str, Any] = {"pooling": pooling, **seen}
+            # where thresholds of all graders move together, no prior holds the shares
+            shares = self.types.summed(found.class_shares)
+            kept = least_kept(shares, votes) if self.ordered else np.nan
+            how: dict[str, Any] = {"pooling": pooling, "kept": kept, **seen}
             found = tempered(found, votes, self.dependence, *fixed, **how)
         return TrainedVotes(found, votes, self.copies, held, of_workers, graders)
 
