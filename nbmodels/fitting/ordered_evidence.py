@@ -29,7 +29,7 @@ MOST_VOTES = 4_000
 
 #: Mean distance of two labels of an item that differ, in proportion to that of labels without
 #: order, from which on graders are not fitted; standard errors of a gain that is sure.
-_NEAR, _SURELY = 0.95, 4.0
+_NEAR, _SURELY = 0.9, 4.0
 
 
 class OrderedGain(NamedTuple):
