@@ -16,6 +16,7 @@ from nbmodels.channels import (
     LabellingFunctions,
     NeighbourVotes,
     OneCoinAnnotators,
+    OrderedAnnotators,
     SymmetricTransition,
     Transition,
     TrustedLabels,
@@ -64,6 +65,7 @@ CHANNELS = {
     "annotators": lambda: Annotators.of(4, K),
     "neighbours": lambda: NeighbourVotes.of(K),
     "one_coin": lambda: OneCoinAnnotators.of(4, K),
+    "ordered": lambda: OrderedAnnotators.of(4, K),
     "alike": lambda: SharedAccuracy.of(4, K),
     "functions": lambda: LabellingFunctions.of(4, K),
     "beliefs": lambda: ExternalEvidence.of(K),
@@ -82,7 +84,7 @@ COMPONENTS = EMISSIONS | CHANNELS | PRIORS
 #: Nothing to learn.
 GIVEN = {"beliefs", "fixed", "trusted", "candidates", "known"}
 #: Their classes are named from outside, so that renaming a class means nothing to them.
-NAMED = GIVEN | {"symmetric", "alike", "calibration"}
+NAMED = GIVEN | {"symmetric", "alike", "ordered", "calibration"}
 
 
 class Case(NamedTuple):
@@ -116,6 +118,7 @@ PACK = {
     Annotators: _counts,
     NeighbourVotes: _counts,
     OneCoinAnnotators: _counts,
+    OrderedAnnotators: _counts,
     SharedAccuracy: _counts,
     LabellingFunctions: _counts,
     ExternalEvidence: _counts,

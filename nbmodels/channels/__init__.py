@@ -7,6 +7,7 @@ from nbmodels.channels.fixed import FixedTransition
 from nbmodels.channels.labelling_functions import LabellingFunctions
 from nbmodels.channels.neighbours import NeighbourVotes
 from nbmodels.channels.one_coin_annotators import HierarchicalOneCoin, OneCoinAnnotators
+from nbmodels.channels.ordered_annotators import OrderedAnnotators
 from nbmodels.channels.pooled import HierarchicalTransition, PooledTransition
 from nbmodels.channels.pooled_annotators import HierarchicalAnnotators, PooledAnnotators
 from nbmodels.channels.symmetric import SymmetricTransition
@@ -24,6 +25,7 @@ __all__ = [
     "LabellingFunctions",
     "NeighbourVotes",
     "OneCoinAnnotators",
+    "OrderedAnnotators",
     "PooledAnnotators",
     "PooledTransition",
     "SymmetricTransition",

@@ -29,6 +29,12 @@ def right_labels(n_observed: int, n_classes: int) -> np.ndarray:
     return np.arange(n_observed)[:, None] == np.arange(n_classes) // (n_classes // n_observed)
 
 
+def _pseudo(q: Dirichlet, rule: Rule) -> Float[np.ndarray, "w observed k"]:
+    """Concentrations as pseudo-votes: those of a mode are one more than votes."""
+    concentration = np.asarray(q.concentration, float)
+    return concentration if rule == "vb" else np.maximum(concentration - 1, 1e-12)
+
+
 def shares_of_votes(data: Any, n_annotators: int, n_observed: int, n_classes: int) -> Any:
     """``(N, C)`` shares of the votes on each item that are for each class.
 
@@ -186,6 +192,16 @@ class Annotators(LabelChannel):
 
     def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
         return replace(self, prior=self.prior.centred), q
+
+    def pseudo_votes(self, q: Dirichlet, rule: Rule) -> Float[np.ndarray, "w observed k"]:
+        """Votes and pseudo-votes; normalised along the labels they are the matrices."""
+        return _pseudo(q, rule)
+
+    def of_unknown(self, rule: Rule) -> Float[np.ndarray, "observed k"]:
+        """P(label | class) of an annotator without votes: the mean of the annotators' priors."""
+        pseudo = _pseudo(self.prior, rule)
+        each: Float[np.ndarray, "observed k"] = (pseudo / pseudo.sum(1, keepdims=True)).mean(0)
+        return each
 
     def relabel(self, q: Dirichlet, order: Int[Array, " k"]) -> Dirichlet:
         return replace(q, concentration=q.concentration[..., order])

@@ -167,6 +167,12 @@ class LabelChannel(Component):
         """``(K, observed)`` noise matrix P(observed | true); None where the channel has none."""
         return None
 
+    @property
+    def learned(self) -> Float[Array, "*shape"]:
+        """Numbers above 0 of the prior that is learned; it has come to rest where they stay."""
+        found: Array = self.prior.concentration
+        return found
+
     def pooled(self, q: Any, rule: Rule) -> LabelChannel:
         """With the prior that the channel's many alike parameters share, learned from ``q``.
 

@@ -26,15 +26,21 @@ class CodedColumn:
     Attributes:
         codes: ``(n,)`` position of each row's value among ``names``.
         names: ``(m,)`` distinct values that occur, in any order.
+        order: all values in their order, where the column is an ordered Categorical; None of
+            others.
     """
 
     codes: Int[np.ndarray, " n"]
     names: np.ndarray
+    order: np.ndarray | None = None
 
     @classmethod
     def of(cls, values: Any) -> CodedColumn:
         """From a series or array; a null has the code -1 and no name."""
-        return cls(*distinct_codes(values))
+        kind, order = getattr(values, "dtype", None), None
+        if isinstance(kind, pd.CategoricalDtype) and kind.ordered:
+            order = kind.categories.to_numpy()
+        return cls(*distinct_codes(values), order)
 
     @property
     def values(self) -> np.ndarray:

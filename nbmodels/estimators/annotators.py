@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.channels import Annotators
+from nbmodels.channels.ordered_annotators import POINTS
 from nbmodels.core.jax_settings import computing
 from nbmodels.data.annotations import Votes, trusted_tasks
 from nbmodels.data.labelling_functions import VoteSource, check_abstentions, read_outputs
@@ -29,6 +30,13 @@ from nbmodels.errors import (
 from nbmodels.estimators.annotators_training import VotesTraining, weighted
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName, resolved_priors
+from nbmodels.estimators.ordered_votes import (
+    draws_by_class,
+    graders_caution,
+    in_order,
+    ordered_parameters,
+    rank_of,
+)
 from nbmodels.estimators.sources import Items, LearnedSource, Part
 from nbmodels.estimators.votes_source import VOTES as _NAME
 from nbmodels.estimators.votes_source import votes_of
@@ -88,6 +96,10 @@ class DawidSkene(LatentClassModel):
             Intervals of :meth:`posterior` are those of independent votes.
         subtypes: number of sub-types of each class, each with matrices of its own: workers may then
             agree in what they mistake (EBCC; Li, Rubinstein and Cohn 2019).
+        ordered: whether classes are grades of an ordered scale. A worker then has a severity, a
+            scale of errors and a share of lapses in the place of a free matrix
+            (:class:`~nbmodels.channels.OrderedAnnotators`). The order is that of ``classes``, of an
+            ordered Categorical, or of numbers.
         abstain: where given, votes are a matrix of labelling functions' outputs, a row an item and
             a column a function, and this is the value by which a function abstains.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them.
@@ -131,12 +143,16 @@ class DawidSkene(LatentClassModel):
 
     _is_source: ClassVar[bool] = True
 
+    #: Whether a fit is compared with graders on an ordered scale, where labels may be grades.
+    _beside_graders: bool = True
+
     def __init__(
         self,
         *,
         pooling: Literal["auto", "own", "shared", "none"] | bool = "auto",
         dependence: float | Literal["auto", "shown"] = "auto",
         subtypes: int = 1,
+        ordered: bool = False,
         abstain: Any = None,
         class_prior: ArrayLike | None = None,
         priors: Priors | None = None,
@@ -147,6 +163,7 @@ class DawidSkene(LatentClassModel):
         self.pooling = pooling
         self.dependence = dependence
         self.subtypes = subtypes
+        self.ordered = ordered
         self.abstain = abstain
         self.class_prior = class_prior
         self.priors = priors
@@ -187,7 +204,8 @@ class DawidSkene(LatentClassModel):
             IdentifiabilityWarning: the workers' mean noise matrix is not diagonally dominant, or
                 there are two workers and no checked classes.
             NotConvergedWarning: the iteration did not converge.
-            NbmodelsWarning: many votes are again of one worker on one task.
+            NbmodelsWarning: many votes are again of one worker on one task; labels are numbers, or
+                of an ordered Categorical, and held-out votes are surely likelier if ``ordered``.
         """
         parameters = self._validate()
         if y is not None:
@@ -198,12 +216,13 @@ class DawidSkene(LatentClassModel):
             check_abstentions(source, self.abstain, self.classes)
         table.check_labels(self.classes)
         checked = trusted_tasks(trusted, tasks)
-        classes = Classes.infer(known_labels(table.label.names, _NAME), self.classes, _NAME)
+        declared = in_order(table, self.classes) if self.ordered else self.classes
+        classes = Classes.infer(known_labels(table.label.names, _NAME), declared, _NAME)
         if self.classes is None:
             check_marker(classes.names, None, _NAME)
         n, k = len(tasks), len(classes)
         cast = VoteTable(*table.cells(tasks, workers, classes), n)
-        types, parameters = Subtypes(k, self.subtypes), self._by_class(parameters, classes)
+        types, parameters = Subtypes(k, parameters["subtypes"]), self._by_class(parameters, classes)
         with computing(self._double(len(cast.row) * types.number)):
             known = None
             if checked is not None:
@@ -219,6 +238,8 @@ class DawidSkene(LatentClassModel):
                 functions=self.abstain is not None,
                 dependence=self.dependence,
                 pooling_open=isinstance(self.pooling, str) and self.pooling == "auto",
+                ordered=bool(self.ordered),
+                rank=self._rank(table, classes),
             )
             found = training.trained()
             self.tasks_, self.workers_ = tasks, workers
@@ -226,12 +247,22 @@ class DawidSkene(LatentClassModel):
             self._task_votes, self._majority = by_class @ np.ones(k, int), by_class.argmax(1)
             self._votes, self._copies = found.votes, found.copies
             self._held, self._shown = found.held, found.shown
-            cautions = table.repeated(len(cast.row))
+            cautions = (*table.repeated(len(cast.row)), *graders_caution(found.graders))
             if len(workers) == 2 and checked is None:
                 cautions = (*cautions, Caution(IdentifiabilityWarning, _TWO_WORKERS))
             self._finish(found.fitted, cautions)
         self.classes_ = classes.names
         return self
+
+    def _rank(self, table: Votes, classes: Classes) -> np.ndarray | None:
+        """``(K,)`` place of each class on a scale; None where graders are not to be compared."""
+        other = (
+            not self._beside_graders
+            or self.ordered
+            or self.abstain is not None
+            or self.subtypes > 1
+        )
+        return None if other or self._rule != "map" else rank_of(table, classes.names)
 
     def _read(self, votes: Any) -> VoteSource:
         if self.abstain is not None:
@@ -252,6 +283,8 @@ class DawidSkene(LatentClassModel):
             raise DataError("pooling: method 'ml' has no prior to learn; take 'map' or 'vb'")
         if not isinstance(resolved_priors(self.priors).noise_diagonal, int | float):
             raise DataError("noise_diagonal: expected a number; votes have no labels to hold out")
+        if self.ordered:
+            return ordered_parameters(parameters, self._rule)
         pooling = self._pooling if self.abstain is None else "functions"
         return {**parameters, "pooling": pooling}
 
@@ -272,8 +305,8 @@ class DawidSkene(LatentClassModel):
         tempered by what that fit shows of their dependence.
         """
         parameters = self._validate()
-        if self.abstain is not None or self.subtypes > 1:
-            raise DataError("abstain, subtypes: not for one source of several")
+        if self.abstain is not None or self.subtypes > 1 or self.ordered:
+            raise DataError("abstain, subtypes, ordered: not for one source of several")
         if isinstance(self.pooling, str) and self.pooling == "auto":
             parameters["pooling"] = "none" if self._rule == "ml" else "own"
         table = Votes.read(values)
@@ -311,7 +344,8 @@ class DawidSkene(LatentClassModel):
     @property
     def _types(self) -> Subtypes:
         check_is_fitted(self)
-        return Subtypes(len(self.fitted_.names) // self.subtypes, self.subtypes)
+        each = POINTS if self.ordered else self.subtypes
+        return Subtypes(len(self.fitted_.names) // each, each)
 
     @property
     def worker_noise_matrix_(self) -> Float[np.ndarray, "w observed k"]:
@@ -329,10 +363,8 @@ class DawidSkene(LatentClassModel):
     @property
     def _unknown_worker(self) -> Float[np.ndarray, "observed c"]:
         channel: Any = self.fit_.model[_NAME]
-        each = np.asarray(channel.prior.concentration, float)
-        # under a mode the concentration is one more than the pseudo-votes
-        pseudo = each if self._rule == "vb" else np.maximum(each - 1, 1e-12)
-        return (pseudo / pseudo.sum(1, keepdims=True)).mean(0)
+        found: Float[np.ndarray, "observed c"] = channel.of_unknown(self._rule)
+        return found
 
     @property
     def worker_accuracy_(self) -> pd.DataFrame:
@@ -356,6 +388,10 @@ class DawidSkene(LatentClassModel):
             copies) and ``copied_share`` (in how many of all their votes); the most frequent worker
             first. Votes have no order: whom a worker copies is named where two workers or more
             follow the same one, is None otherwise, and in a chain of copies is the middle one.
+            Where classes are ``ordered``, also ``severity`` (by how many grades of the mean width a
+            worker grades below others), ``scale`` (of their logistic errors, in such grades),
+            ``range`` (of their thresholds about the middle one; below 1 where they prefer the
+            ends) and ``lapse`` (share of votes that do not depend on the item).
         """
         from nbmodels.diagnostics.annotators import annotator_report, untempered
 
@@ -370,7 +406,14 @@ class DawidSkene(LatentClassModel):
         # no "auto", which votes refuse
         pseudo = float(priors.noise_alpha) + float(priors.noise_diagonal)
         model = untempered(model, votes)
-        return annotator_report(model, votes, self.workers_, level, copies, self._shown + pseudo)
+        found = annotator_report(model, votes, self.workers_, level, copies, self._shown + pseudo)
+        return found.join(self._traits, on="worker") if self.ordered else found
+
+    @property
+    def _traits(self) -> pd.DataFrame:
+        """How each worker grades on an ordered scale."""
+        channel: Any = self.fit_.model[_NAME]
+        return pd.DataFrame(channel.traits(self.fit_.params[_NAME]), self.workers_)
 
     def _reported(self, draws: Any, rng: np.random.Generator) -> Any:
         """Draws; with a warning where some vote as a group, and nobody knows who is right."""
@@ -382,7 +425,7 @@ class DawidSkene(LatentClassModel):
             )
             draws.attrs["warnings"] = "\n".join(filter(None, (draws.attrs["warnings"], what)))
             issue([Caution(PosteriorWarning, what)])
-        return draws
+        return draws_by_class(draws, self.classes_) if self.ordered else draws
 
     def _item_names(self) -> Any:
         return self.tasks_

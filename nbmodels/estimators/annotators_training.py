@@ -14,6 +14,7 @@ from inference.arrays import on_device
 from inference.products import MOST
 from nbmodels.channels import Annotators, CandidateSets
 from nbmodels.channels.candidates import pack_candidates
+from nbmodels.channels.ordered_annotators import POINTS
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows, padded_annotators, padded_length
 from nbmodels.estimators.votes_source import VOTES
@@ -30,19 +31,24 @@ from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import annotators
 from nbmodels.fitting.options import FitOptions
+from nbmodels.fitting.ordered_evidence import MOST_VOTES, OrderedGain, ordered_gain, seem_ordered
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.subtypes import Subtypes
 from nbmodels.fitting.uneven_pairs import UnevenPairs
-from nbmodels.fitting.vote_dependence import VoteTable, annotator_model
+from nbmodels.fitting.vote_dependence import VoteTable, annotator_model, fitted_to
 from nbmodels.fitting.vote_shares import (
     LEAST_SHOWN,
     SharesHeld,
     all_alike,
     held_fast,
     held_near,
+    least_kept,
     shown_share,
     shown_votes,
 )
+
+#: Gain in nats per row that ends a fit of graders which is compared alone.
+_ROUGHLY = 1e-3
 
 
 class TrainedVotes(NamedTuple):
@@ -54,6 +60,8 @@ class TrainedVotes(NamedTuple):
         copies: who copies.
         held: by what votes hold the class shares, or None.
         shown: ``(W,)`` number of each worker's votes of which it is shown whether they are right.
+        graders: held-out votes under graders on an ordered scale, or None where these were not
+            compared.
     """
 
     fitted: FittedModel
@@ -61,6 +69,7 @@ class TrainedVotes(NamedTuple):
     copies: Copies
     held: SharesHeld | None
     shown: Float[np.ndarray, " w"]
+    graders: OrderedGain | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,10 @@ class VotesTraining:
         functions: whether votes are outputs of functions, which abstain.
         dependence: correlation of votes given the class, or how it is learned.
         pooling_open: whether the form of the matrices is selected.
+        ordered: whether labels are grades of an ordered scale; ``types`` are then the scores
+            within each class.
+        rank: ``(K,)`` place of each class on a scale, by which the fit is compared with graders;
+            None for no comparison.
     """
 
     cast: VoteTable
@@ -90,16 +103,18 @@ class VotesTraining:
     functions: bool
     dependence: float | Literal["auto", "shown"]
     pooling_open: bool
+    ordered: bool = False
+    rank: Int[np.ndarray, " k"] | None = None
 
     def trained(self) -> TrainedVotes:
         """Find who copies, select what matrices are drawn to, fit, and temper the answer."""
         shown, pairs = self._shown
         votes, pooling, paper = self.votes, self.parameters["pooling"], self.options.rule == "ml"
         hidden = shown < LEAST_SHOWN or pairs.unevenness > MOST_UNEVEN
-        if hidden and self.pooling_open and not (self.functions or paper):
+        if hidden and self.pooling_open and not (self.functions or self.ordered or paper):
             pooling = ALIKE
         known = self.parameters["class_prior"] is not None or self.checked is not None
-        open_ = not (self.functions or known or paper)
+        open_ = not (self.functions or self.ordered or known or paper)
         # one matrix of all annotators leaves items as voted, and no class is lost
         held = held_near(votes, len(self.names)) if open_ and pooling != ALIKE else None
         found = self._fitted(pooling, held)
@@ -111,14 +126,47 @@ class VotesTraining:
             fast = held_fast(self.types.summed(found.class_shares), informative)
             if fast is not None and not found.interrupted:
                 held, found = fast, self._fitted(pooling, fast)
+        graders = None if found.interrupted else self._graders(found)
         of_workers = shown_votes(votes, self.n_workers, self._is_checked) * (pooling != ALIKE)
         if not found.interrupted and not (paper and self.dependence == "auto"):
-            # by one vote of a doubtful function, an item is rather of a more frequent class
-            fixed = self._is_checked, not self.functions, pairs.log_factor
+            # by one vote of a doubtful function, an item is rather of a more frequent class; and
+            # grades may lie between the votes, or beyond those of strict annotators
+            supported = not (self.functions or self.ordered)
+            fixed = self._is_checked, supported, pairs.log_factor
             seen = {"copying": self.copies.share, "shown": shown, "uneven": pairs.unevenness}
-            how: dict[str, Any] = {"pooling": pooling, **seen}
+            # where thresholds of all graders move together, no prior holds the shares
+            shares = self.types.summed(found.class_shares)
+            kept = least_kept(shares, votes) if self.ordered else np.nan
+            how: dict[str, Any] = {"pooling": pooling, "kept": kept, **seen}
             found = tempered(found, votes, self.dependence, *fixed, **how)
-        return TrainedVotes(found, votes, self.copies, held, of_workers)
+        return TrainedVotes(found, votes, self.copies, held, of_workers, graders)
+
+    def _graders(self, found: FittedModel) -> OrderedGain | None:
+        """Held-out votes under graders; None where order is not known or not to be seen."""
+        if self.rank is None or self.copies.found or not seem_ordered(self.votes, self.rank):
+            return None
+        some, items = self.votes.thinned(MOST_VOTES).of_items()
+        workers, worker = np.unique(some.worker, return_inverse=True)
+        order = np.argsort(self.rank)
+        graded = replace(
+            self,
+            cast=replace(some, worker=worker, label=self.rank[some.label]),
+            # annotators without votes say nothing, and similar numbers compile once
+            n_workers=padded_annotators(len(workers), POINTS * len(order) ** 2),
+            names=self.names[order],
+            types=Subtypes(len(order), POINTS),
+            checked=None,
+            parameters={**self.parameters, "class_prior": None},
+            options=replace(self.options.without_restarts(), tol=_ROUGHLY),
+            dependence=0.0,
+            ordered=True,
+        )
+        fitted = graded._fitted("ordered", None)
+        if fitted.interrupted:
+            return None
+        free = fitted_to(found.fit, self.votes)
+        free = replace(free, pseudo=free.pseudo[workers], resp=free.resp[items])
+        return ordered_gain(free, fitted.fit, replace(some, worker=worker), self.rank, VOTES)
 
     @cached_property
     def copies(self) -> Copies:
@@ -160,7 +208,7 @@ class VotesTraining:
     @property
     def _room(self) -> int | None:
         """Number of workers that a fit is compiled for; None for their own, as of many votes."""
-        if self.functions or len(self.cast.row) > MOST:
+        if self.functions or self.ordered or len(self.cast.row) > MOST:
             return None
         return padded_annotators(self.n_workers, len(self.names) * self.types.number)
 
@@ -184,7 +232,8 @@ class VotesTraining:
     def _fitted(self, pooling: str, held: SharesHeld | None) -> FittedModel:
         """A fit whose matrices are drawn to something, the shares of the classes held or free."""
         options, types = self.options, self.types
-        settings = {**self.parameters, "pooling": pooling, "n_votes": self.votes.weight.sum()}
+        own = {"pooling": pooling, "subtypes": types.each, "n_votes": self.votes.weight.sum()}
+        settings = {**self.parameters, **own}
         channel: Any = annotators(self.n_workers, len(self.names), settings)
         if pooling == "functions":
             channel = replace(channel, power=on_device(self.copies.powers()))
@@ -196,13 +245,13 @@ class VotesTraining:
         prior = types.prior({**self.parameters, "shares_held": held})
         model = {**self._checks[0], PRIOR: prior, VOTES: channel}
         candidate = Candidate(model, self._data, learned)
-        begin = types.start(candidate, options.rule, options.seed)
+        begin = None if self.ordered else types.start(candidate, options.rule, options.seed)
         if pooling == "functions" and types.each == 1:
             about = VOTES, pad_rows(self._is_checked, self._length), options.rule, self.parameters
             candidate, begin = first_estimate(candidate, *about)
         names = types.names(self.names)
         fitted = joint(candidate, names, self.cast.n_items, options, start=begin)
-        return without_padding(fitted, VOTES)
+        return fitted if self._room is None else without_padding(fitted, VOTES)
 
 
 def weighted(votes: VoteTable, copies: Copies, functions: bool) -> VoteTable:

@@ -204,6 +204,7 @@ CONSTRAINTS: dict[str, Constraint] = {
     "pooling": OneOf(("auto", "own", "shared", "none", True, False)),
     "subtypes": Number(1, most=20, whole=True),
     "abstain": Marker(),
+    "ordered": _FLAG,
     "dependence": Number(most=1.0, words=("auto", "shown")),
     "duplicates": OneOf(("auto", "count", "once", "refuse")),
 }

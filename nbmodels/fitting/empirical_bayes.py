@@ -128,6 +128,6 @@ def _relearned(
         # the weight stays the bare number that it may be, or the next fit would be compiled anew
         learned = _pooled_precisely(with_arrays(component), params[name], options.rule)
         new[name] = replace(learned, weight=component.weight)
-        before, after = (np.asarray(m[name].prior.concentration) for m in (model, new))
+        before, after = (np.asarray(one.learned) for one in (component, learned))
         change = max(change, float(np.max(np.abs(after / before - 1), initial=0)))
     return new, change, params

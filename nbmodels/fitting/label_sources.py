@@ -19,6 +19,7 @@ from nbmodels.channels import (
     FixedTransition,
     LabellingFunctions,
     OneCoinAnnotators,
+    OrderedAnnotators,
     PooledAnnotators,
     PooledTransition,
     SymmetricTransition,
@@ -166,12 +167,13 @@ def trusted_channel(n_classes: int, settings: Settings) -> Component:
 
 
 #: Channels of annotators by what their noise matrices are drawn to.
-_ANNOTATORS = {
+_ANNOTATORS: Mapping[str, Any] = {
     "none": Annotators,
     "alike": Annotators,
     "own": OneCoinAnnotators,
     "shared": PooledAnnotators,
     "functions": LabellingFunctions,
+    "ordered": OrderedAnnotators,
 }
 
 

@@ -23,9 +23,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy import sparse
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
@@ -98,6 +99,11 @@ class VoteTable:
         """``(N, K)`` sums of what the votes on each item count for, by label."""
         cells = self.row * k + self.label
         return np.bincount(cells, self.weight, self.n_items * k).reshape(-1, k)
+
+    def of_items(self) -> tuple[VoteTable, Int[np.ndarray, " m"]]:
+        """Of the ``M`` items with votes alone, and which these are."""
+        items, row = np.unique(self.row, return_inverse=True)
+        return replace(self, row=row, n_items=len(items)), items
 
     def thinned(self, most: int) -> VoteTable:
         """The votes on randomly drawn items, at most so many."""
@@ -229,11 +235,9 @@ def effective_number(weights: Float[np.ndarray, " v"], votes: VoteTable) -> np.n
 
 def annotator_model(fit: Fit, name: str = "votes") -> AnnotatorModel:
     """Of a fit with a channel of annotators."""
-    concentration = np.asarray(fit.params[name].concentration, float)
-    # under a mode the concentration is one more than votes and pseudo-votes
-    pseudo = concentration if fit.rule == "vb" else np.maximum(concentration - 1, 1e-12)
+    channel: Any = fit.model[name]
+    pseudo = channel.pseudo_votes(fit.params[name], fit.rule)
     resp = np.asarray(fit.resp, float)
-    channel = fit.model[name]
     shares = np.asarray(fit.point_of(PRIOR), float)
     if isinstance(channel, LabellingFunctions):
         power = np.broadcast_to(np.asarray(channel.power, float), len(pseudo))
@@ -260,13 +264,27 @@ def held_out_score(model: AnnotatorModel, votes: VoteTable, correlation: float =
 
     Votes on items with one vote are passed over; without any other the score is 0.
     """
-    return _leave_one_out(model, votes.thinned(_MOST_VOTES))(correlation)
+    some = votes.thinned(_MOST_VOTES)
+    return _mean(leave_one_out(model, some, model.of_votes.deleted(some))(correlation))
 
 
-def _leave_one_out(model: AnnotatorModel, votes: VoteTable) -> Callable[[float], float]:
-    """:func:`held_out_score` as a function of the correlation."""
-    several = np.bincount(votes.row, minlength=votes.n_items)[votes.row] > 1
-    own = model.of_votes.deleted(votes)
+def beside_others(votes: VoteTable) -> Bool[np.ndarray, " v"]:
+    """``(V,)`` whether there is another vote on the item."""
+    several: Bool[np.ndarray, " v"] = np.bincount(votes.row, minlength=votes.n_items)[votes.row] > 1
+    return several
+
+
+def leave_one_out(
+    model: AnnotatorModel, votes: VoteTable, own: Float[np.ndarray, "v c"]
+) -> Callable[[float], Float[np.ndarray, " u"]]:
+    """Log-probability of each vote :func:`beside_others` given these, by the correlation.
+
+    Args:
+        model: of the annotators.
+        votes: on any items.
+        own: log P(vote | class) without what the vote's own item has taught.
+    """
+    several = beside_others(votes)
     weight = votes.weight
     counted = own * weight[:, None], model.log_prior
     logs, before = model.evidence(votes) if model.abstains else counted
@@ -278,15 +296,18 @@ def _leave_one_out(model: AnnotatorModel, votes: VoteTable) -> Callable[[float],
     others = before + votes.summed(logs)[votes.row][several] - logs[several]
     probs = np.exp(own[several])
 
-    def score(correlation: float) -> float:
-        if not len(probs):
-            return 0.0
+    def score(correlation: float) -> Float[np.ndarray, " u"]:
         power = 1 / (1 + (left - 1) * correlation)
-        rest = others * power[:, None]
-        found = np.einsum("vc,vc->v", softmax(rest), probs)
-        return float(np.mean(np.log(found)))
+        found: Float[np.ndarray, " u"] = np.log(
+            np.einsum("vc,vc->v", softmax(others * power[:, None]), probs)
+        )
+        return found
 
     return score
+
+
+def _mean(logs: Float[np.ndarray, " u"]) -> float:
+    return float(np.mean(logs)) if len(logs) else 0.0
 
 
 def assumed_dependence(visible: float, by_item: float = np.inf, by_group: float = 0.0) -> float:
@@ -308,7 +329,8 @@ def assumed_dependence(visible: float, by_item: float = np.inf, by_group: float 
 def visible_dependence(model: AnnotatorModel, votes: VoteTable) -> tuple[float, float]:
     """The correlation by which held-out votes are likeliest, and their gain in nats."""
     some = votes.thinned(_MOST_VOTES)
-    score = cache(_leave_one_out(model, some))
+    each = leave_one_out(model, some, model.of_votes.deleted(some))
+    score = cache(lambda r: _mean(each(r)))
     options = {"xatol": _SEARCHED_TO}
     found = minimize_scalar(lambda r: -score(r), bounds=(0, 1), method="bounded", options=options)
     best = max([0.0, float(found.x), 1.0], key=score)

@@ -33,6 +33,7 @@ LEARNED = [name for name in COMPONENTS if name not in GIVEN]
 FEATURES = [name for name in COMPONENTS if name not in {*CHANNELS, *PRIORS}]
 #: What is not there is no hole in them: a vote not cast, an edge not seen, a word not used.
 COUNTED = {"users", "annotators", "one_coin", "alike", "functions", "neighbours", "beliefs"}
+COUNTED |= {"ordered"}
 MATRICES = ["gaussian", "full", "tied", "student", "student_full", "student_tied"]
 GARBAGE = {"bernoulli": 1, "multinomial": 50, "categorical": 1, "transition": 2, "symmetric": 2}
 
@@ -228,6 +229,12 @@ def test_what_is_simulated_can_be_packed(name):
         votes = s.raw.sum(1)
         shares = votes / np.maximum(votes.sum(1, keepdims=True), 1)
         np.testing.assert_allclose(initial_responsibilities, shares)
+    elif name == "ordered":
+        # the higher the grades, the higher the class, but for rounding of the mean
+        grades, voted = s.raw @ np.arange(K), s.raw.any((1, 2))
+        mean, expected = grades.mean(1)[voted], np.asarray(initial_responsibilities) @ np.arange(K)
+        assert np.corrcoef(mean, expected[voted])[0, 1] > 0.9
+        np.testing.assert_allclose(np.asarray(initial_responsibilities).sum(1), voted)
     elif name == "neighbours":
         np.testing.assert_allclose(initial_responsibilities, s.raw / s.raw.sum(1, keepdims=True))
     elif initial_responsibilities is not None:

@@ -113,6 +113,7 @@ COVER = [
     (("multinomial", "users", "transition"), {"missing": True, "item_powers": True}),
     (("student", "symmetric"), {"row_weights": True, "powers": True, "item_powers": True}),
     (("users", "annotators", "beliefs"), {"missing": True, "row_weights": True, "powers": True}),
+    (("gaussian", "ordered"), {"missing": True, "row_weights": True, "powers": True}),
     (("transition",), {"missing": True, "prior": "calibration"}),
     (("transition",), {"missing": True, "row_weights": True, "powers": True, "prior": "logistic"}),
     (("symmetric", "bernoulli"), {"row_weights": True, "powers": True, "prior": "calibration"}),
