@@ -56,7 +56,7 @@ def best_way(sample: Sample) -> Way:
     few columns, a classifier of these is likelier than a regression of all with noise or without,
     and hardly distinguishes noise from overlap: right changes of labels were not made.
     """
-    return with_trees(_best_in_closed_form(sample), sample, SURELY_BETTER)
+    return with_trees(_best_in_closed_form(sample), sample)
 
 
 def _best_in_closed_form(sample: Sample) -> Way:
