@@ -70,6 +70,7 @@ def clean(
     label: options.Label,
     task: options.Task = None,
     worker: options.Worker = None,
+    grades: options.Grades = None,
     text: options.Text = None,
     features: options.Features = None,
     groups: options.Groups = None,
@@ -166,6 +167,8 @@ def clean(
                 "--estimator": None if estimator == options.EstimatorName.naive_bayes else 1,
             }
             check_roles(task, worker, unused)
+        elif grades is not None:
+            raise InputError("--grades: for a table of votes (--task, --worker)")
 
         target = out if out is not None else Path(f"{file.stem}-corrected{file.suffix}")
         if out is not None and target.suffix.lower() not in files.SUFFIXES:
@@ -197,6 +200,7 @@ def clean(
                 target,
                 report,
                 checked=checked,
+                grades=options.column_names(grades),
                 probabilities=probabilities,
                 seed=seed,
             )

@@ -47,6 +47,15 @@ Worker = Annotated[
     ),
 ]
 
+Grades = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Of votes: labels are grades of an ordered scale, these from the lowest to the "
+        "highest, with commas between them; or numbers, where they are numbers.",
+    ),
+]
+
 
 class EstimatorName(StrEnum):
     """Estimators of a table."""

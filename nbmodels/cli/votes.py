@@ -5,7 +5,7 @@ A row of the table is a vote, and what is corrected is an item: by :class:`nbmod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,9 @@ from nbmodels.cli.roles import compared_rows
 from nbmodels.cli.wording import worded
 from nbmodels.data.labels import LabelColumn, as_text, spelt_as
 from nbmodels.errors import DataError, counted
+
+#: Name in the place of grades that are numbers, whose order is known.
+NUMBERS = "numbers"
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ def clean_votes(
     *,
     truth: str | None = None,
     checked: Mapping[str, str] | None = None,
+    grades: Sequence[str] | None = None,
     probabilities: bool | None = None,
     draws: int = 0,
     random_state: int = 0,
@@ -80,6 +84,8 @@ def clean_votes(
         truth: column of the items' true labels, only compared with.
         checked: true classes by item, both as text; these items are known in the fit, and left out
             where suggestions are compared with the truth.
+        grades: the classes from the lowest to the highest, where they are grades of an ordered
+            scale, or :data:`NUMBERS` alone; None where they are none.
         probabilities: add a column for each class; by default with up to 10 classes.
         draws: posterior draws of each chain; 0 for none.
         random_state: seed.
@@ -93,7 +99,7 @@ def clean_votes(
     begin = stage or (lambda name: None)
     frame = frame.reset_index(drop=True)
     _check_columns(frame, {"label": label, "task": task, "worker": worker, "truth": truth})
-    labels = LabelColumn.of(frame[label], label)
+    labels = _of_grades(LabelColumn.of(frame[label], label), grades)
     cast = labels.codes >= 0
     notes = []
     if not cast.all():
@@ -102,10 +108,15 @@ def clean_votes(
     notes.extend(labels.odd_names())
     table = {"task": frame[task], "worker": frame[worker], "label": labels.text}
     votes = pd.DataFrame(table)[cast]
+    if labels.are_numbers:  # in an order, so that a fit can say whether they seem to be grades
+        votes["label"] = pd.Categorical(votes["label"], labels.names, ordered=True)
     trusted = _trusted(checked or {}, votes["task"], labels)
     cautions = labels.seen_once(trusted.values())
     model = DawidSkene(
-        classes=labels.names, random_state=random_state, solver=Solver(progress=False)
+        classes=labels.names,
+        ordered=grades is not None,
+        random_state=random_state,
+        solver=Solver(progress=False),
     )
     posterior = None
     with collected(cautions):
@@ -158,6 +169,22 @@ def clean_votes(
         model,
         found,
     )
+
+
+def _of_grades(labels: LabelColumn, grades: Sequence[str] | None) -> LabelColumn:
+    """Labels whose classes are in the order of the grades.
+
+    Raises:
+        DataError: other names than those of the classes, or labels that are no numbers.
+    """
+    if grades is None or (list(grades) == [NUMBERS] and labels.are_numbers):
+        return labels
+    shown = ", ".join(labels.names)
+    if list(grades) == [NUMBERS]:
+        raise DataError(f"grades: the labels are no numbers; name them in their order: {shown}")
+    if sorted(grades) != sorted(labels.names):
+        raise DataError(f"grades: expected each of {shown} once, got {', '.join(grades)}")
+    return labels.in_order(grades)
 
 
 def _trusted(checked: Mapping[str, str], tasks: pd.Series, labels: LabelColumn) -> dict[Any, str]:

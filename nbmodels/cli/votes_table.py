@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -114,6 +114,7 @@ def clean_items(
     report: Path | None,
     *,
     checked: Path | None,
+    grades: Sequence[str] | None,
     probabilities: bool | None,
     seed: int,
 ) -> None:
@@ -125,6 +126,7 @@ def clean_items(
         target: where the items are written.
         report: folder of the report, or None.
         checked: items checked by hand, or None.
+        grades: see :func:`nbmodels.cli.votes.clean_votes`.
         probabilities: whether to add a column for each class.
         seed: of all randomness.
     """
@@ -135,6 +137,7 @@ def clean_items(
     cleaned = votes.cleaned(
         screen(stderr=True),
         checked=None if checked is None else votes.checked(checked),
+        grades=grades,
         probabilities=probabilities,
         draws=0 if report is None else _DRAWS,
         random_state=seed,

@@ -31,6 +31,7 @@ _WORDS = {
     "(audit_plan)": "(nbmodels audit plan)",
     "written by to_json": "written by nbmodels audit plan",
     "partial=True": "--partial",
+    "ordered=True, which orders classes by their values": "--grades numbers",
     "groups=": "--groups",
     "worker_report() names them": "nbmodels clean lists them in its table of annotators",
     "; take more draws and warm-up": "",

@@ -378,6 +378,23 @@ class LabelColumn:
         codes = pd.Index(names).get_indexer(pd.Index(text))
         return cls(text, np.where(pd.isna(text), -1, codes), names, values)
 
+    @property
+    def are_numbers(self) -> bool:
+        """Whether all classes are numbers, in whose order they are."""
+        numbers = pd.to_numeric(pd.Series(self.names, dtype=object), errors="coerce")
+        return bool(numbers.notna().all())
+
+    def in_order(self, names: Sequence[str]) -> LabelColumn:
+        """The same with the classes in another order.
+
+        Args:
+            names: of all classes.
+        """
+        place = pd.Index(names)
+        values = self.values.iloc[pd.Index(self.names).get_indexer(place)]
+        codes = np.where(self.codes < 0, -1, place.get_indexer(pd.Index(self.text)))
+        return LabelColumn(self.text, codes, np.asarray(names, str), values)
+
     def odd_names(self) -> list[str]:
         """Sentences about names that classes seldom have."""
         markers = [

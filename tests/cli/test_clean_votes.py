@@ -64,6 +64,67 @@ def test_items_of_votes_are_corrected(here, suffix):
     assert float(spammer.split("│")[5]) > 0.9
 
 
+def graded(rng, n=120, graders=6):
+    """Four votes an item from 1 to 5, by graders of different severity."""
+    score, severity = rng.normal(size=n), rng.normal(0, 0.5, graders)
+    cuts = [-1.3, -0.4, 0.4, 1.3]
+    item = np.repeat(np.arange(n), 4)
+    worker = rng.permuted(np.tile(np.arange(graders), (n, 1)), axis=1)[:, :4].ravel()
+    seen = score[item] - severity[worker] + 0.5 * rng.normal(size=4 * n)
+    named = {
+        "task": item,
+        "worker": [f"w{j}" for j in worker],
+        "label": 1 + np.digitize(seen, cuts),
+    }
+    return pd.DataFrame(named), 1 + np.digitize(score, cuts)
+
+
+@pytest.mark.slow
+def test_grades_are_ordered(here):
+    frame, true = graded(np.random.default_rng(0))
+    frame.to_csv("grades.csv", index=False)
+    plain = run("clean", "grades.csv", *ROLES)
+    assert plain.exit_code == 0, plain.output
+    assert "--grades numbers" in " ".join(plain.output.split())
+    done = run(
+        "clean", "grades.csv", *ROLES, "--grades", "numbers", "--overwrite", "--report", "out"
+    )
+    assert done.exit_code == 0, done.output
+    read = pd.read_csv("grades-corrected.csv")
+    right, voted = (np.mean(read[name] == true) for name in ("suggested_label", "majority_label"))
+    assert right > voted + 0.05
+    assert {"severity", "scale", "range", "lapse"} <= set(pd.read_csv("out/annotators.csv"))
+    words = np.array(["poor", "fair", "good", "better", "best"])
+    frame["label"] = words[frame["label"] - 1]
+    frame.to_csv("words.csv", index=False)
+    named = run("clean", "words.csv", *ROLES, "--grades", ",".join(words))
+    assert named.exit_code == 0, named.output
+    again = pd.read_csv("words-corrected.csv")["suggested_label"]
+    assert again.tolist() == words[read["suggested_label"] - 1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("grades", "words"),
+    [
+        ("numbers", "the labels are no numbers; name them in their order: cat, dog, emu"),
+        ("cat,dog", "expected each of cat, dog, emu once, got cat, dog"),
+        ("cat,dog,emu,emu", "expected each of cat, dog, emu once"),
+    ],
+)
+def test_other_grades_are_refused(here, grades, words):
+    votes().to_csv("votes.csv", index=False)
+    done = run("clean", "votes.csv", *ROLES, "--truth", "truth", "--grades", grades)
+    assert done.exit_code != 0
+    assert words in " ".join(done.output.split())
+
+
+def test_a_table_of_items_has_no_grades(here):
+    votes().to_csv("votes.csv", index=False)
+    done = run("clean", "votes.csv", "--label", "label", "--grades", "numbers")
+    assert done.exit_code != 0
+    assert "--grades: for a table of votes" in " ".join(done.output.split())
+
+
 def test_roles_have_the_names_of_columns_and_of_others(here):
     renamed = {"task": "question", "worker": "who", "label": "answer", "truth": "votes"}
     votes(60).rename(columns=renamed).to_csv("votes.csv", index=False)
