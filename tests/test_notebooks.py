@@ -66,6 +66,7 @@ LONG = {
     "01_five_minutes",
     "04_maystre2021",
     "07_the_cut",
+    "04_your_own_classifier",
     "06_when_not_to_believe_it",
     "01_zeng2022",
     "02_denis2006",

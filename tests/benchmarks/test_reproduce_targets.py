@@ -14,7 +14,6 @@ from nbmodels import NbmodelsWarning
 
 #: Those that take some two seconds at most.
 FAST = {
-    "chen2019-theorems",
     "why-denis2006-noise",
     "why-denis2006-table3",
 }

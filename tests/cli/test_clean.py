@@ -28,8 +28,9 @@ def sentences(n=300, seed=1):
     return pd.DataFrame({"text": texts, "label": SPECIES[given], "truth": SPECIES[y]})
 
 
-def test_clean_keeps_rows_and_columns_and_scores(here):
-    done = run("clean", "animals.csv", *QUICK, "--truth", "truth")
+@pytest.mark.parametrize("options", [FIXED, pytest.param(QUICK, marks=pytest.mark.slow)])
+def test_clean_keeps_rows_and_columns_and_scores(here, options):
+    done = run("clean", "animals.csv", *options, "--truth", "truth")
     assert done.exit_code == 0, done.output
     before = pd.read_csv("animals.csv", dtype=str)
     after = pd.read_csv("animals-corrected.csv", dtype=str)

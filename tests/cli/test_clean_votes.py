@@ -329,6 +329,7 @@ def test_report_of_annotators(here, monkeypatch):
     np.testing.assert_allclose(drawn["shares"], shares, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_spreadsheet_of_windows_is_read_and_written_as_it_is(here):
     """Checked rows are saved by another program in UTF-8; a report is for the same spreadsheet."""
     frame = votes()

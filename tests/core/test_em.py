@@ -127,7 +127,7 @@ def test_run_from_the_host_is_the_compiled_solve():
     [
         slow("words", "ml"),
         slow("words", "vb"),
-        ("weighted", "map"),
+        slow("weighted", "map"),
         slow("holes", "vb"),
     ],
 )

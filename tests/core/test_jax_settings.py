@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
+from marks import slow
 
 from nbmodels import NoisyBernoulliNB
 from nbmodels.core import jax_settings, program_folder
@@ -251,12 +252,13 @@ def test_a_process_without_a_cpu_computes_where_it_can(monkeypatch):
         assert jax.config.jax_default_device is None
 
 
-def test_a_small_fit_is_the_same_beside_a_gpu(monkeypatch):
+@pytest.mark.parametrize("training", ["joint", slow("auto")])
+def test_a_small_fit_is_the_same_beside_a_gpu(training, monkeypatch):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 60)
     x = rng.random((60, 4)) < np.where(y, 0.8, 0.2)[:, None]
-    alone = NoisyBernoulliNB(random_state=0).fit(x, y)
+    alone = NoisyBernoulliNB(training=training, random_state=0).fit(x, y)
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    beside = NoisyBernoulliNB(random_state=0).fit(x, y)
+    beside = NoisyBernoulliNB(training=training, random_state=0).fit(x, y)
     np.testing.assert_array_equal(alone.label_posterior_, beside.label_posterior_)
     assert beside.predict_proba(x).shape == (60, 2)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 from sklearn.linear_model import LogisticRegression
 
 from nbmodels import (
@@ -78,7 +79,7 @@ def test_columns_of_votes_are_told():
     [
         NoisyMixedNB.published(random_state=0),
         NoisyGaussianNB.published(random_state=0),
-        NoisyLogisticRegression(random_state=0),
+        slow(NoisyLogisticRegression(random_state=0)),
         NoisyLabelClassifier(LogisticRegression(), rounds=0, random_state=0),
         AutoNoisyClassifier(emission="gaussian", random_state=0),
     ],

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 
 from nbmodels import NoisyGaussianNB, NoisyLogisticRegression, NoisyMixedNB
 from nbmodels.cli.wording import worded
@@ -56,7 +57,9 @@ def test_of_many_columns_some_are_named():
     assert "missing_values" not in worded(caution.message)
 
 
-@pytest.mark.parametrize("estimator", [NoisyGaussianNB, NoisyLogisticRegression, NoisyMixedNB])
+@pytest.mark.parametrize(
+    "estimator", [slow(NoisyGaussianNB), slow(NoisyLogisticRegression), NoisyMixedNB]
+)
 def test_a_fit_warns_of_them_once(estimator):
     rng = np.random.default_rng(1)
     y = np.arange(90) % 2

@@ -137,7 +137,7 @@ def test_classes_of_students_t_are_fitted():
     assert fit_classes(*about, 3).log_likelihood == pytest.approx(alone, abs=0.1)
 
 
-@pytest.mark.parametrize("n", [60, slow(100), 300])
+@pytest.mark.parametrize("n", [60, slow(100), slow(300)])
 def test_any_noise_is_told_from_none_at_all(n):
     """Of one rate and of errors with a direction."""
     pairs = flip_noise(K, {(0, 1): 0.4})

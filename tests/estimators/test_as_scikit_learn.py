@@ -71,7 +71,7 @@ def test_cross_validation(name):
     assert not hasattr(estimator, "classes_")
 
 
-@quick_case
+@pytest.mark.parametrize("name", slow_among(CASES, ("any classifier", "automatic")))
 def test_grid_search_in_a_pipeline(name):
     estimator, x, grid = CASES[name]
     steps = make_pipeline("passthrough", clone(estimator))
@@ -89,7 +89,7 @@ def test_grid_search_in_a_pipeline(name):
     assert list(search.classes_) == ["no", "yes"]
 
 
-@every_case
+@quick_case
 def test_weights_pass_through_a_pipeline(name):
     estimator, x, _ = CASES[name]
     steps = make_pipeline("passthrough", clone(estimator))
@@ -119,7 +119,7 @@ def test_names_of_columns_and_output(name):
         last.predict(x.assign(c=0.0))
 
 
-@every_case
+@quick_case
 def test_copies(name):
     estimator, x, _ = CASES[name]
     e = clone(estimator).fit(x, NAMES)
@@ -254,7 +254,13 @@ NAN = {
     for marker in (None, np.nan, -1)
     if (name, marker) != ("AutoNoisyClassifier", None)
 }
-_LONG = ("any with gaps", "logistic", "AutoNoisyClassifier nan", "AutoNoisyClassifier -1")
+_LONG = (
+    "any with gaps",
+    "logistic",
+    "AutoNoisyClassifier nan",
+    "AutoNoisyClassifier -1",
+    "PartialLabelNB nan",
+)
 
 
 @pytest.mark.parametrize("case", NAN)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 
 from nbmodels import DawidSkene, Joint, JointNB, NoisyGaussianNB, VerdictWarning
 from nbmodels.channels import LabellingFunctions
@@ -84,7 +85,7 @@ def test_of_two_who_agree_too_often_none_is_named_the_source():
     assert report[["copies_from", "copied_share"]].isna().all(axis=None)
 
 
-@pytest.mark.parametrize("rates", [(0.3,) * 6, (0.1,) * 6, (2 / 3,) * 6 + (0.15,) * 4])
+@pytest.mark.parametrize("rates", [(0.3,) * 6, (0.1,) * 6, slow((2 / 3,) * 6 + (0.15,) * 4)])
 def test_independent_annotators_are_not_said_to_copy(rates):
     for seed in range(5):
         votes, _ = world(rates, seed=seed)
@@ -345,7 +346,7 @@ def test_dependence_by_difficult_items_is_no_copying():
         assert not find_copies(coded(votes), 9, 3, abstains=False).found
 
 
-@pytest.mark.parametrize("model", ["joint", "table"])
+@pytest.mark.parametrize("model", ["joint", slow("table")])
 def test_labels_of_another_origin_show_who_copies(model):
     """Half of the annotators copy one who does not vote; votes alone take them for the truth."""
     rng = np.random.default_rng(1)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 from numpyro import handlers
 from scipy import optimize, sparse
 
@@ -247,7 +248,7 @@ def counted(outputs, k):
     return np.argmax(votes + 0.1 * np.random.default_rng(0).random(votes.shape), 1)
 
 
-@pytest.mark.parametrize(("n_functions", "k"), [(6, 2), (6, 3), (10, 4)])
+@pytest.mark.parametrize(("n_functions", "k"), [slow(6, 2), (6, 3), slow(10, 4)])
 def test_few_functions_that_name_one_class_are_no_worse_than_counting(n_functions, k):
     """Free rates would make a class of the items that are often voted on."""
     outputs, y = one_sided(n_functions, k, seed=n_functions * k)

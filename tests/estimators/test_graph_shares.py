@@ -74,6 +74,7 @@ def test_a_pair_of_many_edges_does_not_outvote_all_others(plain):
     assert np.mean(e.predict(often.T) != world.classes) < 0.1
 
 
+@pytest.mark.slow
 def test_nothing_is_tried_where_edges_do_not_repeat(plain):
     world, given = plain
     e, counted = fitted(world.edges, given, 3), fitted(world.edges, given, 3, duplicates="count")

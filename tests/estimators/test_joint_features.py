@@ -61,15 +61,9 @@ def with_votes(seed, n=300):
     return tables, votes, corrupt(true, uniform_noise(3, 0.25), rng), true
 
 
-@pytest.mark.parametrize(
-    ("kind", "labelled"),
-    [
-        ("copies", True),
-        pytest.param("copies", False, marks=pytest.mark.slow),
-        pytest.param("skewed", True, marks=pytest.mark.slow),
-        pytest.param("skewed", False, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["copies", "skewed"])
+@pytest.mark.parametrize("labelled", [True, False])
 def test_features_that_are_not_of_their_model_do_not_outweigh_the_votes(kind, labelled):
     """At full power the classes drift to what the columns show: 23 to 38 right labels in 100."""
     tables, votes, given, true = with_votes(3)

@@ -31,6 +31,7 @@ def test_units_do_not_matter():
     np.testing.assert_allclose(other.var_, e.var_ * [1e6, 1e-6, 4], 1e-5)
 
 
+@pytest.mark.slow
 def test_layouts_of_dense_x():
     x = features("diag")
     strided = np.repeat(x, 2, axis=0)[::2]

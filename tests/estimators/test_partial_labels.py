@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from marks import slow
 from scipy import sparse
 
 from nbmodels import DataError, IdentifiabilityWarning, PartialLabelNB
@@ -39,6 +40,12 @@ def test_independent_features_are_fitted_jointly():
     model = fitted(x, candidates(true))
     assert model.chosen_ == {"estimator": "em"}
     assert model.verdict().ok
+
+
+@pytest.mark.slow
+def test_a_joint_fit_that_is_selected_is_the_one_that_is_asked_for():
+    x, true = items(dependent=False)
+    model = fitted(x, candidates(true))
     together = fitted(x, candidates(true), estimator="em")
     np.testing.assert_array_equal(model.label_posterior_, together.label_posterior_)
 
@@ -94,6 +101,7 @@ def correlated(n, rng, means, loadings):
     return means[true] + 1.5 * rng.normal(size=(n, 2)) @ loadings + rng.normal(size=(n, 20)), true
 
 
+@pytest.mark.slow
 def test_correlated_columns_are_left_to_a_classifier_of_the_sets():
     """Cross-fitted naive Bayes was up to 24 points behind a regression on the same sets."""
     rng = np.random.default_rng(7)
@@ -122,19 +130,33 @@ def clustered(n, seed=1):
     return x[:n], true[:n], x[n:], true[n:]
 
 
-def test_clusters_are_left_to_a_nonlinear_classifier_of_the_sets():
-    """Naive Bayes and a regression of them lost 15 classes of 100 to a forest, in silence."""
+@pytest.fixture(scope="module")
+def of_clusters():
     x, true, new, classes = clustered(N)
     possible = candidates(true)
-    kwargs = {"features": "gaussian", "random_state": 0}
-    model = PartialLabelNB(**kwargs).fit(x, possible)
+    model = PartialLabelNB(features="gaussian", random_state=0).fit(x, possible)
+    return model, x, true, possible, new, classes
+
+
+def test_clusters_are_left_to_a_nonlinear_classifier_of_the_sets(of_clusters):
+    model, _, _, possible, *_ = of_clusters
     assert model.chosen_["estimator"] == "nonlinear"
     assert "a nonlinear classifier of the sets" in model.verdict().sentence
     assert not model.label_posterior_[~possible].any()
-    for other in ("em", "cross_fit", "regression"):
-        poor = PartialLabelNB(estimator=other, **kwargs).fit(x, possible)
-        assert right(model, true) > right(poor, true) + 0.05
-        assert np.mean(model.predict(new) == classes) > np.mean(poor.predict(new) == classes) + 0.05
+
+
+@pytest.mark.parametrize("other", [slow("em"), "cross_fit", slow("regression")])
+def test_others_are_worse_where_classes_have_clusters(of_clusters, other):
+    """Naive Bayes and a regression of them lost 15 classes of 100 to a forest, in silence."""
+    model, x, true, possible, new, classes = of_clusters
+    poor = PartialLabelNB(features="gaussian", random_state=0, estimator=other).fit(x, possible)
+    assert right(model, true) > right(poor, true) + 0.05
+    assert np.mean(model.predict(new) == classes) > np.mean(poor.predict(new) == classes) + 0.05
+
+
+@pytest.mark.slow
+def test_draws_of_a_nonlinear_classifier_have_the_class_shares(of_clusters):
+    model, _, true, *_ = of_clusters
     tree = model.posterior(draws=50, chains=2, progress=False)
     shares = tree.posterior["class_shares"].mean(("chain", "draw"))
     np.testing.assert_allclose(shares, np.bincount(true, minlength=K) / N, atol=0.1)

@@ -125,6 +125,7 @@ def test_folds_of_a_graph(value):
 
 
 # the fixture forks to set the limit, and runs another program at once
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 def test_huge_numbers_are_refused_before_memory_goes(within):
     script = """

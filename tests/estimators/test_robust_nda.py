@@ -34,6 +34,7 @@ def test_heavy_tails_cost_no_right_labels(seed):
     assert np.mean(as_published.corrected_labels()["suggested"] == true) < np.mean(given == true)
 
 
+@pytest.mark.slow
 def test_correlated_normal_classes_are_corrected():
     x, given, true = labelled(400)
     model = RobustNDA(**SEED).fit(x, given)

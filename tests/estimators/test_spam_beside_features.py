@@ -81,7 +81,8 @@ def test_votes_agree_with_their_own_classes_and_not_with_others():
     assert votes_agree(mixed, votes, given, weights, least=0.5)
 
 
-@pytest.mark.parametrize("seed", [3, pytest.param(7, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [3, 7])
 @pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")
 def test_columns_fitted_jointly_give_no_class_all_items(seed):
     """One class had nearly all items, with votes at random: 34 and 38 right labels in 100."""

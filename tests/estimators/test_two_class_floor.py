@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from marks import slow
 from sklearn.metrics import roc_auc_score
 
 from nbmodels import ClassConditionalNB, DataError, PositiveUnlabelledNB
@@ -46,7 +47,7 @@ def auc(model, seed, **about):
 
 
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
-@pytest.mark.parametrize("one_sided", [False, True])
+@pytest.mark.parametrize("one_sided", [slow(False), True])
 def test_a_common_factor_is_left_to_a_regression(one_sided):
     """EM followed the factor: its AUC was that of chance where a regression has 0.8."""
     about = {"dependent": True, "one_sided": one_sided}
@@ -60,7 +61,7 @@ def test_a_common_factor_is_left_to_a_regression(one_sided):
 
 
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
-@pytest.mark.parametrize("one_sided", [False, True])
+@pytest.mark.parametrize("one_sided", [slow(False), True])
 def test_an_exclusive_or_is_left_to_a_nonlinear_classifier(one_sided):
     """Naive Bayes and a regression were at 0.7 to 0.8 of the AUC where a forest has 0.9."""
     rng = np.random.default_rng(5)

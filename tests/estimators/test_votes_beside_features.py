@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 
 from nbmodels import (
     DataError,
@@ -138,7 +139,7 @@ def test_a_class_that_one_vote_beside_features_names_is_refused():
         NoisyGaussianNB().fit(weak_features(y), votes=votes)
 
 
-@pytest.mark.parametrize("estimator", [NoisyGaussianNB, NoisyLogisticRegression])
+@pytest.mark.parametrize("estimator", [NoisyGaussianNB, slow(NoisyLogisticRegression)])
 def test_votes_are_checked_beside_features(estimator):
     rng = np.random.default_rng(3)
     y = rng.integers(0, 3, 400)

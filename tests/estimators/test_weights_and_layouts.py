@@ -42,7 +42,7 @@ def test_a_weight_for_all_is_a_weight_for_each():
     ("kind", "marker"),
     [
         ("bernoulli", -1),
-        ("diag", -999.0),
+        pytest.param("diag", -999.0, marks=pytest.mark.slow),
         pytest.param("multinomial", -1, marks=pytest.mark.slow),
         pytest.param("categorical", "?", marks=pytest.mark.slow),
         pytest.param("full", -999.0, marks=pytest.mark.slow),

@@ -226,6 +226,7 @@ def test_other_numbers_of_rounds_are_refused(world, rounds):
         NoisyBernoulliNB(training="half").fit(x, noisy)
 
 
+@pytest.mark.slow
 def test_a_source_among_others_gives_what_it_says_alone(world):
     """With labels alone beside it, it changes the labels that it changes alone."""
     x, _, noisy = world

@@ -6,6 +6,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
+from marks import slow
 
 from nbmodels import NoisyLogisticRegression, Solver
 from nbmodels.fitting.class_shapes import fit_classes
@@ -88,7 +89,7 @@ def test_copies_of_coarse_columns_are_no_further_columns():
     assert not normal_sums(apart, one, 1)
 
 
-@pytest.mark.parametrize("seed", [4, 5])
+@pytest.mark.parametrize("seed", [4, slow(5)])
 def test_labels_that_would_stay_are_corrected_with_a_warning(seed):
     x, true, given = table(seed, share=0.2)
     model = NoisyLogisticRegression(random_state=0, solver=Solver(progress=False))

@@ -75,6 +75,7 @@ def test_labels_without_features_are_fitted_only_where_the_features_may_say_noth
     assert bool(asked) is not informative
 
 
+@pytest.mark.slow
 def test_no_sources_are_fitted_jointly_twice(monkeypatch):
     """Votes alone, and beside columns that are then selected: once each, whatever asks for them."""
     made, plain = [], source_selection.joint

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from marks import slow
 
 from nbmodels import (
     IdentifiabilityWarning,
@@ -54,16 +55,31 @@ def test_pseudo_labels_are_those_of_the_hierarchical_prior():
     np.testing.assert_allclose(moved.full.prior.concentration, expected.prior.concentration)
 
 
-def test_others_stay_as_they_are():
+@pytest.mark.slow
+def test_many_labels_a_cell_stay_as_they_are():
     x, y, _ = to_the_next(1200)
     fitted = NoisyBernoulliNB(random_state=0).fit(x, y).fitted_
-    assert with_full_form(fitted) is fitted  # many labels a cell
-    x, y, rho = to_the_next(150)
-    for parameters in ({"noise": "full"}, {"noise": "symmetric"}, {"noise": rho}):
-        fitted = NoisyBernoulliNB(random_state=0, **parameters).fit(x, y).fitted_
-        assert with_full_form(fitted) is fitted
-    fitted = NoisyBernoulliNB(random_state=0, solver="vb").fit(x, y).fitted_
     assert with_full_form(fitted) is fitted
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"noise": "full"},
+        slow({"noise": "symmetric"}),
+        slow({"noise": to_the_next(1)[2]}),
+        slow({"solver": "vb"}),
+    ],
+    ids=["full", "symmetric", "known", "vb"],
+)
+def test_others_stay_as_they_are(parameters):
+    x, y, _ = to_the_next(150)
+    fitted = NoisyBernoulliNB(random_state=0, **parameters).fit(x, y).fitted_
+    assert with_full_form(fitted) is fitted
+
+
+def test_draws_of_the_prior_stay_as_they_are():
+    _, y, _ = to_the_next(150)
     rng = np.random.default_rng(0)
     with pytest.warns(IdentifiabilityWarning, match="better than chance"):
         noise = NoisyGaussianNB(random_state=0).fit(rng.normal(size=(150, 3)), y).fitted_
@@ -71,6 +87,25 @@ def test_others_stay_as_they_are():
     assert with_full_form(noise) is noise
 
 
+class Asked(Exception):
+    """Draws would begin, with the other models that are given."""
+
+
+@pytest.mark.parametrize("noise", ["auto", "pooled"])
+def test_draws_are_asked_for_of_both_forms_where_none_is_given(noise, monkeypatch):
+    def asked(fit, data, key, *, alternatives, **_):
+        raise Asked(*(type(one.model["labels"]) for one in (fit, *(a.fit for a in alternatives))))
+
+    monkeypatch.setattr("nbmodels.posterior.sampling.sample", asked)
+    x, y, _ = to_the_next(150)
+    model = NoisyBernoulliNB(noise=noise, random_state=0).fit(x, y)
+    with pytest.raises(Asked) as found:
+        model.posterior(draws=20, chains=1)
+    assert HierarchicalTransition in found.value.args
+    assert (Transition in found.value.args) == (noise == "auto")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["auto", "pooled"])
 def test_a_form_that_is_given_is_drawn_alone(noise):
     x, y, _ = to_the_next(100)

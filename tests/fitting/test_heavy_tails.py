@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import slow
 
 from nbmodels import RobustNDA
 from nbmodels.core.model import Data
@@ -26,8 +27,8 @@ def tailed(n, d, dof, seed=0):
     ("emission", "d", "dof"),
     [
         (DiagonalStudent.of(2, K, dof=1.0), 2, 1.0),
-        (DiagonalStudent.of(60, K, dof=4.0), 60, 4.0),
-        (FullStudent.of(3, K, dof=2.0), 3, 2.0),
+        slow(DiagonalStudent.of(60, K, dof=4.0), 60, 4.0),
+        slow(FullStudent.of(3, K, dof=2.0), 3, 2.0),
         (FullStudent.of(3, K, dof=2.0, tied=True), 3, 2.0),
     ],
 )

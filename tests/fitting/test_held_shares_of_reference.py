@@ -40,6 +40,7 @@ def own(world):
     return fitted
 
 
+@pytest.mark.slow
 def test_votes_hold_the_class_shares_on_its_scores(world, own):
     x, votes = world
     model = NoisyLogisticRegression(random_state=0).fit(x, votes=votes)

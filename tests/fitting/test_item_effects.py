@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 
 from nbmodels import DawidSkene
 from nbmodels.fitting.vote_dependence import HIDDEN, assumed_dependence
@@ -26,7 +27,9 @@ def confidence(model, y):
 
 
 @pytest.mark.parametrize(
-    "world", [{}, {"rate": (0.3, 0.6)}, {"size": 1.2}], ids=["independent", "weak", "effects"]
+    "world",
+    [slow({}), slow({"rate": (0.3, 0.6)}), {"size": 1.2}],
+    ids=["independent", "weak", "effects"],
 )
 def test_confidence_without_an_assumption_is_as_high_as_accuracy(world):
     table, y = crowd(1, **world)

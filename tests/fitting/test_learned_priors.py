@@ -39,6 +39,7 @@ def strength(fitted):
     return np.asarray(fitted.model["labels"].prior.concentration)[0, :2]
 
 
+@pytest.mark.slow
 def test_they_do_not_hang_on_the_precision():
     """One error rate draws the rows more strongly than the hundred labels of each do."""
     single, double = learned(double=False), learned()

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from marks import slow
 from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 
@@ -69,7 +70,7 @@ def test_scores_of_a_fold_have_not_seen_its_labels():
     np.testing.assert_allclose(softmax(alone[fold == 0], 1), softmax(scores[fold == 0], 1))
 
 
-@pytest.mark.parametrize(("k", "n"), [(2, 100), (3, 100), (6, 300), (13, 300), (30, 600)])
+@pytest.mark.parametrize(("k", "n"), [(2, 100), (3, 100), (6, 300), (13, 300), slow(30, 600)])
 def test_where_a_temperature_is_right_a_matrix_costs_little(k, n):
     """With a prior made for three classes 13 lost half a nat a label, and 30 two."""
     rng = np.random.default_rng(k)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 from sklearn.linear_model import LogisticRegression
 
 from nbmodels import (
@@ -109,7 +110,7 @@ def joint(x, table=None, votes=None, y=None, likes=None):
 
 
 @QUIET
-@pytest.mark.parametrize("known", ["votes", "y", "votes y", "likes y"])
+@pytest.mark.parametrize("known", ["votes", slow("y"), slow("votes y"), slow("likes y")])
 def test_a_joint_model_predicts_by_the_classifier_that_knows_rings(known):
     rng = np.random.default_rng(2)
     x, true = rings(rng)
@@ -125,7 +126,7 @@ def test_a_joint_model_predicts_by_the_classifier_that_knows_rings(known):
 
 
 @QUIET
-@pytest.mark.parametrize("with_labels", [False, True])
+@pytest.mark.parametrize("with_labels", [False, slow(True)])
 def test_votes_beside_features_teach_the_classifier_that_knows_rings(with_labels):
     rng = np.random.default_rng(3)
     x, true = rings(rng)
@@ -159,19 +160,31 @@ def test_the_classifier_that_was_asked_for_predicts_and_is_warned_of():
         joint(x, NoisyLabelClassifier(LogisticRegression()), votes=votes_on(true, rng))
 
 
-@QUIET
-@pytest.mark.parametrize("table", [NoisyGaussianNB, NoisyLogisticRegression])
-def test_a_model_that_fits_stays_beside_votes(table):
+def that_a_line_tells_apart():
     rng = np.random.default_rng(4)
     true = rng.integers(2, size=300)
     x = 2 * true[:, None] + rng.normal(size=(300, 3))
-    votes = votes_on(true, rng)
+    return x, votes_on(true, rng)
+
+
+@QUIET
+@pytest.mark.parametrize("table", [slow(NoisyGaussianNB), NoisyLogisticRegression])
+def test_a_model_that_fits_stays_beside_votes(table):
+    x, votes = that_a_line_tells_apart()
     own = table(random_state=0).fit(x, votes=votes)
-    beside = joint(x, table(), votes=votes)
     assert not {"scores", "predictions"} & set(own.chosen_)
+
+
+@QUIET
+@pytest.mark.slow
+@pytest.mark.parametrize("table", [NoisyGaussianNB, NoisyLogisticRegression])
+def test_a_model_that_fits_stays_in_a_joint_model(table):
+    x, votes = that_a_line_tells_apart()
+    beside = joint(x, table(), votes=votes)
     assert not {"x_scores", "x_predictions"} & set(beside.chosen_)
 
 
+@pytest.mark.slow
 @QUIET
 def test_checked_rows_tell_which_classifier_is_better_where_nearly_all_are():
     rng = np.random.default_rng(1)
@@ -184,7 +197,7 @@ def test_checked_rows_tell_which_classifier_is_better_where_nearly_all_are():
 
 
 @QUIET
-@pytest.mark.parametrize("spread", [0.5, 1.3])
+@pytest.mark.parametrize("spread", [slow(0.5), 1.3])
 def test_right_labels_of_classes_that_overlap_stay_in_a_joint_model(spread):
     """Noise was learned beside features without the odds of any: of 200, 85 were changed."""
     rng = np.random.default_rng(12)

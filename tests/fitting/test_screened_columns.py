@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from marks import slow
 from scipy.stats import rankdata
 
 from nbmodels import NoisyGaussianNB
@@ -108,7 +109,7 @@ def test_rows_without_a_label_are_predicted_by_all_others():
     assert np.mean((found.argmax(1) == true)[:100]) > 0.8
 
 
-@pytest.mark.parametrize(("world", "seed"), [(codes_of_places, 0), (one_of_many, 1)])
+@pytest.mark.parametrize(("world", "seed"), [(codes_of_places, 0), slow(one_of_many, 1)])
 def test_labels_are_corrected_where_columns_tell_one_by_one(world, seed):
     """Labels stayed or were lost, and predictions were poor."""
     rng = np.random.default_rng(seed)

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 from scipy import sparse
 from sklearn.metrics import roc_auc_score
 from worlds import clusters
@@ -308,7 +309,7 @@ def two_kinds():
 
 
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")  # the forest finds few errors
-@pytest.mark.parametrize("emission", ["logistic", "forest"])
+@pytest.mark.parametrize("emission", ["logistic", slow("forest")])
 def test_the_marker_is_missing_in_every_candidate(two_kinds, emission):
     frame, _, noisy = two_kinds
     x = np.column_stack([frame["size"], frame["size"][::-1]])
@@ -329,8 +330,17 @@ def test_the_marker_does_not_decide_what_columns_are():
     assert AutoNoisyClassifier(missing_values=-1)._names(x)[0] == "bernoulli"
 
 
-@pytest.mark.parametrize("emission", ["mixed", "logistic", "forest"])
-@pytest.mark.parametrize("dtype", ["string", "category"])
+@pytest.mark.parametrize(
+    ("dtype", "emission"),
+    [
+        slow("string", "mixed"),
+        ("string", "logistic"),
+        slow("string", "forest"),
+        ("category", "mixed"),
+        ("category", "logistic"),
+        ("category", "forest"),
+    ],
+)
 def test_nulls_of_pandas_are_missing_symbols(two_kinds, emission, dtype):
     frame, y, noisy = two_kinds
     frame = frame.assign(colour=frame["colour"].astype("string"))
@@ -343,7 +353,7 @@ def test_nulls_of_pandas_are_missing_symbols(two_kinds, emission, dtype):
 
 # a fifth of the labels is wrong, and some stay
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
-@pytest.mark.parametrize("emission", ["multinomial", "tfidf", "logistic"])
+@pytest.mark.parametrize("emission", [slow("multinomial"), slow("tfidf"), "logistic"])
 def test_rows_and_columns_keep_their_names(emission):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 120)

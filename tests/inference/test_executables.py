@@ -285,8 +285,9 @@ def test_what_jax_has_read_from_its_cache_is_not_written_again(source, shelf, tm
     jax.monitoring.register_event_listener(lambda event, **_: hits.append(event))
     package = load()
     for _ in range(2):  # JAX's cache has it
-        jax.jit(package.scaled, static_argnames=STATIC)(pair(package))
-        jax.clear_caches()
+        program = jax.jit(package.scaled, static_argnames=STATIC)
+        program(pair(package))
+        program.clear_cache()
     first, _ = called()
     hits.clear()
     again, traced = called()

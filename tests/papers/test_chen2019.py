@@ -171,10 +171,11 @@ def test_theorem_3_the_variance_does_not_vanish_with_long_documents():
 # EM, and the page against the components
 
 
-def test_em_excludes_what_is_excluded():
+@pytest.mark.parametrize("estimator", ["em", pytest.param("auto", marks=pytest.mark.slow)])
+def test_em_excludes_what_is_excluded(estimator):
     x, y, z, true = partly_labelled_documents(60)
     positive, negative = as_lists(y, z)
-    m = PartialLabelNB().fit(x, positive, excluded=negative)
+    m = PartialLabelNB(estimator=estimator).fit(x, positive, excluded=negative)
     assert (m.label_posterior_[z > 0] == 0).all()
     np.testing.assert_allclose(m.label_posterior_[y > 0], 1)
     assert m.converged_
@@ -281,14 +282,15 @@ def test_row_weights_repeat_items():
         np.testing.assert_allclose(one.feature_log_prob_, two.feature_log_prob_, atol=1e-5)
 
 
-def test_classes_that_are_never_apart_are_named():
+@pytest.mark.parametrize("estimator", ["em", pytest.param("auto", marks=pytest.mark.slow)])
+def test_classes_that_are_never_apart_are_named(estimator):
     rng = np.random.default_rng(0)
     true = np.arange(90) % 3
     x = rng.multinomial(20, np.array([[8, 1, 1], [1, 8, 1], [1, 1, 8]])[true] / 10)
     y = [{"a", "b"} if code < 2 else {"c"} for code in true]
     words = "^a and b occur only together in the label sets; nothing distinguishes them$"
     with pytest.warns(IdentifiabilityWarning, match=words):
-        m = PartialLabelNB().fit(x, y)
+        m = PartialLabelNB(estimator=estimator).fit(x, y)
     assert not m.verdict().ok
     assert "a and b occur only together" in m.verdict().sentence
     assert "classes identified" in set(m.verdict().table().index) | set(

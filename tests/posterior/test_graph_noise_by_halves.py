@@ -46,6 +46,7 @@ def test_intervals_hold_a_matrix_of_any_form(noise):
     assert np.mean(inside) > 0.8
 
 
+@pytest.mark.slow
 def test_draws_are_those_of_the_components():
     """The same model as a class prior, labels, and an annotator who votes twice."""
     about = halves(CYCLIC, n=600, seed=4)

@@ -3,6 +3,7 @@ import io
 import matplotlib
 import numpy as np
 import pytest
+from marks import slow
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from nbmodels.posterior.plots import noise_heat_map
@@ -14,7 +15,7 @@ def some_noise(k, seed=0):
     return mean, np.maximum(mean - 0.02, 0), np.minimum(mean + 0.02, 1)
 
 
-@pytest.mark.parametrize("k", [2, 3, 8, 14, 20, 30])
+@pytest.mark.parametrize("k", [2, 3, 8, 14, 20, slow(30)])
 def test_heat_map_can_be_drawn_and_read(k):
     mean, low, high = some_noise(k)
     names = [f"a class called {i}" for i in range(k)]

@@ -81,7 +81,12 @@ def test_a_wrong_boundary_is_not():
     ("classifier", "n_columns"),
     [
         pytest.param(None, 5, id="its default"),
-        pytest.param(make_pipeline(StandardScaler(), LogisticRegression()), 5, id="pipeline"),
+        pytest.param(
+            make_pipeline(StandardScaler(), LogisticRegression()),
+            5,
+            marks=pytest.mark.slow,
+            id="pipeline",
+        ),
         # the columns are those that the linear step meets
         pytest.param(
             make_pipeline(PolynomialFeatures(2, include_bias=False), LogisticRegression()),

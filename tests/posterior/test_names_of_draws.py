@@ -53,6 +53,7 @@ def test_annotators(tmp_path):
     assert drawn(model, tmp_path)["votes_annotator"] == ["ann", "bob", "zoe"]
 
 
+@pytest.mark.slow
 def test_items_of_their_posterior(tmp_path):
     """By the index of X, without items that have no weight, and in a file, too."""
     names = [f"visit {i}" for i in range(120)]
@@ -71,6 +72,7 @@ def test_items_of_their_posterior(tmp_path):
     np.testing.assert_allclose(one, model.label_posterior_[7], atol=0.5)
 
 
+@pytest.mark.slow
 def test_items_without_names_are_counted():
     model = NoisyGaussianNB.published().fit(RNG.normal(size=(120, 3)) + TRUTH[:, None], TRUTH)
     tree = model.posterior(draws=20, warmup=0, chains=1, keep="parameters", progress=False)

@@ -122,6 +122,7 @@ def test_ctrl_c_keeps_what_all_chains_have():
     assert out.stored["x"].shape == (4, 120, 3)
 
 
+@pytest.mark.slow
 def test_stopping_does_not_bias_intervals():
     """Nominal 90% intervals of a known distribution, over many runs that stop by themselves."""
     ends = []
