@@ -114,7 +114,7 @@ def test_many_rows_are_left_to_the_fit():
     assert fitted(NoisyGaussianNB, x, given, training="cross_fit").averaged is None
 
 
-@pytest.mark.parametrize("seed", [0, 2])
+@pytest.mark.parametrize("seed", [2, 6])
 def test_a_joint_fit_to_few_rows_is_doubted_by_neighbours(seed):
     """Five classes on one line, a hundred rows: 24 right labels were lost in silence."""
     rng = np.random.default_rng(seed)
