@@ -114,15 +114,16 @@ def test_many_rows_are_left_to_the_fit():
     assert fitted(NoisyGaussianNB, x, given, training="cross_fit").averaged is None
 
 
-@pytest.mark.parametrize("seed", [2, 6])
+@pytest.mark.parametrize("seed", [2, 12])
 def test_a_joint_fit_to_few_rows_is_doubted_by_neighbours(seed):
     """Five classes on one line, a hundred rows: 24 right labels were lost in silence."""
     rng = np.random.default_rng(seed)
     true = rng.integers(5, size=100)
     x = np.c_[true + rng.normal(size=100), rng.normal(size=(100, 3))]
     given = corrupt(true, uniform_noise(5, 0.2), rng)
-    with pytest.warns(VerdictWarning, match="the labels of the nearest rows predict"):
+    with warnings.catch_warnings(record=True, action="always", category=VerdictWarning) as seen:
         RobustNDA.published(random_state=0).fit(x, given)
+    assert any("the labels of the nearest rows predict" in str(one.message) for one in seen)
 
 
 @pytest.mark.slow
