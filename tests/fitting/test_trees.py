@@ -1,12 +1,15 @@
 """Trees beside a nonlinear classifier in closed form, where classes are thresholds of columns."""
 
 import pickle
+import warnings
 
 import numpy as np
+import pytest
 
-from nbmodels import NoisyLogisticRegression
+from nbmodels import NoisyGaussianNB, NoisyLogisticRegression
 from nbmodels.datasets import corrupt, uniform_noise
-from nbmodels.fitting import trees
+from nbmodels.errors import NbmodelsWarning, VerdictWarning
+from nbmodels.fitting import changed_labels, trees
 from nbmodels.fitting.nonlinear_classifier import shares_below
 from nbmodels.fitting.reference import nonlinear_classifier, nonlinear_predictions
 from nbmodels.fitting.trees import Trees
@@ -62,6 +65,43 @@ def test_new_rows_are_predicted_by_trees():
     assert np.mean(model.predict(new) == expected) > 0.9
     # rows that were learned from are not predicted as they are labelled
     assert np.mean(model.predict(x) == true) > 0.9
+
+
+def test_a_joint_model_that_predicts_labels_surely_worse_is_not_taken(monkeypatch):
+    """It had 90 of 100 labels right and predicted 74 of new rows."""
+    rng = np.random.default_rng(0)
+    x, true = thresholds(rng, 400)
+    new, expected = thresholds(rng, 500)
+    given = noisy(true, rng)
+    model = NoisyGaussianNB(random_state=0).fit(x, given)
+    assert "training" not in model.chosen_
+    assert np.mean(model.predict(new) == expected) > 0.88
+    assert np.mean(model.corrected_labels()["suggested"] == true) > 0.92
+    # of many rows, for which nothing is compared before, a caution states it
+    monkeypatch.setattr(changed_labels, "poorer_jointly", lambda *_: None)
+    with warnings.catch_warnings(record=True, action="always", category=VerdictWarning) as seen:
+        jointly = NoisyGaussianNB(random_state=0).fit(x, given)
+    assert jointly.chosen_["training"] == "joint"
+    assert any("fitted jointly, under which held-out" in str(one.message) for one in seen)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_joint_model_that_fits_stays_beside_errors_by_the_features(seed):
+    """Which the classifier of the given labels learns, so that it gives these more probability."""
+    rng = np.random.default_rng(seed)
+    true = np.arange(300) % K
+    means = 2.0 * np.eye(K)
+    x = means[true] + rng.normal(size=(300, K))
+    away = np.square(x[:, None] - means).sum(2)
+    away[np.arange(300), true] = np.inf
+    near = np.argsort(away.min(1))[:60]
+    given = true.copy()
+    given[near] = away[near].argmin(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NbmodelsWarning)
+        model = NoisyGaussianNB(random_state=0).fit(x, given)
+    assert model.chosen_["training"] == "joint"
+    assert not any("fitted jointly" in one.message for one in model.fitted_.cautions)
 
 
 def test_smooth_classes_are_predicted_without(monkeypatch):
