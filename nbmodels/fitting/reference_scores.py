@@ -87,7 +87,7 @@ _OF_FEATURES = (
 #: errors by which surely.
 _WORSE, SURELY = 0.05, 2.0
 
-#: The same of a joint model with its noise: of 60 of normal classes, most of whose errors followed
+#: The same of a joint model with its noise: of some 60 of normal classes, whose errors followed
 #: the features, none lacked more than 0.003 surely.
 _WORSE_JOINTLY = 0.01
 
