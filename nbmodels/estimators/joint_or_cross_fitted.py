@@ -108,11 +108,11 @@ def joint_or(
         if not fitted.interrupted:
             found = _compared(cut, fitted, candidate, options, build.copies)
             taken = found.admitted and passes(fitted, columns)
-        if taken and found is not None:
-            coded = fitted.fit.log_likelihood - jacobian
-            noisy = probability_of_noise_jointly(fitted.fit, coded, candidate.data, options)
-            scored = replace(fitted, noisy=noisy, held_out_scores=found.scores)
-            taken = _supported(scored, build, columns)
+            if taken:
+                coded = fitted.fit.log_likelihood - jacobian
+                noisy = probability_of_noise_jointly(fitted.fit, coded, candidate.data, options)
+                scored = replace(fitted, noisy=noisy, held_out_scores=found.scores)
+                taken = _supported(scored, build, columns)
     except KeyboardInterrupt:
         found = None
     if found is None:

@@ -75,11 +75,12 @@ def _better(
     Out-of-fold predictions of labels are calibrated without noise; the others with one error rate
     besides, which explains labels as well wherever their errors are at random.
     """
-    weights, found = sample.weights[sample.fold >= 0], sample.held_out(out)
-    before, noisy = sample.held_out(other), _under_one_rate(other, sample)
+    weights = sample.weights[sample.fold >= 0]
+    found, before = sample.held_out(out), sample.held_out(other)
     lead = float(np.average(found - before, weights=weights))
-    enough = lead > _MORE * _information(before, sample) and weights @ (found - noisy) > 0
-    return enough and surely(found - before, weights, errors)
+    if lead <= _MORE * _information(before, sample) or not surely(found - before, weights, errors):
+        return False
+    return bool(weights @ (found - _under_one_rate(other, sample)) > 0)
 
 
 def _information(held_out: Float[np.ndarray, " m"], sample: Sample) -> float:
@@ -115,7 +116,7 @@ class Trees:
     """Shares of the classes in the leaves of new rows, averaged over trees.
 
     Attributes:
-        order: columns in an order that does not hang on their positions, by which cuts are drawn.
+        order: columns in an order that does not depend on their positions, by which cuts are drawn.
         forest: multi-output regression of the classes' indicators.
     """
 
