@@ -184,6 +184,24 @@ class Component:
         """
         return None
 
+    # A prior that many alike parameters share ---------------------------------------------------
+
+    @property
+    def learned(self) -> Float[Array, "*shape"]:
+        """Numbers above 0 of the prior that is learned; it has come to rest where they stay."""
+        found: Array = self.prior.concentration
+        return found
+
+    def pooled(self, q: Any, rule: Rule) -> Component:
+        """With the prior that many alike parameters share, learned from ``q`` (empirical Bayes).
+
+        For annotators, users and full noise matrices.
+
+        Raises:
+            TypeError: the component has no parameters that are alike.
+        """
+        raise TypeError(f"{type(self).__name__} has no prior to learn")
+
     # Where to begin -----------------------------------------------------------------------------
 
     def start(self, resp: Float[Array, "n k"], data: Any, rule: Rule) -> Any:

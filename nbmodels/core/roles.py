@@ -18,7 +18,7 @@ from jaxtyping import Float, Int, Key
 
 from inference.pytree import register_dataclass
 from nbmodels.core.component import Component
-from nbmodels.core.families import Dirichlet, Rule
+from nbmodels.core.families import Dirichlet
 from nbmodels.core.residuals import Residuals
 
 
@@ -153,7 +153,8 @@ class LabelChannel(Component):
         prior: prior, in the family and the full shape of ``q``.
         weight: power of the likelihood.
         overlap_is_noise: whether labels of classes that overlap count as wrong ones.
-        learns_prior: whether the prior is learned, see :meth:`pooled`.
+        learns_prior: whether the prior is learned, see
+            :meth:`~nbmodels.core.component.Component.pooled`.
     """
 
     overlap_is_noise: ClassVar[bool] = False
@@ -166,22 +167,6 @@ class LabelChannel(Component):
     def transition(self, values: dict[str, Any]) -> Float[Array, "k observed"] | None:
         """``(K, observed)`` noise matrix P(observed | true); None where the channel has none."""
         return None
-
-    @property
-    def learned(self) -> Float[Array, "*shape"]:
-        """Numbers above 0 of the prior that is learned; it has come to rest where they stay."""
-        found: Array = self.prior.concentration
-        return found
-
-    def pooled(self, q: Any, rule: Rule) -> LabelChannel:
-        """With the prior that the channel's many alike parameters share, learned from ``q``.
-
-        Empirical Bayes, for channels of annotators or of full noise matrices.
-
-        Raises:
-            TypeError: the channel has no parameters that are alike.
-        """
-        raise TypeError(f"{type(self).__name__} has no prior to learn")
 
     def without_errors(self, pseudo: float) -> LabelChannel:
         """The channel with a prior that takes labels for right.

@@ -215,9 +215,8 @@ def test_informative_priors(platform):
     assert with_prior.label_posterior_[0].argmax() == (platform.v_hat[0] + 1) % K
 
 
-@pytest.mark.slow
 def test_alpha_is_learned_from_the_bound():
-    drawn = page.simulate(np.random.default_rng(7), M=3000, N=300, K=4, S=8, alpha=0.5)
+    drawn = page.simulate(np.random.default_rng(7), M=600, N=80, K=4, S=8, alpha=0.5)
     e = quick(alpha="bound", collapsed=False).fit(drawn.edges.T, drawn.v_hat)
     assert 0.3 < e.alpha_ < 0.8
     worse = quick(alpha=5.0, collapsed=False).fit(drawn.edges.T, drawn.v_hat)
