@@ -117,6 +117,7 @@ def test_an_unknown_annotator_is_the_mean_of_the_prior():
 KEY = jax.random.key(0)
 
 
+@pytest.mark.slow
 def test_learned_priors_are_those_that_annotators_were_drawn_from():
     rng = np.random.default_rng(0)
     n, its = 300, graded.Scale.of(jnp.asarray([0.3, -0.3, 0.0, 0.2, -0.2]), POINTS)

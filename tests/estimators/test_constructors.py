@@ -110,6 +110,7 @@ NoisyMixedNB(random_state=0).fit(x, np.arange(40) > 20)
 """
 
 
+@pytest.mark.slow
 def test_an_estimator_that_is_loaded_alone_knows_the_families():
     """In a process of its own, in which no other estimator has registered them."""
     done = subprocess.run(

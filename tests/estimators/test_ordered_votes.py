@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 
 from nbmodels import DataError, DawidSkene, JointNB, NbmodelsWarning, NoisyGaussianNB
 
@@ -45,7 +46,7 @@ def fitted():
     return ordered().fit(table), table, y, severity
 
 
-@pytest.mark.parametrize("ends", [0, 2])
+@pytest.mark.parametrize("ends", [slow(0), 2])
 @pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")  # of free matrices
 def test_grades_are_better_than_those_of_free_matrices(ends):
     right, losses = [], []
@@ -129,6 +130,7 @@ def test_new_votes_and_unknown_workers(fitted):
     np.testing.assert_allclose(unknown, unknown[::-1, ::-1], atol=0.1)
 
 
+@pytest.mark.slow
 def test_checked_tasks_show_the_severity_of_all():
     table, y, _ = graders(seed=2, spread=0.0)
     strict = table.assign(label=np.maximum(table["label"] - 1, 1))  # all of them by a grade
@@ -171,6 +173,7 @@ def test_it_is_no_source_of_several():
         model.fit({"x": np.random.default_rng(0).normal(size=(200, 2)), "crowd": table}, y)
 
 
+@pytest.mark.slow
 def test_two_grades_and_few_votes_are_fitted():
     table, _, _ = graders(n=12, w=3, per=2)
     two = table.assign(label=(table["label"] > 3).astype(int))

@@ -64,6 +64,7 @@ def test_the_reference_knows_codes_and_single_columns(world):
     assert np.mean(nonlinear_predictions(x, given, K).classes == true) > 0.8
 
 
+@pytest.mark.slow
 def test_few_rows_of_normal_classes_keep_their_kernel(monkeypatch):
     """The levels' smaller error was chance, and a fit lost 15 right labels in 100 by it."""
     tables = []

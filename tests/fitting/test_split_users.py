@@ -47,6 +47,7 @@ def test_levels_are_told_by_votes_of_unknown_accuracy(share, right):
     assert found.max() - found[np.abs(LEVELS - share) > 0.12].max() > 3
 
 
+@pytest.mark.slow
 def test_levels_of_many_classes_are_computed_in_little_memory():
     """All levels at once would take arrays of 40 MB."""
     rng, n, k = np.random.default_rng(0), 2000, 100

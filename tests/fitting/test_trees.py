@@ -104,6 +104,7 @@ def test_a_joint_model_that_fits_stays_beside_errors_by_the_features(seed):
     assert not any("fitted jointly" in one.message for one in model.fitted_.cautions)
 
 
+@pytest.mark.slow
 def test_smooth_classes_are_predicted_without(monkeypatch):
     """Trees that add little blur borders, and noise on their scores is understated."""
     tables = []
