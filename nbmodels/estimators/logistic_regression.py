@@ -95,7 +95,7 @@ class NoisyLogisticRegression(TableClassifier):
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         coef_: ``(K, d)`` coefficients, calibrated; ``(1, d)`` of the second class where there are
             two. They are of columns cut off at ``fences_``. New rows are predicted by them unless
-            ``chosen_`` names a nonlinear classifier for its ``predictions``.
+            ``chosen_`` names another classifier for its ``predictions``.
         intercept_: ``(K,)`` or ``(1,)``.
         fences_: ``(2, d)`` least and largest value of each column, between which training and new
             rows are cut off; None where nothing is.
@@ -276,8 +276,8 @@ class NoisyLogisticRegression(TableClassifier):
     def coef_(self) -> np.ndarray:
         """``(K, d)`` coefficients of ``predict_proba``; ``(1, d)`` where there are two classes.
 
-        Where ``chosen_`` has a nonlinear classifier for its ``predictions``, those of the
-        regression, which then predicts labels surely worse.
+        Where ``chosen_`` has another classifier for its ``predictions``, those of the regression,
+        which is then surely worse.
         """
         return self._calibrated()[1:].T
 

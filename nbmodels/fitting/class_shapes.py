@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import gammaln
+from scipy.special import gammaln, log_softmax
 
 #: Iterations, and gain in nats a row below which there are no more.
 _ITERATIONS, _TOLERANCE = 300, 1e-6
@@ -31,6 +31,37 @@ _RIDGE = 1e-3
 Channel = Callable[[Float[np.ndarray, "k k"]], Float[np.ndarray, "k k"]]
 
 
+class Parts(NamedTuple):
+    """Normal or Student's t distributions with one covariance.
+
+    Attributes:
+        means: ``(m, d)``.
+        root: ``(d, d)`` lower Cholesky factor of the covariance, or of a t distribution's scale.
+        log_shares: ``(m,)`` log-probability of each part.
+        freedom: degrees of freedom; infinite ones are normal.
+    """
+
+    means: Float[np.ndarray, "m d"]
+    root: Float[np.ndarray, "d d"]
+    log_shares: Float[np.ndarray, " m"]
+    freedom: float
+
+    def squares(self, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n m"]:
+        """Squared Mahalanobis distances of items to the means."""
+        n = len(x)
+        white = np.concatenate([x, self.means]) @ np.linalg.inv(self.root).T
+        lengths = np.square(white).sum(1)
+        return np.maximum(lengths[:n, None] + lengths[n:] - 2 * white[:n] @ white[n:].T, 0)
+
+    def of_squares(self, squares: Float[np.ndarray, "n m"]) -> Float[np.ndarray, "n m"]:
+        """Log-density of each part and item, up to the covariance's determinant."""
+        return self.log_shares + _log_kernel(squares, len(self.root), self.freedom)
+
+    def log_probabilities(self, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n m"]:
+        """Of each part, of any items."""
+        return np.asarray(log_softmax(self.of_squares(self.squares(x)), axis=1))
+
+
 class ShapedClasses(NamedTuple):
     """Classes of normal or Student's t parts with one covariance, and a noise matrix.
 
@@ -38,11 +69,13 @@ class ShapedClasses(NamedTuple):
         log_likelihood: of scores and labels together, the weighted sum over items.
         resp: ``(n, K)`` P(true class | scores, given label).
         transition: ``(K, K)`` P(given | true), a row a true class.
+        parts: of the classes.
     """
 
     log_likelihood: float
     resp: Float[np.ndarray, "n k"]
     transition: Float[np.ndarray, "k k"]
+    parts: Parts
 
 
 def fit_classes(
@@ -63,7 +96,7 @@ def fit_classes(
 
     Args:
         x: ``(n, d)`` scores.
-        codes: ``(n,)`` given labels.
+        codes: ``(n,)`` given labels; -1 where none is known, which needs a noise matrix.
         weights: ``(n,)`` row weights of mean one.
         start: ``(n, K m)`` responsibilities of the classes' parts, those of a class one after the
             other.
@@ -79,10 +112,11 @@ def fit_classes(
     of_class = np.repeat(np.eye(k), m, axis=0)
     whole = np.cov(x.T, aweights=weights).reshape(d, d)
     ridge = _RIDGE * whole + np.finfo(float).eps * (1 + np.trace(whole)) * np.eye(d)
-    target = np.eye(k)[codes]
+    target = np.eye(k + 1, k)[codes]
     items, objective, last = np.arange(n), -np.inf, -np.inf
     resp = own = start / start.sum(1, keepdims=True)
     transition, near = np.eye(k), np.ones(1)
+    parts = Parts(np.zeros((k * m, d)), np.eye(d), np.zeros(k * m), freedom)
     for _ in range(_ITERATIONS):
         counted = weights[:, None] * resp
         mass = np.maximum(counted.sum(0), np.finfo(float).tiny)
@@ -95,15 +129,14 @@ def fit_classes(
         # responsibilities that are no probabilities may leave a class empty, or without a spread
         if power is not None and (mass.min() < 1 or np.linalg.eigvalsh(spread)[0] <= 0):
             break
-        root = np.linalg.cholesky(spread)
+        parts = Parts(means, np.linalg.cholesky(spread), np.log(mass / n), freedom)
         transition = channel((counted @ of_class).T @ target)
-        white = np.concatenate([x, means]) @ np.linalg.inv(root).T
-        lengths = np.square(white).sum(1)
-        squares = np.maximum(lengths[:n, None] + lengths[n:] - 2 * white[:n] @ white[n:].T, 0)
-        logs = np.log(mass / n) + _log_kernel(squares, d, freedom)
+        squares = parts.squares(x)
+        logs = parts.of_squares(squares)
         if power is None:
             with np.errstate(divide="ignore"):  # where there is no noise
-                seen = np.repeat(np.log(transition), m, axis=0).T[codes]
+                of_labels = np.hstack([np.log(transition), np.zeros((k, 1))])
+            seen = np.repeat(of_labels, m, axis=0).T[codes]
             total, resp = _normalised(logs + seen)
         else:
             total, probs = _normalised(logs)
@@ -111,13 +144,14 @@ def fit_classes(
             total = total + power * logs[items, codes] - of_labels
             resp = probs + power * (target - drawn)
             own = _coupled(probs, drawn, codes)
-        objective = float(weights @ total) / n - np.log(np.diag(root)).sum()
+        objective = float(weights @ total) / n - np.log(np.diag(parts.root)).sum()
         if objective - last < _TOLERANCE:
             break
         last = objective
         if np.isfinite(freedom):
             near = (freedom + d) / (freedom + squares)
-    return ShapedClasses(n * objective, (resp if power is None else own) @ of_class, transition)
+    found = (resp if power is None else own) @ of_class
+    return ShapedClasses(n * objective, found, transition, parts)
 
 
 def _normalised(

@@ -12,6 +12,7 @@ from nbmodels.fitting.copied_rows import copies_caution
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.noise_by_shape import noise_by_shape
 from nbmodels.fitting.noise_levels import averaged_over_levels
+from nbmodels.fitting.noise_on_normal_classes import with_normal_classes
 from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.points import Coding, point_coding
@@ -59,6 +60,7 @@ def _with_nonlinear(
 ) -> FittedModel:
     """By labels where these alone are known, and by all that is known beside the features."""
     held = with_reference(fitted, where, options, coding)
+    held = with_normal_classes(held, where, options, coding)
     return with_reference_beside(held, where, options, coding)
 
 

@@ -77,10 +77,15 @@ def normal_sums(points: Any, codes: Int[np.ndarray, " n"], n_classes: int) -> bo
     if points.shape[1] > _WIDE:
         return True
     dense = points.toarray() if sparse.issparse(points) else np.asarray(points, float)
-    coarse = [len(np.unique(column)) <= _FEW_VALUES for column in dense.T]
-    if 2 * sum(coarse) < len(coarse):
+    if not mostly_coarse(dense):
         return True
     return _effective_columns(dense, codes, n_classes) >= _MANY_COLUMNS
+
+
+def mostly_coarse(x: Float[np.ndarray, "n d"]) -> bool:
+    """Whether half of the columns and more have few values."""
+    coarse = [len(np.unique(column)) <= _FEW_VALUES for column in x.T]
+    return 2 * sum(coarse) >= len(coarse)
 
 
 def _effective_columns(

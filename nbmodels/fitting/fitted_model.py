@@ -34,7 +34,6 @@ from nbmodels.fitting.vote_dependence import VoteDependence
 if TYPE_CHECKING:
     from nbmodels.data.features import Block
     from nbmodels.fitting.matrix_scaling import MatrixScaling
-    from nbmodels.fitting.nonlinear_classifier import NonlinearClassifier
     from nbmodels.fitting.separable import Separable
 
 
@@ -52,6 +51,18 @@ class Drawn(NamedTuple):
     probability: float = 1.0
 
 
+class Classifier(Protocol):
+    """A classifier of rows that it codes itself."""
+
+    def log_probabilities(self, x: Any, missing: Any = None) -> Float[np.ndarray, "n k"]:
+        """Log-probabilities of the classes of new rows.
+
+        Args:
+            x: rows, read as the training rows were.
+            missing: booleans of cells that are missing, or None.
+        """
+
+
 class Predictor(NamedTuple):
     """A classifier by which new items are predicted in the place of the model's own features.
 
@@ -63,7 +74,7 @@ class Predictor(NamedTuple):
             classes.
     """
 
-    classifier: NonlinearClassifier
+    classifier: Classifier
     of_items: Float[np.ndarray, "n k"]
     calibration: Float[np.ndarray, " k1"]
 

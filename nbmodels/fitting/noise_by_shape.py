@@ -20,12 +20,10 @@ as sure as that. Against labels without errors that has a Bayes factor of its ow
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import expit, gammaln, logsumexp
 
 from nbmodels.fitting.class_shapes import Channel, ShapedClasses, fit_classes
 from nbmodels.fitting.errors_near_borders import (
@@ -36,35 +34,36 @@ from nbmodels.fitting.errors_near_borders import (
 from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.options import FEW_ROWS
 from nbmodels.fitting.reference import linear_scores
+from nbmodels.fitting.shape_evidence import (
+    FREEDOM,
+    STRONG,
+    any_matrix,
+    cost_of_parts,
+    evidence_of_any,
+    evidence_of_one,
+    halves,
+    in_parts,
+    mean_evidence,
+    mostly_as,
+    no_noise,
+    of_each,
+    one_rate,
+)
 
 #: Classes beyond which a covariance of the scores says little, and labels a class below which the
 #: share is not estimated, of ten classes of 20 right labels each a tenth seemed wrong, nor the
 #: factor.
 _MOST_CLASSES, _FOR_SHARE, _FOR_FACTOR = 20, 20, 10
 
-#: Share of right labels at the start, and pseudo-labels of a class: wrong, shared out, and right. A
-#: number for each other class would make labels wrong where classes are many and small.
-_START, _WRONG, _RIGHT = 0.85, 1.0, 2.5
-
 #: Overlap beyond which the shape does not tell the share: expected share of items whose likeliest
 #: class by the scores is another one. Five such classes with 10 % noise seemed to have 15 to 30 %.
 _OVERLAP = 0.25
-
-#: Logarithm of a Bayes factor that is strong evidence (Kass and Raftery 1995).
-_STRONG = 3.0
 
 #: Share up to which nothing is concluded from it.
 _SMALL = 0.03
 
 #: Items looked at, drawn from more.
 _ITEMS = 4_000
-
-#: Degrees of freedom of the classes, as likely as each other beforehand; infinite ones are normal.
-#: Evidence of noise is the same within .003 of AUC with 5 beside them, or in the place of both.
-_FREEDOM = (np.inf, 10.0, 3.0)
-
-#: Part of the responsibilities that is shared out at the start: no part of a class is empty.
-_SHARED = 1e-6
 
 
 class NoiseByShape(NamedTuple):
@@ -127,48 +126,38 @@ def noise_by_shape(
         with one_thread_if_small(x):
             return fit_classes(x, given, here, start, channel, n_classes, freedom)
 
-    start, any_of = _START * labels + (1 - _START) / n_classes, _pseudo_labels(n_classes)
-    matrix = fitted(start, _any_matrix)
+    start = mostly_as(labels)
+    matrix = fitted(start, any_matrix)
     # labels at random within clusters, or of classes along no line, seem to be errors near borders
     if not _identified(matrix, given, here):
         return NOT_IDENTIFIED
-    right = [fitted(labels, _no_noise, freedom).log_likelihood for freedom in _FREEDOM]
-    without, near = _mean_evidence(right), NearBorders()
+    right = [fitted(labels, no_noise, freedom).log_likelihood for freedom in FREEDOM]
+    without, near = mean_evidence(right), NearBorders()
     if fewest >= _FOR_SHARE and normal_sums(points[rows], given, n_classes):
         with one_thread_if_small(x):
-            near = errors_near_borders(x, given, here, n_classes, _FREEDOM, without, rows)
+            near = errors_near_borders(x, given, here, n_classes, FREEDOM, without, rows)
     share = np.nan
     if fewest >= _FOR_SHARE:
-        share = float(1 - np.average(_own(matrix.resp, given), weights=here))
+        share = float(1 - np.average(of_each(matrix.resp, given), weights=here))
     few_wrong = len(codes) > FEW_ROWS and not share > _SMALL
     if few_wrong and not near.likelier:
         return NoiseByShape(share)
-    by_one, further = without, n_classes * (x.shape[1] + 1) / 2 * np.log(len(x))
-    for half in (_halves(x, labels * here[:, None]), _own(matrix.resp, given)):
-        parts = _SHARED + np.stack([labels * half[:, None], labels * (1 - half)[:, None]], 2)
-        two = fitted(parts.reshape(len(x), -1), _no_noise).log_likelihood
+    by_one, further = without, cost_of_parts(x, n_classes)
+    for half in (halves(x, labels * here[:, None]), of_each(matrix.resp, given)[:, None]):
+        two = fitted(in_parts(labels, half), no_noise).log_likelihood
         without = max(without, two - further)
     near = near._replace(log_factor=near.log_factor - (without - by_one))
     if few_wrong:
         return NoiseByShape(share, near_borders=near)
     noisy = []
-    for freedom in _FREEDOM:
-        one = fitted(start, _any_matrix, freedom)
-        noisy.append(one.log_likelihood + _occam(_counts(one, labels, here), any_of))
-        one = fitted(start, _one_rate, freedom)
-        noisy.append(
-            one.log_likelihood + _occam(_right_and_wrong(_counts(one, labels, here)), _PAIR)
-        )
-    log_factor = float(_mean_evidence(noisy) - without)
-    if log_factor - near.log_factor > _STRONG:  # wherever items lie
+    for freedom in FREEDOM:
+        noisy.append(evidence_of_any(fitted(start, any_matrix, freedom), labels, here))
+        noisy.append(evidence_of_one(fitted(start, one_rate, freedom), labels, here))
+    log_factor = float(mean_evidence(noisy) - without)
+    if log_factor - near.log_factor > STRONG:  # wherever items lie
         near = NearBorders()
-    surely_right = log_factor < -_STRONG and share > 0
+    surely_right = log_factor < -STRONG and share > 0
     return NoiseByShape(0.0 if surely_right else share, log_factor, near)
-
-
-def _mean_evidence(logs: Sequence[float]) -> float:
-    """Log-evidence of models that are as likely as each other beforehand."""
-    return float(logsumexp(logs) - np.log(len(logs)))
 
 
 def _identified(
@@ -180,70 +169,3 @@ def _identified(
     overlap = 1 - np.average(sure, weights=weights)
     # the factor of classes that overlap would be the cost of a rate that nothing identifies
     return bool(np.diag(found.transition).min() > 0.5 and overlap <= _OVERLAP)
-
-
-def _own(resp: Float[np.ndarray, "n k"], given: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Probability of each given label."""
-    return resp[np.arange(len(given)), given]
-
-
-# Forms of the noise ---------------------------------------------------------------------------
-
-#: Pseudo-labels, right and wrong, of a single rate.
-_PAIR = np.array([[_RIGHT, _WRONG]])
-
-
-def _pseudo_labels(k: int) -> Float[np.ndarray, "k k"]:
-    return np.where(np.eye(k, dtype=bool), _RIGHT, _WRONG / max(k - 1, 1))
-
-
-def _any_matrix(counts: Float[np.ndarray, "k k"]) -> Float[np.ndarray, "k k"]:
-    counted = counts + _pseudo_labels(len(counts))
-    return counted / counted.sum(1, keepdims=True)
-
-
-def _one_rate(counts: Float[np.ndarray, "k k"]) -> Float[np.ndarray, "k k"]:
-    """Of one rate of right labels, and wrong ones of all other classes alike."""
-    k = len(counts)
-    right, wrong = (_right_and_wrong(counts) + _PAIR)[0]
-    return np.where(np.eye(k, dtype=bool), right, wrong / (k - 1)) / (right + wrong)
-
-
-def _no_noise(counts: Float[np.ndarray, "k k"]) -> Float[np.ndarray, "k k"]:
-    return np.eye(len(counts))
-
-
-def _counts(
-    found: ShapedClasses, labels: Float[np.ndarray, "n k"], weights: Float[np.ndarray, " n"]
-) -> Float[np.ndarray, "k k"]:
-    """Expected labels of each true class."""
-    return (weights[:, None] * found.resp).T @ labels
-
-
-def _right_and_wrong(counts: Float[np.ndarray, "k k"]) -> Float[np.ndarray, "1 2"]:
-    return np.array([[np.trace(counts), counts.sum() - np.trace(counts)]])
-
-
-def _occam(counts: Float[np.ndarray, "r c"], prior: Float[np.ndarray, "r c"]) -> float:
-    """Log-probability of expected counts integrated over the rates, less that at their mean."""
-    after = counts + prior
-    integrated = (gammaln(after) - gammaln(prior)).sum()
-    integrated += (gammaln(prior.sum(1)) - gammaln(after.sum(1))).sum()
-    return float(integrated - (counts * np.log(after / after.sum(1, keepdims=True))).sum())
-
-
-# Classes of two parts -------------------------------------------------------------------------
-
-
-def _halves(
-    x: Float[np.ndarray, "n d"], counted: Float[np.ndarray, "n k"]
-) -> Float[np.ndarray, " n"]:
-    """How much each item is on one side of its class, along the class's widest direction."""
-    out = np.zeros(len(x))
-    for weight in counted.T:
-        centred = x - weight @ x / weight.sum()
-        spread = (centred * weight[:, None]).T @ centred
-        along = centred @ np.linalg.eigh(spread)[1][:, -1]
-        width = np.sqrt(weight @ np.square(along) / weight.sum())
-        out += np.where(weight > 0, expit(2 * along / max(width, np.finfo(float).tiny)), 0)
-    return out

@@ -51,7 +51,8 @@ def overlap_caution(fitted: FittedModel, points: Any, options: FitOptions) -> tu
     if reference is None or not reference.complete:
         return ()
     with computing(fitted.double):
-        found = noise_on(reference, replace(fitted, scored=(NEAR,)), options)
+        near = replace(fitted, scored=(NEAR,))
+        found = noise_on(reference.logs, reference.fold, near, options)
     if found is None:
         return ()
     rows = np.flatnonzero(codes >= 0)

@@ -200,7 +200,7 @@ def _with_scores_of(
     mine = fitted.held_out_scores
     assert mine is not None  # compared
     with computing(fitted.double):
-        found = noise_on(reference, fitted, options())
+        found = noise_on(reference.logs, reference.fold, fitted, options())
     if found is None:
         return replace(fitted, interrupted=True)
     rows = rows & np.isfinite(mine) & np.isfinite(found.held_out)

@@ -206,7 +206,7 @@ def _held_to(
         return replace(fitted, noisy=noisy)
     reference = completed(reference, points, known, fitted.copies, weights)
     with computing(fitted.double):
-        beside = noise_on(reference, fitted, options())
+        beside = noise_on(reference.logs, reference.fold, fitted, options())
     if beside is None:
         return replace(fitted, interrupted=True)
     theirs = beside.held_out[rows]

@@ -127,30 +127,34 @@ class NoiseOnReference(NamedTuple):
 
 
 def noise_on(
-    reference: Reference, fitted: FittedModel, options: FitOptions
+    logs: Float[np.ndarray, "n k"],
+    fold: Int[np.ndarray, " n"],
+    fitted: FittedModel,
+    options: FitOptions,
 ) -> NoiseOnReference | None:
-    """The labels' model with a reference's scores in the place of the features'.
+    """The labels' model with another classifier's scores in the place of the features'.
 
     The scores' prior is built as any classifier's is, of log-probabilities that hold the class
     shares; votes that hold these in the fit hold them here. Called where the fit's precision holds.
 
     Args:
-        reference: predictions of the labels.
-        fitted: a fit to them, whose settings are those of its class shares, too.
+        logs: log-probabilities of the classes of each item, without its own label.
+        fold: of each item, -1 where its label was not learned from.
+        fitted: a fit to the labels, whose settings are those of its class shares, too.
         options: of the fits.
 
     Returns:
         None where a fit was interrupted.
     """
-    n, length = len(reference.classes), len(fitted.data.weights)
+    n, length = len(logs), len(fitted.data.weights)
     # where the features were not informative, the noise is open in what draws are of
     own = fitted.fit if fitted.drawn is None else fitted.drawn[0]
     kept = {name: c for name, c in own.model.items() if name not in fitted.scored}
     here = jax.tree.map(on_device, fitted.data)
     parts = {name: here.parts[name] for name in kept if name != PRIOR}
-    shares = class_prior(reference.logs.shape[1], fitted.settings)
+    shares = class_prior(logs.shape[1], fitted.settings)
     labels = Candidate({**kept, PRIOR: shares}, models.with_parts(here, parts))
-    scores = pad_rows(reference.logs, length)
+    scores = pad_rows(logs, length)
     scored, whole, _ = with_score_prior(labels, scores, log_slope_sd=LOG_SLOPE_SD)
     prior: Any = scored[PRIOR]
     forms = [own, *(one.fit for one in fitted.alternatives)]
@@ -162,11 +166,11 @@ def noise_on(
         start = jax.tree.map(on_device, {**noise, PRIOR: prior.prior})
         about = model, whole, learned_priors(model), options.without_restarts()
         found.append(fit_with_learned_priors(*about, start=start))
-    fold = pad_rows(reference.fold, length)
-    fold[n:] = -1
+    padded = pad_rows(fold, length)
+    padded[n:] = -1
     model, start = (jax.tree.map(on_device, at) for at in (found[0].model, found[0].params))
     # begun at the noise of all labels: the scores hold it, too, and few labels show none besides
-    held_out = held_out_by_fold(model, whole, fold, options, start)
+    held_out = held_out_by_fold(model, whole, padded, options, start)
     if held_out is None or any(one.status == Status.INTERRUPTED for one in found):
         return None
     return NoiseOnReference(held_out[:n], tuple(found), jax.tree.map(np.asarray, whole))

@@ -1,0 +1,169 @@
+"""Labels, noise and predictions by clear clusters of the features, of few rows.
+
+Where many of few labels are wrong, a classifier that learns from them is poor, and held-out labels
+hardly tell noise from none: labels stay as they are, or are corrected by poor scores. Clear normal
+classes (:mod:`nbmodels.fitting.normal_classes`) are better scores there. What they say of an item
+without its own label takes the place of the classifier's scores, as a nonlinear classifier's does
+(:mod:`nbmodels.fitting.reference_scores`), so that noise matrix, intervals and corrected labels are
+of one model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy import sparse
+from scipy.special import expit
+
+from nbmodels.core.jax_settings import computing
+from nbmodels.core.model import PRIOR
+from nbmodels.errors import Caution, VerdictWarning
+from nbmodels.fitting.fitted_model import FittedModel, Predictor, given_codes
+from nbmodels.fitting.normal_classes import NormalClasses, NormalClassifier, normal_classes
+from nbmodels.fitting.options import FEW_ROWS, FitOptions
+from nbmodels.fitting.points import Coding
+from nbmodels.fitting.propagation import calibration
+from nbmodels.fitting.reference import nonlinear_predictions
+from nbmodels.fitting.reference_scores import (
+    PREDICTIONS,
+    TAKEN,
+    lead_of,
+    noise_on,
+    replaceable,
+    with_noise_of,
+)
+from nbmodels.fitting.scores import stratified_folds
+from nbmodels.fitting.sides import sides_of
+
+#: What ``chosen`` has where their scores and predictions are in the place of a model's.
+NORMAL_CLASSES = "normal classes"
+
+#: Folds of their scores, and standard errors by which held-out labels may be likelier without them.
+_FOLDS, _SURELY = 5, 1.0
+
+#: Belief in the changes by a nonlinear classifier of the labels
+#: (:class:`nbmodels.fitting.sides.Sides`) from which on they are made. Clusters that are no classes
+#: contradict it: rings, codes of places, clusters across which the classes go.
+_BELIEVED = 0.5
+
+STATED = Caution(
+    VerdictWarning,
+    "the rows form one clear cluster for each class: labels are corrected, and the noise matrix "
+    "is estimated, by these clusters. If classes are mixed within clusters, so that labels differ "
+    "there without any error, fewer labels are wrong: checked rows (audit_plan) tell",
+    "clusters of the features",
+)
+
+
+def with_normal_classes(
+    fitted: FittedModel,
+    points: Any,
+    options: Callable[[], FitOptions],
+    coding: Coding | None = None,
+) -> FittedModel:
+    """A cut fit to few labels, by clear normal classes where these are surely there.
+
+    Args:
+        fitted: a model of given labels, compared with a nonlinear classifier. A joint one, one
+            beside votes or checks, of rows in groups, with known noise, class shares or rounds,
+            whose held-out labels are likelier, or whose nonlinear classifier sides with the given
+            labels, is as it was.
+        points: ``(N, d)`` items in the space of their features; sparse ones and None are not
+            looked at.
+        options: makes those of fits, where the fit's precision holds.
+        coding: by which rows became points; None where the model is to predict new items itself.
+    """
+    if points is None or sparse.issparse(points) or not _comparable(fitted):
+        return fitted
+    codes = given_codes(fitted)
+    weights = np.asarray(fitted.data.weights, float)[: len(codes)]
+    predicted = _predicted(fitted, points, codes, weights)
+    if predicted is None:
+        return fitted
+    classes = normal_classes(points, codes, len(fitted.names), weights, [predicted])
+    if classes is None:
+        return fitted
+    logs, fold = _scores(classes, points, weights)
+    with computing(fitted.double):
+        found = noise_on(logs, fold, fitted, options())
+    if found is None:
+        return replace(fitted, interrupted=True)
+    for other in (fitted.held_out_scores, fitted.reference_held_out):
+        if other is not None and _likelier(other, found.held_out, classes.rows, weights):
+            return fitted
+    taken = with_noise_of(found, fitted)
+    about = predicted, codes, taken.fit.resp.argmax(1)
+    if sides_of(*(one[classes.rows] for one in about)).belief < _BELIEVED:
+        return fitted
+    taken = replace(
+        taken,
+        averaged=None,
+        noisy=float(expit(classes.log_factor)),
+        chosen={**taken.chosen, "scores": NORMAL_CLASSES},
+        cautions=(*(c for c in taken.cautions if c.finding not in _OF_REFERENCE), STATED),
+    )
+    if coding is None:
+        return taken
+    classifier = NormalClassifier(coding, classes.components, classes.found.parts)
+    return replace(
+        taken,
+        predictor=Predictor(classifier, logs, calibration(taken.fit)),
+        chosen={**taken.chosen, "predictions": NORMAL_CLASSES},
+    )
+
+
+#: What was stated of the classifier whose place is taken.
+_OF_REFERENCE = (TAKEN.finding, PREDICTIONS)
+
+
+def _comparable(fitted: FittedModel) -> bool:
+    """Whether it is a cut fit to few labels, with nothing given but these."""
+    cut = fitted.data.parts.get(PRIOR) is not None
+    about = {PRIOR, "labels", *fitted.scored}
+    alone = set(fitted.fit.model) <= about and "labels" in fitted.data.parts
+    few = len(fitted.fit.resp) <= FEW_ROWS and fitted.copies is None and len(fitted.names) > 1
+    return cut and alone and few and not fitted.interrupted and replaceable(fitted)
+
+
+def _predicted(
+    fitted: FittedModel,
+    points: Float[np.ndarray, "n d"],
+    codes: Int[np.ndarray, " n"],
+    weights: Float[np.ndarray, " n"],
+) -> Int[np.ndarray, " n"] | None:
+    """``(N,)`` classes by a nonlinear classifier of other items' labels; None where there is none.
+
+    A fit whose features are not informative has none of its own.
+    """
+    if fitted.reference is not None:
+        return fitted.reference
+    known = np.where(weights > 0, codes, -1)
+    found = nonlinear_predictions(points, known, len(fitted.names), weights=weights)
+    return None if found is None else found.classes
+
+
+def _scores(
+    classes: NormalClasses, points: Float[np.ndarray, "n d"], weights: Float[np.ndarray, " n"]
+) -> tuple[Float[np.ndarray, "n k"], Int[np.ndarray, " n"]]:
+    """Log-probabilities of the classes of each item without its own label, and its fold."""
+    rows, fold = classes.rows, np.full(len(points), -1)
+    rng = np.random.default_rng(len(rows))
+    fold[rows] = stratified_folds(classes.codes, _FOLDS, rng)
+    logs = classes.found.parts.log_probabilities(classes.components(points))
+    logs[rows] = classes.without_own_labels(points, weights, fold[rows])
+    return logs, fold
+
+
+def _likelier(
+    own: Float[np.ndarray, " n"],
+    instead: Float[np.ndarray, " n"],
+    rows: Int[np.ndarray, " m"],
+    weights: Float[np.ndarray, " n"],
+) -> bool:
+    """Whether held-out labels are likelier under a fit than under the noise on these classes."""
+    known = rows[np.isfinite(own[rows]) & np.isfinite(instead[rows])]
+    return lead_of(instead[known], own[known], weights[known], None) > _SURELY
