@@ -201,7 +201,7 @@ def normal_classes(
     by_one = [fitted(o.resp, one_rate, o.parts.freedom) for o in noisy]
     logs = [evidence_of_any(one, labels, here) for one in noisy]
     logs += [evidence_of_one(one, labels, here) for one in by_one]
-    log_factor = mean_evidence(logs) - without
+    log_factor = float(mean_evidence(logs) - without)
     if log_factor < STRONG:
         return None
     return NormalClasses(rows, given, components, best, log_factor)
