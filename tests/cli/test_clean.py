@@ -245,7 +245,8 @@ def test_a_matrix_of_labels_that_may_be_right_says_so(capsys, monkeypatch):
 def test_existing_columns_are_not_overwritten(here):
     frame = animals()
     frame["suggested_label"] = "mine"
-    cleaned = clean(frame, "label", features=["weight", "sound"], draws=0)
+    fixed = {"noise": "symmetric", "weight": 1, "alpha": 1}
+    cleaned = clean(frame, "label", features=["weight", "sound"], draws=0, **fixed)
     assert "suggested_label" not in cleaned.added
     assert cleaned.columns["suggested_label"] == "suggested_label_2"
     assert any("suggested_label_2" in note for note in cleaned.notes)
