@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbmodels.audit import AuditPlan
+from nbmodels.audit import AuditPlan, intervals
 from nbmodels.audit.intervals import jeffreys
 from nbmodels.audit.plan import draw_plan
 from nbmodels.audit.result import audit
@@ -149,7 +149,9 @@ def test_an_audit_that_stopped_early_is_not_too_sure():
 @pytest.mark.slow
 @pytest.mark.parametrize("useful", [True, False])
 @pytest.mark.parametrize(("planned", "done"), [(100, 20), (100, 50), (200, 40)])
-def test_intervals_hold_where_checking_stopped_early(useful, planned, done):
+def test_intervals_hold_where_checking_stopped_early(useful, planned, done, monkeypatch):
+    # an end then varies by 5 % of the spread in place of 2 %, far less than from audit to audit
+    monkeypatch.setattr(intervals, "_DRAWS", 1500)
     held, width, plain, plain_held = [], [], [], []
     for seed in range(300):
         frame, true = labelled(2000, seed, share=0.1)

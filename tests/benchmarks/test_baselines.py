@@ -21,6 +21,7 @@ def blobs():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("network", [NLNN, NAL])
 def test_networks_learn_the_channel(network, blobs):
     x, y, given, rho = blobs

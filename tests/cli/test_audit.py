@@ -38,6 +38,7 @@ def planned(n=40):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_draws")
 def test_plan_fill_in_and_read(here):
     done = run("audit", "plan", "animals.csv", *QUICK, "--truth", "truth", "--rows", 60)
     assert done.exit_code == 0, done.output

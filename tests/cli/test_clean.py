@@ -12,6 +12,7 @@ from children import environment
 from cli_tables import FIXED, QUICK, SPECIES, animals, run
 from paths import ROOT
 
+from nbmodels.cli import clean as job
 from nbmodels.cli.clean import Scores, clean
 from nbmodels.cli.report import changes_table, show
 from nbmodels.cli.wording import screen
@@ -28,6 +29,7 @@ def sentences(n=300, seed=1):
     return pd.DataFrame({"text": texts, "label": SPECIES[given], "truth": SPECIES[y]})
 
 
+@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize("options", [FIXED, pytest.param(QUICK, marks=pytest.mark.slow)])
 def test_clean_keeps_rows_and_columns_and_scores(here, options):
     done = run("clean", "animals.csv", *options, "--truth", "truth")
@@ -76,6 +78,7 @@ def test_truth_is_never_a_feature(here):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize("estimator", ["naive_bayes", "auto"])
 def test_groups_stay_together(here, estimator):
     """Six visits of each patient share one wrong diagnosis."""
@@ -96,6 +99,7 @@ def test_groups_stay_together(here, estimator):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_draws")
 def test_parquet_keeps_types(here):
     frame = animals()
     frame["when"] = pd.Timestamp("2024-02-29")
@@ -150,6 +154,7 @@ def test_text(here):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_draws")
 def test_holes_are_missing_and_unlabelled_rows_get_a_label(here):
     frame = animals()
     frame.loc[:9, "label"] = None
@@ -169,6 +174,7 @@ def test_holes_are_missing_and_unlabelled_rows_get_a_label(here):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_draws")
 def test_numbered_classes_stay_numbers(here):
     frame = animals()
     frame["label"] = frame["label"].map({"cat": 2, "dog": 10, "emu": 9}).astype("Int64")
@@ -182,6 +188,7 @@ def test_numbered_classes_stay_numbers(here):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_draws")
 def test_labels_keep_their_spelling(here):
     frame = animals().assign(label=lambda t: t["label"].map({"cat": "01", "dog": "02", "emu": "x"}))
     frame["truth"] = frame["truth"].map({"cat": "1.0", "dog": "02", "emu": "x"})
@@ -227,7 +234,7 @@ def test_no_share_of_wrong_labels_where_features_say_nothing(capsys):
 
 @pytest.mark.slow
 def test_a_matrix_of_labels_that_may_be_right_says_so(capsys, monkeypatch):
-    found = clean(animals(), "label", draws=50)
+    found = clean(animals(), "label", draws=20)
     for noisy, told in ((0.08, True), (0.99, False)):
         monkeypatch.setattr(type(found), "noisy", noisy)
         show(screen(), found)
@@ -238,13 +245,15 @@ def test_a_matrix_of_labels_that_may_be_right_says_so(capsys, monkeypatch):
 def test_existing_columns_are_not_overwritten(here):
     frame = animals()
     frame["suggested_label"] = "mine"
-    cleaned = clean(frame, "label", features=["weight", "sound"], draws=0)
+    fixed = {"noise": "symmetric", "weight": 1, "alpha": 1}
+    cleaned = clean(frame, "label", features=["weight", "sound"], draws=0, **fixed)
     assert "suggested_label" not in cleaned.added
     assert cleaned.columns["suggested_label"] == "suggested_label_2"
     assert any("suggested_label_2" in note for note in cleaned.notes)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_draws")
 def test_chosen_features_and_settings(here):
     args = ["--features", "weight, fur", "--noise", "symmetric", "--weight", "0.5", "--alpha", "2"]
     done = run("clean", "animals.csv", *QUICK, *args)
@@ -256,36 +265,43 @@ def test_chosen_features_and_settings(here):
 
 
 @pytest.mark.slow
-def test_a_nonlinear_classifier_beside_naive_bayes(here):
+def test_a_nonlinear_classifier_beside_naive_bayes(here, monkeypatch):
     """The class is in a difference of columns, which each alone says nothing of."""
+    found = []
+
+    def watched(*args, **options):
+        found.append(clean(*args, **options, draws=0))
+        return found[-1]
+
+    monkeypatch.setattr(job, "clean", watched)
     rng = np.random.default_rng(0)
     y = np.arange(400) % 2
     common = rng.normal(size=400)
     other = common + 2 * y - 1 + rng.normal(0, 0.3, 400)
     given = np.where(rng.random(400) < 0.2, 1 - y, y)
     frame = pd.DataFrame({"a": 3 * common, "b": 3 * other, "label": given, "truth": y})
-    plain = clean(frame, "label", truth="truth", draws=0)
+    frame.to_csv("differences.csv", index=False)
+    columns = ["differences.csv", "--label", "label", "--truth", "truth"]
+    done = run("clean", *columns, "--out", "by_naive_bayes.csv")
+    assert done.exit_code == 0, done.output
+    stated = " ".join(done.output.split())
+    assert "of a nonlinear classifier, by which labels are corrected" in stated
+    done = run("clean", *columns, "--estimator", "auto")
+    assert done.exit_code == 0, done.output
+    assert "AutoNoisyClassifier" in done.output
+    plain, auto = found
     assert not plain.warnings
     assert "predicted by that classifier, too" in plain.model.verdict().sentence
     assert plain.choice.settings["scores"] == "nonlinear classifier"
-    auto = clean(frame, "label", truth="truth", draws=0, estimator="auto")
     assert not any("--estimator" in one for one in auto.warnings)
     assert auto.choice.settings["emission"] != "mixed"
     assert auto.scores.after > auto.scores.before + 0.15
     # labels and predictions of naive Bayes come from a nonlinear classifier, too
     assert auto.scores.after > plain.scores.after - 0.01
-    frame.to_csv("differences.csv", index=False)
-    columns = ["--label", "label", "--truth", "truth"]
-    done = run("clean", "differences.csv", *columns, "--out", "by_naive_bayes.csv")
-    assert done.exit_code == 0, done.output
-    stated = " ".join(done.output.split())
-    assert "of a nonlinear classifier, by which labels are corrected" in stated
-    done = run("clean", "differences.csv", "--label", "label", "--estimator", "auto")
-    assert done.exit_code == 0, done.output
-    assert "AutoNoisyClassifier" in done.output
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_draws")
 def test_overwrite(here):
     Path("animals-corrected.csv").write_text("old")
     assert run("clean", "animals.csv", *FIXED, "--overwrite").exit_code == 0

@@ -237,6 +237,7 @@ def test_draws_begin_at_the_concentrations_learned():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised")
 def test_gibbs_is_nuts():
     rng = np.random.default_rng(0)
     y = rng.integers(K, size=300)

@@ -65,7 +65,7 @@ def close_calls(estimator):
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.IdentifiabilityWarning")
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
 @parametrize_with_checks(
-    [NoisyLabelClassifier(cv=3), NoisyLogisticRegression(cv=3)], expected_failed_checks=close_calls
+    [NoisyLabelClassifier(cv=2), NoisyLogisticRegression(cv=2)], expected_failed_checks=close_calls
 )
 def test_cross_fitted(estimator, check):
     check(estimator)

@@ -77,7 +77,7 @@ def test_one_vote_a_task_is_said_not_to_show_accuracies():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_draws_of_workers_taken_for_alike_do_not_know_their_accuracy():
     """With the accuracy held for known, 12 of 30 intervals held the share of a class."""

@@ -123,7 +123,7 @@ def test_rates_of_zero_are_held():
     for seed in range(4):
         x, y, rho = to_the_next(100, seed=10 + seed)
         model = NoisyBernoulliNB(random_state=0).fit(x, y)
-        drawn = model.posterior(draws=400, chains=2, progress=False)
+        drawn = model.posterior(draws=150, chains=2, progress=False)
         low = drawn["posterior"]["noise_matrix"].quantile(0.05, ("chain", "draw"))
         held.extend(low.to_numpy()[rho == 0] < 0.01)
         kinds.add(drawn.attrs["kind"])
