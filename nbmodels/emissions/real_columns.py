@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Bool, Float
 
+from inference.arrays import floating
 from nbmodels.core.registry import register_family
 from nbmodels.core.roles import Emission, FeatureColumns
 from nbmodels.data.features import Block
-from nbmodels.data.validation import row_blocks
-from nbmodels.emissions.columns import floats, padded
+from nbmodels.data.validation import pad_rows, row_blocks
+from nbmodels.emissions.columns import floats
 from nbmodels.emissions.gaussian import DiagonalGaussian
 from nbmodels.emissions.gaussian_full import FullGaussian
 from nbmodels.emissions.student import DiagonalStudent, FullStudent
@@ -93,9 +94,11 @@ class RealColumns(FeatureColumns):
         def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
             """Cells and their weights, of blocks of rows."""
             for rows in row_blocks(*x.shape):
-                gone = None if block.missing is None else block.missing[rows]
-                seen = np.ones(x[rows].shape) if gone is None else 1.0 - gone
-                yield np.where(seen > 0, x[rows], 0), weights[rows, None] * seen
+                if block.missing is None:
+                    yield x[rows], weights[rows, None]
+                else:
+                    seen = 1.0 - block.missing[rows]
+                    yield np.where(seen > 0, x[rows], 0), weights[rows, None] * seen
 
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             sums = [(mass.sum(0), (mass * cells).sum(0)) for cells, mass in parts()]
@@ -131,10 +134,13 @@ class RealColumns(FeatureColumns):
         return FullStudent.of(d, n_classes, tied=tied, dof=self.dof)
 
     def pack(self, component: Any, block: Block, length: int) -> Any:
-        x = floats(block) - self.location
-        x /= self.scale
-        standard = Block(x, block.missing, block.names)
-        return component.pack(*padded(standard, length))
+        x, missing = floats(block), block.missing
+        # at once as it is handed over: each copy of a large table takes as long as the arithmetic
+        out = np.zeros((length, x.shape[1]), floating())
+        inside = out[: len(x)]
+        for rows in row_blocks(*x.shape):
+            inside[rows] = (x[rows] - self.location) / self.scale
+        return component.pack(out, None if missing is None else pad_rows(missing, length))
 
     def log_jacobian(self, block: Block) -> Float[np.ndarray, " n"]:
         shift = np.broadcast_to(-np.log(self.scale), block.x.shape)

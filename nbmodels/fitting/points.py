@@ -151,8 +151,8 @@ class _Numbers:
         low, high = np.full((2, np.shape(x)[1]), np.nan)
         for rows in blocks:
             inside = _with_gaps(x, missing, rows)
-            low = np.fmin(low, np.fmin.reduce(inside, 0, initial=np.nan))
-            high = np.fmax(high, np.fmax.reduce(inside, 0, initial=np.nan))
+            least, most = (np.fmin, np.fmax) if _has_gaps(inside) else (np.minimum, np.maximum)
+            low, high = np.fmin(low, least.reduce(inside, 0)), np.fmax(high, most.reduce(inside, 0))
         largest = np.maximum(np.abs(low), np.abs(high))
         # squares of large numbers would overflow
         unit = np.where(np.isnan(largest), 1, np.maximum(largest, np.finfo(float).tiny))
@@ -160,15 +160,15 @@ class _Numbers:
         count, total, square, extreme = (np.zeros(len(unit)) for _ in range(4))
         for rows in blocks:
             part = _with_gaps(x, missing, rows) / unit
-            count += np.sum(~np.isnan(part), 0)
-            total += np.nansum(part, 0)
+            count += np.sum(~np.isnan(part), 0) if _has_gaps(part) else len(part)
+            total += _sum(part)
             extreme += np.sum((part == low) | (part == high), 0)
         two = extreme == count
         count = np.maximum(count, 1)
         mean = total / count
         for rows in blocks:
             part = _with_gaps(x, missing, rows) / unit - mean
-            square += np.nansum(part * part, 0)
+            square += _sum(part * part)
         spread = np.where(two, (high - low) / np.sqrt(2), np.sqrt(square / count))
         return cls(unit, mean, np.where(spread > 0, spread, 1))
 
@@ -187,6 +187,15 @@ def _with_gaps(x: Any, missing: Any, rows: slice) -> Float[np.ndarray, "n d"]:
     if missing is not None:
         gone |= np.asarray(missing)[rows]
     return np.where(gone, np.nan, some) if gone.any() else some
+
+
+def _has_gaps(x: Float[np.ndarray, "n d"]) -> bool:
+    return bool(np.isnan(x).any())
+
+
+def _sum(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " d"]:
+    """Of each column, gaps left out; without any the cells need not be copied."""
+    return np.asarray(np.nansum(x, 0) if _has_gaps(x) else np.sum(x, 0))
 
 
 @dataclass(frozen=True)

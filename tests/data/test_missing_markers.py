@@ -9,6 +9,7 @@ from marks import slow
 
 from nbmodels import NoisyGaussianNB, NoisyLogisticRegression, NoisyMixedNB
 from nbmodels.cli.wording import worded
+from nbmodels.data import validation
 from nbmodels.data.features import Block
 from nbmodels.data.missing_markers import missing_markers
 from nbmodels.errors import NbmodelsWarning
@@ -46,6 +47,20 @@ def test_other_columns_are_none():
     marked = np.append(CELLS, [999.0] * 9)
     assert not messages(marked, (marked == 999)[:, None])
     assert not messages(marked, weights=marked != 999)
+
+
+def test_columns_of_numbers_are_looked_at_as_columns_of_anything(monkeypatch):
+    monkeypatch.setattr(validation, "_BLOCK_CELLS", 400)  # blocks of rows
+    x = np.tile(np.append(CELLS, [999.0] * 9)[:, None], 4) * [1, 1, -1, 1]
+    x[:, 1] = np.sort(x[:, 1]).clip(max=3)
+    x[:, 3] = np.resize([0, 1, 2, 99], len(x))
+    assert np.unique(x[:, 1], return_counts=True)[1][-1] > 0.01 * len(x)  # often, and not far
+    found = [
+        missing_markers(Block(one, None, tuple("abcd")), np.ones(309))
+        for one in (x, x.astype(object))
+    ]
+    assert found[0] == found[1]
+    assert "'a' has 999 in 9 cells; column 'c' has -999 in 9 cells, far" in found[0][0].message
 
 
 def test_of_many_columns_some_are_named():
