@@ -11,7 +11,7 @@ from nbmodels import DawidSkene
 from nbmodels.fitting.vote_dependence import AnnotatorModel, VoteTable, tempered_posterior
 
 
-def crowd(seed, k, n=600, w=40, each=5, accuracy=0.55, shared=True):
+def crowd(seed, k, n=400, w=24, each=5, accuracy=0.55, shared=True):
     """Votes by annotators who err to a few classes, all to the same ones or each to their own."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, k, n)
@@ -33,11 +33,13 @@ def accuracy_of_majority(votes, y, k):
     return (best[np.arange(len(y)), y] / best.sum(1)).mean()
 
 
-@pytest.mark.parametrize(("k", "shared"), [(15, True), slow(30, True), slow(30, False)])
+@pytest.mark.parametrize(("k", "shared"), [(12, True), slow(30, True), slow(30, False)])
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_many_classes_are_not_far_too_sure(k, shared):
     votes, y = crowd(3, k, shared=shared)
-    p = DawidSkene(classes=np.arange(k), random_state=0).fit(votes).label_posterior_
+    names = np.array([f"class {c:02d}" for c in range(k)])  # numbers might be grades
+    table = votes.assign(label=names[votes["label"]])
+    p = DawidSkene(classes=names, random_state=0).fit(table).label_posterior_
     right = (p.argmax(1) == y).mean()
     assert abs(p.max(1).mean() - right) < 0.1
     # where all err alike, that is learned, and much is won
