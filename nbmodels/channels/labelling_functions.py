@@ -142,6 +142,10 @@ class LabellingFunctions(OneCoinAnnotators):
         prior = Dirichlet(on_device(both, float), axis=1)
         return cls(prior=prior, strength=plain.strength, pseudo=plain.pseudo)
 
+    def learning_from(self, n_votes: float) -> LabellingFunctions:
+        """As it is: its strength and the share of guesses are not learned."""
+        return replace(self, n_votes=float(n_votes))
+
     @property
     def _shape(self) -> tuple[int, int, int]:
         """Numbers of functions, of labels and of classes."""

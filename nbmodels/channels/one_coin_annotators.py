@@ -2,7 +2,9 @@
 
 The "one-coin" matrix of an annotator has one accuracy for all classes. It is learned from the
 annotator's own votes, and each row of the full matrix has a Dirichlet prior centred at it. A class
-on which an annotator has hardly voted is read as their other classes are.
+on which an annotator has hardly voted is read as their other classes are. Which wrong label a vote
+names is drawn from all of them alike, or from the errors of the crowd, where these predict each
+annotator's own: of many classes a few are similar, and votes are too few to show it of everybody.
 
 Some items may be guessed: all votes on them are drawn from all labels alike, whatever the class.
 Without that, a rare class becomes the one of disputed items, since a row of even votes explains
@@ -12,7 +14,7 @@ them better than any class does.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -36,8 +38,12 @@ from nbmodels.core.roles import LabelChannel
 #: most of them, in multiples of it, and how many numbers between are compared.
 STRENGTH, _MOST_ALIKE, _COMPARED = 5.0, 40.0, 13
 
-#: Nats by which the votes on each class must be likelier for more of them.
-_SUPPORTED = 3.0
+#: Difference of the logarithm from which on another strength is taken: nearer ones are as likely.
+_NEARLY = 0.1
+
+#: Nats by which the votes on each class must be likelier for more of them, and all votes for errors
+#: that the crowd shares; pseudo-votes of each wrong label among these (Jeffreys' prior).
+_SUPPORTED, _PSEUDO_ERRORS = 3.0, 0.5
 
 #: Probability that the votes on an item are guesses, where it is not learned or learning begins.
 GUESSED = 0.05
@@ -46,7 +52,13 @@ GUESSED = 0.05
 _LEAST_GUESSED, _MOST_GUESSED, _PSEUDO_GUESSED = 1e-3, 0.5, (1.0, 20.0)
 
 #: Least distance of an accuracy from 0 and from 1, and halvings of the interval that holds it.
-_MARGIN, _HALVINGS = 1e-4, 40
+_MARGIN, _HALVINGS = 1e-4, 26
+
+#: Multiple of the least strength that fits begin with at most, where votes are fewer than cells.
+_MOST_AT_FIRST = 8.0
+
+#: Least probability of a label where prior densities are computed.
+_LEAST_RATE = 1e-9
 
 #: Number of votes from which an accuracy has as many pseudo-votes as given, and how many times as
 #: many it has at most, of fewer votes.
@@ -56,43 +68,76 @@ _MANY_VOTES, _MOST_AROUND = 6000.0, 5.0
 _STEPS, _SIZES = 6, (0.05, 2.0)
 
 
-def one_coin(accuracy: Any, right: np.ndarray) -> Any:
+def even_errors(right: np.ndarray) -> Float[np.ndarray, "observed k"]:
+    """Distribution of a wrong vote over all labels that are not ``right``, alike."""
+    out: Float[np.ndarray, "observed k"] = ~right / max(len(right) - 1, 1)
+    return out
+
+
+def one_coin(accuracy: Any, right: np.ndarray, errors: Any = None) -> Any:
     """``(W, observed, K)`` matrices of one accuracy each; columns sum to one.
 
     Args:
         accuracy: ``(W,)``, an array of NumPy or of JAX, as the result is.
         right: ``(observed, K)`` where a label is right.
+        errors: ``(observed, K)`` or ``(W, observed, K)`` distribution of a wrong vote; None for
+            :func:`even_errors`.
     """
     at = accuracy[:, None, None]
-    return at * right + (1 - at) / max(len(right) - 1, 1) * ~right
+    return at * right + (1 - at) * (even_errors(right) if errors is None else errors)
+
+
+def crowd_errors(counts: Float[Array, "w observed k"], own: bool = True) -> Array:
+    """``(observed, K)`` distribution of a wrong vote by the errors of all annotators.
+
+    Args:
+        counts: expected votes.
+        own: whether an annotator's errors are among them; otherwise ``(W, observed, K)``, for each
+            annotator by those of the others.
+    """
+    right = right_labels(*counts.shape[1:])
+    each = jnp.where(right, 0, counts)
+    whole = jnp.sum(each, 0)
+    seen = jnp.where(right, 0, (whole if own else whole - each) + _PSEUDO_ERRORS)
+    return seen / jnp.maximum(jnp.sum(seen, -2, keepdims=True), _MARGIN)
+
+
+def _log_likelihood(counts: Array, centre: Array, strength: Any) -> Float[Array, " k"]:
+    """Dirichlet-multinomial log-likelihood of the votes on each class."""
+    at = strength * jnp.maximum(centre, _LEAST_RATE)
+    inside = jnp.sum(gammaln(counts + at) - gammaln(at), (0, 1))
+    return inside + jnp.sum(gammaln(strength) - gammaln(strength + jnp.sum(counts, 1)), 0)
 
 
 @jax.jit
 def likeliest_strength(
-    accuracy: Float[Array, " w"], counts: Float[Array, "w observed k"], least: Any
+    accuracy: Float[Array, " w"],
+    counts: Float[Array, "w observed k"],
+    least: Any,
+    errors: Any = None,
 ) -> Float[Array, ""]:
     """Pseudo-votes of each row at the maximum of the Dirichlet-multinomial likelihood.
 
     Of many annotators with few votes each, rows of their own are mostly chance: without a prior
     that is as strong as they are alike, one who has voted on every item is taken for the truth.
     It is the least of the classes' own: a frequent class is bound to look like the accuracies,
-    which are mostly its own, while a rare one may be harder.
+    which are mostly its own, while a rare one may be harder. Classes whose votes are too few to
+    show it of each are judged together, as one.
 
     Args:
         accuracy: ``(W,)``.
         counts: ``(W, observed, K)`` expected votes.
         least: the number that is taken where annotators differ more.
+        errors: distribution of a wrong vote, as in :func:`one_coin`.
     """
-    centre = one_coin(accuracy, right_labels(*counts.shape[1:]))
-    sums = jnp.sum(counts, 1)
+    centre = one_coin(accuracy, right_labels(*counts.shape[1:]), errors)
     steps = jnp.linspace(0, np.log(_MOST_ALIKE), _COMPARED, dtype=counts.dtype)
-
-    def log_likelihood(step: Array) -> Array:
-        size = least * jnp.exp(step)
-        inside = jnp.sum(gammaln(counts + size * centre) - gammaln(size * centre), (0, 1))
-        return inside + jnp.sum(gammaln(size) - gammaln(size + sums), 0)
-
-    found = lax.map(log_likelihood, steps)  # (compared, K)
+    found = lax.map(
+        lambda step: _log_likelihood(counts, centre, least * jnp.exp(step)), steps
+    )  # (compared, K)
+    supported = jnp.max(found, 0) - found[0] > _SUPPORTED
+    together = jnp.sum(jnp.where(supported, 0, found), 1, keepdims=True)
+    found = jnp.concatenate([jnp.where(supported, found, together), together], 1)
     best = jnp.argmax(found, 0)
     # the vertex of the parabola through it and its neighbours; the ends stay
     i = jnp.clip(best, 1, _COMPARED - 2)
@@ -100,24 +145,27 @@ def likeliest_strength(
     bend = before - 2 * here + after
     shift = (before - after) / (2 * jnp.where(bend < 0, bend, -1))
     shift = jnp.where((best == i) & (bend < 0), shift, 0)
-    supported = jnp.max(found, 0) - found[0] > _SUPPORTED
-    each = jnp.where(supported, steps[best] + shift * steps[1], 0)
-    return least * jnp.exp(jnp.min(each))
+    each = jnp.where(jnp.max(found, 0) - found[0] > _SUPPORTED, steps[best] + shift * steps[1], 0)
+    return least * jnp.exp(jnp.min(each[:-1]))
 
 
-def _slope(accuracy: Array, counts: Array, strength: Any, pseudo: Array) -> Float[Array, " w"]:
+def _slope(
+    accuracy: Array, counts: Array, strength: Any, pseudo: Array, errors: Array
+) -> Float[Array, " w"]:
     """Derivative of the log-density of the accuracies, the matrices integrated out."""
     right = right_labels(*counts.shape[1:])
-    each = max(counts.shape[1] - 1, 1)
-    at = strength * one_coin(accuracy, right)
+    at = strength * one_coin(accuracy, right, errors)
     by_cell = digamma(counts + at) - digamma(at)
-    gain = jnp.sum(jnp.where(right, by_cell, -by_cell / each), (1, 2))
+    gain = jnp.sum(jnp.where(right, by_cell, -by_cell * errors), (1, 2))
     return strength * gain + pseudo[0] / accuracy - pseudo[1] / (1 - accuracy)
 
 
 @jax.jit
 def likeliest_accuracy(
-    counts: Float[Array, "w observed k"], strength: Any, pseudo: Float[Array, " 2"]
+    counts: Float[Array, "w observed k"],
+    strength: Any,
+    pseudo: Float[Array, " 2"],
+    errors: Any = None,
 ) -> Float[Array, " w"]:
     """``(W,)`` accuracies at the maximum of the Dirichlet-multinomial likelihood and their prior.
 
@@ -125,12 +173,15 @@ def likeliest_accuracy(
         counts: ``(W, observed, K)`` expected votes.
         strength: pseudo-votes of each row.
         pseudo: ``(2,)`` right and wrong pseudo-votes of an accuracy.
+        errors: ``(observed, K)`` distribution of a wrong vote, as in :func:`one_coin`.
     """
+    if errors is None:
+        errors = jnp.asarray(even_errors(right_labels(*counts.shape[1:])), counts.dtype)
 
     def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = ends
         middle = (low + high) / 2
-        up = _slope(middle, counts, strength, pseudo) > 0
+        up = _slope(middle, counts, strength, pseudo, errors) > 0
         return jnp.where(up, middle, low), jnp.where(up, high, middle)
 
     low = jnp.full(len(counts), _MARGIN, counts.dtype)
@@ -145,10 +196,11 @@ class OneCoinAnnotators(Annotators):
 
     ``accuracy[w] ~ Beta`` around the crowd's mean accuracy, and row ``k`` of annotator ``w``'s
     matrix is Dirichlet with concentrations ``strength * accuracy[w]`` at the right label and the
-    rest of ``strength`` shared by the others. The Beta prior has ``sum(pseudo)`` pseudo-votes, and
-    up to five times as many in crowds of less than 6,000 votes. Fits take the accuracies and the
-    strength at their maximum, the matrices integrated out; draws sample the accuracies, given the
-    crowd's mean, see :class:`HierarchicalOneCoin`.
+    rest of ``strength`` shared by the others, evenly or by the crowd's ``errors``, where each
+    annotator's are likelier given those of the others. The Beta prior has ``sum(pseudo)``
+    pseudo-votes, and up to five times as many in crowds of less than 6,000 votes. Fits take the
+    accuracies and the strength at their maximum, the matrices integrated out; draws sample the
+    accuracies, given the crowd's mean and errors, see :class:`HierarchicalOneCoin`.
 
     Attributes:
         prior: Dirichlet of shape ``(annotators, observed, K)``, as learned so far.
@@ -157,6 +209,8 @@ class OneCoinAnnotators(Annotators):
         pseudo: ``(2,)`` right and wrong pseudo-votes of an accuracy.
         guessed: probability that all votes on an item are guesses.
         n_votes: number of all votes, to learn ``guessed`` from; 0 to leave it as it is.
+        errors: ``(observed, K)`` distribution of a wrong vote, as learned so far; None for all
+            wrong labels alike.
 
     Examples:
         Two annotators have voted on ants only: one is right in nine votes of ten, one in six. Their
@@ -181,6 +235,7 @@ class OneCoinAnnotators(Annotators):
     pseudo: Any = field(default=(2.0, 1.0))
     guessed: Any = field(default=GUESSED)
     n_votes: Any = field(default=0.0)
+    errors: Any = field(default=None)
 
     @property
     def repeated(self) -> Any:
@@ -245,29 +300,74 @@ class OneCoinAnnotators(Annotators):
         # a distribution of accuracies needs more than nothing of both kinds
         pseudo = np.maximum([diagonal, alpha], _MARGIN)
         accuracy = np.full(n_annotators, pseudo[0] / pseudo.sum())
-        around = 1 + strength * one_coin(accuracy, right_labels(n_observed, n_classes))
+        right = right_labels(n_observed, n_classes)
+        around = 1 + strength * one_coin(accuracy, right)
         return cls(
             prior=Dirichlet(on_device(around, float), axis=1),
             strength=on_device(strength, float),
             least_strength=on_device(strength, float),
             pseudo=on_device(pseudo, float),
+            errors=on_device(even_errors(right), float),
         )
+
+    def learning_from(self, n_votes: float) -> Self:
+        """With the number of all votes, and a strength to begin with.
+
+        Where matrices have more cells than votes, rows of their own would confirm the first guess
+        of each item, and votes would never seem to be those of annotators who are alike.
+
+        Args:
+            n_votes: number of all votes.
+        """
+        cells = np.prod(self.prior.concentration.shape)
+        times = float(np.clip(cells / max(n_votes, 1), 1, _MOST_AT_FIRST))
+        around = 1 + times * (np.asarray(self.prior.concentration) - 1)
+        prior = replace(self.prior, concentration=on_device(around, float))
+        strength = on_device(times * np.asarray(self.strength), float)
+        return replace(self, prior=prior, strength=strength, n_votes=float(n_votes))
 
     def _centred_at(self, accuracy: Array, extra: float) -> OneCoinAnnotators:
         """With the prior of given accuracies; ``extra`` is added to every concentration."""
         shape = self.prior.concentration.shape
-        around = self.strength * one_coin(accuracy, right_labels(*shape[1:]))
+        around = self.strength * one_coin(accuracy, right_labels(*shape[1:]), self.errors)
         return self._with_prior(replace(self.prior, concentration=extra + around))
 
     def pooled(self, q: Dirichlet, rule: Rule) -> OneCoinAnnotators:
         """With accuracies learned from ``q``; under ``"map"`` the mode is the posterior mean."""
         counts = jnp.maximum(q.concentration - self.prior.concentration, 0)
         # one after the other: both stay where the priors that are learned no longer change
-        accuracy = likeliest_accuracy(counts, self.strength, self._around_the_crowd(counts))
-        strength = likeliest_strength(accuracy, counts, self.least_strength)
-        alike = replace(self, strength=strength)
+        pseudo = self._around_the_crowd(counts)
+        accuracy = likeliest_accuracy(counts, self.strength, pseudo, self.errors)
+        strength, errors = self._learned_rows(accuracy, counts)
+        alike = replace(self, strength=strength, errors=errors)
         centred_at = alike._centred_at(accuracy, 1.0 if rule == "map" else 0.0)
         return replace(centred_at, guessed=self._learned_guessed(jnp.sum(counts)))
+
+    def _learned_rows(self, accuracy: Array, counts: Array) -> tuple[Array, Any]:
+        """Strength and errors of the prior of rows, these shared where surely likelier."""
+        right = right_labels(*counts.shape[1:])
+        strength = likeliest_strength(accuracy, counts, self.least_strength)
+        if self.errors is None or len(right) < 3:
+            return self._kept(strength), self.errors
+        even = jnp.asarray(even_errors(right), counts.dtype)
+        others = crowd_errors(counts, own=False)
+        of_crowd = likeliest_strength(accuracy, counts, self.least_strength, others)
+        likelier = jnp.sum(
+            _log_likelihood(counts, one_coin(accuracy, right, others), of_crowd)
+            - _log_likelihood(counts, one_coin(accuracy, right), strength)
+        )
+        shared = likelier > _SUPPORTED
+        errors = jnp.where(shared, crowd_errors(counts), even)
+        return self._kept(jnp.where(shared, of_crowd, strength)), errors
+
+    def _kept(self, strength: Array) -> Array:
+        """The strength as it was, where the likeliest one is nearly that.
+
+        A class that is now judged alone and now with others would have the rounds of learning never
+        come to rest.
+        """
+        now = jnp.asarray(self.strength, strength.dtype)
+        return jnp.where(jnp.abs(jnp.log(strength / now)) < _NEARLY, now, strength)
 
     def _learned_guessed(self, following: Array) -> Array:
         """Share of guessed votes, from the expected number of those that follow the class."""
@@ -292,12 +392,13 @@ class OneCoinAnnotators(Annotators):
         """The hierarchical channel, whose chains begin at the accuracies learned."""
         counts = jnp.maximum(q.concentration - self.prior.concentration, 0)
         pseudo = self._around_the_crowd(counts)
-        here = likeliest_accuracy(counts, self.strength, pseudo)
+        here = likeliest_accuracy(counts, self.strength, pseudo, self.errors)
         prior = OneCoinVotes(
             jnp.zeros_like(counts),
             jnp.log(here) - jnp.log1p(-here),
             jnp.asarray(self.strength),
             pseudo,
+            self.errors,
         )
         channel = HierarchicalOneCoin(prior=prior, guessed=self.guessed)
         return channel, replace(prior, counts=counts)
@@ -316,12 +417,14 @@ class OneCoinVotes(Family):
         logit: ``(annotators,)`` log-odds of the accuracies.
         strength: pseudo-votes of each row.
         pseudo: ``(2,)`` right and wrong pseudo-votes of an accuracy.
+        errors: ``(observed, K)`` distribution of a wrong vote; None for all wrong labels alike.
     """
 
     counts: Array
     logit: Array
     strength: Array
     pseudo: Array
+    errors: Any = None
 
     def posterior(self, stats: tuple[Array, Array], rule: Rule) -> OneCoinVotes:
         return replace(self, counts=stats[0], logit=stats[1])
@@ -338,7 +441,8 @@ class OneCoinVotes(Family):
 
     def _concentration(self, logit: Array) -> Array:
         accuracy = jnp.clip(jax.nn.sigmoid(logit), _MARGIN, 1 - _MARGIN)
-        return self.strength * one_coin(accuracy, right_labels(*self.counts.shape[1:]))
+        right = right_labels(*self.counts.shape[1:])
+        return self.strength * one_coin(accuracy, right, self.errors)
 
     def _log_density(self, logit: Array) -> Float[Array, " w"]:
         """Of each annotator's log-odds given the counts."""
@@ -430,7 +534,9 @@ class HierarchicalOneCoin(DrawnAnnotators):
         each = dist.Beta(right, wrong).expand([annotators]).to_event(1)
         accuracy = numpyro.sample(f"{name}_accuracy", each)
         inside = jnp.clip(accuracy, _MARGIN, 1 - _MARGIN)
-        around = self.prior.strength * one_coin(inside, right_labels(observed, k))
+        around = self.prior.strength * one_coin(
+            inside, right_labels(observed, k), self.prior.errors
+        )
         rows = dist.Dirichlet(jnp.swapaxes(around, 1, 2)).to_event(2)
         return {"transitions": numpyro.sample(f"{name}_transitions", rows), "accuracy": accuracy}
 

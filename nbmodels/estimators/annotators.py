@@ -76,16 +76,19 @@ class DawidSkene(LatentClassModel):
     probabilities are then far too sure: ``dependence`` tempers them, by what votes show
     (:mod:`nbmodels.fitting.item_effects`) and by an assumption about what votes cannot show, the
     weaker the surer items and pairs of workers show that they are independent
-    (:mod:`nbmodels.fitting.vote_dependence`). The likeliest class is that of the task's votes under
-    the workers' matrices. Under ``pooling="own"`` all votes on a task may be guesses: such tasks
-    teach the matrices nothing, and with ``dependence=0`` their votes say nothing of the class. The
-    shares of the classes, unless given or shown by ``trusted`` tasks, are held near those of the
-    votes (:func:`nbmodels.fitting.vote_shares.held_near`): of few tasks one class might take all.
-    With ``solver="ml"`` the model is the paper's: nothing is pooled or tempered.
+    (:mod:`nbmodels.fitting.vote_dependence`). Where votes are fewer than cells of the matrices, as
+    of many classes, each task is judged by what votes on other tasks say of its workers. The
+    likeliest class is that of the task's votes under the workers' matrices. Under
+    ``pooling="own"`` all votes on a task may be guesses: such tasks teach the matrices nothing, and
+    with ``dependence=0`` their votes say nothing of the class. The shares of the classes, unless
+    given or shown by ``trusted`` tasks, are held near those of the votes
+    (:func:`nbmodels.fitting.vote_shares.held_near`): of few tasks one class might take all. With
+    ``solver="ml"`` the model is the paper's: nothing is pooled or tempered.
 
     Parameters:
         pooling: what the workers' noise matrices are drawn to: ``"own"``, each to the matrix of the
-            worker's own accuracy, the same for all classes; ``"shared"``, to a matrix that all
+            worker's own accuracy, the same for all classes, wrong votes those of the crowd where
+            its errors predict each worker's; ``"shared"``, to a matrix that all
             workers share, where that predicts held-out votes no worse; ``"none"``, the pseudo-votes
             of ``priors``. ``"auto"`` is ``"own"`` for ``"map"``, and ``"none"`` for others; where
             workers hardly vote on the same tasks, so that votes do not show who is right, it takes

@@ -20,6 +20,8 @@ from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.item_effects import shown_dependence
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.vote_dependence import (
+    HIDDEN,
+    HIDDEN_OF_FEW,
     AnnotatorModel,
     VoteTable,
     assumed_dependence,
@@ -118,12 +120,16 @@ def tempered(
     """
     model = fitted_to(fitted.fit, votes)
     visible, gain, by_item = _shown(model, votes)
-    learned = {"auto": assumed_dependence(visible, by_item, by_group), "shown": visible}
+    # nobody who takes votes for independent asks for another posterior than the fit's
+    apart = isinstance(dependence, str) and model.few(votes)
+    hidden = HIDDEN_OF_FEW if apart else HIDDEN
+    learned = {"auto": assumed_dependence(visible, by_item, by_group, hidden), "shown": visible}
     correlation = learned[dependence] if isinstance(dependence, str) else float(dependence)
     resp = np.asarray(fitted.fit.resp)
-    if correlation > 0:
+    if correlation > 0 or apart:
         # from the votes alone: whether they may be guesses matters to the matrices only
-        resp = np.where(known[:, None], resp, tempered_posterior(model, votes, correlation))
+        answer = tempered_posterior(model, votes, correlation, apart=apart)
+        resp = np.where(known[:, None], resp, answer)
     passed = known if supported else np.ones(len(known), bool)
     here = described(replace(model, resp=resp), votes, correlation, passed, visible, gain)
     here = replace(here, **about)

@@ -214,7 +214,7 @@ def annotators(n_annotators: int, n_classes: int, settings: Settings) -> Compone
     all_types = n_classes * int(settings.get("subtypes", 1))
     channel: Any = kind.of(n_annotators, all_types, n_classes, alpha, diagonal)
     learns = isinstance(channel, OneCoinAnnotators) and "n_votes" in settings
-    return replace(channel, n_votes=float(settings["n_votes"])) if learns else channel
+    return channel.learning_from(float(settings["n_votes"])) if learns else channel
 
 
 def _candidates_channel(n_classes: int, settings: Settings) -> Component:

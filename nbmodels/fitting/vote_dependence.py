@@ -16,6 +16,11 @@ annotators makes them agree on a wrong class, and from votes alone that class is
 are independent: where items differ visibly, they will do so in what is not seen, too. That there is
 no correlation of ``LEAST`` must be shown twice: by items, and by pairs of annotators
 (:mod:`nbmodels.fitting.uneven_pairs`), which few votes on an item or few shared items do not.
+
+Where the annotators' matrices have more cells than there are votes, as of many classes, a row is
+hardly more than the votes that it is to judge, unless a prior outweighs them. Each item is then
+judged by matrices without its own votes (leave-one-out), and as that takes away a part of what
+makes products of votes too sure, ``HIDDEN_OF_FEW`` is assumed.
 """
 
 from __future__ import annotations
@@ -39,6 +44,12 @@ from nbmodels.fitting.em import Fit
 #: Correlation of votes that votes cannot show, and odds against independence of crowds whose items
 #: differ and of crowds of groups: an assumption, and no estimate.
 HIDDEN, _ODDS = 0.5, np.array([7.0, 2.0])
+
+#: The same of votes that are fewer than cells, whose items are judged by those of others.
+HIDDEN_OF_FEW = 0.25
+
+#: Part of what a cell of a matrix counts, from where on the vote itself is too much of it.
+_OWN = 0.05
 
 #: Least correlation of votes, by item or within a group, that is tested against independence.
 LEAST = 0.05
@@ -163,6 +174,14 @@ class AnnotatorModel:
         voted = matrix[:, :n_observed].sum(1) @ shares
         following = (matrix[:, right, np.arange(n_classes)] @ shares) / voted
         return (1 - self.guessed) * following + self.guessed / n_observed
+
+    def few(self, votes: VoteTable) -> bool:
+        """Whether votes judge themselves: fewer than cells, and no prior outweighs them."""
+        if self.abstains or self.pseudo.size <= float(votes.weight.sum()):
+            return False
+        own = self.resp[votes.row] * votes.weight[:, None]
+        share = own * self.resp[votes.row] / self.pseudo[votes.worker, votes.label]
+        return float(share.sum(1).mean()) > _OWN
 
     @property
     def of_votes(self) -> AnnotatorModel:
@@ -310,20 +329,23 @@ def _mean(logs: Float[np.ndarray, " u"]) -> float:
     return float(np.mean(logs)) if len(logs) else 0.0
 
 
-def assumed_dependence(visible: float, by_item: float = np.inf, by_group: float = 0.0) -> float:
+def assumed_dependence(
+    visible: float, by_item: float = np.inf, by_group: float = 0.0, hidden: float = HIDDEN
+) -> float:
     """The correlation to be assumed, by the one that votes show.
 
-    With the probability ``p`` that votes depend on each other at all, a share ``HIDDEN p`` of the
+    With the probability ``p`` that votes depend on each other at all, a share ``hidden p`` of the
     dependence is taken for granted; what votes show adds to it:
-    ``1 - (1 - HIDDEN p) (1 - visible)``.
+    ``1 - (1 - hidden p) (1 - visible)``.
 
     Args:
         visible: correlation that votes show.
         by_item: logarithm of the Bayes factor of effects of items against independence.
         by_group: that of groups of annotators.
+        hidden: part of it that is assumed where votes surely depend on each other.
     """
     odds = np.log(_ODDS) + np.array([by_item, by_group])
-    return 1 - (1 - HIDDEN * expit(np.logaddexp(*odds))) * (1 - visible)
+    return 1 - (1 - hidden * expit(np.logaddexp(*odds))) * (1 - visible)
 
 
 def visible_dependence(model: AnnotatorModel, votes: VoteTable) -> tuple[float, float]:
@@ -382,16 +404,20 @@ def _ratio_of_votes(resp: Float[np.ndarray, "n c"], votes: np.ndarray, k: int) -
 
 
 def tempered_posterior(
-    model: AnnotatorModel, votes: VoteTable, correlation: float
+    model: AnnotatorModel, votes: VoteTable, correlation: float, *, apart: bool = False
 ) -> Float[np.ndarray, "n c"]:
     """``(N, C)`` P(class | votes), each row raised to the power of its design effect.
 
     Args:
-        model: annotators and classes; its ``resp`` is not used.
+        model: annotators and classes.
         votes: on any items.
         correlation: of votes on an item, 0 to 1; 0 is Dawid and Skene's model.
+        apart: whether each item, of those that taught the matrices, is judged by matrices from
+            which it is deleted.
     """
     logs, before = model.evidence(votes)
+    if apart:
+        logs = model.deleted(votes) * votes.weight[:, None]
     whole = before + votes.summed(logs)
     number = effective_number(np.sqrt(model.information())[votes.worker], votes)
     return softmax(whole / (1 + (number - 1) * correlation)[:, None])

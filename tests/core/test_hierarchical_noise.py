@@ -14,6 +14,7 @@ from nbmodels.channels.one_coin_annotators import (
     OneCoinVotes,
     likeliest_accuracy,
     likeliest_strength,
+    one_coin,
 )
 from nbmodels.channels.pooled_annotators import PooledVotes
 from nbmodels.core.families import Dirichlet
@@ -286,3 +287,57 @@ def test_a_class_without_votes_keeps_annotators_apart():
     counts[:, 0, 0], counts[:, 1, 0], counts[:, 1, 1] = 95, 5, 1
     accuracy = jnp.full(50, 0.95)
     assert likeliest_strength(accuracy, jnp.asarray(counts), 5.0) == 5
+
+
+def drawn_votes(centres, strength, votes, rng):
+    """``(W, observed, K)`` votes of annotators with rows around ``centres``."""
+    rows = rng.gamma(strength * np.maximum(centres, 1e-9)) + 1e-12
+    rows = np.moveaxis(rows / rows.sum(1, keepdims=True), 1, 2)
+    return jnp.asarray(np.moveaxis(rng.multinomial(votes, rows), 2, 1), float)
+
+
+def test_classes_of_few_votes_are_judged_together():
+    """Of twenty classes with a vote an annotator none shows how alike they are, and all do."""
+    rng = np.random.default_rng(0)
+    w, k = 40, 20
+    accuracy = rng.uniform(0.4, 0.7, w)
+    counts = drawn_votes(one_coin(accuracy, np.eye(k, dtype=bool)), 200.0, 2, rng)
+    alone = [
+        likeliest_strength(jnp.asarray(accuracy), jnp.where(np.arange(k) == c, counts, 0), 5.0)
+        for c in range(3)
+    ]
+    together = likeliest_strength(jnp.asarray(accuracy), counts, 5.0)
+    assert min(alone) == 5
+    assert together > 30
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_errors_are_the_crowds_where_they_predict_each_annotators(shared):
+    rng = np.random.default_rng(1)
+    w, k = 30, 12
+    accuracy = rng.uniform(0.5, 0.7, w)
+    to = np.full(w, 1) if shared else rng.integers(1, k, w)  # how far from the class they err
+    errors = np.stack([np.roll(np.eye(k), t, 0) for t in to])
+    counts = drawn_votes(one_coin(accuracy, np.eye(k, dtype=bool), errors), 50.0, 4, rng)
+    channel = OneCoinAnnotators.of(w, k)
+    found = channel.pooled(channel.update(counts, "map"), "map")
+    learned = np.asarray(found.errors)
+    np.testing.assert_allclose(learned.sum(0), 1, rtol=1e-5)
+    assert (np.diagonal(learned) == 0).all()
+    if shared:
+        assert (learned.argmax(0) == (np.arange(k) + 1) % k).all()
+    else:
+        np.testing.assert_allclose(learned[~np.eye(k, dtype=bool)], 1 / (k - 1), rtol=1e-5)
+    prior = np.asarray(found.prior.concentration) - 1
+    around = one_coin(np.full(1, 0.6), np.eye(k, dtype=bool), learned)[0]
+    assert np.corrcoef(prior.mean(0).ravel(), around.ravel())[0, 1] > 0.99
+
+
+def test_fits_begin_the_nearer_to_one_accuracy_the_fewer_the_votes():
+    channel = OneCoinAnnotators.of(10, 5)
+    many, few = channel.learning_from(10_000), channel.learning_from(100)
+    assert float(many.strength) == 5
+    assert float(few.strength) == pytest.approx(12.5)
+    assert float(few.least_strength) == 5
+    sums = np.asarray(few.prior.concentration - 1).sum(1)
+    np.testing.assert_allclose(sums, 12.5, rtol=1e-5)
