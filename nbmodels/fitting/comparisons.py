@@ -60,7 +60,7 @@ def _with_nonlinear(
 ) -> FittedModel:
     """By labels where these alone are known, and by all that is known beside the features."""
     held = with_reference(fitted, where, options, coding)
-    held = with_normal_classes(held, where, options, coding)
+    held = with_normal_classes(fitted, held, where, options, coding)
     return with_reference_beside(held, where, options, coding)
 
 

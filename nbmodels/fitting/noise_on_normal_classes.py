@@ -29,7 +29,6 @@ from nbmodels.fitting.points import Coding
 from nbmodels.fitting.propagation import calibration
 from nbmodels.fitting.reference import nonlinear_predictions
 from nbmodels.fitting.reference_scores import (
-    PREDICTIONS,
     TAKEN,
     lead_of,
     noise_on,
@@ -42,8 +41,15 @@ from nbmodels.fitting.sides import sides_of
 #: What ``chosen`` has where their scores and predictions are in the place of a model's.
 NORMAL_CLASSES = "normal classes"
 
+#: Prior standard deviation of the logarithm of their slope. They are probabilities of the true
+#: classes: a small slope would explain errors as overlap, which the items do not have.
+_LOG_SLOPE_SD = 0.3
+
 #: Folds of their scores, and standard errors by which held-out labels may be likelier without them.
 _FOLDS, _SURELY = 5, 1.0
+
+#: Share of the labels that are another class by the fit, up to which it stays.
+_ALIKE = 0.05
 
 #: Belief in the changes by a nonlinear classifier of the labels
 #: (:class:`nbmodels.fitting.sides.Sides`) from which on they are made. Clusters that are no classes
@@ -61,6 +67,7 @@ STATED = Caution(
 
 def with_normal_classes(
     fitted: FittedModel,
+    held: FittedModel,
     points: Any,
     options: Callable[[], FitOptions],
     coding: Coding | None = None,
@@ -68,43 +75,47 @@ def with_normal_classes(
     """A cut fit to few labels, by clear normal classes where these are surely there.
 
     Args:
-        fitted: a model of given labels, compared with a nonlinear classifier. A joint one, one
-            beside votes or checks, of rows in groups, with known noise, class shares or rounds,
-            whose held-out labels are likelier, or whose nonlinear classifier sides with the given
-            labels, is as it was.
+        fitted: a model of given labels. A joint one, one beside votes or checks, of rows in groups,
+            or with known noise, class shares or rounds stays as ``held`` is.
+        held: the same, held to a nonlinear classifier. It stays where it has nearly these labels
+            already, its held-out labels are likelier, or that classifier sides with the given
+            labels.
         points: ``(N, d)`` items in the space of their features; sparse ones and None are not
             looked at.
         options: makes those of fits, where the fit's precision holds.
         coding: by which rows became points; None where the model is to predict new items itself.
     """
-    if points is None or sparse.issparse(points) or not _comparable(fitted):
-        return fitted
+    if points is None or sparse.issparse(points) or held.interrupted or not _comparable(fitted):
+        return held
     codes = given_codes(fitted)
     weights = np.asarray(fitted.data.weights, float)[: len(codes)]
-    predicted = _predicted(fitted, points, codes, weights)
+    predicted = _predicted(held, points, codes, weights)
     if predicted is None:
-        return fitted
+        return held
     classes = normal_classes(points, codes, len(fitted.names), weights, [predicted])
-    if classes is None:
-        return fitted
+    if classes is None or _agree(classes, held):
+        return held
     logs, fold = _scores(classes, points, weights)
     with computing(fitted.double):
-        found = noise_on(logs, fold, fitted, options())
+        found = noise_on(logs, fold, fitted, options(), log_slope_sd=_LOG_SLOPE_SD)
     if found is None:
-        return replace(fitted, interrupted=True)
-    for other in (fitted.held_out_scores, fitted.reference_held_out):
+        return replace(held, interrupted=True)
+    for other in (held.held_out_scores, held.reference_held_out):
         if other is not None and _likelier(other, found.held_out, classes.rows, weights):
-            return fitted
+            return held
     taken = with_noise_of(found, fitted)
     about = predicted, codes, taken.fit.resp.argmax(1)
     if sides_of(*(one[classes.rows] for one in about)).belief < _BELIEVED:
-        return fitted
+        return held
     taken = replace(
         taken,
         averaged=None,
         noisy=float(expit(classes.log_factor)),
+        reference=held.reference,
+        reference_held_out=held.reference_held_out,
+        reference_corrected=held.reference_corrected,
         chosen={**taken.chosen, "scores": NORMAL_CLASSES},
-        cautions=(*(c for c in taken.cautions if c.finding not in _OF_REFERENCE), STATED),
+        cautions=(*(c for c in taken.cautions if c != TAKEN), STATED),
     )
     if coding is None:
         return taken
@@ -116,17 +127,19 @@ def with_normal_classes(
     )
 
 
-#: What was stated of the classifier whose place is taken.
-_OF_REFERENCE = (TAKEN.finding, PREDICTIONS)
-
-
 def _comparable(fitted: FittedModel) -> bool:
     """Whether it is a cut fit to few labels, with nothing given but these."""
     cut = fitted.data.parts.get(PRIOR) is not None
     about = {PRIOR, "labels", *fitted.scored}
     alone = set(fitted.fit.model) <= about and "labels" in fitted.data.parts
     few = len(fitted.fit.resp) <= FEW_ROWS and fitted.copies is None and len(fitted.names) > 1
-    return cut and alone and few and not fitted.interrupted and replaceable(fitted)
+    return cut and alone and few and replaceable(fitted)
+
+
+def _agree(classes: NormalClasses, fitted: FittedModel) -> bool:
+    """Whether labels are about as the fit has them already, which then stays what was asked for."""
+    suggested, rows = classes.found.resp.argmax(1), classes.rows
+    return bool(np.mean(suggested != fitted.label_posterior[rows].argmax(1)) <= _ALIKE)
 
 
 def _predicted(

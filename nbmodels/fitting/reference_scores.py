@@ -131,6 +131,8 @@ def noise_on(
     fold: Int[np.ndarray, " n"],
     fitted: FittedModel,
     options: FitOptions,
+    *,
+    log_slope_sd: float = LOG_SLOPE_SD,
 ) -> NoiseOnReference | None:
     """The labels' model with another classifier's scores in the place of the features'.
 
@@ -142,6 +144,7 @@ def noise_on(
         fold: of each item, -1 where its label was not learned from.
         fitted: a fit to the labels, whose settings are those of its class shares, too.
         options: of the fits.
+        log_slope_sd: prior standard deviation of the logarithm of the scores' slope.
 
     Returns:
         None where a fit was interrupted.
@@ -155,7 +158,7 @@ def noise_on(
     shares = class_prior(logs.shape[1], fitted.settings)
     labels = Candidate({**kept, PRIOR: shares}, models.with_parts(here, parts))
     scores = pad_rows(logs, length)
-    scored, whole, _ = with_score_prior(labels, scores, log_slope_sd=LOG_SLOPE_SD)
+    scored, whole, _ = with_score_prior(labels, scores, log_slope_sd=log_slope_sd)
     prior: Any = scored[PRIOR]
     forms = [own, *(one.fit for one in fitted.alternatives)]
     found = []
