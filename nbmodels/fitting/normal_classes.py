@@ -5,7 +5,7 @@ hardly tell whether any label is wrong. Where the items of each class form a clu
 the features show both: classes of normal or Student's t shape with one covariance and a noise
 matrix are fitted to features and labels by EM (Lawrence and Schoelkopf 2001; Bouveyron and Girard
 2009), and are the classes that are meant where the noisy labels are surely likelier than right
-ones, classes hardly overlap, one cluster each is enough, and most labels of each are its own.
+ones, classes hardly overlap, one cluster each is enough, and labels say which is which.
 
 Labels at random within clusters have the same likelihood (the cluster assumption of
 semi-supervised learning; Chapelle, Schoelkopf and Zien 2006). It is the less plausible the more
@@ -51,8 +51,13 @@ _COLUMNS, _ROWS = 30, 8
 _FENCE, _RANK = 4.0, 1e-6
 
 #: Share of items whose likeliest class by the features is expected to be another one, up to which
-#: classes are clear, and share of a class's labels that are its own, at least.
-_OVERLAP, _OWN = 0.1, 0.45
+#: classes are clear. Of some 30 kinds of tables of 80 and 250 rows, seeds 11 and 12, 87 seemed to
+#: have such classes with an overlap of up to a tenth: of those beyond 0.05 13 of 25 got worse
+#: labels, of the others none but of right labels that differ within clusters.
+_OVERLAP = 0.05
+
+#: Standard errors by which any two classes have more labels of their own than of each other.
+_SURELY = 2.0
 
 
 @dataclass(frozen=True)
@@ -221,9 +226,18 @@ def _clear(
     given: Int[np.ndarray, " n"],
     weights: Float[np.ndarray, " n"],
 ) -> bool:
-    """Whether classes hardly overlap, and most labels of each are its own."""
+    """Whether classes hardly overlap, and labels say which is which."""
     sure = np.exp(found.parts.log_probabilities(x).max(1))
     overlap = 1 - float(np.average(sure, weights=weights))
-    rates = found.transition
-    own = (rates.argmax(1) == np.arange(len(rates))).all() and np.diag(rates).min() >= _OWN
-    return bool(own and overlap <= _OVERLAP)
+    return overlap <= _OVERLAP and _named(found.resp, given, weights)
+
+
+def _named(
+    resp: Float[np.ndarray, "n k"], given: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+) -> bool:
+    """Whether no two classes might have each other's name."""
+    counts = (weights[:, None] * resp).T @ np.eye(resp.shape[1])[given]
+    own = np.diag(counts)[:, None] + np.diag(counts)
+    swapped = counts + counts.T
+    surely = own - swapped > _SURELY * np.sqrt(own + swapped)
+    return bool(surely[~np.eye(len(counts), dtype=bool)].all())
