@@ -95,7 +95,8 @@ class RealColumns(FeatureColumns):
             """Cells and their weights, of blocks of rows."""
             for rows in row_blocks(*x.shape):
                 if block.missing is None:
-                    yield x[rows], weights[rows, None]
+                    # sums are then in one order, however the table lies in memory
+                    yield np.ascontiguousarray(x[rows]), weights[rows, None]
                 else:
                     seen = 1.0 - block.missing[rows]
                     yield np.where(seen > 0, x[rows], 0), weights[rows, None] * seen

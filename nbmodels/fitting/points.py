@@ -182,7 +182,8 @@ class _Numbers:
 
 def _with_gaps(x: Any, missing: Any, rows: slice) -> Float[np.ndarray, "n d"]:
     """Some rows of numbers, NaN where a cell is missing or not finite."""
-    some = np.asarray(np.asarray(x)[rows], float)
+    # sums are then in one order, however the table lies in memory
+    some = np.ascontiguousarray(np.asarray(x)[rows], float)
     gone = ~np.isfinite(some)
     if missing is not None:
         gone |= np.asarray(missing)[rows]
