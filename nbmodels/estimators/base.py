@@ -263,7 +263,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
 
         ``scores`` is among them where the model of the features is poor, and noise and labels are
         those under the scores of a nonlinear classifier, or few labels, and rows that form a clear
-        cluster for each class (``"normal classes"``); ``predictions`` where new items are predicted
+        cluster for each class (``"linear discriminant"``); ``predictions`` where new items are predicted
         by either.
         """
         check_is_fitted(self)

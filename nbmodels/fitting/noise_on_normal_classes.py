@@ -39,7 +39,7 @@ from nbmodels.fitting.scores import stratified_folds
 from nbmodels.fitting.sides import sides_of
 
 #: What ``chosen`` has where their scores and predictions are in the place of a model's.
-NORMAL_CLASSES = "normal classes"
+DISCRIMINANT = "linear discriminant"
 
 #: Prior standard deviation of the logarithm of their slope. They are probabilities of the true
 #: classes: a small slope would explain errors as overlap, which the items do not have.
@@ -114,7 +114,7 @@ def with_normal_classes(
         reference=held.reference,
         reference_held_out=held.reference_held_out,
         reference_corrected=held.reference_corrected,
-        chosen={**taken.chosen, "scores": NORMAL_CLASSES},
+        chosen={**taken.chosen, "scores": DISCRIMINANT},
         cautions=(*(c for c in taken.cautions if c != TAKEN), STATED),
     )
     if coding is None:
@@ -123,7 +123,7 @@ def with_normal_classes(
     return replace(
         taken,
         predictor=Predictor(classifier, logs, calibration(taken.fit)),
-        chosen={**taken.chosen, "predictions": NORMAL_CLASSES},
+        chosen={**taken.chosen, "predictions": DISCRIMINANT},
     )
 
 

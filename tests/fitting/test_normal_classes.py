@@ -93,7 +93,7 @@ def test_right_labels_of_other_shapes_stay(shape, estimator):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = estimator(random_state=0).fit(x, true)
-    assert "normal classes" not in model.chosen_.values()
+    assert "linear discriminant" not in model.chosen_.values()
 
 
 def test_few_rows_a_column_or_few_values_are_not_looked_at():
@@ -156,7 +156,7 @@ def test_labels_noise_and_new_rows_are_by_the_clusters(estimator, seed):
     x, true, given, new, true_new = wine(seed)
     model = estimator(random_state=0).fit(x, given)
     if seed == 2:  # of others a fit may have nearly these labels already
-        assert model.chosen_["scores"] == model.chosen_["predictions"] == "normal classes"
+        assert model.chosen_["scores"] == model.chosen_["predictions"] == "linear discriminant"
         assert STATED in model.fitted_.cautions
         assert STATED.message[:60] in model.verdict().sentence
     assert right(model, true) > 0.9
@@ -182,4 +182,4 @@ def test_what_was_given_stays():
         NoisyLogisticRegression(class_prior=[0.3, 0.3, 0.4]).fit(x, given),
         NoisyLogisticRegression().fit(x, given, groups=groups),
     ):
-        assert "normal classes" not in fit.chosen_.values()
+        assert "linear discriminant" not in fit.chosen_.values()

@@ -220,7 +220,7 @@ def test_predictions_that_agree_with_held_out_labels_count():
 def test_clear_clusters_correct_what_held_out_labels_do_not_show():
     x, y, noisy, *_ = table(100, 2.0, 0.4, 13)
     e = fitted(NoisyGaussianNB, x, noisy)
-    assert e.chosen_["scores"] == "normal classes"
+    assert e.chosen_["scores"] == "linear discriminant"
     assert np.mean(e.label_posterior_.argmax(1) == y) > np.mean(noisy == y) + 0.25
 
 
