@@ -262,9 +262,9 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         """Values of the settings that were selected, with the number of self-training rounds.
 
         ``scores`` is among them where the model of the features is poor, and noise and labels are
-        those under the scores of a nonlinear classifier, or few labels, and rows that form a clear
-        cluster for each class (``"linear discriminant"``); ``predictions`` where new items are predicted
-        by either.
+        those under the scores of a nonlinear classifier, or few labels whose rows form a clear
+        cluster for each class, have those of a ``"linear discriminant"``; ``predictions`` where new
+        items are predicted by either.
         """
         check_is_fitted(self)
         return dict(self.fitted_.chosen)

@@ -205,9 +205,10 @@ def test_a_joint_model_that_misses_the_errors_is_not_taken():
     assert np.diag(e.noise_matrix_).mean() < 0.85
 
 
-def test_predictions_that_agree_with_held_out_labels_count():
+@pytest.mark.parametrize("seed", [5, 13])
+def test_predictions_that_agree_with_held_out_labels_count(seed):
     """Held-out labels are not surely likelier: few labels say little of how noisy they are."""
-    x, y, noisy, *_ = table(100, 2.0, 0.4, 5)
+    x, y, noisy, *_ = table(100, 2.0, 0.4, seed)
     e = fitted(NoisyGaussianNB, x, noisy)
     assert e.fitted_.drawn is None
     assert np.mean(e.fit_.resp.argmax(1) == y) > np.mean(noisy == y) + 0.19
@@ -215,13 +216,6 @@ def test_predictions_that_agree_with_held_out_labels_count():
     assert np.mean(e.label_posterior_.argmax(1) == y) >= np.mean(noisy == y)
     assert "would be changed by the fit alone, and stay" in e.verdict().sentence
     assert roc_auc_score(noisy != y, e.corrected_labels()["p_wrong"]) > 0.85
-
-
-def test_clear_clusters_correct_what_held_out_labels_do_not_show():
-    x, y, noisy, *_ = table(100, 2.0, 0.4, 13)
-    e = fitted(NoisyGaussianNB, x, noisy)
-    assert e.chosen_["scores"] == "linear discriminant"
-    assert np.mean(e.label_posterior_.argmax(1) == y) > np.mean(noisy == y) + 0.25
 
 
 def test_of_three_classes_the_right_label_may_be_the_most_frequent_with_less_than_half():
