@@ -261,10 +261,10 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
     def chosen_(self) -> dict[str, Any]:
         """Values of the settings that were selected, with the number of self-training rounds.
 
-        ``scores`` is among them where the model of the features is poor, and noise and labels are
-        those under the scores of a nonlinear classifier, or few labels whose rows form a clear
-        cluster for each class, have those of a ``"linear discriminant"``; ``predictions`` where new
-        items are predicted by either.
+        ``scores`` is among them where noise and labels are those under other scores than the
+        model's: of a ``"nonlinear classifier"`` where the model of the features is poor, of a
+        ``"linear discriminant"`` where few rows form a clear cluster for each class.
+        ``predictions`` is where new items are predicted by either.
         """
         check_is_fitted(self)
         return dict(self.fitted_.chosen)
