@@ -196,11 +196,12 @@ class OneCoinAnnotators(Annotators):
 
     ``accuracy[w] ~ Beta`` around the crowd's mean accuracy, and row ``k`` of annotator ``w``'s
     matrix is Dirichlet with concentrations ``strength * accuracy[w]`` at the right label and the
-    rest of ``strength`` shared by the others, evenly or by the crowd's ``errors``, where each
-    annotator's are likelier given those of the others. The Beta prior has ``sum(pseudo)``
-    pseudo-votes, and up to five times as many in crowds of less than 6,000 votes. Fits take the
-    accuracies and the strength at their maximum, the matrices integrated out; draws sample the
-    accuracies, given the crowd's mean and errors, see :class:`HierarchicalOneCoin`.
+    rest of ``strength`` shared by the others, evenly or, where votes are fewer than cells of the
+    matrices, by the crowd's ``errors`` if each annotator's are likelier given those of the others.
+    The Beta prior has ``sum(pseudo)`` pseudo-votes, and up to five times as many in crowds of less
+    than 6,000 votes. Fits take the accuracies and the strength at their maximum, the matrices
+    integrated out; draws sample the accuracies, given the crowd's mean and errors, see
+    :class:`HierarchicalOneCoin`.
 
     Attributes:
         prior: Dirichlet of shape ``(annotators, observed, K)``, as learned so far.
@@ -344,7 +345,7 @@ class OneCoinAnnotators(Annotators):
         return replace(centred_at, guessed=self._learned_guessed(jnp.sum(counts)))
 
     def _learned_rows(self, accuracy: Array, counts: Array) -> tuple[Array, Any]:
-        """Strength and errors of the prior of rows, these shared where surely likelier."""
+        """Strength and errors of the prior of rows, shared by few votes where surely likelier."""
         right = right_labels(*counts.shape[1:])
         strength = likeliest_strength(accuracy, counts, self.least_strength)
         if self.errors is None or len(right) < 3:
@@ -356,7 +357,8 @@ class OneCoinAnnotators(Annotators):
             _log_likelihood(counts, one_coin(accuracy, right, others), of_crowd)
             - _log_likelihood(counts, one_coin(accuracy, right), strength)
         )
-        shared = likelier > _SUPPORTED
+        # of few classes each annotator shows their own, and errors alike may be copies
+        shared = (likelier > _SUPPORTED) & (counts.size > jnp.sum(counts))
         errors = jnp.where(shared, crowd_errors(counts), even)
         return self._kept(jnp.where(shared, of_crowd, strength)), errors
 

@@ -87,9 +87,9 @@ class DawidSkene(LatentClassModel):
 
     Parameters:
         pooling: what the workers' noise matrices are drawn to: ``"own"``, each to the matrix of the
-            worker's own accuracy, the same for all classes, wrong votes those of the crowd where
-            its errors predict each worker's; ``"shared"``, to a matrix that all
-            workers share, where that predicts held-out votes no worse; ``"none"``, the pseudo-votes
+            worker's own accuracy, the same for all classes, and of few votes to the errors of the
+            crowd where these predict each worker's; ``"shared"``, to a matrix that all workers
+            share, where that predicts held-out votes no worse; ``"none"``, the pseudo-votes
             of ``priors``. ``"auto"`` is ``"own"`` for ``"map"``, and ``"none"`` for others; where
             workers hardly vote on the same tasks, so that votes do not show who is right, it takes
             all workers to be alike, and tasks keep their votes.
