@@ -358,7 +358,9 @@ class OneCoinAnnotators(Annotators):
             - _log_likelihood(counts, one_coin(accuracy, right), strength)
         )
         # of few classes each annotator shows their own, and errors alike may be copies
-        shared = (likelier > _SUPPORTED) & (counts.size > jnp.sum(counts))
+        each = jnp.sum(counts, (1, 2))  # none of annotators that padding added
+        cells = jnp.count_nonzero(each) * right.size
+        shared = (likelier > _SUPPORTED) & (cells > jnp.sum(each))
         errors = jnp.where(shared, crowd_errors(counts), even)
         return self._kept(jnp.where(shared, of_crowd, strength)), errors
 
