@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.scipy.special import digamma, gammaln
+from jax.scipy.special import gammaln
 from jaxtyping import Float, Int, Key
 
 from inference.arrays import on_device
@@ -29,21 +29,26 @@ from inference.products import Matrix
 from inference.pytree import register_dataclass
 from nbmodels.channels.annotators import Annotators, right_labels
 from nbmodels.channels.drawn_annotators import DrawnAnnotators
+from nbmodels.channels.one_coin_matrices import (
+    MARGIN,
+    SUPPORTED,
+    crowd_errors,
+    even_errors,
+    likeliest_accuracy,
+    likeliest_strength,
+    log_likelihood,
+    one_coin,
+)
 from nbmodels.core.component import LogLikelihood, centred
 from nbmodels.core.families import Dirichlet, Family, Rule
 from nbmodels.core.lazy import dist, numpyro
 from nbmodels.core.roles import LabelChannel
 
-#: Least number of pseudo-votes by which each row is drawn to the annotator's own one-coin matrix;
-#: most of them, in multiples of it, and how many numbers between are compared.
-STRENGTH, _MOST_ALIKE, _COMPARED = 5.0, 40.0, 13
+#: Least number of pseudo-votes by which each row is drawn to the annotator's own one-coin matrix.
+STRENGTH = 5.0
 
 #: Difference of the logarithm from which on another strength is taken: nearer ones are as likely.
 _NEARLY = 0.1
-
-#: Nats by which the votes on each class must be likelier for more of them, and all votes for errors
-#: that the crowd shares; pseudo-votes of each wrong label among these (Jeffreys' prior).
-_SUPPORTED, _PSEUDO_ERRORS = 3.0, 0.5
 
 #: Probability that the votes on an item are guesses, where it is not learned or learning begins.
 GUESSED = 0.05
@@ -51,14 +56,8 @@ GUESSED = 0.05
 #: Range of that probability, and pseudo-votes of its prior: guessed, and all.
 _LEAST_GUESSED, _MOST_GUESSED, _PSEUDO_GUESSED = 1e-3, 0.5, (1.0, 20.0)
 
-#: Least distance of an accuracy from 0 and from 1, and halvings of the interval that holds it.
-_MARGIN, _HALVINGS = 1e-4, 26
-
 #: Multiple of the least strength that fits begin with at most, where votes are fewer than cells.
 _MOST_AT_FIRST = 8.0
-
-#: Least probability of a label where prior densities are computed.
-_LEAST_RATE = 1e-9
 
 #: Number of votes from which an accuracy has as many pseudo-votes as given, and how many times as
 #: many it has at most, of fewer votes.
@@ -66,127 +65,6 @@ _MANY_VOTES, _MOST_AROUND = 6000.0, 5.0
 
 #: Metropolis steps to each draw of the accuracies, and the range of their sizes in logits.
 _STEPS, _SIZES = 6, (0.05, 2.0)
-
-
-def even_errors(right: np.ndarray) -> Float[np.ndarray, "observed k"]:
-    """Distribution of a wrong vote over all labels that are not ``right``, alike."""
-    out: Float[np.ndarray, "observed k"] = ~right / max(len(right) - 1, 1)
-    return out
-
-
-def one_coin(accuracy: Any, right: np.ndarray, errors: Any = None) -> Any:
-    """``(W, observed, K)`` matrices of one accuracy each; columns sum to one.
-
-    Args:
-        accuracy: ``(W,)``, an array of NumPy or of JAX, as the result is.
-        right: ``(observed, K)`` where a label is right.
-        errors: ``(observed, K)`` or ``(W, observed, K)`` distribution of a wrong vote; None for
-            :func:`even_errors`.
-    """
-    at = accuracy[:, None, None]
-    return at * right + (1 - at) * (even_errors(right) if errors is None else errors)
-
-
-def crowd_errors(counts: Float[Array, "w observed k"], own: bool = True) -> Array:
-    """``(observed, K)`` distribution of a wrong vote by the errors of all annotators.
-
-    Args:
-        counts: expected votes.
-        own: whether an annotator's errors are among them; otherwise ``(W, observed, K)``, for each
-            annotator by those of the others.
-    """
-    right = right_labels(*counts.shape[1:])
-    each = jnp.where(right, 0, counts)
-    whole = jnp.sum(each, 0)
-    seen = jnp.where(right, 0, (whole if own else whole - each) + _PSEUDO_ERRORS)
-    return seen / jnp.maximum(jnp.sum(seen, -2, keepdims=True), _MARGIN)
-
-
-def _log_likelihood(counts: Array, centre: Array, strength: Any) -> Float[Array, " k"]:
-    """Dirichlet-multinomial log-likelihood of the votes on each class."""
-    at = strength * jnp.maximum(centre, _LEAST_RATE)
-    inside = jnp.sum(gammaln(counts + at) - gammaln(at), (0, 1))
-    return inside + jnp.sum(gammaln(strength) - gammaln(strength + jnp.sum(counts, 1)), 0)
-
-
-@jax.jit
-def likeliest_strength(
-    accuracy: Float[Array, " w"],
-    counts: Float[Array, "w observed k"],
-    least: Any,
-    errors: Any = None,
-) -> Float[Array, ""]:
-    """Pseudo-votes of each row at the maximum of the Dirichlet-multinomial likelihood.
-
-    Of many annotators with few votes each, rows of their own are mostly chance: without a prior
-    that is as strong as they are alike, one who has voted on every item is taken for the truth.
-    It is the least of the classes' own: a frequent class is bound to look like the accuracies,
-    which are mostly its own, while a rare one may be harder. Classes whose votes are too few to
-    show it of each are judged together, as one.
-
-    Args:
-        accuracy: ``(W,)``.
-        counts: ``(W, observed, K)`` expected votes.
-        least: the number that is taken where annotators differ more.
-        errors: distribution of a wrong vote, as in :func:`one_coin`.
-    """
-    centre = one_coin(accuracy, right_labels(*counts.shape[1:]), errors)
-    steps = jnp.linspace(0, np.log(_MOST_ALIKE), _COMPARED, dtype=counts.dtype)
-    found = lax.map(
-        lambda step: _log_likelihood(counts, centre, least * jnp.exp(step)), steps
-    )  # (compared, K)
-    supported = jnp.max(found, 0) - found[0] > _SUPPORTED
-    together = jnp.sum(jnp.where(supported, 0, found), 1, keepdims=True)
-    found = jnp.concatenate([jnp.where(supported, found, together), together], 1)
-    best = jnp.argmax(found, 0)
-    # the vertex of the parabola through it and its neighbours; the ends stay
-    i = jnp.clip(best, 1, _COMPARED - 2)
-    before, here, after = (jnp.take_along_axis(found, (i + j)[None], 0)[0] for j in (-1, 0, 1))
-    bend = before - 2 * here + after
-    shift = (before - after) / (2 * jnp.where(bend < 0, bend, -1))
-    shift = jnp.where((best == i) & (bend < 0), shift, 0)
-    each = jnp.where(jnp.max(found, 0) - found[0] > _SUPPORTED, steps[best] + shift * steps[1], 0)
-    return least * jnp.exp(jnp.min(each[:-1]))
-
-
-def _slope(
-    accuracy: Array, counts: Array, strength: Any, pseudo: Array, errors: Array
-) -> Float[Array, " w"]:
-    """Derivative of the log-density of the accuracies, the matrices integrated out."""
-    right = right_labels(*counts.shape[1:])
-    at = strength * one_coin(accuracy, right, errors)
-    by_cell = digamma(counts + at) - digamma(at)
-    gain = jnp.sum(jnp.where(right, by_cell, -by_cell * errors), (1, 2))
-    return strength * gain + pseudo[0] / accuracy - pseudo[1] / (1 - accuracy)
-
-
-@jax.jit
-def likeliest_accuracy(
-    counts: Float[Array, "w observed k"],
-    strength: Any,
-    pseudo: Float[Array, " 2"],
-    errors: Any = None,
-) -> Float[Array, " w"]:
-    """``(W,)`` accuracies at the maximum of the Dirichlet-multinomial likelihood and their prior.
-
-    Args:
-        counts: ``(W, observed, K)`` expected votes.
-        strength: pseudo-votes of each row.
-        pseudo: ``(2,)`` right and wrong pseudo-votes of an accuracy.
-        errors: ``(observed, K)`` distribution of a wrong vote, as in :func:`one_coin`.
-    """
-    if errors is None:
-        errors = jnp.asarray(even_errors(right_labels(*counts.shape[1:])), counts.dtype)
-
-    def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
-        low, high = ends
-        middle = (low + high) / 2
-        up = _slope(middle, counts, strength, pseudo, errors) > 0
-        return jnp.where(up, middle, low), jnp.where(up, high, middle)
-
-    low = jnp.full(len(counts), _MARGIN, counts.dtype)
-    low, high = lax.fori_loop(0, _HALVINGS, halve, (low, 1 - low))
-    return (low + high) / 2
 
 
 @register_dataclass
@@ -299,7 +177,7 @@ class OneCoinAnnotators(Annotators):
         """Prior by pseudo-votes of each accuracy: ``alpha`` wrong and ``diagonal`` right."""
         n_observed = n_classes if n_observed is None else n_observed
         # a distribution of accuracies needs more than nothing of both kinds
-        pseudo = np.maximum([diagonal, alpha], _MARGIN)
+        pseudo = np.maximum([diagonal, alpha], MARGIN)
         accuracy = np.full(n_annotators, pseudo[0] / pseudo.sum())
         right = right_labels(n_observed, n_classes)
         around = 1 + strength * one_coin(accuracy, right)
@@ -354,13 +232,13 @@ class OneCoinAnnotators(Annotators):
         others = crowd_errors(counts, own=False)
         of_crowd = likeliest_strength(accuracy, counts, self.least_strength, others)
         likelier = jnp.sum(
-            _log_likelihood(counts, one_coin(accuracy, right, others), of_crowd)
-            - _log_likelihood(counts, one_coin(accuracy, right), strength)
+            log_likelihood(counts, one_coin(accuracy, right, others), of_crowd)
+            - log_likelihood(counts, one_coin(accuracy, right), strength)
         )
         # of few classes each annotator shows their own, and errors alike may be copies
         each = jnp.sum(counts, (1, 2))  # none of annotators that padding added
         cells = jnp.count_nonzero(each) * right.size
-        shared = (likelier > _SUPPORTED) & (cells > jnp.sum(each))
+        shared = (likelier > SUPPORTED) & (cells > jnp.sum(each))
         errors = jnp.where(shared, crowd_errors(counts), even)
         return self._kept(jnp.where(shared, of_crowd, strength)), errors
 
@@ -444,7 +322,7 @@ class OneCoinVotes(Family):
         return {"logs": logs, "logit": at}
 
     def _concentration(self, logit: Array) -> Array:
-        accuracy = jnp.clip(jax.nn.sigmoid(logit), _MARGIN, 1 - _MARGIN)
+        accuracy = jnp.clip(jax.nn.sigmoid(logit), MARGIN, 1 - MARGIN)
         right = right_labels(*self.counts.shape[1:])
         return self.strength * one_coin(accuracy, right, self.errors)
 
@@ -537,7 +415,7 @@ class HierarchicalOneCoin(DrawnAnnotators):
         right, wrong = self.prior.pseudo
         each = dist.Beta(right, wrong).expand([annotators]).to_event(1)
         accuracy = numpyro.sample(f"{name}_accuracy", each)
-        inside = jnp.clip(accuracy, _MARGIN, 1 - _MARGIN)
+        inside = jnp.clip(accuracy, MARGIN, 1 - MARGIN)
         around = self.prior.strength * one_coin(
             inside, right_labels(observed, k), self.prior.errors
         )

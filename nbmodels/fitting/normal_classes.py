@@ -166,7 +166,7 @@ def normal_classes(
         codes: ``(n,)`` given labels, negative where there is none.
         n_classes: K.
         weights: ``(n,)`` row weights.
-        starts: ``(n,)`` other classes to begin at, negative where there is none.
+        starts: ``(n,)`` other classes to begin at, -1 where there is none.
     """
     rows = np.flatnonzero((codes >= 0) & (weights > 0))
     given = codes[rows]
@@ -179,9 +179,8 @@ def normal_classes(
     if not 0 < x.shape[1] <= min(_COLUMNS, len(x) // _ROWS):
         return None
     labels = np.eye(n_classes)[given]
-    begun = [
-        mostly_as(np.eye(n_classes + 1, n_classes)[one]) for one in (given, *_at(starts, rows))
-    ]
+    classes = np.eye(n_classes + 1, n_classes)  # none of -1
+    begun = [mostly_as(classes[one]) for one in (given, *(one[rows] for one in starts))]
 
     def fitted(start: np.ndarray, channel: Any, freedom: float = np.inf) -> ShapedClasses:
         return fit_classes(x, given, here, start, channel, n_classes, freedom)
@@ -210,10 +209,6 @@ def normal_classes(
     if log_factor < STRONG:
         return None
     return NormalClasses(rows, given, components, best, log_factor)
-
-
-def _at(starts: Sequence[np.ndarray], rows: np.ndarray) -> list[np.ndarray]:
-    return [np.where(one[rows] < 0, -1, one[rows]) for one in starts]
 
 
 def _of_mean_one(weights: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:

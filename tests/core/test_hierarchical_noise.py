@@ -10,8 +10,8 @@ from scipy import stats
 
 from nbmodels import NoisyBernoulliNB
 from nbmodels.channels import HierarchicalTransition, OneCoinAnnotators, PooledTransition
-from nbmodels.channels.one_coin_annotators import (
-    OneCoinVotes,
+from nbmodels.channels.one_coin_annotators import OneCoinVotes
+from nbmodels.channels.one_coin_matrices import (
     likeliest_accuracy,
     likeliest_strength,
     one_coin,
