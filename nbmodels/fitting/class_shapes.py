@@ -121,13 +121,16 @@ def fit_classes(
         counted = weights[:, None] * resp
         mass = np.maximum(counted.sum(0), np.finfo(float).tiny)
         here = counted * near
-        pull = np.maximum(here.sum(0), np.finfo(float).tiny)
+        pull = here.sum(0)
+        # responsibilities that are no probabilities may leave a class empty, or without a spread
+        if power is not None and (mass.min() < 1 or pull.min() <= 0):
+            break
+        pull = np.maximum(pull, np.finfo(float).tiny)
         means = (here.T @ x) / pull[:, None]
         # of one covariance, the parts' spread about their means is the whole's less that of means
         second = (x * here.sum(1)[:, None]).T @ x
         spread = (second - (means * pull[:, None]).T @ means) / pull.sum() + ridge
-        # responsibilities that are no probabilities may leave a class empty, or without a spread
-        if power is not None and (mass.min() < 1 or np.linalg.eigvalsh(spread)[0] <= 0):
+        if power is not None and np.linalg.eigvalsh(spread)[0] <= 0:
             break
         parts = Parts(means, np.linalg.cholesky(spread), np.log(mass / n), freedom)
         transition = channel((counted @ of_class).T @ target)

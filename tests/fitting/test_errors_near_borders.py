@@ -165,3 +165,16 @@ def sure(params, counts=((1e4, 1.0), (1.0, 1e4))):
     labels = params["labels"]
     rates = np.asarray(counts, np.float32)
     return {**params, "labels": jax.tree.map(lambda leaf: rates, labels)}
+
+
+@pytest.mark.parametrize("rare", [0.03, 0.1])
+def test_a_class_that_is_left_empty_ends_the_fit_without_a_warning(rare):
+    """Responsibilities here are no probabilities: their sum over a rare class may be negative."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        given = (rng.random(400) < rare).astype(int)
+        x = rng.normal(size=(400, 1)) + 0.5 * given[:, None]
+        for power in (0.1, 0.2):
+            start = np.eye(2)[given]
+            found = fit_classes(x, given, np.ones(400), start, lambda c: c, 2, power=power)
+            assert np.isfinite(found.resp).all()
