@@ -281,7 +281,7 @@ def two_ends(
         shape=near.share_wrong if near.likelier else shape.share_wrong,
         changed=float(np.average(changed, weights=weights)),
         contradicted=contradicted,
-        widest=(separable.widest or separable).share_wrong,
+        widest=separable.end.share_wrong,
     )
 
 

@@ -250,8 +250,7 @@ def noise_range(
     one = End.of(INDEPENDENT, transition, share, rates, wrong)
     if 1 - noisy > (1 - LEVEL) / 2:
         one = replace(one, share_interval=(0.0, one.share_interval[1]))
-    # how far classes reach is not known either
-    far = separable.widest or separable
+    far = separable.end
     drawn, wrong = far.draws(len(rates), seed)
     other = End.of(SEPARABLE, far.transition, far.share_wrong, drawn, wrong)
     return NoiseRange(names, one, other, far.n_neighbours, z, checked=checked)

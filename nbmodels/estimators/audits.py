@@ -66,7 +66,7 @@ def expectations(model: LatentClassModel) -> dict[str, Any]:
     """What a fitted model lets expect of the share of wrong labels, for ``draw_plan``."""
     other = model.fitted_.separable
     return {
-        "separable": None if other is None else other.share_wrong,
+        "separable": None if other is None else other.end.share_wrong,
         "informative": model.fitted_.drawn is None,
     }
 

@@ -91,6 +91,11 @@ class Separable:
     by_shape: NoiseByShape = NOT_IDENTIFIED
     widest: Separable | None = None
 
+    @property
+    def end(self) -> Separable:
+        """The model of the end of the noise range: how far classes reach is not known."""
+        return self.widest or self
+
     def draws(
         self, n_draws: int, seed: int
     ) -> tuple[Float[np.ndarray, "s k observed"], Float[np.ndarray, " s"]]:

@@ -1,6 +1,7 @@
 """Every estimator with corrected labels can be audited, and learns from the checked rows."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -42,6 +43,19 @@ def test_seeds_make_plans():
     model = NoisyGaussianNB.published(random_state=0).fit(x, given)
     first, same, other = (model.audit_plan(30, random_state=s).rows["row"] for s in (1, 1, 2))
     assert list(first) == list(same) != list(other)
+
+
+def test_margins_suppose_the_end_of_the_noise_range():
+    """That of more neighbours than held-out labels select, if most labels are wrong by it."""
+    x, given, _ = rows()
+    model = NoisyGaussianNB.published(random_state=0).fit(x, given)
+    selected = replace(model.fitted_.separable, widest=None)
+    more = replace(selected, resp=np.full_like(selected.resp, 1 / 3))
+    model.fitted_ = replace(model.fitted_, separable=replace(selected, widest=more))
+    assert model.noise_range_.separable.share == pytest.approx(2 / 3)
+    plan = model.audit_plan(30)
+    assert plan.share == pytest.approx(2 / 3)
+    assert "If 66.7% of the labels are wrong" in plan.sentence
 
 
 def test_rows_without_weight_are_not_drawn():
