@@ -17,6 +17,7 @@ from jaxtyping import Float, Int
 from nbmodels.errors import Caution, IdentifiabilityWarning
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.identifiability import APART, POSSIBLE
+from nbmodels.fitting.nonlinear_sample import surely
 from nbmodels.fitting.options import FitOptions, is_auto
 from nbmodels.fitting.plain import pseudo_bma
 from nbmodels.fitting.propagation import LabelledGraph, Propagated
@@ -25,6 +26,9 @@ from nbmodels.fitting.stacking import Mixture, mixtures
 
 #: Labels that a full noise matrix needs for each of its cells to be tried.
 _LABELS_A_CELL = 5
+
+#: Standard errors by which a form is likelier under which a class has mostly wrong labels.
+_SURELY = 2.0
 
 #: Probability below which a form of the noise matrix counts nothing.
 _LEAST_FORM = 0.02
@@ -124,11 +128,22 @@ def preferred_form(found: Sequence[Form]) -> Form:
     best = found[0]
     for other in found[1:]:
         known, instead = best.about.identified(best.fit), other.about.identified(other.fit)
-        gain = other.about.weights @ (other.evidence - best.evidence)
-        better = instead == known and gain > 0 and _mostly_right(other)
+        better = instead == known and _better(other, best)
         if better or (instead and not known):
             best = other
     return best
+
+
+def _better(other: Form, best: Form) -> bool:
+    """Whether labels are likelier; surely so where those of a class may be mostly wrong.
+
+    Of many classes, one with few labels has less than half of them right by chance.
+    """
+    rows = other.about.resp.any(1) & (other.about.weights > 0)
+    gains, weights = (other.evidence - best.evidence)[rows], other.about.weights[rows]
+    if _mostly_right(other):
+        return bool(weights @ gains > 0)
+    return credible(other) and surely(gains, weights, _SURELY)
 
 
 def _mostly_right(found: Form) -> bool:

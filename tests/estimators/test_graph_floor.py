@@ -5,6 +5,8 @@ from functools import cache
 
 import numpy as np
 import pytest
+from floor_worlds import WORLDS as FLOOR
+from floor_worlds import Setting, draw
 from graph_worlds import (
     WORLDS,
     given_labels,
@@ -14,6 +16,7 @@ from graph_worlds import (
     plain_answers,
     weak_edges,
 )
+from scipy import sparse
 from sklearn.metrics import roc_auc_score
 
 from nbmodels import (
@@ -112,6 +115,20 @@ def test_a_full_matrix_is_taken_where_one_error_rate_loses_a_class():
     e = CollaborativeClassifier(random_state=0, classes=range(3)).fit(world.edges.T, given)
     assert np.mean(given != world.classes) > 0.35
     assert np.mean(e.label_posterior_.argmax(1) != world.classes) < 0.06
+
+
+def test_a_full_matrix_is_taken_where_a_class_of_few_labels_has_most_of_them_wrong():
+    """Of ten classes with 45 labels each, 40 % wrong, one has more wrong labels than right ones."""
+    task = draw(FLOOR["graph, tastes"], Setting(600, 10, False, "pair", 0.4), 31)
+    e = CollaborativeClassifier(random_state=0, classes=range(10), missing_label=-1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        e.fit(sparse.csr_array(task.x.T), task.given)
+    assert np.diag(e.noise_matrix_).min() < 0.5
+    labelled = task.given >= 0
+    right = (e.label_posterior_.argmax(1) == task.true)[labelled]
+    assert np.mean(task.given[labelled] == task.true[labelled]) < 0.65
+    assert right.mean() > 0.95
 
 
 def test_errors_of_a_community_are_warned_of():
