@@ -122,7 +122,7 @@ def test_a_full_matrix_is_taken_where_a_class_of_few_labels_has_most_of_them_wro
     task = draw(FLOOR["graph, tastes"], Setting(600, 10, False, "pair", 0.4), 31)
     e = CollaborativeClassifier(random_state=0, classes=range(10), missing_label=-1)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        warnings.simplefilter("ignore", NbmodelsWarning)
         e.fit(sparse.csr_array(task.x.T), task.given)
     assert np.diag(e.noise_matrix_).min() < 0.5
     labelled = task.given >= 0
