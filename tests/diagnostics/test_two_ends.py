@@ -1,5 +1,6 @@
 """The share of wrong labels at both ends: errors that depend on features, classes that overlap."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,9 +10,11 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from nbmodels import NoisyGaussianNB, NoisyLabelClassifier
 from nbmodels.datasets import corrupt
+from nbmodels.diagnostics.checks import OUTCOME_CHECKS, Outcome
+from nbmodels.diagnostics.checks.base import run
 from nbmodels.diagnostics.checks.checked import CheckedEnds
 from nbmodels.diagnostics.checks.ends import CHECKS, Ends
-from nbmodels.diagnostics.findings import TWO_ENDS
+from nbmodels.diagnostics.findings import SEPARABLE, TWO_ENDS
 from nbmodels.diagnostics.noise_range import End, NoiseRange, noise_range
 from nbmodels.fitting.nearest import nearest_labels
 from nbmodels.fitting.separable import fit_separable
@@ -158,6 +161,26 @@ def ends(independent, separable, gain=0.0, checked=None):
     some = np.random.default_rng(0).normal(size=400)
     some += gain - some.mean()
     return Ends(independent, separable, some, some, np.ones(400), checked)
+
+
+@pytest.mark.parametrize("gain", [0.3, 0.0])
+def test_all_sentences_have_one_share_without_overlap(gain):
+    """Another number of neighbours is selected than that of the end of the range."""
+    at = replace(ends(0.0, 0.157, gain), matrix=0.0, shape=0.14, contradicted=0.2, widest=0.167)
+    codes, one = np.zeros(4, int), np.ones(4)
+    outcome = Outcome(np.eye(2)[codes], one, codes, "ab", False, (0.0,), 4.0, ends=at)
+    found = [*run(CHECKS, at), *run(OUTCOME_CHECKS, outcome)]
+    said = [one.sentence for one in found if SEPARABLE in one.sentence]
+    assert len(said) == 3
+    assert all(f"16.7 % {SEPARABLE}" in one for one in said)
+    assert not any("15.7" in one for one in said)
+
+
+@pytest.mark.parametrize(("widest", "direction"), [(0.25, True), (0.32, False)])
+def test_what_a_fit_mistakes_is_named_where_both_shares_show_it(widest, direction):
+    found = next(run(CHECKS, replace(ends(0.3, 0.05, 0.3), widest=widest)))
+    assert found.bad
+    assert found.sentence.endswith("the fit takes overlap for errors") is direction
 
 
 def checks(wrong, independent, separable, n=100):

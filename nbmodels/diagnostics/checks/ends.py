@@ -129,17 +129,22 @@ def _ends(at: Ends, threshold: float) -> Measurement:
     return Measurement(effect, bad, at.differ, statistic=at.z, undecided=undecided)
 
 
-def _sentence(at: Ends, found: Measurement) -> str:
-    other = at.separable if found.bad else at.without_overlap
-    shares = (
+def _both_shares(at: Ends) -> str:
+    """Both shares in words: of the other end that of ``noise_range_``, in every sentence."""
+    return (
         f"{100 * at.independent:.1f} % of the given labels are wrong by this fit, and "
-        f"{100 * other:.1f} % {SEPARABLE}"
+        f"{100 * at.without_overlap:.1f} % {SEPARABLE}"
     )
+
+
+def _sentence(at: Ends, found: Measurement) -> str:
+    shares = _both_shares(at)
     if found.bad:
-        return (
-            f"{shares}, which predicts held-out labels surely better: the fit takes "
-            f"{'errors for overlap' if found.effect > 0 else 'overlap for errors'}"
-        )
+        sentence = f"{shares}, which predicts held-out labels surely better"
+        if found.effect * (at.without_overlap - at.independent) < 0:
+            return sentence
+        taken = "errors for overlap" if found.effect > 0 else "overlap for errors"
+        return f"{sentence}: the fit takes {taken}"
     if at.checked is not None:
         return f"{shares}; {at.checked.clause}"
     return f"{shares}; labels and features cannot tell which"
@@ -155,10 +160,9 @@ def _shape(at: Ends, threshold: float) -> Measurement | None:
 
 def _shape_sentence(at: Ends, found: Measurement) -> str:
     return (
-        f"{100 * at.independent:.1f} % of the given labels are wrong by this fit, and "
-        f"{100 * at.separable:.1f} % {SEPARABLE}; by the shape of the classes, taken to be normal "
-        f"along linear scores, {100 * at.shape:.1f} % are: errors seem to follow the features, and "
-        "the noise matrix to be too clean"
+        f"{_both_shares(at)}; by the shape of the classes, taken to be normal along linear scores, "
+        f"{100 * at.shape:.1f} % are: errors seem to follow the features, and the noise matrix to "
+        "be too clean"
     )
 
 
