@@ -99,7 +99,7 @@ class Cleaned:
         suggested: ``(N,)`` suggested labels as text.
         p_wrong: ``(N,)`` probability that the given label is wrong, NaN where missing.
         rank: ``(N,)`` 1 for the label to check first, NaN where missing.
-        expected_wrong: expected share of wrong labels among the given ones.
+        expected_wrong: expected share of wrong labels among the given ones of rows with features.
         noise: the noise matrix with intervals; None without draws.
         ends: both ends of the noise that the labels allow; None without draws, or with few rows.
         held: where the truth is known, whether the ends hold its share of wrong labels and each
@@ -298,7 +298,7 @@ def clean(
         suggested,
         p_wrong,
         rank,
-        float(p_wrong[known].mean()),
+        float(p_wrong[known & use].mean()),
         noise_matrix,
         ends,
         held,

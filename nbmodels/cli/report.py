@@ -344,7 +344,9 @@ def show(console: Console, cleaned: Cleaned, first_row: int = 0) -> None:
             highlight=False,
         )
     value = f"{cleaned.expected_wrong:.1%}" if limits.estimated else NOT_ESTIMATED
-    console.print(f"Expected share of wrong labels: {bold(value)}, {limits.words}", highlight=False)
+    other = np.nan if cleaned.ends is None else cleaned.ends.separable.share
+    words = limits.beside(cleaned.expected_wrong, other)
+    console.print(f"Expected share of wrong labels: {bold(value)}, {words}", highlight=False)
     # where the features say nothing, so would both opinions
     if cleaned.second is not None and limits.estimated:
         console.print(Text.assemble(("Second opinion: ", "bold"), cleaned.second.sentence))

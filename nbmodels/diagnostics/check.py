@@ -115,16 +115,17 @@ def check_model(
     """
     reported = fit if label_posterior is None else replace(fit, resp=label_posterior)
     checked = checked_labels(fit, data, separable)
+    outcome = outcome_of(reported, data, names)
+    kept = _kept(outcome_of(fit, data, names), outcome)
+    outcome = replace(outcome, kept=kept, limits=limits, share=share_wrong)
     ends = (
         None
         if separable is None
-        else two_ends(fit, reported.resp, separable, share_wrong, reference)
+        else two_ends(fit, reported.resp, separable, share_wrong, reference, outcome.expected)
     )
     if ends is not None and checked is not None:
         ends = replace(ends, checked=checked.ends)
-    outcome = outcome_of(reported, data, names)
-    kept = _kept(outcome_of(fit, data, names), outcome)
-    outcome = replace(outcome, ends=ends, kept=kept, limits=limits, share=share_wrong)
+    outcome = replace(outcome, ends=ends)
     findings = list(run(OUTCOME_CHECKS, outcome))
     if ends is not None:
         findings = [*run(END_CHECKS, ends), *findings]

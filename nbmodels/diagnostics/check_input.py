@@ -243,6 +243,7 @@ def two_ends(
     separable: Separable,
     share_wrong: float | None = None,
     reference: Int[np.ndarray, " n"] | None = None,
+    share: float | None = None,
 ) -> Ends:
     """A fit beside the model whose classes are functions of the features.
 
@@ -252,6 +253,7 @@ def two_ends(
         separable: the other model of the same labels.
         share_wrong: expected share of wrong labels, where that is not of ``reported``.
         reference: see :func:`nbmodels.diagnostics.check.check_model`.
+        share: expected share of wrong labels of all items, where neighbours are of a sample.
     """
     transition = np.asarray(fit.transitions["labels"], float)
     transition = transition / transition.sum(1, keepdims=True)
@@ -262,6 +264,7 @@ def two_ends(
     seen = rates[np.arange(len(codes)), codes]
     weights = separable.weights
     right = reported[rows, codes] / reported[rows].sum(1)
+    own = float(1 - np.average(right, weights=weights)) if share_wrong is None else share_wrong
     shares = np.average(reported[rows] / reported[rows].sum(1, keepdims=True), 0, weights)
     predicted = np.full(len(codes), -1) if reference is None else reference[rows]
     seen_by = predicted >= 0
@@ -272,7 +275,7 @@ def two_ends(
     changed = reported[rows].argmax(1) != codes
     shape, near = separable.by_shape, separable.by_shape.near_borders
     return Ends(
-        float(1 - np.average(right, weights=weights)) if share_wrong is None else share_wrong,
+        own,
         separable.share_wrong,
         separable.without_own - np.log(np.maximum(seen, np.finfo(float).tiny)),
         separable.without_own - separable.by_shares,
@@ -282,6 +285,7 @@ def two_ends(
         changed=float(np.average(changed, weights=weights)),
         contradicted=contradicted,
         widest=separable.end.share_wrong,
+        every=own if share is None else share,
     )
 
 

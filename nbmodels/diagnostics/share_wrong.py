@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from nbmodels.core.model import Model, with_role
 from nbmodels.core.roles import Emission, LabelChannel
+from nbmodels.diagnostics.findings import INDEPENDENT
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.fitted_model import FittedModel
 
@@ -32,6 +33,19 @@ class ShareLimits:
 
     words: str = LOWER_BOUND
     estimated: bool = True
+
+    def contradicted(self, share: float, other: float) -> bool:
+        """Whether a share would be named a lower bound beside a lower one, to a tenth of a percent.
+
+        Args:
+            share: of wrong labels, by the fit.
+            other: the same if classes do not overlap; NaN where it is not known.
+        """
+        return self.words == LOWER_BOUND and round(100 * other, 1) < round(100 * share, 1)
+
+    def beside(self, share: float, other: float) -> str:
+        """What limits a share, beside that if classes do not overlap; arguments as above."""
+        return INDEPENDENT if self.contradicted(share, other) else self.words
 
 
 #: Of models of the features.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def noise_range(self: LatentClassModel, draws: Any = None) -> NoiseRange:
             that do not surely predict held-out labels, or the noise is known; or the estimator does
             not offer it.
     """
-    from nbmodels.diagnostics.check_input import checked_labels
+    from nbmodels.diagnostics.check_input import checked_labels, outcome_of
     from nbmodels.diagnostics.noise_range import noise_range as both_ends
 
     check_is_fitted(self)
@@ -57,10 +58,10 @@ def noise_range(self: LatentClassModel, draws: Any = None) -> NoiseRange:
     shares = found["class_prior"].to_numpy() if "class_prior" in found else self.class_prior_
     k = len(fitted.names)
     rates = rates.reshape(-1, k, k)
-    share = fitted.share_wrong
-    if share is None:
-        right = self.label_posterior_[other.rows, other.codes]
-        share = float(1 - np.average(right, weights=other.weights))
+    # of all items, of which the neighbours of a sample were found
+    reported = replace(fitted.fit, resp=self.label_posterior_)
+    outcome = outcome_of(reported, fitted.data, fitted.names)
+    share = replace(outcome, share=fitted.share_wrong).expected
     z = [f.statistic for f in self.verdict().findings if f.name == TWO_ENDS]
     checked = checked_labels(fitted.fit, fitted.data, other)
     return both_ends(

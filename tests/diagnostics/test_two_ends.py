@@ -14,8 +14,9 @@ from nbmodels.diagnostics.checks import OUTCOME_CHECKS, Outcome
 from nbmodels.diagnostics.checks.base import run
 from nbmodels.diagnostics.checks.checked import CheckedEnds
 from nbmodels.diagnostics.checks.ends import CHECKS, Ends
-from nbmodels.diagnostics.findings import SEPARABLE, TWO_ENDS
+from nbmodels.diagnostics.findings import INDEPENDENT, SEPARABLE, SHARE_WRONG, TWO_ENDS
 from nbmodels.diagnostics.noise_range import End, NoiseRange, noise_range
+from nbmodels.diagnostics.share_wrong import BOUNDED_BELOW, LOWER_BOUND, UPPER_BOUND, ShareLimits
 from nbmodels.fitting.nearest import nearest_labels
 from nbmodels.fitting.separable import fit_separable
 
@@ -176,6 +177,46 @@ def test_all_sentences_have_one_share_without_overlap(gain):
     assert not any("15.7" in one for one in said)
 
 
+def draws_of(k=3):
+    """Posterior draws under which labels are at random."""
+    rates, shares = np.full((1, 9, k, k), 1 / k), np.full((1, 9, k), 1 / k)
+    found = {"noise_matrix": xr.DataArray(rates), "class_prior": xr.DataArray(shares)}
+    return {"posterior": SimpleNamespace(dataset=found)}
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_a_share_is_of_all_items_also_where_neighbours_are_of_a_sample():
+    x, y, _, rng = clouds(5.0, n=200)
+    given = corrupt(y, PAIR, rng)
+    model = NoisyGaussianNB.published(random_state=0).fit(x, given)
+    sample = fit_separable(nearest_labels(x, given, 3, most=60), 3, np.ones(200))
+    model.fitted_ = replace(model.fitted_, separable=sample)
+    model._verdict = None
+    wrong = 1 - model.label_posterior_[np.arange(200), given]
+    assert abs(wrong[sample.rows].mean() - wrong.mean()) > 0.001
+    share = f"{100 * wrong.mean():.1f} % of the given labels are wrong"
+    assert share in model.verdict().sentence
+    assert model.noise_range(draws_of()).independent.share == pytest.approx(wrong.mean())
+    (about, *_) = run(CHECKS, replace(ends(0.085, 0.192), every=0.082))
+    assert about.sentence.startswith("8.2 % of the given labels are wrong by this fit")
+
+
+@pytest.mark.parametrize(("other", "words"), [(0.111, INDEPENDENT), (0.116, LOWER_BOUND)])
+def test_a_share_above_the_other_end_is_no_lower_bound(other, words):
+    codes, one = np.zeros(4, int), np.ones(4)
+    outcome = Outcome(np.eye(2)[codes], one, codes, "ab", False, (0.0,), 4.0, share=0.114)
+    (said,) = (
+        one.sentence
+        for one in run(OUTCOME_CHECKS, replace(outcome, ends=ends(0.114, other)))
+        if one.name == SHARE_WRONG
+    )
+    assert words in said
+    assert (f"11.1 % {SEPARABLE}" in said) is (words == INDEPENDENT)
+    assert BOUNDED_BELOW.beside(0.114, other) == words
+    assert BOUNDED_BELOW.beside(0.114, np.nan) == LOWER_BOUND
+    assert ShareLimits(UPPER_BOUND).beside(0.114, other) == UPPER_BOUND
+
+
 @pytest.mark.parametrize(("widest", "direction"), [(0.25, True), (0.32, False)])
 def test_what_a_fit_mistakes_is_named_where_both_shares_show_it(widest, direction):
     found = next(run(CHECKS, replace(ends(0.3, 0.05, 0.3), widest=widest)))
@@ -270,10 +311,7 @@ def test_the_other_end_has_probabilities_without_the_checks():
 def test_row_weights_may_be_fractions(monkeypatch):
     """Gibbs sampling takes weights of 0 and 1 alone."""
     x, y, _, rng = clouds(5.0, n=90)
-    rates, shares = np.full((1, 9, 3, 3), 1 / 3), np.full((1, 9, 3), 1 / 3)
-    found = {"noise_matrix": xr.DataArray(rates), "class_prior": xr.DataArray(shares)}
-    draws = {"posterior": SimpleNamespace(dataset=found)}
-    asked = []
+    draws, asked = draws_of(), []
 
     def posterior(self, method="gibbs", **options):
         asked.append(method)

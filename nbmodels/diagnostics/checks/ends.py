@@ -38,7 +38,7 @@ class Ends:
     """A fit beside the model whose classes are functions of the features.
 
     Attributes:
-        independent: share of wrong labels by the fit.
+        independent: share of wrong labels by the fit, of the items whose neighbours were found.
         separable: share of wrong labels by the votes of neighbours.
         gain: ``(n,)`` by item, log-probability of its label given everything else, by distinct
             classes less that by the fit.
@@ -51,6 +51,7 @@ class Ends:
         contradicted: share of the labels that a nonlinear classifier of other items' labels
             contradicts; NaN where there is none.
         widest: ``separable`` by the number of neighbours by which most labels are wrong.
+        every: ``independent`` of all items, which sentences state; NaN where those are all.
     """
 
     independent: float
@@ -64,6 +65,12 @@ class Ends:
     changed: float = np.nan
     contradicted: float = np.nan
     widest: float = np.nan
+    every: float = np.nan
+
+    @property
+    def by_fit(self) -> float:
+        """Share of wrong labels by the fit, of all items, as ``noise_range_`` has it."""
+        return self.independent if np.isnan(self.every) else self.every
 
     @property
     def without_overlap(self) -> float:
@@ -132,7 +139,7 @@ def _ends(at: Ends, threshold: float) -> Measurement:
 def _both_shares(at: Ends) -> str:
     """Both shares in words: of the other end that of ``noise_range_``, in every sentence."""
     return (
-        f"{100 * at.independent:.1f} % of the given labels are wrong by this fit, and "
+        f"{100 * at.by_fit:.1f} % of the given labels are wrong by this fit, and "
         f"{100 * at.without_overlap:.1f} % {SEPARABLE}"
     )
 
@@ -141,7 +148,7 @@ def _sentence(at: Ends, found: Measurement) -> str:
     shares = _both_shares(at)
     if found.bad:
         sentence = f"{shares}, which predicts held-out labels surely better"
-        if found.effect * (at.without_overlap - at.independent) < 0:
+        if found.effect * (at.without_overlap - at.by_fit) < 0:
             return sentence
         taken = "errors for overlap" if found.effect > 0 else "overlap for errors"
         return f"{sentence}: the fit takes {taken}"

@@ -52,6 +52,14 @@ class Outcome:
     limits: ShareLimits = BOUNDED_BELOW
     share: float | None = None
 
+    @property
+    def expected(self) -> float:
+        """Expected share of wrong labels, of all items with a given label."""
+        if self.share is not None:
+            return self.share
+        right = self.resp[np.arange(len(self.codes)), self.codes]
+        return float(1 - np.average(right, weights=self.weights))
+
 
 def _drift(at: Outcome, threshold: float) -> Measurement | None:
     if not len(at.codes):
@@ -77,21 +85,18 @@ def _share(at: Outcome, threshold: float) -> Measurement | None:
         return None
     if not at.limits.estimated:
         return Measurement(np.nan, bad=False)
-    if at.share is not None:
-        return Measurement(at.share, bad=False)
-    right = at.resp[np.arange(len(at.codes)), at.codes]
-    return Measurement(float(1 - np.average(right, weights=at.weights)), bad=False)
+    return Measurement(at.expected, bad=False)
 
 
 def _share_sentence(at: Outcome, found: Measurement) -> str:
     if not at.limits.estimated:
         return f"The share of wrong labels is {NOT_ESTIMATED}, {at.limits.words}"
     sentence = f"An estimated {100 * found.effect:.1f} % of the given labels are wrong"
-    if at.ends is None or not at.ends.differ:
+    other = np.nan if at.ends is None else at.ends.without_overlap
+    if at.ends is None or not (at.ends.differ or at.limits.contradicted(found.effect, other)):
         sentence = f"{sentence}: {at.limits.words}"
     else:
-        other = 100 * at.ends.without_overlap
-        sentence = f"{sentence} {INDEPENDENT}, and {other:.1f} % {SEPARABLE}"
+        sentence = f"{sentence} {INDEPENDENT}, and {100 * other:.1f} % {SEPARABLE}"
         if at.ends.checked is not None:
             sentence = f"{sentence}; {at.ends.checked.clause}"
     if at.kept < _TOLD:
