@@ -21,7 +21,14 @@ from nbmodels.cli.roles import checked_classes, compared_rows, names_of_groups, 
 from nbmodels.cli.wording import worded
 from nbmodels.data.annotations import vote_columns
 from nbmodels.data.labels import LabelColumn, as_text, spelt_as
-from nbmodels.data.user_table import Choice, check_columns, like_votes, read_features, read_text
+from nbmodels.data.user_table import (
+    Choice,
+    check_columns,
+    like_votes,
+    read_features,
+    read_text,
+    texts_left_out,
+)
 from nbmodels.diagnostics.confident_learning import SecondOpinion
 from nbmodels.diagnostics.noise_range import NoiseRange
 from nbmodels.diagnostics.share_wrong import ShareLimits, share_limits
@@ -274,6 +281,9 @@ def clean(
     cautions.extend(
         f"{a.sentence}; compare {', or '.join(a.remedies)}" for a in model.verdict().advice
     )
+    if text is None:
+        informative = share_limits(model.fitted_).estimated
+        cautions.extend(texts_left_out(frame, choice, informative=informative))
     resp, suggested, p_wrong, rank = _suggestions(model, labels, use, trusted)
     begin("checking the result")
     second = _second_opinion(model, x, labels.text[use])

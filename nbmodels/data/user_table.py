@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,9 @@ _MANY_NUMBERS = 10
 _FEW_SPELLINGS = 5
 #: Beginning of a cell that says no more than on which side of a number the value is.
 _BEYOND = r"[<>≤≥]\s*\d"
+#: Why a column of texts is left out, words from which on a column holds some, and columns from
+#: which on the others are most of a table.
+_FOR_TEXTS, _LEAST_WORDS, _FEW_COLUMNS = "for texts use --text", 5, 5
 #: Days, months and years in any order, and a time.
 _DATE = r"(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{2,4})(?:[T ]\d{1,2}:\d{2}.*)?"
 
@@ -157,6 +161,30 @@ def like_votes(frame: pd.DataFrame, columns: Iterable[str], classes: Iterable[st
     )
 
 
+def texts_left_out(frame: pd.DataFrame, choice: Choice, *, informative: bool) -> list[str]:
+    """Sentences about columns of texts that are not used and are most of what a table has.
+
+    Args:
+        frame: the table.
+        choice: how its columns are modelled.
+        informative: whether the columns that are used say anything of the labels.
+    """
+    if informative and len(choice.families) >= _FEW_COLUMNS:
+        return []
+    words = {
+        name: frame[name].dropna().astype(str).str.split().str.len().mean()
+        for name, reason in choice.left_out.items()
+        if _FOR_TEXTS in reason
+    }
+    return [
+        f"column {name!r} holds texts (of {mean:.0f} words on average), which are not used: to "
+        f"learn from them in the place of {', '.join(map(repr, choice.families))}, use --text "
+        f"{shlex.quote(name)}"
+        for name, mean in words.items()
+        if mean >= _LEAST_WORDS
+    ]
+
+
 def _without_marker(column: pd.Series) -> tuple[pd.Series, str]:
     """A column of numbers without the marker of its missing cells, and what was found.
 
@@ -221,9 +249,9 @@ def _identifier(known: pd.Series, family: str, distinct: int) -> str:
     if why := _spoilt_numbers(known):
         return why
     if alike[0]:
-        return "all values differ, like an id's (for texts use --text)"
+        return f"all values differ, like an id's ({_FOR_TEXTS})"
     if alike[1]:
-        return "nearly all values differ (for texts use --text)"
+        return f"nearly all values differ ({_FOR_TEXTS})"
     return (
         f"{distinct} values in {len(known)} rows, like an id's; use --groups {known.name} if rows "
         "of a value belong together, or --features if it describes them"

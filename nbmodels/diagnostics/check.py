@@ -54,11 +54,18 @@ from nbmodels.diagnostics.checks.remedies import (
     NEIGHBOURS,
     OPEN_GRAPH,
     OTHER_EMISSION,
+    SMALLER_WEIGHT,
     SYMMETRIC_NOISE,
     TRUSTED,
     open_to,
 )
-from nbmodels.diagnostics.findings import Finding, Verdict, about_edges, taken_into_account
+from nbmodels.diagnostics.findings import (
+    AGREEMENT,
+    Finding,
+    Verdict,
+    about_edges,
+    taken_into_account,
+)
 from nbmodels.diagnostics.score_tests import Scores, omnibus
 from nbmodels.diagnostics.share_wrong import BOUNDED_BELOW, ShareLimits
 from nbmodels.errors import Caution
@@ -132,7 +139,10 @@ def check_model(
     if not collapsed:
         found = check_input(fit, data, names, columns, reference, corrected)
         if len(found.weights):
-            findings = [*_of_labels(found), *_of_features(found), *findings]
+            of_labels = list(_of_labels(found))
+            if not limits.estimated:  # a fit that does not use the features expects nothing of them
+                of_labels = [one for one in of_labels if one.name != AGREEMENT]
+            findings = [*of_labels, *_of_features(found), *findings]
     if crossed is not None:
         findings = [*run(CONFIRMED_CHECKS, confirmed(*crossed)), *findings]
     if checked is not None:
@@ -206,8 +216,11 @@ def _of_features(found: CheckInput) -> Iterator[Finding]:
 def _taken(fit: Fit, data: Data) -> set[str]:
     """Remedies that are taken already, or that are none for a model without features' densities."""
     taken = {CROSS_FIT} if data.parts.get(PRIOR) is not None else set()
-    if not with_role(fit.model, Emission):
+    emissions = with_role(fit.model, Emission)
+    if not emissions:
         taken.add(OTHER_EMISSION)
+    if data.parts.get(PRIOR) is not None and not emissions.keys() & data.parts.keys():
+        taken.add(SMALLER_WEIGHT)  # scores in the place of the features, with a weight of their own
     if checked_rows(fit.model, data, len(fit.resp)).sum() >= LEAST:
         taken |= {AUDIT, TRUSTED}
     return taken

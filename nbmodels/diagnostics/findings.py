@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from nbmodels.data.readable import Readable
-from nbmodels.errors import Caution, VerdictWarning
+from nbmodels.errors import Caution, NbmodelsWarning, VerdictWarning
 
 #: What each end of the range of shares assumes.
 INDEPENDENT = "if errors do not depend on the features"
@@ -16,6 +17,9 @@ SEPARABLE = "if classes do not overlap, so that near items are of one class"
 
 #: Name of the finding that gives the share of wrong labels.
 SHARE_WRONG = "share of wrong labels"
+
+#: Name of the check whether features and labels agree as often as a fit expects.
+AGREEMENT = "agreement"
 
 #: Name of the check whether as many labels that were checked by hand are wrong as expected.
 CHECKED_LABELS = "checked labels"
@@ -98,6 +102,8 @@ class Verdict(Readable):
 
     Attributes:
         findings: those that matter most for the labels first.
+        warned: what else the fit warned of, as sentences. A verdict under which no check failed
+            begins with it.
 
     Examples:
         Of a fit to 200 ants and bees, of which a fifth has the other label:
@@ -119,6 +125,7 @@ class Verdict(Readable):
     """
 
     findings: tuple[Finding, ...]
+    warned: tuple[str, ...] = ()
 
     @property
     def bad(self) -> tuple[Finding, ...]:
@@ -143,11 +150,10 @@ class Verdict(Readable):
         share = [f"{f.sentence}." for f in self.findings if f.name == SHARE_WRONG]
         if self.ok:
             share = [*self._checks, *share]
+            stated = [*self._reckoned_with, *self._passed]
             if not any(f.undecided for f in self.findings):
-                return " ".join([*self._reckoned_with, *self._passed, *share])
-            return " ".join(
-                [_NOT_IDENTIFIED, *share, self._way_out, *self._reckoned_with, *self._passed]
-            )
+                return " ".join([*self.warned, *stated, *share])
+            return " ".join([*self.warned, _NOT_IDENTIFIED, *share, self._way_out, *stated])
         reasons = "; ".join(f.sentence for f in self.bad[:_SPELT_OUT])
         others = ", ".join(f.name for f in self.bad[_SPELT_OUT:])
         counts = Counter(remedy for f in self.bad for remedy in f.remedies)
@@ -163,7 +169,7 @@ class Verdict(Readable):
         others = [f for f in self.findings if f.undecided or f.accounted]
         passed = [f for f in self.findings if f.name != SHARE_WRONG and f not in others]
         names = ", ".join(dict.fromkeys(f.name for f in passed))
-        which = "All other checks" if others else "All checks"
+        which = "All other checks" if others or self.warned else "All checks"
         return [f"{which} of this fit passed ({names})."] if names else []
 
     @property
@@ -190,6 +196,12 @@ class Verdict(Readable):
     def cautions(self) -> tuple[Caution, ...]:
         """The warning to issue about the fit; none where no check failed."""
         return () if self.ok else (Caution(VerdictWarning, self.sentence),)
+
+    def beside(self, cautions: Iterable[Caution]) -> Verdict:
+        """The same of a fit that warned: of what it is, and not of how its input was read."""
+        of_fit = [c for c in cautions if not c.finding and c.category is not NbmodelsWarning]
+        sentences = (f"{c.message[0].upper()}{c.message[1:].removesuffix('.')}." for c in of_fit)
+        return replace(self, warned=tuple(dict.fromkeys(sentences)))
 
 
 def taken_into_account(caution: Caution) -> Finding:

@@ -178,6 +178,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         """
         self.fitted_ = fitted
         self.classes_ = fitted.names
+        self._cautions = cautions
         self._verdict: Verdict | None = None
         self._range: NoiseRange | None = None
         if fitted.interrupted and self._solver.on_interrupt == "raise":
@@ -309,7 +310,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if self._verdict is None:
             with computing(self.fitted_.double):
-                self._verdict = self._check()
+                self._verdict = self._check().beside((*self.fitted_.cautions, *self._cautions))
         return self._verdict
 
     def _check(self) -> Verdict:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import jax
@@ -210,7 +211,7 @@ class PartialLabelNB(TableClassifier):
             Finding(_IDENTIFIED, question, nan, nan, nan, nan, True, one, (_REMEDY,))
             for one in self._alike
         )
-        return Verdict((*extra, *found.findings))
+        return replace(found, findings=(*extra, *found.findings))
 
     def _read(self, X: Any, *, reset: bool) -> Block:
         columns = family(self.features)

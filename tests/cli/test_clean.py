@@ -17,6 +17,7 @@ from nbmodels.cli.clean import Scores, clean
 from nbmodels.cli.report import changes_table, show
 from nbmodels.cli.wording import screen
 from nbmodels.data.labels import LabelColumn
+from nbmodels.data.user_table import Choice, _usable_kind, texts_left_out
 from nbmodels.datasets import corrupt, uniform_noise
 
 
@@ -75,6 +76,28 @@ def test_truth_is_never_a_feature(here):
     assert "truth" not in with_truth.choice.families
     assert "label" not in with_truth.choice.families
     np.testing.assert_allclose(with_truth.p_wrong, without.p_wrong)
+
+
+@pytest.mark.parametrize(
+    ("columns", "informative", "texts", "told"),
+    [
+        (1, True, True, True),
+        (6, True, True, False),
+        (6, False, True, True),
+        (1, True, False, False),
+    ],
+)
+def test_texts_that_are_not_used_are_named(columns, informative, texts, told):
+    words = "of some words that differ from row to row" if texts else "Ant"
+    frame = pd.DataFrame({"what": [f"{i} {words}" for i in range(30)]})
+    used = {f"x{j}": "gaussian" for j in range(columns)}
+    reason = _usable_kind(frame["what"], asked=False).reason
+    choice = Choice("NoisyMixedNB", used, {"what": reason})
+    found = texts_left_out(frame, choice, informative=informative)
+    assert len(found) == told
+    for one in found:
+        assert one.startswith("column 'what' holds texts (of 10 words on average)")
+        assert one.endswith("use --text what")
 
 
 @pytest.mark.slow

@@ -14,8 +14,12 @@ from marks import slow
 from paths import ROOT
 
 from nbmodels import (
+    CrossFit,
+    DawidSkene,
+    IdentifiabilityWarning,
     Joint,
     JointNB,
+    NbmodelsWarning,
     NoisyBernoulliNB,
     NoisyGaussianNB,
     NoisyLogisticRegression,
@@ -25,12 +29,18 @@ from nbmodels import (
 )
 from nbmodels.channels import NeighbourVotes, Transition, TrustedLabels
 from nbmodels.datasets import corrupt, uniform_noise
-from nbmodels.diagnostics.check import check_model
-from nbmodels.diagnostics.checks import OUTCOME_CHECKS, Outcome, remedies
+from nbmodels.diagnostics.check import _taken, check_model
+from nbmodels.diagnostics.checks import (
+    LABEL_CHECKS,
+    OUTCOME_CHECKS,
+    LabelEvidence,
+    Outcome,
+    remedies,
+)
 from nbmodels.diagnostics.checks.base import Check, Measurement, always, run
 from nbmodels.diagnostics.checks.checked import CHECKS as CHECKED_CHECKS
 from nbmodels.diagnostics.checks.checked import CheckedLabels
-from nbmodels.diagnostics.findings import Finding, Verdict
+from nbmodels.diagnostics.findings import AGREEMENT, Finding, Verdict
 from nbmodels.diagnostics.score_tests import LEVEL, largest, summed
 from nbmodels.diagnostics.share_wrong import LOWER_BOUND, UPPER_BOUND, ShareLimits, bounds
 from nbmodels.errors import Caution
@@ -461,6 +471,78 @@ def test_labels_that_stay_against_the_fit_are_told_of():
         )
     assert "stay" not in told[0]
     assert told[1].startswith(told[0] + "; 25.0 % of the labels would be changed by the fit alone")
+
+
+def evidence(seen, commonest, n=1000):
+    """Of eight classes, one of them the commonest; a reference predicts a share of the labels."""
+    codes = np.arange(n) % 8
+    codes[: int(commonest * n)] = 0
+    reference = np.where(np.arange(n) % 100 < 100 * seen, codes, (codes + 1) % 8)
+    transition = 0.8 * np.eye(8) + 0.2 / 8
+    resp = np.where(np.eye(8, dtype=bool)[reference], 0.14, 0.86 / 7)
+    return LabelEvidence(np.log(resp), resp, np.ones(n), codes, transition, reference, False)
+
+
+@pytest.mark.parametrize(("seen", "commonest", "bad"), [(0.22, 0.5, False), (0.22, 0.1, True)])
+def test_features_predict_labels_where_they_outdo_the_commonest_class(seen, commonest, bad):
+    (found,) = (f for f in run(LABEL_CHECKS, evidence(seen, commonest)) if f.name == AGREEMENT)
+    assert found.bad is bad
+    assert found.sentence.startswith("the features predict the labels better") is bad
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")
+def test_no_weight_is_advised_for_a_fit_without_the_features_likelihood():
+    x, _, given = data("correlated")
+    joint = fitted("correlated").verdict()
+    assert any(remedies.SMALLER_WEIGHT in f.remedies for f in joint.findings)
+    crossed = NoisyGaussianNB(training=CrossFit(rounds=0), random_state=0).fit(x, given)
+    assert _taken(crossed.fit_, crossed.fitted_.data) >= {
+        remedies.SMALLER_WEIGHT,
+        remedies.CROSS_FIT,
+    }
+
+
+def test_a_verdict_begins_with_what_a_fit_warned_of():
+    own = Caution(IdentifiabilityWarning, "the features do not predict held-out labels")
+    stated = replace(own, message="no label is changed", finding="no noise")
+    about_input = Caution(NbmodelsWarning, "y: '?' is taken for a class")
+    plain = fitted().verdict()
+    assert plain.sentence.startswith("All checks of this fit passed")
+    found = plain.beside([own, stated, about_input, own])
+    assert found.ok
+    assert found.sentence.startswith(
+        "The features do not predict held-out labels. All other checks of this fit passed ("
+    )
+    assert "no label is changed" not in found.sentence
+    assert "taken for a class" not in found.sentence
+    bad = fitted("heavy").verdict()  # which warns beside what else was warned of
+    assert bad.beside([own]).sentence == bad.sentence
+
+
+def test_nothing_is_said_to_have_passed_where_two_workers_leave_it_to_the_priors():
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=60)
+    votes = [
+        (i, w, corrupt(y[i : i + 1], uniform_noise(2, 0.2), rng)[0])
+        for i in range(60)
+        for w in "ab"
+    ]
+    with pytest.warns(IdentifiabilityWarning, match="votes of two workers"):
+        model = DawidSkene(random_state=0).fit(
+            pd.DataFrame(votes, columns=["task", "worker", "label"])
+        )
+    assert model.verdict().sentence.startswith("Votes of two workers do not show how often each")
+
+
+@pytest.mark.slow
+def test_a_fit_without_use_of_the_features_expects_nothing_of_them():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(400, 4)), rng.integers(2, size=400)
+    with pytest.warns(IdentifiabilityWarning, match="the features do not predict"):
+        model = NoisyGaussianNB(random_state=0).fit(x, y)
+    verdict = model.verdict()
+    assert AGREEMENT not in {f.name for f in verdict.findings}
+    assert verdict.sentence.startswith("The features do not predict held-out labels")
 
 
 @pytest.mark.slow

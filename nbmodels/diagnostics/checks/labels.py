@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 from nbmodels.diagnostics.checks import remedies
 from nbmodels.diagnostics.checks.base import Check, Measurement, always, percent
+from nbmodels.diagnostics.findings import AGREEMENT
 from nbmodels.diagnostics.score_tests import Scores, largest, summed
 from nbmodels.fitting.sides import sides_of
 
@@ -91,14 +92,19 @@ def _agreement(at: LabelEvidence, threshold: float) -> Measurement | None:
     expected = rates[np.arange(len(reference)), reference]
     agrees = reference == at.codes[here]
     test = largest(summed(agrees - expected, weights))
+    seen = np.average(agrees, weights=weights)
+    follows = np.average(reference == rates.argmax(1), weights=weights)
     found = Measurement.of_test(
         test,
         threshold,
-        seen=np.average(agrees, weights=weights),
+        seen=seen,
         expected=np.average(expected, weights=weights),
-        follows=np.average(reference == rates.argmax(1), weights=weights),
+        follows=follows,
     )
-    return replace(found, notable=True)
+    # the commonest class is predicted without any features
+    commonest = np.bincount(at.codes[here], weights).max() / weights.sum()
+    bad = found.bad and (found.effect < 0 or follows < seen or seen > commonest)
+    return replace(found, bad=bad, notable=True)
 
 
 def _agreement_sentence(at: LabelEvidence, found: Measurement) -> str:
@@ -196,7 +202,7 @@ def _nonlinear(at: LabelEvidence, threshold: float) -> Measurement | None:
 
 CHECKS: tuple[Check[LabelEvidence], ...] = (
     Check(
-        "agreement",
+        AGREEMENT,
         "Do features and labels agree as often as the fit expects?",
         _agreement,
         0.05,
