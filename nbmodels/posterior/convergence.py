@@ -92,17 +92,25 @@ def _stopped_short(tree: DataTree) -> Sequence[str]:
     more = max(2, int(np.ceil(least.needed / least.effective)))
     return (
         f"the draws depend on each other: of {named} there are as few as {least.effective:.0f} "
-        f"effective ones, with R-hat of {worst:.2f} (draws='auto' asks for {rule.ess:.0f} of "
-        f"single rates, {CELL_SHARE * rule.ess:.0f} of the worst of all cells, and R-hat of at "
-        f"most {rule.rhat}); take {more} times as many sweeps for each draw (thin)",
+        f"effective ones, with R-hat of {_beyond(worst, rule.rhat)} (draws='auto' asks for "
+        f"{rule.ess:.0f} of single rates, {CELL_SHARE * rule.ess:.0f} of the worst of all cells, "
+        f"and R-hat of at most {rule.rhat}); take {more} times as many sweeps for each draw (thin)",
     )
 
 
 def _not_mixed(named: str, rhat: float, usual: float) -> str:
     return (
-        f"the chains have not mixed: R-hat of {named} reaches {rhat:.2f} (at most {usual} is "
-        "usual); take more draws and warm-up"
+        f"the chains have not mixed: R-hat of {named} reaches {_beyond(rhat, usual)} (at most "
+        f"{usual} is usual); take more draws and warm-up"
     )
+
+
+def _beyond(rhat: float, usual: float) -> str:
+    """An R-hat above the usual one, with as many digits as show the difference."""
+    digits = 2
+    while rhat > usual >= float(f"{rhat:.{digits}f}"):
+        digits += 1
+    return f"{rhat:.{digits}f}"
 
 
 def _mixing(tree: DataTree) -> Sequence[str]:

@@ -15,7 +15,7 @@ from nbmodels.errors import PosteriorWarning
 from nbmodels.fitting.em import fit
 from nbmodels.fitting.fitted_model import Drawn
 from nbmodels.posterior import gibbs
-from nbmodels.posterior.convergence import convergence_checks
+from nbmodels.posterior.convergence import _beyond, _not_mixed, convergence_checks
 from nbmodels.posterior.sampling import sample
 
 DIMS = {"noise_matrix": ["observed_class", "true_class"], "class_prior": ["true_class"]}
@@ -62,6 +62,15 @@ def test_chains_that_disagree_are_complained_of(mixed):
     draws[3] = draws[3, :, ::-1]
     (message,) = messages(tree(class_prior=draws), mixed=mixed)
     assert "have not mixed: R-hat of class_prior reaches 1.49" in message
+
+
+@pytest.mark.parametrize(
+    ("rhat", "usual", "shown"),
+    [(1.0504, 1.05, "1.0504"), (1.053, 1.05, "1.053"), (1.07, 1.05, "1.07"), (1.01, 1.05, "1.01")],
+)
+def test_an_r_hat_is_printed_above_the_limit_that_it_exceeds(rhat, usual, shown):
+    assert _beyond(rhat, usual) == shown
+    assert f"reaches {shown} (at most {usual} is usual)" in _not_mixed("noise_matrix", rhat, usual)
 
 
 def test_names_that_are_known_need_no_dominant_diagonal():
