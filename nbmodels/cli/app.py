@@ -133,6 +133,7 @@ def clean(
             show_default="up to 10 classes",
         ),
     ] = None,
+    draws: options.Draws = None,
     encoding: options.Encoding = None,
     overwrite: options.Overwrite = False,
     seed: options.Seed = 0,
@@ -190,6 +191,7 @@ def clean(
         console.print(f"{bold(file.name)}: {counted(len(table.frame), 'row')}", highlight=False)
         table, blanks = table.with_labels(label, truth)
         report_blanks(console, blanks)
+        sizes = {} if draws is None else {"draws": draws}
         if task is not None and worker is not None:
             from nbmodels.cli.votes_table import VotesTable, clean_items
 
@@ -203,6 +205,7 @@ def clean(
                 grades=options.column_names(grades),
                 probabilities=probabilities,
                 seed=seed,
+                **sizes,
             )
             return
         with stages(screen(stderr=True)) as stage:
@@ -221,6 +224,7 @@ def clean(
                 alpha=alpha,
                 probabilities=probabilities,
                 keep="parameters" if report is None else "small",
+                **sizes,
                 random_state=seed,
                 stage=stage,
             )

@@ -110,7 +110,8 @@ def plan(
             votes = VotesTable.of(table, label, task, worker, truth)
             items = votes.cleaned(screen(stderr=True), random_state=seed)
             model, corrected, cells = items.model, items.corrected, votes.of_items(items)
-            findings, cautions = [items.verdict], items.warnings
+            findings = [items.verdict] if items.passed else []
+            cautions = [*([] if items.passed else [items.verdict]), *items.warnings]
         else:
             with stages(screen(stderr=True)) as stage:
                 cleaned = clean(

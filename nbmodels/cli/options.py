@@ -79,7 +79,17 @@ Encoding = Annotated[
     ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run wrote.")]
-Seed = Annotated[int, typer.Option(help="Seed of all randomness.")]
+Seed = Annotated[int, typer.Option(help="Seed of all randomness.", min=0, max=2**32 - 1)]
+Draws = Annotated[
+    int | None,
+    typer.Option(
+        help="Posterior draws of each of the chains, for the intervals; of votes those of "
+        "--report.",
+        min=10,
+        max=100_000,
+        show_default="200",
+    ),
+]
 
 
 def column_names(features: str | None) -> list[str] | None:

@@ -30,6 +30,11 @@ _NAMED = 0.02
 _LONGEST, _END = 24, 9
 #: Probability from which on labels are surely noisy, and a matrix needs no word about it.
 _SURELY = 0.9
+#: Under a table of annotators who are taken to be alike.
+_ALIKE = (
+    "All annotators are taken to be alike, since the votes do not show how often each of them is "
+    'right: "right" is about the same for all, and says nothing of one beside another.'
+)
 
 
 def noise_table(noise: Noise) -> RenderableType:
@@ -395,6 +400,7 @@ def show_votes(console: Console, cleaned: CleanedVotes) -> None:
         console.print(f"  [dim]{escape(note)}[/]", highlight=False)
     for part in (
         workers_table(cleaned.workers),
+        *([Text(_ALIKE)] if cleaned.alike else []),
         changes_table(cleaned.majority, cleaned.suggested),
         doubtful_table(
             items.iloc[:, 0].to_numpy(),
@@ -414,8 +420,14 @@ def show_votes(console: Console, cleaned: CleanedVotes) -> None:
         console.print()
     share = f"{cleaned.p_wrong.mean():.1%}"
     console.print(f"Expected share of wrong majorities: {bold(share)}", highlight=False)
-    console.print(Text(cleaned.verdict))
-    for caution in cleaned.warnings:
+    show_verdict(console, cleaned)
+
+
+def show_verdict(console: Console, cleaned: CleanedVotes) -> None:
+    """Whether a fit to votes passed its checks, once, and why its results may be unreliable."""
+    if cleaned.passed:
+        console.print(Text(cleaned.verdict))
+    for caution in (*(() if cleaned.passed else (cleaned.verdict,)), *cleaned.warnings):
         warn(console, caution)
 
 

@@ -18,6 +18,7 @@ from nbmodels.cli.roles import compared_rows
 from nbmodels.cli.wording import worded
 from nbmodels.data.labels import LabelColumn, as_text, spelt_as
 from nbmodels.errors import DataError, counted
+from nbmodels.fitting.annotator_fits import ALIKE
 
 #: Name in the place of grades that are numbers, whose order is known.
 NUMBERS = "numbers"
@@ -36,7 +37,9 @@ class CleanedVotes:
         p_wrong: ``(N,)`` probability that the majority is wrong.
         rank: ``(N,)`` 1 for the item to check first.
         scores: comparison with the truth, where there is a column of it.
-        verdict: whether the fit passed its checks, as a sentence.
+        verdict: whether the fit passed its checks, as a sentence; no warning repeats it.
+        passed: whether it did, and warned of nothing else.
+        alike: whether one accuracy stands for all annotators, as votes do not show their own.
         notes: what else to know, as sentences.
         warnings: why results may be unreliable, as sentences.
         posterior: ArviZ ``DataTree`` of the draws, or None.
@@ -53,6 +56,8 @@ class CleanedVotes:
     rank: np.ndarray
     scores: Scores | None
     verdict: str
+    passed: bool
+    alike: bool
     notes: list[str]
     warnings: list[str]
     posterior: Any
@@ -152,6 +157,7 @@ def clean_votes(
         probabilities = len(labels.names) <= FEW_CLASSES
     added, _ = added_columns(items, of_items, resp, p_wrong, rank, probabilities, notes)
     verdict = model.verdict()
+    cautions = [one for one in cautions if not verdict.states(one)]
     cautions.extend(f"{a.sentence}; compare {', or '.join(a.remedies)}" for a in verdict.advice)
     return CleanedVotes(
         pd.concat([items, added], axis=1),
@@ -163,12 +169,20 @@ def clean_votes(
         rank,
         scores,
         worded(verdict.sentence),
+        verdict.ok and not verdict.warned,
+        _alike(model),
         notes,
         [worded(caution) for caution in cautions],
         posterior,
         model,
         found,
     )
+
+
+def _alike(model: Any) -> bool:
+    """Whether a fit to votes took all annotators to be alike."""
+    at = model.fitted_.vote_dependence
+    return at is not None and at.pooling == ALIKE
 
 
 def _of_grades(labels: LabelColumn, grades: Sequence[str] | None) -> LabelColumn:

@@ -117,6 +117,7 @@ def clean_items(
     grades: Sequence[str] | None,
     probabilities: bool | None,
     seed: int,
+    draws: int = _DRAWS,
 ) -> None:
     """The items of a table of votes, corrected, written and shown.
 
@@ -129,6 +130,7 @@ def clean_items(
         grades: see :func:`nbmodels.cli.votes.clean_votes`.
         probabilities: whether to add a column for each class.
         seed: of all randomness.
+        draws: posterior draws of each chain for a report.
     """
     from nbmodels.cli import files
     from nbmodels.cli import report as reports
@@ -139,7 +141,7 @@ def clean_items(
         checked=None if checked is None else votes.checked(checked),
         grades=grades,
         probabilities=probabilities,
-        draws=0 if report is None else _DRAWS,
+        draws=0 if report is None else draws,
         random_state=seed,
     )
     items = cleaned.items

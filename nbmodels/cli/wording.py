@@ -34,8 +34,8 @@ _WORDS = {
     "ordered=True, which orders classes by their values": "--grades numbers",
     "groups=": "--groups",
     "worker_report() names them": "nbmodels clean lists them in its table of annotators",
-    "; take more draws and warm-up": "",
-    "; take more draws, or thin": "",
+    "take more draws and warm-up": "ask for more draws of each chain (--draws)",
+    "take more draws, or thin": "ask for more draws of each chain (--draws)",
 }
 
 

@@ -181,7 +181,7 @@ class Verdict(Readable):
     def _checks(self) -> list[str]:
         """What rows that were checked by hand show, as sentences."""
         found = (f.sentence for f in self.findings if f.name == CHECKED_LABELS)
-        return [f"{sentence[0].upper()}{sentence[1:]}." for sentence in found]
+        return [_as_sentence(sentence) for sentence in found]
 
     @property
     def _way_out(self) -> str:
@@ -197,11 +197,18 @@ class Verdict(Readable):
         """The warning to issue about the fit; none where no check failed."""
         return () if self.ok else (Caution(VerdictWarning, self.sentence),)
 
+    def states(self, message: str) -> bool:
+        """Whether the verdict's sentence holds a warning of its fit."""
+        return message == self.sentence or (self.ok and _as_sentence(message) in self.warned)
+
     def beside(self, cautions: Iterable[Caution]) -> Verdict:
         """The same of a fit that warned: of what it is, and not of how its input was read."""
         of_fit = [c for c in cautions if not c.finding and c.category is not NbmodelsWarning]
-        sentences = (f"{c.message[0].upper()}{c.message[1:].removesuffix('.')}." for c in of_fit)
-        return replace(self, warned=tuple(dict.fromkeys(sentences)))
+        return replace(self, warned=tuple(dict.fromkeys(_as_sentence(c.message) for c in of_fit)))
+
+
+def _as_sentence(message: str) -> str:
+    return f"{message[0].upper()}{message[1:].removesuffix('.')}."
 
 
 def taken_into_account(caution: Caution) -> Finding:

@@ -426,6 +426,23 @@ def test_demo(here):
         assert list(posterior["posterior"]["true_class"].values) == list("0123456789")
 
 
+@pytest.mark.parametrize("votes", [False, True])
+def test_there_are_as_many_draws_as_are_asked_for(here, monkeypatch, votes):
+    asked = []
+
+    def stopped(*_, **options):
+        asked.append(options)
+        raise KeyboardInterrupt
+
+    of_votes = ["--task", "code", "--worker", "sound", "--report", "shown"] if votes else []
+    called = "nbmodels.cli.votes.clean_votes" if votes else "nbmodels.cli.clean.clean"
+    monkeypatch.setattr(called, stopped)
+    for more in ([], ["--draws", "1000"]):
+        assert run("clean", "animals.csv", *QUICK, *of_votes, *more).exit_code == 130
+    assert asked[0].get("draws", 200) == 200
+    assert asked[1]["draws"] == 1000
+
+
 def test_ctrl_c_ends_in_one_line(here, monkeypatch):
     def stopped(*_, **__):
         raise KeyboardInterrupt

@@ -282,6 +282,41 @@ def test_the_source_of_copies_is_named(here):
     assert "worker_report" not in done.output
 
 
+def spammers(n=200):
+    """Two annotators of six look at the items; the others nearly always give one class."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, n)
+    right = rng.random((n, 2)) < 0.85
+    good = np.where(right, y[:, None], rng.integers(0, 3, (n, 2)))
+    spam = np.where(rng.random((n, 4)) < 0.9, 2, rng.integers(0, 3, (n, 4)))
+    cast = np.hstack([good, spam])
+    task, worker = np.divmod(np.arange(cast.size), 6)
+    return pd.DataFrame({"task": task, "worker": worker, "label": SPECIES[cast.ravel()]})
+
+
+@pytest.mark.parametrize("command", ["clean", "audit plan"])
+def test_a_verdict_is_printed_once(here, command):
+    spammers().to_csv("votes.csv", index=False)
+    done = run(*command.split(), "votes.csv", *ROLES)
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert said.count("some vote as a group") == 1
+    assert "Warning: Do not use this fit as it is" in said
+    assert "pooling=" not in said
+    if command == "clean":
+        assert "All annotators are taken to be alike, since the votes do not show" in said
+
+
+def test_two_annotators_are_warned_of_once(here):
+    frame = votes()
+    frame[frame["worker"].isin(["ann", "bob"])].to_csv("votes.csv", index=False)
+    done = run("clean", "votes.csv", *ROLES)
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert said.count("otes of two workers do not show") == 1
+    assert "All checks of this fit passed" not in said
+
+
 def test_a_label_that_one_vote_names_is_told(here):
     frame = votes(60)
     frame.loc[33, "label"] = "dgo"

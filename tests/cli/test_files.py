@@ -110,7 +110,8 @@ def test_labels_in_the_spelling_of_the_classes():
 @pytest.mark.parametrize(
     ("sentence", "shown"),
     [
-        ("the chains have not mixed (1.07); take more draws and warm-up", "not mixed (1.07)"),
+        ("the chains have not mixed; take more draws and warm-up", "ask for more draws of each"),
+        ("as few as 62 effective ones; take more draws, or thin", "of each chain (--draws)"),
         ("check it, or give partial=True if the last rows", "or give --partial if the last"),
         (f"Try {remedies.AUDIT}, or {remedies.CROSS_FIT}.", ", or --training cross_fit."),
         (

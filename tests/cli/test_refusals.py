@@ -76,6 +76,8 @@ BAD = {
         ["clean", "animals.csv", *QUICK, "--estimator", "auto", "--alpha", "1"],
         "--alpha: estimator 'auto' chooses it",
     ),
+    "seed": (["clean", "animals.csv", *QUICK, "--seed", "-1"], "--seed"),
+    "draws": (["clean", "animals.csv", *QUICK, "--draws", "0"], "--draws"),
     "alpha": (["clean", "animals.csv", *QUICK, "--alpha", "nan"], "--alpha: expected"),
     "noise": (["clean", "animals.csv", *QUICK, "--noise", "loud"], "--noise"),
     "output exists": (
@@ -170,7 +172,9 @@ def test_bad_input_is_one_line_and_writes_nothing(here, case):
     assert done.exit_code == 2, done.output
     assert words in " ".join(done.output.split())
     assert "Traceback" not in done.output
-    if case != "noise":  # a choice is typer's to refuse, in a box
+    if case in ("noise", "seed", "draws"):  # choices and ranges are typer's to refuse, in a box
+        assert "reading the columns" not in done.stderr
+    else:
         stages = ("reading the columns", "fitting the model", "checking the result")
         lines = [s for s in done.stderr.splitlines() if not any(stage in s for stage in stages)]
         assert len(lines) == 1
