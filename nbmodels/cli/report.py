@@ -340,14 +340,7 @@ def show(console: Console, cleaned: Cleaned, first_row: int = 0) -> None:
         console.print(scores_table(cleaned.scores))
         console.print()
     if cleaned.held is not None:
-        share, classes = cleaned.held
-        known = np.isfinite(classes)
-        console.print(
-            f"Both ends with their intervals {'hold' if share else 'do not hold'} the true share "
-            f"of wrong labels, and {int(classes[known].sum())} of {known.sum()} classes' shares of "
-            "right labels",
-            highlight=False,
-        )
+        console.print(_held(cleaned.scores, *cleaned.held), highlight=False)
     value = f"{cleaned.expected_wrong:.1%}" if limits.estimated else NOT_ESTIMATED
     other = np.nan if cleaned.ends is None else cleaned.ends.separable.share
     words = limits.beside(cleaned.expected_wrong, other)
@@ -357,6 +350,20 @@ def show(console: Console, cleaned: Cleaned, first_row: int = 0) -> None:
         console.print(Text.assemble(("Second opinion: ", "bold"), cleaned.second.sentence))
     for caution in cleaned.warnings:
         warn(console, caution)
+
+
+def _held(scores: Scores | None, share: bool, classes: Any) -> str:
+    """Whether both ends hold the true shares, and how many wrong labels were found."""
+    known = np.isfinite(classes)
+    true, found = "", ""
+    if scores is not None:
+        true = f" ({1 - scores.before:.1%})"
+        found = f"; of {counted(scores.errors, 'wrong label')} {scores.found} were found"
+    return (
+        f"The true share of wrong labels{true} lies {'within' if share else 'outside'} the range "
+        f"of both ends with their intervals; of {known.sum()} classes' shares of right labels "
+        f"{int(classes[known].sum())} lie within it{found}"
+    )
 
 
 def workers_table(workers: pd.DataFrame, count: int = 20) -> Table:

@@ -21,6 +21,17 @@ _WORDS = {
     remedies.STUDENT: f"{remedies.STUDENT} in Python",
     remedies.NEIGHBOURS: f"{remedies.NEIGHBOURS} in Python",
     remedies.AUTO: "--estimator auto",
+    **{
+        one: f"{one} in Python"
+        for one in (
+            remedies.OTHER_EMISSION,
+            remedies.PRESENCE,
+            remedies.NO_RESTARTS,
+            remedies.DEPENDENCE,
+            remedies.OWN_POOLING,
+            remedies.AUTO_POOLING,
+        )
+    },
     "Add trusted labels, or a stronger prior on the diagonal of the noise matrix": (
         "Check some rows by hand (--checked)"
     ),
@@ -28,6 +39,19 @@ _WORDS = {
         "check some rows by hand (--checked), or"
     ),
     ADVICE: "if it marks missing cells, leave them empty",
+    # no command predicts new items
+    " Taken into account: new items are predicted by that classifier, too.": "",
+    "new items are predicted by the plain classifier of the given labels, ": "",
+    "new items are predicted by the plain classifier, and ": "",
+    ", and new items are predicted by the plain classifier of the labels and votes as they are": "",
+    ". So new items are predicted by that classifier": "",
+    "new items are still predicted by this model, whose": "this model's",
+    "new items are still predicted by this model, fitted jointly, under which": (
+        "under this model, fitted jointly,"
+    ),
+    "leave copies out, or give them a sample_weight of 0": "leave copies out of the table",
+    ", or features, beside which a table's estimator takes these votes (votes=)": "",
+    "(trusted=)": "(--checked)",
     "(audit_plan)": "(nbmodels audit plan)",
     "written by to_json": "written by nbmodels audit plan",
     "partial=True": "--partial",
