@@ -53,6 +53,7 @@ class Scores:
         changed: number of rows whose suggestion differs from the given label.
         found: number of wrong labels among them.
         mended: number of them whose suggestion is the true class.
+        checked: number of rows that are left out, since they were checked by hand.
     """
 
     rows: int
@@ -63,10 +64,11 @@ class Scores:
     changed: int
     found: int
     mended: int
+    checked: int = 0
 
     @classmethod
-    def of(cls, given: Any, suggested: Any, rank: Any, truth: Any) -> Scores:
-        """From four columns; rows without a given label must be left out before."""
+    def of(cls, given: Any, suggested: Any, rank: Any, truth: Any, checked: int = 0) -> Scores:
+        """From four columns; rows without a given label, and checked ones, are left out before."""
         from sklearn.metrics import roc_auc_score
 
         given, suggested, truth = (np.asarray(a) for a in (given, suggested, truth))
@@ -81,6 +83,7 @@ class Scores:
             int(changed.sum()),
             int((changed & wrong).sum()),
             int((changed & (suggested == truth)).sum()),
+            checked,
         )
 
     @property
@@ -293,7 +296,9 @@ def clean(
         ends = model.noise_range(posterior)
     if true is not None:
         labels_there, true_there = labels.text[compared], true[compared]
-        scores = Scores.of(labels_there, suggested[compared], rank[compared], true_there)
+        both = (labels.codes >= 0) & pd.notna(true)
+        about = labels_there, suggested[compared], rank[compared], true_there
+        scores = Scores.of(*about, int((both & ~compared).sum()))
         held = None if ends is None else ends.holds(labels_there, true_there)
     if probabilities is None:
         probabilities = len(labels.names) <= FEW_CLASSES

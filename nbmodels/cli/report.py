@@ -255,6 +255,8 @@ def changes_table(given: Any, suggested: Any, *, count: int = 8) -> Table | Text
 
 def scores_table(scores: Scores, title: str = "Against the truth") -> Table:
     """Accuracy before and after, and how well errors are found."""
+    if scores.checked:
+        title = f"{title}, {scores.checked} checked by hand left out"
     table = _titled(title, show_header=False)
     table.add_column(style="bold")
     table.add_column(justify="right")
@@ -362,7 +364,7 @@ def _held(scores: Scores | None, share: bool, classes: Any) -> str:
     return (
         f"The true share of wrong labels{true} lies {'within' if share else 'outside'} the range "
         f"of both ends with their intervals; of {known.sum()} classes' shares of right labels "
-        f"{int(classes[known].sum())} lie within it{found}"
+        f"{int(classes[known].sum())} lie within theirs{found}"
     )
 
 

@@ -145,7 +145,8 @@ def clean_votes(
         known_classes = np.array([trusted.get(one) for one in found["row"]], object)
         rows, doubts = compared_rows(of_items, true, known_classes, label, truth)
         cautions.extend(doubts)
-        scores = Scores.of(majority[rows], suggested[rows], rank[rows], true[rows])
+        left_out = int((pd.notna(true) & ~rows).sum())
+        scores = Scores.of(majority[rows], suggested[rows], rank[rows], true[rows], left_out)
     items = pd.DataFrame(
         {
             task: found["row"],

@@ -14,7 +14,7 @@ from paths import ROOT
 
 from nbmodels.cli import clean as job
 from nbmodels.cli.clean import Scores, clean
-from nbmodels.cli.report import changes_table, show
+from nbmodels.cli.report import _held, changes_table, show
 from nbmodels.cli.wording import screen
 from nbmodels.data.labels import LabelColumn
 from nbmodels.data.user_table import Choice, _usable_kind, texts_left_out
@@ -397,6 +397,28 @@ def test_a_fit_that_left_its_labels_is_reported():
     frame["y"] = np.where(rng.random(400) < 0.55, cluster, 1 - cluster)
     cleaned = clean(frame, "y", draws=0)
     assert cleaned.expected_wrong < 0.5 or cleaned.warnings
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_the_truth_beside_both_ends_is_plain(inside):
+    scores = Scores(100, 0.8, 0.8, None, 20, 5, 3, 3)
+    said = _held(scores, inside, np.array([0.0, 1.0, np.nan]))
+    assert said == (
+        f"The true share of wrong labels (20.0%) lies {'within' if inside else 'outside'} the "
+        "range of both ends with their intervals; of 2 classes' shares of right labels 1 lie "
+        "within theirs; of 20 wrong labels 3 were found"
+    )
+
+
+def test_checked_rows_are_left_out_of_the_comparison_with_the_truth(capsys):
+    frame = animals()[["weight", "label", "truth"]]
+    checked = dict(enumerate(frame["truth"][:40]))
+    quick = {"draws": 0, "noise": "symmetric", "weight": 1, "alpha": 1}
+    found = clean(frame, "label", truth="truth", checked=checked, **quick)
+    assert (found.scores.rows, found.scores.checked) == (200, 40)
+    show(screen(), found)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Against the truth, 40 checked by hand left out" in said
 
 
 def test_scores():
