@@ -131,7 +131,11 @@ def read_features(
             remarks.append(f"{str(name)!r}: {remark}")
         if kind.family == "gaussian" and np.isinf(columns[str(name)]).any():
             row = int(np.flatnonzero(np.isinf(columns[str(name)]))[0])
-            raise DataError(f"features: column {name!r} is infinite in row {row + 1}")
+            first, out = ("features: ", "") if asked else ("", ": name the others by --features")
+            raise DataError(
+                f"{first}column {name!r} is infinite in row {row + 1}; empty the cell if its value "
+                f"is not known, or leave the column out{out}"
+            )
     if not families:
         why = "; ".join(f"{n}: {r}" for n, r in list(left_out.items())[:4])
         raise DataError(f"features: no column to learn from{f' ({why})' if why else ''}")

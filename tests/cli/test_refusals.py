@@ -70,7 +70,16 @@ BAD = {
     "label is truth": (["clean", "animals.csv", *QUICK, "--truth", "label"], "--truth: 'label'"),
     "label is an id": (["clean", "animals.csv", "--label", "code"], "--label: column 'code' has"),
     "one class": (["clean", "one.csv", *QUICK], "--label: column 'label' needs two classes"),
-    "infinite": (["clean", "infinite.csv", *QUICK], "column 'a' is infinite in row 2"),
+    "infinite": (
+        ["clean", "infinite.csv", *QUICK],
+        "Error: column 'a' is infinite in row 2; empty the cell if its value is not known, or "
+        "leave the column out: name the others by --features",
+    ),
+    "infinite feature": (
+        ["clean", "infinite.csv", *QUICK, "--features", "a"],
+        "--features: column 'a' is infinite in row 2; empty the cell if its value is not known, "
+        "or leave the column out",
+    ),
     "weight": (["clean", "animals.csv", *QUICK, "--weight", "-1"], "--weight: expected"),
     "estimator": (
         ["clean", "animals.csv", *QUICK, "--estimator", "auto", "--alpha", "1"],
