@@ -59,13 +59,7 @@ from nbmodels.diagnostics.checks.remedies import (
     TRUSTED,
     open_to,
 )
-from nbmodels.diagnostics.findings import (
-    AGREEMENT,
-    Finding,
-    Verdict,
-    about_edges,
-    taken_into_account,
-)
+from nbmodels.diagnostics.findings import Finding, Verdict, about_edges, taken_into_account
 from nbmodels.diagnostics.score_tests import Scores, omnibus
 from nbmodels.diagnostics.share_wrong import BOUNDED_BELOW, ShareLimits
 from nbmodels.errors import Caution
@@ -139,9 +133,8 @@ def check_model(
     if not collapsed:
         found = check_input(fit, data, names, columns, reference, corrected)
         if len(found.weights):
-            of_labels = list(_of_labels(found))
-            if not limits.estimated:  # a fit that does not use the features expects nothing of them
-                of_labels = [one for one in of_labels if one.name != AGREEMENT]
+            # a fit that does not use the features predicts no label by them
+            of_labels = _of_labels(found) if limits.estimated else ()
             findings = [*of_labels, *_of_features(found), *findings]
     if crossed is not None:
         findings = [*run(CONFIRMED_CHECKS, confirmed(*crossed)), *findings]

@@ -35,6 +35,7 @@ from nbmodels.fitting.copied_rows import row_groups
 from nbmodels.fitting.discriminative import predict_scored
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint_regression import affordable, score_columns
+from nbmodels.fitting.little_known import little_known
 from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.points import points
 
@@ -220,9 +221,12 @@ class NoisyLabelClassifier(TableClassifier):
         about = fitted, items, self._options
         compared = with_comparisons(*about, warn_of_copies=groups is None, predictions=False)
         self._joint_draws = JointDraws(self._few_columns(items, compared))
-        table = _is_table(items)
-        cautions = copies_in_frame(pd.DataFrame(items), labels.codes) if table else ()
-        return self._finish(compared, (*labels.cautions, *cautions))
+        cautions = labels.cautions
+        if _is_table(items):
+            frame = pd.DataFrame(items)
+            little = little_known(compared, frame, labels.codes, weights)
+            cautions = *little, *cautions, *copies_in_frame(frame, labels.codes)
+        return self._finish(compared, cautions)
 
     def _check_weights(self, weights: np.ndarray) -> None:
         if weight_name(self._base()) is None and not np.isin(weights, (0, 1)).all():

@@ -39,6 +39,7 @@ from nbmodels.fitting.discriminative import (
 )
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint_regression import affordable
+from nbmodels.fitting.little_known import little_known
 from nbmodels.fitting.options import is_auto
 from nbmodels.fitting.regression import GRID, KEPT, SPARSE_GRID, Regression, scales_of
 
@@ -197,7 +198,8 @@ class NoisyLogisticRegression(TableClassifier):
         self._keep(X, labels)
         about = fitted, block.x, self._options
         compared = with_comparisons(*about, warn_of_copies=groups is None)
-        cautions = *label_copies(block, labels.codes), *missing_markers(block, weights)
+        little = little_known(compared, block, labels.codes, weights)
+        cautions = *little, *label_copies(block, labels.codes), *missing_markers(block, weights)
         return self._finish(compared, (*labels.cautions, *cautions))
 
     def _cross_fitted(

@@ -47,6 +47,7 @@ from nbmodels.fitting.feedback import Side, with_feedback
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
 from nbmodels.fitting.label_sources import LabelSource, label_sources
+from nbmodels.fitting.little_known import little_known
 from nbmodels.fitting.options import FitOptions, is_auto
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.suspects import suspicion
@@ -227,7 +228,8 @@ class TableClassifier(LatentClassModel):
 
         Warns:
             IdentifiabilityWarning: the noise matrix is not diagonally dominant; or some annotators
-                vote as a group, and votes do not show whose side is right.
+                vote as a group, and votes do not show whose side is right; or no column varies, or
+                labels are too few, so that nothing is known of the noise.
             NotConvergedWarning: the iteration did not converge.
             VerdictWarning: a model check failed; see :meth:`verdict`.
         """
@@ -248,7 +250,8 @@ class TableClassifier(LatentClassModel):
         symbols = self.columns is not None and not self.columns.numeric
         about_symbols = measured(block) if symbols else missing_markers(block, weights)
         columns = *label_copies(block, labels.codes), *about_symbols
-        return self._finish(compared, (*labels.cautions, *columns))
+        known = little_known(compared, block, labels.codes, weights)
+        return self._finish(compared, (*known, *labels.cautions, *columns))
 
     def _fitted(
         self,

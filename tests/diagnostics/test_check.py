@@ -537,11 +537,11 @@ def test_nothing_is_said_to_have_passed_where_two_workers_leave_it_to_the_priors
 @pytest.mark.slow
 def test_a_fit_without_use_of_the_features_expects_nothing_of_them():
     rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(400, 4)), rng.integers(2, size=400)
+    x, y = rng.normal(size=(1500, 4)), rng.integers(2, size=1500)
     with pytest.warns(IdentifiabilityWarning, match="the features do not predict"):
         model = NoisyGaussianNB(random_state=0).fit(x, y)
     verdict = model.verdict()
-    assert AGREEMENT not in {f.name for f in verdict.findings}
+    assert {AGREEMENT, "calibration"}.isdisjoint(f.name for f in verdict.findings)
     assert verdict.sentence.startswith("The features do not predict held-out labels")
 
 
