@@ -105,7 +105,8 @@ class DawidSkene(LatentClassModel):
             ordered Categorical, or of numbers.
         abstain: where given, votes are a matrix of labelling functions' outputs, a row an item and
             a column a function, and this is the value by which a function abstains.
-        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        class_prior: ``(K,)`` known shares of the true classes, or a mapping from their names; None
+            to learn them.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
         classes: names of all classes, where some may not occur among the labels.
@@ -157,7 +158,7 @@ class DawidSkene(LatentClassModel):
         subtypes: int = 1,
         ordered: bool = False,
         abstain: Any = None,
-        class_prior: ArrayLike | None = None,
+        class_prior: ArrayLike | Mapping[Any, float] | None = None,
         priors: Priors | None = None,
         classes: ArrayLike | None = None,
         solver: SolverName | Solver = "map",

@@ -80,7 +80,8 @@ class NoisyLabelClassifier(TableClassifier):
             or a known ``(K, K)`` matrix ``[observed, true]`` whose columns sum to one. ``"auto"``:
             full, or pooled where held-out labels are surely likelier so; posterior draws are of
             both, at even odds.
-        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        class_prior: ``(K,)`` known shares of the true classes, or a mapping from their names; None
+            to learn them.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
         classes: names of all classes, where some may not occur among the labels.
@@ -133,7 +134,7 @@ class NoisyLabelClassifier(TableClassifier):
         rounds: int | Literal["auto"] = "auto",
         cv: Any = 5,
         noise: NoiseForm | ArrayLike = "auto",
-        class_prior: ArrayLike | None = None,
+        class_prior: ArrayLike | Mapping[Any, float] | None = None,
         priors: Priors | None = None,
         classes: ArrayLike | None = None,
         missing_label: Any = None,

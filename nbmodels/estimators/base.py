@@ -125,6 +125,8 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
     def _by_class(parameters: Mapping[str, Any], classes: Classes) -> dict[str, Any]:
         """Parameters of which those that name the classes are in their order."""
         named = {n: parameters[n] for n in ("class_prior", "noise") if n in parameters}
+        if isinstance(shares := named.get("class_prior"), Mapping):
+            named["class_prior"] = pd.Series(dict(shares))
         return {**parameters, **{n: classes.in_order(n, value) for n, value in named.items()}}
 
     @property

@@ -55,7 +55,8 @@ class NoisyGaussianNB(TableClassifier):
             (full, drawn to one error rate as far as the classes are alike: a hierarchical prior),
             ``"auto"`` (pooled; full where maximum likelihood has no prior), or a known ``(K, K)``
             matrix ``[observed, true]`` whose columns sum to one.
-        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        class_prior: ``(K,)`` known shares of the true classes, or a mapping from their names; None
+            to learn them.
         training: ``"auto"`` (joint where that model passes its own checks and predicts held-out
             labels better, or of more than 500 rows no worse; else cross-fitted with self-training
             rounds), ``"joint"`` (the papers' joint model), ``"cross_fit"`` (features learn from the
@@ -107,7 +108,7 @@ class NoisyGaussianNB(TableClassifier):
         *,
         covariance: Literal["diag", "full", "tied", "auto"] = "diag",
         noise: NoiseForm | ArrayLike = "auto",
-        class_prior: ArrayLike | None = None,
+        class_prior: ArrayLike | Mapping[Any, float] | None = None,
         training: Training = "auto",
         priors: Priors | None = None,
         classes: ArrayLike | None = None,
@@ -163,7 +164,8 @@ class RobustNDA(TableClassifier):
             (full, drawn to one error rate as far as the classes are alike: a hierarchical prior),
             ``"auto"`` (pooled; full where maximum likelihood has no prior), or a known ``(K, K)``
             matrix ``[observed, true]`` whose columns sum to one.
-        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        class_prior: ``(K,)`` known shares of the true classes, or a mapping from their names; None
+            to learn them.
         training: ``"auto"`` (joint where that model passes its own checks and predicts held-out
             labels better, or of more than 500 rows no worse; else cross-fitted with self-training
             rounds), ``"joint"`` (the papers' joint model), ``"cross_fit"`` (features learn from the
@@ -225,7 +227,7 @@ class RobustNDA(TableClassifier):
         covariance: Literal["diag", "full", "tied", "auto"] = "auto",
         dof: float | Literal["auto", "learn"] | None = "auto",
         noise: NoiseForm | ArrayLike = "auto",
-        class_prior: ArrayLike | None = None,
+        class_prior: ArrayLike | Mapping[Any, float] | None = None,
         training: Training = "auto",
         priors: Priors | None = None,
         classes: ArrayLike | None = None,

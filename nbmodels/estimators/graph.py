@@ -102,7 +102,8 @@ class CollaborativeClassifier(LatentClassModel):
             open, and posterior draws over a full and a hierarchical matrix and one by two halves
             of the users (:mod:`nbmodels.posterior.noise_by_halves`); ``"symmetric"`` outside of the
             average of neighbour models.
-        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        class_prior: ``(K,)`` known shares of the true classes, or a mapping from their names; None
+            to learn them.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
         classes: names of all classes, where some may not occur among the labels.
@@ -164,7 +165,7 @@ class CollaborativeClassifier(LatentClassModel):
         training: Literal["auto", "joint", "cross_fit"] | JointGraph = "auto",
         duplicates: Literal["auto", "count", "once", "refuse"] = "auto",
         noise: NoiseForm | ArrayLike = "auto",
-        class_prior: ArrayLike | None = None,
+        class_prior: ArrayLike | Mapping[Any, float] | None = None,
         priors: Priors | None = None,
         classes: ArrayLike | None = None,
         missing_label: Any = None,

@@ -84,7 +84,8 @@ class JointNB(LatentClassModel):
             matrix ``[observed, true]`` whose columns sum to one. ``"auto"``: pooled; beside a graph
             symmetric or full, as held-out labels are likelier, surely so where the graph is fitted
             jointly; full for ``solver="ml"``.
-        class_prior: ``(K,)`` known shares of the true classes; None to learn them. Votes hold them
+        class_prior: ``(K,)`` known shares of the true classes, or a mapping from their names; None
+            to learn them. Votes hold them
             near their own shares, as in ``DawidSkene``.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
@@ -139,7 +140,7 @@ class JointNB(LatentClassModel):
         sources: Mapping[str, Any],
         *,
         noise: NoiseForm | ArrayLike = "auto",
-        class_prior: ArrayLike | None = None,
+        class_prior: ArrayLike | Mapping[Any, float] | None = None,
         priors: Priors | None = None,
         classes: ArrayLike | None = None,
         missing_label: Any = None,

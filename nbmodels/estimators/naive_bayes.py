@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import jax
@@ -49,7 +50,8 @@ class NoisyBernoulliNB(TableClassifier):
             (full, drawn to one error rate as far as the classes are alike: a hierarchical prior),
             ``"auto"`` (pooled; full where maximum likelihood has no prior), or a known ``(K, K)``
             matrix ``[observed, true]`` whose columns sum to one.
-        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        class_prior: ``(K,)`` known shares of the true classes, or a mapping from their names; None
+            to learn them.
         training: ``"auto"`` (joint where that model passes its own checks and predicts held-out
             labels better, or of more than 500 rows no worse; else cross-fitted with self-training
             rounds), ``"joint"`` (the papers' joint model), ``"cross_fit"`` (features learn from the
@@ -99,7 +101,7 @@ class NoisyBernoulliNB(TableClassifier):
         alpha: float | Literal["auto"] = "auto",
         binarize: float | None = None,
         noise: NoiseForm | ArrayLike = "auto",
-        class_prior: ArrayLike | None = None,
+        class_prior: ArrayLike | Mapping[Any, float] | None = None,
         training: Training = "auto",
         priors: Priors | None = None,
         classes: ArrayLike | None = None,
@@ -135,7 +137,8 @@ class NoisyMultinomialNB(TableClassifier):
             (full, drawn to one error rate as far as the classes are alike: a hierarchical prior),
             ``"auto"`` (pooled; full where maximum likelihood has no prior), or a known ``(K, K)``
             matrix ``[observed, true]`` whose columns sum to one.
-        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        class_prior: ``(K,)`` known shares of the true classes, or a mapping from their names; None
+            to learn them.
         training: ``"auto"`` (joint where that model passes its own checks and predicts held-out
             labels better, or of more than 500 rows no worse; else cross-fitted with self-training
             rounds), ``"joint"`` (the papers' joint model), ``"cross_fit"`` (features learn from the
@@ -184,7 +187,7 @@ class NoisyMultinomialNB(TableClassifier):
         *,
         alpha: float | Literal["auto"] = "auto",
         noise: NoiseForm | ArrayLike = "auto",
-        class_prior: ArrayLike | None = None,
+        class_prior: ArrayLike | Mapping[Any, float] | None = None,
         training: Training = "auto",
         priors: Priors | None = None,
         classes: ArrayLike | None = None,
@@ -229,7 +232,8 @@ class NoisyCategoricalNB(TableClassifier):
             (full, drawn to one error rate as far as the classes are alike: a hierarchical prior),
             ``"auto"`` (pooled; full where maximum likelihood has no prior), or a known ``(K, K)``
             matrix ``[observed, true]`` whose columns sum to one.
-        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        class_prior: ``(K,)`` known shares of the true classes, or a mapping from their names; None
+            to learn them.
         training: ``"auto"`` (joint where that model passes its own checks and predicts held-out
             labels better, or of more than 500 rows no worse; else cross-fitted with self-training
             rounds), ``"joint"`` (the papers' joint model), ``"cross_fit"`` (features learn from the
@@ -280,7 +284,7 @@ class NoisyCategoricalNB(TableClassifier):
         *,
         alpha: float | Literal["auto"] = "auto",
         noise: NoiseForm | ArrayLike = "auto",
-        class_prior: ArrayLike | None = None,
+        class_prior: ArrayLike | Mapping[Any, float] | None = None,
         training: Training = "auto",
         priors: Priors | None = None,
         classes: ArrayLike | None = None,

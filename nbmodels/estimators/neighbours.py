@@ -98,7 +98,8 @@ class NoisyNeighbours(TableClassifier):
             ``"precomputed"``, X is a sparse ``(N, N)`` matrix of distances whose stored cells are
             the neighbours, such as :func:`sklearn.neighbors.kneighbors_graph` gives with
             ``mode="distance"``, and new items come with their distances to the N.
-        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        class_prior: ``(K,)`` known shares of the true classes, or a mapping from their names; None
+            to learn them.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
         classes: names of all classes, where some may not occur among the labels.
@@ -142,7 +143,7 @@ class NoisyNeighbours(TableClassifier):
         *,
         n_neighbors: int | str = "auto",
         metric: Literal["features", "precomputed"] = "features",
-        class_prior: ArrayLike | None = None,
+        class_prior: ArrayLike | Mapping[Any, float] | None = None,
         priors: Priors | None = None,
         classes: ArrayLike | None = None,
         missing_label: Any = None,

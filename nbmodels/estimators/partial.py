@@ -79,7 +79,8 @@ class PartialLabelNB(TableClassifier):
         alpha: pseudo-counts of each feature in each class, for the discrete features; the paper has
             none.
         weight: power of the features' likelihood, below 1 where features depend on each other.
-        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        class_prior: ``(K,)`` known shares of the true classes, or a mapping from their names; None
+            to learn them.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
         classes: names of all classes, where some may not occur among the labels.
@@ -135,7 +136,7 @@ class PartialLabelNB(TableClassifier):
         features: Literal["multinomial", "bernoulli", "categorical", "gaussian"] = "multinomial",
         alpha: float = 1.0,
         weight: float = 1.0,
-        class_prior: ArrayLike | None = None,
+        class_prior: ArrayLike | Mapping[Any, float] | None = None,
         priors: Priors | None = None,
         classes: ArrayLike | None = None,
         missing_label: Any = None,

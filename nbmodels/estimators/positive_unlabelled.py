@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -46,6 +47,10 @@ if TYPE_CHECKING:
 
 #: What may help where columns depend on each other, or on the label beyond the class.
 _REMEDIES = ("a weight below 1", "other columns")
+
+
+#: Labels that a message lists at most.
+_NAMED = 12
 
 
 class PositiveUnlabelledNB(TableClassifier):
@@ -167,7 +172,7 @@ class PositiveUnlabelledNB(TableClassifier):
         """
         parameters = self._validate()
         if self.positive is None:
-            raise DataError("positive: name the label of y that marks positive items")
+            raise DataError(_which_is_positive(y))
         block = self._read(X, reset=True)
         check_orders(X, y=y, sample_weight=sample_weight)
         labels = self._labels(y, block.x.shape[0])
@@ -307,6 +312,17 @@ class PositiveUnlabelledNB(TableClassifier):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _which_is_positive(y: Any) -> str:
+    """What to give for ``positive``, by the labels that there are, the rarest as an example."""
+    sentence = "positive: name the label of y that marks positive items"
+    cells = (plain(cell) for cell in np.asarray(y, object).ravel())
+    counts = Counter(c for c in cells if isinstance(c, str | int | float) and c == c)
+    if not 0 < len(counts) <= _NAMED:
+        return sentence
+    example = next((one for one in counts if one == 1), min(counts, key=lambda one: counts[one]))
+    return f"{sentence}, of {', '.join(sorted(map(repr, counts)))}: such as positive={example!r}"
 
 
 def _opposite(label: Any) -> Any:

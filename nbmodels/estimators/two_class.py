@@ -75,7 +75,8 @@ class ClassConditionalNB(TableClassifier):
         noise: form of the noise matrix: ``"full"``, ``"symmetric"`` (one error rate), ``"pooled"``
             (full, shrunk to one error rate as far as the classes are alike), or a known ``(K, K)``
             matrix ``[observed, true]`` whose columns sum to one.
-        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        class_prior: ``(K,)`` known shares of the true classes, or a mapping from their names; None
+            to learn them.
         weight: power of the features' likelihood, below 1 where features depend on each other.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
@@ -128,7 +129,7 @@ class ClassConditionalNB(TableClassifier):
         estimator: Literal["auto", "em", "moments", "regression", "nonlinear"] = "auto",
         alpha: float = 1.0,
         noise: NoiseForm | ArrayLike = "full",
-        class_prior: ArrayLike | None = None,
+        class_prior: ArrayLike | Mapping[Any, float] | None = None,
         weight: float = 1.0,
         priors: Priors | None = None,
         classes: ArrayLike | None = None,

@@ -50,7 +50,8 @@ class UnlabelledNB(TableClassifier):
     Parameters:
         estimator: ``"moments"``, the closed form alone, or ``"em"``, EM begun from it.
         alpha: pseudo-items of each category in each class.
-        class_prior: ``(K,)`` known shares of the true classes; None to learn them.
+        class_prior: ``(K,)`` known shares of the true classes, or a mapping from their names; None
+            to learn them.
         weight: power of the features' likelihood, below 1 where features depend on each other.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
@@ -92,7 +93,7 @@ class UnlabelledNB(TableClassifier):
         *,
         estimator: Literal["em", "moments"] = "em",
         alpha: float = 1.0,
-        class_prior: ArrayLike | None = None,
+        class_prior: ArrayLike | Mapping[Any, float] | None = None,
         weight: float = 1.0,
         priors: Priors | None = None,
         classes: ArrayLike | None = None,

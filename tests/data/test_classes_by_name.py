@@ -193,3 +193,31 @@ def test_labels_beside_positive_ones_are_one():
     y = np.array(["bee", "unknown", "other"])[np.arange(200) % 3]
     with pytest.raises(DataError, match=r"Got 3 classes; give all items that are not positive one"):
         PositiveUnlabelledNB(positive="bee").fit(X.round(), y)
+
+
+def test_shares_may_be_a_mapping_by_name():
+    one, other = (
+        NoisyGaussianNB.published(class_prior=shares).fit(X, GIVEN)
+        for shares in ({"bee": 0.3, "ant": 0.7}, [0.7, 0.3])
+    )
+    np.testing.assert_array_equal(one.class_prior_, [0.7, 0.3])
+    np.testing.assert_array_equal(one.label_posterior_, other.label_posterior_)
+    with pytest.raises(
+        DataError, match=r"^class_prior: is named ant where the classes are ant, bee"
+    ):
+        NoisyGaussianNB.published(class_prior={"ant": 1.0}).fit(X, GIVEN)
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        ([0, 1, 0, 0], ", of 0, 1: such as positive=1"),
+        ([True, False, False, False], ", of False, True: such as positive=True"),
+        (["spam", "?", "?", np.nan], ", of '?', 'spam': such as positive='spam'"),
+        ([[1], [2], None, [3]], ""),
+    ],
+)
+def test_labels_that_may_be_positive_are_named(y, words):
+    with pytest.raises(DataError) as error:
+        PositiveUnlabelledNB().fit(X[:4], np.array(y, object))
+    assert str(error.value) == f"positive: name the label of y that marks positive items{words}"
