@@ -33,6 +33,9 @@ _LISTING, _EXCLUDING = (*"|,;/&+", " or "), ("not ", "no ", "!", "~")
 #: Labels a class, on average, from which on one that is seen once is odd.
 _MANY_LABELS = 10
 
+#: Letters of a word from which on one more, less or other is rather a slip than another word.
+_LEAST_LETTERS = 4
+
 
 def is_missing(values: np.ndarray, marker: Any) -> Bool[np.ndarray, " n"]:
     """Where ``values`` hold the marker; a NaN or None marker means any null."""
@@ -261,6 +264,24 @@ def seen_once(codes: Int[np.ndarray, " n"], n_classes: int) -> Bool[np.ndarray, 
     return once & (len(codes) >= _MANY_LABELS * n_classes)
 
 
+def one_slip(name: str, other: str) -> bool:
+    """Whether two names differ in one word by a letter, or by two that changed places."""
+    words = [
+        (a, b) for a, b in zip(name.split(), other.split(), strict=False) if a.lower() != b.lower()
+    ]
+    if len(words) != 1 or len(name.split()) != len(other.split()):
+        return False
+    a, b = (word.lower() for word in words[0])
+    if min(len(a), len(b)) < _LEAST_LETTERS:
+        return False
+    while a and b and a[0] == b[0]:
+        a, b = a[1:], b[1:]
+    while a and b and a[-1] == b[-1]:
+        a, b = a[:-1], b[:-1]
+    swapped = len(a) == 2 and a == b[::-1]
+    return (a + b).isalpha() and (max(len(a), len(b)) == 1 or swapped)
+
+
 def trusted_codes(
     trusted: Any, classes: Classes, n_rows: int, marker: Any, tasks: np.ndarray | None = None
 ) -> Int[np.ndarray, " n"]:
@@ -405,14 +426,22 @@ class LabelColumn:
         return [*filter(None, odd), *markers]
 
     def seen_once(self, confirmed: Iterable[str]) -> list[str]:
-        """Sentences about classes that one row alone names.
+        """Sentences about classes that one row alone names: of few labels, those alike to another.
 
         Args:
             confirmed: names of classes that were checked by hand, which are no slips.
         """
-        once = seen_once(self.codes[self.codes >= 0], len(self.names))
-        return [
-            f"the label {str(self.names[k])!r} occurs once among {(self.codes >= 0).sum()}, in row "
-            f"{int(np.argmax(self.codes == k)) + 1}: is it misspelt? It is taken for a class"
-            for k in np.flatnonzero(once & ~np.isin(self.names, list(confirmed)))
-        ]
+        known = self.codes[self.codes >= 0]
+        counts = np.bincount(known, minlength=len(self.names))
+        often = [str(name) for name in self.names[counts > 1]]
+        found = []
+        for k in np.flatnonzero((counts == 1) & ~np.isin(self.names, list(confirmed))):
+            name = str(self.names[k])
+            meant = [other for other in often if one_slip(name, other)]
+            if meant or seen_once(known, len(self.names))[k]:
+                asked = f"{meant[0]!r}, misspelt" if meant else "misspelt"
+                found.append(
+                    f"the label {name!r} occurs once among {len(known)}, in row "
+                    f"{int(np.argmax(self.codes == k)) + 1}: is it {asked}? It is taken for a class"
+                )
+        return found

@@ -176,7 +176,7 @@ def texts_left_out(frame: pd.DataFrame, choice: Choice, *, informative: bool) ->
     if informative and len(choice.families) >= _FEW_COLUMNS:
         return []
     words = {
-        name: frame[name].dropna().astype(str).str.split().str.len().mean()
+        name: float(np.mean([len(str(cell).split()) for cell in frame[name].dropna()]))
         for name, reason in choice.left_out.items()
         if _FOR_TEXTS in reason
     }

@@ -68,6 +68,28 @@ def test_a_label_that_is_seen_once_is_no_slip_where_it_was_checked():
     assert LabelColumn.of(few, "label").seen_once([]) == []
 
 
+@pytest.mark.parametrize(
+    ("once", "meant"),
+    [
+        ("sapm", "spam"), ("spma", "spam"), ("spamm", "spam"), ("spa m", None), ("hum", None),
+        ("Grade B", None), ("grade a", None), ("grades A", "grade A"), ("type2", None),
+        ("unspam", None), ("bacon", None),
+    ],
+)  # fmt: skip
+def test_of_few_labels_one_that_is_nearly_another_is_named(once, meant):
+    labels = pd.Series([*["spam", "ham", "grade A", "type1"] * 3, once])
+    told = LabelColumn.of(labels, "label").seen_once([])
+    assert told == (
+        [
+            f"the label {once!r} occurs once among 13, in row 13: is it {meant!r}, misspelt? It is "
+            "taken for a class"
+        ]
+        if meant
+        else []
+    )
+    assert LabelColumn.of(labels, "label").seen_once([once]) == []
+
+
 @pytest.mark.slow
 def test_truth_is_never_a_feature(here):
     frame = animals()
