@@ -19,6 +19,7 @@ from nbmodels.cli.draws import LEVEL, Noise
 from nbmodels.cli.votes import CleanedVotes
 from nbmodels.cli.wording import bold
 from nbmodels.data.user_table import Choice
+from nbmodels.diagnostics.findings import INDEPENDENT
 from nbmodels.diagnostics.share_wrong import NOT_ESTIMATED
 from nbmodels.errors import counted
 
@@ -346,7 +347,8 @@ def show(console: Console, cleaned: Cleaned, first_row: int = 0) -> None:
     value = f"{cleaned.expected_wrong:.1%}" if limits.estimated else NOT_ESTIMATED
     other = np.nan if cleaned.ends is None else cleaned.ends.separable.share
     words = limits.beside(cleaned.expected_wrong, other)
-    console.print(f"Expected share of wrong labels: {bold(value)}, {words}", highlight=False)
+    sign = "" if words == INDEPENDENT else ","
+    console.print(f"Expected share of wrong labels: {bold(value)}{sign} {words}", highlight=False)
     # where the features say nothing, so would both opinions
     if cleaned.second is not None and limits.estimated:
         console.print(Text.assemble(("Second opinion: ", "bold"), cleaned.second.sentence))
