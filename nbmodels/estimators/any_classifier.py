@@ -15,8 +15,9 @@ from sklearn.utils.validation import _num_samples, validate_data
 
 from nbmodels.core.jax_settings import computing
 from nbmodels.data.label_copies import copies_in_frame
+from nbmodels.data.labellers import labellers_among
 from nbmodels.data.validation import check_orders, check_weights
-from nbmodels.errors import DataError
+from nbmodels.errors import Caution, DataError
 from nbmodels.estimators.constraints import Constraint
 from nbmodels.estimators.cross_validated import (
     CrossValidated,
@@ -221,7 +222,10 @@ class NoisyLabelClassifier(TableClassifier):
         compared = with_comparisons(*about, warn_of_copies=groups is None, predictions=False)
         self._joint_draws = JointDraws(self._few_columns(items, compared))
         table = _is_table(items)
-        cautions = copies_in_frame(pd.DataFrame(items), labels.codes) if table else ()
+        cautions: tuple[Caution, ...] = ()
+        if table:
+            shown = pd.DataFrame(items)
+            cautions = *copies_in_frame(shown, labels.codes), *labellers_among(shown.columns)
         return self._finish(compared, (*labels.cautions, *cautions))
 
     def _check_weights(self, weights: np.ndarray) -> None:
