@@ -160,8 +160,8 @@ print(models["A: overlap"].verdict().sentence)
 #
 # **The second rule: read both shares. Where they differ, the table does not say which is nearer to
 # the truth, and only checked labels do.** Nor are they hard limits: each is an estimate with an
-# interval, under an assumption. For the second model of part 1 both were above the truth; in
-# orchard A the lower one is 0.2 %, and the truth 0. Where they agree, only checked labels decide
+# interval, under an assumption. For the second model of part 1 both were above the truth, 15 %;
+# in orchard A the lower one is 0.2 %, and the truth 0. Where they agree, only checked labels decide
 # whether what both take for granted is so.
 
 # %% [markdown]

@@ -263,9 +263,9 @@ print(", ".join(f"{name} {width:.2f}" for name, width in widths.items()))
 #
 # ## The picture to keep
 #
-# The paper's Figure 1: the true ellipses (solid) and boundaries (dotted) in grey, the estimated ones
-# in black. An ellipse holds 86 % of a species. A bird without a note is classified by equation (8),
-# that is by the shares $P(y = k) = \sum_j \hat p_j \gamma_{jk}$ and the density.
+# The paper's Figure 1: the true ellipses (solid) and boundaries (dotted) in grey, the estimated
+# ones in black. An ellipse holds 86 % of a species. A bird without a note is classified by
+# equation (8), that is by the shares $P(y = k) = \sum_j \hat p_j \gamma_{jk}$ and the density.
 
 
 # %%
