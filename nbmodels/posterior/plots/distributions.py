@@ -23,7 +23,7 @@ from nbmodels.posterior.plots.shared import (
 )
 
 if TYPE_CHECKING:
-    from xarray import DataTree
+    from xarray import DataArray, DataTree
 
 #: Classes whose densities are shown side by side.
 _PANELS = 12
@@ -222,23 +222,10 @@ def chains(
         collection = arviz_plots.plot_trace(shown, backend="matplotlib")
     else:
         # the envelope of arviz-plots degenerates where there are few draws
-        visuals = {"credible_interval": False, "remove_axis": False}
+        visuals: dict[Any, bool] = {"credible_interval": False, "remove_axis": False}
         collection = arviz_plots.plot_rank(shown, backend="matplotlib", visuals=visuals)
     figure = collection.viz["figure"].item()
-    panels = [axes for axes in figure.axes if axes.get_lines()]
-    at, height = _envelope(draws.sizes["chain"], draws.sizes["draw"]) if kind == "rank" else (0, 0)
-    for axes in panels:
-        if kind == "rank":
-            axes.fill_between(at, -height, height, color="0.88", zorder=0)
-            axes.set_xlabel("fractional rank among all chains")
-        axes.spines[["top", "right"]].set_visible(False)
-        if axes.get_subplotspec().is_first_col():
-            axes.set_ylabel("ECDF less uniform" if kind == "rank" else measured)
-    lines = panels[0].get_lines()[: draws.sizes["chain"]]
-    names = [f"chain {c}" for c in draws["chain"].to_numpy()]
-    figure.set_layout_engine("constrained")
-    figure.set_figheight(figure.get_figheight() + 0.5)  # for the legend
-    figure.legend(lines, names, loc="outside lower center", ncols=min(len(names), 8), frameon=False)
+    _label(figure, draws, "ECDF less uniform" if kind == "rank" else measured, kind == "rank")
     plt.close(figure)  # pyplot forgets the figure, which stays usable
     frame = draws.stack(sample=("chain", "draw")).transpose("sample", ...)
     numbers = frame.to_numpy().reshape(frame.sizes["sample"], -1)
@@ -246,6 +233,26 @@ def chains(
     for at_, axis in enumerate(("chain", "draw")):
         table.insert(at_, axis, frame[axis].to_numpy())
     return figure, table
+
+
+def _label(figure: Any, draws: DataArray, measured: str, ranks: bool) -> None:
+    """Name axes and chains of a figure of arviz-plots; of ranks, draw the envelopes."""
+    panels = [axes for axes in figure.axes if axes.get_lines()]
+    n_chains, n_draws = draws.sizes["chain"], draws.sizes["draw"]
+    envelope = _envelope(n_chains, n_draws) if ranks else None
+    for axes in panels:
+        if envelope is not None:
+            place, height = envelope
+            axes.fill_between(place, -height, height, color="0.88", zorder=0)
+            axes.set_xlabel("fractional rank among all chains")
+        axes.spines[["top", "right"]].set_visible(False)
+        if axes.get_subplotspec().is_first_col():
+            axes.set_ylabel(measured)
+    names = [f"chain {c}" for c in draws["chain"].to_numpy()]
+    figure.set_layout_engine("constrained")
+    figure.set_figheight(figure.get_figheight() + 0.5)  # for the legend
+    look: dict[str, Any] = {"ncols": min(n_chains, 8), "frameon": False}
+    figure.legend(panels[0].get_lines()[:n_chains], names, loc="outside lower center", **look)
 
 
 def _envelope(n_chains: int, n_draws: int) -> tuple[np.ndarray, np.ndarray]:
