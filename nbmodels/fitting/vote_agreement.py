@@ -9,6 +9,9 @@ from nbmodels.fitting.vote_dependence import VoteTable
 #: Votes by all annotators' shares of labels that an annotator's own are shrunk by.
 _SHRUNK = 5.0
 
+#: Fewest items with two votes, whose spread is the standard error.
+_FEWEST = 20
+
 
 def beyond_chance(votes: VoteTable, n_workers: int, n_labels: int) -> float:
     """Standard errors by which votes on an item agree more often than independent ones would.
@@ -22,7 +25,7 @@ def beyond_chance(votes: VoteTable, n_workers: int, n_labels: int) -> float:
         n_labels: number of classes that a vote may name.
 
     Returns:
-        NaN where hardly an item has two votes.
+        NaN where hardly any items have two votes.
     """
     weight = votes.weight
     cells = votes.worker * n_labels + votes.label
@@ -36,7 +39,7 @@ def beyond_chance(votes: VoteTable, n_workers: int, n_labels: int) -> float:
     )
     gain = (alike - chance)[np.bincount(votes.row, minlength=votes.n_items) > 1]
     spread = float(np.sqrt(np.square(gain).sum()))
-    return float(gain.sum()) / spread if len(gain) > 1 and spread > 0 else np.nan
+    return float(gain.sum()) / spread if len(gain) >= _FEWEST and spread > 0 else np.nan
 
 
 def _pairs(sums: np.ndarray, own: np.ndarray) -> np.ndarray:

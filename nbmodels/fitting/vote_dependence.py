@@ -229,7 +229,7 @@ class VoteDependence:
             of votes suggest; NaN where there is no other evidence.
         alone: whether there is no other evidence of the classes.
         agreement: standard errors by which votes on an item agree more often than by chance; NaN
-            where hardly an item has two.
+            where hardly any items have two.
     """
 
     correlation: float

@@ -35,6 +35,7 @@ def test_votes_of_classes_agree_beyond_it():
 def test_where_no_item_has_two_votes_nothing_is_known():
     alone = votes(0, 0.5, each=1)
     assert np.isnan(beyond_chance(alone, 8, 3))
+    assert np.isnan(beyond_chance(votes(0, 0.5, n=10), 8, 3))
 
 
 @pytest.mark.parametrize(
