@@ -126,6 +126,12 @@ def gather_benchmarks() -> None:
         (generated / "records" / record.name).write_text(page)
 
 
+def links_of_the_site(_app: Any, name: str, text: list[str]) -> None:
+    """Link the page of benchmarks where a page, read in the checkout, links its source."""
+    if "/" not in name:
+        text[0] = text[0].replace("](../benchmarks/README.md", "](benchmarks.md")
+
+
 def of_scikit_learn(_app: Any, _what: str, _name: str, member: Any, *_: Any) -> bool | None:
     """Leave out methods that estimators inherit from scikit-learn, which documents them."""
     return True if str(getattr(member, "__module__", "")).startswith("sklearn.") else None
@@ -136,4 +142,5 @@ def setup(app: Any) -> None:
     gather_notebooks()
     gather_reproduction()
     gather_benchmarks()
+    app.connect("source-read", links_of_the_site)
     app.connect("autodoc-skip-member", of_scikit_learn)

@@ -67,7 +67,7 @@ print(done.stdout)
 #   disease. Which of them is right cannot always be seen in a table: notebook 6 is about that.
 # - **The noise matrix.** Its columns are true classes: each says how patients with this disease
 #   were noted. Below each entry stands its 90 % interval. Notebook 2 is about that.
-# - **The most doubtful labels.** Start checking there. The command counts rows from 1, Python from
+# - **Labels to check first.** Start checking there. The command counts rows from 1, Python from
 #   0: row 42 here is row 41 below.
 
 # %% [markdown]

@@ -54,14 +54,19 @@ print(f"wrong labels, by the model: {p_wrong.mean():.1%}")
 # The plan sorts the rows into strata, from those whose label is surely right to those whose label
 # is surely wrong, and draws some rows of each. Its sentence says how narrow the answer will be
 # before a single row is checked. The model has two estimates of the share of wrong labels, under
-# two assumptions (notebook 6): the 15.4 % above, and 20.8 %. The plan supposes the higher one.
+# two assumptions (notebook 6). The plan supposes the higher of the two.
 
 # %%
+print(model.noise_range_.sentence)
 plan = model.audit_plan(100)
 print(plan.sentence)
-plan.strata
+plan.strata.round(3)
 
 # %% [markdown]
+# A row of this table is a stratum: `lowest`, `highest` and `p_wrong` are the smallest, the largest
+# and the mean P(wrong) of its rows, `p_suggested` the mean probability of their suggested labels.
+# Of its `rows` rows `checks` are drawn.
+#
 # `plan.rows` is the list of rows to check. Somebody looks at each of them and writes down the true
 # digit. Do this **without looking at the suggestion**, or the answer is not independent of the
 # model any more. Here we look the truth up.
@@ -106,7 +111,6 @@ for seed in range(repeats):
     # Jeffreys' interval of a share
     counts.append((wrong / 100, *stats.beta.ppf([0.05, 0.95], wrong + 0.5, 100 - wrong + 0.5)))
 
-titles = "100 rows at random", "audit of 100 rows"
 figure, panels = plt.subplots(1, 2, figsize=(8, 4), sharex=True, sharey=True, layout="constrained")
 for axes, found, title in zip(
     panels,

@@ -72,8 +72,8 @@ found.sort_values("rank").head()
 # %% [markdown]
 # ## The picture to keep
 #
-# One set of flipped labels proves little. So: several shares of wrong labels, each drawn three
-# times.
+# One set of flipped labels proves little. So: several shares of wrong labels, each but 0 % drawn
+# three times.
 
 # %%
 # Figure: Test accuracy by share of wrong training labels: at 40 % the plain classifier has fallen
@@ -95,7 +95,8 @@ for found, name, marker, line, shift in [
     at = np.array(shares) + shift
     color = "0.55" if name == "plain" else "black"
     axes.plot(at, found.mean(1), line, color=color, label=f"{name}, mean")
-    axes.plot(np.repeat(at, repeats), found.ravel(), marker, color=color, markerfacecolor="white")
+    look = {"color": color, "markerfacecolor": "white", "label": f"{name}, single draws"}
+    axes.plot(np.repeat(at, repeats), found.ravel(), marker, **look)
 axes.set_xticks(shares)
 axes.set_xlabel("share of wrong training labels")
 axes.set_ylabel("accuracy on right test labels")

@@ -167,11 +167,11 @@ print(tested.independence.sentence)
 # <details><summary>Solution</summary>
 #
 # ```python
-# guess = predicted["logistic regression"]
-# tested = noisy_test_scores(given, guess, noise, trusted=checked).independence
-# print(f"rejected: {not tested.ok}")
-# print(f"p-value of independence: {tested.p_value:.2f}")
-# print(f"p-value of the noise matrix: {tested.noise_p_value:.2f}")
+# by_logistic = predicted["logistic regression"]
+# of_given = noisy_test_scores(given, by_logistic, noise, trusted=checked).independence
+# print(f"rejected: {not of_given.ok}")
+# print(f"p-value of independence: {of_given.p_value:.2f}")
+# print(f"p-value of the noise matrix: {of_given.noise_p_value:.2f}")
 # ```
 #
 # ```text

@@ -40,7 +40,12 @@ jax.config.update("jax_enable_x64", True)  # the proofs below compare to many di
 # the log-likelihood is linear in the sufficient statistics, so both are one matrix product. The
 # second half is for NumPyro, in NumPyro's own words. Neither half uses the other.
 #
-# `register_dataclass` makes the class a pytree. JAX has a function of this name, too; structures of
+# `likelihood_params` are the logs of P(failure) and P(success), in the order of the prior's two
+# parts: at the mode in EM, expected in CAVI, drawn in Gibbs sampling. The second value of
+# `LogLikelihood` is a term per item that is the same for all classes (none here).
+#
+# `register_dataclass` makes the class a pytree, a nested structure of arrays that JAX's functions
+# (`jit`, `grad`, `tree.map`) take and return. JAX has a function of this name, too; structures of
 # two classes with the same fields are equal by it, and one may then run the other's program.
 
 
@@ -106,6 +111,9 @@ noted = np.where(rng.random(n) < 0.2, (true + rng.integers(1, 3, n)) % 3, true)
 
 # %% [markdown]
 # ## A model is a dictionary of components
+#
+# `Data` holds what each component has packed, by its name, and row weights: `jnp.ones(n)`, so that
+# every pupil counts once.
 
 # %%
 ones = jnp.full((4, 3), 2.0)  # a weak prior

@@ -19,6 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from matplotlib.lines import Line2D
 from matplotlib.patches import Ellipse
 from scipy.special import softmax
 from scipy.stats import multivariate_normal as normal
@@ -262,9 +263,9 @@ print(", ".join(f"{name} {width:.2f}" for name, width in widths.items()))
 #
 # ## The picture to keep
 #
-# The paper's Figure 1: the true ellipses and boundaries in grey, the estimated ones in black. An
-# ellipse holds 86 % of a species. A bird without a note is classified by equation (8), that is by
-# the shares $P(y = k) = \sum_j \hat p_j \gamma_{jk}$ and the density.
+# The paper's Figure 1: the true ellipses (solid) and boundaries (dotted) in grey, the estimated
+# ones in black. An ellipse holds 86 % of a species. A bird without a note is classified by
+# equation (8), that is by the shares $P(y = k) = \sum_j \hat p_j \gamma_{jk}$ and the density.
 
 
 # %%
@@ -313,6 +314,10 @@ fresh, species, _ = draw(np.random.default_rng(1), 5000, rho)
 fresh = (fresh - centre) / scale
 for name, theta in {**models, "true parameters": planted}.items():
     print(f"{name}: accuracy on new birds {np.mean(classify(fresh, *theta) == species):.1%}")
+keys = [Line2D([], [], color=color, linewidth=2) for color in ("0.55", "black")]
+keys += [Line2D([], [], linestyle="", marker=m, color="0.6", fillstyle="none") for m in "o+^"]
+words = ["true", "estimated", *(f"noted {k}" for k in range(K))]
+figure.legend(keys, words, loc="outside lower center", ncols=5, frameon=False)
 for axes in panels:
     axes.spines[["top", "right"]].set_visible(False)
 
@@ -385,8 +390,8 @@ axes.spines[["top", "right"]].set_visible(False)
 #
 # ```python
 # for shares in (pi, np.array([0.2, 0.3, 0.5])):
-#     table = rho * shares
-#     print(f"shares {shares}: P(true 0 | noted 0) = {table[0, 0] / table[0].sum():.2f}")
+#     pairs = rho * shares
+#     print(f"shares {shares}: P(true 0 | noted 0) = {pairs[0, 0] / pairs[0].sum():.2f}")
 # ```
 #
 # ```text

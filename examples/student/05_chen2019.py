@@ -68,7 +68,8 @@ print(f"{int(y.sum())} documents with a class, {int(z.sum())} with a class that 
 figure, panels = plt.subplots(1, 4, figsize=(7, 2), layout="constrained")
 for axes, at in zip(panels, [0, 5, 10, 15], strict=True):
     axes.imshow(x[at].reshape(8, 8), cmap="Greys")
-    axes.set_title(f"a {names[true[at]]}, 20 drops", fontsize=10)
+    article = "an" if names[true[at]] == "8" else "a"
+    axes.set_title(f"{article} {names[true[at]]}, 20 drops", fontsize=10)
     axes.set_axis_off()
 
 # %% [markdown]
@@ -360,13 +361,15 @@ for i, (n_C, n_D) in enumerate(settings.values()):
             by_em, _ = em(x_i, y_i, z_i, alpha=max(alpha, 1e-6), rounds=100)
             scores[a, i, 4, seed] = accuracy(by_em, new, classes)
 
+shifts = np.linspace(-0.24, 0.24, len(methods))  # side by side, so that no marker hides another
 figure, panels = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
 for axes, part, title in zip(
     panels, scores.mean(3), ["no smoothing", "0.1 pseudo-counts"], strict=True
 ):
-    for name, values, marker in zip(methods, part.T, "xs^vo", strict=True):
+    for shift, name, values, marker in zip(shifts, methods, part.T, "xs^vo", strict=True):
         color = "black" if name == "EM" else "0.4"
-        axes.plot(values, marker, color=color, markerfacecolor="white", markersize=8, label=name)
+        look = {"color": color, "markerfacecolor": "white", "markersize": 8, "label": name}
+        axes.plot(np.arange(3) + shift, values, marker, **look)
     axes.set_xticks(range(3), list(settings))
     axes.set_xlim(-0.5, 2.5)
     axes.set_title(title)

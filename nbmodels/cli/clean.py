@@ -20,13 +20,16 @@ from nbmodels.cli.options import EstimatorName
 from nbmodels.cli.roles import checked_classes, compared_rows, names_of_groups, repeated_items
 from nbmodels.cli.wording import worded
 from nbmodels.data.annotations import vote_columns
+from nbmodels.data.labellers import labeller_columns, unlike_labellers
 from nbmodels.data.labels import LabelColumn, as_text, spelt_as
 from nbmodels.data.user_table import (
+    RESULTS,
     Choice,
     check_columns,
     like_votes,
     read_features,
     read_text,
+    results_of_clean,
     texts_left_out,
 )
 from nbmodels.diagnostics.confident_learning import SecondOpinion
@@ -36,6 +39,11 @@ from nbmodels.errors import DataError, counted
 
 #: Labels from which on there is a second opinion.
 _LEAST_ROWS = 50
+#: Why columns that name who gave each label are not learned from.
+_OF_LABELLERS = (
+    "it seems to name who gave each label, and would explain their errors; use --groups if they "
+    "share errors, or --features if it describes the items"
+)
 #: Up to so many classes the corrected table has a column of probabilities for each.
 FEW_CLASSES = 10
 
@@ -212,6 +220,7 @@ def clean(
     if groups is not None:
         group_names = names_of_groups(frame, groups, (label, text, truth, *(features or ())))
         frame = frame.drop(columns=[groups])
+    labellers = labeller_columns(frame.drop(columns=[label]))
     _check_settings(noise, training, weight, alpha)
     _check_estimator(estimator, training=training, weight=weight, alpha=alpha)
     labels = LabelColumn.of(frame[label], label)
@@ -228,10 +237,12 @@ def clean(
             "interactions are for CollaborativeClassifier, in Python"
         )
     begin("reading the columns")
+    reasons = dict.fromkeys(results_of_clean(frame, labels.names), "a result of clean")
+    reasons |= dict.fromkeys(labellers, _OF_LABELLERS)
     if text is not None:
         choice, x = read_text(frame, text, label, truth)
     else:
-        choice, x = read_features(frame, label, features, truth)
+        choice, x = read_features(frame, label, features, truth, reasons)
     notes.extend(choice.remarks)
     notes.extend(filter(None, [like_votes(frame, choice.families, labels.names)]))
     if estimator == EstimatorName.auto:
@@ -302,6 +313,9 @@ def clean(
         held = None if ends is None else ends.holds(labels_there, true_there)
     if probabilities is None:
         probabilities = len(labels.names) <= FEW_CLASSES
+    for column, names in [(groups, group_names), *((one, frame[one]) for one in labellers)]:
+        if names is not None:
+            notes.extend(filter(None, [unlike_labellers(p_wrong, np.asarray(names), str(column))]))
     added, columns = added_columns(frame, labels, resp, p_wrong, rank, probabilities, notes)
     noise_matrix = None
     if posterior is not None:
@@ -462,8 +476,7 @@ def added_columns(
         return new
 
     best = resp.argmax(1)
-    names = ("suggested_label", "p_label_wrong", "p_suggested", "check_rank")
-    columns = {n: free(n) for n in names}
+    columns = {n: free(n) for n in RESULTS}
     out = {
         columns["suggested_label"]: labels.values.iloc[best].reset_index(drop=True),
         columns["p_label_wrong"]: pd.Series(p_wrong).round(6),

@@ -221,7 +221,7 @@ def doubtful_table(
         voted: what ``given`` are.
     """
     order = np.argsort(np.asarray(rank, float), kind="stable")[:count]
-    table = _titled("Most doubtful labels")
+    table = _titled("Labels to check first (by check_rank)")
     table.add_column(of, justify="right")
     for name in (voted, "suggested", *(() if truth is None else ("true",))):
         table.add_column(name)
@@ -373,7 +373,9 @@ def _held(scores: Scores | None, share: bool, classes: Any) -> str:
 def workers_table(workers: pd.DataFrame, count: int = 20) -> Table:
     """How far each annotator can be trusted, those with the most votes first."""
     more = f", {count} of {len(workers)}" if len(workers) > count else ""
-    table = _titled(f"Annotators{more}, {LEVEL:.0%} intervals")
+    scale = "spammer score: 0 for votes that always name the class, 1 for unrelated ones"
+    options = {"caption": scale, "caption_justify": "left"}
+    table = _titled(f"Annotators{more}, {LEVEL:.0%} intervals", **options)
     table.add_column("annotator", style="bold", no_wrap=True)
     for name in ("votes", "right", "interval", "spammer score"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from nbmodels.data.column_types import hashable
 from nbmodels.data.labels import LabelColumn
 from nbmodels.errors import DataError
 
@@ -85,13 +86,14 @@ def repeated_items(frame: pd.DataFrame, label: str, others: Sequence[str | None]
     """Column of items whose label is repeated in each of several rows; None without one.
 
     Such a table is of events, as of users and the items that they touch: its rows confirm each
-    other's labels, and none would be wrong.
+    other's labels, and none would be wrong. Copies of whole rows are no events.
 
     Args:
         frame: the table.
         label: column of given labels.
         others: columns with another role.
     """
+    frame = frame[[c for c in frame if hashable(frame[c].dropna())]].drop_duplicates()
     n_classes = frame[label].nunique()
     for name in frame.columns:
         if name == label or name in others:

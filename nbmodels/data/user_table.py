@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,8 @@ _BEYOND = r"[<>≤≥]\s*\d"
 #: Why a column of texts is left out, words from which on a column holds some, and columns from
 #: which on the others are most of a table.
 _FOR_TEXTS, _LEAST_WORDS, _FEW_COLUMNS = "for texts use --text", 5, 5
+#: Columns that ``nbmodels clean`` adds to a table, beside ``p_`` and the name of each class.
+RESULTS = ("suggested_label", "p_label_wrong", "p_suggested", "check_rank")
 #: Days, months and years in any order, and a time.
 _DATE = r"(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{2,4})(?:[T ]\d{1,2}:\d{2}.*)?"
 
@@ -84,6 +86,20 @@ def check_columns(
         raise DataError(f"truth: {truth!r} is the column of the labels")
 
 
+def results_of_clean(frame: pd.DataFrame, classes: Iterable[str]) -> list[str]:
+    """Columns that ``nbmodels clean`` added to the table before; none if one of them is not there.
+
+    Args:
+        frame: the table.
+        classes: names of the classes.
+    """
+    own = {str(c): re.sub(r"_\d+$", "", str(c)) for c in frame.columns}
+    if not set(RESULTS) <= {*own, *own.values()}:
+        return []
+    names = {*RESULTS, *(f"p_{one}" for one in classes)}
+    return [name for name, stem in own.items() if names & {name, stem}]
+
+
 def read_text(frame: pd.DataFrame, text: str, label: str, truth: str | None) -> tuple[Choice, Any]:
     """The choice for a column of texts, and the sparse matrix of its words."""
     from nbmodels.data.text import text_features
@@ -96,7 +112,11 @@ def read_text(frame: pd.DataFrame, text: str, label: str, truth: str | None) -> 
 
 
 def read_features(
-    frame: pd.DataFrame, label: str, features: Sequence[str] | None, truth: str | None
+    frame: pd.DataFrame,
+    label: str,
+    features: Sequence[str] | None,
+    truth: str | None,
+    unused: Mapping[str, str] | None = None,
 ) -> tuple[Choice, pd.DataFrame]:
     """The choice for a table: each column's family, and the columns coded for it.
 
@@ -105,6 +125,7 @@ def read_features(
         label: column of the given labels.
         features: columns to learn from; None for all that are usable.
         truth: column of the true labels.
+        unused: columns that are learned from only where they are asked for, with the reason.
 
     Raises:
         DataError: no usable column, or one asked for that is not.
@@ -117,6 +138,9 @@ def read_features(
     remarks: list[str] = []
     for name in wanted:
         if name in (label, truth):
+            continue
+        if not asked and str(name) in (unused or {}):
+            left_out[str(name)] = (unused or {})[str(name)]
             continue
         column, remark = _without_marker(frame[name])
         kind = _usable_kind(column, asked)

@@ -17,6 +17,10 @@ from jaxtyping import Bool, Float, Int
 
 from nbmodels.data.readable import Readable
 
+#: Share of the labels, beyond that of the most frequent class, which a classifier predicts that has
+#: learned anything of them.
+_LEAST_GAIN = 0.02
+
 
 def confident_joint(
     probs: Float[np.ndarray, "n k"], codes: Int[np.ndarray, " n"]
@@ -65,6 +69,7 @@ class SecondOpinion(Readable):
         largest: observed class, true class and difference (ours less theirs) of the largest cell.
         disagreement: share of the given labels that one takes for right and the other for wrong.
         share_wrong: expected shares of wrong labels, ours and theirs.
+        predictive: whether its classifier predicts held-out labels better than their shares do.
 
     Examples:
         Of 200 ants and bees, of which a fifth has the other label:
@@ -93,10 +98,16 @@ class SecondOpinion(Readable):
     largest: tuple[Any, Any, float]
     disagreement: float
     share_wrong: tuple[float, float]
+    predictive: bool
 
     @property
     def sentence(self) -> str:
-        """Both estimates, as a sentence."""
+        """Both estimates, as a sentence, if that by confident learning means anything."""
+        if not self.predictive:
+            return (
+                "there is none, since the classifier of confident learning predicts held-out "
+                "labels no better than the shares of the classes do."
+            )
         given, true, _ = self.largest
         ours, theirs = self.ours.loc[given, true], self.theirs.loc[given, true]
         worst = self.total_variation.idxmax()
@@ -154,7 +165,16 @@ def second_opinion(
         (names[row], names[column], float(gap[row, column])),
         float(np.mean(wrong != wrong_labels(probs, codes, joint))),
         (float(share), float(1 - np.trace(joint))),
+        _predictive(probs, codes),
     )
+
+
+def _predictive(probs: Float[np.ndarray, "n k"], codes: Int[np.ndarray, " n"]) -> bool:
+    """Whether out-of-fold predictions are likelier than the classes' shares, or hit more labels."""
+    n, shares = len(codes), np.bincount(codes, minlength=probs.shape[1]) / len(codes)
+    own = np.maximum(probs[np.arange(n), codes], np.finfo(float).eps)
+    hits = np.mean(probs.argmax(1) == codes)
+    return bool(np.log(own / shares[codes]).mean() > 0 or hits > shares.max() + _LEAST_GAIN)
 
 
 def wrong_labels(

@@ -23,6 +23,13 @@ from nbmodels.diagnostics.findings import INDEPENDENT, SEPARABLE
 #: Probability of the intervals, and the upper end from which on one holds a rate of one.
 LEVEL, _ALL = 0.9, 0.99
 
+#: Shares of wrong labels that both intervals together leave possible, from which on they say
+#: little even where they overlap.
+_WIDE = 0.1
+
+#: What decides between the ends.
+_CHECK = "check some rows by hand"
+
 
 @dataclass(frozen=True)
 class End:
@@ -168,11 +175,14 @@ class NoiseRange(Readable):
             shares = f"{shares}; these intervals overlap"
         if self.checked is not None:
             return f"{shares}. {self.checked.sentence}"
+        low, high = self.share
+        if self.overlap and high - low > _WIDE:
+            return f"{shares}, and leave {100 * low:.1f} to {100 * high:.1f} % possible: {_CHECK}"
         if self.overlap:
             return shares
         if self.z > 2:
             return f"{shares}. Held-out labels are surely likelier under the latter"
-        return f"{shares}. Labels and features cannot tell which: check some rows by hand"
+        return f"{shares}. Labels and features cannot tell which: {_CHECK}"
 
     def table(self) -> pd.DataFrame:
         """A row for the share of wrong labels and one for each class's share of right ones.

@@ -36,6 +36,7 @@ from nbmodels.estimators.ordered_votes import (
     in_order,
     ordered_parameters,
     rank_of,
+    used_grades,
 )
 from nbmodels.estimators.sources import Items, LearnedSource, Part
 from nbmodels.estimators.votes_source import VOTES as _NAME
@@ -209,7 +210,8 @@ class DawidSkene(LatentClassModel):
                 there are two workers and no checked classes.
             NotConvergedWarning: the iteration did not converge.
             NbmodelsWarning: many votes are again of one worker on one task; labels are numbers, or
-                of an ordered Categorical, and held-out votes are surely likelier if ``ordered``.
+                of an ordered Categorical, and held-out votes are surely likelier if ``ordered``;
+                nobody uses a grade at an end of an ordered scale, which is then no class.
         """
         parameters = self._validate()
         if y is not None:
@@ -220,7 +222,12 @@ class DawidSkene(LatentClassModel):
             check_abstentions(source, self.abstain, self.classes)
         table.check_labels(self.classes)
         checked = trusted_tasks(trusted, tasks)
-        declared = in_order(table, self.classes) if self.ordered else self.classes
+        declared = self.classes
+        unused: tuple[Caution, ...] = ()
+        if self.ordered:
+            declared = in_order(table, self.classes)
+            if self.class_prior is None:
+                declared, unused = used_grades(declared, table, checked)
         classes = Classes.infer(known_labels(table.label.names, _NAME), declared, _NAME)
         if self.classes is None:
             check_marker(classes.names, None, _NAME)
@@ -251,7 +258,7 @@ class DawidSkene(LatentClassModel):
             self._task_votes, self._majority = by_class @ np.ones(k, int), by_class.argmax(1)
             self._votes, self._copies = found.votes, found.copies
             self._held, self._shown = found.held, found.shown
-            cautions = (*table.repeated(len(cast.row)), *graders_caution(found.graders))
+            cautions = *table.repeated(len(cast.row)), *graders_caution(found.graders), *unused
             if len(workers) == 2 and checked is None:
                 cautions = (*cautions, Caution(IdentifiabilityWarning, _TWO_WORKERS))
             self._finish(found.fitted, cautions)

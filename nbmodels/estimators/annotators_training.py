@@ -35,6 +35,7 @@ from nbmodels.fitting.ordered_evidence import MOST_VOTES, OrderedGain, ordered_g
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.subtypes import Subtypes
 from nbmodels.fitting.uneven_pairs import UnevenPairs
+from nbmodels.fitting.vote_agreement import beyond_chance
 from nbmodels.fitting.vote_dependence import VoteTable, annotator_model, fitted_to
 from nbmodels.fitting.vote_shares import (
     LEAST_SHOWN,
@@ -133,7 +134,15 @@ class VotesTraining:
             # grades may lie between the votes, or beyond those of strict annotators
             supported = not (self.functions or self.ordered)
             fixed = self._is_checked, supported, pairs.log_factor
-            seen = {"copying": self.copies.share, "shown": shown, "uneven": pairs.unevenness}
+            # functions that name one class each agree by what they cover
+            k = len(self.names)
+            agreement = np.nan if self.functions else beyond_chance(votes, self.n_workers, k)
+            seen = {
+                "copying": self.copies.share,
+                "shown": shown,
+                "uneven": pairs.unevenness,
+                "agreement": agreement,
+            }
             # where thresholds of all graders move together, no prior holds the shares
             shares = self.types.summed(found.class_shares)
             kept = least_kept(shares, votes) if self.ordered else np.nan

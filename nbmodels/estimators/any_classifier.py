@@ -15,6 +15,7 @@ from sklearn.utils.validation import _num_samples, validate_data
 
 from nbmodels.core.jax_settings import computing
 from nbmodels.data.label_copies import copies_in_frame
+from nbmodels.data.labellers import labellers_among
 from nbmodels.data.validation import check_orders, check_weights
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint
@@ -224,9 +225,10 @@ class NoisyLabelClassifier(TableClassifier):
         self._joint_draws = JointDraws(self._few_columns(items, compared))
         cautions = labels.cautions
         if _is_table(items):
-            frame = pd.DataFrame(items)
-            little = little_known(compared, frame, labels.codes, weights)
-            cautions = *little, *cautions, *copies_in_frame(frame, labels.codes)
+            shown = pd.DataFrame(items)
+            little = little_known(compared, shown, labels.codes, weights)
+            columns = *copies_in_frame(shown, labels.codes), *labellers_among(shown.columns)
+            cautions = *little, *cautions, *columns
         return self._finish(compared, cautions)
 
     def _check_weights(self, weights: np.ndarray) -> None:

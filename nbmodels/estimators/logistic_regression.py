@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from nbmodels.core.jax_settings import computing
 from nbmodels.data.features import Block, check_missing, numbers
 from nbmodels.data.label_copies import label_copies
+from nbmodels.data.labellers import labellers_among
 from nbmodels.data.missing_markers import missing_markers
 from nbmodels.data.validation import check_orders, check_weights
 from nbmodels.estimators.constraints import Constraint, Number
@@ -200,7 +201,8 @@ class NoisyLogisticRegression(TableClassifier):
         about = fitted, block.x, self._options
         compared = with_comparisons(*about, warn_of_copies=groups is None)
         little = little_known(compared, block, labels.codes, weights)
-        cautions = *little, *label_copies(block, labels.codes), *missing_markers(block, weights)
+        columns = *label_copies(block, labels.codes), *labellers_among(block.names)
+        cautions = *little, *columns, *missing_markers(block, weights)
         return self._finish(compared, (*labels.cautions, *cautions))
 
     def _cross_fitted(

@@ -62,6 +62,36 @@ def in_order(votes: Votes, declared: Any) -> Any:
     return names[np.argsort(numbers, kind="stable")]
 
 
+def used_grades(
+    declared: Any, votes: Votes, checked: np.ndarray | None
+) -> tuple[Any, tuple[Caution, ...]]:
+    """The grades from the lowest to the highest one that is used, and a warning of the others.
+
+    Where all thresholds move by a grade together, votes are as likely: grades at an end of the
+    scale that nobody uses would take the items of those beside them.
+
+    Args:
+        declared: names of all grades in their order.
+        votes: table.
+        checked: ``(N,)`` checked grades of tasks, None where unchecked, or None.
+    """
+    names = pd.Index(declared)
+    used = names.isin(votes.label.names)
+    if checked is not None:
+        used = used | names.isin(pd.unique(checked))
+    at = np.flatnonzero(used)
+    if not len(at) or at[-1] - at[0] + 1 == len(names):
+        return declared, ()
+    kept = slice(int(at[0]), int(at[-1]) + 1)
+    left_out = ", ".join(map(str, names.delete(np.arange(len(names))[kept])))
+    message = (
+        f"classes: nobody uses the grades at an end of the scale, {left_out}; votes do not show "
+        "where they begin, and no task is given one: check tasks of these grades (trusted=), or "
+        "give class_prior"
+    )
+    return np.asarray(declared)[kept], (Caution(NbmodelsWarning, message),)
+
+
 def rank_of(votes: Votes, names: np.ndarray) -> np.ndarray | None:
     """``(K,)`` place of each class on a scale, of which labels say that they are of one.
 

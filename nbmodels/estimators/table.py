@@ -22,6 +22,7 @@ from nbmodels.data.features import (
     table,
 )
 from nbmodels.data.label_copies import label_copies
+from nbmodels.data.labellers import labellers_among
 from nbmodels.data.labels import Classes
 from nbmodels.data.missing_markers import missing_markers
 from nbmodels.data.noisy_labels import LabelData, read_labels
@@ -249,7 +250,7 @@ class TableClassifier(LatentClassModel):
         compared = with_comparisons(*about, warn_of_copies=groups is None)
         symbols = self.columns is not None and not self.columns.numeric
         about_symbols = measured(block) if symbols else missing_markers(block, weights)
-        columns = *label_copies(block, labels.codes), *about_symbols
+        columns = *label_copies(block, labels.codes), *labellers_among(block.names), *about_symbols
         known = little_known(compared, block, labels.codes, weights)
         return self._finish(compared, (*known, *labels.cautions, *columns))
 

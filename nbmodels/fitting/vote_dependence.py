@@ -228,6 +228,8 @@ class VoteDependence:
         kept: of the class for which it is least, its share in proportion to the least that counts
             of votes suggest; NaN where there is no other evidence.
         alone: whether there is no other evidence of the classes.
+        agreement: standard errors by which votes on an item agree more often than by chance; NaN
+            where hardly any items have two.
     """
 
     correlation: float
@@ -243,6 +245,7 @@ class VoteDependence:
     uneven: float = 0.0
     kept: float = np.nan
     alone: bool = True
+    agreement: float = np.nan
 
 
 def effective_number(weights: Float[np.ndarray, " v"], votes: VoteTable) -> np.ndarray:

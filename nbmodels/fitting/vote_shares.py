@@ -86,7 +86,8 @@ class SharesHeld(NamedTuple):
     Attributes:
         fits: of fits.
         draws: of posterior draws, which would count the votes twice; they are held only where votes
-            alone would lose a class.
+            alone would lose a class, and by no more items than show the shares as surely as
+            counts of votes do.
     """
 
     fits: Float[np.ndarray, " k"]
@@ -115,11 +116,19 @@ class Expected(NamedTuple):
         seen: mean shares of the votes on an item.
         true: these less what errors add to them, as far as annotators who differ show it.
         n_voted: number of items with votes.
+        variance: of ``true``, mean over the classes.
     """
 
     seen: Float[np.ndarray, " k"]
     true: Float[np.ndarray, " k"]
     n_voted: int
+    variance: float
+
+    @property
+    def n_known(self) -> float:
+        """Number of items of known class whose shares would be as sure; at most all."""
+        of_one = float((self.true * (1 - self.true)).mean())
+        return min(max(of_one / max(self.variance, 1e-12) - 1, 0.0), self.n_voted)
 
 
 def expected_shares(votes: VoteTable, k: int) -> Expected:
@@ -138,7 +147,13 @@ def expected_shares(votes: VoteTable, k: int) -> Expected:
     above = np.maximum(seen - (1 - right) / max(k - 1, 1), 0)
     less = above / max(above.sum(), 1e-12)
     known = _reliability(votes, seen, n_votes[:, 0], right)
-    return Expected(seen, seen + known * (less - seen), int(voted.sum()))
+    variance = _flat_variance(k) * (1 - known)
+    return Expected(seen, seen + known * (less - seen), int(voted.sum()), variance)
+
+
+def _flat_variance(k: int) -> float:
+    """Variance of a class's share under a flat Dirichlet."""
+    return (k - 1) / (k**2 * (k + 1))
 
 
 def _reliability(
@@ -163,7 +178,7 @@ def _reliability(
     named = np.bincount(votes.worker * k + votes.label, each, n_workers * k).reshape(-1, k)
     apart = named - named.sum(1, keepdims=True) * seen
     error = n_workers / (n_workers - 1) * (apart**2).sum(0).mean() / kept**2
-    flat = (k - 1) / (k**2 * (k + 1))
+    flat = _flat_variance(k)
     return float(flat / (flat + error))
 
 
@@ -174,7 +189,7 @@ def held_near(votes: VoteTable, k: int) -> SharesHeld:
     are held between those of the votes and these less the errors, which annotators need not make
     evenly. Of many items the hold would only hide that a class loses items, see :func:`held_fast`.
     """
-    seen, true, n = expected_shares(votes, k)
+    seen, true, n, _ = expected_shares(votes, k)
     items = min(n, _NEAR) * min(1, (_FEW_ITEMS / n) ** 2)
     return SharesHeld(items * (seen + true) / 2, np.zeros(k))
 
@@ -186,7 +201,8 @@ def least_kept(shares: Float[np.ndarray, " k"], votes: VoteTable) -> float:
         shares: of the classes, as a fit has found them.
         votes: that it was fitted to.
     """
-    seen, true, _ = expected_shares(votes, len(shares))
+    expected = expected_shares(votes, len(shares))
+    seen, true = expected.seen, expected.true
     least = np.minimum(seen, true)
     return float((shares[least > 0] / least[least > 0]).min())
 
@@ -206,8 +222,10 @@ def held_fast(shares: Float[np.ndarray, " k"], votes: VoteTable) -> SharesHeld |
     """
     if least_kept(shares, votes) >= _LEAST_PART:
         return None
-    _, true, n = expected_shares(votes, len(shares))
-    return SharesHeld(_HELD * n * true, _HELD * n * true)
+    expected = expected_shares(votes, len(shares))
+    return SharesHeld(
+        _HELD * expected.n_voted * expected.true, _HELD * expected.n_known * expected.true
+    )
 
 
 def alike(votes: VoteTable, k: int) -> tuple[Float[np.ndarray, "k k"], Float[np.ndarray, " k"]]:

@@ -88,7 +88,9 @@ def test_margins_are_those_of_the_library(here):
 @pytest.mark.parametrize(("end", "share"), [(0.4, 0.4), (0.0, 0.2)])
 def test_margins_suppose_the_larger_end(end, share):
     n = 400
-    fitted = SimpleNamespace(separable=SimpleNamespace(share_wrong=end), drawn=None)
+    fitted = SimpleNamespace(
+        separable=SimpleNamespace(end=SimpleNamespace(share_wrong=end)), drawn=None
+    )
     corrected = pd.DataFrame(
         {"given": "cat", "suggested": "cat", "p_wrong": np.full(n, 0.2), "p_suggested": 0.8}
     )

@@ -49,6 +49,24 @@ def test_clean_keeps_rows_and_columns_and_scores(here, options):
     assert sorted(os.listdir()) == ["animals-corrected.csv", "animals.csv"]
 
 
+def test_results_of_an_earlier_run_are_not_learned_from():
+    rng = np.random.default_rng(0)
+    true = rng.integers(0, 2, 200)
+    table = pd.DataFrame(rng.normal(size=(200, 2)) + 3.0 * true[:, None], columns=["a", "b"])
+    table["label"] = np.array(["ant", "bee"])[corrupt(true, uniform_noise(2, 0.2), rng)]
+    first = clean(table, "label", draws=0)
+    both = pd.concat([table, first.added], axis=1)
+    again = clean(both, "label", draws=0)
+    assert dict.fromkeys(first.added, "a result of clean") == again.choice.left_out
+    assert list(again.suggested) == list(first.suggested)
+    # a third run leaves out those of both
+    thrice = clean(pd.concat([both, again.added], axis=1), "label", draws=0)
+    assert set(thrice.choice.families) == {"a", "b"}
+    # one such name alone may be a feature
+    alone = clean(table.assign(p_ant=table["a"]), "label", draws=0)
+    assert "p_ant" in alone.choice.families
+
+
 @pytest.mark.slow
 def test_a_label_that_one_row_has_is_told():
     frame = animals()

@@ -16,3 +16,12 @@ def test_rows_that_repeat_an_item_with_its_label_are_noticed():
     assert repeated_items(noisy, "label", ()) is None
     colours = pd.DataFrame({"colour": np.arange(200) % 3, "label": (np.arange(200) % 3 > 0)})
     assert repeated_items(colours, "label", ()) is None
+
+
+def test_copies_of_whole_rows_are_no_events():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"size": rng.normal(size=60), "label": rng.choice(["ant", "bee"], 60)})
+    tripled = pd.concat([rows] * 3, ignore_index=True)
+    assert repeated_items(tripled, "label", ()) is None
+    # and cells that hold lists are no items
+    assert repeated_items(tripled.assign(list=[[1]] * 180), "label", ()) is None

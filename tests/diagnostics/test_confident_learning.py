@@ -169,3 +169,18 @@ def test_a_class_of_one_label_draws_no_other_items():
     joint = confident_joint(probs, codes)
     assert joint[:2, 2].sum() == 0
     assert joint[2, 2] == 1
+
+
+def test_a_classifier_that_predicts_no_label_has_no_opinion():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, 400)
+    right = np.full((400, 2), 0.5)
+    for predictive, probs in ((False, right), (True, 0.6 * np.eye(2)[codes] + 0.2)):
+        found = second_opinion(np.eye(2), np.eye(2)[codes], probs, codes, ["a", "b"])
+        assert found.predictive == predictive
+        assert ("no better than the shares" in found.sentence) != predictive
+    # a rare class is predicted by no hit, but its items are likelier
+    rare = (np.arange(400) < 20).astype(int)
+    p = np.where(rare == 1, 0.4, 0.03)
+    found = second_opinion(np.eye(2), np.eye(2)[rare], np.c_[1 - p, p], rare, ["a", "b"])
+    assert found.predictive

@@ -58,6 +58,21 @@ def test_a_class_all_of_whose_labels_are_right_needs_an_upper_end_near_one(high,
     assert classes.tolist() == [True, inside]
 
 
+@pytest.mark.parametrize(
+    ("intervals", "words"),
+    [
+        (((0.1, 0.15), (0.12, 0.19)), "these intervals overlap"),
+        (((0.0, 0.1), (0.09, 0.17)), "leave 0.0 to 17.0 % possible: check some rows by hand"),
+        (((0.0, 0.05), (0.09, 0.17)), "cannot tell which: check some rows by hand"),
+    ],
+)
+def test_rows_are_to_be_checked_where_the_ends_leave_much_possible(intervals, words):
+    right, rates = np.full(2, 0.9), np.array([[0.8, 1.0]] * 2)
+    ends = [End("", float(np.mean(one)), np.array(one), right, rates) for one in intervals]
+    found = NoiseRange(np.array(["ant", "bee"]), *ends, n_neighbours=5, z=0.0)
+    assert found.sentence.endswith(words)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
 def test_both_ends_agree_where_classes_are_clear():

@@ -431,4 +431,4 @@ def test_accuracy_counts_votes_on_guessed_tasks():
     assert ((report["low"] <= right) & (right <= report["high"])).mean() > 0.8
     sentence = model.verdict().sentence
     assert sentence.startswith("Taken into account: votes on a task are not independent given its")
-    assert "All other checks of this fit passed (own votes, " in sentence
+    assert "All other checks of this fit passed (agreement of votes, own votes, " in sentence

@@ -10,6 +10,8 @@ import pytest
 from marks import slow
 
 from nbmodels import DataError, DawidSkene, JointNB, NbmodelsWarning, NoisyGaussianNB
+from nbmodels.data.annotations import Votes
+from nbmodels.estimators.ordered_votes import used_grades
 
 THRESHOLDS = np.array([-1.3, -0.4, 0.4, 1.3])
 
@@ -263,3 +265,22 @@ def test_numbers_without_an_order_are_not_warned_of(seed):
     right = rng.random(800) < rng.uniform(0.5, 0.8, 8)[worker]
     label = np.where(right, y[task], rng.integers(1, 6, 800))
     assert not warned(pd.DataFrame({"task": task, "worker": worker, "label": label}))
+
+
+def test_grades_at_an_end_that_nobody_uses_are_no_classes(fitted):
+    """Under thresholds that all move together, they would take the tasks of those beside them."""
+    model, table, *_ = fitted
+    with pytest.warns(NbmodelsWarning, match=r"nobody uses .*, 0, 6, 7; votes"):
+        wide = ordered(classes=range(8)).fit(table)
+    assert list(wide.classes_) == [1, 2, 3, 4, 5]
+    np.testing.assert_allclose(wide.label_posterior_, model.label_posterior_, atol=1e-6)
+
+
+def test_grades_between_used_ones_and_checked_ones_stay():
+    votes = Votes.read(pd.DataFrame({"task": [0, 1], "worker": 0, "label": [2, 4]}))
+    names = [1, 2, 3, 4, 5]
+    kept, (caution,) = used_grades(names, votes, None)
+    assert list(kept) == [2, 3, 4]
+    assert ", 1, 5;" in caution.message
+    assert list(used_grades(names, votes, np.array([5, None], object))[0]) == [2, 3, 4, 5]
+    assert used_grades([2, 3, 4], votes, None) == ([2, 3, 4], ())

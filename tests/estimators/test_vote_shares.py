@@ -167,8 +167,25 @@ def test_accuracy_is_seen_in_how_often_pairs_agree():
     # a class may be as rare as votes less errors say, but not far rarer
     assert held_fast(np.array([0.7, 0.2, 0.1]), votes) is None
     held, drawn = held_fast(np.array([0.88, 0.02, 0.1]), votes)
-    np.testing.assert_array_equal(held, drawn)
     np.testing.assert_allclose(held / held.sum(), [0.7, 0.2, 0.1], atol=0.03)
+    np.testing.assert_allclose(drawn / drawn.sum(), held / held.sum())
+
+
+def test_draws_are_held_no_more_surely_than_counts_show_the_shares():
+    """Counts of annotators who differ do not show a share as many items of known class would."""
+    items = {}
+    for kind, rates in (("alike", [0.75] * 10), ("unlike", [0.55, 0.95] * 5)):
+        rng = np.random.default_rng(0)
+        table = cast(rng.choice(2, 1000, p=[0.9, 0.1]), one_rate(rates, 2), rng, 3)
+        votes = VoteTable(*(table[c].to_numpy() for c in ("task", "worker", "label")), 1000)
+        held, drawn = held_fast(np.array([0.999, 0.001]), votes)
+        assert held.sum() == pytest.approx(1000)
+        items[kind] = drawn.sum()
+        # as sure as the spread of annotators' shares of labels makes the mean of them
+        spread = expected_shares(votes, 2).variance
+        true = held[1] / held.sum()
+        assert true * (1 - true) / (items[kind] + 1) == pytest.approx(spread, rel=0.01)
+    assert items["unlike"] < 0.3 * items["alike"] < 300
 
 
 @pytest.mark.parametrize("share", [0.02, 0.1])
@@ -212,7 +229,7 @@ def test_workers_who_each_name_one_class_do_not_show_the_shares():
     rng = np.random.default_rng(8)
     table, _ = spam(rng, 600)
     votes = codes(table, 600)
-    seen, true, _ = expected_shares(votes, 3)
+    seen, true, *_ = expected_shares(votes, 3)
     assert seen[0] > 0.36  # two of the four name it
     even = (1 - mean_accuracy(votes, 3)) / 2
     less = (seen - even) / (1 - 3 * even)
@@ -221,13 +238,13 @@ def test_workers_who_each_name_one_class_do_not_show_the_shares():
     y = rng.choice(3, 600, p=[0.6, 0.3, 0.1])
     poor = codes(cast(y, one_rate([0.5] * 8, 3), rng, 3), 600)
     assert mean_accuracy(poor, 3) < 0.6
-    _, true, _ = expected_shares(poor, 3)
+    true = expected_shares(poor, 3).true
     np.testing.assert_allclose(true, [0.6, 0.3, 0.1], atol=0.05)
 
 
 def test_one_worker_shows_no_more_than_shares_of_votes():
     votes = VoteTable(np.arange(90), np.zeros(90, int), np.repeat([0, 1, 2], [60, 20, 10]), 90)
-    seen, true, n = expected_shares(votes, 3)
+    seen, true, n, _ = expected_shares(votes, 3)
     np.testing.assert_array_equal(seen, true)
     np.testing.assert_allclose(seen, [60 / 90, 20 / 90, 10 / 90])
     assert n == 90

@@ -257,6 +257,46 @@ def test_long_names_take_no_room_of_the_data_and_stay_different(name):
     assert widths[1] > 0.9 * widths[0]
 
 
+def test_long_settings_take_no_room_of_title_and_axis_label():
+    choice = pd.DataFrame(
+        {"a_setting_of_some_length": [0.25, 1.0], "another_long_setting": ["x", "y"]}
+    )
+    choice = choice.assign(yet_another_long_setting=[1, 2], log_likelihood=-1.0, gain=[0.0, 0.1])
+    choice = choice.assign(standard_error=0.05, identified=True, chosen=[False, True])
+    figure, _ = plots.held_out_scores(choice)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    (axes,) = figure.axes
+    for text in (axes.xaxis.label, axes.title, axes._left_title, axes.yaxis.get_ticklabels()[0]):
+        left, _, right, _ = text.get_window_extent(canvas.get_renderer()).extents / figure.dpi
+        assert left >= 0
+        assert right <= figure.get_figwidth()
+
+
+def test_chains_are_named_and_axes_have_labels():
+    for kind, label in (("trace", "probability"), ("rank", "ECDF less uniform")):
+        figure, _ = plots.chains(TREE, kind, name="noise_matrix")
+        drawn(figure)
+        assert figure.axes[0].get_ylabel() == label
+        assert figure.axes[0].get_title() == "P(right label | true class)\nant"
+        (legend,) = figure.legends
+        assert [one.get_text() for one in legend.get_texts()] == [f"chain {c}" for c in range(4)]
+
+
+def test_ranks_of_few_draws_that_mixed_lie_in_an_envelope_that_is_no_wider_than_needed():
+    dims, chains = ("chain", "draw", "cell"), {"chain": [0, 1]}
+    draws = np.random.default_rng(0).random((2, 60, 6))
+    draws[1, :, 5] += 0.4  # the second chain is elsewhere
+    tree = xr.DataTree.from_dict({"posterior": xr.Dataset({"class_prior": (dims, draws)}, chains)})
+    panels = plots.chains(tree, "rank")[0].axes[:6]
+    envelopes = [axes.collections[0].get_paths()[0].vertices[:, 1].max() for axes in panels]
+    off = [max(np.abs(line.get_ydata()).max() for line in axes.get_lines()) for axes in panels]
+    assert (np.array(off) < envelopes).tolist() == 5 * [True] + [False]
+    assert max(envelopes) < 0.25
+    with pytest.raises(DataError, match="compare chains, and there is one only"):
+        plots.chains(TREE.isel(chain=[0]), "rank")
+
+
 def test_panels_of_long_names_have_titles_of_their_own():
     for figure in (plots.prior_and_posterior(LONG_TREE)[0], plots.chains(LONG_TREE)[0]):
         titles = {axes.get_title() for axes in figure.axes if axes.get_title()}

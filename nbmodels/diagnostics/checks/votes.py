@@ -99,7 +99,27 @@ def _accuracies_sentence(at: VoteDependence, found: Measurement) -> str:
     return f"{shown}, and all are taken to be alike" if at.pooling == ALIKE else shown
 
 
+def _agreement(at: VoteDependence, threshold: float) -> Measurement | None:
+    """Standard errors by which votes on a task agree more often than by chance."""
+    if np.isnan(at.agreement) or not at.alone:
+        return None
+    bad = at.agreement < threshold
+    return Measurement(at.agreement, bad, bad)
+
+
 CHECKS: tuple[Check[VoteDependence], ...] = (
+    Check(
+        "agreement of votes",
+        "Do votes on a task agree more often than by chance?",
+        _agreement,
+        2.0,
+        lambda _, found: (
+            "votes on a task agree no more often than by chance: they do not show the classes, "
+            "nor how often an annotator is right"
+        ),
+        always(remedies.TRUSTED),
+        "votes on a task agree more often than by chance",
+    ),
     Check(
         "independent votes",
         "Are votes on a task independent given its class?",

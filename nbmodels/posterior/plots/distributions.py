@@ -23,10 +23,13 @@ from nbmodels.posterior.plots.shared import (
 )
 
 if TYPE_CHECKING:
-    from xarray import DataTree
+    from xarray import DataArray, DataTree
 
 #: Classes whose densities are shown side by side.
 _PANELS = 12
+
+#: Probability that an envelope of ranks holds all chains that mixed, and simulations that set it.
+_HELD, _SIMULATIONS = 0.99, 1000
 
 
 def prior_and_posterior(
@@ -156,6 +159,11 @@ def chains(
 ) -> tuple[Figure, pd.DataFrame]:
     """Traces, or ranks, of each chain, by arviz-plots.
 
+    Ranks are those of each chain's draws among the draws of all chains: the empirical distribution
+    function of a chain's ranks, less that of a uniform distribution. If all chains draw
+    independently from one distribution, all lines of a panel lie within the grey envelope with a
+    probability of 99 %.
+
     Args:
         tree: posterior draws.
         kind: ``"trace"`` or ``"rank"``.
@@ -165,6 +173,9 @@ def chains(
 
     Returns:
         The figure, and the draws: a row a draw, columns ``chain``, ``draw`` and one a number shown.
+
+    Raises:
+        DataError: there is no such kind, or ranks of a single chain are asked for.
 
     Examples:
         >>> import numpy as np
@@ -191,21 +202,30 @@ def chains(
         name = (usual or there or ["class_prior"])[0]
     stacked_draws(tree, name)
     draws: Any = tree["posterior"][name]
+    if kind not in ("trace", "rank"):
+        raise DataError(f"kind: expected 'trace' or 'rank', got {kind!r}")
+    if kind == "rank" and draws.sizes["chain"] == 1:
+        raise DataError("kind: ranks compare chains, and there is one only; take 'trace'")
+    quantity = measured = name
     if {"observed_class", "true_class"} <= set(draws.dims):
+        given = "label" if name == "noise_matrix" else "vote"
+        quantity, measured = f"P(right {given} | true class)", "probability"
         at = xarray.DataArray(np.arange(draws.sizes["true_class"]), dims="class")
         names = draws["true_class"].to_numpy()
         draws = draws.isel(true_class=at, observed_class=at)
         draws = draws.drop_vars(["true_class", "observed_class"]).assign_coords({"class": names})
     named = [d for d in draws.dims if d in draws.coords and draws[d].dtype.kind in "UO"]
     short = {d: short_names(draws[d].to_numpy().astype(str).tolist()) for d in named}
-    one = draws.assign_coords(short).to_dataset(name=name)
+    one = draws.assign_coords(short).to_dataset(name=quantity)
     shown = xarray.DataTree.from_dict({"posterior": one})
-    draw: dict[str, Any] = {"trace": arviz_plots.plot_trace, "rank": arviz_plots.plot_rank}
-    if kind not in draw:
-        raise DataError(f"kind: expected 'trace' or 'rank', got {kind!r}")
-    collection = draw[kind](shown, backend="matplotlib")
+    if kind == "trace":
+        collection = arviz_plots.plot_trace(shown, backend="matplotlib")
+    else:
+        # the envelope of arviz-plots degenerates where there are few draws
+        visuals: dict[Any, bool] = {"credible_interval": False, "remove_axis": False}
+        collection = arviz_plots.plot_rank(shown, backend="matplotlib", visuals=visuals)
     figure = collection.viz["figure"].item()
-    figure.set_layout_engine("constrained")
+    _label(figure, draws, "ECDF less uniform" if kind == "rank" else measured, kind == "rank")
     plt.close(figure)  # pyplot forgets the figure, which stays usable
     frame = draws.stack(sample=("chain", "draw")).transpose("sample", ...)
     numbers = frame.to_numpy().reshape(frame.sizes["sample"], -1)
@@ -213,3 +233,48 @@ def chains(
     for at_, axis in enumerate(("chain", "draw")):
         table.insert(at_, axis, frame[axis].to_numpy())
     return figure, table
+
+
+def _label(figure: Any, draws: DataArray, measured: str, ranks: bool) -> None:
+    """Name axes and chains of a figure of arviz-plots; of ranks, draw the envelopes."""
+    panels = [axes for axes in figure.axes if axes.get_lines()]
+    n_chains, n_draws = draws.sizes["chain"], draws.sizes["draw"]
+    envelope = _envelope(n_chains, n_draws) if ranks else None
+    for axes in panels:
+        if envelope is not None:
+            place, height = envelope
+            axes.fill_between(place, -height, height, color="0.88", zorder=0)
+            axes.set_xlabel("fractional rank among all chains")
+        axes.spines[["top", "right"]].set_visible(False)
+        if axes.get_subplotspec().is_first_col():
+            axes.set_ylabel(measured)
+    names = [f"chain {c}" for c in draws["chain"].to_numpy()]
+    figure.set_layout_engine("constrained")
+    figure.set_figheight(figure.get_figheight() + 0.5)  # for the legend
+    look: dict[str, Any] = {"ncols": min(n_chains, 8), "frameon": False}
+    figure.legend(panels[0].get_lines()[:n_chains], names, loc="outside lower center", **look)
+
+
+def _envelope(n_chains: int, n_draws: int) -> tuple[np.ndarray, np.ndarray]:
+    """Places, and how far a chain's ranks may be off a uniform distribution there.
+
+    Simultaneous over places and chains: the largest standardised difference is simulated. Counts
+    of a chain's draws among the smallest ones of all chains are hypergeometric.
+
+    Returns:
+        places in (0, 1), and half the height of the envelope at each.
+    """
+    total = n_chains * n_draws
+    step = max(total // 200, 1)
+    at = np.arange(step, total, step)
+    spread = np.sqrt(n_draws * at / total * (1 - at / total) * (total - n_draws) / (total - 1))
+    owner = np.repeat(np.arange(n_chains), n_draws)
+    rng = np.random.default_rng(0)
+    largest = np.zeros(_SIMULATIONS)
+    for i in range(_SIMULATIONS):
+        mixed = rng.permutation(owner)
+        for chain in range(n_chains):
+            counts = np.cumsum(mixed == chain)[at - 1]
+            off = np.abs(counts - n_draws * at / total) / spread
+            largest[i] = max(largest[i], off.max())
+    return at / total, np.quantile(largest, _HELD) * spread / n_draws

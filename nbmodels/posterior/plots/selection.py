@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from nbmodels.posterior.plots.shared import PlotFigure
+from nbmodels.posterior.plots.shared import single_axes
 
 
 def held_out_scores(
@@ -54,9 +54,7 @@ def held_out_scores(
         high=choice["gain"] + 2 * choice["standard_error"],
     )
     rows = np.arange(len(frame))
-    figure = PlotFigure(figsize=(7, 1.2 + 0.3 * len(frame)), layout="constrained")
-    axes = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
+    figure, axes = single_axes(1.1 * len(frame), labels, 7)
     axes.axvline(0, color="0.8", linewidth=1)
     axes.hlines(rows, frame["low"], frame["high"], color="tab:blue", linewidth=1.5)
     fill = np.where(frame["chosen"], "tab:blue", "white")
