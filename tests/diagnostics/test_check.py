@@ -521,16 +521,12 @@ def test_a_verdict_begins_with_what_a_fit_warned_of():
 
 def test_nothing_is_said_to_have_passed_where_two_workers_leave_it_to_the_priors():
     rng = np.random.default_rng(0)
-    y = rng.integers(2, size=60)
-    votes = [
-        (i, w, corrupt(y[i : i + 1], uniform_noise(2, 0.2), rng)[0])
-        for i in range(60)
-        for w in "ab"
-    ]
+    y = rng.integers(2, size=200)
+    ann, bob = (corrupt(y, uniform_noise(2, 0.1), rng) for _ in range(2))
+    who = np.repeat(["ann", "bob"], 200)
+    votes = pd.DataFrame({"task": np.tile(range(200), 2), "worker": who, "label": [*ann, *bob]})
     with pytest.warns(IdentifiabilityWarning, match="votes of two workers"):
-        model = DawidSkene(random_state=0).fit(
-            pd.DataFrame(votes, columns=["task", "worker", "label"])
-        )
+        model = DawidSkene(random_state=0).fit(votes)
     assert model.verdict().sentence.startswith("Votes of two workers do not show how often each")
 
 
