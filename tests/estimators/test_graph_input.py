@@ -9,6 +9,7 @@ from nbmodels import CollaborativeClassifier, DataError, NbmodelsWarning
 from nbmodels.data.user_item_graph import read_graph
 from nbmodels.diagnostics.findings import Finding, about_edges
 from nbmodels.estimators.graph_input import graph_cautions
+from nbmodels.estimators.graph_source import EdgesOf
 
 EDGES = sparse.csr_array(np.eye(6)[[0, 1, 2, 3, 4, 5, 0]])
 LABELS = np.array([0, 1, 2, 0, 1, 2])
@@ -77,3 +78,26 @@ def test_a_matrix_that_lies_on_its_side_is_told():
     edges = sparse.csr_array(np.random.default_rng(0).random((60, 20)) < 0.2).astype(float)
     with pytest.raises(DataError, match=r"labels: has 60 rows where there are 20 items, the colum"):
         CollaborativeClassifier().fit(edges, np.repeat(["ant", "bee"], 30))
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+@pytest.mark.parametrize("first", ["u0", 1], ids=["strings", "from 1 on"])
+def test_rows_of_a_matrix_of_new_items_are_the_users_of_the_fit(first):
+    rng = np.random.default_rng(0)
+    truth, likes = rng.integers(0, 2, 60), rng.integers(0, 2, 9)
+    ids = np.array([f"u{i}" for i in range(9)]) if first == "u0" else np.arange(9) + first
+    visits = sparse.csr_array(rng.poisson(np.where(likes[:, None] == truth, 0.9, 0.1)))
+    user, item = np.repeat(visits.nonzero(), visits.data, axis=1)
+    pairs = pd.DataFrame({"user": ids[user], "item": item})
+    model = CollaborativeClassifier.published(2).fit(pairs, pd.Series(truth))
+    np.testing.assert_array_equal(model.users_, ids)
+    new = np.arange(8)
+    of_pairs = model.predict_proba(pairs[pairs["item"].isin(new)])
+    has = np.unique(pairs["item"][pairs["item"].isin(new)])
+    matrix = visits[:, new]
+    np.testing.assert_allclose(model.predict_proba(matrix)[has], of_pairs)
+    beside = EdgesOf(model.users_, "count").edges(matrix, new)
+    np.testing.assert_array_equal(beside.toarray(), matrix.toarray().T)
+    for wrong in (matrix[:-1], matrix.T, sparse.vstack([matrix, matrix[:1]])):
+        with pytest.raises(DataError, match=r"interactions: the matrix has .* expected 9, one a u"):
+            model.predict(wrong)
