@@ -274,9 +274,10 @@ class DawidSkene(LatentClassModel):
         )
         return None if other or self._rule != "map" else rank_of(table, classes.names)
 
-    def _read(self, votes: Any) -> VoteSource:
+    def _read(self, votes: Any, functions: np.ndarray | None = None) -> VoteSource:
+        """Votes, or outputs of labelling functions, which are those of a fit unless None."""
         if self.abstain is not None:
-            return read_outputs(votes, self.abstain)
+            return read_outputs(votes, self.abstain, functions)
         table = Votes.read(votes)
         return VoteSource(table, table.tasks(), table.workers())
 
@@ -464,12 +465,16 @@ class DawidSkene(LatentClassModel):
         Args:
             votes: new votes, as :meth:`fit` takes them; the fitted ones, whose tasks are
                 ``tasks_``, where None. A worker who did not occur in the fit has the noise matrix
-                of an unknown one.
+                of an unknown one. Outputs of labelling functions are of those of the fit: columns
+                of a data frame go by their names, those of an array by their position.
+
+        Raises:
+            DataError: bad input; other labelling functions than in the fit.
         """
         check_is_fitted(self)
         if votes is None:
             return self.label_posterior_
-        table, tasks, workers = self._read(votes)
+        table, tasks, workers = self._read(votes, self.workers_)
         classes = Classes(self.classes_)
         coded = VoteTable(*table.cells(tasks, workers, classes), len(tasks))
         known = pd.Index(self.workers_).get_indexer(pd.Index(workers))

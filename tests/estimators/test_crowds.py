@@ -295,12 +295,30 @@ def test_outputs_may_be_sparse_or_a_frame():
         np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_functions_of_new_outputs_are_those_of_the_fit():
+    outputs = functions(300, 4)[0] + 1
+    frame = pd.DataFrame(outputs, columns=list("abcd"))
+    model = DawidSkene.weak_supervision(0, dependence=0, random_state=0).fit(frame)
+    expected = model.label_posterior_
+    assert np.ptp(expected[:, 0]) > 0.1
+    for same in (frame, frame[list("dbca")], outputs, sparse.csr_array(outputs)):
+        np.testing.assert_allclose(model.predict_proba(same), expected, atol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(pd.DataFrame(outputs)), expected, atol=1e-9)
+    with pytest.raises(DataError, match=r"^votes: column 'x' is no labelling function of the fit"):
+        model.predict_proba(frame.rename(columns={"b": "x"}))
+    for other in (outputs[:, :3], np.hstack([outputs, outputs]), frame[["a", "b"]]):
+        with pytest.raises(DataError, match="^votes: has .* columns, and the fit 4 labelling func"):
+            model.predict_proba(other)
+
+
 @pytest.mark.parametrize(
     ("outputs", "words"),
     [
         (np.full((4, 3), -1), "every function abstains"),
         (np.zeros(4), "a row an item and a column a labelling function"),
         (pd.DataFrame({"task": [1], "worker": [1], "label": [1]}), "a table with a row a vote"),
+        (pd.DataFrame(np.eye(3, dtype=int), columns=list("aba")), "several columns are named 'a'"),
     ],
 )
 def test_bad_outputs_are_refused(outputs, words):
