@@ -35,9 +35,9 @@ def read_outputs(
             is an abstention. Items are named by the index of a data frame where it has names that
             differ, and by their positions else.
         abstain: value by which a function abstains; nulls are abstentions, too.
-        functions: ids of the functions of a fit, whose outputs these are: a data frame names them,
-            in any order; the columns of others, or of a frame that only numbers them, are in theirs.
-            None in a fit.
+        functions: ids of the functions of a fit, whose outputs these are; None in a fit. Columns of
+            a data frame go by their names, those of others by their position, as those of a frame
+            whose columns are only numbered.
         name: of the argument, for messages.
 
     Raises:
@@ -97,8 +97,8 @@ def _of_fit(name: str, columns: np.ndarray, functions: np.ndarray) -> np.ndarray
     unknown = np.flatnonzero(positions(functions, columns) < 0)
     if len(unknown):
         raise DataError(
-            f"{name}: column {plain(columns[unknown[0]])!r} is no labelling function of the fit, of "
-            f"which the first is {plain(functions[0])!r}; name the columns as there, or give an "
+            f"{name}: column {plain(columns[unknown[0]])!r} is no labelling function of the fit, "
+            f"of which the first is {plain(functions[0])!r}; name the columns as there, or give an "
             "array in the order of workers_"
         )
     return columns

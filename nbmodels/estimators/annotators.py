@@ -254,7 +254,8 @@ class DawidSkene(LatentClassModel):
             found = training.trained()
             self.tasks_, self.workers_ = tasks, workers
             by_class = np.bincount(cast.row * k + cast.label, minlength=n * k).reshape(n, k)
-            self._task_votes, self._majority = by_class @ np.ones(k, int), by_class.argmax(1)
+            self._task_votes = by_class @ np.ones(k, int)
+            self._majority = np.where(self._task_votes, by_class.argmax(1), -1)
             self._votes, self._copies = found.votes, found.copies
             self._held, self._shown = found.held, found.shown
             cautions = *table.repeated(len(cast.row)), *graders_caution(found.graders), *unused
@@ -450,10 +451,14 @@ class DawidSkene(LatentClassModel):
         Returns:
             A frame with the columns that every estimator's has, of which ``row`` is the task and
             ``given`` the majority of its votes (``p_wrong`` is the probability that the majority is
-            wrong), and ``votes``, their number. See :meth:`NoisyBernoulliNB.corrected_labels`.
+            wrong), and ``votes``, their number. Where all labelling functions abstain there is no
+            majority: ``given``, ``p_wrong`` and ``rank`` are null. See
+            :meth:`NoisyBernoulliNB.corrected_labels`.
         """
         check_is_fitted(self)
         given = self.classes_[self._majority]
+        if (self._majority < 0).any():
+            given = np.where(self._majority < 0, None, given.astype(object))
         votes = {"votes": self._task_votes.astype(int)}
         return self._corrected(self._item_names(), given, self._majority, votes)
 

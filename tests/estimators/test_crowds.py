@@ -230,6 +230,19 @@ def test_abstentions_of_labelling_functions_count():
     assert (report["spammer_score"] < 1).all()
 
 
+def test_items_without_votes_have_no_majority():
+    outputs = functions(200, 8)[0]
+    outputs[0] = -1
+    silent = (outputs < 0).all(1)
+    model = DawidSkene.weak_supervision(dependence=0, random_state=0).fit(outputs)
+    table = model.corrected_labels()
+    np.testing.assert_array_equal(table["votes"] == 0, silent)
+    for column in ("given", "p_wrong", "rank"):
+        np.testing.assert_array_equal(table[column].isna(), silent)
+    assert set(table["given"][~silent]) == {0, 1}
+    assert table["suggested"].notna().all()
+
+
 def one_sided(n_functions, k, seed, n=1000):
     """Functions that name one class each, in at most half of its items, right in 70 to 90 %."""
     rng = np.random.default_rng(seed)
@@ -308,7 +321,7 @@ def test_functions_of_new_outputs_are_those_of_the_fit():
     with pytest.raises(DataError, match=r"^votes: column 'x' is no labelling function of the fit"):
         model.predict_proba(frame.rename(columns={"b": "x"}))
     for other in (outputs[:, :3], np.hstack([outputs, outputs]), frame[["a", "b"]]):
-        with pytest.raises(DataError, match="^votes: has .* columns, and the fit 4 labelling func"):
+        with pytest.raises(DataError, match=r"^votes: has .* columns, and the fit 4 labelling fu"):
             model.predict_proba(other)
 
 
