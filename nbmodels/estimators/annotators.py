@@ -395,11 +395,14 @@ class DawidSkene(LatentClassModel):
         Returns:
             A frame with ``worker``, ``votes``, ``accuracy`` (expected share of right votes),
             ``low`` and ``high`` (ends of its credible interval), ``spammer_score`` (0 where votes
-            follow the class exactly, 1 where they do not depend on it), ``copies`` (a tuple of the
-            workers with whom a worker agrees too often), ``copies_from`` (whom of these a worker
-            copies) and ``copied_share`` (in how many of all their votes); the most frequent worker
-            first. Votes have no order: whom a worker copies is named where two workers or more
-            follow the same one, is None otherwise, and in a chain of copies is the middle one.
+            follow the class exactly, 1 where they do not depend on it; an abstention of a labelling
+            function is an outcome like a vote, since a function that names one class is known by
+            it: one that is always right and abstains from half of the items, whatever their
+            classes, has 0.75), ``copies`` (a tuple of the workers with whom a worker agrees too
+            often), ``copies_from`` (whom of these a worker copies) and ``copied_share`` (in how
+            many of all their votes); the most frequent worker first. Votes have no order: whom a
+            worker copies is named where two workers or more follow the same one, is None otherwise,
+            and in a chain of copies is the middle one.
             Where classes are ``ordered``, also ``severity`` (by how many grades of the mean width a
             worker grades below others), ``scale`` (of their logistic errors, in such grades),
             ``range`` (of their thresholds about the middle one; below 1 where they prefer the

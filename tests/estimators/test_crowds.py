@@ -16,6 +16,7 @@ from nbmodels.class_priors import Proportions
 from nbmodels.core import model as m
 from nbmodels.core import numpyro_program as program
 from nbmodels.data.labelling_functions import read_outputs
+from nbmodels.diagnostics.annotators import _ranking_score
 from nbmodels.fitting.vote_dependence import HIDDEN
 
 
@@ -241,6 +242,14 @@ def test_items_without_votes_have_no_majority():
         np.testing.assert_array_equal(table[column].isna(), silent)
     assert set(table["given"][~silent]) == {0, 1}
     assert table["suggested"].notna().all()
+
+
+def test_the_spammer_score_counts_abstentions_as_outcomes():
+    of_half = np.stack([np.eye(2) / 2, [[0.2, 0.2], [0.3, 0.3]]])  # right, and at random
+    matrices = np.concatenate([of_half, [[[0.5, 0.5]], [[0.5, 0.5]]]], 1)
+    one_class = [[[0.6, 0.0], [0.0, 0.0], [0.4, 1.0]]]
+    score = 1 - _ranking_score(np.concatenate([matrices, one_class]))
+    np.testing.assert_allclose(score, [0.75, 1, 0.64])
 
 
 def one_sided(n_functions, k, seed, n=1000):
