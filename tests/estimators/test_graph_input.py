@@ -101,3 +101,13 @@ def test_rows_of_a_matrix_of_new_items_are_the_users_of_the_fit(first):
     for wrong in (matrix[:-1], matrix.T, sparse.vstack([matrix, matrix[:1]])):
         with pytest.raises(DataError, match=r"interactions: the matrix has .* expected 9, one a u"):
             model.predict(wrong)
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_a_probability_is_not_below_zero_by_rounding(monkeypatch):
+    model = CollaborativeClassifier.published(3).fit(EDGES, LABELS)
+    resp = np.eye(3)[LABELS] * (1 + 2 * np.finfo(float).eps)
+    monkeypatch.setattr(type(model), "label_posterior_", resp)
+    table = model.corrected_labels()
+    assert (table["p_wrong"] == 0).all()
+    assert (table["p_suggested"] == 1).all()
