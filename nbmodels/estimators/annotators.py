@@ -105,7 +105,8 @@ class DawidSkene(LatentClassModel):
             (:class:`~nbmodels.channels.OrderedAnnotators`). The order is that of ``classes``, of an
             ordered Categorical, or of numbers.
         abstain: where given, votes are a matrix of labelling functions' outputs, a row an item and
-            a column a function, and this is the value by which a function abstains.
+            a column a function, and this is the value by which a function abstains, beside nulls;
+            NaN where there is no other.
         class_prior: ``(K,)`` known shares of the true classes; None to learn them.
         priors: pseudo-counts of the class shares and the noise, a
             :class:`~nbmodels.estimators.options.Priors`.
@@ -182,10 +183,10 @@ class DawidSkene(LatentClassModel):
         Time and memory grow with the number of votes.
 
         Args:
-            abstain: value by which a function abstains.
+            abstain: value by which a function abstains; None where nulls alone are abstentions.
             parameters: others, by name.
         """
-        return cls(abstain=abstain, **parameters)
+        return cls(abstain=np.nan if abstain is None else abstain, **parameters)
 
     def fit(self, votes: Any, y: None = None, *, trusted: Any = None) -> Self:
         """Fit to a table of votes.

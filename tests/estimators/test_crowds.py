@@ -312,8 +312,9 @@ def test_outputs_may_be_sparse_or_a_frame():
     row, column = np.nonzero(outputs >= 0)
     stored = sparse.coo_array((outputs[row, column], (row, column)), outputs.shape).tocsr()
     frame = pd.DataFrame(outputs).astype(float).replace(-1, np.nan)
-    for same in (stored, frame):
-        found = DawidSkene.weak_supervision().fit(same).label_posterior_
+    names = np.where(outputs < 0, None, np.array(["ham", "spam"], object)[outputs])
+    for same, abstain in ((stored, -1), (frame, -1), (frame, None), (names, None)):
+        found = DawidSkene.weak_supervision(abstain).fit(same).label_posterior_
         np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
