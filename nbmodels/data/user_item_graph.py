@@ -87,12 +87,13 @@ def read_graph(
             )
         ids = np.arange(edges.shape[0]) if items is None else np.asarray(items)
         check_length("items", ids, edges.shape[0])
-        bad = np.flatnonzero(~(np.isfinite(edges.data) & (edges.data >= 0)))
+        whole = np.isfinite(edges.data) & (edges.data == np.floor(edges.data))
+        bad = np.flatnonzero(~(whole & (edges.data >= 0)))
         if len(bad):
             row = int(np.searchsorted(edges.indptr, bad[0], side="right")) - 1
             raise DataError(
                 f"{name}: item {plain(ids[row])!r} has {edges.data[bad[0]]} edges to a user; "
-                "expected a count, 0 or more"
+                "expected a count, a whole number, 0 or more"
             )
     elif isinstance(interactions, np.ndarray) and interactions.dtype.kind not in "OUS":
         raise DataError(
