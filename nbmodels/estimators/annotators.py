@@ -462,7 +462,8 @@ class DawidSkene(LatentClassModel):
         check_is_fitted(self)
         given = self.classes_[self._majority]
         if (self._majority < 0).any():
-            given = np.where(self._majority < 0, None, given.astype(object))
+            given = given.astype(object)
+            given[self._majority < 0] = None
         votes = {"votes": self._task_votes.astype(int)}
         return self._corrected(self._item_names(), given, self._majority, votes)
 

@@ -183,9 +183,9 @@ def test_many_short_texts_are_sorted_as_python_sorts_them():
 
 def advice(votes):
     """What the refusal of a table adds to the columns that it lacks."""
-    with pytest.raises(DataError, match=r"^votes: expected columns task, worker, label; ") as told:
+    with pytest.raises(DataError, match=r"^votes: expected columns task, worker, label") as refusal:
         Votes.read(votes)
-    shown = str(told.value)
+    shown = str(refusal.value)
     assert "rename them" in shown
     return shown.partition("'task'})")[2].lstrip("; ")
 

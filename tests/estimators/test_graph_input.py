@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from nbmodels import CollaborativeClassifier, DataError, NbmodelsWarning
+from nbmodels import CollaborativeClassifier, DataError, IdentifiabilityWarning, NbmodelsWarning
 from nbmodels.data.user_item_graph import read_graph
 from nbmodels.diagnostics.findings import Finding, about_edges
+from nbmodels.diagnostics.share_wrong import share_limits
 from nbmodels.estimators.graph_input import graph_cautions
 from nbmodels.estimators.graph_source import EdgesOf
 
@@ -111,3 +112,20 @@ def test_a_probability_is_not_below_zero_by_rounding(monkeypatch):
     table = model.corrected_labels()
     assert (table["p_wrong"] == 0).all()
     assert (table["p_suggested"] == 1).all()
+
+
+def test_a_joint_model_without_edges_names_the_default():
+    rng = np.random.default_rng(0)
+    edges, labels = sparse.csr_array(rng.poisson(0.1, (20, 90))), rng.integers(0, 3, 90)
+    model = CollaborativeClassifier(training="joint", alpha=1.0, random_state=0)
+    words = "^the joint model of the graph does not predict .* the default, with training, alpha"
+    with pytest.warns(IdentifiabilityWarning, match=words):
+        model.fit(edges, labels)
+    assert not share_limits(model.fitted_).estimated
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_a_joint_model_whose_edges_count_estimates_the_share_of_wrong_labels():
+    model = CollaborativeClassifier.published(3).fit(EDGES, LABELS)
+    assert share_limits(model.fitted_).estimated
+    assert "not estimated" not in model.verdict().sentence
