@@ -51,6 +51,7 @@ def stand_ins():
         "votes": pd.DataFrame(votes),
         "pairs": pd.DataFrame(pairs),
         "codes": labels,
+        "true_codes": truth,
         "words": X,
         "sensors": truth[:, None] + rng.normal(size=(N, 2)),
         "n_words": D,
@@ -164,6 +165,9 @@ def test_a_model_of_ones_own():
 
     after = run("own_model.md")
     assert Status(int(after["result"].status)).ok
+    assert np.mean(after["fitted"].resp.argmax(1) == after["true_codes"]) > 0.9
+    found = np.asarray(after["guide"].median(after["found"].params)["labels_transition"])
+    np.testing.assert_allclose(found, after["fitted"].transitions["labels"], atol=0.05)
     with numpyro.handlers.seed(rng_seed=jax.random.key(0)):
         assert "words_probs" in numpyro.handlers.trace(after["program"]).get_trace()
 

@@ -187,18 +187,19 @@ def _alike(model: Any) -> bool:
 
 
 def _of_grades(labels: LabelColumn, grades: Sequence[str] | None) -> LabelColumn:
-    """Labels whose classes are in the order of the grades.
+    """Labels whose classes are in the order of the grades, those that no vote is among them.
 
     Raises:
-        DataError: other names than those of the classes, or labels that are no numbers.
+        DataError: a class that is no grade, a grade that is named twice, or labels that are no
+            numbers.
     """
     if grades is None or (list(grades) == [NUMBERS] and labels.are_numbers):
         return labels
     shown = ", ".join(labels.names)
     if list(grades) == [NUMBERS]:
-        raise DataError(f"grades: the labels are no numbers; name them in their order: {shown}")
-    if sorted(grades) != sorted(labels.names):
-        raise DataError(f"grades: expected each of {shown} once, got {', '.join(grades)}")
+        raise DataError(f"--grades: the labels are no numbers; name them in their order: {shown}")
+    if len(set(grades)) != len(grades) or not set(grades).issuperset(labels.names):
+        raise DataError(f"--grades: expected each of {shown} once, got {', '.join(grades)}")
     return labels.in_order(grades)
 
 

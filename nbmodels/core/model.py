@@ -150,9 +150,14 @@ def check_data(model: Model, data: Data) -> None:
         data: encoded data.
 
     Raises:
-        DataError: a component without its part (None where it needs no data), a part or powers
-            that no component has, another number of rows than there are weights.
+        DataError: no class prior; a component without its part (None where it needs no data), a
+            part or powers that no component has, another number of rows than there are weights.
     """
+    if PRIOR not in with_role(model, ClassPrior):
+        raise DataError(
+            f"model: there is no class prior {PRIOR!r}, such as "
+            "nbmodels.class_priors.Proportions.of(n_classes)"
+        )
     for name in model:
         if name not in data.parts:
             raise DataError(
@@ -172,6 +177,43 @@ def check_data(model: Model, data: Data) -> None:
             raise DataError(
                 f"data: the part {name!r} has {sizes[0]} rows, but there are {n_rows} weights"
             )
+
+
+def check_model(model: Model, data: Data) -> None:
+    """As :func:`check_data`, and that each component takes its part, and all have the same classes.
+
+    Each likelihood is traced and not computed, which takes milliseconds.
+
+    Args:
+        model: components by name.
+        data: encoded data.
+
+    Raises:
+        DataError: as :func:`check_data`; a part that its component does not take, such as one of
+            another number of columns; a component of another number of classes than the class
+            prior, by name.
+    """
+    check_data(model, data)
+    sizes = {}
+    for name, component in model.items():
+        try:
+            sizes[name] = jax.eval_shape(_table, component, data.parts[name]).shape[-1]
+        except (TypeError, ValueError, AttributeError) as error:
+            kind = type(component).__name__
+            raise DataError(
+                f"data: the part {name!r} is not one of this {kind}; give what {kind}.pack "
+                f"returns, of as many columns and classes as the component: {error}"
+            ) from error
+    for name, size in sizes.items():
+        if size != sizes[PRIOR]:
+            raise DataError(
+                f"model: the component {name!r} is of {size} classes, and {PRIOR!r} of "
+                f"{sizes[PRIOR]}"
+            )
+
+
+def _table(component: Component, part: Any) -> Array:
+    return component.log_likelihood(component.likelihood_params(component.prior, "vb"), part).table
 
 
 def _leading(part: Any) -> list[int]:

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from inference.products import matrix
 from nbmodels.core.component import Component
 from nbmodels.core.lazy import dist, funsor, handlers, numpyro
-from nbmodels.core.model import PRIOR, Data, Model, class_prior, power
+from nbmodels.core.model import PRIOR, Data, Model, check_model, class_prior, power
 
 
 def program(model: Model, data: Data) -> Callable[[], None]:
@@ -33,6 +33,11 @@ def program(model: Model, data: Data) -> Callable[[], None]:
     Args:
         model: components by name; the class prior is called ``"class_prior"``.
         data: encoded data; densified here, so keep it small.
+
+    Raises:
+        DataError: no class prior, or components of several numbers of classes; parts that are
+            missing, unknown to the model, not of their component, or of another number of rows than
+            the weights.
 
     Examples:
         >>> import jax
@@ -54,6 +59,7 @@ def program(model: Model, data: Data) -> Callable[[], None]:
         labels (4,) True
         x (4, 3) True
     """
+    check_model(model, data)
     weights = np.asarray(data.weights)
     whole = np.isin(weights, (0, 1)).all() and np.all(np.asarray(model[PRIOR].weight) == 1)
     if not data.powers and (whole or np.all(weights == 1)):

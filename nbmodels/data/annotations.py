@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -73,7 +74,7 @@ class Votes:
         try:
             return cls(*read_coded(name, votes, COLUMNS, by_name=True))
         except DataError as error:
-            if hint := _made_long(name, votes):
+            if hint := _advice(name, votes):
                 raise DataError(f"{error}; {hint}") from error
             raise
 
@@ -171,20 +172,57 @@ class Votes:
         )
 
 
-def _made_long(name: str, votes: Any) -> str:
-    """How a table with a row an item and a column an annotator is made long; empty for others."""
+def _advice(name: str, votes: Any) -> str:
+    """How a table without the columns of votes may be made one; empty where nothing shows it.
+
+    Args:
+        name: of the argument.
+        votes: as given.
+    """
     table = in_pandas(votes)
-    if not isinstance(table, pd.DataFrame | np.ndarray) or table.ndim != 2 or table.shape[1] < 2:
+    try:
+        frame = pd.DataFrame(table)
+    except (TypeError, ValueError):
         return ""
-    frame = pd.DataFrame(table)
-    if any(columns_named(frame, role, COLUMNS) for role in ("worker", "label")):
+    named = (columns_named(frame, role, COLUMNS) for role in ("worker", "label"))
+    if frame.shape[1] < 2 or any(named):
         return ""
     shown = name if isinstance(table, pd.DataFrame) else f"pd.DataFrame({name})"
-    return (
-        "a table with a row an item and a column an annotator is made long by "
-        f"{shown}.rename_axis('task').reset_index().melt('task', var_name='worker', "
-        "value_name='label').dropna()"
-    )
+    out = []
+    if not isinstance(table, pd.DataFrame | Mapping) and frame.shape[1] == len(COLUMNS):
+        out.append(
+            f"an array of a row a vote gets names by pd.DataFrame({name}, "
+            f"columns={list(COLUMNS)}), in the order that its columns have"
+        )
+    if (ids := _ids_of_wide(frame)) is not None:
+        items = ".rename_axis('task').reset_index()"
+        if ids:
+            items = f".rename(columns={{{plain(ids[0])!r}: 'task'}})"
+        out.append(
+            "a table with a row an item and a column an annotator is made long by "
+            f"{shown}{items}.melt('task', var_name='worker', value_name='label').dropna()"
+        )
+    return "; ".join(out)
+
+
+def _ids_of_wide(frame: pd.DataFrame) -> list[Any] | None:
+    """The column of the items' ids, or none, of a table with a column an annotator; None of others.
+
+    The annotators' columns hold values of one set, and one other column at most names the rows.
+    """
+    columns = [frame.iloc[:, i].dropna() for i in range(frame.shape[1])]
+    try:
+        values = [set(column) for column in columns]
+    except TypeError:  # cells that are no labels
+        return None
+    times = Counter(itertools.chain.from_iterable(values))
+    theirs = [2 * sum(times[v] > 1 for v in one) >= len(one) for one in values]
+    others = [i for i, one in enumerate(theirs) if not one]
+    labels = set().union(*itertools.compress(values, theirs))
+    cells = sum(map(len, itertools.compress(columns, theirs)))
+    unique = all(len(values[i]) == len(frame) for i in others)
+    wide = sum(theirs) > 1 and len(others) < 2 and unique and len(labels) < cells
+    return [frame.columns[i] for i in others] if wide else None
 
 
 def vote_columns(frame: pd.DataFrame, text: str | None = None) -> list[tuple[str, str]]:

@@ -10,8 +10,8 @@ from scipy import sparse
 
 from nbmodels.data.annotations import COLUMNS, Votes
 from nbmodels.data.long_format import CodedColumn, columns_named
-from nbmodels.data.validation import own_index
-from nbmodels.errors import DataError
+from nbmodels.data.validation import own_index, plain, positions
+from nbmodels.errors import DataError, counted
 
 #: Words for an abstention, in lower case.
 _ABSTAIN = ("abstain", "abstains", "abstained", "abstention")
@@ -25,7 +25,9 @@ class VoteSource(NamedTuple):
     workers: np.ndarray
 
 
-def read_outputs(outputs: Any, abstain: Any, name: str = "votes") -> VoteSource:
+def read_outputs(
+    outputs: Any, abstain: Any, functions: np.ndarray | None = None, name: str = "votes"
+) -> VoteSource:
     """Votes of labelling functions; items are rows, functions are columns.
 
     Args:
@@ -33,10 +35,13 @@ def read_outputs(outputs: Any, abstain: Any, name: str = "votes") -> VoteSource:
             is an abstention. Items are named by the index of a data frame where it has names that
             differ, and by their positions else.
         abstain: value by which a function abstains; nulls are abstentions, too.
+        functions: ids of the functions of a fit, whose outputs these are; None in a fit. Columns of
+            a data frame go by their names, those of others by their position, as those of a frame
+            whose columns are only numbered.
         name: of the argument, for messages.
 
     Raises:
-        DataError: no matrix, or a table in long format.
+        DataError: no matrix, or a table in long format; other functions than those of the fit.
     """
     if sparse.issparse(outputs):
         cells = sparse.coo_array(outputs)
@@ -49,6 +54,9 @@ def read_outputs(outputs: Any, abstain: Any, name: str = "votes") -> VoteSource:
                 f"{name}: expected a column a labelling function; a table with a row a vote, as "
                 "this one seems to be, is for DawidSkene() without abstain"
             )
+        if frame.columns.has_duplicates:
+            twice = frame.columns[frame.columns.duplicated()][0]
+            raise DataError(f"{name}: several columns are named {plain(twice)!r}; give each a name")
         index = own_index(frame, len(frame))
         named = index is not None and index.is_unique
         tasks = frame.index.to_numpy() if named else np.arange(len(frame))
@@ -56,6 +64,8 @@ def read_outputs(outputs: Any, abstain: Any, name: str = "votes") -> VoteSource:
         values = frame.to_numpy()
         task, worker = np.nonzero(~pd.isna(values))
         label = values[task, worker]
+    if functions is not None:
+        workers = _of_fit(name, workers, functions)
     voted = np.flatnonzero(np.asarray(label != abstain))
     label = pd.Series(label[voted]).infer_objects().to_numpy()
     if label.dtype.kind == "f" and (label % 1 == 0).all():
@@ -63,6 +73,35 @@ def read_outputs(outputs: Any, abstain: Any, name: str = "votes") -> VoteSource:
     task, worker = task[voted], worker[voted]
     votes = Votes(CodedColumn(task, tasks), CodedColumn(worker, workers), CodedColumn.of(label))
     return VoteSource(votes, tasks, workers)
+
+
+def _of_fit(name: str, columns: np.ndarray, functions: np.ndarray) -> np.ndarray:
+    """The columns' names among the functions of a fit.
+
+    Args:
+        name: of the argument, for messages.
+        columns: names of the columns, or their numbers.
+        functions: ids of the functions of the fit.
+
+    Raises:
+        DataError: another number of columns, or a name that is not among these.
+    """
+    if len(columns) != len(functions):
+        raise DataError(
+            f"{name}: has {counted(len(columns), 'column')}, and the fit "
+            f"{counted(len(functions), 'labelling function')}; where one was not run, let it "
+            "abstain"
+        )
+    if np.array_equal(columns, np.arange(len(columns))):
+        return functions
+    unknown = np.flatnonzero(positions(functions, columns) < 0)
+    if len(unknown):
+        raise DataError(
+            f"{name}: column {plain(columns[unknown[0]])!r} is no labelling function of the fit, "
+            f"of which the first is {plain(functions[0])!r}; name the columns as there, or give an "
+            "array in the order of workers_"
+        )
+    return columns
 
 
 def check_abstentions(

@@ -409,10 +409,16 @@ class LabelColumn:
         """The same with the classes in another order.
 
         Args:
-            names: of all classes.
+            names: of all classes, and of others that no row names.
         """
         place = pd.Index(names)
-        values = self.values.iloc[pd.Index(self.names).get_indexer(place)]
+        at = pd.Index(self.names).get_indexer(place)
+        values = self.values.iloc[at]
+        if (at < 0).any():
+            others = pd.Series(list(names), dtype=object)
+            with contextlib.suppress(ValueError):  # of names beside numbers
+                others = pd.to_numeric(others) if self.values.dtype.kind in "iuf" else others
+            values = others.where(at < 0, values.reset_index(drop=True))
         codes = np.where(self.codes < 0, -1, place.get_indexer(pd.Index(self.text)))
         return LabelColumn(self.text, codes, np.asarray(names, str), values)
 

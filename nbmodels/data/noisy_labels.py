@@ -259,5 +259,15 @@ def known_labels(labels: np.ndarray, name: str = "y") -> np.ndarray:
             warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
             check_classification_targets(pd.unique(labels))
     except (TypeError, ValueError) as error:
-        raise DataError(f"{name}: {error}") from error
+        raise DataError(f"{name}: {_fractions(labels) or error}") from error
     return labels
+
+
+def _fractions(labels: np.ndarray) -> str:
+    """What labels are refused for that are numbers with fractions; empty for others."""
+    if labels.dtype.kind != "f" or not (found := labels[labels % 1 != 0]).size:
+        return ""
+    return (
+        f"Unknown label type: continuous, numbers with fractions such as {found[0]:g}; if they "
+        "name classes, as half grades do, make them strings, as by .astype(str)"
+    )

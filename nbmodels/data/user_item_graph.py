@@ -46,7 +46,12 @@ class Graph:
 
 
 def read_graph(
-    interactions: Any, items: Any = None, *, duplicates: str = "count", name: str = "interactions"
+    interactions: Any,
+    items: Any = None,
+    *,
+    users: np.ndarray | None = None,
+    duplicates: str = "count",
+    name: str = "interactions",
 ) -> Graph:
     """A graph from a sparse users x items matrix or a table of (user, item) pairs.
 
@@ -56,13 +61,16 @@ def read_graph(
             have no names (a list of tuples) are of user and item, in this order.
         items: ids of the items, in the order wanted; those that occur, sorted, where None. For a
             matrix, names of its columns.
+        users: ids of the users of a fit, which are the rows of a matrix, in their order; None where
+            a matrix numbers its users. A table names its own.
         duplicates: what to do with a pair that occurs more than once: ``"count"`` every
             occurrence, ``"once"`` take it for one edge, ``"refuse"``; ``"auto"`` counts, and leaves
             it to the fit what a count says.
         name: of the argument, for messages.
 
     Raises:
-        DataError: naming the row or the pair, or columns that are not there.
+        DataError: naming the row or the pair, or columns that are not there; a matrix of another
+            number of users.
     """
     if duplicates not in ("auto", "count", "once", "refuse"):
         raise DataError(
@@ -70,15 +78,22 @@ def read_graph(
         )
     if sparse.issparse(interactions):
         edges = sparse.csr_array(interactions.T).astype(float)
-        users = np.arange(edges.shape[1])
+        if users is None:
+            users = np.arange(edges.shape[1])
+        if len(users) != edges.shape[1]:
+            raise DataError(
+                f"{name}: the matrix has {counted_things(edges.shape[1], 'row')}; expected "
+                f"{len(users)}, one a user of the fit in the order of users_ (or pairs of ids)"
+            )
         ids = np.arange(edges.shape[0]) if items is None else np.asarray(items)
         check_length("items", ids, edges.shape[0])
-        bad = np.flatnonzero(~(np.isfinite(edges.data) & (edges.data >= 0)))
+        whole = np.isfinite(edges.data) & (edges.data == np.floor(edges.data))
+        bad = np.flatnonzero(~(whole & (edges.data >= 0)))
         if len(bad):
             row = int(np.searchsorted(edges.indptr, bad[0], side="right")) - 1
             raise DataError(
                 f"{name}: item {plain(ids[row])!r} has {edges.data[bad[0]]} edges to a user; "
-                "expected a count, 0 or more"
+                "expected a count, a whole number, 0 or more"
             )
     elif isinstance(interactions, np.ndarray) and interactions.dtype.kind not in "OUS":
         raise DataError(
@@ -220,8 +235,22 @@ def item_weights(values: Any, items: np.ndarray) -> Any:
     return found
 
 
-def edges_to_known(users: np.ndarray, graph: Graph) -> sparse.csr_array:
-    """``(N, users)`` edges to known users; those to others are left out."""
+def edges_to_known(
+    users: np.ndarray, interactions: Any, items: Any = None, *, duplicates: str = "count"
+) -> sparse.csr_array:
+    """``(N, users)`` edges of items to the users of a fit.
+
+    Args:
+        users: their ids.
+        interactions: as :func:`read_graph` takes them. The rows of a matrix are these users, in
+            their order; pairs with other users are left out.
+        items: as :func:`read_graph` takes them.
+        duplicates: likewise.
+
+    Raises:
+        DataError: as :func:`read_graph`.
+    """
+    graph = read_graph(interactions, items, users=users, duplicates=duplicates)
     place = pd.Index(users).get_indexer(pd.Index(graph.users))
     edges = graph.edges.tocoo()
     known = place[edges.col] >= 0

@@ -37,9 +37,10 @@ def annotator_report(
         a frame with ``worker``, ``votes``, ``accuracy`` (expected share of right votes, copies
         among them), ``low`` and ``high`` (ends of its credible interval), ``spammer_score`` (0
         where votes follow the class exactly, 1 where they do not depend on it; one less the score
-        of Raykar and Yu 2012, section 2), ``copies`` (a tuple of the workers with whom a worker
-        agrees too often, :mod:`nbmodels.fitting.copied_votes`), ``copies_from`` (of these, whom the
-        worker copies from; None where nobody, or where votes do not show who copies from whom), and
+        of Raykar and Yu 2012, section 2, of whose outcomes an abstention is one), ``copies`` (a
+        tuple of the workers with whom a worker agrees too often,
+        :mod:`nbmodels.fitting.copied_votes`), ``copies_from`` (of these, whom the worker copies
+        from; None where nobody, or where votes do not show who copies from whom), and
         ``copied_share`` (the expected share of the worker's votes that are copies; NaN without a
         source).
 

@@ -54,7 +54,7 @@ BOUNDED_BELOW = ShareLimits()
 
 def share_limits(fitted: FittedModel) -> ShareLimits:
     """What limits the share of wrong labels of a fitted model."""
-    if fitted.drawn is None:
+    if not fitted.as_given:
         return ShareLimits(bounds(fitted.fit.model))
     checked = checked_rows(fitted.fit.model, fitted.data, len(fitted.fit.resp)).any()
     source = "that of checked rows and the prior" if checked else "the prior's"

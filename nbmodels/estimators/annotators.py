@@ -105,7 +105,8 @@ class DawidSkene(LatentClassModel):
             (:class:`~nbmodels.channels.OrderedAnnotators`). The order is that of ``classes``, of an
             ordered Categorical, or of numbers.
         abstain: where given, votes are a matrix of labelling functions' outputs, a row an item and
-            a column a function, and this is the value by which a function abstains.
+            a column a function, and this is the value by which a function abstains, beside nulls;
+            NaN where there is no other.
         class_prior: ``(K,)`` known shares of the true classes, or a mapping from their names; None
             to learn them.
         priors: pseudo-counts of the class shares and the noise, a
@@ -183,10 +184,10 @@ class DawidSkene(LatentClassModel):
         Time and memory grow with the number of votes.
 
         Args:
-            abstain: value by which a function abstains.
+            abstain: value by which a function abstains; None where nulls alone are abstentions.
             parameters: others, by name.
         """
-        return cls(abstain=abstain, **parameters)
+        return cls(abstain=np.nan if abstain is None else abstain, **parameters)
 
     def fit(self, votes: Any, y: None = None, *, trusted: Any = None) -> Self:
         """Fit to a table of votes.
@@ -255,7 +256,8 @@ class DawidSkene(LatentClassModel):
             found = training.trained()
             self.tasks_, self.workers_ = tasks, workers
             by_class = np.bincount(cast.row * k + cast.label, minlength=n * k).reshape(n, k)
-            self._task_votes, self._majority = by_class @ np.ones(k, int), by_class.argmax(1)
+            self._task_votes = by_class @ np.ones(k, int)
+            self._majority = np.where(self._task_votes, by_class.argmax(1), -1)
             self._votes, self._copies = found.votes, found.copies
             self._held, self._shown = found.held, found.shown
             cautions = *table.repeated(len(cast.row)), *graders_caution(found.graders), *unused
@@ -275,9 +277,10 @@ class DawidSkene(LatentClassModel):
         )
         return None if other or self._rule != "map" else rank_of(table, classes.names)
 
-    def _read(self, votes: Any) -> VoteSource:
+    def _read(self, votes: Any, functions: np.ndarray | None = None) -> VoteSource:
+        """Votes, or outputs of labelling functions, which are those of a fit unless None."""
         if self.abstain is not None:
-            return read_outputs(votes, self.abstain)
+            return read_outputs(votes, self.abstain, functions)
         table = Votes.read(votes)
         return VoteSource(table, table.tasks(), table.workers())
 
@@ -394,11 +397,14 @@ class DawidSkene(LatentClassModel):
         Returns:
             A frame with ``worker``, ``votes``, ``accuracy`` (expected share of right votes),
             ``low`` and ``high`` (ends of its credible interval), ``spammer_score`` (0 where votes
-            follow the class exactly, 1 where they do not depend on it), ``copies`` (a tuple of the
-            workers with whom a worker agrees too often), ``copies_from`` (whom of these a worker
-            copies) and ``copied_share`` (in how many of all their votes); the most frequent worker
-            first. Votes have no order: whom a worker copies is named where two workers or more
-            follow the same one, is None otherwise, and in a chain of copies is the middle one.
+            follow the class exactly, 1 where they do not depend on it; an abstention of a labelling
+            function is an outcome like a vote, since a function that names one class is known by
+            it: one that is always right and abstains from half of the items, whatever their
+            classes, has 0.75), ``copies`` (a tuple of the workers with whom a worker agrees too
+            often), ``copies_from`` (whom of these a worker copies) and ``copied_share`` (in how
+            many of all their votes); the most frequent worker first. Votes have no order: whom a
+            worker copies is named where two workers or more follow the same one, is None otherwise,
+            and in a chain of copies is the middle one.
             Where classes are ``ordered``, also ``severity`` (by how many grades of the mean width a
             worker grades below others), ``scale`` (of their logistic errors, in such grades),
             ``range`` (of their thresholds about the middle one; below 1 where they prefer the
@@ -450,10 +456,15 @@ class DawidSkene(LatentClassModel):
         Returns:
             A frame with the columns that every estimator's has, of which ``row`` is the task and
             ``given`` the majority of its votes (``p_wrong`` is the probability that the majority is
-            wrong), and ``votes``, their number. See :meth:`NoisyBernoulliNB.corrected_labels`.
+            wrong), and ``votes``, their number. Where all labelling functions abstain there is no
+            majority: ``given``, ``p_wrong`` and ``rank`` are null. See
+            :meth:`NoisyBernoulliNB.corrected_labels`.
         """
         check_is_fitted(self)
         given = self.classes_[self._majority]
+        if (self._majority < 0).any():
+            given = given.astype(object)
+            given[self._majority < 0] = None
         votes = {"votes": self._task_votes.astype(int)}
         return self._corrected(self._item_names(), given, self._majority, votes)
 
@@ -465,12 +476,16 @@ class DawidSkene(LatentClassModel):
         Args:
             votes: new votes, as :meth:`fit` takes them; the fitted ones, whose tasks are
                 ``tasks_``, where None. A worker who did not occur in the fit has the noise matrix
-                of an unknown one.
+                of an unknown one. Outputs of labelling functions are of those of the fit: columns
+                of a data frame go by their names, those of an array by their position.
+
+        Raises:
+            DataError: bad input; other labelling functions than in the fit.
         """
         check_is_fitted(self)
         if votes is None:
             return self.label_posterior_
-        table, tasks, workers = self._read(votes)
+        table, tasks, workers = self._read(votes, self.workers_)
         classes = Classes(self.classes_)
         coded = VoteTable(*table.cells(tasks, workers, classes), len(tasks))
         known = pd.Index(self.workers_).get_indexer(pd.Index(workers))

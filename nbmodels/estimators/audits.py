@@ -67,7 +67,7 @@ def expectations(model: LatentClassModel) -> dict[str, Any]:
     other = model.fitted_.separable
     return {
         "separable": None if other is None else other.end.share_wrong,
-        "informative": model.fitted_.drawn is None,
+        "informative": not model.fitted_.as_given,
     }
 
 

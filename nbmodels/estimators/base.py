@@ -392,7 +392,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         resp = self.label_posterior_
         known = codes >= 0
         right = resp[np.arange(len(resp)), np.maximum(codes, 0)]
-        p_wrong = np.where(known, 1 - right, np.nan)
+        p_wrong = np.where(known, np.maximum(1 - right, 0), np.nan)
         soon = self._suspicion(p_wrong, known & (resp.argmax(1) != codes))
         # what was checked is not to be checked again
         checked = known & checked_rows(self.fitted_.fit.model, self.fitted_.data, len(resp))
@@ -403,7 +403,7 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
                 "row": np.asarray(rows),
                 "given": given,
                 "suggested": self.classes_[np.argmax(resp, axis=1)],
-                "p_suggested": resp.max(1),
+                "p_suggested": np.minimum(resp.max(1), 1),
                 "p_wrong": p_wrong,
                 "rank": rank,
                 **(extra or {}),

@@ -445,14 +445,17 @@ class CollaborativeClassifier(LatentClassModel):
         """``(n, K)`` P(true class | users) of new items, by the users of the fit.
 
         Args:
-            interactions: sparse matrix (users, new items) with the users of the fit in their order,
-                or pairs of ids; pairs with users that the fit does not know are ignored. The fitted
-                items' posterior, labels included, where None.
+            interactions: sparse matrix (users, new items) with the users of the fit in the order of
+                ``users_``, or pairs of ids; pairs with users that the fit does not know are
+                ignored. The fitted items' posterior, labels included, where None.
+
+        Raises:
+            DataError: bad input, or a matrix with another number of users.
         """
         check_is_fitted(self)
         if interactions is None:
             return self.label_posterior_
-        edges = edges_to_known(self.users_, read_graph(interactions, duplicates=self.duplicates))
+        edges = edges_to_known(self.users_, interactions, duplicates=self.duplicates)
         if isinstance(self.fitted_, FittedGraph):
             return self.fitted_.predict_new(edges)
         if self.fitted_.scored:

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from nbmodels.channels import ExternalEvidence
 from nbmodels.data.labels import Classes
-from nbmodels.data.user_item_graph import edges_to_known, read_graph
+from nbmodels.data.user_item_graph import edges_to_known
 from nbmodels.emissions import Users
 from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.fitting.beliefs import Known
@@ -27,7 +27,7 @@ class EdgesOf:
 
     def edges(self, values: Any, items: np.ndarray) -> sparse.csr_array:
         """``(n, users)`` numbers of edges."""
-        return edges_to_known(self.users, read_graph(values, items, duplicates=self.duplicates))
+        return edges_to_known(self.users, values, items, duplicates=self.duplicates)
 
     def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
         return {USERS: Users.pack(self.edges(values, items))}

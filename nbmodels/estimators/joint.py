@@ -186,8 +186,9 @@ class JointNB(LatentClassModel):
             possible: what is possible: ``(N, K)`` booleans, or a set of classes an item, null where
                 nothing is excluded; or a mapping or series of some sets, by the items' ids.
             items: ``(N,)`` ids of the items, by which all other arguments name them; by default
-                the index of the first table that is a data frame, where its ids are distinct, and
-                0 to N - 1 where there is none.
+                the index of the first table that is a data frame, where its ids are distinct, that
+                of y where it is a series beside votes and interactions alone, and 0 to N - 1 where
+                there is none.
 
         Raises:
             DataError: bad input, naming source and row.

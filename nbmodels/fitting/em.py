@@ -64,7 +64,8 @@ def em(
         A :class:`inference.Result`; its objective lacks :func:`nbmodels.core.model.constant`.
 
     Raises:
-        DataError: parts that are missing, unknown to the model, or of another number of rows than
+        DataError: no class prior, or components of several numbers of classes; parts that are
+            missing, unknown to the model, not of their component, or of another number of rows than
             the weights; no labels to start from.
 
     Examples:
@@ -90,7 +91,7 @@ def em(
         [[0.8 0. ]
          [0.2 1. ]]
     """
-    models.check_data(model, data)
+    models.check_model(model, data)
     resp = models.initial_responsibilities(model, data)
     if resp is None:
         raise DataError("data: no labels to start from; give a starting point to inference.solve")
@@ -286,8 +287,9 @@ def fit(
             the best fit so far, or ``"keep"`` that fit as the result.
 
     Raises:
-        DataError: ``n_restarts`` is out of range; parts that are missing, unknown to the model, or
-            of another number of rows than the weights.
+        DataError: ``n_restarts`` is out of range; no class prior, or components of several numbers
+            of classes; parts that are missing, unknown to the model, not of their component, or of
+            another number of rows than the weights.
         Interrupted: Ctrl-C, unless ``on_interrupt="keep"``.
 
     Warns:
@@ -314,7 +316,7 @@ def fit(
         >>> print(names[fitted.resp[:4].argmax(1)], "labelled as", names[given[:4]])
         ['ant' 'ant' 'ant' 'ant'] labelled as ['bee' 'bee' 'bee' 'ant']
     """
-    models.check_data(model, data)
+    models.check_model(model, data)
     with kept_programs():
         (fitted,) = fit_many(
             [model],

@@ -22,6 +22,7 @@ from nbmodels.core.families import Rule
 from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.data.validation import posterior_length
+from nbmodels.emissions import Users
 from nbmodels.errors import Caution
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.design_effect import DesignEffects, design_effects
@@ -222,6 +223,15 @@ class FittedModel:
         Where they do not, classes are those of the votes and, where there are none, of the labels.
         """
         return self.drawn is None and (self.plain is None or VOTES not in self.data.parts)
+
+    @property
+    def as_given(self) -> bool:
+        """Whether only the prior is known of the noise, since the features do not predict labels.
+
+        Posterior draws are of another fit in a joint model of a graph, too, whose users count.
+        """
+        users = (c for c in self.fit.model.values() if isinstance(c, Users))
+        return self.drawn is not None and not any(np.any(c.weight) for c in users)
 
     @property
     def label_posterior(self) -> Float[np.ndarray, "n k"]:

@@ -27,6 +27,14 @@ UNINFORMATIVE = Caution(
     "noise matrix is that of the prior",
 )
 
+#: Of a joint model of the graph, where other models may predict them.
+JOINT_UNINFORMATIVE = Caution(
+    IdentifiabilityWarning,
+    "the joint model of the graph does not predict held-out labels better than chance: no label is "
+    "corrected, and the noise matrix is that of the prior; the average of neighbour models may "
+    "predict them, the default, with training, alpha and weight at 'auto'",
+)
+
 
 def as_given(labels: Candidate, shares: Float[np.ndarray, " k"], options: FitOptions) -> Fit:
     """Labels as they are: noise at its prior mean, and no class before another.

@@ -25,7 +25,7 @@ from nbmodels.fitting.cross_fitted import cross_fitted
 from nbmodels.fitting.duplicate_users import Grouped, grouped
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.fitted_model import FittedModel
-from nbmodels.fitting.graph_labels_as_given import UNINFORMATIVE
+from nbmodels.fitting.graph_labels_as_given import JOINT_UNINFORMATIVE
 from nbmodels.fitting.holdout import (
     compare_on_holdout,
     cross_fitted_posterior,
@@ -119,7 +119,7 @@ def train_joint(
     noise: tuple[Fit, Data] | None = None
     if not isinstance(model["labels"], Given):
         if _users(model).weight == 0:
-            about = (graph, sources, weights, names, options, cautions or (UNINFORMATIVE,))
+            about = (graph, sources, weights, names, options, cautions or (JOINT_UNINFORMATIVE,))
             return replace(labels_as_given(settings.labels, *about, interrupted), choice=choice)
         if settings.noise_folds:
             model, noise, interrupted = _with_noise(settings, model, data, options)

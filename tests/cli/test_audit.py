@@ -89,7 +89,7 @@ def test_margins_are_those_of_the_library(here):
 def test_margins_suppose_the_larger_end(end, share):
     n = 400
     fitted = SimpleNamespace(
-        separable=SimpleNamespace(end=SimpleNamespace(share_wrong=end)), drawn=None
+        separable=SimpleNamespace(end=SimpleNamespace(share_wrong=end)), as_given=False
     )
     corrected = pd.DataFrame(
         {"given": "cat", "suggested": "cat", "p_wrong": np.full(n, 0.2), "p_suggested": 0.8}

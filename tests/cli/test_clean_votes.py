@@ -106,8 +106,9 @@ def test_grades_are_ordered(here):
 @pytest.mark.parametrize(
     ("grades", "words"),
     [
-        ("numbers", "the labels are no numbers; name them in their order: cat, dog, emu"),
-        ("cat,dog", "expected each of cat, dog, emu once, got cat, dog"),
+        ("numbers", "--grades: the labels are no numbers; name them in their order: cat, dog, emu"),
+        ("cat,dog", "--grades: expected each of cat, dog, emu once, got cat, dog"),
+        ("cat,dog,bee", "--grades: expected each of cat, dog, emu once, got cat, dog, bee"),
         ("cat,dog,emu,emu", "expected each of cat, dog, emu once"),
     ],
 )
@@ -116,6 +117,21 @@ def test_other_grades_are_refused(here, grades, words):
     done = run("clean", "votes.csv", *ROLES, "--truth", "truth", "--grades", grades)
     assert done.exit_code != 0
     assert words in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("numbers", [True, False])
+def test_a_scale_may_have_grades_that_no_vote_is(here, numbers):
+    frame = votes(60)
+    codes = frame["label"].map({"cat": 2, "dog": 3, "emu": 4})
+    scale = ["1", "2", "3", "4", "5"] if numbers else ["nil", "low", "mid", "high", "top"]
+    frame["label"] = codes if numbers else codes.map(lambda code: scale[code - 1])
+    frame.drop(columns="truth").to_csv("votes.csv", index=False)
+    done = run("clean", "votes.csv", *ROLES, "--grades", ",".join(scale))
+    assert done.exit_code == 0, done.output
+    found = pd.read_csv("votes-corrected.csv", dtype=str)
+    assert {f"p_{one}" for one in scale} <= set(found)
+    assert set(found["majority_label"]) == set(scale[1:4])
+    assert set(found["suggested_label"]) <= set(scale)
 
 
 def test_a_table_of_items_has_no_grades(here):

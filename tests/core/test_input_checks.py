@@ -1,5 +1,7 @@
 """Packing and fitting refuse data that mean nothing, by the argument's name and the row."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,8 +19,9 @@ from nbmodels.channels import (
     Transition,
     TrustedLabels,
 )
+from nbmodels.class_priors import Proportions
 from nbmodels.core import model as m
-from nbmodels.emissions import Categorical, Users
+from nbmodels.emissions import Categorical, FullGaussian, Users
 from nbmodels.errors import DataError
 
 CHANNELS = [Transition, SymmetricTransition, FixedTransition, TrustedLabels]
@@ -98,21 +101,40 @@ def broken(case, what):
     }[what]
 
 
+def refused(message, model, data):
+    for fitted in (nb.em, jax.jit(nb.em), nb.program, partial(nb.fit, key=jax.random.key(0))):
+        with pytest.raises(DataError, match=message):
+            fitted(model, data)
+
+
 @pytest.mark.parametrize("what", ["rows", "missing", "unknown", "powers", "power", "weights"])
 def test_data_of_another_model(what):
     case = zoo.build("transition", "full", missing=True)
     m.check_data(case.model, case.data)
     data, message = broken(case, what)
-    with pytest.raises(DataError, match=message):
-        nb.em(case.model, data)
-    with pytest.raises(DataError, match=message):
-        jax.jit(nb.em)(case.model, data)
-    with pytest.raises(DataError, match=message):
-        nb.fit(case.model, data, key=jax.random.key(0))
+    refused(message, case.model, data)
+
+
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        ({m.PRIOR: None}, "^model: there is no class prior 'class_prior', such as nbmodels.class"),
+        ({m.PRIOR: Transition.of(K)}, "^model: there is no class prior 'class_prior'"),
+        ({m.PRIOR: Proportions.of(K + 1)}, r"(transition|full)' is of 3 classes, and 'class_p"),
+        ({"full": FullGaussian.of(3, K + 1)}, "'full' is of 4 classes, and 'class_prior' of 3"),
+        ({"full": FullGaussian.of(2, K)}, "'full' is not one of this FullGaussian; give what Full"),
+        ({"full": Users.of(3, K)}, "'full' is not one of this Users; give what Users.pack returns"),
+    ],
+)
+def test_components_that_do_not_fit_together(others, message):
+    case = zoo.build("transition", "full", missing=True)
+    model = {n: c for n, c in {**case.model, **others}.items() if c is not None}
+    parts = {name: case.data.parts[name] for name in model}
+    refused(message, model, m.Data(parts, case.data.weights))
 
 
 @pytest.mark.parametrize("name", zoo.COMPONENTS)
 @pytest.mark.parametrize("missing", [False, True])
 def test_data_of_every_component_belong(name, missing):
     case = zoo.build(prior=name) if name in zoo.PRIORS else zoo.build(name, missing=missing)
-    m.check_data(case.model, case.data)
+    m.check_model(case.model, case.data)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 from nbmodels.data.annotations import Votes
 from nbmodels.data.user_item_graph import labelled_items, read_graph
@@ -89,3 +90,12 @@ def test_tables_of_other_libraries_are_read_by_name():
     read = Votes.read(Other(votes))
     assert read.tasks().tolist() == ["s", "t"]
     assert read.label.values.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("duplicates", ["count", "once"])
+@pytest.mark.parametrize("cell", [0.5, -1.0, np.nan, np.inf])
+def test_cells_of_a_matrix_are_counts(cell, duplicates):
+    matrix = sparse.csr_array([[0.0, 2.0, 1.0], [0.0, 1.0, cell]])
+    with pytest.raises(DataError, match=rf"^interactions: item 2 has {cell} edges .* a whole numb"):
+        read_graph(matrix, duplicates=duplicates)
+    assert read_graph(matrix[:, [0, 1]]).degree.tolist() == [0, 2]

@@ -179,3 +179,40 @@ def test_many_short_texts_are_sorted_as_python_sorts_them():
     assert sorted_unique(texts).tolist() == sorted(set(texts))
     ends = np.array([*texts, "a\0", "a"], object)
     assert sorted_unique(ends).tolist() == sorted(set(ends))
+
+
+def advice(votes):
+    """What the refusal of a table adds to the columns that it lacks."""
+    with pytest.raises(DataError, match=r"^votes: expected columns task, worker, label") as refusal:
+        Votes.read(votes)
+    shown = str(refusal.value)
+    assert "rename them" in shown
+    return shown.partition("'task'})")[2].lstrip("; ")
+
+
+@pytest.mark.parametrize("kind", ["int", "str"])
+def test_a_table_of_votes_with_other_names_is_not_made_long(kind):
+    votes = drawn().apply(KINDS[kind])
+    assert advice(votes.set_axis(["foo", "bar", "baz"], axis=1)) == ""
+    given = votes.to_numpy()
+    names = "an array of a row a vote gets names by pd.DataFrame(votes, columns=['task', 'worker', "
+    assert advice(given).startswith(f"{names}'label']), in the order")
+    assert "melt" not in advice(given)
+    assert advice(given.tolist()) == advice(given)
+
+
+def test_a_table_with_a_column_an_annotator_is_made_long():
+    votes = drawn(300, tasks=60, workers=5).drop_duplicates(["task", "worker"])
+    votes = votes.assign(label=np.array(["ant", "bee", "fly"])[votes["label"]])
+    wide = votes.pivot(index="task", columns="worker", values="label").rename(columns="w{}".format)
+    expected = votes.assign(worker="w" + votes["worker"].astype(str))
+    with_ids = wide.rename_axis("id").reset_index()
+    for table in (wide, with_ids, with_ids.assign(id=wide.index.map("t{}".format))):
+        code = advice(table)
+        assert code.startswith("a table with a row an item and a column an annotator is made long")
+        long = eval(code.partition(" by ")[2], {"votes": table})
+        assert len(long) == len(expected)
+        tasks = long["task"].astype(str).str.removeprefix("t").astype(int)
+        found = set(zip(tasks, long["worker"], long["label"], strict=True))
+        assert found == set(expected.itertuples(index=False, name=None))
+    assert "made long by pd.DataFrame(votes)" in advice(wide.to_numpy())

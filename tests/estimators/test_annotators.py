@@ -305,7 +305,7 @@ BAD = {
     "continuous": (
         pd.DataFrame({"task": [1, 2], "worker": ["a", "b"], "label": [0.3, 0.7]}),
         {},
-        "^votes: (Unknown label type|Support for labels)",
+        "^votes: Unknown label type: continuous, .* such as 0.3; .* make them strings",
     ),
     "outside": (
         pd.DataFrame({"task": [1, 2], "worker": ["a", "b"], "label": ["x", "q"]}),

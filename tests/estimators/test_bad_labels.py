@@ -58,11 +58,15 @@ def test_labels_of_mixed_types(kind, layout, other):
     refuses(match, make(kind), features(kind), layout(y))
 
 
-@pytest.mark.parametrize("y", [np.linspace(0, 1, N), labels().astype("S1")])
-def test_labels_of_a_wrong_type(y):
-    refuses(
-        "^y: (Unknown label type|Support for labels)", make("gaussian"), features("gaussian"), y
-    )
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (np.linspace(0, 1, N), "Unknown label type: continuous, numbers with fractions such"),
+        (labels().astype("S1"), "(Unknown label type|Support for labels)"),
+    ],
+)
+def test_labels_of_a_wrong_type(y, words):
+    refuses(f"^y: {words}", make("gaussian"), features("gaussian"), y)
 
 
 @every_kind

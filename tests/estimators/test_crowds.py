@@ -16,6 +16,7 @@ from nbmodels.class_priors import Proportions
 from nbmodels.core import model as m
 from nbmodels.core import numpyro_program as program
 from nbmodels.data.labelling_functions import read_outputs
+from nbmodels.diagnostics.annotators import _ranking_score
 from nbmodels.fitting.vote_dependence import HIDDEN
 
 
@@ -230,6 +231,27 @@ def test_abstentions_of_labelling_functions_count():
     assert (report["spammer_score"] < 1).all()
 
 
+def test_items_without_votes_have_no_majority():
+    outputs = functions(200, 8)[0]
+    outputs[0] = -1
+    silent = (outputs < 0).all(1)
+    model = DawidSkene.weak_supervision(dependence=0, random_state=0).fit(outputs)
+    table = model.corrected_labels()
+    np.testing.assert_array_equal(table["votes"] == 0, silent)
+    for column in ("given", "p_wrong", "rank"):
+        np.testing.assert_array_equal(table[column].isna(), silent)
+    assert set(table["given"][~silent]) == {0, 1}
+    assert table["suggested"].notna().all()
+
+
+def test_the_spammer_score_counts_abstentions_as_outcomes():
+    of_half = np.stack([np.eye(2) / 2, [[0.2, 0.2], [0.3, 0.3]]])  # right, and at random
+    matrices = np.concatenate([of_half, [[[0.5, 0.5]], [[0.5, 0.5]]]], 1)
+    one_class = [[[0.6, 0.0], [0.0, 0.0], [0.4, 1.0]]]
+    score = 1 - _ranking_score(np.concatenate([matrices, one_class]))
+    np.testing.assert_allclose(score, [0.75, 1, 0.64])
+
+
 def one_sided(n_functions, k, seed, n=1000):
     """Functions that name one class each, in at most half of its items, right in 70 to 90 %."""
     rng = np.random.default_rng(seed)
@@ -290,9 +312,27 @@ def test_outputs_may_be_sparse_or_a_frame():
     row, column = np.nonzero(outputs >= 0)
     stored = sparse.coo_array((outputs[row, column], (row, column)), outputs.shape).tocsr()
     frame = pd.DataFrame(outputs).astype(float).replace(-1, np.nan)
-    for same in (stored, frame):
-        found = DawidSkene.weak_supervision().fit(same).label_posterior_
+    names = np.where(outputs < 0, None, np.array(["ham", "spam"], object)[outputs])
+    for same, abstain in ((stored, -1), (frame, -1), (frame, None), (names, None)):
+        found = DawidSkene.weak_supervision(abstain).fit(same).label_posterior_
         np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_functions_of_new_outputs_are_those_of_the_fit():
+    outputs = functions(300, 4)[0] + 1
+    frame = pd.DataFrame(outputs, columns=list("abcd"))
+    model = DawidSkene.weak_supervision(0, dependence=0, random_state=0).fit(frame)
+    expected = model.label_posterior_
+    assert np.ptp(expected[:, 0]) > 0.1
+    for same in (frame, frame[list("dbca")], outputs, sparse.csr_array(outputs)):
+        np.testing.assert_allclose(model.predict_proba(same), expected, atol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(pd.DataFrame(outputs)), expected, atol=1e-9)
+    with pytest.raises(DataError, match=r"^votes: column 'x' is no labelling function of the fit"):
+        model.predict_proba(frame.rename(columns={"b": "x"}))
+    for other in (outputs[:, :3], np.hstack([outputs, outputs]), frame[["a", "b"]]):
+        with pytest.raises(DataError, match=r"^votes: has .* columns, and the fit 4 labelling fu"):
+            model.predict_proba(other)
 
 
 @pytest.mark.parametrize(
@@ -301,6 +341,7 @@ def test_outputs_may_be_sparse_or_a_frame():
         (np.full((4, 3), -1), "every function abstains"),
         (np.zeros(4), "a row an item and a column a labelling function"),
         (pd.DataFrame({"task": [1], "worker": [1], "label": [1]}), "a table with a row a vote"),
+        (pd.DataFrame(np.eye(3, dtype=int), columns=list("aba")), "several columns are named 'a'"),
     ],
 )
 def test_bad_outputs_are_refused(outputs, words):

@@ -5,10 +5,12 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from nbmodels import CollaborativeClassifier, DataError, NbmodelsWarning
+from nbmodels import CollaborativeClassifier, DataError, IdentifiabilityWarning, NbmodelsWarning
 from nbmodels.data.user_item_graph import read_graph
 from nbmodels.diagnostics.findings import Finding, about_edges
+from nbmodels.diagnostics.share_wrong import share_limits
 from nbmodels.estimators.graph_input import graph_cautions
+from nbmodels.estimators.graph_source import EdgesOf
 
 EDGES = sparse.csr_array(np.eye(6)[[0, 1, 2, 3, 4, 5, 0]])
 LABELS = np.array([0, 1, 2, 0, 1, 2])
@@ -77,3 +79,53 @@ def test_a_matrix_that_lies_on_its_side_is_told():
     edges = sparse.csr_array(np.random.default_rng(0).random((60, 20)) < 0.2).astype(float)
     with pytest.raises(DataError, match=r"labels: has 60 rows where there are 20 items, the colum"):
         CollaborativeClassifier().fit(edges, np.repeat(["ant", "bee"], 30))
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+@pytest.mark.parametrize("first", ["u0", 1], ids=["strings", "from 1 on"])
+def test_rows_of_a_matrix_of_new_items_are_the_users_of_the_fit(first):
+    rng = np.random.default_rng(0)
+    truth, likes = rng.integers(0, 2, 60), rng.integers(0, 2, 9)
+    ids = np.array([f"u{i}" for i in range(9)]) if first == "u0" else np.arange(9) + first
+    visits = sparse.csr_array(rng.poisson(np.where(likes[:, None] == truth, 0.9, 0.1)))
+    user, item = np.repeat(visits.nonzero(), visits.data, axis=1)
+    pairs = pd.DataFrame({"user": ids[user], "item": item})
+    model = CollaborativeClassifier.published(2).fit(pairs, pd.Series(truth))
+    np.testing.assert_array_equal(model.users_, ids)
+    new = np.arange(8)
+    of_pairs = model.predict_proba(pairs[pairs["item"].isin(new)])
+    has = np.unique(pairs["item"][pairs["item"].isin(new)])
+    matrix = visits[:, new]
+    np.testing.assert_allclose(model.predict_proba(matrix)[has], of_pairs)
+    beside = EdgesOf(model.users_, "count").edges(matrix, new)
+    np.testing.assert_array_equal(beside.toarray(), matrix.toarray().T)
+    for wrong in (matrix[:-1], matrix.T, sparse.vstack([matrix, matrix[:1]])):
+        with pytest.raises(DataError, match=r"interactions: the matrix has .* expected 9, one a u"):
+            model.predict(wrong)
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_a_probability_is_not_below_zero_by_rounding(monkeypatch):
+    model = CollaborativeClassifier.published(3).fit(EDGES, LABELS)
+    resp = np.eye(3)[LABELS] * (1 + 2 * np.finfo(float).eps)
+    monkeypatch.setattr(type(model), "label_posterior_", resp)
+    table = model.corrected_labels()
+    assert (table["p_wrong"] == 0).all()
+    assert (table["p_suggested"] == 1).all()
+
+
+def test_a_joint_model_without_edges_names_the_default():
+    rng = np.random.default_rng(0)
+    edges, labels = sparse.csr_array(rng.poisson(0.1, (20, 90))), rng.integers(0, 3, 90)
+    model = CollaborativeClassifier(training="joint", alpha=1.0, random_state=0)
+    words = "^the joint model of the graph does not predict .* the default, with training, alpha"
+    with pytest.warns(IdentifiabilityWarning, match=words):
+        model.fit(edges, labels)
+    assert not share_limits(model.fitted_).estimated
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_a_joint_model_whose_edges_count_estimates_the_share_of_wrong_labels():
+    model = CollaborativeClassifier.published(3).fit(EDGES, LABELS)
+    assert share_limits(model.fitted_).estimated
+    assert "not estimated" not in model.verdict().sentence

@@ -6,12 +6,14 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 from nbmodels import (
+    CollaborativeClassifier,
     DataError,
     DawidSkene,
     JointNB,
     NoisyGaussianNB,
     NoisyMultinomialNB,
 )
+from nbmodels.estimators.joint_input import item_ids
 
 NAMES = np.array(["ant", "bee", "cat"])
 SOURCES = {
@@ -73,3 +75,20 @@ def test_names_of_classes_come_from_checked_labels_and_from_sets():
     sets[4] = {"ant", "bee", "cat"} - {name[4]}
     with pytest.raises(DataError, match=f"possible: row 4 excludes {str(name[4])!r}, which trust"):
         model.fit({"x": x}, name, trusted={4: name[4]}, possible=sets)
+
+
+def test_labels_by_id_name_the_items_of_votes_and_interactions():
+    crowd, users = DawidSkene(), CollaborativeClassifier()
+    sources = {"crowd": crowd, "users": users}
+    X = {"crowd": pd.DataFrame(), "users": [("u", "i2"), ("u", "i1")]}
+    y = pd.Series(["ant", "bee", "cat"], index=["i2", "i0", "i1"])
+    assert item_ids(sources, X, {"y": y}, None).tolist() == ["i2", "i0", "i1"]
+    assert item_ids(sources, X, {"y": y}, ["a", "b", "c"]).tolist() == ["a", "b", "c"]
+    for by_position in (y.to_numpy(), y.reset_index(drop=True), y.set_axis(["i", "i", "j"])):
+        assert item_ids(sources, X, {"y": by_position}, None).tolist() == [0, 1, 2]
+    weights = pd.Series(1.0, index=y.index[::-1])
+    with pytest.raises(DataError, match=r"^sample_weight: its index has the rows of y in another"):
+        item_ids(sources, X, {"y": y, "sample_weight": weights}, None)
+    # a table has a row an item, which is y's by its position
+    sources["numbers"], X["numbers"] = NoisyGaussianNB(), np.eye(3)
+    assert item_ids(sources, X, {"y": y}, None).tolist() == [0, 1, 2]
