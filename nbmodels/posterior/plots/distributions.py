@@ -269,7 +269,7 @@ def _envelope(n_chains: int, n_draws: int) -> tuple[np.ndarray, np.ndarray]:
     at = np.arange(step, total, step)
     spread = np.sqrt(n_draws * at / total * (1 - at / total) * (total - n_draws) / (total - 1))
     owner = np.repeat(np.arange(n_chains), n_draws)
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(total)
     largest = np.zeros(_SIMULATIONS)
     for i in range(_SIMULATIONS):
         mixed = rng.permutation(owner)
