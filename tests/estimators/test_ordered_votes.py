@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from marks import slow
 
 from nbmodels import DataError, DawidSkene, JointNB, NbmodelsWarning, NoisyGaussianNB
 from nbmodels.data.annotations import Votes
@@ -48,7 +47,8 @@ def fitted():
     return ordered().fit(table), table, y, severity
 
 
-@pytest.mark.parametrize("ends", [slow(0), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("ends", [0, 2])
 @pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")  # of free matrices
 def test_grades_are_better_than_those_of_free_matrices(ends):
     right, losses = [], []

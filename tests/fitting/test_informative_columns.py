@@ -80,6 +80,7 @@ def test_useless_columns_are_left_out(world, monkeypatch):
     assert np.mean(by_all.classes == true) < np.mean(found.classes == true) - 0.1
 
 
+@pytest.mark.slow
 def test_columns_are_screened_by_the_labels_of_other_folds():
     """Screened by all labels, columns would predict labels at random."""
     rng = np.random.default_rng(4)
