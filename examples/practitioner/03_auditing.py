@@ -159,8 +159,8 @@ for axes in panels:
 # ```
 #
 # ```text
-# plus or minus 4 points: 254
-# plus or minus 2 points: 724
+# plus or minus 4 points: 311
+# plus or minus 2 points: 824
 # ```
 #
 # Half the width would take four times as many rows if there were no end of them; here it takes

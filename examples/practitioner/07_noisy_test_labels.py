@@ -202,7 +202,7 @@ print(tested.independence.sentence)
 #
 # ```text
 # noise known:   97.1% (91.7% to 100.0%)
-# noise learned: 95.9% (88.2% to 100.0%)
+# noise learned: 95.9% (88.0% to 100.0%)
 # ```
 #
 # What is not known about the noise is not known about the score.
