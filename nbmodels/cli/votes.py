@@ -130,6 +130,7 @@ def clean_votes(
         if draws:
             begin("drawing from the posterior")
             posterior = model.posterior(draws=draws, progress=False, random_state=random_state)
+    labels = labels.in_order(model.classes_.tolist())  # unused ends of a scale are none of them
     order = pd.Index(model.tasks_).get_indexer(pd.unique(votes["task"]))
     found = model.corrected_labels().iloc[order].reset_index(drop=True)
     resp = model.label_posterior_[order]
