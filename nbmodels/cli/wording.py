@@ -51,6 +51,7 @@ _WORDS = {
     ),
     "leave copies out, or give them a sample_weight of 0": "leave copies out of the table",
     ", or features, beside which a table's estimator takes these votes (votes=)": "",
+    ", or give class_prior": "",
     "(trusted=)": "(--checked)",
     "(audit_plan)": "(nbmodels audit plan)",
     "written by to_json": "written by nbmodels audit plan",
