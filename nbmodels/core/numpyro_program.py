@@ -16,8 +16,9 @@ from jaxtyping import Float
 
 from inference.products import matrix
 from nbmodels.core.component import Component
+from nbmodels.core.consistency import check_components
 from nbmodels.core.lazy import dist, funsor, handlers, numpyro
-from nbmodels.core.model import PRIOR, Data, Model, check_model, class_prior, power
+from nbmodels.core.model import PRIOR, Data, Model, class_prior, power
 
 
 def program(model: Model, data: Data) -> Callable[[], None]:
@@ -59,7 +60,7 @@ def program(model: Model, data: Data) -> Callable[[], None]:
         labels (4,) True
         x (4, 3) True
     """
-    check_model(model, data)
+    check_components(model, data)
     weights = np.asarray(data.weights)
     whole = np.isin(weights, (0, 1)).all() and np.all(np.asarray(model[PRIOR].weight) == 1)
     if not data.powers and (whole or np.all(weights == 1)):

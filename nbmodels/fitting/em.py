@@ -16,6 +16,7 @@ from inference import Result, Status, solve
 from inference.arrays import on_device
 from inference.compilation import host_jit
 from nbmodels.core import model as models
+from nbmodels.core.consistency import check_components
 from nbmodels.core.families import Rule
 from nbmodels.core.jax_settings import kept_programs
 from nbmodels.core.model import Data, Model
@@ -91,7 +92,7 @@ def em(
         [[0.8 0. ]
          [0.2 1. ]]
     """
-    models.check_model(model, data)
+    check_components(model, data)
     resp = models.initial_responsibilities(model, data)
     if resp is None:
         raise DataError("data: no labels to start from; give a starting point to inference.solve")
@@ -316,7 +317,7 @@ def fit(
         >>> print(names[fitted.resp[:4].argmax(1)], "labelled as", names[given[:4]])
         ['ant' 'ant' 'ant' 'ant'] labelled as ['bee' 'bee' 'bee' 'ant']
     """
-    models.check_model(model, data)
+    check_components(model, data)
     with kept_programs():
         (fitted,) = fit_many(
             [model],

@@ -21,6 +21,7 @@ from nbmodels.channels import (
 )
 from nbmodels.class_priors import Proportions
 from nbmodels.core import model as m
+from nbmodels.core.consistency import check_components, check_data
 from nbmodels.emissions import Categorical, FullGaussian, Users
 from nbmodels.errors import DataError
 
@@ -110,7 +111,7 @@ def refused(message, model, data):
 @pytest.mark.parametrize("what", ["rows", "missing", "unknown", "powers", "power", "weights"])
 def test_data_of_another_model(what):
     case = zoo.build("transition", "full", missing=True)
-    m.check_data(case.model, case.data)
+    check_data(case.model, case.data)
     data, message = broken(case, what)
     refused(message, case.model, data)
 
@@ -137,4 +138,4 @@ def test_components_that_do_not_fit_together(others, message):
 @pytest.mark.parametrize("missing", [False, True])
 def test_data_of_every_component_belong(name, missing):
     case = zoo.build(prior=name) if name in zoo.PRIORS else zoo.build(name, missing=missing)
-    m.check_model(case.model, case.data)
+    check_components(case.model, case.data)
