@@ -17,8 +17,8 @@ from jaxtyping import Float, Int
 from nbmodels.errors import Caution, IdentifiabilityWarning
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.identifiability import APART, POSSIBLE
-from nbmodels.fitting.nonlinear_sample import surely
 from nbmodels.fitting.options import FitOptions, is_auto
+from nbmodels.fitting.paired_gains import surely
 from nbmodels.fitting.plain import pseudo_bma
 from nbmodels.fitting.propagation import LabelledGraph, Propagated
 from nbmodels.fitting.split_users import Halves, NoiseLevels, levels_of

@@ -106,14 +106,6 @@ def out_of_fold(learn: Learn, sample: Sample) -> Float[np.ndarray, "n k"]:
     return out
 
 
-def surely(gains: Float[np.ndarray, " n"], weights: Float[np.ndarray, " n"], errors: float) -> bool:
-    """Whether the mean of paired gains is more than so many standard errors above zero."""
-    gain = np.average(gains, weights=weights)
-    variance = np.average(np.square(gains - gain), weights=weights)
-    count = weights.sum() ** 2 / np.square(weights).sum()
-    return bool(gain > errors * np.sqrt(variance / count))
-
-
 def too_few(codes: Int[np.ndarray, " n"]) -> bool:
     """Whether labels are too few, or of one class, to learn from."""
     return len(codes) < LABELS or len(np.unique(codes)) < 2

@@ -31,8 +31,8 @@ from nbmodels.fitting.nonlinear_classifier import (
     shares_below,
     some_of,
 )
-from nbmodels.fitting.nonlinear_sample import surely
 from nbmodels.fitting.nonlinear_ways import SURELY_BETTER, by_selected_columns
+from nbmodels.fitting.paired_gains import surely
 from nbmodels.fitting.points import Coding
 from nbmodels.fitting.scores import Settings, draw_folds
 

@@ -23,7 +23,8 @@ from nbmodels.fitting.nonlinear_classifier import (
     OfColumns,
     bases,
 )
-from nbmodels.fitting.nonlinear_sample import Sample, Way, surely
+from nbmodels.fitting.nonlinear_sample import Sample, Way
+from nbmodels.fitting.paired_gains import surely
 from nbmodels.fitting.screened_columns import (
     ScreenedLevels,
     screened_columns,

@@ -16,7 +16,8 @@ from jaxtyping import Float, Int
 from scipy.special import softmax, xlogy
 
 from nbmodels.fitting.nonlinear_classifier import Basis
-from nbmodels.fitting.nonlinear_sample import Learn, Sample, Way, out_of_fold, surely
+from nbmodels.fitting.nonlinear_sample import Learn, Sample, Way, out_of_fold
+from nbmodels.fitting.paired_gains import surely
 
 #: Trees, and standard errors by which labels must be likelier. Of 60 to 120 rows of normal classes
 #: they were by 1.6 to 1.9 where chance had it, and right changes of labels were not made.
