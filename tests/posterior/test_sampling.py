@@ -221,12 +221,8 @@ def test_log_density_is_that_of_the_program(name):
     one = zoo.COMPONENTS[name]()
     read = one.likelihood_params(one.prior, "draw", jax.random.key(0))
     values = one.values(read)
-    at = m.PRIOR if name in zoo.PRIORS else name
-    prior = one if name in zoo.PRIORS else zoo.PRIORS["known"]()
-    model = {m.PRIOR: prior, at: one}
-    nothing = m.Data({m.PRIOR: None}, jnp.zeros(0))
-    everything = {n: (values if n == at else {}) for n in model}
-    theirs = log_density(model, nothing, everything)
+    flat = {f"{name}_{site}": value for site, value in values.items()}
+    theirs = log_density_of(lambda: one.sites(name), (), {}, flat)[0]
     np.testing.assert_allclose(prior_log_density(one, values), theirs)
 
 
