@@ -40,7 +40,7 @@ def fitted(model, x, given):
 
 def arguments(model, given):
     resp = model.label_posterior_
-    p_wrong = 1 - resp[np.arange(len(given)), given]
+    p_wrong = np.maximum(1 - resp[np.arange(len(given)), given], 0)  # it may round below 0
     return p_wrong, resp.argmax(1) != given
 
 
