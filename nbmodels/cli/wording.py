@@ -7,6 +7,8 @@ from rich.markup import escape
 
 from nbmodels.data.missing_markers import ADVICE
 from nbmodels.diagnostics.checks import remedies
+from nbmodels.fitting.cautions import BY_PLAIN
+from nbmodels.fitting.reference_scores import BY_NONLINEAR
 
 #: What the library advises, as it is asked for here; empty where nothing can be set. Longer
 #: phrases before those that they hold.
@@ -41,7 +43,8 @@ _WORDS = {
     ADVICE: "if it marks missing cells, leave them empty",
     # no command predicts new items
     " Taken into account: new items are predicted by that classifier, too.": "",
-    "new items are predicted by the plain classifier of the given labels, ": "",
+    BY_PLAIN: "",
+    BY_NONLINEAR: "a nonlinear classifier of the given labels gives",
     "new items are predicted by the plain classifier, and ": "",
     ", and new items are predicted by the plain classifier of the labels and votes as they are": "",
     ". So new items are predicted by that classifier": "",

@@ -95,7 +95,10 @@ def joint_or(
     columns = emission_columns(build, settings)
     if not _comparable(build, settings, candidate):
         return cut
-    if cut.candidate is None and not _features_pass(cut, candidate, columns):
+    # labels that stay as they are show no classes to check features by: of a rare class most may
+    # be wrong
+    checked_first = cut.candidate is None and not cut.as_given
+    if checked_first and not _features_pass(cut, candidate, columns):
         return cut
     found: _Beside | None = None
     taken, noisy = False, 1.0
@@ -193,8 +196,12 @@ def emission_columns(build: ModelBuilder, settings: Settings) -> dict[str, list[
 
 
 def settings_of(cut: FittedModel) -> Settings:
-    """What was selected of a cross-fitted model's settings, but for the rounds."""
-    return {n: v for n, v in cut.chosen.items() if n != "rounds"}
+    """What was selected of a cross-fitted model's settings, but for the rounds.
+
+    Where its features do not surely predict labels, a size that counts less was selected by chance.
+    """
+    whole = {"size_power": 0.0} if cut.as_given and "size_power" in cut.chosen else {}
+    return {n: v for n, v in cut.chosen.items() if n != "rounds"} | whole
 
 
 class _Beside(NamedTuple):

@@ -7,11 +7,13 @@ which is no warning: of fits whose intervals hold the noise, every fifth would b
 
 from nbmodels.errors import Caution, IdentifiabilityWarning, NotConvergedWarning
 
+#: What the next two say of new items, until another classifier predicts them.
+BY_PLAIN = "new items are predicted by the plain classifier of the given labels, "
 UNINFORMATIVE = Caution(
     IdentifiabilityWarning,
     "the features do not surely predict held-out labels better than chance: no label is corrected, "
-    "new items are predicted by the plain classifier of the given labels, and the noise matrix is "
-    "that of the prior and of rows that were checked, with intervals as wide",
+    f"{BY_PLAIN}and the noise matrix is that of the prior and of rows that were checked, with "
+    "intervals as wide",
     "uninformative features",
 )
 #: The same where so many labels show it that rows and labels may not belong together.

@@ -23,6 +23,7 @@ from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows
 from nbmodels.errors import Caution, IdentifiabilityWarning, VerdictWarning
 from nbmodels.fitting.cautions import (
+    BY_PLAIN,
     DISAGREEING_WITH_VOTES,
     PLAIN,
     UNINFORMATIVE,
@@ -71,6 +72,8 @@ PREDICTIONS = "predictions of a nonlinear classifier"
 
 THEIRS_TOO = Caution(VerdictWarning, "new items are predicted by that classifier, too", PREDICTIONS)
 
+BY_NONLINEAR = "new items are predicted by a nonlinear classifier of the given labels, which gives"
+
 _STILL = "new items are still predicted by this model"
 
 #: Of the model's own features, which then no longer count.
@@ -86,6 +89,12 @@ _OF_FEATURES = (
 #: Probability of given labels that the model's own classifier must lack for a warning, and standard
 #: errors by which surely.
 _WORSE, SURELY = 0.05, 2.0
+
+#: The same where the model's features do not surely predict labels, so that nothing speaks for its
+#: own predictions: the better classifier needs no evidence then. Of 105 such fits to 60 rows, whose
+#: errors were random or not, new items were predicted 5 points better on average, and 3 % of the
+#: fits lost more than 3.
+_WORSE_UNINFORMATIVE, _NO_EVIDENCE = 0.01, 0.0
 
 #: The same of a joint model with its noise: of some 60 of normal classes, whose errors followed
 #: the features, none lacked more than 0.003 surely.
@@ -294,8 +303,8 @@ def with_predictions_of(
 
     Where labels are those on the reference's scores, new items are, too. Elsewhere they are where
     it gives the held-out given labels a surely larger mean probability than the model's own plain
-    classifier, and than the model with its noise: probabilities show more than hits do. That holds
-    for features that are not informative to the model, too.
+    classifier, and than the model with its noise: probabilities show more than hits do. Where the
+    features are not informative to the model, it is enough that the probability is larger.
 
     Args:
         reference: the nonlinear classifier's predictions.
@@ -315,18 +324,28 @@ def with_predictions_of(
         return fitted
     taken = fitted.chosen.get("scores") == REFERENCE
     own = fitted.plain_scores, None if taken else fitted.held_out_scores
-    means = _surely_poorer(fitted, own, reference, codes)
+    least, errors = _WORSE, SURELY
+    if fitted.as_given:
+        least, errors = _WORSE_UNINFORMATIVE, _NO_EVIDENCE
+    means = _surely_poorer(fitted, own, reference, codes, least, errors)
     if means is None and not (taken and learn):
         return fitted
     if learn is None:
         poor = (poor_predictions(*means),) if taken and means is not None else ()
         return replace(fitted, cautions=(*fitted.cautions, *poor))
-    stated = THEIRS_TOO if taken or means is None else by_the_reference(*means)
+    before = fitted.cautions
+    if taken or means is None:
+        stated = THEIRS_TOO
+    elif fitted.as_given:
+        before = tuple(replace(one, message=one.message.replace(BY_PLAIN, "")) for one in before)
+        stated = _of_given_labels(*means)
+    else:
+        stated = by_the_reference(*means)
     return replace(
         fitted,
         predictor=Predictor(*learn(), calibration_of_reference(fitted)),
         chosen={**fitted.chosen, "predictions": REFERENCE},
-        cautions=(*fitted.cautions, stated),
+        cautions=(*before, stated),
     )
 
 
@@ -360,6 +379,7 @@ def _surely_poorer(
     reference: Reference,
     codes: Int[np.ndarray, " n"],
     least: float = _WORSE,
+    errors: float = SURELY,
 ) -> tuple[float, float] | None:
     """Mean probability of the held-out given labels by the model's own features and the reference.
 
@@ -371,7 +391,8 @@ def _surely_poorer(
             best one counts; None of a way that there is not, and of the first one if there is no
             comparison.
         reference, codes: those of :func:`with_predictions_of`.
-        least: probability that it must surely lack.
+        least: probability that it must lack, by so many standard ``errors``.
+        errors: 0 where that need not be sure.
     """
     if scores[0] is None:
         return None
@@ -383,7 +404,7 @@ def _surely_poorer(
     weights = np.asarray(fitted.data.weights, float)[: len(codes)][rows]
     groups = None if fitted.copies is None else fitted.copies[rows]
     own = max((np.exp(one[rows]) for one in ways), key=lambda one: float(weights @ one))
-    return surely_poorer(own, np.exp(reference.held_out[rows]), weights, groups, least)
+    return surely_poorer(own, np.exp(reference.held_out[rows]), weights, groups, least, errors)
 
 
 def surely_poorer(
@@ -392,6 +413,7 @@ def surely_poorer(
     weights: Float[np.ndarray, " n"],
     groups: Int[np.ndarray, " n"] | None,
     least: float = _WORSE,
+    errors: float = SURELY,
 ) -> tuple[float, float] | None:
     """Two classifiers' mean probabilities of held-out labels; None where the first is not less.
 
@@ -399,9 +421,10 @@ def surely_poorer(
         own, theirs: probability of each label.
         weights, groups: see :func:`nbmodels.fitting.holdout.compare_scores`.
         least: difference that counts.
+        errors: standard errors by which it must be larger.
     """
     found = compare_scores((own, theirs), [True, True], weights, groups=groups)
-    if found.gain[1] - SURELY * found.standard_error[1] < least:
+    if found.gain[1] - errors * found.standard_error[1] < least:
         return None
     before, instead = found.log_likelihood
     return float(before), float(instead)
@@ -432,6 +455,16 @@ def _jointly_poor(own: float, theirs: float) -> Caution:
         f"{_STILL}, fitted jointly, under which held-out given labels have a mean probability of "
         f"{own:.2f}; a nonlinear classifier of the same features gives them {theirs:.2f} without "
         f"noise{COMPARE}",
+    )
+
+
+def _of_given_labels(own: float, theirs: float) -> Caution:
+    """New items are predicted by a reference where no features surely predict labels."""
+    return Caution(
+        VerdictWarning,
+        f"{BY_NONLINEAR} held-out ones a mean probability of {theirs:.2f}, where the plain "
+        f"classifier gives them {own:.2f}",
+        PREDICTIONS,
     )
 
 

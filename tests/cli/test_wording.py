@@ -9,7 +9,12 @@ from paths import ROOT
 from nbmodels.cli.wording import worded
 from nbmodels.diagnostics.checks import remedies
 from nbmodels.fitting.cautions import PLAIN, UNINFORMATIVE, USELESS
-from nbmodels.fitting.reference_scores import THEIRS_TOO, by_the_reference, poor_predictions
+from nbmodels.fitting.reference_scores import (
+    THEIRS_TOO,
+    _of_given_labels,
+    by_the_reference,
+    poor_predictions,
+)
 
 #: What no command has: parameters, methods, and predictions of new items.
 LACKING = re.compile(r"\w=|sample_weight|new items|worker_report|audit_plan")
@@ -53,6 +58,7 @@ def test_sentences_of_fits_ask_for_nothing_that_no_option_sets():
         PLAIN.message,
         f"Poor. Taken into account: {THEIRS_TOO.message}. All other checks passed.",
         by_the_reference(0.5, 0.7).message,
+        _of_given_labels(0.5, 0.7).message,
         poor_predictions(0.5, 0.7).message,
     ],
 )

@@ -133,11 +133,28 @@ def test_fixed_settings_have_the_same_floor():
 
 
 def test_predictions_by_uninformative_features_are_those_of_the_plain_classifier():
-    x, _, noisy, x_new, _ = table(60, 30.0, 0.4, seed=3)
+    x, _, noisy, x_new, _ = table(60, 30.0, 0.4, seed=2)
     e = fitted(NoisyGaussianNB, x, noisy)
     assert e.fitted_.plain is not None
+    assert e.fitted_.predictor is None
     plain = GaussianNB().fit(x, noisy)
     assert np.mean(e.predict(x_new) == plain.predict(x_new)) > 0.9
+
+
+@pytest.mark.parametrize("seed", [0, *map(slow, (2, 4, 5))])
+def test_a_nonlinear_classifier_that_predicts_better_needs_no_evidence_for_new_items(seed):
+    """Of rings a linear classifier knows nothing, and that another one knows more is not sure."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(2, size=400)
+    angle, radius = rng.uniform(0, 2 * np.pi, 400), 1 + 1.5 * y + 0.3 * rng.normal(size=400)
+    x = np.c_[radius * np.cos(angle), radius * np.sin(angle), rng.normal(size=(400, 2))]
+    noisy = corrupt(y, uniform_noise(2, 0.25), rng)
+    e = fitted(NoisyLogisticRegression, x[:100], noisy[:100])
+    assert e.fitted_.as_given
+    assert np.mean(e.predict(x[100:]) == y[100:]) > 0.75
+    sentence = e.verdict().sentence
+    assert "predicted by a nonlinear classifier of the given labels" in sentence
+    assert "plain classifier of the given labels" not in sentence
 
 
 @pytest.mark.slow
