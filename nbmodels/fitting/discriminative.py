@@ -71,8 +71,9 @@ _ONE_FORM = Caution(
 )
 
 #: Standard errors by which a self-training round has to pay, and by which labels of one fold are
-#: less likely where those of another are not looked at. A round that pays by chance rarely does
-#: harm (``benchmarks/records/trainings.md``).
+#: less likely where those of another are not looked at, and those of all after all rounds where
+#: these are not taken. A round that pays by chance rarely does harm
+#: (``benchmarks/records/trainings.md``).
 _SIGNIFICANT, _HARM = 0.0, 1.0
 
 #: Fewest folds for the test whether a round pays.
@@ -234,15 +235,35 @@ def _tested(
             return replace(first, table=table), None
         taken = {name: (value,) for name, value in settings.items()}
         found = _selected(source, resp, options, taken, source.learner.rounds, nested=nested)
-        if not (found.interrupted or _as_agreed(found, first, np.asarray(resp))):
-            fails = test._replace(pays=False)
-            table = _with_test(first.table, fails, source.learner.rounds)
-            return replace(first, table=table), None
-        scores = first.scores if found.interrupted else _held_out(source, found, options)
+        scores, given = first.scores, np.asarray(resp)
+        if not found.interrupted:
+            scores = _held_out(source, found, options)
+            harm = _less_likely(scores, first, given, _groups(source, len(resp)))
+            if harm or not _as_agreed(found, first, given):
+                fails = test._replace(pays=False)
+                table = _with_test(first.table, fails, source.learner.rounds)
+                return replace(first, table=table), None
     except KeyboardInterrupt:
         return replace(first, interrupted=True, cautions=(INTERRUPTED,)), None
     kept = {n: getattr(first, n) for n in ("plain", "plain_scores", "noisy")}
     return replace(found, table=table, scores=scores, **kept), nested
+
+
+def _less_likely(
+    scores: Float[np.ndarray, " n"],
+    first: Selection,
+    given: Float[np.ndarray, "n k"],
+    groups: Int[np.ndarray, " n"] | None,
+) -> bool:
+    """Whether labels are less likely after all rounds: the test was of one round and some folds."""
+    weights = np.asarray(first.data.weights) * given.any(1)
+    pair = np.nan_to_num(scores), np.nan_to_num(first.scores)
+    return compare_scores(pair, [True, True], weights, _HARM, groups).best == 1
+
+
+def _groups(source: ClassifierScores, length: int) -> Int[np.ndarray, " n"] | None:
+    """Group of each row and of those that fill up, for standard errors."""
+    return None if source.copies is None else padded_groups(source.copies, length)
 
 
 def _as_agreed(found: Selection, first: Selection, given: Float[np.ndarray, "n k"]) -> bool:
@@ -293,7 +314,7 @@ def _round_pays(
     known = np.asarray(resp)
     plain = source.padded(source.unscaled(settings, known[:n_rows], source.fold))
     again, here = np.zeros_like(plain), np.zeros(length, bool)
-    groups = None if source.copies is None else padded_groups(source.copies, length)
+    groups = _groups(source, length)
     noise: list[np.ndarray] = []
     fixed = model
 

@@ -37,6 +37,7 @@ from nbmodels.fitting.by_fold import (
     summed_by_fold,
 )
 from nbmodels.fitting.em import emissions_started
+from nbmodels.fitting.label_sources import CANDIDATES
 
 Settings = Mapping[str, Any]
 
@@ -51,6 +52,12 @@ _BIAS_SD = 1.0
 
 #: Standard deviation of a bias beside scores that hold the shares.
 _WIDE_SD = 3.0
+
+#: Standard deviation of a bias in fits to label sets. Few sets, or sets that may be wrong, are the
+#: likelier the more one class of theirs is predicted for everything. Of 162 tables of 60 to 400
+#: rows, even and uneven classes, new rows were right in 63.2 % with the others and 64.4 % so, and
+#: 27 and 22 % of the fits lost more than three points to plain classifiers.
+_OF_SETS_SD = 0.25
 
 #: Standard deviation of a bias that must not move, since the class shares are known.
 _FIXED_SD = 1e-3
@@ -143,7 +150,9 @@ def with_score_prior(
     """
     packed = Calibration.pack(scores)
     about = labels.model[PRIOR], packed, labels.data.weights
-    calibration = _calibration(*about, log_slope_sd=log_slope_sd, shares=shares)
+    of_sets = set(labels.model) == {PRIOR, CANDIDATES}
+    more: dict[str, Any] = {"log_slope_sd": log_slope_sd, "shares": shares, "of_sets": of_sets}
+    calibration = _calibration(*about, **more)
     data = models.with_parts(labels.data, {**labels.data.parts, PRIOR: packed})
     return Candidate({**labels.model, PRIOR: calibration}, data, labels.learned)
 
@@ -155,6 +164,7 @@ def _calibration(
     *,
     log_slope_sd: float,
     shares: Float[np.ndarray, " k"] | None,
+    of_sets: bool,
 ) -> Calibration:
     """The scores' prior in the place of a prior of the class shares, known, held or open."""
     of = partial(Calibration.of, packed.shape[1], log_slope_sd=log_slope_sd)
@@ -162,6 +172,11 @@ def _calibration(
         return of(bias=jnp.log(prior.prior), bias_sd=_FIXED_SD)
     wide = _WIDE_SD if shares is None else _BIAS_SD
     if not np.isfinite(prior.log_sd).all():
+        if of_sets:
+            k = packed.shape[1]
+            about = np.full(k, 1 / k) if shares is None else shares
+            near = np.full(k, _OF_SETS_SD), np.full(k, wide)
+            return HeldCalibration.near_of_likelihoods(about, near, log_slope_sd)
         return of(bias=0.0 if shares is None else np.log(shares), bias_sd=wide)
     sds = np.minimum(wide, prior.log_sd), np.minimum(wide, prior.for_draws().log_sd)
     if shares is not None:

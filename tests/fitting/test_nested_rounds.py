@@ -1,11 +1,14 @@
 """Self-training rounds nested by fold, where trainings are dear."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from inference.arrays import on_device
 from nbmodels.core.model import Data
 from nbmodels.fitting.classifier_scores import ClassifierScores
+from nbmodels.fitting.discriminative import _less_likely
 
 K = 2
 
@@ -66,3 +69,18 @@ def test_the_test_of_a_round_trains_no_more_than_there_are_folds(n_folds):
         source.nested_scores({}, masked, k, own=False)
     assert len(source.learner.learned_from) + len(source.tested) <= n_folds
     assert len(set(source.tested)) >= 2
+
+
+@pytest.mark.parametrize(("gain", "fails"), [(-0.1, True), (-0.001, False), (0.1, False)])
+def test_rounds_after_which_labels_are_surely_less_likely_are_not_taken(gain, fails):
+    rng = np.random.default_rng(0)
+    n = 100
+    before = rng.normal(-0.6, 0.2, n)
+    after = before + gain + rng.normal(0, 0.1, n)
+    given = np.eye(K)[rng.integers(K, size=n)]
+    # rows without a label, or of no weight, are not asked
+    given[:10], after[:10] = 0, np.nan
+    weights = np.r_[np.ones(90), np.zeros(10)]
+    after[90:] = before[90:] - 100
+    first = SimpleNamespace(scores=before, data=SimpleNamespace(weights=weights))
+    assert _less_likely(after, first, given, None) == fails
