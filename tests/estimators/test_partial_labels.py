@@ -186,3 +186,17 @@ def test_a_regression_takes_all_kinds_of_features(features):
     assert np.mean(model.predict(tables[features]) == true) > 0.65
     tree = model.posterior(draws=50, chains=2, progress=False)
     assert tree.posterior["class_shares"].sizes["true_class"] == K
+
+
+@pytest.mark.parametrize("estimator", ["cross_fit", slow("regression")])
+def test_class_shares_of_few_sets_stay_near_those_of_the_sets(estimator):
+    """Few sets are the likelier the more one class is predicted for all; draws leave that open."""
+    rng = np.random.default_rng(0)
+    true = rng.integers(K, size=80)
+    x = rng.normal(size=(80, 3)) + 1.5 * true[:, None]
+    possible = candidates(true)
+    model = PartialLabelNB(features="gaussian", estimator=estimator, random_state=0)
+    prior = model.fit(x, possible).fitted_.fit.model["class_prior"]
+    sds = [np.diag(np.asarray(one.precision)) ** -0.5 for one in (prior.prior, prior.drawn)]
+    np.testing.assert_allclose(sds[0][1:], 0.25, rtol=1e-5)
+    assert (sds[1][1:] >= 0.99).all()

@@ -1,6 +1,8 @@
 """Never worse than the plain answer: small tables, clean labels, features that say nothing."""
 
 import warnings
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +22,7 @@ from nbmodels import (
 )
 from nbmodels.datasets import corrupt, uniform_noise
 from nbmodels.errors import IdentifiabilityWarning
+from nbmodels.estimators.joint_or_cross_fitted import settings_of
 from nbmodels.fitting import plain
 from nbmodels.fitting.plain import at_odds, plain_classifier, pseudo_bma
 
@@ -177,6 +180,16 @@ def test_small_tables_of_clear_classes_are_corrected():
         new.append(np.mean(e.predict(x_new) == y_new))
     assert np.mean(right) > np.mean(given) + 0.08
     assert np.mean(new) > 0.85
+
+
+@pytest.mark.parametrize("as_given", [True, False])
+def test_a_power_of_sizes_that_is_chosen_by_chance_does_not_hinder_a_joint_model(as_given):
+    """Where labels stay as given the features did not surely predict any."""
+    cut: Any = SimpleNamespace(chosen={"alpha": 0.1, "size_power": 1.0, "rounds": 0})
+    cut.as_given = as_given
+    assert settings_of(cut) == {"alpha": 0.1, "size_power": 0.0 if as_given else 1.0}
+    cut.chosen = {"outliers": "kept", "rounds": 0}
+    assert settings_of(cut) == {"outliers": "kept"}
 
 
 @pytest.mark.slow
