@@ -7,8 +7,7 @@ from rich.markup import escape
 
 from nbmodels.data.missing_markers import ADVICE
 from nbmodels.diagnostics.checks import remedies
-from nbmodels.fitting.cautions import BY_PLAIN
-from nbmodels.fitting.reference_scores import BY_NONLINEAR
+from nbmodels.fitting.cautions import BY_NONLINEAR, BY_PLAIN
 
 #: What the library advises, as it is asked for here; empty where nothing can be set. Longer
 #: phrases before those that they hold.

@@ -62,7 +62,7 @@ class CandidateTrials:
         self.choosing, self.log_slope_sd, self.bar = choosing, log_slope_sd, bar
         self.given = np.asarray(resp)
         self.rows: np.ndarray | None = None  # those that are judged, where not all are
-        self.groups = None if copies is None else padded_groups(copies, len(fold))
+        self.groups = padded_groups(copies, len(fold))
         self.masks = [fold != k for k in range(int(fold.max()) + 1)]
         self.made: list[Trial] = []
         self.stopped = False  # whether the first trial was interrupted

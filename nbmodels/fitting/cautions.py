@@ -7,8 +7,10 @@ which is no warning: of fits whose intervals hold the noise, every fifth would b
 
 from nbmodels.errors import Caution, IdentifiabilityWarning, NotConvergedWarning
 
-#: What the next two say of new items, until another classifier predicts them.
+#: What the next two say of new items, until another classifier predicts them, and the beginning of
+#: what is said then.
 BY_PLAIN = "new items are predicted by the plain classifier of the given labels, "
+BY_NONLINEAR = "new items are predicted by a nonlinear classifier of the given labels, which gives"
 UNINFORMATIVE = Caution(
     IdentifiabilityWarning,
     "the features do not surely predict held-out labels better than chance: no label is corrected, "

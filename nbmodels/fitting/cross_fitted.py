@@ -80,8 +80,7 @@ def cross_fitted(
     labels = {name: c for name, c in model.items() if name not in features}
     resp = label_responsibilities(labels, data)
     drawn = min(drawn_length(n_rows), len(resp))
-    if copies is not None:
-        copies = padded_groups(copies, drawn)
+    copies = padded_groups(copies, drawn)
     counted = np.asarray(resp)[:drawn] * (np.asarray(data.weights)[:drawn, None] > 0)
     fold = pad_rows(draw_folds(counted, n_folds, copies), len(resp))
     source = EmissionScores(build, features, fold, options.rule)

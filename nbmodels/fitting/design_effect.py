@@ -67,13 +67,20 @@ def design_effects(
     )
 
 
-def padded_groups(groups: Int[np.ndarray, " n"], length: int) -> Int[np.ndarray, " length"]:
+def padded_groups(
+    groups: Int[np.ndarray, " n"] | None, length: int
+) -> Int[np.ndarray, " length"] | None:
     """Groups of rows and of those that pad them, each of which is its own.
 
     Args:
-        groups: first row of each row's group.
+        groups: first row of each row's group; None where each row is its own.
         length: number of rows with padding.
+
+    Returns:
+        ``(length,)``; None where there are no groups.
     """
+    if groups is None:
+        return None
     return np.concatenate([groups, np.arange(len(groups), length)])
 
 

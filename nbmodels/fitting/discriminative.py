@@ -237,9 +237,12 @@ def _tested(
         found = _selected(source, resp, options, taken, source.learner.rounds, nested=nested)
         scores, given = first.scores, np.asarray(resp)
         if not found.interrupted:
-            scores = _held_out(source, found, options)
-            harm = _less_likely(scores, first, given, _groups(source, len(resp)))
-            if harm or not _as_agreed(found, first, given):
+            harm = not _as_agreed(found, first, given)
+            if not harm:
+                scores = _held_out(source, found, options)
+                groups = padded_groups(source.copies, len(resp))
+                harm = _less_likely(scores, first, given, groups)
+            if harm:
                 fails = test._replace(pays=False)
                 table = _with_test(first.table, fails, source.learner.rounds)
                 return replace(first, table=table), None
@@ -259,11 +262,6 @@ def _less_likely(
     weights = np.asarray(first.data.weights) * given.any(1)
     pair = np.nan_to_num(scores), np.nan_to_num(first.scores)
     return compare_scores(pair, [True, True], weights, _HARM, groups).best == 1
-
-
-def _groups(source: ClassifierScores, length: int) -> Int[np.ndarray, " n"] | None:
-    """Group of each row and of those that fill up, for standard errors."""
-    return None if source.copies is None else padded_groups(source.copies, length)
 
 
 def _as_agreed(found: Selection, first: Selection, given: Float[np.ndarray, "n k"]) -> bool:
@@ -314,7 +312,7 @@ def _round_pays(
     known = np.asarray(resp)
     plain = source.padded(source.unscaled(settings, known[:n_rows], source.fold))
     again, here = np.zeros_like(plain), np.zeros(length, bool)
-    groups = _groups(source, length)
+    groups = padded_groups(source.copies, length)
     noise: list[np.ndarray] = []
     fixed = model
 

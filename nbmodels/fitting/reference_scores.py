@@ -23,6 +23,7 @@ from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.validation import pad_rows
 from nbmodels.errors import Caution, IdentifiabilityWarning, VerdictWarning
 from nbmodels.fitting.cautions import (
+    BY_NONLINEAR,
     BY_PLAIN,
     DISAGREEING_WITH_VOTES,
     PLAIN,
@@ -71,8 +72,6 @@ TAKEN = Caution(
 PREDICTIONS = "predictions of a nonlinear classifier"
 
 THEIRS_TOO = Caution(VerdictWarning, "new items are predicted by that classifier, too", PREDICTIONS)
-
-BY_NONLINEAR = "new items are predicted by a nonlinear classifier of the given labels, which gives"
 
 _STILL = "new items are still predicted by this model"
 
