@@ -67,11 +67,9 @@ LONG = {
     "04_maystre2021",
     "07_the_cut",
     "04_your_own_classifier",
-    "06_when_not_to_believe_it",
-    "01_zeng2022",
-    "02_denis2006",
-    "03_bootkrajang2011",
 }
+#: Those whose short form hardly takes less time than the whole, which a slow test runs.
+WHOLE = {"06_when_not_to_believe_it", "01_zeng2022", "02_denis2006", "03_bootkrajang2011"}
 
 NAMES = [script.stem for script in scripts()]
 PATHS = dict(zip(NAMES, scripts(), strict=True))
@@ -191,7 +189,7 @@ def where_it_starts(program, key, *, draws, chains=4, start=None, **_):
     return everywhere(sites), everywhere(statistics)
 
 
-@pytest.mark.parametrize("name", slow_among(NAMES, LONG))
+@pytest.mark.parametrize("name", slow_among([n for n in NAMES if n not in WHOLE], LONG))
 def test_the_short_form_runs(name, tmp_path, monkeypatch):
     """In this process, which has imported the library and compiled what notebooks share."""
     monkeypatch.setenv("NBMODELS_FAST", "1")

@@ -18,7 +18,7 @@ from nbmodels import Joint
 from nbmodels.cli.draws import Noise, collected, noise_draws
 from nbmodels.cli.options import EstimatorName
 from nbmodels.cli.roles import checked_classes, compared_rows, names_of_groups, repeated_items
-from nbmodels.cli.wording import worded
+from nbmodels.cli.wording import numbered, worded
 from nbmodels.data.annotations import vote_columns
 from nbmodels.data.labellers import labeller_columns, unlike_labellers
 from nbmodels.data.labels import LabelColumn, as_text, spelt_as
@@ -269,7 +269,8 @@ def clean(
             x = x[use]
 
     posterior = None
-    with collected(cautions):
+    of_fit: list[str] = []
+    with collected(of_fit):
         model = _estimator(choice, given, labels.names, random_state)
         begin("fitting the model")
         here = trusted[use]
@@ -290,8 +291,10 @@ def clean(
             }
             options["keep"] = keep
             options["random_state"] = random_state
-            posterior, note = noise_draws(model, x, options, cautions)
+            posterior, note = noise_draws(model, x, options, of_fit)
             notes.extend(note)
+    places = (np.flatnonzero(use) + 1).tolist()
+    cautions.extend(numbered(caution, places) for caution in of_fit)
     cautions.extend(
         f"{a.sentence}; compare {', or '.join(a.remedies)}" for a in model.verdict().advice
     )

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
     from nbmodels.datasets import NoisyDigits
 
+#: Draws of the noise matrix, and of a small model by each of two samplers.
+DRAWS: dict[str, Any] = {"draws": 160, "warmup": 800, "thin": 10}
+GIBBS: dict[str, Any] = {"draws": 500, "warmup": 100}
+NUTS: dict[str, Any] = {"draws": 200, "warmup": 200}
+_QUIETLY: dict[str, Any] = {"chains": 2, "keep": "parameters", "progress": False}
+
 
 @dataclass(frozen=True)
 class Demonstration:
@@ -66,9 +72,7 @@ def demonstrate(data: NoisyDigits, seed: int, stage: Callable[[str], None]) -> D
     stage("drawing from the posterior (Gibbs)")
     cautions: list[str] = []
     with collected(cautions):
-        posterior = model.posterior(
-            "gibbs", draws=160, warmup=800, thin=10, chains=2, keep="parameters", progress=False
-        )
+        posterior = model.posterior("gibbs", **DRAWS, **_QUIETLY)
     stage("cross-checking with NUTS on two digits")
     check = _cross_check(data, seed)
     corrected = model.corrected_labels()
@@ -94,9 +98,8 @@ def _cross_check(data: NoisyDigits, seed: int) -> str:
         covariance="full", random_state=seed, solver=Solver(progress=False)
     )
     small.fit(x, data.names[data.given[rows]])
-    options: dict[str, Any] = {"chains": 2, "keep": "parameters", "progress": False}
-    gibbs = Noise.of(small.posterior("gibbs", draws=500, warmup=100, **options))
-    nuts = Noise.of(small.posterior("nuts", draws=200, warmup=200, **options))
+    gibbs = Noise.of(small.posterior("gibbs", **GIBBS, **_QUIETLY))
+    nuts = Noise.of(small.posterior("nuts", **NUTS, **_QUIETLY))
     gap = np.abs(gibbs.mean - nuts.mean).max()
     ends = max(np.abs(gibbs.low - nuts.low).max(), np.abs(gibbs.high - nuts.high).max())
     return (

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.markup import escape
 
@@ -9,6 +12,8 @@ from nbmodels.data.missing_markers import ADVICE
 from nbmodels.diagnostics.checks import remedies
 from nbmodels.fitting.cautions import BY_NONLINEAR, BY_PLAIN
 
+#: The rows that a warning of near copies names.
+_COPIES = re.compile(r"\(row (\d+) has (\d+): (\d+(?:, \d+)*)")
 #: What the library advises, as it is asked for here; empty where nothing can be set. Longer
 #: phrases before those that they hold.
 _WORDS = {
@@ -71,6 +76,21 @@ def worded(sentence: str) -> str:
     for ours, shown in _WORDS.items():
         sentence = sentence.replace(ours, shown)
     return sentence
+
+
+def numbered(sentence: str, rows: Sequence[int]) -> str:
+    """A warning of near copies, whose rows have the numbers of the table.
+
+    Args:
+        sentence: as the library says it, of rows of the fit, counted from 0.
+        rows: number in the table of each row of the fit.
+    """
+    found = _COPIES.search(sentence)
+    if not found:
+        return sentence
+    row, count, copies = found.groups()
+    others = ", ".join(str(rows[int(one)]) for one in copies.split(", "))
+    return _COPIES.sub(f"(row {rows[int(row)]} has {count}: {others}", sentence)
 
 
 def screen(*, stderr: bool = False) -> Console:

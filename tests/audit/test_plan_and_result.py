@@ -148,7 +148,7 @@ def test_an_audit_that_stopped_early_is_not_too_sure():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("useful", [True, False])
-@pytest.mark.parametrize(("planned", "done"), [(100, 20), (100, 50), (200, 40)])
+@pytest.mark.parametrize(("planned", "done"), [(100, 20), (200, 40)])
 def test_intervals_hold_where_checking_stopped_early(useful, planned, done, monkeypatch):
     # an end then varies by 5 % of the spread in place of 2 %, far less than from audit to audit
     monkeypatch.setattr(intervals, "_DRAWS", 1500)

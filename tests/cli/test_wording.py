@@ -3,12 +3,14 @@
 import ast
 import re
 
+import numpy as np
 import pytest
 from paths import ROOT
 
-from nbmodels.cli.wording import worded
+from nbmodels.cli.wording import numbered, worded
 from nbmodels.diagnostics.checks import remedies
 from nbmodels.fitting.cautions import PLAIN, UNINFORMATIVE, USELESS
+from nbmodels.fitting.copied_rows import copies_caution
 from nbmodels.fitting.reference_scores import (
     THEIRS_TOO,
     _of_given_labels,
@@ -76,3 +78,13 @@ def test_every_remedy_is_an_option_or_in_python():
     for one in named:
         shown = worded(one)
         assert not asks.search(shown) or "in Python" in shown or "--" in shown
+
+
+def test_copies_have_the_numbers_of_rows_of_the_table():
+    """The fit leaves out rows without features, and counts from 0."""
+    copies = np.arange(100)
+    copies[80:] = 3
+    (caution,) = copies_caution(copies, np.ones(100))
+    rows = np.delete(np.arange(102), [0, 90]) + 1
+    assert "(row 5 has 20: 82, 83, 84 ...)" in numbered(caution.message, rows)
+    assert numbered("row 5 has no label", rows) == "row 5 has no label"

@@ -250,7 +250,7 @@ def test_it_is_a_family_of_mixed_columns(world):
     assert list(e.families_.values()) == ["toy"] * D + ["gaussian"]
     assert np.mean(e.predict(X) == NAMES[y]) > 0.8
     assert e.verdict().findings
-    draws = e.posterior(draws=800, warmup=100, chains=2, thin=2, progress=False)["posterior"]
+    draws = e.posterior(draws=100, warmup=50, chains=2, progress=False)["posterior"]
     assert list(draws["toy_feature"].values) == [str(j) for j in range(D)]
     with pytest.raises(nb.DataError, match=r"row 0, column '6' is .*; expected a whole number"):
         nb.NoisyMixedNB(families={"toy": [D]}, missing_values=np.nan).fit(X, labels)

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 from paths import SHARED
 
 from nbmodels import (
@@ -74,11 +75,8 @@ PADDED = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n != "default")) for n in PADDED]
-)
+@pytest.mark.parametrize(("name", "room"), [("default", 7), *(slow(name, 32) for name in PADDED)])
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.NbmodelsWarning")
-@pytest.mark.parametrize("room", [7, pytest.param(32, marks=pytest.mark.slow)])
 def test_padded_workers_change_nothing(name, room, monkeypatch):
     """A fit is compiled for more workers than there are, and what it finds is that of its own."""
     table, _ = crowd(120, seed=3)

@@ -314,7 +314,7 @@ def test_an_index_that_repeats_is_no_name_for_votes(make):
 @pytest.mark.slow
 def test_tables_of_arrow_are_read_as_data_frames():
     arrow = pytest.importorskip("pyarrow")
-    e = nb.AutoNoisyClassifier(random_state=0)
+    e = nb.NoisyGaussianNB(random_state=0)
     table = arrow.Table.from_pandas(REAL)
     ours = e.fit(table, NAMES).predict_proba(table)
     np.testing.assert_array_equal(ours, e.fit(REAL, NAMES).predict_proba(REAL))

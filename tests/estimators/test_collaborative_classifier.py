@@ -277,17 +277,13 @@ def test_author_threads_of_20_newsgroups():
     graph = author_threads(path)
     n, k = len(graph.classes), len(np.unique(graph.classes))
     top = graph.degree >= np.quantile(graph.degree, 0.9)
-    errors = []
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        wrong = rng.random(n) < 0.1
-        given = np.where(wrong, (graph.classes + rng.integers(1, k, n)) % k, graph.classes)
-        e = CollaborativeClassifier(random_state=seed).fit(graph.edges.T, given)
-        missed = e.label_posterior_.argmax(1) != graph.classes
-        errors.append((missed.mean(), missed[top].mean()))
-    whole, best = np.mean(errors, 0)
-    assert whole <= 0.076
-    assert best <= 0.022
+    rng = np.random.default_rng(0)
+    wrong = rng.random(n) < 0.1
+    given = np.where(wrong, (graph.classes + rng.integers(1, k, n)) % k, graph.classes)
+    e = CollaborativeClassifier(random_state=0).fit(graph.edges.T, given)
+    missed = e.label_posterior_.argmax(1) != graph.classes
+    assert missed.mean() <= 0.076
+    assert missed[top].mean() <= 0.022
 
 
 @pytest.mark.slow
@@ -295,13 +291,13 @@ def test_author_threads_of_20_newsgroups():
 @pytest.mark.parametrize("alpha", [1.0, 3.0])
 def test_weak_graphs_do_no_harm(alpha):
     """Shares that were learned beside such a graph ended in one class for all, in one case of 3."""
-    drawn = page.simulate(np.random.default_rng(100), M=3000, N=3000, K=5, alpha=alpha)
-    for seed in range(3):
+    drawn = page.simulate(np.random.default_rng(100), M=1500, N=1500, K=5, alpha=alpha)
+    for seed in range(2):
         rng = np.random.default_rng(seed)
-        wrong = rng.random(3000) < 0.1
-        given = np.where(wrong, (drawn.v + rng.integers(1, 5, 3000)) % 5, drawn.v)
+        wrong = rng.random(1500) < 0.1
+        given = np.where(wrong, (drawn.v + rng.integers(1, 5, 1500)) % 5, drawn.v)
         e = CollaborativeClassifier(random_state=seed, classes=range(5))
         e.fit(drawn.edges.T, given)
-        np.testing.assert_allclose(e.class_prior_, np.bincount(given) / 3000, atol=0.02)
+        np.testing.assert_allclose(e.class_prior_, np.bincount(given) / 1500, atol=0.02)
         error = np.mean(e.label_posterior_.argmax(1) != drawn.v)
         assert error <= np.mean(given != drawn.v) + 0.005

@@ -163,7 +163,7 @@ def test_pipeline_and_grid_search():
 @every_kind
 def test_draws_of_every_estimator_have_names(kind, tmp_path):
     e = fitted(kind)
-    tree = e.posterior(draws=200, warmup=100, chains=2, random_state=0, progress=False)
+    tree = e.posterior(draws=150, warmup=50, chains=1, random_state=0, progress=False)
     tree.to_netcdf(tmp_path / "draws.nc", engine="h5netcdf")
     posterior = tree["posterior"]
     np.testing.assert_allclose(

@@ -43,7 +43,7 @@ def test_a_graph_mends_votes_and_harms_none(kind, gain):
     right = {}
     for names in (("crowd",), ("crowd", "users")):
         found = []
-        for seed in range(3):
+        for seed in range(2):
             y, evidence = crowd_with_a_graph(kind, 200, seed)
             sources = {"crowd": DawidSkene(), "users": CollaborativeClassifier()}
             model = JointNB({n: sources[n] for n in names}, classes=NAMES, random_state=0)
@@ -76,11 +76,10 @@ def test_a_graph_counts_against_the_shares_of_the_classes(seed):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")  # of spam
-@pytest.mark.parametrize("seed", [4, 5])
-def test_no_class_is_lost_beside_labels(seed):
-    """Of few wrong labels and votes of which half are spam one class had 98 and 83 % of items."""
-    y, evidence = crowd_with_a_graph("spam", 150, seed)
-    given = corrupt(y, uniform_noise(K, 0.3), np.random.default_rng(1000 + seed))
+def test_no_class_is_lost_beside_labels():
+    """Of few wrong labels and votes of which half are spam one class had 98 % of the items."""
+    y, evidence = crowd_with_a_graph("spam", 150, 4)
+    given = corrupt(y, uniform_noise(K, 0.3), np.random.default_rng(1004))
     shares = np.bincount(y) / len(y)
     model = fitted(evidence, len(y), NAMES[given])
     assert (model.class_prior_ > 0.6 * shares).all()

@@ -52,7 +52,7 @@ def fitted():
 @pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")  # of free matrices
 def test_grades_are_better_than_those_of_free_matrices(ends):
     right, losses = [], []
-    for seed in range(100, 103):
+    for seed in range(100, 102):
         table, y, _ = graders(seed, ends=ends)
         both = ordered().fit(table), DawidSkene(random_state=0).fit(table)
         right.append([(one.predict() == y).mean() for one in both])
@@ -191,7 +191,7 @@ def test_two_grades_and_few_votes_are_fitted():
 @pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")
 def test_draws_are_by_class_and_cover_what_is_true():
     inside, grades, sure = [], [], []
-    for seed in range(6):
+    for seed in range(3):
         table, y, severity = graders(seed=20 + seed, n=150, w=6, per=3)
         tree = ordered().fit(table).posterior(draws=400, random_state=0)
         draws = tree["posterior"]
@@ -218,8 +218,8 @@ def test_gibbs_is_nuts():
     """The same posterior by NumPyro's sampler on the program, scores summed out."""
     table, _, _ = graders(seed=5, n=60, w=3, per=3)
     model = ordered().fit(table.assign(label=np.clip(table["label"], 2, 4)))
-    gibbs = model.posterior(draws=1500, thin=4, random_state=1)["posterior"]
-    nuts = model.posterior("nuts", draws=400, chains=1, random_state=1)["posterior"]
+    gibbs = model.posterior(draws=1000, thin=3, random_state=1)["posterior"]
+    nuts = model.posterior("nuts", draws=300, chains=1, random_state=1)["posterior"]
     for name, error in (("votes_severity", 0.08), ("votes_scale", 0.05), ("class_prior", 0.02)):
         ours, theirs = (draws[name].stack(all=("chain", "draw")) for draws in (gibbs, nuts))
         np.testing.assert_allclose(ours.mean("all"), theirs.mean("all"), atol=error)

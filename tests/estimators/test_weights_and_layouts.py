@@ -42,11 +42,9 @@ def test_a_weight_for_all_is_a_weight_for_each():
     ("kind", "marker"),
     [
         ("bernoulli", -1),
-        pytest.param("diag", -999.0, marks=pytest.mark.slow),
         pytest.param("multinomial", -1, marks=pytest.mark.slow),
         pytest.param("categorical", "?", marks=pytest.mark.slow),
         pytest.param("full", -999.0, marks=pytest.mark.slow),
-        pytest.param("tied", -999.0, marks=pytest.mark.slow),
     ],
 )
 def test_missing_cells_by_any_marker(kind, marker):

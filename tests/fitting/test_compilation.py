@@ -242,11 +242,8 @@ DEFAULTS = {
     "Bernoulli": (NoisyBernoulliNB(random_state=0), indicators, SMALL),
     "Bernoulli, many rows": (NoisyBernoulliNB(random_state=0), indicators, LARGE),
     "categorical": (NoisyCategoricalNB(random_state=0), indicators, SMALL),
-    "categorical, many rows": (NoisyCategoricalNB(random_state=0), indicators, LARGE),
     "mixed": (NoisyMixedNB(random_state=0), columns_of_all_kinds, SMALL),
-    "mixed, many rows": (NoisyMixedNB(random_state=0), columns_of_all_kinds, LARGE),
     "multinomial": (NoisyMultinomialNB(random_state=0), whole_numbers, SMALL),
-    "multinomial, many rows": (NoisyMultinomialNB(random_state=0), whole_numbers, LARGE),
     "Gaussian": (NoisyGaussianNB(random_state=0), reals, SMALL),
     "Gaussian, many rows": (NoisyGaussianNB(random_state=0), reals, LARGE),
     "robust": (RobustNDA(random_state=0), reals, SMALL),
@@ -257,7 +254,6 @@ DEFAULTS = {
     "annotators": (DawidSkene(random_state=0), votes, SIZES),
     # as many votes of each size as those of "annotators", whose numbers differ, too
     "crowds": (DawidSkene(random_state=0), crowds, SIZES),
-    "crowds, ML": (DawidSkene(solver="ml", random_state=0), crowds, SIZES),
     "crowds, variational": (DawidSkene(solver="vb", random_state=0), crowds, SIZES),
     "crowds, shared prior": (DawidSkene(pooling="shared", random_state=0), crowds, SIZES),
     "crowds, sub-types": (DawidSkene(subtypes=2, random_state=0), crowds, SIZES),
@@ -342,7 +338,6 @@ def test_a_first_default_fit_compiles_few_programs_and_other_sizes_none(name, co
     ("estimator", "draw"),
     [
         (NoisyBernoulliNB(training="joint"), indicators),
-        (NoisyBernoulliNB(training="cross_fit"), indicators),
         (NoisyLogisticRegression(), reals),
         (DawidSkene(), votes),
     ],

@@ -11,7 +11,6 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from nbmodels import (
-    AutoNoisyClassifier,
     NoisyGaussianNB,
     NoisyLabelClassifier,
     NoisyLogisticRegression,
@@ -145,8 +144,7 @@ def shared_errors():
     "model",
     [
         NoisyGaussianNB(random_state=0),
-        pytest.param(NoisyLogisticRegression(random_state=0), marks=pytest.mark.slow),
-        pytest.param(AutoNoisyClassifier(random_state=0), marks=pytest.mark.slow),
+        NoisyLogisticRegression(random_state=0),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -203,13 +201,7 @@ def visits(seed):
     [
         NoisyLogisticRegression(random_state=0),
         NoisyNeighbours(random_state=0),
-        *(
-            pytest.param(model, marks=pytest.mark.slow)
-            for model in (
-                AutoNoisyClassifier(random_state=0),
-                NoisyLabelClassifier(KNeighborsClassifier(15), random_state=0),
-            )
-        ),
+        NoisyLabelClassifier(KNeighborsClassifier(15), random_state=0),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -223,8 +215,7 @@ def test_errors_that_a_group_shares_are_found(model):
         right[groups is None] = np.mean(labels["suggested"] == true)
     assert right[False] > 0.96
     assert right[False] > right[True] + 0.08
-    found = model.estimator_ if isinstance(model, AutoNoisyClassifier) else model
-    assert found.fitted_.design_effects.noise > 4  # of six visits that share an error
+    assert model.fitted_.design_effects.noise > 4  # of six visits that share an error
 
 
 def test_neighbours_need_three_groups_and_no_folds():

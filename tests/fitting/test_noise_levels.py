@@ -62,7 +62,7 @@ def test_matrices_keep_their_form_and_their_diagonal_dominates():
 )
 def test_useless_columns_of_a_small_table_cost_few_right_labels(estimator, own):
     found = []
-    for seed in range(8):
+    for seed in range(4):
         x, true, given = useless_columns(seed)
         found.append(gains(fitted(estimator, x, given, **own), true, given))
     found = np.array(found)
@@ -127,10 +127,9 @@ def test_a_joint_fit_to_few_rows_is_doubted_by_neighbours(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1])
-def test_scores_that_say_nothing_predict_no_class_for_all(seed):
+def test_scores_that_say_nothing_predict_no_class_for_all():
     """Rings are no function of a line: a matrix that scales such scores found nothing."""
-    rng = np.random.default_rng([seed, 600, 5])
+    rng = np.random.default_rng([0, 600, 5])
     true = rng.integers(K, size=600)
     angle, radius = rng.uniform(0, 2 * np.pi, 600), 1 + true + 0.2 * rng.normal(size=600)
     x = np.c_[radius * np.cos(angle), radius * np.sin(angle), rng.normal(size=(600, 2))]

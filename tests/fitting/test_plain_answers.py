@@ -83,8 +83,9 @@ def votes_on(y, rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("labelled", [False, slow(True)])
-@pytest.mark.parametrize("maker", [NoisyGaussianNB, slow(NoisyLogisticRegression)])
+@pytest.mark.parametrize(
+    ("maker", "labelled"), [(NoisyGaussianNB, False), (NoisyLogisticRegression, True)]
+)
 def test_beside_uninformative_features_votes_count(maker, labelled):
     x, y, noisy, x_new, _ = table(300, 1000.0, 0.3)
     votes = votes_on(y, np.random.default_rng(1))
@@ -164,7 +165,7 @@ def test_a_nonlinear_classifier_that_predicts_better_needs_no_evidence_for_new_i
 @pytest.mark.parametrize("maker", [NoisyGaussianNB, NoisyLogisticRegression])
 def test_clean_labels_of_overlapping_classes_mostly_stay(maker):
     changed = []
-    for seed in range(6):
+    for seed in range(3):
         x, y, _, *_ = table(100, 3.0, 0.0, seed)
         changed.append(np.mean(fitted(maker, x, y).label_posterior_.argmax(1) != y))
     assert np.mean(changed) < 0.1

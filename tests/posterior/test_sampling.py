@@ -19,7 +19,7 @@ from scipy.special import logsumexp
 from zoo import build
 
 from inference import gibbs as sampler
-from nbmodels import DawidSkene, NoisyGaussianNB
+from nbmodels import NoisyGaussianNB
 from nbmodels.core import model as m
 from nbmodels.core.numpyro_program import item_table, log_density, marginal, prior_log_density
 from nbmodels.errors import DataError, PosteriorWarning
@@ -157,29 +157,23 @@ def test_groups_of_other_methods(method, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("features", [False, slow(True)])
-def test_parameters_that_are_too_large_to_store_leave_the_rest(features):
+def test_parameters_that_are_too_large_to_store_leave_the_rest():
     """The matrices of 300 annotators are not stored; the mean of them is."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 5, 200)
     item = np.repeat(np.arange(200), 3)
     label = np.where(rng.random(600) < 0.7, y[item], rng.integers(0, 5, 600))
     votes = pd.DataFrame({"task": item, "worker": np.arange(600) % 300, "label": label})
-    if features:
-        x = y[:, None] + rng.normal(size=(200, 2))
-        model = NoisyGaussianNB.published().fit(x, label[::3], votes=votes)
-    else:
-        model = DawidSkene(pooling="none", dependence=0).fit(votes)
+    x = y[:, None] + rng.normal(size=(200, 2))
+    model = NoisyGaussianNB.published().fit(x, label[::3], votes=votes)
     with warnings.catch_warnings(action="ignore"):  # few draws
         tree = model.posterior(draws=2, warmup=0, chains=1, progress=False)
     assert "votes_transitions" not in tree["posterior"]
-    also = " or the features" if features else ""
-    said = f"errors that do not depend on each other{also} given the true class"
-    assert tree.attrs["assumes"] == said
+    assumed = "errors that do not depend on each other or the features given the true class"
+    assert tree.attrs["assumes"] == assumed
     assert tree["posterior"]["votes_noise_matrix"].shape == (1, 2, 5, 5)
     assert tree["log_likelihood"]["items"].shape == (1, 2, 200)
-    if features:
-        assert tree["posterior_predictive"]["labels"].shape == (1, 2, 200)
+    assert tree["posterior_predictive"]["labels"].shape == (1, 2, 200)
 
 
 @pytest.mark.slow
