@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 from scipy import sparse
 
@@ -27,6 +27,9 @@ _LEAST_ROWS, _MOST_ROWS = 30, 5_000
 #: distinct rows where values are so much nearer to each other than on a scale of as many steps.
 #: Rows of few symbols are alike by chance.
 _CONTINUOUS, _DISTINCT, _FINER = 2, 0.25, 10
+
+#: How much oftener than by chance rows have to be equal where one column is continuous.
+_OFTENER = 10
 
 #: Neighbours by which the density about a row is measured, at most, and as a share of the rows.
 _NEIGHBOURS, _OF_ROWS = 20, 0.2
@@ -89,7 +92,8 @@ def copied_rows(points: Any) -> Int[np.ndarray, " n"] | None:
 
     About a row the number of neighbours within a distance r grows as r to the power D, the
     intrinsic dimension (Levina and Bickel 2005). Pairs are copies where fewer than one would be so
-    near in the whole table.
+    near in the whole table. Where a single column is continuous, only equal rows are, if there are
+    many more of them than of rows that differ by one step in that column.
 
     Args:
         points: ``(N, d)`` from :mod:`nbmodels.fitting.points`.
@@ -102,11 +106,12 @@ def copied_rows(points: Any) -> Int[np.ndarray, " n"] | None:
         return None
     n = len(points)
     distinct, place = np.unique(points, axis=0, return_inverse=True)
-    continuous = [_continuous(column, len(distinct), n) for column in distinct.T]
-    if np.count_nonzero(continuous) < _CONTINUOUS:
+    continuous = np.array([_continuous(column, len(distinct), n) for column in distinct.T], bool)
+    m, fine = len(distinct), np.count_nonzero(continuous)
+    if fine < _CONTINUOUS and not (fine and _equal_oftener(points, place.ravel(), continuous)):
         return None
-    m = len(distinct)
-    pairs = _near_pairs(distinct) if m >= _LEAST_ROWS else np.empty((0, 2), int)
+    near = fine >= _CONTINUOUS and m >= _LEAST_ROWS
+    pairs = _near_pairs(distinct) if near else np.empty((0, 2), int)
     if len(pairs):
         # far out in one column, rows lie on a line: without that, the other columns count as well
         inside = Winsoriser().fit_transform(distinct)
@@ -167,6 +172,32 @@ def _continuous(column: Float[np.ndarray, " m"], n_distinct: int, n_rows: int) -
         return False
     steps = (values[-1] - values[0]) / np.diff(values).min()
     return len(values) > _DISTINCT * n_rows or steps > _FINER * len(values)
+
+
+def _equal_oftener(
+    points: Float[np.ndarray, "n d"], place: Int[np.ndarray, " n"], fine: Bool[np.ndarray, " d"]
+) -> bool:
+    """Whether more rows are equal than are by chance, where one column is continuous.
+
+    Of values on a grid about half as many pairs are equal as are one step apart, whatever the other
+    columns say, which may depend on this one. Most rows are to be distinct, and most of these to
+    differ in it.
+
+    Args:
+        points: ``(n, d)``.
+        place: index of each row's among the distinct ones.
+        fine: which column is continuous.
+    """
+    value = points[:, fine].ravel()
+    rest = np.unique(points[:, ~fine], axis=0, return_inverse=True)[1].ravel()
+    values, n_distinct = np.unique(value), place.max() + 1
+    if 2 * n_distinct <= len(place) or 2 * len(values) <= n_distinct:
+        return False
+    step = np.diff(values).min()
+    key = np.sort(rest * (np.ptp(values) + 4 * step) + value)
+    apart = np.diff(np.searchsorted(key, [key + 0.5 * step, key + 1.5 * step]), axis=0).sum()
+    counts = np.bincount(place)
+    return bool((counts * (counts - 1)).sum() > _OFTENER * (2 + apart))
 
 
 def _number(pairs: Int[np.ndarray, "pairs 2"], n_rows: int) -> Int[np.ndarray, " pairs"]:
