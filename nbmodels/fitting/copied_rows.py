@@ -15,6 +15,7 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 from scipy import sparse
+from scipy.spatial.distance import pdist
 
 from nbmodels.data.outliers import Winsoriser
 from nbmodels.errors import Caution, DataError, VerdictWarning, counted
@@ -28,8 +29,9 @@ _LEAST_ROWS, _MOST_ROWS = 30, 5_000
 #: Rows of few symbols are alike by chance.
 _CONTINUOUS, _DISTINCT, _FINER = 2, 0.25, 10
 
-#: How much oftener than by chance rows have to be equal where one column is continuous.
-_OFTENER = 10
+#: How much oftener than by chance rows have to be equal where one column is continuous, or none;
+#: distinct rows of symbols that are compared, at most.
+_OFTENER, _SAMPLE = 10, 1_000
 
 #: Neighbours by which the density about a row is measured, at most, and as a share of the rows.
 _NEIGHBOURS, _OF_ROWS = 20, 0.2
@@ -92,15 +94,15 @@ def copied_rows(points: Any) -> Int[np.ndarray, " n"] | None:
 
     About a row the number of neighbours within a distance r grows as r to the power D, the
     intrinsic dimension (Levina and Bickel 2005). Pairs are copies where fewer than one would be so
-    near in the whole table. Where a single column is continuous, only equal rows are, if there are
-    many more of them than of rows that differ by one step in that column.
+    near in the whole table. Where one column is continuous, or none, only equal rows are, if there
+    are many more of them than of rows that differ by one step of that column, or in one symbol.
 
     Args:
         points: ``(N, d)`` from :mod:`nbmodels.fitting.points`.
 
     Returns:
         ``(N,)`` index of the first row of each row's group; None where there are no copies, or
-        where none are looked for: sparse rows, symbols and whole numbers, more than 5,000 rows.
+        where none are looked for: sparse rows, more than 5,000 rows.
     """
     if points is None or sparse.issparse(points) or not _LEAST_ROWS <= len(points) <= _MOST_ROWS:
         return None
@@ -108,7 +110,7 @@ def copied_rows(points: Any) -> Int[np.ndarray, " n"] | None:
     distinct, place = np.unique(points, axis=0, return_inverse=True)
     continuous = np.array([_continuous(column, len(distinct), n) for column in distinct.T], bool)
     m, fine = len(distinct), np.count_nonzero(continuous)
-    if fine < _CONTINUOUS and not (fine and _equal_oftener(points, place.ravel(), continuous)):
+    if fine < _CONTINUOUS and not _equal_oftener(points, place.ravel(), continuous):
         return None
     near = fine >= _CONTINUOUS and m >= _LEAST_ROWS
     pairs = _near_pairs(distinct) if near else np.empty((0, 2), int)
@@ -177,27 +179,47 @@ def _continuous(column: Float[np.ndarray, " m"], n_distinct: int, n_rows: int) -
 def _equal_oftener(
     points: Float[np.ndarray, "n d"], place: Int[np.ndarray, " n"], fine: Bool[np.ndarray, " d"]
 ) -> bool:
-    """Whether more rows are equal than are by chance, where one column is continuous.
+    """Whether more rows are equal than are by chance, where one column is continuous, or none.
 
-    Of values on a grid about half as many pairs are equal as are one step apart, whatever the other
-    columns say, which may depend on this one. Most rows are to be distinct, and most of these to
-    differ in it.
+    By chance about as many pairs of rows are equal as are nearly so, whatever columns depend on
+    each other. Most rows are to be distinct, and most of these to differ in a continuous column.
 
     Args:
         points: ``(n, d)``.
         place: index of each row's among the distinct ones.
-        fine: which column is continuous.
+        fine: which column is continuous, if any.
+    """
+    counts = np.bincount(place)
+    n, m = len(place), len(counts)
+    if n - m <= _MORE or 2 * m <= n:
+        return False
+    if not fine.any():
+        apart = _a_symbol_apart(np.unique(points, axis=0))
+    elif 2 * len(np.unique(points[:, fine])) > m:
+        apart = _a_step_apart(points, fine)
+    else:
+        return False
+    return bool((counts * (counts - 1)).sum() > _OFTENER * (2 + apart))
+
+
+def _a_step_apart(points: Float[np.ndarray, "n d"], fine: Bool[np.ndarray, " d"]) -> int:
+    """Pairs of rows that differ in one column alone, by its smallest step.
+
+    Of values on a grid they are about twice as many as those that are equal.
     """
     value = points[:, fine].ravel()
     rest = np.unique(points[:, ~fine], axis=0, return_inverse=True)[1].ravel()
-    values, n_distinct = np.unique(value), place.max() + 1
-    if 2 * n_distinct <= len(place) or 2 * len(values) <= n_distinct:
-        return False
-    step = np.diff(values).min()
-    key = np.sort(rest * (np.ptp(values) + 4 * step) + value)
-    apart = np.diff(np.searchsorted(key, [key + 0.5 * step, key + 1.5 * step]), axis=0).sum()
-    counts = np.bincount(place)
-    return bool((counts * (counts - 1)).sum() > _OFTENER * (2 + apart))
+    step = np.diff(np.unique(value)).min()
+    key = np.sort(rest * (np.ptp(value) + 4 * step) + value)
+    return int(np.diff(np.searchsorted(key, [key + 0.5 * step, key + 1.5 * step]), axis=0).sum())
+
+
+def _a_symbol_apart(distinct: Float[np.ndarray, "m d"]) -> float:
+    """Pairs of rows that differ in one symbol, which is two columns of indicators; by a sample."""
+    m = len(distinct)
+    some = np.random.default_rng(0).permutation(m)[:_SAMPLE]
+    differ = pdist(distinct[some], "hamming") * distinct.shape[1]
+    return float(np.mean(differ < 2.5)) * m * (m - 1) / 2
 
 
 def _number(pairs: Int[np.ndarray, "pairs 2"], n_rows: int) -> Int[np.ndarray, " pairs"]:

@@ -81,6 +81,28 @@ def test_equal_rows_are_copies_where_one_column_is_continuous():
     assert len(np.unique(found)) > 295  # few others are equal by chance
 
 
+def answers(rng, n, columns, levels):
+    """Of three kinds of people to questions, as numbers and as indicators."""
+    likely = rng.dirichlet(np.full(levels, 0.5), (3, columns)).cumsum(2)[rng.integers(3, size=n)]
+    codes = (likely < rng.random((n, columns, 1))).sum(2)
+    return codes.astype(float), np.eye(levels)[codes].reshape(n, -1)
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_equal_answers_to_many_questions_are_copies(kind):
+    rng = np.random.default_rng(0)
+    x, group = with_copies(answers(rng, 300, 20, 5)[kind], np.arange(40), 1, 0.0, rng)
+    np.testing.assert_array_equal(copied_rows(points(x)), group)
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+@pytest.mark.parametrize(("columns", "levels"), [(3, 10), (6, 5), (12, 2), (20, 2)])
+def test_equal_answers_to_few_questions_are_equal_by_chance(columns, levels, kind):
+    x = answers(np.random.default_rng(columns), 300, columns, levels)[kind]
+    assert len(np.unique(x, axis=0)) < 300
+    assert copied_rows(points(x)) is None
+
+
 def tenths(rng, n):
     return rng.normal(20, 5, n).round(1)
 
