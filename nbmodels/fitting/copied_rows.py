@@ -30,8 +30,8 @@ _LEAST_ROWS, _MOST_ROWS = 30, 5_000
 _CONTINUOUS, _DISTINCT, _FINER = 2, 0.25, 10
 
 #: How much oftener than by chance rows have to be equal where one column is continuous, or none;
-#: distinct rows of symbols that are compared, at most.
-_OFTENER, _SAMPLE = 10, 1_000
+#: rows of symbols that are compared, at most, and columns in which they are nearly equal.
+_OFTENER, _SAMPLE, _FEW = 10, 1_000, 3
 
 #: Neighbours by which the density about a row is measured, at most, and as a share of the rows.
 _NEIGHBOURS, _OF_ROWS = 20, 0.2
@@ -194,7 +194,7 @@ def _equal_oftener(
     if n - m <= _MORE or 2 * m <= n:
         return False
     if not fine.any():
-        apart = _a_symbol_apart(np.unique(points, axis=0))
+        apart = _a_symbol_apart(points)
     elif 2 * len(np.unique(points[:, fine])) > m:
         apart = _a_step_apart(points, fine)
     else:
@@ -214,12 +214,17 @@ def _a_step_apart(points: Float[np.ndarray, "n d"], fine: Bool[np.ndarray, " d"]
     return int(np.diff(np.searchsorted(key, [key + 0.5 * step, key + 1.5 * step]), axis=0).sum())
 
 
-def _a_symbol_apart(distinct: Float[np.ndarray, "m d"]) -> float:
-    """Pairs of rows that differ in one symbol, which is two columns of indicators; by a sample."""
-    m = len(distinct)
-    some = np.random.default_rng(0).permutation(m)[:_SAMPLE]
-    differ = pdist(distinct[some], "hamming") * distinct.shape[1]
-    return float(np.mean(differ < 2.5)) * m * (m - 1) / 2
+def _a_symbol_apart(points: Float[np.ndarray, "n d"]) -> float:
+    """Pairs of rows that differ in few columns, by a sample.
+
+    One symbol is two columns of indicators, and may count in columns that are made of others. Those
+    that say the same count once.
+    """
+    n = len(points)
+    some = points[np.random.default_rng(n).permutation(n)[:_SAMPLE]]
+    codes = np.unique([pd.factorize(column)[0] for column in some.T], axis=0)
+    differ = pdist(codes.T, "hamming") * len(codes)
+    return float(np.mean((differ > 0.5) & (differ < _FEW + 0.5))) * n * (n - 1) / 2
 
 
 def _number(pairs: Int[np.ndarray, "pairs 2"], n_rows: int) -> Int[np.ndarray, " pairs"]:
