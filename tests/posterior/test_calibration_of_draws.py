@@ -86,7 +86,7 @@ def checked(model, draw, n_sets, n_items, **how):
 @pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("name", MODELS)
 def test_gibbs_is_calibrated(name):
-    checked(MODELS[name](), gibbs_of_all, 150, 30, warmup=200, thin=8)
+    checked(MODELS[name](), gibbs_of_all, 300, 30, warmup=200, thin=8)
 
 
 @pytest.mark.slow
