@@ -68,7 +68,7 @@ LONG = {
     "07_the_cut",
     "04_your_own_classifier",
 }
-#: Those whose short form hardly takes less time than the whole, which a slow test runs.
+#: Those whose short form takes twenty seconds and more; a slow test runs the whole.
 WHOLE = {"06_when_not_to_believe_it", "01_zeng2022", "02_denis2006", "03_bootkrajang2011"}
 
 NAMES = [script.stem for script in scripts()]

@@ -15,7 +15,6 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.spatial.distance import pdist
 
 from nbmodels.data.outliers import Winsoriser
 from nbmodels.errors import Caution, DataError, VerdictWarning, counted
@@ -95,7 +94,7 @@ def copied_rows(points: Any) -> Int[np.ndarray, " n"] | None:
     About a row the number of neighbours within a distance r grows as r to the power D, the
     intrinsic dimension (Levina and Bickel 2005). Pairs are copies where fewer than one would be so
     near in the whole table. Where one column is continuous, or none, only equal rows are, if there
-    are many more of them than of rows that differ by one step of that column, or in one symbol.
+    are many more of them than of rows that differ by one step of that column, or in few columns.
 
     Args:
         points: ``(N, d)`` from :mod:`nbmodels.fitting.points`.
@@ -194,7 +193,7 @@ def _equal_oftener(
     if n - m <= _MORE or 2 * m <= n:
         return False
     if not fine.any():
-        apart = _a_symbol_apart(points)
+        apart = _few_columns_apart(points)
     elif 2 * len(np.unique(points[:, fine])) > m:
         apart = _a_step_apart(points, fine)
     else:
@@ -214,12 +213,14 @@ def _a_step_apart(points: Float[np.ndarray, "n d"], fine: Bool[np.ndarray, " d"]
     return int(np.diff(np.searchsorted(key, [key + 0.5 * step, key + 1.5 * step]), axis=0).sum())
 
 
-def _a_symbol_apart(points: Float[np.ndarray, "n d"]) -> float:
+def _few_columns_apart(points: Float[np.ndarray, "n d"]) -> float:
     """Pairs of rows that differ in few columns, by a sample.
 
     One symbol is two columns of indicators, and may count in columns that are made of others. Those
     that say the same count once.
     """
+    from scipy.spatial.distance import pdist  # seldom needed
+
     n = len(points)
     some = points[np.random.default_rng(n).permutation(n)[:_SAMPLE]]
     codes = np.unique([pd.factorize(column)[0] for column in some.T], axis=0)

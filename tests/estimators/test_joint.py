@@ -154,7 +154,7 @@ def test_draws_are_in_the_units_of_the_data(world):
     votes = world["votes"][world["votes"]["task"] < n]
     e.fit({"numbers": numbers, "crowd": votes}, y)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PosteriorWarning)  # a few hundred draws mix so so
+        warnings.simplefilter("ignore", PosteriorWarning)  # few draws
         draws = e.posterior(draws=100, warmup=100, chains=2, progress=False)["posterior"]
     mean = draws["numbers_mu"].mean(("chain", "draw")).to_numpy()
     of_class = numbers.groupby(world["y"][:n]).mean().to_numpy()
