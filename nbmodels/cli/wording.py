@@ -52,7 +52,9 @@ _WORDS = {
     "new items are predicted by the plain classifier, and ": "",
     ", and new items are predicted by the plain classifier of the labels and votes as they are": "",
     ". So new items are predicted by that classifier": "",
-    "new items are still predicted by this model, whose": "this model's",
+    "new items are still predicted by this model, learned from the corrected labels, whose": (
+        "this model's"
+    ),
     "new items are still predicted by this model, fitted jointly, under which": (
         "under this model, fitted jointly,"
     ),

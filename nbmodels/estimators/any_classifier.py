@@ -33,11 +33,16 @@ from nbmodels.estimators.table_source import CrossFitted
 from nbmodels.fitting.beliefs import Known
 from nbmodels.fitting.comparisons import with_comparisons
 from nbmodels.fitting.copied_rows import row_groups
-from nbmodels.fitting.discriminative import predict_scored
+from nbmodels.fitting.discriminative import (
+    calibrated_to,
+    corrected_classes,
+    predict_scored,
+)
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint_regression import affordable, score_columns
 from nbmodels.fitting.little_known import little_known
 from nbmodels.fitting.one_thread import one_thread_if_small
+from nbmodels.fitting.options import is_auto
 from nbmodels.fitting.points import points
 
 
@@ -51,7 +56,9 @@ class NoisyLabelClassifier(TableClassifier):
 
     Its cross-validated probabilities are calibrated together with the noise; then it learns again,
     from each row once a class that it may belong to, weighted by how likely that is, where its
-    ``fit`` takes ``sample_weight``, and from the corrected labels otherwise. X may be whatever the
+    ``fit`` takes ``sample_weight``, and from the corrected labels otherwise. Where ``rounds`` is
+    ``"auto"`` and labels are likelier noisy than not, so does the classifier that new items meet,
+    whatever the labels were corrected by, and it is calibrated to them. X may be whatever the
     classifier takes: arrays, sparse matrices, data frames, lists of texts for a pipeline.
 
     The labels alone do not distinguish noise that features predict from classes that overlap. A
@@ -101,8 +108,10 @@ class NoisyLabelClassifier(TableClassifier):
         chosen_: settings that were selected, with the number of self-training rounds.
         choice_: data frame of all that was compared, or None.
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
-        estimator_: the classifier that new items meet. Its classes are numbers, places in
-            ``classes_``. Where it would learn from rows of one class, it prefers none.
+        estimator_: the classifier that new items meet, uncalibrated: of ``label_posterior_``, or,
+            with a number of rounds, after several and where labels are likelier right than noisy,
+            of the labels of the last round. Its classes are numbers, places in ``classes_``. Where
+            it would learn from rows of one class, it prefers none.
         n_fits_: number of trainings of the classifier.
 
     Examples:
@@ -127,6 +136,7 @@ class NoisyLabelClassifier(TableClassifier):
     constraints: ClassVar[Mapping[str, Constraint]] = SCORED
 
     _joint_draws: JointDraws
+    _of_new: FittedModel  # with the calibration of new items' scores
 
     def __init__(
         self,
@@ -218,10 +228,8 @@ class NoisyLabelClassifier(TableClassifier):
             copies = row_groups(items, groups=groups)
             with computing(self._double(n_rows * len(labels.classes))):
                 known = known_labels(self, parameters, labels, weights)
-                fitted = self._cross_fitted(parameters, items, known, copies)
+                compared = self._learned(parameters, items, known, copies, groups is None)
         self._keep(X, labels)
-        about = fitted, items, self._options
-        compared = with_comparisons(*about, warn_of_copies=groups is None, predictions=False)
         self._joint_draws = JointDraws(self._few_columns(items, compared))
         cautions = labels.cautions
         if _is_table(items):
@@ -238,22 +246,31 @@ class NoisyLabelClassifier(TableClassifier):
                 "must be 0 or 1"
             )
 
-    def _cross_fitted(
+    def _learned(
         self,
         parameters: Mapping[str, Any],
         items: Any,
         known: Known,
         copies: Int[np.ndarray, " n"] | None,
+        warn_of_copies: bool,
     ) -> FittedModel:
-        """The classifier, kept for new rows, and its calibration to what is known of the rows."""
+        """The calibrated classifier, beside what it is compared with, and one for new rows."""
         weights = known.weights
         self._floor = 1 / max(float(weights.sum()), 2.0)
         learner = CrossValidated(self._base(), items, self._floor, self.n_jobs)
         fitted = fit_scored(learner, parameters, known, copies=copies)
-        assert fitted.learned_from is not None  # cross-fitted
-        self.estimator_ = learner.learned(fitted.learned_from, weights)
+        about = fitted, items, lambda: known.options
+        compared = with_comparisons(*about, warn_of_copies=warn_of_copies, predictions=False)
+        corrected = corrected_classes(compared) if is_auto(self.rounds) else None
+        resp = compared.learned_from if corrected is None else corrected
+        assert resp is not None  # cross-fitted
+        self.estimator_ = learner.learned(resp, weights)
         self.n_fits_ = learner.n_fits
-        return fitted
+        self._of_new = compared
+        if corrected is not None:
+            scores = log_probs(self.estimator_, items, len(known.names), self._floor)
+            self._of_new = calibrated_to(compared, scores, corrected)
+        return compared
 
     # As one source among others -----------------------------------------------------------------
 
@@ -267,9 +284,7 @@ class NoisyLabelClassifier(TableClassifier):
 
     def _beside(self, parameters: Mapping[str, Any], rows: Any, known: Known) -> FittedModel:
         with one_thread_if_small(rows):
-            fitted = self._cross_fitted(parameters, rows, known, row_groups(rows))
-        about = fitted, rows, lambda: known.options
-        return with_comparisons(*about, warn_of_copies=False, predictions=False)
+            return self._learned(parameters, rows, known, row_groups(rows), False)
 
     def _few_columns(self, items: Any, fitted: FittedModel) -> np.ndarray | None:
         """Columns of a joint model where that is affordable: those that a linear classifier meets,
@@ -291,7 +306,7 @@ class NoisyLabelClassifier(TableClassifier):
     def _by_features(self, fitted: FittedModel, X: Any) -> np.ndarray:
         (items,) = indexable(X)
         scores = log_probs(self.estimator_, items, len(fitted.names), self._floor)
-        return predict_scored(fitted, scores)
+        return predict_scored(self._of_new, scores)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

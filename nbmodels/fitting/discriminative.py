@@ -42,6 +42,7 @@ from nbmodels.fitting.fitted_model import Drawn, FittedModel
 from nbmodels.fitting.holdout import Comparison, compare_scores, held_out_by_fold
 from nbmodels.fitting.informative import votes_agree
 from nbmodels.fitting.label_sources import VOTES, LabelSource, padded_powers
+from nbmodels.fitting.matrix_scaling import learnable, matrix_scaling
 from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.options import FitOptions, finished
 from nbmodels.fitting.scores import (
@@ -374,6 +375,43 @@ def predict_scored(
     parts = {name: source.padded(length) for name, source in (known or {}).items()}
     data = Data({PRIOR: padded, **parts}, on_device(np.ones(length)))
     return fitted.predict(data)[: len(scores)]
+
+
+def corrected_classes(fitted: FittedModel) -> Float[np.ndarray, "n k"] | None:
+    """``(N, K)`` P(true class | everything known) that a final classifier is to learn from.
+
+    New items are predicted better by it than by a classifier of given labels, however calibrated,
+    or of a single round (``benchmarks/records/trainings.md``).
+
+    Returns:
+        zeros for rows that were not learned from before. None where the classifier is to stay as it
+        was trained and calibrated: labels are likelier right than noisy, the features do not
+        predict them, the fit was interrupted, or several rounds have corrected the labels already.
+    """
+    before, several = fitted.learned_from, fitted.chosen.get("rounds", 0) > 1
+    stays = several or fitted.as_given or fitted.interrupted or fitted.noisy < 0.5
+    if before is None or stays:
+        return None
+    return np.where(before.any(1, keepdims=True), fitted.label_posterior, 0)
+
+
+def calibrated_to(
+    fitted: FittedModel, scores: Float[np.ndarray, "n k"], resp: Float[np.ndarray, "n k"]
+) -> FittedModel:
+    """The fit as new items meet it, whose scores are those of a classifier of corrected labels.
+
+    Of the rows that it learned from such a classifier is too sure rather than not sure enough: a
+    matrix that makes it surer there mends a strong penalty, and changes little of any other.
+
+    Args:
+        fitted: the fit.
+        scores: of the training items by that classifier.
+        resp: what it learned from.
+    """
+    k = len(fitted.names)
+    weights = np.asarray(fitted.data.weights, float)[: len(resp), None]
+    scaling = matrix_scaling(scores, weights * resp) if learnable(k) else None
+    return replace(fitted, plain=np.zeros(1 + k), scaling=scaling)
 
 
 def predicted_instead(

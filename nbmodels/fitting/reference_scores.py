@@ -441,9 +441,9 @@ def poor_predictions(
     """New items are predicted by the poor model: mean probabilities by it and a reference."""
     return Caution(
         VerdictWarning,
-        f"{_STILL}, whose features give the {of} a mean probability of {own:.2f}{without}; a "
-        "nonlinear classifier of the same features, by which labels and noise are estimated, gives "
-        f"them {theirs:.2f}{COMPARE}",
+        f"{_STILL}, learned from the corrected labels, whose features give the {of} a mean "
+        f"probability of {own:.2f}{without}; a nonlinear classifier of the same features, by which "
+        f"labels and noise are estimated, gives them {theirs:.2f}{COMPARE}",
     )
 
 
