@@ -68,11 +68,12 @@ class Predictor(NamedTuple):
     """A classifier by which new items are predicted in the place of the model's own features.
 
     Attributes:
-        classifier: of the given labels, or of what is known of the items beside their features.
-        of_items: ``(N, K)`` its log-probabilities of the training items, each by other items'
-            labels.
-        calibration: ``(1 + K,)`` log-slope and biases by which its scores are those of true
-            classes.
+        classifier: of the labels as given or as found, or of what is known of the items beside
+            their features.
+        of_items: ``(N, K)`` log-probabilities of the training items' true classes, each by other
+            items' labels.
+        calibration: ``(1 + K,)`` log-slope and biases by which the classifier's scores are those of
+            true classes.
     """
 
     classifier: Classifier

@@ -26,7 +26,7 @@ from nbmodels.fitting.fitted_model import FittedModel, Predictor, given_codes
 from nbmodels.fitting.normal_classes import NormalClasses, NormalClassifier, normal_classes
 from nbmodels.fitting.options import FEW_ROWS, FitOptions
 from nbmodels.fitting.points import Coding
-from nbmodels.fitting.propagation import calibration
+from nbmodels.fitting.propagation import calibrated, calibration
 from nbmodels.fitting.reference import nonlinear_predictions
 from nbmodels.fitting.reference_scores import (
     TAKEN,
@@ -120,9 +120,10 @@ def with_normal_classes(
     if coding is None:
         return taken
     classifier = NormalClassifier(coding, classes.components, classes.found.parts)
+    at = calibration(taken.fit)
     return replace(
         taken,
-        predictor=Predictor(classifier, logs, calibration(taken.fit)),
+        predictor=Predictor(classifier, calibrated(logs, at), at),
         chosen={**taken.chosen, "predictions": DISCRIMINANT},
     )
 

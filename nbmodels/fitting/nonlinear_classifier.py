@@ -19,6 +19,7 @@ from scipy.special import log_softmax, ndtri
 from scipy.stats import rankdata
 
 from nbmodels.data.validation import row_blocks
+from nbmodels.fitting.matrix_scaling import MatrixScaling
 
 #: Rows that approximate the kernel, its length scales in units of the columns' mean distance, the
 #: jitter of its Cholesky factor, and weight of the columns beside it.
@@ -235,6 +236,7 @@ class NonlinearClassifier:
         basis: what the scores are linear in.
         table: ``(m, K)`` coefficients.
         slope: factor of the scores (temperature scaling).
+        scaling: matrix scaling of the log-probabilities; None where the slope is all.
     """
 
     coding: Callable[..., Any]
@@ -243,6 +245,7 @@ class NonlinearClassifier:
     basis: Basis
     table: Float[np.ndarray, "m k"]
     slope: float
+    scaling: MatrixScaling | None = None
 
     def log_probabilities(self, x: Any, missing: Any = None) -> Float[np.ndarray, "n k"]:
         """Of the classes of new rows.
@@ -259,4 +262,5 @@ class NonlinearClassifier:
         for rows in row_blocks(len(points), len(self.table)):
             some = np.asarray(points[rows], float)[:, self.columns]
             out[rows] = self.basis(some, self.ranks(some)) @ self.table
-        return log_softmax(self.slope * out, axis=1)
+        logs = log_softmax(self.slope * out, axis=1)
+        return logs if self.scaling is None else log_softmax(self.scaling.scaled(logs), axis=1)

@@ -9,6 +9,7 @@ assumption with the models here: ranks know no outliers, and its surfaces bend.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from scipy import sparse
 from scipy.special import log_softmax
 
 from nbmodels.fitting.copied_rows import among
-from nbmodels.fitting.matrix_scaling import learnable, scaled_out_of_fold
+from nbmodels.fitting.matrix_scaling import learnable, matrix_scaling, scaled_out_of_fold
 from nbmodels.fitting.nonlinear_classifier import (
     NonlinearClassifier,
     Ranks,
@@ -189,7 +190,11 @@ def nonlinear_classifier(
 
 
 def learned_from_all(
-    reference: Reference, coding: Coding, points: Float[np.ndarray, "n d"], *labels: Any
+    reference: Reference,
+    coding: Coding,
+    points: Float[np.ndarray, "n d"],
+    *labels: Any,
+    classes: Float[np.ndarray, "n k"] | None = None,
 ) -> tuple[NonlinearClassifier, Float[np.ndarray, "n k"]]:
     """The classifier that is learned from all labels, and log-probabilities of all rows.
 
@@ -197,12 +202,40 @@ def learned_from_all(
         reference: predictions of these labels.
         coding: by which rows became points.
         points, labels: arguments of :func:`completed`.
+        classes: ``(n, K)`` P(true class) by which the classifier is to learn in the place of the
+            labels, and to which it is then calibrated; None for the labels.
 
     Returns:
-        the classifier, and ``(n, K)`` :func:`completed` predictions.
+        the classifier, and ``(n, K)`` :func:`completed` predictions, which are of the labels.
     """
-    learned = nonlinear_classifier(reference, coding, points, *labels)
-    return learned, completed(reference, points, *labels).logs
+    logs = completed(reference, points, *labels).logs
+    if classes is None:
+        return nonlinear_classifier(reference, coding, points, *labels), logs
+    return _of_true_classes(reference, coding, points, classes, *labels), logs
+
+
+def _of_true_classes(
+    reference: Reference,
+    coding: Coding,
+    points: Float[np.ndarray, "n d"],
+    classes: Float[np.ndarray, "n k"],
+    codes: Int[np.ndarray, " n"],
+    copies: Int[np.ndarray, " n"] | None,
+    weights: Float[np.ndarray, " n"],
+) -> NonlinearClassifier:
+    """The classifier of P(true class) in the rows with a label, calibrated to it in these rows."""
+    k = classes.shape[1]
+    likeliest = np.where(codes >= 0, classes.argmax(1), -1)
+    about = points, likeliest, copies, weights, classes
+    learned = nonlinear_classifier(reference, coding, *about)
+    if not learnable(k):
+        return learned
+    rows = np.flatnonzero((codes >= 0) & (weights > 0))
+    if len(rows) > ROWS:
+        rows = some_of(rows, ROWS, np.random.default_rng(len(rows)))
+    logs = learned.of_points(points[rows])
+    scaling = matrix_scaling(logs, weights[rows, None] * classes[rows])
+    return replace(learned, scaling=scaling)
 
 
 def completed(

@@ -29,7 +29,7 @@ from nbmodels.fitting.informative import votes_agree
 from nbmodels.fitting.label_sources import VOTES
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.points import Coding
-from nbmodels.fitting.propagation import calibrated_logs
+from nbmodels.fitting.propagation import calibrated, calibrated_logs
 from nbmodels.fitting.reference import (
     Reference,
     completed,
@@ -141,13 +141,14 @@ def with_reference_beside(
         return found
     if coding is None:
         return _warned_of(found, own, reference, rows) if taken else found
-    learned = learned_from_all(reference, coding, points, *labels)
+    classifier, logs = learned_from_all(reference, coding, points, *labels)
+    at = calibration_of_reference(found)
     stated = THEIRS_TOO if taken or means is None else by_the_reference(*means)
     others = (one for one in found.cautions if one.finding != stated.finding)
     return replace(
         found,
         plain=None if taken else found.plain,
-        predictor=Predictor(*learned, calibration_of_reference(found)),
+        predictor=Predictor(classifier, calibrated(logs, at), at),
         chosen={**found.chosen, "predictions": REFERENCE},
         cautions=(*others, stated),
     )

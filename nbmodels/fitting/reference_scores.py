@@ -43,7 +43,7 @@ from nbmodels.fitting.label_sources import class_prior, learned_priors
 from nbmodels.fitting.nonlinear_classifier import NonlinearClassifier
 from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.plain import pseudo_bma
-from nbmodels.fitting.propagation import calibration
+from nbmodels.fitting.propagation import calibrated, calibration
 from nbmodels.fitting.reference import Reference
 from nbmodels.fitting.scores import Candidate, with_score_prior
 
@@ -57,8 +57,9 @@ COMPARE = "; AutoNoisyClassifier may do better"
 #: 90 % are at 5 % of the draws, and a smaller share hardly moves them.
 _LEAST = 0.05
 
-#: Learns a classifier from all labels; with ``(N, K)`` log-probabilities of the training items.
-Learned = Callable[[], tuple[NonlinearClassifier, Float[np.ndarray, "n k"]]]
+#: Learns a classifier from all labels, or from P(true class) as ``classes``; with ``(N, K)``
+#: log-probabilities of the training items, see :func:`nbmodels.fitting.reference.learned_from_all`.
+Learned = Callable[..., tuple[NonlinearClassifier, Float[np.ndarray, "n k"]]]
 
 TAKEN = Caution(
     VerdictWarning,
@@ -300,10 +301,11 @@ def with_predictions_of(
 ) -> FittedModel:
     """The fit, by whose reference new items are predicted where that is surely the better way.
 
-    Where labels are those on the reference's scores, new items are, too. Elsewhere they are where
-    it gives the held-out given labels a surely larger mean probability than the model's own plain
-    classifier, and than the model with its noise: probabilities show more than hits do. Where the
-    features are not informative to the model, it is enough that the probability is larger.
+    Where labels are those on the reference's scores, new items are, too, and it learns again from
+    the classes that were found. Elsewhere they are where it gives the held-out given labels a
+    surely larger mean probability than the model's own plain classifier, and than the model with
+    its noise: probabilities show more than hits do. Where the features are not informative to the
+    model, it is enough that the probability is larger.
 
     Args:
         reference: the nonlinear classifier's predictions.
@@ -342,10 +344,17 @@ def with_predictions_of(
         stated = by_the_reference(*means)
     return replace(
         fitted,
-        predictor=Predictor(*learn(), calibration_of_reference(fitted)),
+        predictor=_predictor(fitted, learn, taken),
         chosen={**fitted.chosen, "predictions": REFERENCE},
         cautions=(*before, stated),
     )
+
+
+def _predictor(fitted: FittedModel, learn: Learned, taken: bool) -> Predictor:
+    """Of the classes that were found where labels are those on its scores, else of given labels."""
+    classifier, logs = learn(classes=fitted.label_posterior if taken else None)
+    of_items = calibrated(logs, calibration_of_reference(fitted))
+    return Predictor(classifier, of_items, np.zeros(1 + len(fitted.names)))
 
 
 def calibration_of_reference(fitted: FittedModel) -> Float[np.ndarray, " k1"]:

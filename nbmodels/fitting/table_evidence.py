@@ -88,7 +88,7 @@ class TableEvidence:
     def _logs(self) -> Float[np.ndarray, "n k"]:
         fitted, instead = self.fitted, self.fitted.predictor
         if instead is not None:
-            return calibrated(instead.of_items, instead.calibration)
+            return instead.of_items
         scores = np.asarray(fitted.data.parts[PRIOR])[: len(fitted.fit.resp)]
         if "scores" in fitted.chosen:
             return calibrated(scores, calibration_of_reference(fitted))

@@ -19,6 +19,7 @@ from nbmodels.fitting.nonlinear_ways import least_squares
 from nbmodels.fitting.points import point_coding
 from nbmodels.fitting.reference import (
     completed,
+    learned_from_all,
     nonlinear_classifier,
     nonlinear_predictions,
 )
@@ -212,3 +213,24 @@ def test_checks_show_the_noise_on_the_scores_of_what_they_taught():
     model = NoisyLogisticRegression(random_state=0).fit(x, y, trusted=trusted)
     assert model.chosen_["scores"] == "nonlinear classifier"
     assert np.mean(model.label_posterior_.argmax(1)[480:] == true[480:]) > 0.9
+
+
+def test_it_learns_again_from_the_classes_that_were_found():
+    """Three rings; to one slope for all classes the middle one is never the likeliest."""
+    rng = np.random.default_rng(0)
+    true = rng.integers(3, size=600)
+    angle, radius = rng.uniform(0, 2 * np.pi, 600), 1 + true + 0.25 * rng.normal(size=600)
+    x = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1)
+    codes = np.where(rng.random(600) < 0.3, (true + 1) % 3, true)
+    train, new = slice(300), slice(300, 600)
+    classes = 0.9 * np.eye(3)[true[train]] + 0.1 / 3
+    reference = nonlinear_predictions(x[train], codes[train], 3)
+    about = reference, lambda rows, missing: rows, x[train], codes[train], None, np.ones(300)
+    found, instead = learned_from_all(*about, classes=classes), learned_from_all(*about)
+    np.testing.assert_array_equal(found[1], instead[1])  # predictions of the labels, out of fold
+    logs, before = (one.log_probabilities(x[new]) for one, _ in (found, instead))
+    np.testing.assert_allclose(np.exp(logs).sum(1), 1)
+    rows = np.arange(300), true[new]
+    assert np.mean(logs.argmax(1) == true[new]) > 0.9
+    assert logs[rows].mean() > before[rows].mean() + 0.3
+    assert found[0].scaling is not None
