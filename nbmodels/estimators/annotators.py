@@ -499,6 +499,10 @@ class DawidSkene(LatentClassModel):
         model = replace(model, pseudo=pseudo, power=power)
         return self._types.summed(tempered_posterior(model, coded, correlation))
 
+    def _predicted_ids(self, votes: Any) -> np.ndarray:
+        """Of the tasks that :meth:`predict` answers for, in its order."""
+        return self.tasks_ if votes is None else self._read(votes, self.workers_)[1]
+
     def predict(self, votes: Any = None) -> np.ndarray:
         """``(N,)`` likeliest class of tasks, in the order of their sorted ids, or of rows."""
         best = self.predict_proba(votes).argmax(1)

@@ -467,6 +467,12 @@ class CollaborativeClassifier(LatentClassModel):
         resp = np.exp(table - table.max(1, keepdims=True))
         return resp / resp.sum(1, keepdims=True)
 
+    def _predicted_ids(self, interactions: Any) -> np.ndarray:
+        """Of the items that :meth:`predict` answers for, in its order."""
+        if interactions is None:
+            return np.asarray(self._item_names())
+        return read_graph(interactions, users=self.users_, duplicates=self.duplicates).items
+
     def predict(self, interactions: Any = None) -> np.ndarray:
         """``(n,)`` likeliest true class of items; arguments as :meth:`predict_proba`."""
         best = self.predict_proba(interactions).argmax(1)

@@ -14,7 +14,9 @@ those who copy from one of them are then sought by a likelihood of all votes
 
 Of a few annotators those are sought, up to about half, who copy nearly all votes from a source that
 does not vote (:mod:`nbmodels.fitting.hidden_source`). Two of whom one copies in part are found by a
-likelihood of the pair's votes (:mod:`nbmodels.fitting.copied_pairs`), where nobody else is.
+likelihood of the pair's votes (:mod:`nbmodels.fitting.copied_pairs`), where nobody else is. Of
+annotators who name one label only (:mod:`nbmodels.fitting.one_label_annotators`), whose votes tell
+copies from independent ones least, nothing is said, and no other is judged by them.
 
 Where that likelihood says that some share a source that does not vote, pairs decide who does. A fit
 to such votes follows the copies. So those pairs are kept who agree too often by a fit to the
@@ -39,6 +41,7 @@ from nbmodels.fitting.copied_sources import LEAST_SHARED, MOST_CELLS, find_sourc
 from nbmodels.fitting.copies import COLUMNS, Copies, in_cluster, no_copies
 from nbmodels.fitting.hidden_source import hidden_source
 from nbmodels.fitting.one_accuracy import drawn_to, of_one_accuracy
+from nbmodels.fitting.one_label_annotators import names_one_label
 from nbmodels.fitting.uneven_pairs import UnevenPairs
 from nbmodels.fitting.vote_dependence import VoteTable
 from nbmodels.fitting.vote_pairs import (
@@ -98,8 +101,10 @@ def find_copies(votes: VoteTable, n_workers: int, n_labels: int, abstains: bool)
         abstains: whether no vote is an outcome, too, on which a pair agrees.
     """
     none = no_copies(n_workers)
+    if not abstains:
+        votes = votes.without(names_one_label(votes, n_workers, n_labels))
     table = _with_abstentions(votes, n_workers, n_labels) if abstains else votes
-    if table is None:
+    if table is None or not len(table.row):
         return none
     found, tried = none, [none, *_grown(table, none, n_labels, _OFTEN)]
     if len(tried) > 1:

@@ -124,7 +124,13 @@ class VoteTable:
         size = np.cumsum(np.bincount(self.row, minlength=self.n_items)[order])
         kept = np.zeros(self.n_items, bool)
         kept[order[size <= most]] = True
-        here = kept[self.row]
+        return self._those(kept[self.row])
+
+    def without(self, workers: Bool[np.ndarray, " w"]) -> VoteTable:
+        """The votes of all but some annotators, on as many items."""
+        return self._those(~workers[self.worker]) if workers.any() else self
+
+    def _those(self, here: Bool[np.ndarray, " v"]) -> VoteTable:
         weights = None if self.weights is None else self.weights[here]
         row, worker, label = self.row[here], self.worker[here], self.label[here]
         return replace(self, row=row, worker=worker, label=label, weights=weights)

@@ -257,3 +257,44 @@ def test_a_cell_of_text_is_named():
     texts = X.assign(b=pd.Series(NAMES[K], index=IDS).astype("string"))
     with pytest.raises(DataError, match=r"^X: row 0, column 'b' is 'ant'; expected a number"):
         NoisyGaussianNB().fit(texts, NAMES[K])
+
+
+@pytest.mark.parametrize("kind", ["votes", "graph"])
+def test_scores_of_tasks_and_items_go_by_their_ids(kind):
+    rng = np.random.default_rng(0)
+    n = 60
+    ids = pd.Index([f"i{i}" for i in range(n)])  # sorted: i0, i1, i10, ...
+    truth = pd.Series(np.where(rng.random(n) < 0.5, "a", "b"), ids)
+    if kind == "votes":
+        rows = [(i, w, truth[i] if rng.random() < 0.9 else "a") for i in ids for w in range(3)]
+        model, X = (
+            DawidSkene(random_state=0),
+            pd.DataFrame(rows, columns=["task", "worker", "label"]),
+        )
+        model.fit(X)
+    else:
+        rows = [(f"{truth[i]}{rng.integers(9)}", i) for i in ids for _ in range(5)]
+        model, X = (
+            CollaborativeClassifier(random_state=0),
+            pd.DataFrame(rows, columns=["user", "item"]),
+        )
+        model.fit(X, truth)
+    order = np.sort(ids)
+    right = np.mean(model.predict() == truth[order].to_numpy())
+    assert right > 0.8
+    for y in (truth, truth[::-1], truth.to_dict(), truth[order].to_numpy()):
+        assert model.score(None, y) == pytest.approx(right)
+    unnamed = truth[order].reset_index(drop=True)
+    assert model.score(None, unnamed) == pytest.approx(right)
+    some = truth.iloc[:20]
+    by_id = pd.Series(model.predict(), order)
+    assert model.score(None, some) == pytest.approx(np.mean(by_id[some.index] == some))
+    heavy = pd.Series(1.0 * (by_id == truth[order]), order)
+    assert model.score(None, truth, heavy[::-1]) == 1
+    assert model.score(X, truth) > 0.8
+    with pytest.raises(DataError, match="y: item 'i99' does not exist"):
+        model.score(None, pd.concat([truth, pd.Series({"i99": "a"})]))
+    with pytest.raises(DataError, match="y: 10 values for 60 predictions"):
+        model.score(None, truth.to_numpy()[:10])
+    with pytest.raises(DataError, match="y: no class is given"):
+        model.score(None, {"i0": None})
