@@ -113,6 +113,10 @@ def clean_votes(
     notes.extend(labels.odd_names())
     table = {"task": frame[task], "worker": frame[worker], "label": labels.text}
     votes = pd.DataFrame(table)[cast]
+    true_names = None
+    if truth is not None:
+        true_names = pd.Series(spelt_as(as_text(frame[truth]), labels.names))
+        _check_truth(true_names, frame[task])
     if labels.are_numbers:  # in an order, so that a fit can say whether they seem to be grades
         votes["label"] = pd.Categorical(votes["label"], labels.names, ordered=True)
     trusted = _trusted(checked or {}, votes["task"], labels)
@@ -140,8 +144,8 @@ def clean_votes(
     suggested = labels.names[resp.argmax(1)]
     of_items = LabelColumn(majority, codes, labels.names, labels.values)
     scores = None
-    if truth is not None:
-        known = pd.Series(spelt_as(as_text(frame[truth]), labels.names))[cast]
+    if truth is not None and true_names is not None:
+        known = true_names[cast]
         true = known.groupby(votes["task"], sort=False).first().loc[found["row"]].to_numpy(object)
         known_classes = np.array([trusted.get(one) for one in found["row"]], object)
         rows, doubts = compared_rows(of_items, true, known_classes, label, truth)
@@ -217,6 +221,19 @@ def _trusted(checked: Mapping[str, str], tasks: pd.Series, labels: LabelColumn) 
         if name not in labels.names:
             raise DataError(f"checked: item {item!r} is {name!r}, which no vote is")
     return {ids[item]: name for item, name in checked.items()}
+
+
+def _check_truth(true: pd.Series, tasks: pd.Series) -> None:
+    """Raises: DataError: an item with two true labels."""
+    known = true[true.notna().to_numpy()]
+    first = known.groupby(tasks[known.index].to_numpy()).transform("first")
+    odd = known.index[(known != first).to_numpy()]
+    if len(odd):
+        item, row = tasks[odd[0]], known.index[(tasks[known.index] == tasks[odd[0]]).to_numpy()][0]
+        raise DataError(
+            f"truth: item {str(item)!r} is {str(known[row])!r} in row {row + 1} and "
+            f"{str(known[odd[0]])!r} in row {odd[0] + 1}"
+        )
 
 
 def _check_columns(frame: pd.DataFrame, roles: dict[str, str | None]) -> None:

@@ -13,7 +13,7 @@ import pandas as pd
 from jaxtyping import Int
 from scipy import sparse
 
-from nbmodels.data.labels import Classes, seen_once
+from nbmodels.data.labels import Classes, seen_once, spelt_alike
 from nbmodels.data.long_format import (
     CodedColumn,
     Columns,
@@ -297,3 +297,10 @@ def trusted_tasks(trusted: Any, tasks: np.ndarray) -> np.ndarray | None:
             raise DataError(f"trusted: there is no vote on task {task!r}")
         out[index[task]] = label
     return out
+
+
+def workers_spelt_alike(workers: np.ndarray) -> tuple[Caution, ...]:
+    """A caution about annotators whose ids differ in blanks and upper case alone, or none."""
+    alike = spelt_alike(workers, "annotators")
+    message = f"workers: {alike}; merge them where they are one"
+    return (Caution(NbmodelsWarning, message),) if alike else ()

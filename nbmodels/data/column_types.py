@@ -27,6 +27,9 @@ MANY_VALUES = 50
 #: codes and names of products stay where there are rows enough to learn from.
 FEW_ROWS = 10
 
+#: Types of cells by pandas' names that are numbers.
+_NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
+
 #: Symbols seem to be measurements where they have more values than this, and a value for this
 #: share of the rows.
 _FEW_VALUES, _DISTINCT = 20, 0.8
@@ -114,7 +117,7 @@ def assign_families(
 
 
 def identifiers(frame: pd.DataFrame, families: Any = "auto") -> list[Caution]:
-    """Warnings of columns whose categories seem to identify rows or groups of rows.
+    """Warnings of columns whose categories seem to identify rows, groups of rows, or are numbers.
 
     Args:
         frame: ``(n, d)`` cells.
@@ -129,7 +132,15 @@ def identifiers(frame: pd.DataFrame, families: Any = "auto") -> list[Caution]:
         known = column.dropna()
         if column_kind(column).family != "categorical" or not hashable(known):
             continue
-        if few_rows(known, distinct := known.nunique()):
+        distinct = known.nunique()
+        numbers = pd.api.types.infer_dtype(known) in _NUMBERS
+        if numbers and known.dtype == object and distinct > _FEW_VALUES:
+            message = (
+                f"column {str(name)!r} of X has numbers as objects, whose {distinct} values are "
+                "taken for categories; where they are measurements, make it numeric (pd.to_numeric)"
+            )
+            out.append(Caution(NbmodelsWarning, message))
+        elif few_rows(known, distinct):
             message = (
                 f"column {str(name)!r} of X has {distinct} values in {len(known)} rows, like an "
                 "id's, which makes wrong labels look right; drop it, or give it as groups= where "

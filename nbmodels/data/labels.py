@@ -22,7 +22,7 @@ from nbmodels.data.validation import (
     positions,
     sorted_unique,
 )
-from nbmodels.errors import Caution, DataError, NbmodelsWarning, issue
+from nbmodels.errors import Caution, DataError, NbmodelsWarning, counted, issue
 
 #: What missing cells are often marked with, in lower case.
 _MARKERS = frozenset({"", "?", "-", "--", "na", "n/a", "#n/a", "<na>", "nan", "null"})
@@ -211,19 +211,25 @@ class Classes:
         return codes
 
 
-def spelt_alike(names: Any) -> str:
-    """A sentence about classes whose names differ in blanks and upper case alone, or nothing."""
+def spelt_alike(names: Any, what: str = "classes") -> str:
+    """A sentence about names that differ in blanks and upper case alone, or nothing.
+
+    Args:
+        names: of any type; texts are compared.
+        what: plural of what has these names.
+    """
     plainly: dict[str, str] = {}
+    pairs = []
     for name in names:
-        if not isinstance(name, str):
-            continue
-        other = plainly.setdefault(" ".join(name.split()).casefold(), name)
-        if other != name:
-            return (
-                f"{str(other)!r} and {str(name)!r} are two classes, whose names differ in blanks "
-                "or upper case alone"
-            )
-    return ""
+        if isinstance(name, str):
+            other = plainly.setdefault(" ".join(name.split()).casefold(), name)
+            pairs += [(str(other), str(name))] if other != name else []
+    if not pairs:
+        return ""
+    one, other = pairs[0]
+    more = "" if len(pairs) == 1 else f" (and {counted(len(pairs) - 1, 'other pair')})"
+    differ = "whose names differ in blanks or upper case alone"
+    return f"{one!r} and {other!r} are two {what}, {differ}{more}"
 
 
 def names_several(names: Any) -> str:
@@ -439,7 +445,9 @@ class LabelColumn:
         """
         known = self.codes[self.codes >= 0]
         counts = np.bincount(known, minlength=len(self.names))
-        often = [str(name) for name in self.names[counts > 1]]
+        # of several that it may be, the most frequent one
+        order = np.argsort(-counts, kind="stable")
+        often = [str(self.names[k]) for k in order if counts[k] > 1]
         found = []
         for k in np.flatnonzero((counts == 1) & ~np.isin(self.names, list(confirmed))):
             name = str(self.names[k])

@@ -248,22 +248,31 @@ class CategoricalColumns(FeatureColumns):
         """Categories that training never saw are left out, like missing cells.
 
         Warns:
-            NbmodelsWarning: none of the cells is a category that training saw.
+            NbmodelsWarning: a column has cells, and none is a category that training saw.
         """
         codes = np.full(block.x.shape, -1)
-        for j, known in enumerate(self.categories):
-            codes[:, j] = pd.Index(known).get_indexer(pd.Index(block.x[:, j]))
+        cells = np.ones(block.x.shape, bool)
         if block.missing is not None:
-            codes[np.asarray(block.missing)] = -1
-        if codes.size and (codes < 0).all():
-            name, known = block.names[0], self.categories[0]
-            seen = ", ".join(map(repr, known[:4])) + (", ..." if len(known) > 4 else "")
-            message = (
-                f"X: training saw none of the categories, which have no influence: row 0, column "
-                f"{name!r} is {block.x[0, 0]!r}, and training saw {seen}"
-            )
-            issue([Caution(NbmodelsWarning, message)])
+            cells = ~np.asarray(block.missing)
+        for j, known in enumerate(self.categories):
+            column = pd.Index(known).get_indexer(pd.Index(block.x[:, j]))
+            codes[:, j] = np.where(cells[:, j], column, -1)
+        unseen = cells.any(0) & (codes < 0).all(0)
+        if unseen.any():
+            issue([self._unseen(block, cells, np.flatnonzero(unseen))])
         return component.pack(pad_rows(codes, length, -1))
+
+    def _unseen(self, block: Block, cells: np.ndarray, columns: np.ndarray) -> Caution:
+        """About columns of which training saw no category, by the first of them."""
+        j = columns[0]
+        row, known = int(np.argmax(cells[:, j])), self.categories[j]
+        seen = ", ".join(map(repr, known[:4])) + (", ..." if len(known) > 4 else "")
+        others = "" if len(columns) == 1 else f" (likewise in {len(columns) - 1} other columns)"
+        return Caution(
+            NbmodelsWarning,
+            f"X: training saw none of the categories in column {block.names[j]!r}, which have no "
+            f"influence: row {row} is {block.x[row, j]!r}, and training saw {seen}{others}",
+        )
 
 
 register_family("categorical", CategoricalColumns)

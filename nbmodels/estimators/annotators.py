@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from nbmodels.channels import Annotators
 from nbmodels.channels.ordered_annotators import POINTS
 from nbmodels.core.jax_settings import computing
-from nbmodels.data.annotations import Votes, trusted_tasks
+from nbmodels.data.annotations import Votes, trusted_tasks, workers_spelt_alike
 from nbmodels.data.labelling_functions import VoteSource, check_abstentions, read_outputs
 from nbmodels.data.labels import Classes, check_marker, trusted_codes
 from nbmodels.data.noisy_labels import known_labels
@@ -261,6 +261,8 @@ class DawidSkene(LatentClassModel):
             self._votes, self._copies = found.votes, found.copies
             self._held, self._shown = found.held, found.shown
             cautions = *table.repeated(len(cast.row)), *graders_caution(found.graders), *unused
+            if self.abstain is None:
+                cautions = (*cautions, *workers_spelt_alike(workers))
             if len(workers) == 2 and checked is None:
                 cautions = (*cautions, Caution(IdentifiabilityWarning, _TWO_WORKERS))
             self._finish(found.fitted, cautions)

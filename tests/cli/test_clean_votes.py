@@ -345,6 +345,18 @@ def test_a_label_that_one_vote_names_is_told(here):
     assert "Warning: the label 'dgo' occurs once among 180, in row 34: is it misspelt?" in said
 
 
+def test_an_item_has_one_true_label(here):
+    frame = votes()
+    row = int(np.flatnonzero(frame["task"] == frame["task"][0])[-1])
+    other = str(next(one for one in SPECIES if one != frame["truth"][0]))
+    frame.loc[row, "truth"] = other
+    frame.to_csv("votes.csv", index=False)
+    done = run("clean", "votes.csv", *ROLES, "--truth", "truth")
+    said = " ".join(done.output.split())
+    assert done.exit_code != 0
+    assert f"is {frame['truth'][0]!r} in row 1 and {other!r} in row {row + 1}" in said
+
+
 @pytest.mark.slow
 def test_report_of_annotators(here, monkeypatch):
     """A fifth of the items is guessed: the picture shows what the table says, of all votes."""

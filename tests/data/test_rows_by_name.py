@@ -24,7 +24,7 @@ from nbmodels import (
     UnlabelledNB,
     compare,
 )
-from nbmodels.data.labels import Classes, names_excluded, names_several, spelt_alike
+from nbmodels.data.labels import Classes, LabelColumn, names_excluded, names_several, spelt_alike
 from nbmodels.data.noisy_labels import by_item, read_labels
 from nbmodels.data.user_item_graph import labelled_items, of_items, rows_of_items
 from nbmodels.data.validation import check_orders
@@ -188,6 +188,11 @@ def test_excluded_labels_are_named_by_the_index():
     [
         (["ant", "ant ", "bee"], "'ant' and 'ant ' are two classes"),
         (["Lost  parcel", "late", "lost parcel"], "'Lost  parcel' and 'lost parcel'"),
+        (
+            ["a", "A", "b", "B"],
+            "'a' and 'A' are two classes, whose names differ in blanks or upper "
+            "case alone (and 1 other pair)",
+        ),
         (["ant", "anti", "bee"], ""),
         ([1, 2], ""),
     ],
@@ -298,3 +303,16 @@ def test_scores_of_tasks_and_items_go_by_their_ids(kind):
         model.score(None, truth.to_numpy()[:10])
     with pytest.raises(DataError, match="y: no class is given"):
         model.score(None, {"i0": None})
+
+
+def test_annotators_who_are_spelt_alike_are_told():
+    rows = [(task, who, "ab"[task % 2]) for task in range(30) for who in ("ann", "Ann ", "bob")]
+    votes = pd.DataFrame(rows, columns=["task", "worker", "label"])
+    with pytest.warns(NbmodelsWarning, match="workers: 'Ann ' and 'ann' are two annotators"):
+        DawidSkene(random_state=0).fit(votes)
+
+
+def test_a_label_seen_once_is_taken_for_the_most_frequent_class_like_it():
+    labels = ["PREMIUM"] * 2 + ["premium"] * 9 + ["basic"] * 9 + ["premum"]
+    (found,) = LabelColumn.of(pd.Series(labels), "y").seen_once(())
+    assert "'premum' occurs once among 21, in row 21: is it 'premium', misspelt?" in found

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from nbmodels.data.validation import plain
 from nbmodels.diagnostics.checks import remedies
 from nbmodels.diagnostics.checks.base import Check, Measurement, always, percent
 from nbmodels.diagnostics.checks.ends import Ends
@@ -76,7 +77,7 @@ def _drift_sentence(at: Outcome, found: Measurement) -> str:
     sentence = f"{percent(found.effect)} of the given labels would be wrong"
     if not len(found.facts["gone"]):
         return sentence
-    gone = ", ".join(str(at.names[k]) for k in found.facts["gone"][:_NAMED])
+    gone = ", ".join(repr(plain(at.names[k])) for k in found.facts["gone"][:_NAMED])
     return f"{sentence}, and hardly an item is left of these classes: {gone}"
 
 
