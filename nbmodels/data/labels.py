@@ -67,7 +67,8 @@ def check_marker(names: np.ndarray, marker: Any, name: str = "y") -> None:
             f"missing_label: {marker!r} ({type(marker).__name__}) is no label of y, which has the "
             f"label {spelt[0]!r} ({type(spelt[0]).__name__})"
         )
-    if marker is None and (found := like_markers(names)):
+    # nulls are what mappings by id and data frames have anyway: no marker that was thought of
+    if (marker is None or pd.isna(marker)) and (found := like_markers(names)):
         one = found[0]
         if name == "y":
             advice = f"if it means that there is no label, say missing_label={one!r}"

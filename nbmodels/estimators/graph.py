@@ -269,7 +269,7 @@ class CollaborativeClassifier(LatentClassModel):
         y = of_items("labels", labels, graph.items)
         # an item that a mapping leaves out has no label, and needs no marker to say so
         by_id = np.nan if y is not labels else None
-        with with_names_of_graphs():
+        with with_names_of_graphs() as renamed:
             read = read_labels(
                 y,
                 n_items,
@@ -279,7 +279,7 @@ class CollaborativeClassifier(LatentClassModel):
                 trusted=of_items("trusted", trusted, graph.items),
             )
         in_order = items is None and y is labels
-        cautions = graph_cautions(interactions, labels, graph, in_order=in_order)
+        cautions = *renamed, *graph_cautions(interactions, labels, graph, in_order=in_order)
         parameters = self._by_class(parameters, read.classes)
         sources, k = label_sources(read), len(read.classes)
         if item_prior is not None:

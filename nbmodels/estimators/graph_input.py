@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -34,22 +35,34 @@ def refuse_arguments(reader: str, others: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def with_names_of_graphs() -> Iterator[None]:
-    """Errors of labels by the names that arguments have here.
+def with_names_of_graphs() -> Iterator[list[Caution]]:
+    """Errors and warnings of labels by the names that arguments have here.
+
+    Yields:
+        a list, which holds the warnings once all was read.
 
     Raises:
         DataError: as raised inside.
     """
+    found: list[Caution] = []
     try:
-        yield
+        with warnings.catch_warnings(record=True, action="always") as caught:
+            yield found
     except DataError as error:
         words = str(error).replace("; X has", "; interactions has")
         if " rows where X has " in words:
             words = words.replace(" rows where X has ", " rows where there are ")
             words += " items, the columns of a matrix (users x items) or the ids in a table"
-        if words.startswith("y: "):
-            words = "labels" + words[1:]
-        raise type(error)(words) from error
+        raise type(error)(_of_labels(words)) from error
+    for one in caught:
+        if issubclass(one.category, NbmodelsWarning):
+            found.append(Caution(one.category, _of_labels(str(one.message))))
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+
+
+def _of_labels(words: str) -> str:
+    return "labels" + words[1:] if words.startswith("y: ") else words
 
 
 def graph_cautions(

@@ -129,3 +129,16 @@ def test_a_joint_model_whose_edges_count_estimates_the_share_of_wrong_labels():
     model = CollaborativeClassifier.published(3).fit(EDGES, LABELS)
     assert share_limits(model.fitted_).estimated
     assert "not estimated" not in model.verdict().sentence
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.IdentifiabilityWarning")
+@pytest.mark.parametrize("none", ["", "N/A"])
+def test_warnings_of_labels_have_the_argument_s_name(none):
+    """A mapping by id has no marker of its own: words for none were classes, silently."""
+    rng = np.random.default_rng(0)
+    labels = pd.Series({f"i{i}": "ab"[i % 2] for i in range(40)})
+    pairs = [(f"{label}{rng.integers(5)}", item) for item, label in labels.items() for _ in "1234"]
+    labels.iloc[::8] = none
+    model = CollaborativeClassifier(random_state=0)
+    with pytest.warns(NbmodelsWarning, match=f"labels: {none!r} is taken for a class"):
+        model.fit(pd.DataFrame(pairs, columns=["user", "item"]), labels)
