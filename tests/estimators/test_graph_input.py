@@ -131,7 +131,7 @@ def test_a_joint_model_whose_edges_count_estimates_the_share_of_wrong_labels():
     assert "not estimated" not in model.verdict().sentence
 
 
-@pytest.mark.filterwarnings("ignore::nbmodels.IdentifiabilityWarning")
+@pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")
 @pytest.mark.parametrize("none", ["", "N/A"])
 def test_warnings_of_labels_have_the_argument_s_name(none):
     """A mapping by id has no marker of its own: words for none were classes, silently."""
