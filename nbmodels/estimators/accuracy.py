@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.data.user_item_graph import of_items
 from nbmodels.data.validation import check_orders
@@ -25,9 +26,11 @@ def score(self: ClassifierMixin, X: Any, y: Any, sample_weight: Any = None) -> f
         sample_weight: ``(N,)`` row weights, by id where y is.
 
     Raises:
+        NotFittedError: before a fit.
         DataError: rows that are in another order than those of X by their index; another number of
             them; an id that does not exist; no class at all.
     """
+    check_is_fitted(self)
     ids = self._predicted_ids(X) if hasattr(self, "_predicted_ids") else None
     if ids is None:
         check_orders(X, y=y, sample_weight=sample_weight)

@@ -346,8 +346,7 @@ def _with_little_evidence(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> 
 def _doubted(sides: Sides, judge: str, so: str) -> Caution:
     return Caution(
         VerdictWarning,
-        f"of {counted(sides.changed, 'label')} that this model would change, {judge}, which are of "
-        f"other items' labels, support {sides.given} as given and {sides.suggested} as suggested. "
-        f"Where changes are right, fewer are supported as given: {so}, and the noise matrix holds "
-        "what this model gets wrong",
+        f"of {counted(sides.changed, 'label')} that this model would change, {judge} support "
+        f"{sides.given} as given and {sides.suggested} as suggested. Where changes are right, fewer "
+        f"are supported as given: {so}, and the noise matrix holds what this model gets wrong",
     )

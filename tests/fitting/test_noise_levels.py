@@ -123,7 +123,7 @@ def test_a_joint_fit_to_few_rows_is_doubted_by_neighbours(seed):
     given = corrupt(true, uniform_noise(5, 0.2), rng)
     with warnings.catch_warnings(record=True, action="always", category=VerdictWarning) as seen:
         RobustNDA.published(random_state=0).fit(x, given)
-    assert any("the labels of the nearest rows predict" in str(one.message) for one in seen)
+    assert any("the labels of the nearest rows support" in str(one.message) for one in seen)
 
 
 @pytest.mark.slow
