@@ -347,6 +347,7 @@ def _doubted(sides: Sides, judge: str, so: str) -> Caution:
     return Caution(
         VerdictWarning,
         f"of {counted(sides.changed, 'label')} that this model would change, {judge} support "
-        f"{sides.given} as given and {sides.suggested} as suggested. Where changes are right, fewer "
-        f"are supported as given: {so}, and the noise matrix holds what this model gets wrong",
+        f"{sides.given} as given and {sides.suggested} as suggested. Where changes are right, "
+        f"fewer are supported as given: {so}, and the noise matrix holds what this model gets "
+        "wrong",
     )
