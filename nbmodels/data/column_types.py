@@ -117,7 +117,7 @@ def assign_families(
 
 
 def identifiers(frame: pd.DataFrame, families: Any = "auto") -> list[Caution]:
-    """Warnings of columns whose categories seem to identify rows, groups of rows, or are numbers.
+    """Warnings of columns whose categories identify rows or groups, or are numbers.
 
     Args:
         frame: ``(n, d)`` cells.

@@ -27,7 +27,7 @@ from nbmodels.core.residuals import Residuals, of_indicators
 from nbmodels.core.roles import Emission, FeatureColumns, MomentView, admissible_log_probs
 from nbmodels.data.features import Block
 from nbmodels.data.validation import pad_rows
-from nbmodels.errors import Caution, CellTypeError, DataError, NbmodelsWarning, issue
+from nbmodels.errors import Caution, CellTypeError, DataError, NbmodelsWarning, counted, issue
 
 
 @register_dataclass
@@ -267,7 +267,8 @@ class CategoricalColumns(FeatureColumns):
         j = columns[0]
         row, known = int(np.argmax(cells[:, j])), self.categories[j]
         seen = ", ".join(map(repr, known[:4])) + (", ..." if len(known) > 4 else "")
-        others = "" if len(columns) == 1 else f" (likewise in {len(columns) - 1} other columns)"
+        rest = len(columns) - 1
+        others = f" (likewise in {counted(rest, 'other column')})" if rest else ""
         return Caution(
             NbmodelsWarning,
             f"X: training saw none of the categories in column {block.names[j]!r}, which have no "

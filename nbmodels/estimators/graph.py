@@ -470,7 +470,7 @@ class CollaborativeClassifier(LatentClassModel):
     def _predicted_ids(self, interactions: Any) -> np.ndarray:
         """Of the items that :meth:`predict` answers for, in its order."""
         if interactions is None:
-            return np.asarray(self._item_names())
+            return self.items_
         return read_graph(interactions, users=self.users_, duplicates=self.duplicates).items
 
     def predict(self, interactions: Any = None) -> np.ndarray:

@@ -101,9 +101,10 @@ def find_copies(votes: VoteTable, n_workers: int, n_labels: int, abstains: bool)
         abstains: whether no vote is an outcome, too, on which a pair agrees.
     """
     none = no_copies(n_workers)
-    if not abstains:
-        votes = votes.without(names_one_label(votes, n_workers, n_labels))
-    table = _with_abstentions(votes, n_workers, n_labels) if abstains else votes
+    if abstains:
+        table = _with_abstentions(votes, n_workers, n_labels)
+    else:
+        table = votes = votes.without(names_one_label(votes, n_workers, n_labels))
     if table is None or not len(table.row):
         return none
     found, tried = none, [none, *_grown(table, none, n_labels, _OFTEN)]
