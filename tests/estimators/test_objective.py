@@ -184,7 +184,7 @@ def test_an_unseen_category_is_left_out():
     tables = [np.exp(e.feature_log_prob_[j]) for j in kept]
     joint = symbol_terms(x[:, kept], tables, [e.categories_[j] for j in kept])[0]
     joint = joint + np.log(e.class_prior_)
-    with pytest.warns(NbmodelsWarning, match="of the categories in column 2, which .* row 0 is"):
+    with pytest.warns(NbmodelsWarning, match="of the categories in column '2', which .* row 0 is"):
         found = e.predict_proba(x)
     np.testing.assert_allclose(found, np.exp(joint - logsumexp(joint, 1)[:, None]), 1e-7)
     x[:] = "never"
