@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import jax
@@ -29,6 +29,7 @@ from nbmodels.fitting.design_effect import DesignEffects, design_effects
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.label_sources import VOTES
 from nbmodels.fitting.options import FEW_ROWS
+from nbmodels.fitting.plain import plain_classifier
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.vote_dependence import VoteDependence
 
@@ -331,12 +332,31 @@ class FittedModel:
         weights = np.asarray(self.data.weights, float)[:n]
         return design_effects(self.copies, codes, self.label_posterior, weights)
 
-    @property
+    @cached_property
     def calibration(self) -> Float[np.ndarray, " k1"]:
-        """``(1 + K,)`` log-slope and biases by which scores of new items are calibrated."""
+        """``(1 + K,)`` log-slope and biases by which scores of new items are calibrated.
+
+        Logarithmic opinion pool of two calibrations (Genest and Zidek 1986): of the noise model's,
+        and of one to the given labels as they are, by the probability of each. Where labels are
+        likelier right than noisy, new items are not predicted as if they were noisy; and a linear
+        classifier stays one (``benchmarks/records/trainings.md``).
+        """
         if self.plain is not None:
             return self.plain
-        return self._class_prior.of_scores(self.fit.params[PRIOR].mean)
+        own = self._class_prior.of_scores(self.fit.params[PRIOR].mean)
+        scores = self.data.parts.get(PRIOR)
+        if self.noisy == 1 or scores is None:
+            return own
+        codes = given_codes(self)
+        n, k = len(codes), len(self.names)
+        given = np.where(codes[:, None] == np.arange(k), 1.0, 0.0)
+        weights, one_fold = np.asarray(self.data.weights, float)[:n], np.zeros(n, int)
+        about = np.asarray(scores, float)[:n], given, weights, one_fold
+        as_given = plain_classifier(*about, bool(self.scored)).calibration
+        (own_slope, *biases), (slope, *others) = own, as_given
+        slope = self.noisy * np.exp(own_slope) + (1 - self.noisy) * np.exp(slope)
+        bias = self.noisy * np.array(biases) + (1 - self.noisy) * np.array(others)
+        return np.concatenate([[np.log(slope)], bias])
 
     @property
     def _class_prior(self) -> Any:
@@ -346,9 +366,10 @@ class FittedModel:
     def _predicting(self) -> dict[str, Any]:
         """Parameters that new items meet."""
         params = dict(self.fit.params)
-        if self.plain is not None:
+        scored = self.noisy < 1 and self.data.parts.get(PRIOR) is not None
+        if scored or self.plain is not None:
             own, prior = params[PRIOR], self._class_prior
-            mean = prior.from_scores(self.plain)
+            mean = prior.from_scores(self.calibration)
             params[PRIOR] = replace(own, mean=mean.astype(own.mean.dtype))
         return params
 

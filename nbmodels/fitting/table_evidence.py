@@ -24,7 +24,7 @@ from nbmodels.fitting.builder import encode, item_sizes, powers_of
 from nbmodels.fitting.discriminative import predict_scored, predicted_instead
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.label_sources import LabelSource
-from nbmodels.fitting.propagation import calibrated, calibrated_logs, log_class_shares
+from nbmodels.fitting.propagation import calibrated, log_class_shares
 from nbmodels.fitting.reference_scores import calibration_of_reference
 
 _TINY = np.finfo(float).tiny
@@ -92,9 +92,7 @@ class TableEvidence:
         scores = np.asarray(fitted.data.parts[PRIOR])[: len(fitted.fit.resp)]
         if "scores" in fitted.chosen:
             return calibrated(scores, calibration_of_reference(fitted))
-        if fitted.plain is not None:  # labels are likelier without noise
-            return calibrated(scores, fitted.plain)
-        return calibrated_logs(fitted.fit, scores)
+        return calibrated(scores, fitted.calibration)
 
     @cached_property
     def _log_shares(self) -> Float[np.ndarray, " k"]:

@@ -71,7 +71,7 @@ def test_the_penalty_is_scikit_learn_s(items, k):
     rows = noisy < k
     e = regression(x[rows], noisy[rows], C=0.05, rounds=0)
     plain = LogisticRegression(C=0.05, tol=1e-8).fit(x[rows], noisy[rows])
-    slope = np.exp(e.fit_.point["class_prior"][0])
+    slope = np.exp(e.fitted_.calibration[0])
     mine = e.coef_ / slope - (e.coef_.mean(0) / slope if k > 2 else 0)
     np.testing.assert_allclose(mine, plain.coef_, atol=0.01)
     assert np.abs(plain.coef_).max() > 0.3

@@ -1,6 +1,7 @@
 """Never worse than the plain answer: small tables, clean labels, features that say nothing."""
 
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from marks import slow
+from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 from sklearn.metrics import roc_auc_score
 from sklearn.naive_bayes import GaussianNB
@@ -143,6 +145,30 @@ def test_predictions_by_uninformative_features_are_those_of_the_plain_classifier
     assert e.fitted_.predictor is None
     plain = GaussianNB().fit(x, noisy)
     assert np.mean(e.predict(x_new) == plain.predict(x_new)) > 0.9
+
+
+def test_predictions_are_averaged_over_whether_labels_are_noisy():
+    """A logarithmic pool of two calibrations of the same regression, which stays linear."""
+    x, _, noisy, x_new, _ = table(150, 2.5, 0.3)
+    e = fitted(NoisyLogisticRegression, x, noisy)
+    found = e.fitted_
+    assert found.plain is None
+
+    def logits(share):
+        e.fitted_ = replace(found, noisy=share)
+        logs = np.log(e.predict_proba(x_new))
+        linear = x_new @ e.coef_.T + e.intercept_
+        np.testing.assert_allclose(logs, log_softmax(linear, axis=1), atol=1e-3)
+        return logs - logs.mean(1, keepdims=True)
+
+    noise, pooled, right = logits(1.0), logits(0.25), logits(0.0)
+    assert np.abs(noise - right).max() > 0.5
+    np.testing.assert_allclose(pooled, 0.25 * noise + 0.75 * right, atol=2e-3)
+    # labels that are right calibrate the held-out scores by themselves
+    scores = np.asarray(found.data.parts["class_prior"], float)[: len(noisy)]
+    own = np.arange(len(noisy)), noisy
+    best = minimize_scalar(lambda u: -log_softmax(np.exp(u) * scores, axis=1)[own].sum())
+    assert replace(found, noisy=0.0).calibration[0] == pytest.approx(best.x, abs=0.15)
 
 
 @pytest.mark.parametrize("seed", [0, *map(slow, (2, 4, 5))])
