@@ -256,10 +256,12 @@ def clean(
 
 def _true_classes(checked: Path, table: Table, label: str, encoding: str | None) -> dict[int, str]:
     """True classes by row of the input, from 0, as text."""
-    from nbmodels.cli.checked import filled_in
+    from nbmodels.cli.checked import check_rows, filled_in
     from nbmodels.cli.files import read_table
 
-    rows = filled_in(read_table(checked, encoding), table.classes(label), "--checked")
+    read = read_table(checked, encoding)
+    rows = filled_in(read, table.classes(label), "--checked")
+    check_rows(read, table, label, "--checked")
     return {row - 1: name for row, name in rows.items() if name is not None}
 
 

@@ -8,10 +8,68 @@ from typing import TYPE_CHECKING, Any
 from nbmodels.cli.console import InputError
 
 if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from jaxtyping import Bool
+
     from nbmodels.cli.files import Table
 
 #: Columns of the table to be filled in, beside those of the input.
 ROW, TRUE = "audit_row", "audit_true_label"
+
+#: Share of a row's cells from which on it is another row where they differ.
+_MOST_CELLS = 0.5
+
+
+def check_rows(checked: Table, of: Table, label: str, name: str) -> None:
+    """Refuse rows that have other cells than those of the table with their numbers.
+
+    The table was sorted or lost rows since, or is another one. A spreadsheet may have written a few
+    columns in another way, so that a row is another one where most of its cells differ; and labels
+    may have been corrected in their place.
+
+    Args:
+        checked: what was filled in, with rows counted from 1.
+        of: the table that it should be of.
+        label: name of the labels' column.
+        name: of the argument, for messages.
+
+    Raises:
+        InputError: a row that is another one.
+    """
+    import numpy as np
+    import pandas as pd
+
+    from nbmodels.data.validation import plain
+
+    frame = checked.frame[checked.frame[TRUE].notna()]
+    rows = pd.to_numeric(frame[ROW]).to_numpy(int)
+    known = (rows >= 1) & (rows <= len(of.frame))  # others are refused where they are looked up
+    frame, rows = frame[known], rows[known]
+    there = of.frame.iloc[rows - 1]
+    shared = [c for c in there if c in frame and c != label and there[c].nunique() > 1]
+    if not shared or not len(rows):
+        return
+    differ = np.array([_differ(frame[c], there[c]) for c in shared])
+    other = np.flatnonzero(differ.mean(0) > _MOST_CELLS)
+    if len(other):
+        row, column = rows[other[0]], shared[int(np.argmax(differ[:, other[0]]))]
+        here, now = (plain(cells[column].iloc[other[0]]) for cells in (frame, there))
+        raise InputError(
+            f"{name}: row {row} of {of.path} is not the row that was checked: its {column!r} is "
+            f"{now!r}, and was {here!r}; was the table sorted since, or did it lose rows?"
+        )
+
+
+def _differ(one: pd.Series, other: pd.Series) -> Bool[np.ndarray, " n"]:
+    """``(n,)`` whether two cells differ, as numbers where both are, else as text."""
+    import numpy as np
+    import pandas as pd
+
+    a, b = (pd.to_numeric(cells, errors="coerce").to_numpy(float) for cells in (one, other))
+    near = np.isclose(a, b, rtol=1e-4, atol=0)
+    x, y = (cells.astype(object).where(cells.notna(), "").astype(str) for cells in (one, other))
+    return ~near & (x.str.strip().to_numpy() != y.str.strip().to_numpy())
 
 
 def filled_in(table: Table, classes: Iterable[str], name: str = "FILE") -> dict[int, Any]:

@@ -84,8 +84,8 @@ def read_labels(
         marker: value that means "no label"; None where every row has one.
         trusted: checked labels: one a row, or a mapping or series of some, by ids of the items.
         votes: table of the votes of several annotators.
-        items: ids of the items, for ``votes`` and ``trusted``, which name those that occur once;
-            their positions by default.
+        items: names of the rows, see :func:`nbmodels.data.validation.row_index`, for ``votes`` and
+            ``trusted``, which name those that occur once; their positions by default.
         others: names of classes that occur elsewhere.
 
     Raises:
@@ -172,7 +172,7 @@ def by_position(
     Raises:
         DataError: an id that no item has, or that several have.
     """
-    those = those or f"X has {counted(len(items), 'row')}, named by its index"
+    those = those or f"there are {counted(len(items), 'row')}, named by the index of X or y"
     place = pd.Series(np.arange(len(items)), index=items)
     out = {}
     for row, label in known.items():

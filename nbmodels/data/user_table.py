@@ -22,6 +22,8 @@ _LEAST_NUMBERS, _MOSTLY_NUMBERS = 20, 0.95
 _MANY_NUMBERS = 10
 #: Cells among numbers that are spelt in at most so many ways mark that there is none.
 _FEW_SPELLINGS = 5
+#: Rows from which on whole numbers that occur once each, without a gap, only number them.
+_MANY_ROWS = 20
 #: Beginning of a cell that says no more than on which side of a number the value is.
 _BEYOND = r"[<>≤≥]\s*\d"
 #: Why a column of texts is left out, words from which on a column holds some, and columns from
@@ -265,7 +267,11 @@ def _usable_kind(column: pd.Series, asked: bool) -> ColumnKind:
 def _identifier(known: pd.Series, family: str, distinct: int) -> str:
     """Why a column seems to identify rows, and not to describe them; empty where it does not."""
     if family == "gaussian" and pd.api.types.is_integer_dtype(known.dtype) and len(known) > 2:
-        numbered = (np.abs(np.diff(known.to_numpy())) == 1).all()
+        values = known.to_numpy()
+        ordered = (np.abs(np.diff(values)) == 1).all()
+        # of a handful of rows it may be a rank
+        each_once = distinct == len(known) == int(values.max()) - int(values.min()) + 1
+        numbered = ordered or (each_once and distinct >= _MANY_ROWS)
         return "it numbers the rows" if numbered else ""
     if family != "categorical":
         return ""

@@ -278,12 +278,35 @@ def own_index(table: Any, n_rows: int) -> pd.Index | None:
     return None if index is None or index.equals(pd.RangeIndex(n_rows)) else index
 
 
-def check_order(name: str, table: Any, index: pd.Index | None, of: str, ids: str = "") -> None:
-    """Refuse rows that are named as those of another table and are in another order.
+def row_index(X: Any, y: Any = None) -> pd.Index | None:
+    """Index that names the rows; None where they only have numbers.
 
-    Rows are taken by their position, so that each would get what belongs to another one. Where one
-    of the two indices only counts its rows, it may be no name of them: rows that were shuffled,
-    then numbered anew.
+    That of X; where X is no table of pandas, that of y, if it names each row.
+    """
+    if isinstance(X, pd.DataFrame | pd.Series):
+        return X.index
+    index = own_index(y, np.shape(y)[0]) if isinstance(y, pd.DataFrame | pd.Series) else None
+    return index if index is not None and index.is_unique else None
+
+
+def row_tables(name: str, values: Any) -> list[tuple[str, Any]]:
+    """Tables with a row an item that an argument holds, by their names in messages.
+
+    Those of a mapping from sources, both parts of a pair of features and labels, or itself.
+    """
+    if isinstance(values, Mapping):
+        return [one for source, own in values.items() for one in row_tables(str(source), own)]
+    if isinstance(values, tuple):
+        return [(f"{name}: {part}", own) for part, own in zip("Xy", values, strict=False)]
+    return [(name, values)]
+
+
+def check_order(name: str, table: Any, index: pd.Index | None, of: str, ids: str = "") -> None:
+    """Refuse rows that are named as those of another table and are at other places.
+
+    Rows are taken by their position, so that each would get what belongs to another one: in another
+    order, or of two tables each of which has lost another row. Where one of the two indices only
+    counts its rows, it may be no name of them: rows that were shuffled, then numbered anew.
 
     Args:
         name: of the argument.
@@ -301,12 +324,16 @@ def check_order(name: str, table: Any, index: pd.Index | None, of: str, ids: str
     own = table.index if isinstance(table, pd.DataFrame | pd.Series) else None
     if index is None or own is None or own.equals(index) or len(own) != len(index):
         return
-    if Counter(own) != Counter(index):
-        return
-    ordered = f"{name}.loc[{ids or f'{of}.index'}]"
+    simple = name.isidentifier() and of.isidentifier()  # no table of a source
+    ordered = f"{name}.loc[{ids or f'{of}.index'}]" if simple else f"it in the order of {of}"
     counts = pd.RangeIndex(len(index))
-    if not own.equals(counts) and not index.equals(counts):
-        how = f", as in {ordered}," if index.is_unique else ""
+    named = not own.equals(counts) and not index.equals(counts)
+    if Counter(own) != Counter(index):
+        if named and own.is_unique and index.is_unique:
+            _check_places(name, own, index, of)
+        return
+    if named:
+        how = f", as in {ordered}," if index.is_unique and simple else ""
         raise DataError(
             f"{name}: its index has the rows of {of} in another order; bring them into one "
             f"order{how} or give an array"
@@ -319,19 +346,33 @@ def check_order(name: str, table: Any, index: pd.Index | None, of: str, ids: str
     issue([Caution(NbmodelsWarning, message)])
 
 
+def _check_places(name: str, own: pd.Index, index: pd.Index, of: str) -> None:
+    """Raises: DataError: rows of two tables, some of them the same, which are at other places."""
+    place = index.get_indexer(own)
+    moved = np.flatnonzero((place >= 0) & (place != np.arange(len(own))))
+    if len(moved):
+        row, at = moved[0], place[moved[0]]
+        shared = int(np.count_nonzero(place >= 0))
+        raise DataError(
+            f"{name}: rows are taken by their position, and row {plain(own[row])!r} is at position "
+            f"{row} here, at {at} in {of}; give both the same rows (they share {shared}) "
+            "or give an array"
+        )
+
+
 def check_orders(X: Any, **others: Any) -> None:
     """Refuse arguments of which one has the rows of X in another order.
 
     Args:
-        X: anything with a row an item.
+        X: anything with a row an item, or a joint model's sources.
         others: arguments by name, see :func:`check_order`.
 
     Raises:
         DataError: such rows.
     """
-    index = X.index if isinstance(X, pd.DataFrame | pd.Series) else None
-    for name, values in others.items():
-        check_order(name, values, index, "X")
+    for of, table in row_tables("X", X):
+        for name, values in others.items():
+            check_order(name, values, row_index(table), of)
 
 
 def of_some_rows(name: str, values: Any, n_rows: int) -> Any:

@@ -33,6 +33,8 @@ def score(self: ClassifierMixin, X: Any, y: Any, sample_weight: Any = None) -> f
     check_is_fitted(self)
     ids = self._predicted_ids(X) if hasattr(self, "_predicted_ids") else None
     if ids is None:
+        if isinstance(y, Mapping):
+            raise DataError("y: expected one class a row of X, not a mapping")
         check_orders(X, y=y, sample_weight=sample_weight)
         return ClassifierMixin.score(self, X, y, sample_weight)
     truth = of_items("y", _by_id(y, ids), ids)

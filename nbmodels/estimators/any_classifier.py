@@ -16,7 +16,7 @@ from sklearn.utils.validation import _num_samples, validate_data
 from nbmodels.core.jax_settings import computing
 from nbmodels.data.label_copies import copies_in_frame
 from nbmodels.data.labellers import labellers_among
-from nbmodels.data.validation import check_orders, check_weights
+from nbmodels.data.validation import check_orders, check_weights, row_index
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint
 from nbmodels.estimators.cross_validated import (
@@ -197,9 +197,9 @@ class NoisyLabelClassifier(TableClassifier):
                 all labels are votes.
             sample_weight: ``(N,)`` row weights, 0 or more: a row of weight 2 is two rows.
             trusted: ``(N,)`` checked labels, null where unchecked; or a mapping or series of
-                some rows, by the index of X where it is a data frame.
-            votes: labels of several annotators: a table with columns ``task`` (the row of X, or its
-                index where X is a data frame), ``worker`` and ``label``.
+                some rows, by the index of X, or of y where X has none.
+            votes: labels of several annotators: a table with columns ``task`` (the row, or its name
+                in such an index), ``worker`` and ``label``.
             groups: ``(N,)`` names of what rows belong to, such as a patient's visits, whose labels
                 may share an error: they stay in one fold and are no neighbours of each other. Null
                 for a row of its own. By default near copies of rows are groups. Intervals
@@ -220,7 +220,7 @@ class NoisyLabelClassifier(TableClassifier):
         (items,) = indexable(X)
         n_rows = _num_samples(items)
         check_orders(X, sample_weight=sample_weight, groups=groups)
-        index = X.index if isinstance(X, pd.DataFrame | pd.Series) else None
+        index = row_index(X, y)
         labels = self._labels(y, n_rows, trusted, votes, index)
         weights = check_weights(sample_weight, n_rows)
         self._check_weights(weights)
@@ -229,7 +229,7 @@ class NoisyLabelClassifier(TableClassifier):
             with computing(self._double(n_rows * len(labels.classes))):
                 known = known_labels(self, parameters, labels, weights)
                 compared = self._learned(parameters, items, known, copies, groups is None)
-        self._keep(X, labels)
+        self._keep(index, labels)
         self._joint_draws = JointDraws(self._few_columns(items, compared))
         cautions = labels.cautions
         if _is_table(items):

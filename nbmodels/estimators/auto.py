@@ -334,7 +334,7 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
             y: ``(N,)`` given labels.
             sample_weight: ``(N,)`` row weights.
             trusted: ``(N,)`` checked labels, null where unchecked; or a mapping or series of
-                some rows, by the index of X where it is a data frame.
+                some rows, by the index of X, or of y where X has none.
             groups: ``(N,)`` names of what rows belong to, such as a patient's visits, whose labels
                 may share an error: they stay in one fold and are no neighbours of each other. Null
                 for a row of its own. By default near copies of rows are groups. Intervals

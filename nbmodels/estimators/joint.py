@@ -187,8 +187,7 @@ class JointNB(LatentClassModel):
                 nothing is excluded; or a mapping or series of some sets, by the items' ids.
             items: ``(N,)`` ids of the items, by which all other arguments name them; by default
                 the index of the first table that is a data frame, where its ids are distinct, that
-                of y where it is a series beside votes and interactions alone, and 0 to N - 1 where
-                there is none.
+                of y where it is a series and no table is one, and 0 to N - 1 where there is none.
 
         Raises:
             DataError: bad input, naming source and row.

@@ -11,7 +11,7 @@ import pandas as pd
 from nbmodels.core.model import PRIOR
 from nbmodels.data.noisy_labels import LabelData, read_labels
 from nbmodels.data.possible_labels import allowed_classes, check_possible, names_of_known
-from nbmodels.data.validation import as_column, check_order, own_index
+from nbmodels.data.validation import as_column, check_order, row_index, row_tables
 from nbmodels.errors import DataError, counted
 from nbmodels.estimators.sources import Items, LearnedSource, Source
 from nbmodels.fitting.label_sources import LabelSource, candidate_sets, label_sources
@@ -102,7 +102,8 @@ def item_ids(
 ) -> np.ndarray:
     """Ids of the items; their number from whatever has a row an item.
 
-    Where labels alone have one, the ids are those of their index, if it does not only count them.
+    Ids are those of the first table that has an index, a pair's features and labels included; where
+    none has one, those of the labels.
 
     Args:
         sources: estimators by the sources' names.
@@ -128,12 +129,12 @@ def item_ids(
     for name, size in known.items():
         if size != n:
             raise DataError(f"{name}: has {counted(size, 'row')} where {first} has {n}")
-    tables = {name: X[name] for name in known if name in X}
+    tables = {label: t for name in known if name in X for label, t in row_tables(name, X[name])}
     framed = [(t, v.index) for t, v in tables.items() if isinstance(v, pd.DataFrame | pd.Series)]
     named = (one for one in framed if not one[1].equals(pd.RangeIndex(n)))
     of, index = next(named, framed[0] if framed else ("", None))
-    if set(known) == {"y"} and (own := own_index(rows["y"], n)) is not None and own.is_unique:
-        of, index = "y", own
+    if index is None and (index := row_index(None, rows.get("y"))) is not None:
+        of = "y"
     if items is not None:
         of, index = "items", pd.Index(ids)
     for name, values in {**tables, **rows}.items():

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Int
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
@@ -16,7 +15,7 @@ from nbmodels.data.features import Block, check_missing, numbers
 from nbmodels.data.label_copies import label_copies
 from nbmodels.data.labellers import labellers_among
 from nbmodels.data.missing_markers import missing_markers
-from nbmodels.data.validation import check_orders, check_weights
+from nbmodels.data.validation import check_orders, check_weights, row_index
 from nbmodels.estimators.constraints import Constraint, Number
 from nbmodels.estimators.discriminative import SCORED, JointDraws, fit_scored, known_labels
 from nbmodels.estimators.options import (
@@ -168,9 +167,9 @@ class NoisyLogisticRegression(TableClassifier):
                 all labels are votes.
             sample_weight: ``(N,)`` row weights, 0 or more: a row of weight 2 is two rows.
             trusted: ``(N,)`` checked labels, null where unchecked; or a mapping or series of
-                some rows, by the index of X where it is a data frame.
-            votes: labels of several annotators: a table with columns ``task`` (the row of X, or its
-                index where X is a data frame), ``worker`` and ``label``.
+                some rows, by the index of X, or of y where X has none.
+            votes: labels of several annotators: a table with columns ``task`` (the row, or its name
+                in such an index), ``worker`` and ``label``.
             groups: ``(N,)`` names of what rows belong to, such as a patient's visits, whose labels
                 may share an error: they stay in one fold and are no neighbours of each other. Null
                 for a row of its own. By default near copies of rows are groups. Intervals
@@ -189,7 +188,7 @@ class NoisyLogisticRegression(TableClassifier):
         block = self._read(X, reset=True)
         n_rows = int(block.x.shape[0])
         check_orders(X, sample_weight=sample_weight, groups=groups)
-        index = X.index if isinstance(X, pd.DataFrame) else None
+        index = row_index(X, y)
         labels = self._labels(y, n_rows, trusted, votes, index)
         weights = check_weights(sample_weight, n_rows)
         copies = row_groups(block.x, groups=groups)
@@ -197,7 +196,7 @@ class NoisyLogisticRegression(TableClassifier):
             known = known_labels(self, parameters, labels, weights)
             fitted = self._cross_fitted(parameters, block, known, copies)
         self._joint_draws = JointDraws(self._few_columns(block, len(labels.classes)))
-        self._keep(X, labels)
+        self._keep(index, labels)
         about = fitted, block.x, self._options
         compared = with_comparisons(*about, warn_of_copies=groups is None)
         little = little_known(compared, block, labels.codes, weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from inference.arrays import on_device
@@ -25,8 +27,9 @@ from nbmodels.data.validation import (
     check_weights,
     pad_rows,
     padded_length,
+    row_index,
 )
-from nbmodels.errors import DataError
+from nbmodels.errors import Caution, DataError, VerdictWarning
 from nbmodels.estimators.constraints import Constraint, Number, OneOf
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.sources import Items, LearnedSource, Part
@@ -176,9 +179,9 @@ class NoisyNeighbours(TableClassifier):
             y: ``(N,)`` given labels, of any type; ``missing_label`` where there is none.
             sample_weight: ``(N,)`` row weights, 0 or more: a row of weight 2 is two rows.
             trusted: ``(N,)`` checked labels, null where unchecked; or a mapping or series of
-                some rows, by the index of X where it is a data frame.
+                some rows, by the index of X, or of y where X has none.
             votes: labels of several annotators beside y, each with a noise matrix of their own: a
-                table with columns ``task`` (the row of X, or its index where X is a data frame),
+                table with columns ``task`` (the row, or its name in such an index),
                 ``worker`` and ``label``.
             groups: ``(N,)`` names of what rows belong to, such as a patient's visits, whose labels
                 may share an error: they are no neighbours of each other. Null for a row of its own.
@@ -200,7 +203,7 @@ class NoisyNeighbours(TableClassifier):
         self._check_rows(X, reset=True)
         n = _num_samples(X)
         check_orders(X, sample_weight=sample_weight, groups=groups)
-        index = X.index if isinstance(X, pd.DataFrame | pd.Series) else None
+        index = row_index(X, y)
         labels = self._labels(y, n, trusted, votes, index)
         weights, k = check_weights(sample_weight, n), len(labels.classes)
         if self.metric == "precomputed":
@@ -225,7 +228,7 @@ class NoisyNeighbours(TableClassifier):
             data = Data(parts, on_device(pad_rows(weights, length)), powers)
             candidate = Candidate(model, data, learned_priors(model))
             fitted = joint(candidate, labels.classes.names, n, self._options())
-        self._keep(X, labels)
+        self._keep(index, labels)
         chosen = {"n_neighbors": self.n_neighbors_}
         fitted = replace(fitted, settings={**parameters, **chosen}, copies=copies)
         with one_thread_if_small(X):
@@ -342,7 +345,14 @@ class NoisyNeighbours(TableClassifier):
         codes = items.classes.encode("y", y, np.asarray(pd.isna(y)))
         counts = self._learn(X, codes, items.weights, k, None)
         part = Part(self._channel(k), NeighbourVotes.pack(counts))
-        return LearnedSource({"": part}, _Votes(self))
+        return LearnedSource({"": part}, _Votes(self), cautions=self._overlap(X, y, items))
+
+    def _overlap(self, X: Any, y: np.ndarray, items: Items) -> tuple[Caution, ...]:
+        """A warning of classes that overlap by the same neighbours alone, see :meth:`fit`."""
+        alone = clone(self).set_params(classes=items.classes.names, missing_label=np.nan)
+        with warnings.catch_warnings(action="ignore"):
+            cautions = alone.fit(X, y, sample_weight=items.weights).fitted_.cautions
+        return tuple(one for one in cautions if issubclass(one.category, VerdictWarning))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import jax
 import numpy as np
-import pandas as pd
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
@@ -19,9 +18,16 @@ from nbmodels.core.registry import family
 from nbmodels.data.column_types import measured
 from nbmodels.data.features import Block, numbers, table
 from nbmodels.data.label_sets import Sets, by_class, read_sets, read_table
-from nbmodels.data.labels import Classes, check_marker
+from nbmodels.data.labels import Classes, check_marker, seen_once
 from nbmodels.data.noisy_labels import by_position, known_labels
-from nbmodels.data.validation import check_orders, check_weights, of_some_rows, pad_rows
+from nbmodels.data.validation import (
+    check_orders,
+    check_weights,
+    of_some_rows,
+    pad_rows,
+    plain,
+    row_index,
+)
 from nbmodels.diagnostics.findings import Finding, Verdict
 from nbmodels.errors import Caution, DataError, IdentifiabilityWarning
 from nbmodels.estimators.constraints import Constraint, Number, OneOf, Weights
@@ -181,20 +187,21 @@ class PartialLabelNB(TableClassifier):
         parameters = self._validate()
         block = self._read(X, reset=True)
         check_orders(X, y=y, sample_weight=sample_weight, excluded=excluded)
+        rows = row_index(X)
         n_rows = block.x.shape[0]
         y, excluded = (
             of_some_rows(name, known, n_rows) for name, known in (("y", y), ("excluded", excluded))
         )
-        if isinstance(X, pd.DataFrame):
+        if rows is not None:
             y, excluded = (
-                by_position(name, known, X.index) if isinstance(known, Mapping) else known
+                by_position(name, known, rows) if isinstance(known, Mapping) else known
                 for name, known in (("y", y), ("excluded", excluded))
             )
         classes, possible, weights = self._read_partial(y, excluded, n_rows)
         sources = {"candidates": candidate_sets(possible)}
         training = {**parameters, "item_weights": weights}
         fitted = self._fitted(training, block, classes, sources, sample_weight)
-        self._keep(X, None)
+        self._keep(rows, None)
         counted = check_weights(sample_weight, len(possible)) > 0
         self._alike = _alike(possible[counted], classes.names)
         cautions = [Caution(IdentifiabilityWarning, one) for one in self._alike]
@@ -286,6 +293,7 @@ class PartialLabelNB(TableClassifier):
         classes = Classes.infer(known_labels(labels), declared)
         if declared is None:
             check_marker(classes.names, self.missing_label)
+            _check_slips(sets, classes)
         return classes
 
     def _weights(self, y: np.ndarray, z: np.ndarray, possible: np.ndarray) -> np.ndarray | None:
@@ -325,6 +333,30 @@ class PartialLabelNB(TableClassifier):
         tags.input_tags.positive_only = self.features == "multinomial"
         tags.classifier_tags.poor_score = self.features == "multinomial"
         return tags
+
+
+def _check_slips(sets: Mapping[str, Sets], classes: Classes) -> None:
+    """Refuse a class that no item has and one alone does not have, of many that do not.
+
+    Every other item may be of it, and would be.
+
+    Raises:
+        DataError: such a class, with its row.
+    """
+    if "excluded" not in sets:
+        return
+    found = {
+        name: classes.encode(name, s.labels, np.zeros(len(s.labels), bool), s.rows)
+        for name, s in sets.items()
+    }
+    once = seen_once(found["excluded"], len(classes))
+    once[found.get("y", found["excluded"][:0])] = False
+    for k in np.flatnonzero(once):
+        row = sets["excluded"].rows[int(np.argmax(found["excluded"] == k))]
+        raise DataError(
+            f"excluded: row {row} excludes {plain(classes.names[k])!r}, which no other row names; "
+            "correct it if it is a slip, else name all classes with classes="
+        )
 
 
 def _alike(possible: Bool[np.ndarray, "n k"], names: np.ndarray) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.data.column_types import measured
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import LabelData, missing_labels, read_given, read_labels
-from nbmodels.data.validation import check_orders, plain
+from nbmodels.data.validation import check_orders, plain, row_index
 from nbmodels.diagnostics.findings import Verdict, taken_into_account
 from nbmodels.emissions import CategoricalColumns
 from nbmodels.errors import DataError
@@ -182,7 +182,10 @@ class PositiveUnlabelledNB(TableClassifier):
             "trusted": coded(trusted_channel, np.where(codes == one, one, -1), 2),
         }
         fitted = self._fitted(parameters, block, labels.classes, sources, sample_weight)
-        self._keep(X, replace(labels, codes=codes))
+        # what is not labelled is taken for the other class, and is what an audit checks
+        unlabelled = labels.codes < 0
+        given = np.where(unlabelled, labels.classes.names[1 - one], labels.given.astype(object))
+        self._keep(row_index(X, y), replace(labels, given=given, codes=codes))
         return self._finish(fitted, measured(block))
 
     def _check(self) -> Verdict:

@@ -26,7 +26,7 @@ from nbmodels.data.labellers import labellers_among
 from nbmodels.data.labels import Classes
 from nbmodels.data.missing_markers import missing_markers
 from nbmodels.data.noisy_labels import LabelData, read_labels
-from nbmodels.data.validation import check_orders, check_weights
+from nbmodels.data.validation import check_orders, check_weights, row_index
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import (
     GRIDS,
@@ -213,9 +213,9 @@ class TableClassifier(LatentClassModel):
                 all labels are votes.
             sample_weight: ``(N,)`` row weights, 0 or more: a row of weight 2 is two rows.
             trusted: ``(N,)`` checked labels, null where unchecked; or a mapping or series of
-                some rows, by the index of X where it is a data frame.
+                some rows, by the index of X, or of y where X has none.
             votes: labels of several annotators, each with a noise matrix of their own: a table with
-                columns ``task`` (the row of X, or its index where X is a data frame), ``worker``
+                columns ``task`` (the row, or its name in such an index), ``worker``
                 and ``label``. Votes that are copies or depend on each other count for less, as
                 in :class:`nbmodels.JointNB`.
             groups: ``(N,)`` names of what rows belong to, such as a patient's visits, whose labels
@@ -238,14 +238,14 @@ class TableClassifier(LatentClassModel):
         block = self._read(X, reset=True)
         n_rows = block.x.shape[0]
         check_orders(X, sample_weight=sample_weight, groups=groups)
-        items = X.index if isinstance(X, pd.DataFrame) else None
+        items = row_index(X, y)
         # classes first: their names are what everything else is checked against
         labels = self._labels(y, n_rows, trusted, votes, items)
         parameters["shares_held"] = labels.shares_held
         weights = check_weights(sample_weight, n_rows)
         sources = label_sources(labels, weights)
         fitted = self._fitted(parameters, block, labels.classes, sources, sample_weight, groups)
-        self._keep(X, labels)
+        self._keep(items, labels)
         about = fitted, block.x, self._options, block.missing
         compared = with_comparisons(*about, warn_of_copies=groups is None)
         symbols = self.columns is not None and not self.columns.numeric
@@ -297,10 +297,10 @@ class TableClassifier(LatentClassModel):
     ) -> FittedModel:
         return joint(candidate, names, n_rows, options, start=start, **more)
 
-    def _keep(self, X: Any, labels: LabelData | None) -> None:
-        """Hold what read-outs of the training rows need."""
+    def _keep(self, rows: pd.Index | None, labels: LabelData | None) -> None:
+        """Hold what read-outs of the training rows need: their names and labels."""
         self._label_data = labels
-        self._rows = X.index if isinstance(X, pd.DataFrame | pd.Series) else None
+        self._rows = rows
 
     # Prediction ---------------------------------------------------------------------------------
 

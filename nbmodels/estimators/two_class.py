@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from nbmodels.core.families import Rule
 from nbmodels.data.column_types import measured
 from nbmodels.data.labels import Classes
-from nbmodels.data.validation import check_orders
+from nbmodels.data.validation import check_orders, row_index
 from nbmodels.emissions import CategoricalColumns
 from nbmodels.errors import Caution, DataError, IdentifiabilityWarning
 from nbmodels.estimators.constraints import Constraint, Noise, Number, OneOf, Weights
@@ -160,7 +159,7 @@ class ClassConditionalNB(TableClassifier):
             y: ``(N,)`` given labels of two classes; ``missing_label`` where there is none.
             sample_weight: ``(N,)`` row weights, 0 or more: a row of weight 2 is two rows.
             trusted: ``(N,)`` checked labels, null where unchecked; or a mapping or series of
-                some rows, by the index of X where it is a data frame.
+                some rows, by the index of X, or of y where X has none.
 
         Raises:
             DataError: bad input, naming the argument and the row.
@@ -176,11 +175,11 @@ class ClassConditionalNB(TableClassifier):
             _refuse_known(self.noise, self.class_prior)
         block = self._read(X, reset=True)
         check_orders(X, sample_weight=sample_weight)
-        items = X.index if isinstance(X, pd.DataFrame) else None
+        items = row_index(X, y)
         labels = self._labels(y, block.x.shape[0], trusted, items=items)
         classes = two_classes(labels.classes)
         fitted = self._fitted(parameters, block, classes, label_sources(labels), sample_weight)
-        self._keep(X, labels)
+        self._keep(items, labels)
         if fitted.regression is not None:
             fitted = with_comparisons(fitted, block.x, self._options, block.missing)
         return self._finish(fitted, (*_crossed(fitted), *measured(block)))

@@ -18,7 +18,7 @@ from nbmodels.core.model import PRIOR
 from nbmodels.data.column_types import measured, measurements
 from nbmodels.data.features import Block
 from nbmodels.data.labels import Classes
-from nbmodels.data.validation import check_orders
+from nbmodels.data.validation import check_orders, row_index
 from nbmodels.emissions import CategoricalColumns
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint
@@ -135,7 +135,7 @@ class UnlabelledNB(TableClassifier):
         names = np.arange(2) if self.classes is None else self.classes
         classes = Classes.infer(np.zeros(0), names)
         fitted = self._fitted(parameters, block, classes, {}, sample_weight)
-        self._keep(X, None)
+        self._keep(row_index(X), None)
         return self._finish(_by_share(fitted), measured(block))
 
     @property

@@ -12,6 +12,9 @@ from cli_tables import QUICK, SPECIES, animals, run
 from nbmodels import NoisyMixedNB
 from nbmodels.audit.plan import draw_plan
 from nbmodels.cli.audit import _plan
+from nbmodels.cli.checked import check_rows
+from nbmodels.cli.console import InputError
+from nbmodels.cli.files import read_table
 
 FILLED, COLUMN = "animals-audit.csv", "audit_true_label"
 
@@ -107,11 +110,34 @@ def test_margins_suppose_the_larger_end(end, share):
     ],
 )
 def test_checked_rows_of_another_table_are_refused(here, row, name, words):
-    rows = planned().iloc[:1].assign(audit_row=row, audit_true_label=name)
+    rows = animals().iloc[[row % 240 - 1]].assign(audit_row=row, audit_true_label=name)
     rows.to_csv(FILLED, index=False)
     done = run("clean", "animals.csv", *QUICK, "--checked", FILLED)
     assert done.exit_code == 2
     assert words in " ".join(done.output.split())
+
+
+def test_checked_rows_of_a_table_that_was_sorted_since_are_refused(here):
+    rows = planned()
+    # a spreadsheet writes numbers its own way, and checkers correct labels in their place
+    kept = rows.assign(weight=rows["weight"].map("{:.4f}".format), label=rows[COLUMN])
+    for table, filled, refused in [
+        (animals(), kept, False),
+        (animals(), kept.drop(columns=["code", "weight", "fur", "sound"]), False),
+        (animals().sort_values("weight"), kept, True),
+    ]:
+        table.to_csv("sorted.csv", index=False)
+        filled.to_csv(FILLED, index=False)
+        read = [read_table(Path(name)) for name in (FILLED, "sorted.csv")]
+        if not refused:
+            check_rows(*read, "label", "--checked")
+            continue
+        words = r"^--checked: row \d+ of sorted.csv is not the row .*: its 'code' is \d+, and was"
+        with pytest.raises(InputError, match=words):
+            check_rows(*read, "label", "--checked")
+    done = run("clean", "sorted.csv", *QUICK, "--checked", FILLED)
+    assert done.exit_code == 2
+    assert "was the table sorted since, or did it lose rows?" in " ".join(done.output.split())
 
 
 def test_read_prints_the_answer(here):

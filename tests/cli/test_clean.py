@@ -524,3 +524,16 @@ def test_long_names_that_begin_alike_are_told_apart(capsys):
     shown = capsys.readouterr().out
     assert "a label of gre…ds in one" in shown
     assert "a label of gre…ds in two" in shown
+
+
+def test_numbers_of_rows_are_left_out_in_any_order():
+    order = np.random.default_rng(0).permutation(50)
+    for numbers, reason in [
+        (np.arange(50), "it numbers the rows"),
+        (order + 1000, "it numbers the rows"),
+        (order[:12], ""),  # gaps
+        (np.random.default_rng(0).permutation(12), ""),  # of so few it may be a rank
+        (order // 2, ""),
+    ]:
+        assert _usable_kind(pd.Series(numbers), asked=False).reason == reason
+        assert not _usable_kind(pd.Series(numbers), asked=True).reason

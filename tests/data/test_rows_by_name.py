@@ -179,7 +179,7 @@ def test_excluded_labels_are_named_by_the_index():
         X, None, excluded=dict(zip(IDS, NAMES[1 - K], strict=True))
     )
     assert (model.predict(X) == NAMES[K]).all()
-    with pytest.raises(DataError, match=r"^excluded: row 3 does not exist; X has 60 rows, named"):
+    with pytest.raises(DataError, match=r"^excluded: row 3 does not exist; there are 60 rows, na"):
         PartialLabelNB(features="gaussian").fit(X, list(NAMES[K]), excluded={3: "ant"})
 
 
@@ -316,3 +316,63 @@ def test_a_label_seen_once_is_taken_for_the_most_frequent_class_like_it():
     labels = ["PREMIUM"] * 2 + ["premium"] * 9 + ["basic"] * 9 + ["premum"]
     (found,) = LabelColumn.of(pd.Series(labels), "y").seen_once(())
     assert "'premum' occurs once among 21, in row 21: is it 'premium', misspelt?" in found
+
+
+def test_tables_that_lost_different_rows_are_refused():
+    y = pd.Series(NAMES[K], index=IDS)
+    short, other = X.drop(index=IDS[7]), y.drop(index=IDS[40])
+    match = (
+        r"^y: rows .* by their position, and row 'leaf 8' is at position 8 here, at 7 in X; give"
+    )
+    with pytest.raises(DataError, match=match) as refused:
+        NoisyGaussianNB().fit(short, other)
+    assert "give both the same rows (they share 58)" in str(refused.value)
+    # a row that has another name, and numbers of rows, are no rows at other places
+    check_orders(short, y=other.iloc[:7])
+    check_orders(X.rename(index={IDS[3]: "twig"}), y=y)
+    check_orders(short.reset_index(drop=True), y=other)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [NoisyGaussianNB.published(random_state=0), slow(NoisyNeighbours())],
+    ids=["table", "neighbours"],
+)
+def test_rows_without_names_have_those_of_the_labels(model):
+    order = np.random.default_rng(1).permutation(N)
+    y = pd.Series(NAMES[K], index=IDS)
+    y.iloc[:10] = "bee"
+    checked = pd.Series("ant", index=[IDS[0], IDS[3]])
+    given = y.iloc[order]
+    model.fit(X.to_numpy()[order], given, trusted=checked)
+    found = model.corrected_labels().set_index("row")
+    assert set(found.index) == set(IDS)
+    assert (found["given"] == y[found.index]).all()
+    assert (found.loc[checked.index, "suggested"] == "ant").all()
+    rows = model._label_data.trusted
+    assert given.index[rows >= 0].sort_values().tolist() == sorted(checked.index)
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_features_and_labels_of_a_source_are_one_table():
+    y = pd.Series(NAMES[K], index=IDS)
+    near = {"near": NoisyNeighbours()}
+    with pytest.raises(DataError, match=r"^near: y: its index has the rows of near: X in another"):
+        JointNB(near).fit({"near": (X, y[::-1])})
+    with pytest.raises(DataError, match=r"^near: X: its index has the rows of a in another order"):
+        JointNB({"a": NoisyGaussianNB(), **near}).fit({"a": X, "near": (X[::-1], y[::-1])})
+    model = JointNB({**near, "votes": DawidSkene()}, random_state=0)
+    model.fit({"near": (X, y), "votes": VOTES})
+    assert model.items_.tolist() == IDS.tolist()
+    with pytest.raises(DataError, match=r"^y: its index has the rows of near: X in another order"):
+        model.score({"near": (X, y)}, y[::-1])
+    with pytest.raises(DataError, match=r"^y: expected one class a row of X, not a mapping"):
+        model.score({"near": (X, y)}, dict(y))
+    assert model.score({"near": (X, y)}, y) == 1
+
+
+def test_items_of_arrays_are_named_by_the_labels():
+    y = pd.Series(NAMES[K], index=IDS)
+    sources = {"a": NoisyGaussianNB(), "votes": DawidSkene()}
+    model = JointNB(sources, random_state=0).fit({"a": X.to_numpy(), "votes": VOTES}, y)
+    assert model.items_.tolist() == IDS.tolist()

@@ -89,6 +89,8 @@ def test_labels_by_id_name_the_items_of_votes_and_interactions():
     weights = pd.Series(1.0, index=y.index[::-1])
     with pytest.raises(DataError, match=r"^sample_weight: its index has the rows of y in another"):
         item_ids(sources, X, {"y": y, "sample_weight": weights}, None)
-    # a table has a row an item, which is y's by its position
+    # rows of a table without names are y's by their position
     sources["numbers"], X["numbers"] = NoisyGaussianNB(), np.eye(3)
+    assert item_ids(sources, X, {"y": y}, None).tolist() == ["i2", "i0", "i1"]
+    X["numbers"] = pd.DataFrame(np.eye(3))
     assert item_ids(sources, X, {"y": y}, None).tolist() == [0, 1, 2]

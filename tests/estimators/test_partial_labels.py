@@ -200,3 +200,26 @@ def test_class_shares_of_few_sets_stay_near_those_of_the_sets(estimator):
     sds = [np.diag(np.asarray(one.precision)) ** -0.5 for one in (prior.prior, prior.drawn)]
     np.testing.assert_allclose(sds[0][1:], 0.25, rtol=1e-5)
     assert (sds[1][1:] >= 0.99).all()
+
+
+def test_a_class_that_is_excluded_once_is_a_slip():
+    """No item has it and nothing excludes it: most items would be of it."""
+    x, true = items(dependent=False)
+    names = np.array(["ant", "bee", "fly"])
+    excluded = names[(true + 1) % 3].astype(object)
+    excluded[4] = "beee"
+    with pytest.raises(DataError, match=r"^excluded: row 4 excludes 'beee', which no other row"):
+        PartialLabelNB(random_state=0).fit(x, excluded=excluded)
+    # one that an item has is a class
+    known = np.full(len(true), None, object)
+    known[:3] = "beee"
+    model = PartialLabelNB(random_state=0, missing_label=None, classes=None)
+    assert model.set_params(missing_label=np.nan).fit(x, known, excluded=excluded) is model
+    assert "beee" in model.classes_
+
+
+def test_an_audit_needs_labels_of_one_class():
+    x, true = items(dependent=False)
+    model = PartialLabelNB(random_state=0).fit(x, excluded=(true + 1) % 3)
+    with pytest.raises(DataError, match=r"^n_rows: .* nothing to check, as no row has a single"):
+        model.audit_plan(20)

@@ -3,6 +3,7 @@
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 from marks import slow
 
@@ -76,3 +77,16 @@ def test_no_label_is_wrong():
     model, _, _ = right()
     with pytest.raises(AttributeError, match="PositiveUnlabelledNB has none: no label is wrong"):
         _ = model.noise_range_
+
+
+def test_unlabelled_items_are_audited_as_the_other_class():
+    X, positive, labelled, _ = table(0)
+    y = pd.Series(np.where(labelled, "bee", None), dtype=object)
+    model = PositiveUnlabelledNB(positive="bee", missing_label=np.nan)
+    model.fit(np.where(X, "yes", "no"), y)
+    plan = model.audit_plan(60)
+    assert set(plan.rows["given"]) <= {"bee", "not bee"}
+    truth = np.where(positive, "bee", "not bee")
+    found = model.audit(plan, truth[plan.rows["position"]])
+    low, high = found.share_wrong.low, found.share_wrong.high
+    assert low <= np.mean(positive[~labelled]) <= high

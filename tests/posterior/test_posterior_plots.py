@@ -126,6 +126,8 @@ def test_tables_hold_what_is_shown():
 def test_what_is_not_there_is_named():
     with pytest.raises(DataError, match="5 is none of 5 items"):
         plots.item(TREE, 5)
+    with pytest.raises(DataError, match=r"^index: there is no item 'ant 9'"):
+        plots.item(TREE, "ant 9")
     with pytest.raises(DataError, match=r"no 'rho' in .*; it has 'noise_matrix', 'class_prior'"):
         plots.flip_rates(TREE, name="rho")
     with pytest.raises(DataError, match="at least one must be a tree"):

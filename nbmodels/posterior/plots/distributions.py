@@ -98,12 +98,13 @@ def prior_and_posterior(
     return figure, frame
 
 
-def item(tree: DataTree, index: int, *, labels: str = "labels") -> tuple[Figure, pd.DataFrame]:
+def item(tree: DataTree, index: Any, *, labels: str = "labels") -> tuple[Figure, pd.DataFrame]:
     """Class probabilities of one item, its given label marked.
 
     Args:
         tree: posterior draws.
-        index: of the item, among those of positive weight.
+        index: position of the item, among those of positive weight; or its id, if that is no
+            whole number.
         labels: name of the channel.
 
     Raises:
@@ -126,6 +127,11 @@ def item(tree: DataTree, index: int, *, labels: str = "labels") -> tuple[Figure,
     if "p" not in variables(tree, "label_posterior"):
         raise DataError("tree: there is no 'p' in a group 'label_posterior'")
     p = tree["label_posterior"]["p"]
+    if not isinstance(index, int | np.integer):
+        found = np.flatnonzero(p["item"].to_numpy() == index)
+        if not len(found):
+            raise DataError(f"index: there is no item {index!r}")
+        index = int(found[0])
     if not -p.sizes["item"] <= index < p.sizes["item"]:
         raise DataError(f"index: {index} is none of {p.sizes['item']} items")
     one = p.isel(item=index)
