@@ -206,8 +206,8 @@ def draw_plan(
     known = np.isfinite(p) if left_out is None else np.isfinite(p) & ~left_out
     positions = np.flatnonzero(known)
     if not len(positions):
-        nothing = "has a single label" if not np.isfinite(p).any() else "was not checked before"
-        raise DataError(f"n_rows: there is nothing to check, as no row {nothing}")
+        kind = "a label that was not checked before" if np.isfinite(p).any() else "a single label"
+        raise DataError(f"n_rows: no row has {kind}")
     p = np.clip(p[positions], 0, 1)
     assumed = _share(share, p, separable, informative=informative)
     if (n_rows is None) == (margin is None):

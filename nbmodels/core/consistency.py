@@ -14,6 +14,35 @@ from nbmodels.core.roles import ClassPrior
 from nbmodels.errors import DataError
 
 
+def check_rule(rule: str) -> None:
+    """Raises: DataError: no rule of that name."""
+    if rule not in ("ml", "map", "vb"):  # others read a fit, and make none
+        raise DataError(f"rule: expected 'ml', 'map' or 'vb'; got {rule!r}")
+
+
+def check_numbers(data: Data) -> None:
+    """Refuse weights that are no weights, and numbers that are none; looks at all cells.
+
+    Raises:
+        DataError: a weight that is negative or not finite, or NaN in a part, with its row.
+    """
+    weights = np.asarray(data.weights)
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise DataError(
+            f"weights: row {bad[0]} is {weights[bad[0]]:g}; weights must be finite, 0 or more"
+        )
+    for name, part in data.parts.items():
+        for leaf in jax.tree.leaves(part):
+            table = np.asarray(leaf)
+            if table.dtype.kind == "f" and np.isnan(table).any():
+                row = np.argwhere(np.isnan(table))[0][0] if table.ndim else 0
+                raise DataError(
+                    f"data: the part {name!r} has NaN in row {row}; give what its pack returns "
+                    "for missing cells, where it takes them"
+                )
+
+
 def check_data(model: Model, data: Data) -> None:
     """Refuse data that do not belong to the model; looks at names and shapes only.
 

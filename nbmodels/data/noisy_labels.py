@@ -172,7 +172,7 @@ def by_position(
     Raises:
         DataError: an id that no item has, or that several have.
     """
-    those = those or f"there are {counted(len(items), 'row')}, named by the index of X or y"
+    those = those or f"X has {counted(len(items), 'row')}, named by its index or that of y"
     place = pd.Series(np.arange(len(items)), index=items)
     out = {}
     for row, label in known.items():

@@ -201,7 +201,7 @@ def suitable(X: Any) -> list[str]:
     if (counts >= 0).all() and (whole or not dense):
         weighted = ["tfidf"] if whole and complete else []  # no weights of documents with gaps
         return ["multinomial", "bernoulli", *weighted, *dense, *others]
-    return ["gaussian", "student", *others]
+    return [*dense, *(["student"] if dense else []), *others]
 
 
 def _finished(estimator: Any, *data: Any, **more: Any) -> bool:

@@ -26,6 +26,7 @@ from nbmodels.data.labellers import labellers_among
 from nbmodels.data.labels import Classes
 from nbmodels.data.missing_markers import missing_markers
 from nbmodels.data.noisy_labels import LabelData, read_labels
+from nbmodels.data.outliers import cells_far_out
 from nbmodels.data.validation import check_orders, check_weights, row_index
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import (
@@ -249,8 +250,11 @@ class TableClassifier(LatentClassModel):
         about = fitted, block.x, self._options, block.missing
         compared = with_comparisons(*about, warn_of_copies=groups is None)
         symbols = self.columns is not None and not self.columns.numeric
-        about_symbols = measured(block) if symbols else missing_markers(block, weights)
-        columns = *label_copies(block, labels.codes), *labellers_among(block.names), *about_symbols
+        if symbols:
+            about_cells = measured(block)
+        else:
+            about_cells = *missing_markers(block, weights), *cells_far_out(block, weights)
+        columns = *label_copies(block, labels.codes), *labellers_among(block.names), *about_cells
         known = little_known(compared, block, labels.codes, weights)
         return self._finish(compared, (*known, *labels.cautions, *columns))
 

@@ -16,7 +16,7 @@ from inference import Result, Status, solve
 from inference.arrays import on_device
 from inference.compilation import host_jit
 from nbmodels.core import model as models
-from nbmodels.core.consistency import check_components
+from nbmodels.core.consistency import check_components, check_numbers, check_rule
 from nbmodels.core.families import Rule
 from nbmodels.core.jax_settings import kept_programs
 from nbmodels.core.model import Data, Model
@@ -67,7 +67,7 @@ def em(
     Raises:
         DataError: no class prior, or components of several numbers of classes; parts that are
             missing, unknown to the model, not of their component, or of another number of rows than
-            the weights; no labels to start from.
+            the weights; no labels to start from; an unknown ``rule``.
 
     Examples:
         >>> from dataclasses import replace
@@ -92,6 +92,7 @@ def em(
         [[0.8 0. ]
          [0.2 1. ]]
     """
+    check_rule(rule)
     check_components(model, data)
     resp = models.initial_responsibilities(model, data)
     if resp is None:
@@ -290,7 +291,8 @@ def fit(
     Raises:
         DataError: ``n_restarts`` is out of range; no class prior, or components of several numbers
             of classes; parts that are missing, unknown to the model, not of their component, or of
-            another number of rows than the weights.
+            another number of rows than the weights; an unknown ``rule``; a weight that is negative
+            or not finite, or NaN in a part.
         Interrupted: Ctrl-C, unless ``on_interrupt="keep"``.
 
     Warns:
@@ -317,7 +319,9 @@ def fit(
         >>> print(names[fitted.resp[:4].argmax(1)], "labelled as", names[given[:4]])
         ['ant' 'ant' 'ant' 'ant'] labelled as ['bee' 'bee' 'bee' 'ant']
     """
+    check_rule(rule)
     check_components(model, data)
+    check_numbers(data)
     with kept_programs():
         (fitted,) = fit_many(
             [model],

@@ -20,9 +20,9 @@ from nbmodels.channels import PooledTransition
 from nbmodels.fitting.em import Fit
 from nbmodels.fitting.fitted_model import Drawn, FittedModel, without
 
-#: Probability of the full matrix, labels a cell from which on both give the same intervals, and
-#: classes from which on draws of a full matrix take too long: of ten classes a hierarchical one
-#: alone held 84 to 99 % of the other cells.
+#: Probability of the full matrix, labels a cell of the rarest class from which on both give one
+#: interval, and classes from which on draws of a full matrix take too long: of ten classes a
+#: hierarchical one alone held 84 to 99 % of the other cells.
 _FULL, _MANY, _CLASSES = 0.5, 100, 6
 
 
@@ -53,9 +53,11 @@ def _few(fitted: FittedModel) -> bool:
     channel: Any = fitted.fit.model["labels"]
     cells = channel.prior.concentration
     n = len(fitted.fit.resp)
-    known = np.asarray(fitted.data.parts["labels"])[:n] < cells.shape[1]
-    labels = np.count_nonzero(known & (np.asarray(fitted.data.weights)[:n] > 0))
-    return len(cells) < _CLASSES and labels < _MANY * cells.size
+    codes = np.asarray(fitted.data.parts["labels"])[:n]
+    known = (codes < cells.shape[1]) & (np.asarray(fitted.data.weights)[:n] > 0)
+    # a rare class shows no more of its own row than few labels of all classes would
+    rarest = float(np.asarray(fitted.fit.resp)[known].sum(0).min()) if known.any() else 0.0
+    return len(cells) < _CLASSES and rarest < _MANY * cells.shape[1]
 
 
 def _full(one: Drawn) -> Drawn:

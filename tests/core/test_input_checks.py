@@ -116,6 +116,24 @@ def test_data_of_another_model(what):
     refused(message, case.model, data)
 
 
+def test_fits_refuse_rules_and_numbers_that_mean_nothing():
+    case = zoo.build("transition", "full")
+    key = jax.random.key(0)
+    for call in (partial(nb.fit, key=key), nb.em):
+        with pytest.raises(DataError, match=r"^rule: expected 'ml', 'map' or 'vb'; got 'MAP'$"):
+            call(case.model, case.data, rule="MAP")
+    for weight in (-1.0, np.nan, np.inf):
+        weights = np.asarray(case.data.weights).copy()
+        weights[3] = weight
+        with pytest.raises(DataError, match=f"^weights: row 3 is {weight:g}; weights must be fin"):
+            nb.fit(case.model, m.Data(case.data.parts, weights), key=key)
+    table = np.array(jax.tree.leaves(case.data.parts["full"])[0], float)
+    table[2, 0] = np.nan
+    parts = {**case.data.parts, "full": FullGaussian.pack(table)}
+    with pytest.raises(DataError, match=r"^data: the part 'full' has NaN in row 2; give what its"):
+        nb.fit(case.model, m.Data(parts, case.data.weights), key=key)
+
+
 @pytest.mark.parametrize(
     ("others", "message"),
     [

@@ -98,6 +98,7 @@ def test_numbers_flags_and_categories_together(frame):
         ([[0, 1], [1, 1]], ["bernoulli", "logistic", "forest"]),
         ([[0.5, -1], [1, 1]], ["gaussian", "student", "logistic", "forest"]),
         (sparse.csr_array([[0, 3], [5, 16]]), ["multinomial", "bernoulli", "tfidf", "logistic"]),
+        (sparse.csr_array([[0.5, -1], [1, 1]]), ["logistic"]),
     ],
 )
 def test_models_that_a_table_can_be_taken_for(values, names):

@@ -5,8 +5,14 @@ import pytest
 from scipy import sparse
 from scipy.special import softmax
 
-from nbmodels import AutoNoisyClassifier, NoisyLogisticRegression
-from nbmodels.data.outliers import Winsoriser
+from nbmodels import (
+    AutoNoisyClassifier,
+    NbmodelsWarning,
+    NoisyGaussianNB,
+    NoisyLogisticRegression,
+)
+from nbmodels.data.features import Block
+from nbmodels.data.outliers import Winsoriser, cells_far_out
 from nbmodels.datasets import corrupt, uniform_noise
 
 K = 3
@@ -70,3 +76,28 @@ def test_nothing_is_open_where_nothing_is_far_out():
         model = NoisyLogisticRegression(C=C).fit(columns, true)
         assert "outliers" not in model.chosen_
         assert model.fences_ is None
+
+
+def test_cells_that_set_the_scale_of_a_column_are_named():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 3))
+    names = ("size", "weight", "age")
+    assert not cells_far_out(Block(x, None, names), np.ones(400))
+    x[7, 1], x[9, 1], x[3, 2] = 1e6, -1e5, np.nan
+    (caution,) = cells_far_out(Block(x, None, names), np.ones(400))
+    assert caution.message.startswith("X: row 7 has 1e+06 in column 'weight', whose median is")
+    assert "over 100 interquartile ranges away (1 more cell like it): it sets" in caution.message
+    # rows that do not count, and cells that are too many to be errors
+    assert not cells_far_out(Block(x, None, names), np.where(np.abs(x[:, 1]) < 10, 1.0, 0.0))
+    x[:20, 1] = 1e6
+    assert not cells_far_out(Block(x, None, names), np.ones(400))
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_an_estimator_warns_of_them():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 80)
+    x = rng.normal(4.0 * y[:, None], size=(80, 2))
+    x[5, 0] = 1e7
+    with pytest.warns(NbmodelsWarning, match=r"^X: row 5 has 1e\+07 in column '0', whose median"):
+        NoisyGaussianNB.published(random_state=0).fit(x, y)

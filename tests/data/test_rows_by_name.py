@@ -179,7 +179,7 @@ def test_excluded_labels_are_named_by_the_index():
         X, None, excluded=dict(zip(IDS, NAMES[1 - K], strict=True))
     )
     assert (model.predict(X) == NAMES[K]).all()
-    with pytest.raises(DataError, match=r"^excluded: row 3 does not exist; there are 60 rows, na"):
+    with pytest.raises(DataError, match=r"^excluded: row 3 does not exist; X has 60 rows, named"):
         PartialLabelNB(features="gaussian").fit(X, list(NAMES[K]), excluded={3: "ant"})
 
 

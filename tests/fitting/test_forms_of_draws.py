@@ -8,6 +8,7 @@ from marks import slow
 
 from nbmodels import (
     IdentifiabilityWarning,
+    Joint,
     NoisyBernoulliNB,
     NoisyGaussianNB,
     PosteriorWarning,
@@ -53,6 +54,17 @@ def test_pseudo_labels_are_those_of_the_hierarchical_prior():
     np.testing.assert_allclose(channel.full.prior.concentration, expected.prior.concentration)
     moved = channel.pooled(channel.prior, "map")  # a prior that was learned is not taken over
     np.testing.assert_allclose(moved.full.prior.concentration, expected.prior.concentration)
+
+
+def test_few_labels_of_one_class_are_few():
+    """Of a tenth of 900 labels, for two cells, the other class's row would take the half."""
+    rng = np.random.default_rng(0)
+    for each, averaged in ((10, True), (2, False)):
+        true = (np.arange(900) % each == 0).astype(int)
+        x = rng.normal(4.0 * true[:, None], size=(900, 2))
+        y = corrupt(true, flip_noise(2, {(0, 1): 0.1, (1, 0): 0.3}), rng)
+        fitted = NoisyGaussianNB(training=Joint(), random_state=0).fit(x, y).fitted_
+        assert forms(with_full_form(fitted)).count(Transition) == averaged
 
 
 @pytest.mark.slow
