@@ -270,6 +270,8 @@ class FeatureColumns(Protocol):
     proper: ClassVar[bool] = True
     #: Whether sparse input is accepted.
     sparse: ClassVar[bool] = False
+    #: Whether columns have a scale that is learned, which a single cell may set.
+    scaled: ClassVar[bool] = False
 
     @classmethod
     def modelled(cls, block: Any, weights: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float, Int
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
@@ -30,15 +31,18 @@ def cells_far_out(block: Block, weights: Float[np.ndarray, " n"]) -> tuple[Cauti
     A lost decimal point or another unit: normal classes are then as wide as the error is.
 
     Args:
-        block: ``(n, d)`` cells; only dense numbers are looked at.
+        block: ``(n, d)`` numbers; sparse ones are not looked at.
         weights: of the rows; those of weight 0 are left out.
     """
-    if block.is_sparse or block.x.dtype.kind not in "iuf":
+    if block.is_sparse:
         return ()
+    x = block.x
+    if x.dtype.kind not in "iuf":  # of a table with other columns
+        x = pd.DataFrame(x).apply(pd.to_numeric, errors="coerce").to_numpy(float)
     counts = np.flatnonzero(np.asarray(weights) > 0)
     found = []
-    for j in _with_far_ends(block.x):
-        name, column = block.names[j], np.asarray(block.x[:, j], float)
+    for j in _with_far_ends(x):
+        name, column = block.names[j], np.asarray(x[:, j], float)
         known = counts[np.isfinite(column[counts])]
         cells = column[known]
         if len(cells) < 2:

@@ -59,6 +59,7 @@ class RealColumns(FeatureColumns):
     """
 
     settings: ClassVar[tuple[str, ...]] = ("covariance", "dof")
+    scaled: ClassVar[bool] = True
 
     location: Float[np.ndarray, " d"]
     scale: Float[np.ndarray, " d"]

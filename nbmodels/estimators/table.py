@@ -250,13 +250,12 @@ class TableClassifier(LatentClassModel):
         about = fitted, block.x, self._options, block.missing
         compared = with_comparisons(*about, warn_of_copies=groups is None)
         symbols = self.columns is not None and not self.columns.numeric
-        if symbols:
-            about_cells = measured(block)
-        else:
-            about_cells = *missing_markers(block, weights), *cells_far_out(block, weights)
-        columns = *label_copies(block, labels.codes), *labellers_among(block.names), *about_cells
+        about_symbols = measured(block) if symbols else missing_markers(block, weights)
+        scaled = [plan.where for plan in self._plan(block) if plan.family.scaled]
+        far = [one for where in scaled for one in cells_far_out(block.columns(where), weights)]
+        columns = *label_copies(block, labels.codes), *labellers_among(block.names), *about_symbols
         known = little_known(compared, block, labels.codes, weights)
-        return self._finish(compared, (*known, *labels.cautions, *columns))
+        return self._finish(compared, (*known, *labels.cautions, *columns, *far))
 
     def _fitted(
         self,

@@ -1,6 +1,7 @@
 """Values that are far out are cut off, and nothing else is."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.special import softmax
@@ -10,6 +11,7 @@ from nbmodels import (
     NbmodelsWarning,
     NoisyGaussianNB,
     NoisyLogisticRegression,
+    NoisyMixedNB,
 )
 from nbmodels.data.features import Block
 from nbmodels.data.outliers import Winsoriser, cells_far_out
@@ -94,10 +96,17 @@ def test_cells_that_set_the_scale_of_a_column_are_named():
 
 
 @pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
-def test_an_estimator_warns_of_them():
+def test_estimators_of_real_columns_warn_of_them():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 80)
-    x = rng.normal(4.0 * y[:, None], size=(80, 2))
-    x[5, 0] = 1e7
-    with pytest.warns(NbmodelsWarning, match=r"^X: row 5 has 1e\+07 in column '0', whose median"):
-        NoisyGaussianNB.published(random_state=0).fit(x, y)
+    x = pd.DataFrame(rng.normal(4.0 * y[:, None], size=(80, 2)), columns=["size", "weight"])
+    x.loc[5, "size"] = 1e7
+    for model, table in [
+        (NoisyGaussianNB.published(random_state=0), x),
+        (
+            NoisyMixedNB.published(random_state=0),
+            x.assign(kind=np.array(["u", "v"])[rng.integers(0, 2, 80)]),
+        ),
+    ]:
+        with pytest.warns(NbmodelsWarning, match=r"^X: row 5 has 1e\+07 in column 'size', whose "):
+            model.fit(table, y)
