@@ -136,7 +136,8 @@ def test_outliers_do_not_cost_right_labels():
     x, true = with_outliers(np.random.default_rng(8))
     with warnings.catch_warnings(record=True, action="always") as given:
         model = NoisyGaussianNB(random_state=0).fit(x, true)
-    assert not given
+    # of the cells alone, which are errors
+    assert all("interquartile ranges away" in str(one.message) for one in given)
     said = model.verdict().sentence
     assert "likelier under noise on the scores of a nonlinear classifier" in said
     assert model.fitted_.chosen["scores"] == "nonlinear classifier"
@@ -222,6 +223,7 @@ POOR += [(NoisyLogisticRegression, many_rings)]  # whose features it cannot hear
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:X. row .* interquartile ranges away")
 @pytest.mark.parametrize(("estimator", "world"), POOR)
 def test_a_poor_model_corrects_by_the_noise_on_the_references_scores(estimator, world):
     rng = np.random.default_rng(3)
