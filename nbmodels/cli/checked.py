@@ -62,14 +62,16 @@ def check_rows(checked: Table, of: Table, label: str, name: str) -> None:
 
 
 def _differ(one: pd.Series, other: pd.Series) -> Bool[np.ndarray, " n"]:
-    """``(n,)`` whether two cells differ, as numbers where both are, else as text."""
+    """``(n,)`` whether two cells differ: as numbers where both are, else as text but for blanks."""
     import numpy as np
     import pandas as pd
 
     a, b = (pd.to_numeric(cells, errors="coerce").to_numpy(float) for cells in (one, other))
     near = np.isclose(a, b, rtol=1e-4, atol=0)
-    x, y = (cells.astype(object).where(cells.notna(), "").astype(str) for cells in (one, other))
-    return ~near & (x.str.strip().to_numpy() != y.str.strip().to_numpy())
+    # spreadsheets end the lines of a text in their own way
+    texts = (cells.astype(object).where(cells.notna(), "").astype(str) for cells in (one, other))
+    x, y = (text.str.split().str.join(" ").to_numpy() for text in texts)
+    return ~near & (x != y)
 
 
 def filled_in(table: Table, classes: Iterable[str], name: str = "FILE") -> dict[int, Any]:

@@ -121,9 +121,13 @@ def test_checked_rows_of_a_table_that_was_sorted_since_are_refused(here):
     rows = planned()
     # a spreadsheet writes numbers its own way, and checkers correct labels in their place
     kept = rows.assign(weight=rows["weight"].map("{:.4f}".format), label=rows[COLUMN])
+    # and end lines their own way
+    said = kept[["audit_row", "sound", "label", COLUMN]]
+    said = said.assign(sound="so\r\n" + said["sound"])
     for table, filled, refused in [
         (animals(), kept, False),
         (animals(), kept.drop(columns=["code", "weight", "fur", "sound"]), False),
+        (animals().assign(sound="so\n" + animals()["sound"]), said, False),
         (animals().sort_values("weight"), kept, True),
     ]:
         table.to_csv("sorted.csv", index=False)
