@@ -54,9 +54,9 @@ def _few(fitted: FittedModel) -> bool:
     cells = channel.prior.concentration
     n = len(fitted.fit.resp)
     codes = np.asarray(fitted.data.parts["labels"])[:n]
-    known = (codes < cells.shape[1]) & (np.asarray(fitted.data.weights)[:n] > 0)
+    weights = np.where(codes < cells.shape[1], np.asarray(fitted.data.weights)[:n], 0)
     # a rare class shows no more of its own row than few labels of all classes would
-    rarest = float(np.asarray(fitted.fit.resp)[known].sum(0).min()) if known.any() else 0.0
+    rarest = float((weights @ np.asarray(fitted.fit.resp)).min())
     return len(cells) < _CLASSES and rarest < _MANY * cells.shape[1]
 
 

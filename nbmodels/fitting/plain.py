@@ -104,16 +104,16 @@ def pseudo_bma(
     Args:
         scores: log-probability of each label under the model, by a fit that did not see it.
         others: the same under the other model.
-        weights: row weights, 0 without a label.
+        weights: row weights, 0 without a label; a row of weight 2 counts as two.
         groups: see :func:`nbmodels.fitting.holdout.compare_scores`.
     """
     gain = scores - others
-    n = max(int(np.count_nonzero(weights)), 1)
+    n = float(weights.sum())
     total = float(weights @ gain)
-    gaps = gain - total / max(float(weights.sum()), 1.0)
+    gaps = gain - total / max(n, 1.0)
     spread = float(weights @ np.square(gaps))
     if groups is not None:
-        n = max(int(np.count_nonzero(of_groups(weights, groups))), 1)
+        n = float(np.count_nonzero(of_groups(weights, groups)))
         spread = float(np.square(of_groups(weights * gaps, groups)).sum())
     variance = spread * n / max(n - 1, 1)
     return float(expit(total / np.sqrt(1 + np.pi * variance / 8)))

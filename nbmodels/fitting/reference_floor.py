@@ -253,10 +253,12 @@ def _odds_of_noise(fitted: FittedModel, codes: Int[np.ndarray, " n"]) -> float:
     if len(codes) > FEW_ROWS or not len(rows):
         return 1.0
     probs = np.asarray(fitted.fit.resp if fitted.averaged is None else fitted.averaged, float)
-    wrong = 1 - float((probs[rows, codes[rows]] / probs[rows].sum(1)).mean())
+    weights = np.asarray(fitted.data.weights, float)[rows]
+    right = probs[rows, codes[rows]] / probs[rows].sum(1)
+    wrong = 1 - float(weights @ right) / max(float(weights.sum()), np.finfo(float).tiny)
     shape = _shape_of(fitted)
     share = max(float(np.nanmean([wrong, shape.share_wrong])), np.finfo(float).eps)  # proved stays
-    level = min(1.0, share * float(np.sqrt(len(rows))) / _CHANCE) ** 2
+    level = min(1.0, share * float(np.sqrt(weights.sum())) / _CHANCE) ** 2
     identified = np.isfinite(shape.share_wrong) or wrong > _HIGH
     most = _ODDS if identified else 1.0
     return most * level * float(np.exp(_log_odds_by_shape(fitted)))
