@@ -50,15 +50,18 @@ def test_odds_of_noise_follow_its_level_and_the_shape_of_the_classes():
     x, true = devices(3)
     model = fitted(x, true, NoisyGaussianNB).fitted_
 
-    def odds(share, n=100, by_shape=None, log_factor=0.0):
+    def odds(share, n=100, by_shape=None, log_factor=0.0, weight=1.0):
         right = np.resize(true, n)
         probs = np.where(np.eye(K)[right] > 0, 1 - share, share / (K - 1))
         shape = NoiseByShape(share if by_shape is None else by_shape, log_factor)
         near = replace(model.separable, by_shape=shape)
-        return _odds_of_noise(replace(model, averaged=probs, separable=near), right)
+        data = replace(model.data, weights=np.full(n, weight))
+        made = replace(model, averaged=probs, separable=near, data=data)
+        return _odds_of_noise(made, right)
 
     assert [odds(s) for s in (0.07, 0.14, 0.2, 0.4)] == pytest.approx([0.48, 1.92, 3, 3])
     assert odds(0.07, 400) == pytest.approx(1.92)  # of more rows chance finds a lower level
+    assert odds(0.07, weight=4.0) == pytest.approx(1.92)  # a row of weight 4 is four rows
     assert odds(0.04, by_shape=0.1) == pytest.approx(0.48)  # the mean of both
     assert odds(0.14, by_shape=np.nan) == pytest.approx(0.64)  # the shape does not tell
     assert odds(0.45, by_shape=np.nan) == 3  # nor could it
