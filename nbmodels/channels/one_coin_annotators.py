@@ -13,6 +13,7 @@ them better than any class does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -63,6 +64,10 @@ _MOST_AT_FIRST = 8.0
 #: many it has at most, of fewer votes.
 _MANY_VOTES, _MOST_AROUND = 6000.0, 5.0
 
+#: Standard deviation, in draws, of the logarithm of the pseudo-votes that hold accuracies near each
+#: other; their median is that of the pseudo-votes of an accuracy.
+_SPREAD = 1.0
+
 #: Metropolis steps to each draw of the accuracies, and the range of their sizes in logits.
 _STEPS, _SIZES = 6, (0.05, 2.0)
 
@@ -78,8 +83,8 @@ class OneCoinAnnotators(Annotators):
     matrices, by the crowd's ``errors`` if each annotator's are likelier given those of the others.
     The Beta prior has ``sum(pseudo)`` pseudo-votes, and up to five times as many in crowds of less
     than 6,000 votes. Fits take the accuracies and the strength at their maximum, the matrices
-    integrated out; draws sample the accuracies, given the crowd's mean and errors, see
-    :class:`HierarchicalOneCoin`.
+    integrated out; draws sample the accuracies and the distribution that the crowd's are from,
+    given its errors and the strength, see :class:`HierarchicalOneCoin`.
 
     Attributes:
         prior: Dirichlet of shape ``(annotators, observed, K)``, as learned so far.
@@ -273,13 +278,15 @@ class OneCoinAnnotators(Annotators):
     def for_draws(self, q: Dirichlet) -> tuple[LabelChannel, Any]:
         """The hierarchical channel, whose chains begin at the accuracies learned."""
         counts = jnp.maximum(q.concentration - self.prior.concentration, 0)
-        pseudo = self._around_the_crowd(counts)
-        here = likeliest_accuracy(counts, self.strength, pseudo, self.errors)
+        around = self._around_the_crowd(counts)
+        here = likeliest_accuracy(counts, self.strength, around, self.errors)
+        crowd = jnp.stack([jnp.log(around[0]) - jnp.log(around[1]), jnp.log(jnp.sum(around))])
         prior = OneCoinVotes(
             jnp.zeros_like(counts),
             jnp.log(here) - jnp.log1p(-here),
+            crowd,
             jnp.asarray(self.strength),
-            pseudo,
+            jnp.asarray(self.pseudo),
             self.errors,
         )
         channel = HierarchicalOneCoin(prior=prior, guessed=self.guessed)
@@ -291,72 +298,131 @@ class OneCoinAnnotators(Annotators):
 class OneCoinVotes(Family):
     """Noise matrices of annotators, each around a one-coin matrix of unknown accuracy.
 
-    A draw moves the accuracies by Metropolis steps given the counts, the matrices integrated out
-    (Dirichlet-multinomial), and then draws the matrices.
+    A draw moves the crowd given the accuracies, and the accuracies given the counts, by Metropolis
+    steps, the matrices integrated out (Dirichlet-multinomial), and then draws the matrices.
 
     Args:
         counts: ``(annotators, observed, K)`` votes.
         logit: ``(annotators,)`` log-odds of the accuracies.
+        crowd: ``(2,)`` log-odds of the mean of the Beta distribution that accuracies are from, and
+            the logarithm of its pseudo-votes.
         strength: pseudo-votes of each row.
-        pseudo: ``(2,)`` right and wrong pseudo-votes of an accuracy.
+        pseudo: ``(2,)`` right and wrong pseudo-votes of the crowd's mean.
         errors: ``(observed, K)`` distribution of a wrong vote; None for all wrong labels alike.
     """
 
     counts: Array
     logit: Array
+    crowd: Array
     strength: Array
     pseudo: Array
     errors: Any = None
 
-    def posterior(self, stats: tuple[Array, Array], rule: Rule) -> OneCoinVotes:
-        return replace(self, counts=stats[0], logit=stats[1])
+    def posterior(self, stats: tuple[Array, Array, Array], rule: Rule) -> OneCoinVotes:
+        return replace(self, counts=stats[0], logit=stats[1], crowd=stats[2])
 
     def likelihood_params(self, rule: Rule, key: Key[Array, ""] | None = None) -> dict[str, Array]:
-        at, how = self.logit, None
+        at, crowd, how = self.logit, self.crowd, None
         if rule == "draw":
             assert key is not None
-            first, how = jax.random.split(key)
-            at = self._moved(first)
+            first, second, how = jax.random.split(key, 3)
+            crowd = self._moved_crowd(first)
+            at = self._moved(second, crowd)
         whole = Dirichlet(self._concentration(at) + self.counts, axis=1)
         logs = whole.likelihood_params("draw" if rule == "draw" else "mean", how)
-        return {"logs": logs, "logit": at}
+        return {"logs": logs, "logit": at, "crowd": crowd}
+
+    @property
+    def _empty(self) -> Array:
+        return jnp.sum(self.counts, (1, 2)) == 0
 
     def _concentration(self, logit: Array) -> Array:
         accuracy = jnp.clip(jax.nn.sigmoid(logit), MARGIN, 1 - MARGIN)
         right = right_labels(*self.counts.shape[1:])
         return self.strength * one_coin(accuracy, right, self.errors)
 
-    def _log_density(self, logit: Array) -> Float[Array, " w"]:
-        """Of each annotator's log-odds given the counts."""
+    def _log_density(self, logit: Array, crowd: Array) -> Float[Array, " w"]:
+        """Of each annotator's log-odds given the counts and the crowd."""
         at = self._concentration(logit)
         inside = jnp.sum(gammaln(self.counts + at) - gammaln(at), (1, 2))
-        prior = self.pseudo[0] * jax.nn.log_sigmoid(logit)
-        return inside + prior + self.pseudo[1] * jax.nn.log_sigmoid(-logit)
+        return inside + _log_beta(logit, crowd)
 
-    def _moved(self, key: Key[Array, ""]) -> Array:
+    def _log_density_of_crowd(self, crowd: Array) -> Float[Array, ""]:
+        """Of the crowd given the accuracies of annotators with votes."""
+        each = jnp.where(self._empty, 0, _log_beta(self.logit, crowd))
+        mean, size = crowd
+        prior = self.pseudo[0] * jax.nn.log_sigmoid(mean)
+        prior += self.pseudo[1] * jax.nn.log_sigmoid(-mean)
+        centre = jnp.log(jnp.sum(self.pseudo))
+        return jnp.sum(each) + prior - jnp.square((size - centre) / _SPREAD) / 2
+
+    def _moved_crowd(self, key: Key[Array, ""]) -> Float[Array, " 2"]:
+        # its mean and its size in turn
+        directions = jnp.eye(2, dtype=self.crowd.dtype)
+        return _walked(key, self.crowd, self._log_density_of_crowd, directions)
+
+    def _moved(self, key: Key[Array, ""], crowd: Array) -> Array:
         dtype, n = self.logit.dtype, len(self.logit)
         first, other = jax.random.split(key)
-        gammas = loggamma(first, jnp.broadcast_to(self.pseudo.astype(dtype)[:, None], (2, n)))
-        # without votes an independent draw from the prior
-        empty = jnp.sum(self.counts, (1, 2)) == 0
-        begin = jnp.where(empty, gammas[0] - gammas[1], self.logit)
+        shapes = jnp.broadcast_to(_beta_shapes(crowd).astype(dtype)[:, None], (2, n))
+        gammas = loggamma(first, shapes)
+        # without votes an independent draw from the crowd
+        begin = jnp.where(self._empty, gammas[0] - gammas[1], self.logit)
+        every = jnp.ones((1, n), dtype)
+        return _walked(other, begin, lambda at: self._log_density(at, crowd), every)
 
-        def step(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
-            at, density = state
-            keys = jax.random.split(jax.random.fold_in(other, i), 3)
-            size = jnp.exp(jax.random.uniform(keys[0], (n,), dtype, *np.log(_SIZES)))
-            to = at + size * jax.random.normal(keys[1], (n,), dtype)
-            there = self._log_density(to)
-            accepted = jnp.log(jax.random.uniform(keys[2], (n,), dtype)) < there - density
-            return jnp.where(accepted, to, at), jnp.where(accepted, there, density)
 
-        return lax.fori_loop(0, _STEPS, step, (begin, self._log_density(begin)))[0]
+def _beta_shapes(crowd: Array) -> Float[Array, " 2"]:
+    """Shapes of the Beta distribution of accuracies, by the crowd's log-odds and log-size."""
+    return jnp.exp(crowd[1]) * jax.nn.sigmoid(jnp.stack([crowd[0], -crowd[0]]))
+
+
+def _log_beta(logit: Float[Array, " w"], crowd: Array) -> Float[Array, " w"]:
+    """Log-density of log-odds whose inverse has that Beta distribution."""
+    right, wrong = shapes = _beta_shapes(crowd)
+    sides = right * jax.nn.log_sigmoid(logit) + wrong * jax.nn.log_sigmoid(-logit)
+    return sides + gammaln(jnp.sum(shapes)) - jnp.sum(gammaln(shapes))
+
+
+def _walked(
+    key: Key[Array, ""],
+    begin: Array,
+    log_density: Callable[[Array], Array],
+    directions: Float[Array, "d n"],
+) -> Array:
+    """After Metropolis steps of random sizes along each direction in turn.
+
+    Args:
+        key: of the steps.
+        begin: ``(n,)`` where they begin.
+        log_density: of all numbers, or ``(n,)`` of each alone, which are then accepted by each.
+        directions: masks of the numbers that a step moves.
+    """
+
+    def step(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        at, density = state
+        keys = jax.random.split(jax.random.fold_in(key, i), 3)
+        shape, dtype = density.shape, at.dtype
+        size = jnp.exp(jax.random.uniform(keys[0], shape, dtype, *np.log(_SIZES)))
+        moves = size * jax.random.normal(keys[1], at.shape, dtype)
+        to = at + moves * directions[i % len(directions)]
+        there = log_density(to)
+        accepted = jnp.log(jax.random.uniform(keys[2], shape, dtype)) < there - density
+        return jnp.where(accepted, to, at), jnp.where(accepted, there, density)
+
+    steps = _STEPS * len(directions)
+    return lax.fori_loop(0, steps, step, (begin, log_density(begin)))[0]
 
 
 @register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class HierarchicalOneCoin(DrawnAnnotators):
     """Annotators around their own one-coin matrices, with the accuracies as parameters, for draws.
+
+    Accuracies are from a Beta distribution of unknown mean ``crowd_accuracy`` and size
+    ``crowd_pseudo_votes``, with a Beta and a log-normal prior. Fits hold accuracies nearer to the
+    crowd's, lest one annotator be taken for the truth; intervals about these would seldom hold an
+    annotator who is much better than the others (``benchmarks/records/crowds.md``).
 
     Attributes:
         prior: the prior, its counts zero.
@@ -398,29 +464,44 @@ class HierarchicalOneCoin(DrawnAnnotators):
         resp: Float[Array, "n k"],
         data: Matrix,
         key: Key[Array, ""] | None = None,
-    ) -> tuple[Array, Array]:
-        # the accuracies are the chain's state, and no statistic that the weight multiplies
-        here = likelihood_params["logit"] / self.weight
-        return self._annotators.stats(likelihood_params["logs"], resp, data, key), here
+    ) -> tuple[Array, Array, Array]:
+        # accuracies and crowd are the chain's state, and no statistics that the weight multiplies
+        here = (likelihood_params[one] / self.weight for one in ("logit", "crowd"))
+        return self._annotators.stats(likelihood_params["logs"], resp, data, key), *here
 
     def relabel(self, q: OneCoinVotes, order: Int[Array, " k"]) -> OneCoinVotes:
         return replace(q, counts=q.counts[..., order])
 
     def values(self, likelihood_params: dict[str, Array]) -> dict[str, Array]:
         own = self._annotators.values(likelihood_params["logs"])
-        return {**own, "accuracy": jax.nn.sigmoid(likelihood_params["logit"])}
+        mean, size = likelihood_params["crowd"]
+        return {
+            **own,
+            "accuracy": jax.nn.sigmoid(likelihood_params["logit"]),
+            "crowd_accuracy": jax.nn.sigmoid(mean),
+            "crowd_pseudo_votes": jnp.exp(size),
+        }
 
     def sites(self, name: str) -> dict[str, Any]:
         annotators, observed, k = self.prior.counts.shape
-        right, wrong = self.prior.pseudo
-        each = dist.Beta(right, wrong).expand([annotators]).to_event(1)
+        pseudo = jnp.asarray(self.prior.pseudo)
+        mean = numpyro.sample(f"{name}_crowd_accuracy", dist.Beta(*pseudo))
+        sizes = dist.LogNormal(jnp.log(jnp.sum(pseudo)), _SPREAD)
+        size = numpyro.sample(f"{name}_crowd_pseudo_votes", sizes)
+        each = dist.Beta(size * mean, size * (1 - mean)).expand([annotators]).to_event(1)
         accuracy = numpyro.sample(f"{name}_accuracy", each)
         inside = jnp.clip(accuracy, MARGIN, 1 - MARGIN)
         around = self.prior.strength * one_coin(
             inside, right_labels(observed, k), self.prior.errors
         )
         rows = dist.Dirichlet(jnp.swapaxes(around, 1, 2)).to_event(2)
-        return {"transitions": numpyro.sample(f"{name}_transitions", rows), "accuracy": accuracy}
+        return {
+            "transitions": numpyro.sample(f"{name}_transitions", rows),
+            "accuracy": accuracy,
+            "crowd_accuracy": mean,
+            "crowd_pseudo_votes": size,
+        }
 
     def dims(self) -> dict[str, list[str]]:
-        return {**self._annotators.dims(), "accuracy": ["annotator"]}
+        crowd: dict[str, list[str]] = {"crowd_accuracy": [], "crowd_pseudo_votes": []}
+        return {**self._annotators.dims(), "accuracy": ["annotator"], **crowd}

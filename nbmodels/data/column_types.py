@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nbmodels.data.features import Block
+from nbmodels.data.features import Block, of_time
 from nbmodels.errors import Caution, DataError, NbmodelsWarning
 
 #: Families that a column may be assigned to.
@@ -62,11 +62,7 @@ def column_kind(column: pd.Series) -> ColumnKind:
     """
     known, dtype = column.dropna(), column.dtype
     types = pd.api.types
-    if (
-        types.is_datetime64_any_dtype(dtype)
-        or types.is_timedelta64_dtype(dtype)
-        or isinstance(dtype, pd.PeriodDtype)
-    ):
+    if of_time(dtype):
         return ColumnKind(None, "dates and times have no emission")
     if types.is_bool_dtype(dtype):
         return ColumnKind("bernoulli")

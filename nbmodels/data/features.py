@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from nbmodels.data.validation import as_array
-from nbmodels.errors import CellTypeError, DataError
+from nbmodels.errors import CellTypeError, DataError, counted
 
 #: Characters of a message that is passed on as it is.
 _LONGEST = 600
@@ -74,8 +74,13 @@ def refuse(block: Block, bad: Any, expected: str) -> None:
         raise DataError(f"X: row {i}, column {block.names[j]!r} is {value}; expected {expected}")
 
 
-def check_missing(block: Block, declared: bool) -> None:
+def check_missing(block: Block, declared: bool, taken: bool = True) -> None:
     """Refuse null cells that were not declared, and rows or columns with nothing else.
+
+    Args:
+        block: the table.
+        declared: whether ``missing_values`` names them.
+        taken: whether the estimator has that parameter.
 
     Raises:
         DataError: with the row and the column.
@@ -84,12 +89,14 @@ def check_missing(block: Block, declared: bool) -> None:
         return
     missing = block.missing
     if not declared:
-        refuse(block, missing, "no NaN or null (declare missing cells with missing_values)")
+        instead = "declare missing cells with" if taken else "impute, or take an estimator with"
+        refuse(block, missing, f"no NaN or null ({instead} missing_values)")
         return
     counts = np.asarray(missing.sum(axis=1)).ravel()
     empty = np.flatnonzero(counts == missing.shape[1])
     if len(empty):
-        raise DataError(f"X: row {empty[0]} has nothing but missing values; drop it")
+        more = f", as {counted(len(empty) - 1, 'other row')}" if len(empty) > 1 else ""
+        raise DataError(f"X: row {empty[0]} has nothing but missing values{more}; drop it")
 
 
 def check_columns(block: Block) -> None:
@@ -112,7 +119,7 @@ def _validated(estimator: Any, X: Any, **options: Any) -> Any:
     """scikit-learn's own checks, with the argument and the cell put before their message."""
     if isinstance(X, pd.DataFrame) and "skip_check_array" not in options:
         for name, kind in X.dtypes.items():
-            if pd.api.types.is_datetime64_any_dtype(kind) or kind.kind == "m":
+            if of_time(kind):
                 raise DataError(
                     f"X: column {name!r} holds dates or times; drop it, or convert it to numbers"
                 )
@@ -141,6 +148,16 @@ def _shortened(message: str) -> str:
     if len(message) <= _LONGEST:
         return message
     return f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"
+
+
+def of_time(dtype: Any) -> bool:
+    """Whether a column's cells are dates, periods or spans of time."""
+    types = pd.api.types
+    return bool(
+        types.is_datetime64_any_dtype(dtype)
+        or types.is_timedelta64_dtype(dtype)
+        or isinstance(dtype, pd.PeriodDtype)
+    )
 
 
 def check_names(estimator: Any, X: Any, *, reset: bool) -> None:

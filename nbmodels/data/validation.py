@@ -50,6 +50,9 @@ _FEW, _SHORT = 1_000, 32
 #: Sum of the weights, all below 1, below which they seem to be shares of the rows.
 _LEAST_WEIGHT = 2.0
 
+#: Mean weight of counted rows from which weights seem to be those of a survey.
+_MOST_WEIGHT = 100.0
+
 #: Cells of a table of whole numbers, for each number that is looked up.
 _ROOMY = 4
 
@@ -410,7 +413,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> Float[np.ndarray, " n"]:
         DataError: wrong length, negative, not finite, or all zero.
 
     Warns:
-        NbmodelsWarning: weights below 1 that sum to less than two rows.
+        NbmodelsWarning: weights below 1 that sum to less than two rows, or of a hundred on average.
     """
     if sample_weight is None:
         return np.ones(n_rows)
@@ -429,10 +432,15 @@ def check_weights(sample_weight: Any, n_rows: int) -> Float[np.ndarray, " n"]:
         raise DataError("sample_weight: all weights are zero")
     if weights.max() > np.finfo(float).max / n_rows:
         raise DataError(f"sample_weight: row {np.argmax(weights)} is too large to be summed")
+    advice = ""
     if n_rows > 2 and weights.max() < 1 and weights.sum() < _LEAST_WEIGHT:
+        advice = "are shares are to be multiplied by the number of rows"
+    elif n_rows > 2 and weights[weights > 0].mean() >= _MOST_WEIGHT:
+        advice = "only compare rows are to be divided by their mean"
+    if advice:
         message = (
             f"sample_weight: weights sum to {weights.sum():.3g}, and are evidence of as many rows; "
-            "weights that are shares are to be multiplied by the number of rows"
+            f"weights that {advice}"
         )
         issue([Caution(NbmodelsWarning, message)])
     return weights

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -77,6 +78,29 @@ def annotator_report(
     return frame.sort_values("votes", ascending=False, kind="stable").reset_index(drop=True)
 
 
+def with_drawn_intervals(report: pd.DataFrame, draws: Any, level: float) -> pd.DataFrame:
+    """A report whose intervals are those of posterior draws, about the same accuracies.
+
+    Of few annotators the posterior of an accuracy is skewed and wide, and far from the normal
+    approximation about its mode.
+
+    Args:
+        report: that of :func:`annotator_report`.
+        draws: posterior draws of the annotators' matrices and the class shares.
+        level: probability inside the intervals.
+    """
+    posterior = draws["posterior"]
+    matrices = posterior["votes_transitions"].values
+    shares = posterior["class_prior"].values
+    each = np.einsum("cdwkk,cdk->cdw", matrices, shares).reshape(-1, matrices.shape[2])
+    ends = np.quantile(each, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    of_each = pd.DataFrame(ends, columns=posterior["votes_annotator"].values)
+    low, high = of_each[list(report["worker"])].to_numpy()
+    mean = report["accuracy"].to_numpy()
+    low, high = _not_certain(mean, report["votes"].to_numpy(), low, high, level)
+    return report.assign(low=np.minimum(low, mean), high=np.maximum(high, mean))
+
+
 def _interval(
     mean: Float[np.ndarray, " w"],
     variance: Float[np.ndarray, " w"],
@@ -85,11 +109,21 @@ def _interval(
 ) -> tuple[Float[np.ndarray, " w"], Float[np.ndarray, " w"]]:
     """Ends of the intervals: those of a Beta distribution of this mean and variance.
 
-    At a mean of one the variance of a mode vanishes, however few votes there are. So no interval
-    leaves out what as many votes leave open that are all right, or all wrong.
+    At a mean of one the variance of a mode vanishes, however few votes there are.
     """
     size = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-12) - 1, 1e-3)
     low, high = stats.beta.interval(level, mean * size, (1 - mean) * size)
+    return _not_certain(mean, sizes, low, high, level)
+
+
+def _not_certain(
+    mean: Float[np.ndarray, " w"],
+    sizes: Float[np.ndarray, " w"],
+    low: Float[np.ndarray, " w"],
+    high: Float[np.ndarray, " w"],
+    level: float,
+) -> tuple[Float[np.ndarray, " w"], Float[np.ndarray, " w"]]:
+    """Ends that leave open what as many votes do that are all right, or all wrong."""
     # Jeffreys' prior; the other end of votes that are all wrong is its mirror image
     least = stats.beta.ppf((1 - level) / 2, sizes + 0.5, 0.5)
     return np.minimum(low, np.minimum(least, mean)), np.maximum(high, np.maximum(1 - least, mean))

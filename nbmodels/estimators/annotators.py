@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
@@ -12,7 +13,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from nbmodels.channels import Annotators
+from nbmodels.channels import Annotators, OneCoinAnnotators
 from nbmodels.channels.ordered_annotators import POINTS
 from nbmodels.core.jax_settings import computing
 from nbmodels.data.annotations import Votes, trusted_tasks, workers_spelt_alike
@@ -59,6 +60,9 @@ from nbmodels.fitting.vote_shares import (
 #: What ``pooling="auto"`` is: variational fits make too much of priors that are nearly certain.
 _AUTO_POOLING: Mapping[str, str] = {"map": "own", "vb": "none", "ml": "none"}
 
+#: Numbers of workers whose accuracies have intervals of posterior draws; those of two rest on the
+#: priors alone.
+_FEWEST_WORKERS, _FEW_WORKERS = 3, 5
 
 #: Of two classes and two tests five numbers are unknown, and three can be counted.
 _TWO_WORKERS = (
@@ -394,9 +398,9 @@ class DawidSkene(LatentClassModel):
 
         Args:
             level: probability inside the intervals; they are those of votes that are independent
-                given the class, as those of :meth:`posterior`. Of three to five annotators, whose
-                votes hardly show the classes, the best one's accuracy comes out too low, and its
-                interval seldom holds it (``benchmarks/records/crowds.md``).
+                given the class, as those of :meth:`posterior`. Of three to five workers, whose
+                votes hardly show the classes, they are of posterior draws, which takes seconds;
+                the best one's accuracy comes out too low (``benchmarks/records/crowds.md``).
 
         Returns:
             A frame with ``worker``, ``votes``, ``accuracy`` (expected share of right votes),
@@ -414,7 +418,11 @@ class DawidSkene(LatentClassModel):
             ``range`` (of their thresholds about the middle one; below 1 where they prefer the
             ends) and ``lapse`` (share of votes that do not depend on the item).
         """
-        from nbmodels.diagnostics.annotators import annotator_report, untempered
+        from nbmodels.diagnostics.annotators import (
+            annotator_report,
+            untempered,
+            with_drawn_intervals,
+        )
 
         check_is_fitted(self)
         votes, model = self._votes, annotator_model(self.fit_)
@@ -428,7 +436,20 @@ class DawidSkene(LatentClassModel):
         pseudo = float(priors.noise_alpha) + float(priors.noise_diagonal)
         model = untempered(model, votes)
         found = annotator_report(model, votes, self.workers_, level, copies, self._shown + pseudo)
+        if self._hardly_shown and not copies.found:
+            with warnings.catch_warnings():
+                # accuracies near one mix slowly, and their intervals leave that open
+                warnings.simplefilter("ignore", PosteriorWarning)
+                draws = self.posterior(random_state=0)
+            found = with_drawn_intervals(found, draws, level)
         return found.join(self._traits, on="worker") if self.ordered else found
+
+    @property
+    def _hardly_shown(self) -> bool:
+        """Whether workers are so few that a normal approximation of their accuracies is poor."""
+        own = isinstance(self.fit_.model[_NAME], OneCoinAnnotators) and self.subtypes == 1
+        few = _FEWEST_WORKERS <= len(self.workers_) <= _FEW_WORKERS
+        return own and few and self.fit_.rule == "map"
 
     @property
     def _traits(self) -> pd.DataFrame:

@@ -19,10 +19,13 @@ from nbmodels.fitting.options import is_auto
 if TYPE_CHECKING:
     from nbmodels.estimators.base import LatentClassModel
 
+#: Number of weighted rows up to which draws by default are by NUTS: half a minute of 400 rows.
+_MOST_BY_NUTS = 2_000
+
 
 def posterior(
     self: LatentClassModel,
-    method: Literal["gibbs", "vb", "svi", "nuts"] = "gibbs",
+    method: Literal["auto", "gibbs", "vb", "svi", "nuts"] = "auto",
     *,
     feedback: Literal["cut", "joint", "mixed"] | None = None,
     random_state: Any = None,
@@ -43,7 +46,9 @@ def posterior(
 
     Args:
         method: ``"gibbs"`` on the fast core; ``"vb"``, draws of the CAVI posterior; ``"svi"``
-            or ``"nuts"`` on the NumPyro program (small data).
+            or ``"nuts"`` on the NumPyro program (small data). ``"auto"`` is ``"gibbs"``, and of
+            up to 2,000 rows of which some have a ``sample_weight`` other than 0 and 1, which
+            draws of single classes cannot honour, ``"nuts"``, which takes longer.
         feedback: None for that of the fit, as ``training`` has it. ``"joint"``, with feedback
             from labels to features; ``"cut"``, without; ``"mixed"``, both pooled by the
             distance of their noise matrices against their spread, with a test of whether they
@@ -62,7 +67,7 @@ def posterior(
 
     Raises:
         DataError: an unknown option, or one out of its range; ``feedback`` of a model that has
-            no such fit.
+            no such fit; row weights other than 0 and 1 under ``"gibbs"``.
 
     Warns:
         PosteriorWarning: a convergence or accuracy check of the draws failed, or the joint
@@ -75,12 +80,13 @@ def posterior(
 
     check_is_fitted(self)
     check_feedback(feedback)
-    check_known(method, options)
+    chosen = _method(method, self.fitted_)
+    check_known(chosen, options)
     seed = self._seed(random_state)
     options.setdefault("progress", self._solver.progress)
 
     def drawn(fitted: FittedModel) -> Any:
-        if method == "gibbs" and is_auto(self._parameters().get("noise", "auto")):
+        if chosen == "gibbs" and is_auto(self._parameters().get("noise", "auto")):
             fitted = with_full_form(fitted)
         own, *others = (
             one._replace(
@@ -93,7 +99,7 @@ def posterior(
             own.fit,
             own.data,
             random_key(seed),
-            method=method,
+            method=chosen,
             names=self.fitted_.names,
             features=dict(self.fitted_.columns),
             units=dict(self.fitted_.units),
@@ -109,10 +115,19 @@ def posterior(
 
     with computing(self.fitted_.double):
         if feedback is None:
-            return drawn(self._drawn_model(method))
+            return drawn(self._drawn_model(chosen))
         if feedback != "mixed":
             out = drawn(self._by_feedback(feedback))
             out.attrs["feedback"] = feedback
             return out
         cut, joint = (self._by_feedback(side) for side in ("cut", "joint"))
         return mixed(drawn(cut), drawn(joint), np.random.default_rng(seed))
+
+
+def _method(method: str, fitted: FittedModel) -> Any:
+    """The method itself, where it is left to the data."""
+    if method != "auto":
+        return method
+    weights = np.asarray(fitted.data.weights)
+    single = np.isin(weights, (0, 1)).all() or np.count_nonzero(weights) > _MOST_BY_NUTS
+    return "gibbs" if single else "nuts"

@@ -249,7 +249,7 @@ class NoisyLogisticRegression(TableClassifier):
 
     def _read(self, X: Any, *, reset: bool) -> Block:
         block = numbers(self, X, reset=reset, accept_sparse=True)
-        check_missing(block, declared=False)
+        check_missing(block, declared=False, taken=False)
         return block
 
     def _by_features(self, fitted: FittedModel, X: Any) -> np.ndarray:

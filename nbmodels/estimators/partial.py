@@ -200,10 +200,10 @@ class PartialLabelNB(TableClassifier):
         classes, possible, weights = self._read_partial(y, excluded, n_rows)
         sources = {"candidates": candidate_sets(possible)}
         training = {**parameters, "item_weights": weights}
-        fitted = self._fitted(training, block, classes, sources, sample_weight)
+        counts = check_weights(sample_weight, n_rows)
+        fitted = self._fitted(training, block, classes, sources, counts)
         self._keep(rows, None)
-        counted = check_weights(sample_weight, len(possible)) > 0
-        self._alike = _alike(possible[counted], classes.names)
+        self._alike = _alike(possible[counts > 0], classes.names)
         cautions = [Caution(IdentifiabilityWarning, one) for one in self._alike]
         cautions.extend(() if family(self.features).numeric else measured(block))
         # closed forms do not follow the features, and bear a model that fits them badly

@@ -20,7 +20,7 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.data.column_types import measured
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import LabelData, missing_labels, read_given, read_labels
-from nbmodels.data.validation import check_orders, plain, row_index
+from nbmodels.data.validation import check_orders, check_weights, plain, row_index
 from nbmodels.diagnostics.findings import Verdict, taken_into_account
 from nbmodels.emissions import CategoricalColumns
 from nbmodels.errors import DataError
@@ -181,7 +181,8 @@ class PositiveUnlabelledNB(TableClassifier):
             "labels": coded(partial(_positive_channel, one), codes, 2),
             "trusted": coded(trusted_channel, np.where(codes == one, one, -1), 2),
         }
-        fitted = self._fitted(parameters, block, labels.classes, sources, sample_weight)
+        weights = check_weights(sample_weight, block.x.shape[0])
+        fitted = self._fitted(parameters, block, labels.classes, sources, weights)
         # what is not labelled is taken for the other class, and is what an audit checks
         unlabelled = labels.codes < 0
         given = np.where(unlabelled, labels.classes.names[1 - one], labels.given.astype(object))

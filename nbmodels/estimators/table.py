@@ -245,7 +245,7 @@ class TableClassifier(LatentClassModel):
         parameters["shares_held"] = labels.shares_held
         weights = check_weights(sample_weight, n_rows)
         sources = label_sources(labels, weights)
-        fitted = self._fitted(parameters, block, labels.classes, sources, sample_weight, groups)
+        fitted = self._fitted(parameters, block, labels.classes, sources, weights, groups)
         self._keep(items, labels)
         about = fitted, block.x, self._options, block.missing
         compared = with_comparisons(*about, warn_of_copies=groups is None)
@@ -263,11 +263,10 @@ class TableClassifier(LatentClassModel):
         block: Block,
         classes: Classes,
         labels: Mapping[str, LabelSource],
-        sample_weight: Any,
+        weights: Float[np.ndarray, " n"],
         groups: Any = None,
     ) -> FittedModel:
         """Check the table, build and train."""
-        weights = check_weights(sample_weight, block.x.shape[0])
         check_missing(block, self.missing_values is not None)
         check_columns(block)
         parameters, k = self._by_class(parameters, classes), len(classes)

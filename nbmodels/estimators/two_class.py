@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from nbmodels.core.families import Rule
 from nbmodels.data.column_types import measured
 from nbmodels.data.labels import Classes
-from nbmodels.data.validation import check_orders, row_index
+from nbmodels.data.validation import check_orders, check_weights, row_index
 from nbmodels.emissions import CategoricalColumns
 from nbmodels.errors import Caution, DataError, IdentifiabilityWarning
 from nbmodels.estimators.constraints import Constraint, Noise, Number, OneOf, Weights
@@ -178,7 +178,8 @@ class ClassConditionalNB(TableClassifier):
         items = row_index(X, y)
         labels = self._labels(y, block.x.shape[0], trusted, items=items)
         classes = two_classes(labels.classes)
-        fitted = self._fitted(parameters, block, classes, label_sources(labels), sample_weight)
+        weights = check_weights(sample_weight, block.x.shape[0])
+        fitted = self._fitted(parameters, block, classes, label_sources(labels), weights)
         self._keep(items, labels)
         if fitted.regression is not None:
             fitted = with_comparisons(fitted, block.x, self._options, block.missing)

@@ -18,7 +18,7 @@ from nbmodels.core.model import PRIOR
 from nbmodels.data.column_types import measured, measurements
 from nbmodels.data.features import Block
 from nbmodels.data.labels import Classes
-from nbmodels.data.validation import check_orders, row_index
+from nbmodels.data.validation import check_orders, check_weights, row_index
 from nbmodels.emissions import CategoricalColumns
 from nbmodels.errors import DataError
 from nbmodels.estimators.constraints import Constraint
@@ -134,7 +134,8 @@ class UnlabelledNB(TableClassifier):
         _refuse_measurements(block)
         names = np.arange(2) if self.classes is None else self.classes
         classes = Classes.infer(np.zeros(0), names)
-        fitted = self._fitted(parameters, block, classes, {}, sample_weight)
+        weights = check_weights(sample_weight, block.x.shape[0])
+        fitted = self._fitted(parameters, block, classes, {}, weights)
         self._keep(row_index(X), None)
         return self._finish(_by_share(fitted), measured(block))
 

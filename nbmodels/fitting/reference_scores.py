@@ -405,13 +405,17 @@ def _surely_poorer(
     if scores[0] is None:
         return None
     ways = [one for one in scores if one is not None]
-    rows = (codes >= 0) & ~checked_rows(fitted.fit.model, fitted.data, len(codes))
-    rows &= np.isfinite([reference.held_out, *ways]).all(0)
+    free = ~checked_rows(fitted.fit.model, fitted.data, len(codes))
+    rows = (codes >= 0) & free & np.isfinite([reference.held_out, *ways]).all(0)
     if not rows.any():
         return None
     weights = np.asarray(fitted.data.weights, float)[: len(codes)][rows]
     groups = None if fitted.copies is None else fitted.copies[rows]
     own = max((np.exp(one[rows]) for one in ways), key=lambda one: float(weights @ one))
+    # a reference that has learned from checked labels is surer than given labels are right, which a
+    # mean probability rewards; the logarithm is a proper score (Gneiting and Raftery 2007)
+    if not free.all() and weights @ (reference.held_out[rows] - np.log(own)) <= 0:
+        return None
     return surely_poorer(own, np.exp(reference.held_out[rows]), weights, groups, least, errors)
 
 

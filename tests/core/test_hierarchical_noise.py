@@ -1,16 +1,18 @@
 """The hierarchical noise matrix: its draws against NumPyro's program and simulated truths."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.scipy.special import gammaln
+from jax.scipy.special import gammaln, logit
 from numpyro import handlers
 from scipy import stats
 
 from nbmodels import NoisyBernoulliNB
 from nbmodels.channels import HierarchicalTransition, OneCoinAnnotators, PooledTransition
-from nbmodels.channels.one_coin_annotators import OneCoinVotes
+from nbmodels.channels.one_coin_annotators import OneCoinVotes, _log_beta
 from nbmodels.channels.one_coin_matrices import (
     likeliest_accuracy,
     likeliest_strength,
@@ -21,6 +23,9 @@ from nbmodels.core.families import Dirichlet
 from nbmodels.posterior.sampling import about_mode
 
 K = 3
+
+#: Means and sizes of a distribution of accuracies.
+WHERE = ((0.7, 3.0), (0.5, 1.0), (0.9, 20.0), (0.3, 8.0), (0.6, 0.5))
 
 
 def hierarchical(counts=None):
@@ -143,7 +148,10 @@ def test_ranks_of_accuracies_are_uniform(wrong_prior):
     sets, kept, thin, n_annotators, k, strength = 200, 19, 10, 5, 3, 5.0
     pseudo = np.array([2.0, 1.0])
     rng = np.random.default_rng(3)
-    accuracy = rng.beta(*(pseudo[::-1] if wrong_prior else pseudo), (sets, n_annotators))
+    mean = rng.beta(*(pseudo[::-1] if wrong_prior else pseudo), sets)
+    size = rng.lognormal(np.log(pseudo.sum()), 1.0, sets)
+    shapes = size * np.maximum([mean, 1 - mean], 1e-9)
+    accuracy = np.clip(rng.beta(*shapes[..., None], (sets, n_annotators)), 1e-6, 1 - 1e-6)
     around = strength * np.where(
         np.eye(k), accuracy[..., None, None], (1 - accuracy[..., None, None]) / (k - 1)
     )
@@ -156,20 +164,19 @@ def test_ranks_of_accuracies_are_uniform(wrong_prior):
     @jax.jit
     @jax.vmap
     def drawn(counts, key):
-        q = OneCoinVotes(
-            counts, jnp.zeros(n_annotators), jnp.asarray(strength), jnp.asarray(pseudo)
-        )
+        begin = jnp.zeros(n_annotators), jnp.array([0.5, 1.0])
+        q = OneCoinVotes(counts, *begin, jnp.asarray(strength), jnp.asarray(pseudo))
 
-        def sweep(logit, key):
-            here = q.posterior((counts, logit), "draw").likelihood_params("draw", key)
-            return here["logit"], jnp.append(jnp.exp(here["logs"][0, 0]), here["logit"][0])
+        def sweep(at, key):
+            here = q.posterior((counts, *at), "draw").likelihood_params("draw", key)
+            values = [jnp.exp(here["logs"][0, 0]), here["logit"][:1], here["crowd"]]
+            return (here["logit"], here["crowd"]), jnp.concatenate(values)
 
-        return jax.lax.scan(sweep, q.logit, jax.random.split(key, thin * (kept + 5)))[1]
+        return jax.lax.scan(sweep, begin, jax.random.split(key, thin * (kept + 5)))[1]
 
     keys = jax.random.split(jax.random.key(0), sets)
     found = np.asarray(drawn(jnp.asarray(counts, float), keys))[:, ::thin][:, -kept:]
-    logit = np.log(accuracy[:, 0]) - np.log1p(-accuracy[:, 0])
-    truth = np.stack([*rows[:, 0, 0].T, logit], 1)
+    truth = np.stack([*rows[:, 0, 0].T, logit(accuracy[:, 0]), logit(mean), np.log(size)], 1)
     where = (found < truth[:, None]).sum(1)
     p = [stats.chisquare(np.bincount(w // 2, minlength=10)).pvalue for w in where.T]
     assert (min(p) < 1e-4) if wrong_prior else (min(p) > 0.005)
@@ -183,9 +190,10 @@ def test_the_accuracies_density_is_numpyros():
     channel, q = fitted.for_draws(Dirichlet(fitted.prior.concentration + counts, axis=1))
 
     @jax.jit
-    def program(accuracy):
+    def program(accuracy, mean, size):
         rows = jnp.full((2, K, K), 1 / K)
-        sites = {"n_accuracy": accuracy, "n_transitions": rows}
+        numbers = {"accuracy": accuracy, "crowd_accuracy": mean, "crowd_pseudo_votes": size}
+        sites = {"n_transitions": rows} | {f"n_{site}": at for site, at in numbers.items()}
         found = handlers.trace(
             handlers.substitute(handlers.seed(channel.sites, 0), sites)
         ).get_trace("n")
@@ -193,18 +201,23 @@ def test_the_accuracies_density_is_numpyros():
         marginal = jnp.sum(gammaln(counts + at) - gammaln(at)) - jnp.sum(
             gammaln(counts.sum(1) + at.sum(1)) - gammaln(at.sum(1))
         )
-        return (
-            found["n_accuracy"]["fn"].log_prob(accuracy)
-            + marginal
-            + jnp.sum(jnp.log(accuracy) + jnp.log1p(-accuracy))
-        )
+        prior = sum(found[f"n_{site}"]["fn"].log_prob(at) for site, at in numbers.items())
+        volume = jnp.log(accuracy) + jnp.log1p(-accuracy)
+        return prior + marginal + volume.sum() + jnp.log(mean * (1 - mean) * size)
 
-    given = jnp.asarray(rng.uniform(0.1, 0.9, (5, 2)))
-    theirs = [program(a) for a in given]
-    density = jax.jit(lambda a: jnp.sum(q._log_density(jnp.log(a) - jnp.log1p(-a))))
-    ours = [density(a) for a in given]
+    @jax.jit
+    def density(accuracy, mean, size):
+        crowd = jnp.stack([logit(mean), jnp.log(size)])
+        at = replace(q, logit=logit(accuracy))
+        # the accuracies' prior is part of both
+        both = jnp.sum(at._log_density(at.logit, crowd)) + at._log_density_of_crowd(crowd)
+        return both - jnp.sum(_log_beta(at.logit, crowd))
+
+    given = [(a, *rest) for a, rest in zip(rng.uniform(0.1, 0.9, (5, 2)), WHERE, strict=True)]
+    theirs = [program(*one) for one in given]
+    ours = [density(*one) for one in given]
     np.testing.assert_allclose(
-        np.subtract(ours, ours[0]), np.subtract(theirs, theirs[0]), rtol=1e-5, atol=1e-6
+        np.subtract(ours, ours[0]), np.subtract(theirs, theirs[0]), rtol=1e-5, atol=1e-5
     )
 
 
@@ -213,13 +226,14 @@ def test_the_likeliest_accuracies_have_no_slope():
     counts = jnp.asarray(rng.gamma(1.0, 4.0, (6, K, K)))
     pseudo = jnp.asarray([2.0, 1.0])
     found = likeliest_accuracy(counts, 5.0, pseudo)
-    logit = jnp.log(found) - jnp.log1p(-found)
-    q = OneCoinVotes(counts, logit, jnp.asarray(5.0), pseudo)
-    density = jax.jit(q._log_density)
-    slope = jax.jit(jax.grad(lambda x: jnp.sum(q._log_density(x))))
-    np.testing.assert_allclose(slope(logit), 0, atol=1e-4)
+    here = logit(found)
+    crowd = jnp.log(jnp.array([2.0, 3.0]))  # the same Beta distribution
+    q = OneCoinVotes(counts, here, crowd, jnp.asarray(5.0), pseudo)
+    density = jax.jit(lambda at: q._log_density(at, crowd))
+    slope = jax.jit(jax.grad(lambda at: jnp.sum(q._log_density(at, crowd))))
+    np.testing.assert_allclose(slope(here), 0, atol=1e-4)
     for step in (-0.05, 0.05):
-        assert (density(logit + step) < density(logit)).all()
+        assert (density(here + step) < density(here)).all()
 
 
 @pytest.mark.slow

@@ -171,6 +171,8 @@ def test_weights_that_are_shares_are_told():
     with pytest.warns(NbmodelsWarning, match=r"^sample_weight: weights sum to 1, .* multiplied"):
         check_weights(np.full(50, 1 / 50), 50)
     check_weights(np.arange(3.0), 3)  # no warning
+    with pytest.warns(NbmodelsWarning, match=r"^sample_weight: .* divided by their mean"):
+        check_weights(np.full(50, 250.0), 50)
 
 
 def test_symbols_that_hardly_repeat_are_told():

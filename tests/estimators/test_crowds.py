@@ -142,6 +142,25 @@ def test_votes_that_are_all_right_leave_their_number_open(pooling):
     assert found["low"].between(0.9, 0.98).all()
 
 
+def test_intervals_of_few_workers_are_of_draws():
+    """About the mode the best one's interval holds its accuracy in a third of such crowds."""
+    inside = 0
+    for seed in range(4):
+        table, _ = crowd(200, (0.1, 0.3, 0.5), seed=seed)
+        model = DawidSkene(random_state=0).fit(table)
+        best = model.worker_report().set_index("worker").sort_index().iloc[0]
+        inside += best["low"] < 0.9 < best["high"]
+    assert inside >= 3
+    right = drawn_accuracies(model)
+    np.testing.assert_allclose(best[["low", "high"]].astype(float), right, atol=1e-6)
+
+
+def drawn_accuracies(model):
+    posterior = model.posterior(random_state=0)["posterior"]
+    right = posterior["votes_transitions"].values.diagonal(axis1=-2, axis2=-1)[..., 0, :]
+    return np.quantile((right * posterior["class_prior"].values).sum(-1), [0.05, 0.95])
+
+
 def test_a_level_is_no_percentage():
     model = DawidSkene().fit(crowd(60, (0.1, 0.2, 0.3))[0])
     with pytest.raises(DataError, match=r"^level: expected a probability between 0 and 1, got 95"):
