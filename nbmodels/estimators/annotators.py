@@ -437,9 +437,8 @@ class DawidSkene(LatentClassModel):
         model = untempered(model, votes)
         found = annotator_report(model, votes, self.workers_, level, copies, self._shown + pseudo)
         if self._hardly_shown and not copies.found:
-            with warnings.catch_warnings():
-                # accuracies near one mix slowly, and their intervals leave that open
-                warnings.simplefilter("ignore", PosteriorWarning)
+            # accuracies near one mix slowly, and their intervals leave that open
+            with warnings.catch_warnings(action="ignore", category=PosteriorWarning):
                 draws = self.posterior(random_state=0)
             found = with_drawn_intervals(found, draws, level)
         return found.join(self._traits, on="worker") if self.ordered else found
