@@ -25,7 +25,13 @@ from nbmodels.estimators.cross_validated import (
     log_probs,
     weight_name,
 )
-from nbmodels.estimators.discriminative import SCORED, JointDraws, fit_scored, known_labels
+from nbmodels.estimators.discriminative import (
+    SCORED,
+    JointDraws,
+    fit_scored,
+    known_labels,
+    with_rounds_where_noisy,
+)
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.sources import Items, LearnedSource
 from nbmodels.estimators.table import TableClassifier
@@ -258,9 +264,13 @@ class NoisyLabelClassifier(TableClassifier):
         weights = known.weights
         self._floor = 1 / max(float(weights.sum()), 2.0)
         learner = CrossValidated(self._base(), items, self._floor, self.n_jobs)
-        fitted = fit_scored(learner, parameters, known, copies=copies)
-        about = fitted, items, lambda: known.options
-        compared = with_comparisons(*about, warn_of_copies=warn_of_copies, predictions=False)
+
+        def fit(self_training: bool) -> FittedModel:
+            own = fit_scored(learner, parameters, known, None, copies, self_training)
+            about = own, items, lambda: known.options
+            return with_comparisons(*about, warn_of_copies=warn_of_copies, predictions=False)
+
+        compared = with_rounds_where_noisy(fit, parameters)
         corrected = corrected_classes(compared) if is_auto(self.rounds) else None
         resp = compared.learned_from if corrected is None else corrected
         assert resp is not None  # cross-fitted

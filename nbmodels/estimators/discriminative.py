@@ -25,6 +25,9 @@ from nbmodels.fitting.label_sources import label_sources
 from nbmodels.fitting.matrix_scaling import scalings
 from nbmodels.fitting.options import FitOptions, is_auto
 
+#: Probability that labels are noisy up to which self-training rounds are taken back.
+_SURELY_RIGHT = 0.1
+
 
 @dataclass(frozen=True)
 class _Folds:
@@ -99,6 +102,7 @@ def fit_scored(
     known: Known,
     own: Mapping[str, Sequence[Any]] | None = None,
     copies: Int[np.ndarray, " n"] | None = None,
+    self_training: bool = True,
 ) -> FittedModel:
     """Train a discriminative classifier under an estimator's parameters.
 
@@ -108,6 +112,7 @@ def fit_scored(
         known: the labels of the rows, with their settings.
         own: open settings of the classifier with their values, the cautious one first.
         copies: rows that stay in one fold, see :func:`nbmodels.fitting.scores.stratified_folds`.
+        self_training: whether rounds that are left to the data may be taken.
     """
     own, parameters = own or {}, {**parameters, **known.of_labels}
     noise = {n: GRIDS[n] for n in ("noise_diagonal",) if is_auto(parameters[n])}
@@ -130,9 +135,37 @@ def fit_scored(
             known.names,
             known.weights,
             known.options,
-            rounds=None if is_auto(rounds) else int(rounds),
+            rounds=_rounds(rounds, self_training),
             cv=parameters["cv"],
             own=tuple(own),
             copies=copies,
         )
     return replace(fitted, n_fits=count.n)
+
+
+def _rounds(rounds: Any, self_training: bool) -> int | None:
+    """The number of rounds; None where it is left to the data."""
+    if not is_auto(rounds):
+        return int(rounds)
+    return None if self_training else 0
+
+
+def with_rounds_where_noisy(
+    fit: Callable[[bool], FittedModel], parameters: Mapping[str, Any]
+) -> FittedModel:
+    """A fit without self-training rounds where labels are surely right after all.
+
+    Rounds are chosen by held-out labels, before a classifier of other kind and neighbours are asked
+    of the changes. Where these do not believe them, the classifier would predict new items by what
+    it has learned from corrected labels; where they hardly do, it is still the better one.
+
+    Args:
+        fit: with or without rounds, compared with what it is held to.
+        parameters: of the estimator, by name.
+    """
+    found = fit(True)
+    taken = is_auto(parameters["rounds"]) and found.chosen.get("rounds", 0) > 0
+    if not taken or found.interrupted or found.noisy >= _SURELY_RIGHT or found.chosen.get("scores"):
+        return found
+    again = fit(False)
+    return replace(again, n_fits=found.n_fits + again.n_fits)

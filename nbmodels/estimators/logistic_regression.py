@@ -17,7 +17,13 @@ from nbmodels.data.labellers import labellers_among
 from nbmodels.data.missing_markers import missing_markers
 from nbmodels.data.validation import check_orders, check_weights, row_index
 from nbmodels.estimators.constraints import Constraint, Number
-from nbmodels.estimators.discriminative import SCORED, JointDraws, fit_scored, known_labels
+from nbmodels.estimators.discriminative import (
+    SCORED,
+    JointDraws,
+    fit_scored,
+    known_labels,
+    with_rounds_where_noisy,
+)
 from nbmodels.estimators.options import (
     NoiseForm,
     Priors,
@@ -194,15 +200,30 @@ class NoisyLogisticRegression(TableClassifier):
         copies = row_groups(block.x, groups=groups)
         with computing(self._double(int(np.prod(block.x.shape)) * len(labels.classes))):
             known = known_labels(self, parameters, labels, weights)
-            fitted = self._cross_fitted(parameters, block, known, copies)
+            compared = self._learned(parameters, block, known, copies, groups is None)
         self._joint_draws = JointDraws(self._few_columns(block, len(labels.classes)))
         self._keep(index, labels)
-        about = fitted, block.x, self._options
-        compared = with_comparisons(*about, warn_of_copies=groups is None)
         little = little_known(compared, block, labels.codes, weights)
         columns = *label_copies(block, labels.codes), *labellers_among(block.names)
         cautions = *little, *columns, *missing_markers(block, weights)
         return self._finish(compared, (*labels.cautions, *cautions))
+
+    def _learned(
+        self,
+        parameters: Mapping[str, Any],
+        block: Block,
+        known: Known,
+        copies: Int[np.ndarray, " n"] | None,
+        warn_of_copies: bool,
+    ) -> FittedModel:
+        """The regression, beside what it is compared with."""
+
+        def fit(self_training: bool) -> FittedModel:
+            fitted = self._cross_fitted(parameters, block, known, copies, self_training)
+            about = fitted, block.x, lambda: known.options
+            return with_comparisons(*about, warn_of_copies=warn_of_copies)
+
+        return with_rounds_where_noisy(fit, parameters)
 
     def _cross_fitted(
         self,
@@ -210,6 +231,7 @@ class NoisyLogisticRegression(TableClassifier):
         block: Block,
         known: Known,
         copies: Int[np.ndarray, " n"] | None,
+        self_training: bool,
     ) -> FittedModel:
         """The regression, kept for new rows, and its calibration to what is known of the rows."""
         scales = scales_of(block, known.weights) if is_auto(self.C) else {}
@@ -220,7 +242,7 @@ class NoisyLogisticRegression(TableClassifier):
         own: dict[str, Sequence[Any]] = {"C": grid} if is_auto(self.C) else {}
         if len(scales) > 1:  # first: no penalty is right for columns that a few cells stretch
             own = {"outliers": tuple(scales), **own}
-        fitted = fit_scored(items, parameters, known, own, copies)
+        fitted = fit_scored(items, parameters, known, own, copies, self_training)
         assert fitted.learned_from is not None  # cross-fitted
         self._regression = items.learned(fitted.learned_from, known.weights, fitted.settings)
         self._scale = scales.get(fitted.settings.get("outliers", KEPT))
@@ -234,8 +256,7 @@ class NoisyLogisticRegression(TableClassifier):
         return CrossFitted(self, self._read(values, reset=True), parameters).without_weight(items)
 
     def _beside(self, parameters: Mapping[str, Any], rows: Any, known: Known) -> FittedModel:
-        fitted = self._cross_fitted(parameters, rows, known, row_groups(rows.x))
-        return with_comparisons(fitted, rows.x, lambda: known.options, warn_of_copies=False)
+        return self._learned(parameters, rows, known, row_groups(rows.x), warn_of_copies=False)
 
     def _few_columns(self, block: Block, n_classes: int) -> np.ndarray | None:
         """Standardised columns, where the joint model of them and the labels is affordable."""
