@@ -19,7 +19,6 @@ import jax
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from marks import slow_among
 from matplotlib.figure import Figure
 from numpyro.infer import init_to_uniform, init_to_value
 from numpyro.infer.util import initialize_model
@@ -56,8 +55,9 @@ for code in codes:
 print(json.dumps(printed))
 """
 
-#: Notebooks whose short form, too, takes longer than the fast tests have time for.
-LONG = {
+#: Notebooks whose short form, too, takes longer than the fast tests have time for; a slow test runs
+#: the whole.
+WHOLE = {
     "02_noise_matrix",
     "03_auditing",
     "05_chen2019",
@@ -67,9 +67,11 @@ LONG = {
     "04_maystre2021",
     "07_the_cut",
     "04_your_own_classifier",
+    "06_when_not_to_believe_it",
+    "01_zeng2022",
+    "02_denis2006",
+    "03_bootkrajang2011",
 }
-#: Those whose short form takes twenty seconds and more; a slow test runs the whole.
-WHOLE = {"06_when_not_to_believe_it", "01_zeng2022", "02_denis2006", "03_bootkrajang2011"}
 
 NAMES = [script.stem for script in scripts()]
 PATHS = dict(zip(NAMES, scripts(), strict=True))
@@ -189,7 +191,7 @@ def where_it_starts(program, key, *, draws, chains=4, start=None, **_):
     return everywhere(sites), everywhere(statistics)
 
 
-@pytest.mark.parametrize("name", slow_among([n for n in NAMES if n not in WHOLE], LONG))
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in WHOLE])
 def test_the_short_form_runs(name, tmp_path, monkeypatch):
     """In this process, which has imported the library and compiled what notebooks share."""
     monkeypatch.setenv("NBMODELS_FAST", "1")
