@@ -20,6 +20,9 @@ _LEAST_NUMBERS, _MOSTLY_NUMBERS = 20, 0.95
 #: One other spelling beside numbers is taken for a marker of missing cells where most cells are
 #: numbers, of more values than this: few may be codes, among which another one is a category.
 _MANY_NUMBERS = 10
+#: A number whose comma may separate thousands.
+_THOUSANDS = r"\D*\d{1,3},\d{3}\D*"
+
 #: Cells among numbers that are spelt in at most so many ways mark that there is none.
 _FEW_SPELLINGS = 5
 #: Rows from which on whole numbers that occur once each, without a gap, only number them.
@@ -144,7 +147,7 @@ def read_features(
         if not asked and str(name) in (unused or {}):
             left_out[str(name)] = (unused or {})[str(name)]
             continue
-        column, remark = _without_marker(frame[name])
+        column, remark = _read_numbers(*_without_marker(frame[name]))
         kind = _usable_kind(column, asked)
         if kind.family is None:
             if asked:
@@ -248,6 +251,40 @@ def _without_marker(column: pd.Series) -> tuple[pd.Series, str]:
     )
 
 
+def _read_numbers(column: pd.Series, remark: str) -> tuple[pd.Series, str]:
+    """A column of numbers with decimal commas or signs (``5,1``, ``51 %``, ``€ 3.50``), read.
+
+    A number whose only comma stands before three digits may be of thousands: such a column stays as
+    it is, and so do few values, which may be codes.
+
+    Args:
+        column: cells, by the number of their row from 0.
+        remark: what was found before.
+    """
+    known = column.dropna()
+    if remark or not len(known) or not known.map(lambda v: isinstance(v, str)).all():
+        return column, remark
+    text = known.str.strip()
+    numbers = _written(text)
+    others = text[pd.to_numeric(text, errors="coerce").isna()]
+    if not len(others) or numbers.isna().any() or numbers.nunique() <= _MANY_NUMBERS:
+        return column, remark
+    if others.str.fullmatch(_THOUSANDS).all():
+        return column, remark
+    row = others.index[0]
+    return numbers.reindex(
+        column.index
+    ), f"{text[row]!r} in row {row + 1} is read as {numbers[row]:g}"
+
+
+def _written(text: pd.Series) -> pd.Series:
+    """Numbers that have signs or commas; NaN for other texts."""
+    signs = text.str.replace(r"[%€$£¥\s]", "", regex=True)
+    # a lone comma is a decimal one, beside a point it separates thousands
+    points = signs.where(signs.str.contains(".", regex=False), signs.str.replace(",", "."))
+    return pd.to_numeric(points.str.replace(",", ""), errors="coerce")
+
+
 def _usable_kind(column: pd.Series, asked: bool) -> ColumnKind:
     """The kind of a column of a user's table, of which not every column carries information."""
     known = column.dropna()
@@ -310,10 +347,7 @@ def _spoilt_numbers(known: pd.Series) -> str:
         more = f", and {others} more" if others else ""
         cell = f"{text.iloc[at]!r} in row {rows[at]}"
         return f"{plain.sum()} of {len(text)} cells are numbers; {cell} is not{more}"
-    signs = text.str.replace(r"[%€$£¥\s]", "", regex=True)
-    # a lone comma is a decimal one, beside a point it separates thousands
-    points = signs.where(signs.str.contains(".", regex=False), signs.str.replace(",", "."))
-    written = pd.to_numeric(points.str.replace(",", ""), errors="coerce").notna().to_numpy()
+    written = _written(text).notna().to_numpy()
     if written.sum() < least:
         return ""
     at = (written & ~plain).argmax()

@@ -35,7 +35,7 @@ from nbmodels.fitting.ordered_evidence import MOST_VOTES, OrderedGain, ordered_g
 from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.subtypes import Subtypes
 from nbmodels.fitting.uneven_pairs import UnevenPairs
-from nbmodels.fitting.vote_agreement import beyond_chance
+from nbmodels.fitting.vote_agreement import LEAST_AGREEMENT, beyond_chance
 from nbmodels.fitting.vote_dependence import VoteTable, annotator_model, fitted_to
 from nbmodels.fitting.vote_shares import (
     LEAST_SHOWN,
@@ -111,7 +111,7 @@ class VotesTraining:
         """Find who copies, select what matrices are drawn to, fit, and temper the answer."""
         shown, pairs = self._shown
         votes, pooling, paper = self.votes, self.parameters["pooling"], self.options.rule == "ml"
-        hidden = shown < LEAST_SHOWN or pairs.unevenness > MOST_UNEVEN
+        hidden = shown < LEAST_SHOWN or pairs.unevenness > MOST_UNEVEN or self._by_chance
         if hidden and self.pooling_open and not (self.functions or self.ordered or paper):
             pooling = ALIKE
         known = self.parameters["class_prior"] is not None or self.checked is not None
@@ -134,14 +134,11 @@ class VotesTraining:
             # grades may lie between the votes, or beyond those of strict annotators
             supported = not (self.functions or self.ordered)
             fixed = self._is_checked, supported, pairs.log_factor
-            # functions that name one class each agree by what they cover
-            k = len(self.names)
-            agreement = np.nan if self.functions else beyond_chance(votes, self.n_workers, k)
             seen = {
                 "copying": self.copies.share,
                 "shown": shown,
                 "uneven": pairs.unevenness,
-                "agreement": agreement,
+                "agreement": self._agreement,
             }
             # where thresholds of all graders move together, no prior holds the shares
             shares = self.types.summed(found.class_shares)
@@ -203,6 +200,21 @@ class VotesTraining:
         if self._independent:
             return shown, none
         return shown, uneven_pairs(self.cast, self.copies, len(self.names))
+
+    @cached_property
+    def _agreement(self) -> float:
+        """Standard errors by which votes agree beyond chance; NaN of functions.
+
+        Functions that name one class each agree by what they cover.
+        """
+        if self.functions:
+            return np.nan
+        return beyond_chance(self.votes, self.n_workers, len(self.names))
+
+    @property
+    def _by_chance(self) -> bool:
+        """Whether votes alone do not show who is right: they agree no more often than by chance."""
+        return self.checked is None and self._agreement < LEAST_AGREEMENT
 
     @property
     def _is_checked(self) -> np.ndarray:

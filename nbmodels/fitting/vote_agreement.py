@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+from jaxtyping import Float
+from scipy.special import logsumexp
 
 from nbmodels.fitting.vote_dependence import VoteTable
 
 #: Votes by all annotators' shares of labels that an annotator's own are shrunk by.
 _SHRUNK = 5.0
 
+#: Nats that the maximum of the likelihood finds by chance, steps of EM to it, and votes up to which
+#: it is looked for.
+_BY_CHANCE, _STEPS, _MOST_VOTES = 3.0, 100, 50_000
+
 #: Fewest items with two votes, whose spread is the standard error.
 _FEWEST = 20
+
+
+#: Standard errors by which votes agree beyond chance, from where they show who is right.
+LEAST_AGREEMENT = 2.0
 
 
 def beyond_chance(votes: VoteTable, n_workers: int, n_labels: int) -> float:
     """Standard errors by which votes on an item agree more often than independent ones would.
 
     By chance two annotators agree as often as their shares of labels have it. Items are
-    independent of each other.
+    independent of each other. A few who know the classes are lost among many who guess: where
+    pairs do not agree, the likelihood ratio of a class behind the votes counts, less what its
+    maximum finds by chance, in as many standard errors (the signed root).
 
     Args:
         votes: on all items.
@@ -39,7 +53,43 @@ def beyond_chance(votes: VoteTable, n_workers: int, n_labels: int) -> float:
     )
     gain = (alike - chance)[np.bincount(votes.row, minlength=votes.n_items) > 1]
     spread = float(np.sqrt(np.square(gain).sum()))
-    return float(gain.sum()) / spread if len(gain) >= _FEWEST and spread > 0 else np.nan
+    if len(gain) < _FEWEST or spread == 0:
+        return np.nan
+    found = float(gain.sum()) / spread
+    if found >= LEAST_AGREEMENT or len(votes.label) > _MOST_VOTES:
+        return found
+    likelier = _log_factor(votes, shares) - _BY_CHANCE
+    return max(found, float(np.sqrt(2 * max(likelier, 0))))
+
+
+def _log_factor(votes: VoteTable, shares: Float[np.ndarray, "w l"]) -> float:
+    """Nats by which votes are likelier under classes than if each annotator's were independent.
+
+    Of the one-coin model (Dawid and Skene 1979, with one accuracy an annotator), by EM from the
+    shares of votes; accuracies have a uniform prior, the class shares one item each.
+
+    Args:
+        votes: on all items.
+        shares: of each annotator's labels.
+    """
+    n_workers, k = shares.shape
+    worker, label, weight = votes.worker, votes.label, votes.weight
+    number = np.bincount(worker, weight, n_workers)
+    resp = votes.by_label(k) + 1 / k
+    resp /= resp.sum(1, keepdims=True)
+    log_likelihood = 0.0
+    for _ in range(_STEPS):
+        right = np.bincount(worker, weight * resp[votes.row, label], n_workers)
+        accuracy = (right + 1) / (number + 2)
+        wrong = np.log((1 - accuracy) / max(k - 1, 1))
+        prior = np.log((resp.sum(0) + 1) / (len(resp) + k))
+        # each vote adds the same to all classes, and more to that which it names
+        more = weight * (np.log(accuracy) - wrong)[worker]
+        table = prior + replace(votes, weights=more).by_label(k)
+        inside = logsumexp(table, axis=1, keepdims=True)
+        log_likelihood = float(inside.sum() + weight @ wrong[worker])
+        resp = np.exp(table - inside)
+    return log_likelihood - float(weight @ np.log(shares[worker, label]))
 
 
 def _pairs(sums: np.ndarray, own: np.ndarray) -> np.ndarray:

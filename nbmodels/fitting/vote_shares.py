@@ -24,6 +24,10 @@ from nbmodels.channels.alike_annotators import AlikeAnnotators
 from nbmodels.class_priors import HeldProportions, Proportions
 from nbmodels.fitting.vote_dependence import VoteTable
 
+#: Least part of what is between guesses and right votes, where all annotators are alike: items then
+#: keep their votes.
+_LEAST_RIGHT = 0.2
+
 #: Votes of an annotator on shared items, or part of all of theirs, that show their accuracy; least
 #: part of the votes by such annotators, below which accuracies are not learned.
 _SHOWN_VOTES, _SHOWN_PART, LEAST_SHOWN = 30, 0.5, 0.5
@@ -233,9 +237,10 @@ def alike(votes: VoteTable, k: int) -> tuple[Float[np.ndarray, "k k"], Float[np.
 
     Returns ``(observed, K)`` and ``(K,)``. An item with one vote is of the class it names with one
     probability, :func:`mean_accuracy`, whatever the class: the matrix and the shares are what a
-    first step of EM makes of such responsibilities.
+    first step of EM makes of such responsibilities. Votes that agree by chance are still taken to
+    be right more often than others.
     """
-    right = mean_accuracy(votes, k)
+    right = max(mean_accuracy(votes, k), 1 / k + _LEAST_RIGHT * (1 - 1 / k))
     sums = votes.by_label(k)
     seen = (sums.sum(0) + 1 / k) / (sums.sum() + 1)
     joint = seen[:, None] * np.where(np.eye(k, dtype=bool), right, (1 - right) / max(k - 1, 1))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import beta
 
 from nbmodels.audit.intervals import Estimate
 from nbmodels.data.labels import Classes, trusted_codes
@@ -216,6 +217,11 @@ def noisy_test_scores(
     against = contradiction(rows, matrices)
     interval = partial(_interval, level=level) if not against else _anything
     ends = {name: interval(x) for name, x in drawn.items()}
+
+    # estimates above one, which are cut off, leave no more open than rows that are all right
+    edge = float(beta.ppf((1 - level) / 2, groups.counts.sum() + 0.5, 0.5))
+    low, high = ends["accuracy"]
+    ends["accuracy"] = np.stack([np.minimum(low, edge), np.maximum(high, 1 - edge)])
 
     def overall(name: str) -> Estimate:
         low, high = ends[name]

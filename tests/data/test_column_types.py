@@ -141,6 +141,7 @@ def left_out(cells, **more):
     return read_features(frame, "y", more.get("features"), None)[0].left_out
 
 
+TENTHS = [f"{v:.1f}" for v in np.random.default_rng(0).normal(size=300)]
 DECIMALS = [f"{v:.3f}" for v in np.random.default_rng(0).normal(size=300)]
 
 
@@ -158,9 +159,8 @@ DECIMALS = [f"{v:.3f}" for v in np.random.default_rng(0).normal(size=300)]
         ([f"2021-03-0{i % 9 + 1}" for i in range(300)], "^dates and times have no emission$"),
         ([f"{i % 28 + 1}.{i % 12 + 1}.21 10:15" for i in range(300)], "^dates and times"),
         ([*DECIMALS[:-2], "n", "m"], "^298 of 300 .*; 'n' in row 299 is not, and 1 more$"),
-        ([f"{v} %" for v in DECIMALS], f"written like '{DECIMALS[0]} %' in row 1; write them with"),
         ([v.replace(".", ",") for v in DECIMALS], "its numbers are written like '0,126' in row 1"),
-        ([f"€1,2{v[-2:]}.{v[-3:]}" for v in DECIMALS], "its numbers are written like '€1,2"),
+        ([*(f"{v} %" for v in DECIMALS[1:]), "n"], f"written like '{DECIMALS[1]} %' in row 1"),
         (
             [*DECIMALS[:200], *["none", "not done"] * 35],
             "^200 of 270 cells are numbers; 'none' in row 201 is not, and 69 more$",
@@ -186,6 +186,11 @@ def test_columns_that_seem_to_identify(cells, reason):
             "'x': '?' in 1 cell is taken for missing",
         ),
         ([*DECIMALS[:200], *["Unknown", "unknown "] * 40], "gaussian", "'Unknown' in 80 cells is"),
+        ([v.replace(".", ",") for v in TENTHS], "gaussian", "'x': '0,1' in row 1 is read as 0.1"),
+        ([f"{v} %" for v in DECIMALS], "gaussian", f"'{DECIMALS[0]} %' in row 1 is read as"),
+        ([f"€1,2{v[-2:]}.{v[-3:]}" for v in DECIMALS], "gaussian", "'€1,2"),
+        ([f"{i % 12 + 1},500" for i in range(300)], "categorical", ""),  # of thousands, or not
+        (["1,2", "1", "2,3"] * 90, "categorical", ""),  # codes
         ([*DECIMALS[:200], *["<0.1"] * 9], "gaussian", "'<0.1' in 9 .*; where it is a limit of"),
         ([*DECIMALS[:200], *["low", "high"] * 40], None, ""),  # nearly all values differ
         ([*map(str, range(11))] * 20 + ["a", "b"], "categorical", "2 of 222 .* ('a' in row 221)"),
@@ -201,7 +206,7 @@ def test_numbers_with_another_cell_among_them(cells, family, remark):
     for found in choice.remarks:
         assert all(part in found for part in remark.split(".*")), found
     if family == "gaussian":
-        hidden = ~pd.Series(cells).str.startswith(("0", "1", "2", "3", "-"))
+        hidden = ~pd.Series(cells).str.startswith(("0", "1", "2", "3", "-", "€"))
         np.testing.assert_array_equal(x["x"].isna(), hidden)
 
 

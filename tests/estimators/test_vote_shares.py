@@ -263,6 +263,30 @@ def test_in_small_crowds_spammers_are_seldom_taken_for_the_truth():
     assert np.mean(right) > np.mean(majority)
 
 
+def test_labels_stay_where_votes_agree_by_chance():
+    """Half of the labels were changed, 49 % were right, and of the majority's 66 %."""
+    rng = np.random.default_rng(514)
+    y = rng.integers(0, 2, 200)
+    table = cast(y, one_rate([0.6, 0.6, 0.55], 2), rng, 3)
+    with pytest.warns(VerdictWarning, match="by chance.*, and all are taken to be alike"):
+        model = DawidSkene(random_state=0).fit(table)
+    np.testing.assert_array_equal(model.predict(), given(model))
+    assert model.label_posterior_.max() < 0.9
+
+
+def test_two_who_know_are_found_among_many_who_guess():
+    """Of all pairs votes agree by chance; a class behind them is likelier by many nats."""
+    right, majority = [], []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(0, 2, 150)
+        table = cast(y, one_rate([0.95, 0.9, *[0.5] * 6], 2), rng, 5)
+        model = DawidSkene(random_state=0).fit(table)
+        right.append((model.predict() == y).mean())
+        majority.append((given(model) == y).mean())
+    assert np.mean(right) > np.mean(majority) + 0.1
+
+
 @pytest.mark.parametrize("times", [1, 3, 100])
 def test_accuracies_are_drawn_to_the_crowds_the_more_the_fewer_votes(times):
     right = times * np.array([90.0, 60.0])[:, None, None]

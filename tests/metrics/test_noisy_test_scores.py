@@ -77,6 +77,16 @@ def test_intervals_of_means_over_classes_hold_a_perfect_classifier():
     assert (held >= 51).all()  # 57 are expected: above 1 nothing can lie
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_few_rows_that_all_agree_leave_more_open(noise):
+    names = np.array(["ant", "bee"] * 5)
+    found = noisy_test_scores(names, names, uniform_noise(2, noise)).accuracy
+    assert found.value == pytest.approx(found.high, abs=1e-3) == 1
+    assert 0.75 < found.low < 0.9  # of ten right ones Jeffreys' interval begins at 0.83
+    one = noisy_test_scores(names, names, uniform_noise(2, noise)).by_class.loc["ant"]
+    assert one["recall_low"] < 0.9
+
+
 def test_draws_of_the_matrix_widen_intervals():
     _, given, predicted = labelled(2000)
     rng = np.random.default_rng(0)

@@ -10,6 +10,7 @@ from nbmodels.diagnostics.checks import remedies
 from nbmodels.diagnostics.checks.base import Check, Measurement, always, percent
 from nbmodels.fitting.annotator_fits import ALIKE
 from nbmodels.fitting.copied_votes import MOST_UNEVEN
+from nbmodels.fitting.vote_agreement import LEAST_AGREEMENT
 from nbmodels.fitting.vote_dependence import VoteDependence
 from nbmodels.fitting.vote_shares import LEAST_SHOWN
 
@@ -107,16 +108,21 @@ def _agreement(at: VoteDependence, threshold: float) -> Measurement | None:
     return Measurement(at.agreement, bad, bad)
 
 
+def _chance_sentence(at: VoteDependence, found: Measurement) -> str:
+    sentence = (
+        "votes on a task agree no more often than by chance: they do not show the classes, nor how "
+        "often an annotator is right"
+    )
+    return f"{sentence}, and all are taken to be alike" if at.pooling == ALIKE else sentence
+
+
 CHECKS: tuple[Check[VoteDependence], ...] = (
     Check(
         "agreement of votes",
         "Do votes on a task agree more often than by chance?",
         _agreement,
-        2.0,
-        lambda _, found: (
-            "votes on a task agree no more often than by chance: they do not show the classes, "
-            "nor how often an annotator is right"
-        ),
+        LEAST_AGREEMENT,
+        _chance_sentence,
         always(remedies.TRUSTED),
         "votes on a task agree more often than by chance",
     ),
