@@ -216,7 +216,7 @@ def noisy_test_scores(
     drawn = drawn_figures(groups, matrices, draws, rng)
     against = contradiction(rows, matrices)
     interval = partial(_interval, level=level) if not against else _anything
-    ends = {name: interval(x) for name, x in drawn.items()}
+    ends = {name: _holding(interval(x), point[name][0]) for name, x in drawn.items()}
 
     # estimates above one, which are cut off, leave no more open than rows that are all right
     edge = float(beta.ppf((1 - level) / 2, groups.counts.sum() + 0.5, 0.5))
@@ -255,6 +255,12 @@ def _interval(draws: np.ndarray, level: float) -> np.ndarray:
         # a class that is never predicted has no precision in any draw
         warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
         return np.clip(quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0), 0, 1)
+
+
+def _holding(ends: np.ndarray, point: np.ndarray) -> np.ndarray:
+    """Intervals that hold their estimates, which pseudo-rows are no part of."""
+    at = np.clip(point, 0, 1)
+    return np.stack([np.minimum(ends[0], at), np.maximum(ends[1], at)])
 
 
 def _anything(draws: np.ndarray) -> np.ndarray:
