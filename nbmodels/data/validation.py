@@ -400,10 +400,10 @@ def of_some_rows(name: str, values: Any, n_rows: int) -> Any:
     return dict(zip(index, values, strict=True))
 
 
-def check_length(name: str, values: Any, n_rows: int) -> None:
-    """Raises: DataError: ``values`` has another length than X."""
+def check_length(name: str, values: Any, n_rows: int, of: str = "X") -> None:
+    """Raises: DataError: ``values`` has another length than X, or what else it is of."""
     if len(values) != n_rows:
-        raise DataError(f"{name}: has {counted(len(values), 'row')} where X has {n_rows}")
+        raise DataError(f"{name}: has {counted(len(values), 'row')} where {of} has {n_rows}")
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> Float[np.ndarray, " n"]:

@@ -305,8 +305,14 @@ def _read_rows(
         if names.dtype.kind in "US":
             given, predicted = given.astype(str), predicted.astype(str)
             trusted = _as_text(trusted)
-    known = Classes.infer(np.concatenate([given, predicted]), classes)
+    known = Classes.infer(np.concatenate([given, predicted]), classes, "y_given, y_pred")
     if len(known) != k:
+        if predicted.dtype.kind == "f" and (predicted % 1 != 0).any():
+            row = int((predicted % 1 != 0).argmax())
+            raise DataError(
+                f"y_pred: row {row} is {predicted[row]:g}; expected predicted classes (scores= takes "
+                "probabilities)"
+            )
         raise DataError(
             f"noise: is of {k} classes where the labels name {len(known)}; give classes"
         )
@@ -333,7 +339,7 @@ def _read_scores(scores: Any, n: int, k: int) -> np.ndarray:
     table = as_floats("scores", scores)
     if table.ndim == 1 and k == 2:
         table = np.column_stack([-table, table])
-    check_length("scores", table, n)
+    check_length("scores", table, n, "y_given")
     if table.shape != (n, k):
         raise DataError(f"scores: expected shape {(n, k)}, got {table.shape}")
     bad = np.flatnonzero(np.isnan(table).any(1))

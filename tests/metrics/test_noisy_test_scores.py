@@ -87,6 +87,14 @@ def test_few_rows_that_all_agree_leave_more_open(noise):
     assert one["recall_low"] < 0.9
 
 
+def test_probabilities_are_no_predictions():
+    given, noise = np.arange(20) % 2, uniform_noise(2, 0.1)
+    with pytest.raises(DataError, match=r"^y_pred: row 1 is 0.05; expected predicted classes"):
+        noisy_test_scores(given, np.arange(20) / 20, noise)
+    with pytest.raises(DataError, match=r"^scores: has 19 rows where y_given has 20"):
+        noisy_test_scores(given, given, noise, scores=np.ones((19, 2)))
+
+
 def test_draws_of_the_matrix_widen_intervals():
     _, given, predicted = labelled(2000)
     rng = np.random.default_rng(0)
