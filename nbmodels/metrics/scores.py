@@ -310,8 +310,8 @@ def _read_rows(
         if predicted.dtype.kind == "f" and (predicted % 1 != 0).any():
             row = int((predicted % 1 != 0).argmax())
             raise DataError(
-                f"y_pred: row {row} is {predicted[row]:g}; expected predicted classes (probabilities "
-                "are given as scores=)"
+                f"y_pred: row {row} is {predicted[row]:g}; expected predicted classes "
+                "(probabilities are given as scores=)"
             )
         raise DataError(
             f"noise: is of {k} classes where the labels name {len(known)}; give classes"
