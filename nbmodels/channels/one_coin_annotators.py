@@ -420,9 +420,10 @@ class HierarchicalOneCoin(DrawnAnnotators):
     """Annotators around their own one-coin matrices, with the accuracies as parameters, for draws.
 
     Accuracies are from a Beta distribution of unknown mean ``crowd_accuracy`` and size
-    ``crowd_pseudo_votes``, with a Beta and a log-normal prior. Fits hold accuracies nearer to the
-    crowd's, lest one annotator be taken for the truth; intervals about these would seldom hold an
-    annotator who is much better than the others (``benchmarks/records/crowds.md``).
+    ``crowd_pseudo_votes``, with a Beta and a log-normal prior, which no tree of draws keeps. Fits
+    hold accuracies nearer to the crowd's, lest one annotator be taken for the truth; intervals
+    about these would seldom hold an annotator who is much better than the others
+    (``benchmarks/records/crowds.md``).
 
     Attributes:
         prior: the prior, its counts zero.

@@ -20,8 +20,8 @@ _LEAST_NUMBERS, _MOSTLY_NUMBERS = 20, 0.95
 #: One other spelling beside numbers is taken for a marker of missing cells where most cells are
 #: numbers, of more values than this: few may be codes, among which another one is a category.
 _MANY_NUMBERS = 10
-#: A number whose comma may separate thousands.
-_THOUSANDS = r"\D*\d{1,3},\d{3}\D*"
+#: Signs beside a number, with the spaces between.
+_SIGN = r"^[€$£¥]\s?|\s?[%€$£¥]$"
 
 #: Cells among numbers that are spelt in at most so many ways mark that there is none.
 _FEW_SPELLINGS = 5
@@ -252,10 +252,10 @@ def _without_marker(column: pd.Series) -> tuple[pd.Series, str]:
 
 
 def _read_numbers(column: pd.Series, remark: str) -> tuple[pd.Series, str]:
-    """A column of numbers with decimal commas or signs (``5,1``, ``51 %``, ``€ 3.50``), read.
+    """A column of numbers with decimal commas or one sign (``5,1``, ``51 %``, ``€ 3.50``), read.
 
-    A number whose only comma stands before three digits may be of thousands: such a column stays as
-    it is, and so do few values, which may be codes.
+    Cells are all written alike. Where nothing shows whether commas stand before decimals or
+    separate thousands, the column stays as it is, and so do few values, which may be codes.
 
     Args:
         column: cells, by the number of their row from 0.
@@ -265,16 +265,32 @@ def _read_numbers(column: pd.Series, remark: str) -> tuple[pd.Series, str]:
     if remark or not len(known) or not known.map(lambda v: isinstance(v, str)).all():
         return column, remark
     text = known.str.strip()
-    numbers = _written(text)
-    others = text[pd.to_numeric(text, errors="coerce").isna()]
-    if not len(others) or numbers.isna().any() or numbers.nunique() <= _MANY_NUMBERS:
+    bare = text.str.replace(_SIGN, "", regex=True)
+    signs = text.str.findall(_SIGN).str.join("").str.strip()
+    if signs.nunique() > 1 or pd.to_numeric(text, errors="coerce").notna().all():
         return column, remark
-    if others.str.fullmatch(_THOUSANDS).all():
+    points = _with_points(bare)
+    numbers = pd.to_numeric(points, errors="coerce")
+    if numbers.isna().any() or numbers.nunique() <= _MANY_NUMBERS:
         return column, remark
-    row = others.index[0]
-    return numbers.reindex(
-        column.index
-    ), f"{text[row]!r} in row {row + 1} is read as {numbers[row]:g}"
+    # a cell that shows how the others are written
+    at = int(np.argmax(points != text))
+    read = f"{text.iloc[at]!r} in row {int(text.index[at]) + 1} is read as {numbers.iloc[at]:g}"
+    return numbers.reindex(column.index), read
+
+
+def _with_points(cells: pd.Series) -> pd.Series:
+    """Numbers with decimal points alone; empty where it is not clear what a comma stands for."""
+    unclear = pd.Series("", index=cells.index)
+    if cells.str.fullmatch(r"[+-]?\d+(\.\d+)?").all():
+        return cells
+    # no group of thousands begins with a zero
+    decimals = cells.str.contains(r"^[+-]?0,\d").any()
+    thousands = cells.str.fullmatch(r"[+-]?\d{1,3}(,\d{3})*(\.\d+)?")
+    if thousands.all() and not decimals:
+        shown = cells.str.contains(r",.*[,.]").any()
+        return cells.str.replace(",", "") if shown else unclear
+    return cells.str.replace(",", ".") if cells.str.fullmatch(r"[+-]?\d+(,\d+)?").all() else unclear
 
 
 def _written(text: pd.Series) -> pd.Series:

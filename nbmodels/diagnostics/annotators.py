@@ -75,10 +75,12 @@ def annotator_report(
             "copied_share": np.where(shown, part, np.nan),
         }
     )
-    return frame.sort_values("votes", ascending=False, kind="stable").reset_index(drop=True)
+    return frame.sort_values("votes", ascending=False, kind="stable")
 
 
-def with_drawn_intervals(report: pd.DataFrame, draws: Any, level: float) -> pd.DataFrame:
+def with_drawn_intervals(
+    report: pd.DataFrame, draws: Any, shares: Float[np.ndarray, " k"], level: float
+) -> pd.DataFrame:
     """A report whose intervals are those of posterior draws, about the same accuracies.
 
     Of few annotators the posterior of an accuracy is skewed and wide, and far from the normal
@@ -86,17 +88,21 @@ def with_drawn_intervals(report: pd.DataFrame, draws: Any, level: float) -> pd.D
 
     Args:
         report: that of :func:`annotator_report`.
-        draws: posterior draws of the annotators' matrices and the class shares.
+        draws: posterior draws of the annotators' matrices, and of class shares that are not known;
+            where they have not mixed, the approximation's intervals count, too.
+        shares: ``(K,)`` of the classes, where they are known.
         level: probability inside the intervals.
     """
     posterior = draws["posterior"]
     matrices = posterior["votes_transitions"].values
-    shares = posterior["class_prior"].values
-    each = np.einsum("cdwkk,cdk->cdw", matrices, shares).reshape(-1, matrices.shape[2])
+    if "class_prior" in posterior:
+        shares = posterior["class_prior"].values[..., None, :]
+    each = (matrices.diagonal(axis1=-2, axis2=-1) * shares).sum(-1).reshape(-1, matrices.shape[2])
     ends = np.quantile(each, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    of_each = pd.DataFrame(ends, columns=posterior["votes_annotator"].values)
-    low, high = of_each[list(report["worker"])].to_numpy()
-    mean = report["accuracy"].to_numpy()
+    low, high = ends[:, report.index]
+    report, mean = report.reset_index(drop=True), report["accuracy"].to_numpy()
+    if draws.attrs["warnings"]:
+        low, high = np.minimum(low, report["low"]), np.maximum(high, report["high"])
     low, high = _not_certain(mean, report["votes"].to_numpy(), low, high, level)
     return report.assign(low=np.minimum(low, mean), high=np.maximum(high, mean))
 

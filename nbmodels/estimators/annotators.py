@@ -60,9 +60,10 @@ from nbmodels.fitting.vote_shares import (
 #: What ``pooling="auto"`` is: variational fits make too much of priors that are nearly certain.
 _AUTO_POOLING: Mapping[str, str] = {"map": "own", "vb": "none", "ml": "none"}
 
-#: Numbers of workers whose accuracies have intervals of posterior draws; those of two rest on the
-#: priors alone.
-_FEWEST_WORKERS, _FEW_WORKERS = 3, 5
+#: Numbers of workers, and of their votes, of which accuracies have intervals of posterior draws;
+#: those of two rest on the priors alone.
+_FEWEST_WORKERS, _FEW_WORKERS, _FEW_VOTES = 3, 5, 2_000
+
 
 #: Of two classes and two tests five numbers are unknown, and three can be counted.
 _TWO_WORKERS = (
@@ -437,10 +438,11 @@ class DawidSkene(LatentClassModel):
         model = untempered(model, votes)
         found = annotator_report(model, votes, self.workers_, level, copies, self._shown + pseudo)
         if self._hardly_shown and not copies.found:
-            # accuracies near one mix slowly, and their intervals leave that open
+            # accuracies near one mix slowly: the report takes both intervals then
             with warnings.catch_warnings(action="ignore", category=PosteriorWarning):
-                draws = self.posterior(random_state=0)
-            found = with_drawn_intervals(found, draws, level)
+                draws = self.posterior(random_state=0, progress=False)
+            found = with_drawn_intervals(found, draws, self.class_prior_, level)
+        found = found.reset_index(drop=True)
         return found.join(self._traits, on="worker") if self.ordered else found
 
     @property
@@ -448,6 +450,7 @@ class DawidSkene(LatentClassModel):
         """Whether workers are so few that a normal approximation of their accuracies is poor."""
         own = isinstance(self.fit_.model[_NAME], OneCoinAnnotators) and self.subtypes == 1
         few = _FEWEST_WORKERS <= len(self.workers_) <= _FEW_WORKERS
+        few = few and len(self._votes.label) <= _FEW_VOTES and self.abstain is None
         return own and few and self.fit_.rule == "map"
 
     @property

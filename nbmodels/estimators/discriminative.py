@@ -157,7 +157,9 @@ def with_rounds_where_noisy(
 
     Rounds are chosen by held-out labels, before a classifier of other kind and neighbours are asked
     of the changes. Where these do not believe them, the classifier would predict new items by what
-    it has learned from corrected labels; where they hardly do, it is still the better one.
+    it has learned from corrected labels. Where the probability of noise is not that low, a
+    classifier of rounds is the better one; where scores are a nonlinear classifier's, it has no
+    part in them.
 
     Args:
         fit: with or without rounds, compared with what it is held to.

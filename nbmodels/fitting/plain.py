@@ -108,12 +108,12 @@ def pseudo_bma(
         groups: see :func:`nbmodels.fitting.holdout.compare_scores`.
     """
     gain = scores - others
-    n = float(weights.sum())
+    n = max(float(weights.sum()), 1.0)
     total = float(weights @ gain)
-    gaps = gain - total / max(n, 1.0)
+    gaps = gain - total / n
     spread = float(weights @ np.square(gaps))
     if groups is not None:
-        n = float(np.count_nonzero(of_groups(weights, groups)))
+        n = max(float(np.count_nonzero(of_groups(weights, groups))), 1.0)
         spread = float(np.square(of_groups(weights * gaps, groups)).sum())
     variance = spread * n / max(n - 1, 1)
     return float(expit(total / np.sqrt(1 + np.pi * variance / 8)))

@@ -411,12 +411,13 @@ def _surely_poorer(
         return None
     weights = np.asarray(fitted.data.weights, float)[: len(codes)][rows]
     groups = None if fitted.copies is None else fitted.copies[rows]
-    own = max((np.exp(one[rows]) for one in ways), key=lambda one: float(weights @ one))
-    # a reference that has learned from checked labels is surer than given labels are right, which a
-    # mean probability rewards; the logarithm is a proper score (Gneiting and Raftery 2007)
-    if not free.all() and weights @ (reference.held_out[rows] - np.log(own)) <= 0:
+    best = max((one[rows] for one in ways), key=lambda one: float(weights @ np.exp(one)))
+    # a reference that has learned from checked labels has larger probabilities than noise leaves to
+    # given ones, and a mean rewards it; the logarithm is a proper score (Gneiting and Raftery 2007)
+    if not free.all() and weights @ (reference.held_out[rows] - best) <= 0:
         return None
-    return surely_poorer(own, np.exp(reference.held_out[rows]), weights, groups, least, errors)
+    pair = np.exp(best), np.exp(reference.held_out[rows])
+    return surely_poorer(*pair, weights, groups, least, errors)
 
 
 def surely_poorer(

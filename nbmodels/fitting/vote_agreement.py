@@ -13,16 +13,17 @@ from nbmodels.fitting.vote_dependence import VoteTable
 #: Votes by all annotators' shares of labels that an annotator's own are shrunk by.
 _SHRUNK = 5.0
 
-#: Nats that the maximum of the likelihood finds by chance, steps of EM to it, and votes up to which
-#: it is looked for.
-_BY_CHANCE, _STEPS, _MOST_VOTES = 3.0, 100, 50_000
+#: Standard errors by which votes agree beyond chance, from where they show who is right.
+LEAST_AGREEMENT = 2.0
+
+#: Number of votes up to which classes behind them are looked for.
+_MOST_VOTES = 10_000
+
+#: Shuffled tables of votes, and steps of EM to the likelihood of each.
+_SHUFFLED, _STEPS = 20, 50
 
 #: Fewest items with two votes, whose spread is the standard error.
 _FEWEST = 20
-
-
-#: Standard errors by which votes agree beyond chance, from where they show who is right.
-LEAST_AGREEMENT = 2.0
 
 
 def beyond_chance(votes: VoteTable, n_workers: int, n_labels: int) -> float:
@@ -30,8 +31,8 @@ def beyond_chance(votes: VoteTable, n_workers: int, n_labels: int) -> float:
 
     By chance two annotators agree as often as their shares of labels have it. Items are
     independent of each other. A few who know the classes are lost among many who guess: where
-    pairs do not agree, the likelihood ratio of a class behind the votes counts, less what its
-    maximum finds by chance, in as many standard errors (the signed root).
+    pairs do not agree, the likelihood of a class behind the votes counts, beside that of shuffled
+    votes.
 
     Args:
         votes: on all items.
@@ -58,8 +59,30 @@ def beyond_chance(votes: VoteTable, n_workers: int, n_labels: int) -> float:
     found = float(gain.sum()) / spread
     if found >= LEAST_AGREEMENT or len(votes.label) > _MOST_VOTES:
         return found
-    likelier = _log_factor(votes, shares) - _BY_CHANCE
-    return max(found, float(np.sqrt(2 * max(likelier, 0))))
+    likelier = _beyond_shuffled(votes, shares)
+    return likelier if likelier >= LEAST_AGREEMENT else found
+
+
+def _beyond_shuffled(votes: VoteTable, shares: Float[np.ndarray, "w l"]) -> float:
+    """Standard deviations by which a class behind the votes is likelier than by chance.
+
+    A permutation test: by chance, each annotator's labels are in any order of their items. The
+    maximum of a likelihood finds classes in any votes, the more so the more annotators there are.
+
+    Args:
+        votes: on all items.
+        shares: of each annotator's labels.
+    """
+    rng = np.random.default_rng(0)
+    place = np.argsort(votes.worker, kind="stable")
+    by_chance = []
+    for _ in range(_SHUFFLED):
+        order = np.lexsort((rng.random(len(place)), votes.worker))
+        label = np.empty_like(votes.label)
+        label[place] = votes.label[order]
+        by_chance.append(_log_factor(replace(votes, label=label), shares))
+    spread = max(float(np.std(by_chance, ddof=1)), 1.0)
+    return (_log_factor(votes, shares) - float(np.mean(by_chance))) / spread
 
 
 def _log_factor(votes: VoteTable, shares: Float[np.ndarray, "w l"]) -> float:

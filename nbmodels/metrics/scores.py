@@ -218,10 +218,10 @@ def noisy_test_scores(
     interval = partial(_interval, level=level) if not against else _anything
     ends = {name: _holding(interval(x), point[name][0]) for name, x in drawn.items()}
 
-    # estimates above one, which are cut off, leave no more open than rows that are all right
-    edge = float(beta.ppf((1 - level) / 2, groups.counts.sum() + 0.5, 0.5))
-    low, high = ends["accuracy"]
-    ends["accuracy"] = np.stack([np.minimum(low, edge), np.maximum(high, 1 - edge)])
+    true, predicted = (len(rows.given) * point["joint"][0].sum(axis) for axis in (1, 0))
+    sizes = {"recall": true, "precision": predicted, "f1": (true + predicted) / 2}
+    for name, size in {"accuracy": len(rows.given), **sizes}.items():
+        ends[name] = _leaving_open(ends[name], size, level)
 
     def overall(name: str) -> Estimate:
         low, high = ends[name]
@@ -255,6 +255,15 @@ def _interval(draws: np.ndarray, level: float) -> np.ndarray:
         # a class that is never predicted has no precision in any draw
         warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
         return np.clip(quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0), 0, 1)
+
+
+def _leaving_open(ends: np.ndarray, size: Any, level: float) -> np.ndarray:
+    """Intervals that leave open what as many rows do that are all right, or all wrong.
+
+    Estimates above one are cut off, and rows that agree vary little (Jeffreys' prior).
+    """
+    edge = beta.ppf((1 - level) / 2, np.maximum(size, 0) + 0.5, 0.5)
+    return np.stack([np.minimum(ends[0], edge), np.maximum(ends[1], 1 - edge)])
 
 
 def _holding(ends: np.ndarray, point: np.ndarray) -> np.ndarray:

@@ -159,7 +159,10 @@ DECIMALS = [f"{v:.3f}" for v in np.random.default_rng(0).normal(size=300)]
         ([f"2021-03-0{i % 9 + 1}" for i in range(300)], "^dates and times have no emission$"),
         ([f"{i % 28 + 1}.{i % 12 + 1}.21 10:15" for i in range(300)], "^dates and times"),
         ([*DECIMALS[:-2], "n", "m"], "^298 of 300 .*; 'n' in row 299 is not, and 1 more$"),
-        ([v.replace(".", ",") for v in DECIMALS], "its numbers are written like '0,126' in row 1"),
+        (
+            [f"{i + 1},{i % 9}37" for i in range(300)],
+            "its numbers are written like '1,037' in row 1",
+        ),
         ([*(f"{v} %" for v in DECIMALS[1:]), "n"], f"written like '{DECIMALS[1]} %' in row 1"),
         (
             [*DECIMALS[:200], *["none", "not done"] * 35],
@@ -187,9 +190,14 @@ def test_columns_that_seem_to_identify(cells, reason):
         ),
         ([*DECIMALS[:200], *["Unknown", "unknown "] * 40], "gaussian", "'Unknown' in 80 cells is"),
         ([v.replace(".", ",") for v in TENTHS], "gaussian", "'x': '0,1' in row 1 is read as 0.1"),
+        ([v.replace(".", ",") for v in DECIMALS], "gaussian", "'0,126' in row 1 is read as 0.126"),
+        # of thousands, or not
+        ([f"{i % 12 + 1},37{i % 9}" for i in range(300)], "categorical", ""),
+        ([*["$1,244", "$961", "$2,081"] * 80, *(f"${i}" for i in range(9))], "categorical", ""),
+        (["1.243,56", "960,92", *(f"{i},5" for i in range(12))] * 20, "categorical", ""),
+        ([f"{v} %" if i % 2 else v for i, v in enumerate(TENTHS)], None, ""),
         ([f"{v} %" for v in DECIMALS], "gaussian", f"'{DECIMALS[0]} %' in row 1 is read as"),
         ([f"€1,2{v[-2:]}.{v[-3:]}" for v in DECIMALS], "gaussian", "'€1,2"),
-        ([f"{i % 12 + 1},500" for i in range(300)], "categorical", ""),  # of thousands, or not
         (["1,2", "1", "2,3"] * 90, "categorical", ""),  # codes
         ([*DECIMALS[:200], *["<0.1"] * 9], "gaussian", "'<0.1' in 9 .*; where it is a limit of"),
         ([*DECIMALS[:200], *["low", "high"] * 40], None, ""),  # nearly all values differ

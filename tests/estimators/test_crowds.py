@@ -492,3 +492,22 @@ def test_accuracy_counts_votes_on_guessed_tasks():
     sentence = model.verdict().sentence
     assert sentence.startswith("Taken into account: votes on a task are not independent given its")
     assert "All other checks of this fit passed (agreement of votes, own votes, " in sentence
+
+
+@pytest.mark.parametrize(
+    "known", [{"class_prior": [0.3, 0.3, 0.4]}, {"abstain": -1}, {"ids": object}, {"ids": str}]
+)
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_few_workers_are_reported_whatever_is_known(known):
+    table, _ = crowd(80, (0.1, 0.2, 0.3))
+    if "abstain" in known:
+        votes = table.pivot_table(index="task", columns="worker", values="label").fillna(-1)
+        model = DawidSkene(random_state=0, **known).fit(votes.astype(int))
+    else:
+        ids = known.get("ids", int)
+        model = DawidSkene(random_state=0, class_prior=known.get("class_prior"))
+        model.fit(table.assign(worker=table["worker"].astype(ids)))
+    found = model.worker_report()
+    assert (found["low"] < found["accuracy"]).all()
+    assert (found["accuracy"] < found["high"]).all()
+    assert found.index.tolist() == [0, 1, 2]

@@ -45,3 +45,9 @@ def test_a_crowd_that_agrees_by_chance_fails_a_check(agreement, alone, bad):
     at = VoteDependence(0.0, 0.0, 0.0, 1.0, 3.0, 0.0, agreement=agreement, alone=alone)
     found = [one.bad for one in run(CHECKS, at) if one.name == NAME]
     assert found == ([] if bad is None else [bad])
+
+
+def test_many_who_guess_agree_by_chance():
+    """The maximum of a likelihood finds a class in any votes, the more annotators the surer."""
+    found = [beyond_chance(votes(seed, 0.0, k=2, each=5, workers=50), 50, 2) for seed in range(12)]
+    assert np.mean(np.array(found) >= 2) < 0.3
