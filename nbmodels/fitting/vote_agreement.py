@@ -73,8 +73,8 @@ def _beyond_shuffled(votes: VoteTable, shares: Float[np.ndarray, "w l"]) -> floa
         votes: on all items.
         shares: of each annotator's labels.
     """
-    rng = np.random.default_rng(0)
     place = np.argsort(votes.worker, kind="stable")
+    rng = np.random.default_rng(len(place))  # the same votes have the same answer
     by_chance = []
     for _ in range(_SHUFFLED):
         order = np.lexsort((rng.random(len(place)), votes.worker))
