@@ -104,7 +104,7 @@ def with_drawn_intervals(
     if draws.attrs["warnings"]:
         low, high = np.minimum(low, report["low"]), np.maximum(high, report["high"])
     low, high = _not_certain(mean, report["votes"].to_numpy(), low, high, level)
-    return report.assign(low=np.minimum(low, mean), high=np.maximum(high, mean))
+    return report.assign(low=low, high=high)
 
 
 def _interval(

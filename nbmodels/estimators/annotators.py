@@ -450,8 +450,8 @@ class DawidSkene(LatentClassModel):
         """Whether workers are so few that a normal approximation of their accuracies is poor."""
         own = isinstance(self.fit_.model[_NAME], OneCoinAnnotators) and self.subtypes == 1
         few = _FEWEST_WORKERS <= len(self.workers_) <= _FEW_WORKERS
-        few = few and len(self._votes.label) <= _FEW_VOTES and self.abstain is None
-        return own and few and self.fit_.rule == "map"
+        open_ = few and len(self._votes.label) <= _FEW_VOTES
+        return own and open_ and self.abstain is None and self.fit_.rule == "map"
 
     @property
     def _traits(self) -> pd.DataFrame:

@@ -128,6 +128,10 @@ def _method(method: str, fitted: FittedModel) -> Any:
     """The method itself, where it is left to the data."""
     if method != "auto":
         return method
-    weights = np.asarray(fitted.data.weights)
-    single = np.isin(weights, (0, 1)).all() or np.count_nonzero(weights) > _MOST_BY_NUTS
-    return "gibbs" if single else "nuts"
+    many = np.count_nonzero(fitted.data.weights) > _MOST_BY_NUTS
+    return "gibbs" if many or of_single_rows(fitted) else "nuts"
+
+
+def of_single_rows(fitted: FittedModel) -> bool:
+    """Whether each row counts once or not at all, as draws of single classes need it."""
+    return bool(np.isin(fitted.data.weights, (0, 1)).all())

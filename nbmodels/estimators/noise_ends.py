@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.diagnostics.findings import TWO_ENDS
 from nbmodels.errors import PosteriorWarning
+from nbmodels.estimators.draws import of_single_rows
 
 if TYPE_CHECKING:
     from nbmodels.diagnostics.noise_range import NoiseRange
@@ -81,6 +82,6 @@ def noise_range(self: LatentClassModel, draws: Any = None) -> NoiseRange:
 def _drawn(self: LatentClassModel) -> Any:
     """Draws of the noise by the method that takes the row weights."""
     shared: dict[str, Any] = {"draws": 200, "chains": 2, "keep": "parameters"}
-    if np.isin(self.fitted_.data.weights, (0, 1)).all():
+    if of_single_rows(self.fitted_):
         return self.posterior(**shared)
     return self.posterior("nuts", warmup=_ADAPTATION, **shared)

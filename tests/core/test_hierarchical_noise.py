@@ -12,12 +12,12 @@ from scipy import stats
 
 from nbmodels import NoisyBernoulliNB
 from nbmodels.channels import HierarchicalTransition, OneCoinAnnotators, PooledTransition
-from nbmodels.channels.one_coin_annotators import OneCoinVotes, _log_beta
 from nbmodels.channels.one_coin_matrices import (
     likeliest_accuracy,
     likeliest_strength,
     one_coin,
 )
+from nbmodels.channels.one_coin_votes import OneCoinVotes, _log_beta
 from nbmodels.channels.pooled_annotators import PooledVotes
 from nbmodels.core.families import Dirichlet
 from nbmodels.posterior.sampling import about_mode
