@@ -157,6 +157,9 @@ class DawidSkene(LatentClassModel):
     #: Whether a fit is compared with graders on an ordered scale, where labels may be grades.
     _beside_graders: bool = True
 
+    #: Whether votes are the only evidence, see :class:`VotesTraining`.
+    _sole: bool = True
+
     def __init__(
         self,
         *,
@@ -255,6 +258,7 @@ class DawidSkene(LatentClassModel):
                 functions=self.abstain is not None,
                 dependence=self.dependence,
                 pooling_open=isinstance(self.pooling, str) and self.pooling == "auto",
+                sole=self._sole,
                 ordered=bool(self.ordered),
                 rank=self._rank(table, classes),
             )

@@ -88,6 +88,8 @@ class VotesTraining:
         functions: whether votes are outputs of functions, which abstain.
         dependence: correlation of votes given the class, or how it is learned.
         pooling_open: whether the form of the matrices is selected.
+        sole: whether votes are the only evidence; beside other evidence they may show who is right
+            though they agree by chance.
         ordered: whether labels are grades of an ordered scale; ``types`` are then the scores
             within each class.
         rank: ``(K,)`` place of each class on a scale, by which the fit is compared with graders;
@@ -104,6 +106,7 @@ class VotesTraining:
     functions: bool
     dependence: float | Literal["auto", "shown"]
     pooling_open: bool
+    sole: bool = True
     ordered: bool = False
     rank: Int[np.ndarray, " k"] | None = None
 
@@ -213,8 +216,8 @@ class VotesTraining:
 
     @property
     def _by_chance(self) -> bool:
-        """Whether votes alone do not show who is right: they agree no more often than by chance."""
-        return self.checked is None and self._agreement < LEAST_AGREEMENT
+        """Whether nothing shows who is right: votes, alone, agree no more often than by chance."""
+        return self.sole and self.checked is None and self._agreement < LEAST_AGREEMENT
 
     @property
     def _is_checked(self) -> np.ndarray:

@@ -122,7 +122,8 @@ def votes_of(crowd: DawidSkene, values: Any, workers: np.ndarray, items: Items) 
         return VotesOf(workers, no_copies(w), np.ones(w), 0.0)
     solver = Solver(method=crowd._solver.method, progress=False)
     alone = clone(crowd).set_params(classes=items.classes.names, solver=solver)
-    alone._beside_graders = False  # which have no place beside other sources
+    # graders have no place beside other sources, which may show who is right where votes do not
+    alone._beside_graders = alone._sole = False
     votes = _with_labels(Votes.read(values), workers, items)
     with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
         alone.fit(votes)
