@@ -157,6 +157,7 @@ def pairs(platform):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:classes. no label names 4")
 def test_a_class_without_labels_stays_possible(platform):
     e = quick(alpha=0.3, class_alpha=0.0, classes=range(K + 1), noise="symmetric")
     e.fit(platform.edges.T, platform.v_hat)

@@ -43,6 +43,7 @@ def test_a_class_with_one_row(kind):
 
 
 @two_kinds
+@pytest.mark.filterwarnings("ignore:classes. no label names 3")
 def test_a_class_never_observed(kind):
     x = features(kind)
     with warnings.catch_warnings():
@@ -54,6 +55,7 @@ def test_a_class_never_observed(kind):
     assert (e.predict(x) == truth(N)).mean() > 0.7
 
 
+@pytest.mark.filterwarnings("ignore:classes. no label names 3")
 @pytest.mark.parametrize("method", ["ml", pytest.param("vb", marks=pytest.mark.slow)])
 def test_a_class_never_observed_by_other_methods(method):
     """Nobody was ever labelled 3: Bayes' rule has to say something of it nevertheless."""

@@ -25,6 +25,7 @@ from planted import (
 
 from nbmodels import (
     IdentifiabilityWarning,
+    NbmodelsWarning,
 )
 
 
@@ -138,7 +139,9 @@ def test_missing_labels_are_uninformative():
 
 def test_a_class_that_no_label_names():
     classes = ["cherry", "date", "berry", "apple"]
-    e = make("bernoulli", classes=classes).fit(features("bernoulli"), given_labels())
+    e = make("bernoulli", classes=classes)
+    with pytest.warns(NbmodelsWarning, match="^classes: no label names 'date'; beside it errors"):
+        e.fit(features("bernoulli"), given_labels())
     assert list(e.classes_) == classes
     normalised(e.class_prior_, 0, (4,))
     normalised(e.noise_matrix_, 0, (4, 4))
