@@ -1,9 +1,7 @@
 """The verdict on a fit: it fires where it should, and as seldom as it should."""
 
 import contextlib
-import importlib.util
 import pickle
-import sys
 from dataclasses import replace
 from functools import cache
 
@@ -11,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from marks import slow
-from paths import ROOT
 
 from nbmodels import (
     CrossFit,
@@ -23,7 +20,6 @@ from nbmodels import (
     NoisyBernoulliNB,
     NoisyGaussianNB,
     NoisyLogisticRegression,
-    NoisyMultinomialNB,
     NoisyNeighbours,
     VerdictWarning,
 )
@@ -38,8 +34,6 @@ from nbmodels.diagnostics.checks import (
     remedies,
 )
 from nbmodels.diagnostics.checks.base import Check, Measurement, always, run
-from nbmodels.diagnostics.checks.checked import CHECKS as CHECKED_CHECKS
-from nbmodels.diagnostics.checks.checked import CheckedLabels
 from nbmodels.diagnostics.findings import AGREEMENT, Finding, Verdict
 from nbmodels.diagnostics.score_tests import LEVEL, largest, summed
 from nbmodels.diagnostics.share_wrong import LOWER_BOUND, UPPER_BOUND, ShareLimits, bounds
@@ -47,17 +41,6 @@ from nbmodels.errors import Caution
 
 K, N = 3, 1000
 NAMES = np.array(["apple", "berry", "cherry"], object)
-
-
-@pytest.fixture(scope="module")
-def worlds():
-    """The benchmark's simulations, by file: it is no package."""
-    path = ROOT / "benchmarks" / "verdict.py"
-    spec = importlib.util.spec_from_file_location("benchmark_of_verdict", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 # Fits -------------------------------------------------------------------------------------------
@@ -205,23 +188,6 @@ def test_missing_cells_labels_and_weights():
     assert e.verdict().ok
 
 
-@pytest.mark.slow
-def test_a_joint_model_is_judged_by_source(worlds):
-    x, y, given = data()
-    codes = np.searchsorted(NAMES, y)
-    rng = np.random.default_rng(0)
-    bursts = worlds.words(rng, codes, K, concentration=20)
-    joint = JointNB(
-        {"size": NoisyGaussianNB.published(), "text": NoisyMultinomialNB.published()},
-        random_state=0,
-    )
-    with pytest.warns(VerdictWarning, match="words repeat"):
-        joint.fit({"size": x, "text": bursts}, given)
-    found = joint.verdict()
-    assert {f.name for f in found.bad} >= {"repeated words"}
-    assert not any(f.bad for f in found.findings if f.name in ("tails", "skew"))
-
-
 def test_classes_that_dissolve():
     e = fitted()
     resp = e.fit_.resp.copy()
@@ -301,96 +267,6 @@ def test_a_new_check_is_one_entry():
 def test_an_estimator_must_be_fitted_first():
     with pytest.raises(Exception, match="not fitted"):
         NoisyBernoulliNB.published().verdict()
-
-
-# As often as it should ----------------------------------------------------------------------------
-
-SEEDS = range(12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("k", "share"), [(2, 0.4), (5, 0.1)])
-@pytest.mark.parametrize("world", ["normal", "binary", "words", "symbols"])
-def test_right_models_are_seldom_blamed(worlds, world, k, share):
-    bad = [bool(names) for names, *_ in worlds.run(world, k, share, 1500, SEEDS)]
-    assert np.mean(bad) <= 0.05
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "world",
-    [
-        "t(3) under normal",
-        "correlation 0.6 under naive",
-        "log-normal under normal",
-        "columns twice under naive",
-        "Dirichlet-multinomial under words",
-    ],
-)
-def test_wrong_models_are_blamed(worlds, world):
-    found = [worlds.run(world, 5, share, 1500, SEEDS[:6]) for share in (0.1, 0.4)]
-    bad = [bool(names) for part in found for names, *_ in part]
-    assert np.mean(bad) >= 0.95
-
-
-@pytest.mark.slow
-def test_checked_labels_that_contradict_the_fit_are_named():
-    """Labels of both classes are exchanged: consistent, but for what was checked."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(2, size=600)
-    x = (rng.random((600, 6)) < np.where(y == 1, 0.8, 0.25)[:, None]).astype(int)
-    given = np.where(rng.random(600) < 0.15, 1 - y, y)
-    trusted = {row: int(y[row]) for row in range(25)}
-    fits = NoisyBernoulliNB(random_state=0).fit(x, given, trusted=trusted)
-    (found,) = [f for f in fits.verdict().findings if f.name == "checked labels"]
-    assert not found.bad
-    with pytest.warns(VerdictWarning, match="of 25 checked labels 2[0-9] are wrong"):
-        exchanged = NoisyBernoulliNB(random_state=0).fit(x, 1 - given, trusted=trusted)
-    assert exchanged.verdict().findings[0].name == "checked labels"
-
-
-def audited(wrong, expected, mended, separable=np.nan, n=100):
-    """Finding and verdict on checked labels."""
-    about = CheckedLabels(
-        np.arange(n) < wrong,
-        np.full(n, expected / n),
-        np.arange(n) < mended,
-        np.full(n, separable / n),
-    )
-    (found,) = run(CHECKED_CHECKS, about)
-    return found, Verdict((found,))
-
-
-def test_a_share_that_checks_contradict_is_told_apart_from_a_fit_of_no_use():
-    found, verdict = audited(23, 10, 91)
-    assert found.bad
-    assert not verdict.ok
-    assert verdict.sentence == (
-        "Do not rely on this fit's share of wrong labels: of 100 checked labels 23 are wrong, "
-        "where the fit expects 10 without the checks, so that this share is too low; 77 of them "
-        "are right as given, and 91 as it suggests without the checks. Try AutoNoisyClassifier."
-    )
-    assert "too high" in audited(2, 20, 99)[0].sentence
-    # suggestions that are no better than the given labels
-    found, verdict = audited(23, 10, 77)
-    assert verdict.sentence.startswith("Do not use this fit as it is: of 100 checked labels 23")
-    assert "so that its share of wrong labels is too low" in found.sentence
-
-
-def test_checked_labels_are_counted_where_they_agree():
-    found, verdict = audited(12, 10, 95)
-    assert not found.bad
-    told = "Of 100 checked labels 12 are wrong, where the fit expects 10 without the checks."
-    assert told in verdict.sentence
-    # where they leave both ends open, only more of them can tell
-    open_ = replace(found, name="two ends", undecided=True)
-    both = Verdict((open_, found))
-    assert "More rows checked by hand can (audit_plan)." in both.sentence
-
-
-def test_the_other_end_is_advised_where_checks_speak_for_it():
-    assert audited(23, 10, 91, 24)[0].remedies == (remedies.NEIGHBOURS, remedies.AUTO)
-    assert audited(23, 10, 91, 10)[0].remedies == (remedies.AUTO,)
 
 
 def test_no_audit_is_advised_after_one():
