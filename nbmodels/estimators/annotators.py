@@ -268,7 +268,7 @@ class DawidSkene(LatentClassModel):
             self._task_votes = by_class @ np.ones(k, int)
             self._majority = np.where(self._task_votes, by_class.argmax(1), -1)
             self._votes, self._copies = found.votes, found.copies
-            self._held, self._shown = found.held, found.shown
+            self._held, self._shown, self._drawn = found.held, found.shown, None
             cautions = *table.repeated(len(cast.row)), *graders_caution(found.graders), *unused
             if self.abstain is None:
                 cautions = (*cautions, *workers_spelt_alike(workers))
@@ -442,12 +442,18 @@ class DawidSkene(LatentClassModel):
         model = untempered(model, votes)
         found = annotator_report(model, votes, self.workers_, level, copies, self._shown + pseudo)
         if self._hardly_shown and not copies.found:
-            # accuracies near one mix slowly: the report takes both intervals then
-            with warnings.catch_warnings(action="ignore", category=PosteriorWarning):
-                draws = self.posterior(random_state=0, progress=False)
-            found = with_drawn_intervals(found, draws, self.class_prior_, level)
+            found = with_drawn_intervals(found, self._report_draws(), self.class_prior_, level)
         found = found.reset_index(drop=True)
         return found.join(self._traits, on="worker") if self.ordered else found
+
+    def _report_draws(self) -> Any:
+        """Draws that a report takes intervals of; of one fit they are drawn once."""
+        if self._drawn is None:
+            # accuracies near one mix slowly: the report takes both intervals then
+            with warnings.catch_warnings(action="ignore", category=PosteriorWarning):
+                drawn = self.posterior(random_state=0, progress=False, keep="parameters")
+            self._drawn = drawn
+        return self._drawn
 
     @property
     def _hardly_shown(self) -> bool:
