@@ -41,7 +41,7 @@ from nbmodels.estimators.ordered_votes import (
 )
 from nbmodels.estimators.sources import Items, LearnedSource, Part
 from nbmodels.estimators.votes_source import VOTES as _NAME
-from nbmodels.estimators.votes_source import votes_of
+from nbmodels.estimators.votes_source import VotesOf, votes_of
 from nbmodels.fitting.annotator_fits import (
     ALIKE,
 )
@@ -334,11 +334,20 @@ class DawidSkene(LatentClassModel):
             raise DataError("abstain, subtypes, ordered: not for one source of several")
         if isinstance(self.pooling, str) and self.pooling == "auto":
             parameters["pooling"] = "none" if self._rule == "ml" else "own"
-        table = Votes.read(values)
-        self.workers_ = table.workers()
+        self.workers_ = Votes.read(values).workers()
         votes = votes_of(self, values, self.workers_, items)
+        found = self._source_of(votes, values, items, parameters)
+        if not votes.by_chance:
+            return found
+        shown = votes_of(self, values, self.workers_, items, sole=False)
+        return replace(found, beside_others=self._source_of(shown, values, items, parameters))
+
+    def _source_of(
+        self, votes: VotesOf, values: Any, items: Items, parameters: dict[str, Any]
+    ) -> LearnedSource:
+        """The annotators' channel with their votes by what they count for."""
         counts = votes.counted(values, items.ids, items.classes)
-        parameters["n_votes"] = number_of_votes(counts, items.weights)
+        parameters = {**parameters, "n_votes": number_of_votes(counts, items.weights)}
         channel: Any = annotators(len(self.workers_), len(items.classes), parameters)
         if votes.alike:
             channel = all_alike(channel, votes.table(values, items.ids, items.classes), 1)

@@ -17,7 +17,11 @@ from nbmodels.estimators.joint_assembly import (
     log_jacobian_of,
     parts_without_weight,
 )
-from nbmodels.estimators.source_selection import learn_graphs, select_features
+from nbmodels.estimators.source_selection import (
+    beside_others,
+    learn_graphs,
+    select_features,
+)
 from nbmodels.estimators.sources import LearnedSource, Part
 from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.collapsed_updates import given_shares
@@ -61,9 +65,14 @@ class JointTraining:
         """
         options, alone = self.options, self._forms({}, {}, about)[0]
         learned, interrupted = select_features(learned, about, alone, options)
+        votes, learned = learned, beside_others(learned, learned, about)
         learning = {n: one.learn_beside for n, one in learned.items() if one.learn_beside}
         if learning and not interrupted:
-            learned, interrupted = learn_graphs(learned, learning, about, alone, options)
+            found, interrupted = learn_graphs(learned, learning, about, alone, options)
+            if beside_others(votes, found, about) is not votes or learned is votes:
+                learned = found
+            else:  # the graphs show nobody who is right
+                learned, interrupted = learn_graphs(votes, learning, about, alone, options)
         crossed = {n: one.crossed for n, one in learned.items() if one.crossed}
         compared = bool(crossed) and "labels" in about.labels
         fitted = self._jointly(learned, about, interrupted, scored=compared)

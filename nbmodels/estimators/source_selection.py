@@ -235,6 +235,36 @@ def _known_beside(others: _Jointly) -> Known:
     return Known(known, about.beside(others.sources), about.weights, names, others.options)
 
 
+def beside_others(
+    learned: dict[str, LearnedSource], found: Mapping[str, LearnedSource], about: About
+) -> dict[str, LearnedSource]:
+    """Sources, of which votes that agree by chance are as others that have a say let them be.
+
+    Features are tested beside such votes as tasks are most voted: accuracies that are learned from
+    the votes alone would be those of chance.
+
+    Args:
+        learned: what each source learned.
+        found: the same, of which graphs may have learned from the others.
+        about: what the model is assembled from beside that; checked labels show who is right, too.
+
+    Returns:
+        ``learned`` itself where there are no such votes, or nothing else has a say.
+    """
+    by_chance = {name for name, one in learned.items() if one.beside_others is not None}
+    shown = any(_counts(one) for name, one in found.items() if name not in by_chance)
+    if not by_chance or not (shown or set(about.labels) - {"labels"}):
+        return learned
+    return {name: one.beside_others or one for name, one in learned.items()}
+
+
+def _counts(learned: LearnedSource) -> bool:
+    """Whether a source has a say in the classes; a graph has one until it has learned of none."""
+    if learned.learn_beside is not None:
+        return True
+    return len(parts_without_weight(learned.parts)) < len(learned.parts)
+
+
 def learn_graphs(
     learned: Mapping[str, LearnedSource],
     learning: Mapping[str, Callable[[Known], LearnedSource]],

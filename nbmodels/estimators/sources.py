@@ -79,6 +79,8 @@ class LearnedSource:
         cross_fitted: of features that may be cross-fitted, likewise with what is known of the
             items; None otherwise.
         held: by what votes hold the class shares, where nothing else shows these; or None.
+        beside_others: the same where other sources show who is right, of votes that agree by
+            chance; None where that is no difference.
         chosen: settings that were selected, by name.
         noisy: probability that labels are noisy at all, by this source alone.
         cautions: warnings about the data, whatever the fit.
@@ -94,6 +96,7 @@ class LearnedSource:
     crossed: Callable[[Known], LearnedSource] | None = None
     graph: GraphEvidence | None = None
     held: SharesHeld | None = None
+    beside_others: LearnedSource | None = None
     open_power: bool = False
     cross_fitted: Callable[[Known], LearnedSource] | None = None
     chosen: Mapping[str, Any] = field(default_factory=dict)

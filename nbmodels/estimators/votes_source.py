@@ -28,6 +28,7 @@ from nbmodels.estimators.sources import Items
 from nbmodels.fitting.annotator_fits import ALIKE
 from nbmodels.fitting.copied_votes import MOST_UNEVEN
 from nbmodels.fitting.copies import Copies, no_copies
+from nbmodels.fitting.vote_agreement import LEAST_AGREEMENT
 from nbmodels.fitting.vote_dependence import (
     VoteDependence,
     VoteTable,
@@ -63,6 +64,7 @@ class VotesOf:
         size: ``(W,)`` square root of the information of a vote.
         correlation: of votes on an item given its class.
         alike: whether all annotators are taken to be alike.
+        by_chance: whether they are since votes agree no more often than by chance.
         dependence: what the votes show of themselves, of checks; None where nothing was sought.
         held: by what the votes hold the class shares, where nothing else shows these; or None.
         cautions: warnings about the votes, whatever the fit.
@@ -73,6 +75,7 @@ class VotesOf:
     size: Float[np.ndarray, " w"]
     correlation: float
     alike: bool = False
+    by_chance: bool = False
     held: SharesHeld | None = None
     dependence: VoteDependence | None = None
     cautions: tuple[Caution, ...] = ()
@@ -105,7 +108,9 @@ class VotesOf:
         return {VOTES: self.item_powers(values, items, classes)}
 
 
-def votes_of(crowd: DawidSkene, values: Any, workers: np.ndarray, items: Items) -> VotesOf:
+def votes_of(
+    crowd: DawidSkene, values: Any, workers: np.ndarray, items: Items, *, sole: bool = True
+) -> VotesOf:
     """With the copies and the dependence that a fit to votes and labels alone shows.
 
     Where half of the annotators copy from each other, votes do not show who is right, and labels
@@ -116,14 +121,15 @@ def votes_of(crowd: DawidSkene, values: Any, workers: np.ndarray, items: Items) 
         values: table of votes.
         workers: ``(W,)`` ids of those who cast them.
         items: whose noisy labels are taken for votes of one more annotator.
+        sole: whether nothing else shows who is right where votes agree by chance.
     """
     w = len(workers)
     if crowd._rule == "ml":
         return VotesOf(workers, no_copies(w), np.ones(w), 0.0)
     solver = Solver(method=crowd._solver.method, progress=False)
     alone = clone(crowd).set_params(classes=items.classes.names, solver=solver)
-    # graders have no place beside other sources, which may show who is right where votes do not
-    alone._beside_graders = alone._sole = False
+    alone._beside_graders = False  # which have no place beside other sources
+    alone._sole = sole
     votes = _with_labels(Votes.read(values), workers, items)
     with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
         alone.fit(votes)
@@ -140,6 +146,7 @@ def votes_of(crowd: DawidSkene, values: Any, workers: np.ndarray, items: Items) 
         np.sqrt(size[own]),
         correlation,
         found.pooling == ALIKE,
+        found.pooling == ALIKE and found.agreement < LEAST_AGREEMENT,
         held=alone._held,
         dependence=_of_checks(alone, correlation, visible),
         cautions=(Caution(IdentifiabilityWarning, _GROUPED),) if grouped else (),
