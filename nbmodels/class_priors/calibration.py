@@ -177,6 +177,10 @@ class Calibration(NewtonPrior):
         scores = jnp.zeros((1, 1)) if data is None else data
         return jax.nn.log_softmax(jnp.exp(values["log_slope"]) * scores + values["bias"], -1)
 
+    def biased(self, scores: Any) -> Any:
+        """``(N, K)`` scores as the slope multiplies them and the biases are added to them."""
+        return scores
+
     def of_scores(self, mean: Float[np.ndarray, " p"]) -> Float[np.ndarray, " p"]:
         """``(1 + K,)`` log-slope and biases by which scores as they come are calibrated."""
         return np.asarray(mean, float)

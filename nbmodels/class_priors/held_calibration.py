@@ -8,12 +8,17 @@ from typing import Any
 import numpy as np
 from jax import Array
 from jaxtyping import Float
+from scipy import optimize
+from scipy.special import logsumexp
 
 from inference.arrays import on_device
 from inference.pytree import register_dataclass
 from nbmodels.class_priors.calibration import Calibration
 from nbmodels.core.families import DrawKey, FullNormal
 from nbmodels.core.short_rows import softmax
+
+#: Slopes at which known shares are kept, and rows, at most, by which.
+_SLOPES, _SHOWN_ROWS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0), 4_096
 
 
 @register_dataclass
@@ -80,6 +85,38 @@ class HeldCalibration(Calibration):
         return cls._about(np.log(shares), log_sds, np.zeros(len(shares)), log_slope_sd)
 
     @classmethod
+    def keeping(
+        cls,
+        shares: Float[np.ndarray, " k"],
+        scores: Float[Array, "n k"],
+        weights: Any,
+        log_slope_sd: float,
+    ) -> HeldCalibration:
+        """Known shares of the classes, whatever the slope, and whatever shares the scores hold.
+
+        The biases under which probabilities are the shares on average are their logarithms at a
+        slope of 0, and proportional to a steep one (thresholds of the scores): in between they are
+        taken to be on a line.
+
+        Args:
+            shares: ``(K,)`` of the population; those of as many items as there are vary about them.
+            scores: ``(N, K)``, packed.
+            weights: ``(N,)`` row weights.
+            log_slope_sd: prior standard deviation of the logarithm of the slope.
+        """
+        rows = np.flatnonzero(np.asarray(weights) > 0)
+        some = rows[:: max(len(rows) // _SHOWN_ROWS, 1)]
+        table, each = np.asarray(scores, float)[some], np.asarray(weights, float)[some]
+        biases = [np.log(shares)]
+        for slope in _SLOPES:
+            biases.append(_biases(slope * table, each, shares, biases[-1]))
+        design = np.column_stack([np.ones(len(_SLOPES)), -np.array(_SLOPES)])
+        (bias, centre), *_ = np.linalg.lstsq(design, np.stack(biases[1:]), rcond=None)
+        off = np.square(biases[1:] - design @ np.stack([bias, centre])).mean(0)
+        sd = np.sqrt((1 - shares) / (shares * max(float(np.sum(weights)), 1.0)) + off)
+        return cls._about(bias, (sd, sd), centre, log_slope_sd)
+
+    @classmethod
     def _about(
         cls, bias: np.ndarray, log_sds: tuple[Any, Any], centre: np.ndarray, log_slope_sd: float
     ) -> HeldCalibration:
@@ -110,6 +147,9 @@ class HeldCalibration(Calibration):
     def for_draws(self) -> HeldCalibration:
         return replace(self, prior=self.drawn)
 
+    def biased(self, scores: Any) -> Any:
+        return scores - np.asarray(self.centre)
+
     def of_scores(self, mean: Float[np.ndarray, " p"]) -> Float[np.ndarray, " p"]:
         own = super().of_scores(mean)
         return np.concatenate([own[:1], own[1:] - np.exp(own[0]) * np.asarray(self.centre)])
@@ -120,3 +160,21 @@ class HeldCalibration(Calibration):
 
     def _centred(self, data: Array | None) -> Array | None:
         return None if data is None else data - self.centre
+
+
+def _biases(
+    scores: Float[np.ndarray, "n k"],
+    weights: Float[np.ndarray, " n"],
+    shares: Float[np.ndarray, " k"],
+    start: Float[np.ndarray, " k"],
+) -> Float[np.ndarray, " k"]:
+    """``(K,)`` biases under which mean probabilities are the shares: a minimum that is unique."""
+
+    def value(bias: np.ndarray) -> tuple[float, np.ndarray]:
+        logs = scores + bias
+        log_sums = logsumexp(logs, axis=1)
+        mean = np.average(np.exp(logs - log_sums[:, None]), 0, weights)
+        return float(np.average(log_sums, weights=weights) - shares @ bias), mean - shares
+
+    found = optimize.minimize(value, start, jac=True, method="L-BFGS-B")
+    return np.asarray(found.x - found.x.mean() + np.log(shares).mean())

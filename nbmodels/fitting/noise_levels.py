@@ -133,12 +133,15 @@ def noise_levels(fitted: FittedModel) -> Levels:
         power = power / effects.noise  # as many rows as the labels are worth
     component: Any = fitted.fit.model[PRIOR]
     prior = np.asarray(component.prior.mean, float), np.asarray(component.prior.precision, float)
-    at = fitted.calibration
+    at, scores = (
+        component.from_scores(fitted.calibration),
+        component.biased(np.asarray(scores, float)),
+    )
     logs, probs = np.empty(len(shares)), np.empty((len(shares), n, k))
     for i, matrix in enumerate(matrices):
         of_labels = np.hstack([np.log(np.maximum(matrix, _TINY)), np.zeros((k, 1))])
         table = known + of_labels[:, np.minimum(codes, k)].T
-        at, evidence, probs[i] = calibrated(np.asarray(scores, float), table, weights, prior, at)
+        at, evidence, probs[i] = calibrated(scores, table, weights, prior, at)
         logs[i] = (weights * power) @ evidence
     logs = logs + xlog1py(_RIGHT, -shares)
     weight = np.exp(logs - logs.max()) * np.gradient(shares)

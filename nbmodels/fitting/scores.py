@@ -59,9 +59,6 @@ _WIDE_SD = 3.0
 #: 27 and 22 % of the fits lost more than three points to plain classifiers.
 _OF_SETS_SD = 0.25
 
-#: Standard deviation of a bias that must not move, since the class shares are known.
-_FIXED_SD = 1e-3
-
 
 def cautious(grid: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     """The first, cautious value of each open setting."""
@@ -172,7 +169,8 @@ def _calibration(
     """The scores' prior in the place of a prior of the class shares, known, held or open."""
     of = partial(Calibration.of, packed.shape[1], log_slope_sd=log_slope_sd)
     if isinstance(prior, FixedProportions):
-        return of(bias=jnp.log(prior.prior), bias_sd=_FIXED_SD)
+        known = np.asarray(prior.prior, float)
+        return HeldCalibration.keeping(known, packed, weights, log_slope_sd)
     wide = _WIDE_SD if shares is None else _BIAS_SD
     if not np.isfinite(prior.log_sd).all():
         if of_sets:

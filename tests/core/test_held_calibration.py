@@ -42,6 +42,27 @@ def test_weak_scores_leave_them_nearly_so():
     assert mean_share(raw, steep, 0.2)[0] > 0.99
 
 
+@pytest.mark.parametrize("known", [[0.3, 0.4, 0.3], [0.85, 0.1, 0.05]])
+@pytest.mark.parametrize("slope", [0.25, 1.0, 3.0])
+def test_known_shares_are_kept_at_any_slope(known, slope):
+    """Scores that hold other shares: their logarithms as biases would count them twice."""
+    component = HeldCalibration.keeping(np.array(known), scores(1.5), np.ones(N), 2.0)
+    at = component.prior.mean.at[0].set(np.log(slope))
+    np.testing.assert_allclose(mean_share(component, at, 1.5), known, atol=0.035)
+    twice = Calibration.of(K, bias=np.log(known))
+    off = mean_share(twice, twice.prior.mean.at[0].set(np.log(slope)), 1.5) - known
+    assert np.abs(off).max() > 0.05
+
+
+def test_known_shares_hold_as_surely_as_items_show_them():
+    variances = [
+        1
+        / HeldCalibration.keeping(SHARES, jnp.zeros((n, K)), np.ones(n), 2.0).prior.precision[1, 1]
+        for n in (100, 400)
+    ]
+    np.testing.assert_allclose(variances, 0.4 / 0.6 / np.array([100, 400]), rtol=1e-6)
+
+
 def test_rows_that_do_not_count_do_not_move_the_centre():
     weights = np.r_[np.ones(N - 1), 0]
     some = scores(1).at[-1].set(jnp.array([50.0, -25.0, -25.0]))

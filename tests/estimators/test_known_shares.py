@@ -1,0 +1,32 @@
+"""Class shares that are known: never worse than shares that are learned."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from nbmodels import NoisyGaussianNB, NoisyLabelClassifier, NoisyLogisticRegression
+from nbmodels.datasets import corrupt
+
+SHARES = np.array([0.6, 0.3, 0.1])
+NOISE = np.array([[0.85, 0.25, 0.1], [0.1, 0.65, 0.2], [0.05, 0.1, 0.7]])
+
+
+def any_classifier(**known):
+    return NoisyLabelClassifier(LogisticRegression(), **known)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [NoisyLogisticRegression, any_classifier, NoisyGaussianNB])
+def test_known_shares_are_no_worse_than_learned_ones(make):
+    """Scores of a classifier hold the shares: labels stayed as given, 0.79 right for 0.89."""
+    rng = np.random.default_rng(0)
+    true = rng.choice(3, 600, p=SHARES)
+    x = rng.normal(np.random.default_rng(5).normal(size=(3, 4))[true])
+    given = corrupt(true, NOISE, rng)
+    free, known = (
+        make(random_state=0, **how).fit(x, given) for how in ({}, {"class_prior": SHARES})
+    )
+    right = [np.mean(one.label_posterior_.argmax(1) == true) for one in (free, known)]
+    assert right[1] >= right[0] - 0.01
+    assert right[1] > np.mean(given == true) + 0.08
+    np.testing.assert_allclose(known.label_posterior_.mean(0), SHARES, atol=0.06)
