@@ -74,13 +74,16 @@ def refuse(block: Block, bad: Any, expected: str) -> None:
         raise DataError(f"X: row {i}, column {block.names[j]!r} is {value}; expected {expected}")
 
 
-def check_missing(block: Block, declared: bool, taken: bool = True) -> None:
+def check_missing(
+    block: Block, declared: bool, taken: bool = True, empty_rows: bool = False
+) -> None:
     """Refuse null cells that were not declared, and rows or columns with nothing else.
 
     Args:
         block: the table.
         declared: whether ``missing_values`` names them.
         taken: whether the estimator has that parameter.
+        empty_rows: whether rows may have nothing else, as where other sources know the item.
 
     Raises:
         DataError: with the row and the column.
@@ -94,7 +97,7 @@ def check_missing(block: Block, declared: bool, taken: bool = True) -> None:
         return
     counts = np.asarray(missing.sum(axis=1)).ravel()
     empty = np.flatnonzero(counts == missing.shape[1])
-    if len(empty):
+    if len(empty) and not empty_rows:
         more = f", as {counted(len(empty) - 1, 'other row')}" if len(empty) > 1 else ""
         raise DataError(f"X: row {empty[0]} has nothing but missing values{more}; drop it")
 

@@ -28,6 +28,7 @@ from nbmodels.estimators.joint_input import (
     item_ids,
     learned_sources,
     naming,
+    of_all_items,
     read_all_labels,
 )
 from nbmodels.estimators.joint_training import JointTraining
@@ -178,7 +179,8 @@ class JointNB(LatentClassModel):
 
         Args:
             X: data by source, as the source's estimator takes them; tables have a row an item, in
-                the items' order, votes name the item as ``task``, interactions as ``item``.
+                the items' order, or are data frames of some items, by ``items``, whose estimators
+                have ``missing_values``; votes name the item as ``task``, interactions as ``item``.
             y: ``(N,)`` one noisy label an item; None where there is none of this kind.
             sample_weight: ``(N,)`` row weights.
             trusted: ``(N,)`` checked labels, null where unchecked; or a mapping or series of some,
@@ -200,6 +202,7 @@ class JointNB(LatentClassModel):
         parameters = self._validate()
         check_names(self.sources, X)
         sources = {name: clone(self.sources[name]).set_params(solver=self.solver) for name in X}
+        X = of_all_items(sources, X, items)
         rows = {"y": y, "sample_weight": sample_weight, "trusted": trusted, "possible": possible}
         ids = item_ids(sources, X, rows, items)
         n = len(ids)
@@ -232,6 +235,7 @@ class JointNB(LatentClassModel):
         for name in X:
             if name not in self.sources_:
                 raise DataError(f"X: source {name!r} had no data in the fit")
+        X = of_all_items(self.sources_, X, items)
         ids, classes = item_ids(self.sources_, X, {}, items), Classes(self.classes_)
         with computing(self.fitted_.double):
             parts: dict[str, Any] = {PRIOR: None}

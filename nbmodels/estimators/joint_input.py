@@ -144,6 +144,35 @@ def item_ids(
     return index.to_numpy() if index is not None and index.is_unique else np.arange(n)
 
 
+def of_all_items(sources: Mapping[str, Source], X: Mapping[str, Any], items: Any) -> dict[str, Any]:
+    """Sources' data, of which a data frame of some items has a row of each, missing cells added.
+
+    Args:
+        sources: estimators by the sources' names.
+        X: data by source.
+        items: ids that are given, or None: a table then has a row an item.
+
+    Raises:
+        DataError: a frame of some items whose estimator takes no missing cells.
+    """
+    ids, out = None if items is None else pd.Index(as_column("items", items)), dict(X)
+    for name, values in X.items():
+        if ids is None or not isinstance(values, pd.DataFrame) or not ids.is_unique:
+            continue
+        if sources[name]._source_items(values) is None or len(values) >= len(ids):
+            continue
+        own = values.index
+        if not own.is_unique or own.equals(pd.RangeIndex(len(own))) or not own.isin(ids).all():
+            continue
+        if getattr(sources[name], "missing_values", None) is None:
+            raise DataError(
+                f"{name}: has a row of {len(own)} of the {counted(len(ids), 'item')}; the cells of "
+                "the others are missing: take an estimator with missing_values=np.nan for it"
+            )
+        out[name] = values.reindex(ids)
+    return out
+
+
 def naming(name: str, method: Callable[..., Any], *args: Any) -> Any:
     """What a method of a source returns, with errors that name the source."""
     try:

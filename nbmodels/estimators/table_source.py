@@ -36,7 +36,7 @@ class RowsOf:
     coded: Sequence[Columns]
 
     def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
-        block = self.estimator._checked(values, reset=False)
+        block = self.estimator._checked(values, reset=False, empty_rows=True)
         return {
             c.name: c.encoder.pack(self.emissions[c.name], block.columns(c.where), len(items))
             for c in self.coded
@@ -51,7 +51,7 @@ class _EvidenceOf:
     found: TableEvidence
 
     def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
-        probs = self.estimator._by_features(self.found.fitted, values)
+        probs = self.estimator._by_features(self.found.fitted, values, empty_rows=True)
         return {EVIDENCE: ExternalEvidence.pack(self.found.of_new(probs))}
 
 
@@ -105,7 +105,7 @@ def learned_table(model: TableClassifier, values: Any, items: Items) -> LearnedS
     training = getattr(model, "training", "auto")
     # other estimators have a training of their own, or none
     how = model._training() if "training" in model._get_param_names() else Joint()
-    block = model._checked(values, reset=True)
+    block = model._checked(values, reset=True, empty_rows=True)
     check_columns(block)
     crossed = CrossFitted(model, block, parameters)
     if isinstance(how, CrossFit):
