@@ -207,9 +207,13 @@ class Classes:
             known = ", ".join(map(str, self.names[:12])) + (", ..." if len(self) > 12 else "")
             raise DataError(
                 f"{name}: {unit} {row!r} has the label {plain(y[bad[0]])!r}, which is not among "
-                f"the {len(self)} classes ({known})"
+                f"the {len(self)} classes ({known})" + _ALL_NAMED * (name == "trusted")
             )
         return codes
+
+
+#: Advice where a class is known from checked labels alone.
+_ALL_NAMED = "; name all classes with classes= if it is one of them"
 
 
 def spelt_alike(names: Any, what: str = "classes") -> str:

@@ -166,6 +166,30 @@ def _unnamed(
     ]
 
 
+def without_weight(labels: LabelData, weights: Float[np.ndarray, " n"]) -> tuple[Caution, ...]:
+    """A warning of classes whose labels all have a weight of 0, beside labels that count.
+
+    Args:
+        labels: as read.
+        weights: ``(N,)`` row weights.
+    """
+    k = len(labels.classes)
+    known = labels.codes >= 0
+    number, weighed = (np.bincount(labels.codes[known], w, k) for w in (None, weights[known]))
+    if labels.trusted is not None:
+        checked = labels.trusted >= 0
+        weighed = weighed + np.bincount(labels.trusted[checked], weights[checked], k)
+    out = np.flatnonzero((number > 0) & (weighed == 0))
+    if labels.votes is not None or not len(out) or not weighed.any():
+        return ()
+    listed = ", ".join(repr(plain(name)) for name in labels.classes.names[out[:5]])
+    message = (
+        f"sample_weight: all rows that are labelled {listed}{' and others' * (len(out) > 5)} have "
+        "a weight of 0, so that nothing is known of what such items look like"
+    )
+    return (Caution(NbmodelsWarning, message),)
+
+
 def by_item(name: str, known: Any, items: Any) -> Any:
     """A mapping or series of some items, by their ids, as a mapping from their positions.
 

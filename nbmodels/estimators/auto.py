@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -244,6 +244,8 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
             ``"forest"`` (randomised trees).
         noise: ``"full"``, ``"symmetric"``, ``"pooled"``, a known ``(K, K)`` matrix ``[observed,
             true]``, or ``"auto"``.
+        class_prior: ``(K,)`` known shares of the true classes, or a mapping from their names; None
+            to learn them.
         classes: names of all classes, where some may not occur among the labels.
         missing_label: value of y that means "no label".
         missing_values: value of X that means "missing".
@@ -282,6 +284,7 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         *,
         emission: str | Sequence[str] = "auto",
         noise: NoiseForm | ArrayLike = "auto",
+        class_prior: ArrayLike | Mapping[Any, float] | None = None,
         classes: ArrayLike | None = None,
         missing_label: Any = None,
         missing_values: Any = None,
@@ -290,6 +293,7 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         self.emission = emission
         self.noise = noise
+        self.class_prior = class_prior
         self.classes = classes
         self.missing_label = missing_label
         self.missing_values = missing_values
@@ -355,6 +359,7 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         names = self._names(X)
         shared = {
             "noise": self.noise,
+            "class_prior": self.class_prior,
             "classes": self.classes,
             "missing_label": self.missing_label,
             "missing_values": self.missing_values,

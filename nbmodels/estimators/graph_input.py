@@ -52,7 +52,10 @@ def with_names_of_graphs() -> Iterator[list[Caution]]:
         words = str(error).replace("; X has", "; interactions has")
         if " rows where X has " in words:
             words = words.replace(" rows where X has ", " rows where there are ")
-            words += " items, the columns of a matrix (users x items) or the ids in a table"
+            words += (
+                " items, the columns of a matrix (users x items) or the ids in a table; give a "
+                "series of labels by the items' ids, or all ids as items="
+            )
         raise type(error)(_of_labels(words)) from error
     for one in caught:
         if issubclass(one.category, NbmodelsWarning):

@@ -25,7 +25,7 @@ from nbmodels.data.label_copies import label_copies
 from nbmodels.data.labellers import labellers_among
 from nbmodels.data.labels import Classes
 from nbmodels.data.missing_markers import missing_markers
-from nbmodels.data.noisy_labels import LabelData, read_labels
+from nbmodels.data.noisy_labels import LabelData, read_labels, without_weight
 from nbmodels.data.outliers import cells_far_out
 from nbmodels.data.validation import check_orders, check_weights, row_index
 from nbmodels.estimators.base import LatentClassModel
@@ -255,6 +255,7 @@ class TableClassifier(LatentClassModel):
         far = [one for where in scaled for one in cells_far_out(block.columns(where), weights)]
         columns = *label_copies(block, labels.codes), *labellers_among(block.names), *about_symbols
         known = little_known(compared, block, labels.codes, weights)
+        known = *known, *without_weight(labels, weights)
         return self._finish(compared, (*known, *labels.cautions, *columns, *far))
 
     def _fitted(

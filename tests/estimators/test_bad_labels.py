@@ -85,6 +85,8 @@ def test_a_label_outside_the_classes(kind):
     match = r"^y: row 6 has the label 'd', which is not among the 3 classes \(a, b, c\)"
     refuses(match, estimator, features(kind), with_label("d"))
     refuses("^y: row 2 has the label 'c'", make(kind, classes=["a", "b"]), features(kind), labels())
+    told = r"^trusted: row 3 has the label 'd'.* \(a, b, c\); name all classes with classes="
+    refuses(told, make(kind), features(kind), labels(), trusted={3: "d"})
 
 
 @pytest.mark.parametrize(

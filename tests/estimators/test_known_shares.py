@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from nbmodels import NoisyGaussianNB, NoisyLabelClassifier, NoisyLogisticRegression
+from nbmodels import (
+    AutoNoisyClassifier,
+    NoisyGaussianNB,
+    NoisyLabelClassifier,
+    NoisyLogisticRegression,
+)
 from nbmodels.datasets import corrupt
 
 SHARES = np.array([0.6, 0.3, 0.1])
@@ -30,3 +35,12 @@ def test_known_shares_are_no_worse_than_learned_ones(make):
     assert right[1] >= right[0] - 0.01
     assert right[1] > np.mean(given == true) + 0.08
     np.testing.assert_allclose(known.label_posterior_.mean(0), SHARES, atol=0.06)
+
+
+def test_shares_are_known_to_whatever_is_selected():
+    rng = np.random.default_rng(1)
+    true = rng.integers(2, size=120)
+    x, given = rng.normal(3.0 * true[:, None], size=(120, 2)), corrupt(true, np.eye(2), rng)
+    names = np.array(["ant", "bee"])
+    model = AutoNoisyClassifier(emission="gaussian", class_prior={"bee": 0.4, "ant": 0.6})
+    np.testing.assert_allclose(model.fit(x, names[given]).class_prior_, [0.6, 0.4], atol=1e-6)

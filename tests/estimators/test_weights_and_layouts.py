@@ -6,6 +6,8 @@ import pytest
 from planted import NAMES, N, features, fitted, given_labels, lose, make, same_fit, truth
 from scipy import sparse
 
+from nbmodels import NbmodelsWarning
+
 
 @pytest.mark.parametrize(
     "kind",
@@ -28,6 +30,16 @@ def test_weights_are_repetitions(kind):
     np.testing.assert_allclose(a.objective_, b.objective_, 1e-10)
     rows = np.repeat(b.label_posterior_[:160], whole, 0)
     np.testing.assert_allclose(a.label_posterior_, rows, 1e-5, 1e-8)
+
+
+@pytest.mark.filterwarnings("ignore::nbmodels.IdentifiabilityWarning")
+@pytest.mark.filterwarnings("ignore::nbmodels.VerdictWarning")
+def test_a_class_without_weight_is_warned_of():
+    y = given_labels()
+    weights = (y != NAMES[-1]).astype(float)
+    told = f"^sample_weight: all rows that are labelled '{NAMES[-1]}' have a weight of 0"
+    with pytest.warns(NbmodelsWarning, match=told):
+        make("bernoulli").fit(features("bernoulli"), y, weights)
 
 
 def test_a_weight_for_all_is_a_weight_for_each():
