@@ -23,7 +23,6 @@ from jaxtyping import Bool, Float, Int
 
 from inference.arrays import floating, on_device
 from inference.compilation import host_jit
-from nbmodels.class_priors import FixedProportions
 from nbmodels.core import model as models
 from nbmodels.core.families import Rule
 from nbmodels.core.model import PRIOR, Data, Model
@@ -111,15 +110,11 @@ class LabelledGraph:
     def scored(self, scores: Float[np.ndarray, "n k"]) -> Candidate:
         """The labels' model with scores in the place of the class shares."""
         padded = on_device(pad_rows(scores, len(self.labels.data.weights)))
-        labels, even = self.labels, np.full(len(self.shares), 1 / len(self.shares))
-        if self.predicted and isinstance(labels.model[PRIOR], FixedProportions):
-            # known shares would count twice
-            known = FixedProportions(prior=on_device(even))
-            labels = labels._replace(model={**labels.model, PRIOR: known})
+        even = np.full(len(self.shares), 1 / len(self.shares))
         # scores of weak edges say little of the bias, which would move the classes' shares as the
         # chance of a few labels has it, and rounds of propagation would then hear them
         shares = even if self.predicted else self.shares
-        return with_score_prior(labels, padded, log_slope_sd=LOG_SLOPE_SD, shares=shares)
+        return with_score_prior(self.labels, padded, log_slope_sd=LOG_SLOPE_SD, shares=shares)
 
     def predictions(self) -> LabelledGraph:
         """The same, for scores that are log-probabilities."""

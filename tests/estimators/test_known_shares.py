@@ -2,15 +2,17 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from nbmodels import (
     AutoNoisyClassifier,
+    CollaborativeClassifier,
     NoisyGaussianNB,
     NoisyLabelClassifier,
     NoisyLogisticRegression,
 )
-from nbmodels.datasets import corrupt
+from nbmodels.datasets import corrupt, uniform_noise
 
 SHARES = np.array([0.6, 0.3, 0.1])
 NOISE = np.array([[0.85, 0.25, 0.1], [0.1, 0.65, 0.2], [0.05, 0.1, 0.7]])
@@ -35,6 +37,23 @@ def test_known_shares_are_no_worse_than_learned_ones(make):
     assert right[1] >= right[0] - 0.01
     assert right[1] > np.mean(given == true) + 0.08
     np.testing.assert_allclose(known.label_posterior_.mean(0), SHARES, atol=0.06)
+
+
+@pytest.mark.slow
+def test_known_shares_help_a_graph():
+    """Of three uneven classes, beside 80 users; labels stayed, with shares that were far off."""
+    right, off = [], []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        true, likes = rng.choice(3, 300, p=SHARES), rng.integers(3, size=80)
+        edges = rng.random((80, 300)) < np.where(likes[:, None] == true, 0.08, 0.03)
+        given = corrupt(true, uniform_noise(3, 0.3), rng)
+        model = CollaborativeClassifier(class_prior=SHARES, classes=range(3), random_state=0)
+        probs = model.fit(sparse.csr_array(edges.astype(float)), given).label_posterior_
+        right.append(np.mean(probs.argmax(1) == true) - np.mean(given == true))
+        off.append(np.abs(probs.mean(0) - np.bincount(true) / 300).max())
+    assert np.mean(right) > 0.05
+    assert np.mean(off) < 0.05
 
 
 def test_shares_are_known_to_whatever_is_selected():
