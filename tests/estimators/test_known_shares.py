@@ -46,7 +46,7 @@ def test_known_shares_help_a_graph():
     for seed in range(3):
         rng = np.random.default_rng(seed)
         true, likes = rng.choice(3, 300, p=SHARES), rng.integers(3, size=80)
-        edges = rng.random((80, 300)) < np.where(likes[:, None] == true, 0.08, 0.03)
+        edges = rng.random((80, 300)) < np.where(likes[:, None] == true, 0.1, 0.03)
         given = corrupt(true, uniform_noise(3, 0.3), rng)
         model = CollaborativeClassifier(class_prior=SHARES, classes=range(3), random_state=0)
         probs = model.fit(sparse.csr_array(edges.astype(float)), given).label_posterior_
