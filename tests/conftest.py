@@ -34,6 +34,8 @@ if QUICK:
 
 #: Seconds that a test may take without a mark.
 LONG = 5.0
+#: Number of files that are listed by how long their tests take.
+LISTED = 25
 #: Where a container's limit of memory stands, by version of control groups.
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -162,10 +164,15 @@ def pytest_terminal_summary(terminalreporter):
     if not os.environ.get("CI"):
         return
     reports = (r for group in terminalreporter.stats.values() for r in group)
-    spent = defaultdict(float)
+    spent, by_file = defaultdict(float), defaultdict(float)
     for report in reports:
-        if hasattr(report, "duration") and "slow" not in getattr(report, "keywords", ()):
-            spent[report.nodeid] += report.duration
+        if hasattr(report, "duration"):
+            by_file[report.nodeid.partition("::")[0]] += report.duration
+            if "slow" not in getattr(report, "keywords", ()):
+                spent[report.nodeid] += report.duration
+    terminalreporter.section(f"{sum(by_file.values()) / 60:.0f} minutes of workers' time, by file")
+    for name in sorted(by_file, key=by_file.get, reverse=True)[:LISTED]:
+        terminalreporter.write_line(f"{by_file[name]:6.0f} s  {name}")
     long = sorted(((s, name) for name, s in spent.items() if s > LONG), reverse=True)
     if long:
         terminalreporter.section(f"{len(long)} unmarked tests took over {LONG:g} s")
