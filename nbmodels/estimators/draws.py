@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from inference.arrays import on_device, random_key
 from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import untempered
+from nbmodels.fitting.checked_rows import named_by_checks
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.noise_forms import with_full_form
 from nbmodels.fitting.options import is_auto
@@ -95,18 +96,20 @@ def posterior(
             )
             for one in fitted.posterior_targets
         )
+        names = self.fitted_.names
+        named = self._named or named_by_checks(own.fit.model, own.data, len(names)).all()
         tree = sample(
             own.fit,
             own.data,
             random_key(seed),
             method=chosen,
-            names=self.fitted_.names,
+            names=names,
             features=dict(self.fitted_.columns),
             units=dict(self.fitted_.units),
             coords=self._coords(),
             item_names=self._item_names(),
             alternatives=others,
-            named=self._named,
+            named=bool(named),
             **options,
         )
         effects = replace(fitted, copies=self.fitted_.copies).design_effects

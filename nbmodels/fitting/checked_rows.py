@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int
 
+from nbmodels.channels import TrustedLabels
 from nbmodels.core.model import Data, Model
+
+#: Checked rows of a class that say which it is, whatever its items are labelled.
+_NAMED = 5
 
 
 def checked_rows(model: Model, data: Data, n_rows: int) -> Bool[np.ndarray, " n"]:
@@ -23,6 +27,19 @@ def checked_rows(model: Model, data: Data, n_rows: int) -> Bool[np.ndarray, " n"
         return np.zeros(n_rows, bool)
     channel: Any = model["trusted"]
     return np.asarray(channel.excludes(np.asarray(data.parts["trusted"])[:n_rows]), bool)
+
+
+def named_by_checks(model: Model, data: Data, n_classes: int) -> Bool[np.ndarray, " k"]:
+    """``(K,)`` whether so many rows of a class were checked that they say which class it is.
+
+    Args:
+        model, data: see :func:`checked_rows`.
+        n_classes: K.
+    """
+    if not isinstance(model.get("trusted"), TrustedLabels):
+        return np.zeros(n_classes, bool)
+    codes = np.asarray(data.parts["trusted"])
+    return np.bincount(codes, minlength=n_classes + 1)[:n_classes] >= _NAMED
 
 
 def with_checked(codes: Int[np.ndarray, " n"], model: Model, data: Data) -> Int[np.ndarray, " n"]:

@@ -27,6 +27,7 @@ from nbmodels.errors import (
     issue,
 )
 from nbmodels.fitting.batched import fit_batch
+from nbmodels.fitting.checked_rows import named_by_checks
 from nbmodels.fitting.fit import Fit, ReadOut, log_likelihoods, with_arrays
 from nbmodels.fitting.identifiability import diagnose
 from nbmodels.fitting.iterations import Iteration, Point, iteration
@@ -437,7 +438,8 @@ def _checked(
     for transition in map(np.asarray, read.transitions.values()):
         if transition.shape[0] != transition.shape[1]:
             continue
-        diagnosis = diagnose(transition)
+        named = named_by_checks(model, data, len(transition))
+        diagnosis = diagnose(transition, named)
         confused += diagnosis.confused
         if diagnosis.renames and not interrupted:
             relabelled = how.relabel(best.params, model, on_device(diagnosis.order))
@@ -445,7 +447,7 @@ def _checked(
             interrupted = int(again.status) == Status.INTERRUPTED
             moved = how.params(again.params, context)
             after = finish(model, moved, data)
-            left = [diagnose(np.asarray(t)).confused for t in after.transitions.values()]
+            left = [diagnose(np.asarray(t), named).confused for t in after.transitions.values()]
             # trusted labels, or known noise, may contradict the new names
             loss = float(best.objective) - float(again.objective)
             if not any(left) and loss <= slack:

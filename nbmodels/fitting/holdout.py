@@ -21,6 +21,7 @@ from nbmodels.channels import ExternalEvidence
 from nbmodels.class_priors import FixedProportions
 from nbmodels.core.model import PRIOR, Data, Model, with_role
 from nbmodels.core.roles import LabelChannel
+from nbmodels.fitting.checked_rows import named_by_checks
 from nbmodels.fitting.design_effect import of_groups
 from nbmodels.fitting.em import Fit, emissions_started
 from nbmodels.fitting.identifiability import confused_classes, vanished
@@ -132,7 +133,7 @@ def compare_on_holdout(
             known = seen < n_classes
             given = np.eye(n_classes)[seen[known]]
             for c, fitted in enumerate(options.compared(candidates, rest, bar)):
-                score, named = _scored(fitted, codes, held)
+                score, named = _scored(fitted, data[c], codes, held)
                 scores[c].append(score)
                 kept = np.asarray(fitted.resp)[known]
                 identified[c] &= named and not len(vanished(given, kept))
@@ -201,7 +202,7 @@ def held_out_scores(
         starts = None if near is None else [_without_rows(near, model, data, r) for r in some]
         fits = options.fit_all([model] * len(some), parts, starts=starts)
         for rows, one in zip(some, fits, strict=True):
-            scores[rows], own = _scored(finished(one), codes, rows)
+            scores[rows], own = _scored(finished(one), data, codes, rows)
             kept[rows] = np.asarray(one.resp)[rows]
             named = named and own
         if settled is not None and settled(found()):
@@ -303,13 +304,14 @@ def noise_given_posterior(
 
 
 def _scored(
-    fitted: Fit, codes: Int[np.ndarray, " n"], rows: Int[np.ndarray, " h"]
+    fitted: Fit, data: Data, codes: Int[np.ndarray, " n"], rows: Int[np.ndarray, " h"]
 ) -> tuple[Float[np.ndarray, " h"], bool]:
-    """Log-probabilities of some items' labels, and whether the noise matrix is dominant."""
+    """Log-probabilities of some items' labels, and whether all classes have their names."""
     transition = fitted.transitions[_LABELS]
     p = np.asarray(fitted.resp)[rows] @ (transition / transition.sum(1, keepdims=True))
     score = np.log(np.maximum(p[np.arange(len(rows)), codes[rows]], np.finfo(float).tiny))
-    return score, not confused_classes(transition)
+    named = named_by_checks(fitted.model, data, len(transition))
+    return score, not confused_classes(transition, named)
 
 
 def _without_rows(near: Fit, model: Model, data: Data, rows: np.ndarray) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy.optimize import linear_sum_assignment
 
 #: Labels from which on a class may vanish, and the share of them that must be left.
@@ -43,24 +43,36 @@ class Diagnosis(NamedTuple):
         return bool(np.any(self.order != np.arange(len(self.order))))
 
 
-def confused_classes(transition: Float[np.ndarray, "k k"]) -> tuple[tuple[int, int], ...]:
+def confused_classes(
+    transition: Float[np.ndarray, "k k"], named: Bool[np.ndarray, " k"] | None = None
+) -> tuple[tuple[int, int], ...]:
     """Pairs ``(k, j)`` with ``P(j | k) >= P(k | k)`` for the likeliest other label ``j``.
 
     Args:
         transition: ``(K, K)``, ``[true, observed]``, rows summing to one.
+        named: ``(K,)`` classes whose names are known otherwise, as by checked rows, and which are
+            left out; None for no class.
     """
     others = np.array(transition, float)
     np.fill_diagonal(others, -np.inf)
     worst = np.argmax(others, 1)
     rows = np.arange(len(others))
     bad = others[rows, worst] >= np.diag(transition)
+    if named is not None:
+        bad &= ~named
     return tuple((int(k), int(worst[k])) for k in rows[bad])
 
 
-def diagnose(transition: Float[np.ndarray, "k k"]) -> Diagnosis:
-    """Whether a transition is diagonally dominant, and which renaming would make it so."""
+def diagnose(
+    transition: Float[np.ndarray, "k k"], named: Bool[np.ndarray, " k"] | None = None
+) -> Diagnosis:
+    """Whether a transition is diagonally dominant, and which renaming would make it so.
+
+    Args:
+        transition, named: see :func:`confused_classes`.
+    """
     identity = np.arange(len(transition))
-    confused = confused_classes(transition)
+    confused = confused_classes(transition, named)
     if not confused:
         return Diagnosis(identity, ())
     # the assignment of names to classes under which the labels are most often right
@@ -68,7 +80,7 @@ def diagnose(transition: Float[np.ndarray, "k k"]) -> Diagnosis:
     classes, names = linear_sum_assignment(-logs)
     order = np.empty_like(identity)
     order[names] = classes
-    if confused_classes(transition[order]):
+    if confused_classes(transition[order], named):
         return Diagnosis(identity, confused)
     return Diagnosis(order, confused)
 

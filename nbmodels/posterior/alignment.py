@@ -27,7 +27,9 @@ def can_be_renamed(model: Model) -> bool:
     return all(here and all("true_class" in d for d in here.values()) for here in dims)
 
 
-def aligned(model: Model, drawn: PosteriorDraws, names: Any = None) -> PosteriorDraws:
+def aligned(
+    model: Model, drawn: PosteriorDraws, names: Any = None, *, named: bool = False
+) -> PosteriorDraws:
     """Chains relabelled to agree with the observed labels, with cautions about remaining modes.
 
     A chain is renamed as a whole, where under the mean of its noise matrix a renaming makes the
@@ -38,9 +40,11 @@ def aligned(model: Model, drawn: PosteriorDraws, names: Any = None) -> Posterior
         model: components by name.
         drawn: draws of all chains.
         names: ``(K,)`` names of the classes, for the messages.
+        named: whether classes have their names even if the noise matrix's diagonal does not
+            dominate, as by checked rows: chains stay as they are.
     """
     squares = {n: t for n, t in drawn.transitions.items() if t.shape[-1] == t.shape[-2]}
-    if not squares:
+    if named or not squares:
         return drawn
     name, transition = next(iter(squares.items()))
     identity = np.arange(transition.shape[-1])

@@ -181,7 +181,7 @@ def sample(
     for one in forms:
         first, second, third = jax.random.split(key, 3)
         drawn = _draw(one.fit, one.data, first, method, size, keep, progress, options)
-        drawn = aligned(one.fit.model, drawn, names)
+        drawn = aligned(one.fit.model, drawn, names, named=named)
         tree = _tree(one.fit.model, one.data, drawn, (second, third), keep, **about)
         tree.attrs.update({"method": method, **_kinds(one.fit.model, one.data), **drawn.attrs})
         trees.append(open_faced_sandwich(tree) if sandwich else tree)
