@@ -17,8 +17,17 @@ from nbmodels.class_priors.calibration import Calibration
 from nbmodels.core.families import DrawKey, FullNormal
 from nbmodels.core.short_rows import softmax
 
-#: Slopes at which known shares are kept, and rows, at most, by which.
-_SLOPES, _SHOWN_ROWS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0), 4_096
+#: Slopes times the scores' spread at which known shares are kept, and cells of the table of scores
+#: by which, at most.
+_SLOPES, _SHOWN_CELLS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0), 100_000
+
+#: Standard deviation, at most, of a known share's logarithm: a rare class is not left open.
+_MOST_SD = 0.3
+
+#: Part of the least share by which mean probabilities may differ from the shares.
+_CLOSE = 0.02
+
+_TINY = np.finfo(float).tiny
 
 
 @register_dataclass
@@ -34,7 +43,7 @@ class HeldCalibration(Calibration):
     Attributes:
         prior: normal of ``u``, then ``b``; shape ``(1 + K,)``, of fits.
         drawn: that of draws, which would count twice what holds the shares.
-        centre: ``(K,)`` mean scores.
+        centre: ``(K,)`` mean scores, or thresholds of the scores that leave known shares.
 
     Examples:
         Scores that say nothing but that ants are frequent, at five times their slope:
@@ -94,26 +103,32 @@ class HeldCalibration(Calibration):
     ) -> HeldCalibration:
         """Known shares of the classes, whatever the slope, and whatever shares the scores hold.
 
-        The biases under which probabilities are the shares on average are their logarithms at a
-        slope of 0, and proportional to a steep one (thresholds of the scores): in between they are
-        taken to be on a line.
+        Under each of several slopes there are biases for which probabilities are the shares on
+        average: logarithms of the shares at a slope of 0, and about a multiple of a steep slope.
+        Prior mean and centre are those of the nearest line (weighted least squares). The standard
+        deviation is that of the logarithms of shares among as many items, and of the line.
 
         Args:
-            shares: ``(K,)`` of the population; those of as many items as there are vary about them.
+            shares: ``(K,)`` of the population.
             scores: ``(N, K)``, packed.
             weights: ``(N,)`` row weights.
             log_slope_sd: prior standard deviation of the logarithm of the slope.
         """
         rows = np.flatnonzero(np.asarray(weights) > 0)
-        some = rows[:: max(len(rows) // _SHOWN_ROWS, 1)]
+        some = rows[:: -(-len(rows) * len(shares) // _SHOWN_CELLS)] if len(rows) else rows
         table, each = np.asarray(scores, float)[some], np.asarray(weights, float)[some]
-        biases = [np.log(shares)]
-        for slope in _SLOPES:
-            biases.append(_biases(slope * table, each, shares, biases[-1]))
-        design = np.column_stack([np.ones(len(_SLOPES)), -np.array(_SLOPES)])
-        (bias, centre), *_ = np.linalg.lstsq(design, np.stack(biases[1:]), rcond=None)
-        off = np.square(biases[1:] - design @ np.stack([bias, centre])).mean(0)
-        sd = np.sqrt((1 - shares) / (shares * max(float(np.sum(weights)), 1.0)) + off)
+        spread, biases = float(table.std()) if len(table) else 0.0, [np.log(shares)]
+        slopes = np.array(_SLOPES if spread > 0 else _SLOPES[:1])
+        for slope in slopes[1:]:
+            biases.append(_biases(slope / spread * table, each, shares, biases[-1]))
+        # the steeper the slope, the less probabilities depend on the biases
+        size = 1 / (1 + slopes[:, None])
+        line = np.column_stack([np.ones(len(slopes)), -slopes / max(spread, _TINY)])
+        (bias, centre), *_ = np.linalg.lstsq(size * line, size * np.stack(biases), rcond=None)
+        off = np.square(size * (np.stack(biases) - line @ np.stack([bias, centre]))).sum(0)
+        off /= np.square(size).sum()
+        number = max(float(np.sum(weights)), 1.0)
+        sd = np.minimum(np.sqrt((1 - shares) / (shares * number) + off), _MOST_SD)
         return cls._about(bias, (sd, sd), centre, log_slope_sd)
 
     @classmethod
@@ -126,7 +141,7 @@ class HeldCalibration(Calibration):
     def log_probs(
         self, likelihood_params: Float[Array, " p"], data: Float[Array, "n k"] | None
     ) -> Float[Array, "n k"]:
-        """``(N, K)``; of an item without scores ``(1, K)``, those of mean scores."""
+        """``(N, K)``; of an item without scores ``(1, K)``, those of the centre."""
         return super().log_probs(likelihood_params, self._centred(data))
 
     def stats(
@@ -176,5 +191,7 @@ def _biases(
         mean = np.average(np.exp(logs - log_sums[:, None]), 0, weights)
         return float(np.average(log_sums, weights=weights) - shares @ bias), mean - shares
 
-    found = optimize.minimize(value, start, jac=True, method="L-BFGS-B")
+    close = {"gtol": _CLOSE * float(shares.min())}
+    found = optimize.minimize(value, start, jac=True, method="L-BFGS-B", options=close)
+    # up to a constant, which changes no probability
     return np.asarray(found.x - found.x.mean() + np.log(shares).mean())

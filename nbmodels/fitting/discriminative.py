@@ -328,10 +328,11 @@ def _round_pays(
             noise.append(finished(fitted).transitions["labels"])
             fixed = {**model, "labels": fixed_at(np.mean(noise, 0))}
         weights = on_device(np.asarray(data.weights) * here)
-        pair = [with_score_prior(labels, one, log_slope_sd=LOG_SLOPE_SD) for one in (plain, again)]
+        # scores of other folds are not known yet
+        some = labels._replace(data=replace(labels.data, weights=weights))
+        pair = [with_score_prior(some, one, log_slope_sd=LOG_SLOPE_SD) for one in (plain, again)]
         fits = options.fit_all(
-            [{**fixed, PRIOR: one.model[PRIOR]} for one in pair],
-            [replace(one.data, weights=weights) for one in pair],
+            [{**fixed, PRIOR: one.model[PRIOR]} for one in pair], [one.data for one in pair]
         )
         scores = [np.asarray(finished(one).log_likelihood) for one in fits]
         counted = np.asarray(weights) * known.any(1)

@@ -43,24 +43,30 @@ def test_weak_scores_leave_them_nearly_so():
 
 
 @pytest.mark.parametrize("known", [[0.3, 0.4, 0.3], [0.85, 0.1, 0.05]])
-@pytest.mark.parametrize("slope", [0.25, 1.0, 3.0])
-def test_known_shares_are_kept_at_any_slope(known, slope):
+@pytest.mark.parametrize("spread", [0.3, 1.5, 30, 500])
+def test_known_shares_are_kept_at_any_slope_and_in_any_unit(known, spread):
     """Scores that hold other shares: their logarithms as biases would count them twice."""
-    component = HeldCalibration.keeping(np.array(known), scores(1.5), np.ones(N), 2.0)
-    at = component.prior.mean.at[0].set(np.log(slope))
-    np.testing.assert_allclose(mean_share(component, at, 1.5), known, atol=0.035)
-    twice = Calibration.of(K, bias=np.log(known))
-    off = mean_share(twice, twice.prior.mean.at[0].set(np.log(slope)), 1.5) - known
-    assert np.abs(off).max() > 0.05
+    component = HeldCalibration.keeping(np.array(known), scores(spread), np.ones(N), 2.0)
+    twice, unit, off = Calibration.of(K, bias=np.log(known)), float(scores(spread).std()), []
+    for slope in (0.25, 1.0, 4.0):
+        at = component.prior.mean.at[0].set(np.log(slope / unit))
+        np.testing.assert_allclose(mean_share(component, at, spread), known, atol=0.05)
+        before = twice.prior.mean.at[0].set(np.log(slope / unit))
+        off.append(np.abs(mean_share(twice, before, spread) - known).max())
+    assert max(off) > 0.05
+    of_none = np.exp(component.log_probs(component.prior.mean, None))[0]
+    np.testing.assert_allclose(of_none, known, atol=0.05)
 
 
-def test_known_shares_hold_as_surely_as_items_show_them():
-    nothing, ones = np.zeros((400, K)), np.ones(400)
-    precisions = [
-        HeldCalibration.keeping(SHARES, nothing[:n], ones[:n], 2.0).prior.precision[1, 1]
-        for n in (100, 400)
-    ]
-    np.testing.assert_allclose(precisions, 0.6 / 0.4 * np.array([100, 400]), rtol=1e-6)
+def test_known_shares_hold_as_surely_as_items_show_them_and_a_rare_one_is_not_left_open():
+    def deviations(shares, n):
+        found = HeldCalibration.keeping(np.array(shares), np.zeros((n, K)), np.ones(n), 2.0)
+        return np.diag(found.prior.precision)[1:] ** -0.5
+
+    for n in (100, 400):
+        expected = np.sqrt((1 - SHARES) / SHARES / n)
+        np.testing.assert_allclose(deviations(SHARES, n), np.minimum(expected, 0.3), rtol=1e-6)
+    assert deviations([0.6, 0.3999, 0.0001], 100)[2] == pytest.approx(0.3)
 
 
 def test_rows_that_do_not_count_do_not_move_the_centre():
