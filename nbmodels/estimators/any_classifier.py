@@ -16,8 +16,9 @@ from sklearn.utils.validation import _num_samples, validate_data
 from nbmodels.core.jax_settings import computing
 from nbmodels.data.label_copies import copies_in_frame
 from nbmodels.data.labellers import labellers_among
+from nbmodels.data.noisy_labels import without_weight
 from nbmodels.data.validation import check_orders, check_weights, row_index
-from nbmodels.errors import DataError
+from nbmodels.errors import DataError, issue
 from nbmodels.estimators.constraints import Constraint
 from nbmodels.estimators.cross_validated import (
     CrossValidated,
@@ -229,6 +230,7 @@ class NoisyLabelClassifier(TableClassifier):
         index = row_index(X, y)
         labels = self._labels(y, n_rows, trusted, votes, index)
         weights = check_weights(sample_weight, n_rows)
+        issue(without_weight(labels, weights))
         self._check_weights(weights)
         with one_thread_if_small(items):
             copies = row_groups(items, groups=groups)

@@ -16,9 +16,9 @@ from inference.arrays import on_device
 from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.labels import Classes
-from nbmodels.data.noisy_labels import by_item
+from nbmodels.data.noisy_labels import by_item, without_weight
 from nbmodels.data.validation import check_weights
-from nbmodels.errors import DataError
+from nbmodels.errors import DataError, issue
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.constraints import Constraint, Number
 from nbmodels.estimators.joint_assembly import About, by_part, item_powers, part_name
@@ -210,6 +210,7 @@ class JointNB(LatentClassModel):
         asked = type(self).__name__, self.classes, self.missing_label
         read, labels = read_all_labels(sources, X, (y, trusted, possible), n, *asked)
         weights, k = check_weights(sample_weight, n), len(read.classes)
+        issue(without_weight(read, weights))
         with computing(self._double(cells_of(X) * k)):
             learned = learned_sources(sources, X, Items(ids, read.classes, weights, read.codes))
             parameters = self._by_class(parameters, read.classes)

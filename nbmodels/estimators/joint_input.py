@@ -76,6 +76,8 @@ def read_all_labels(
     others = [v for v in named if v is not None]
     if y is None and declared is None:
         others += names_of_known(trusted, possible, n, marker)
+    if possible is not None and declared is not None:
+        others.append(np.asarray(declared, object))  # which sets may name
     read = read_labels(
         y,
         n,
@@ -128,7 +130,8 @@ def item_ids(
     first, n = next(iter(known.items()))
     for name, size in known.items():
         if size != n:
-            raise DataError(f"{name}: has {counted(size, 'row')} where {first} has {n}")
+            by_id = "; name its rows by their ids" * (first == "items")
+            raise DataError(f"{name}: has {counted(size, 'row')} where {first} has {n}{by_id}")
     tables = {label: t for name in known if name in X for label, t in row_tables(name, X[name])}
     framed = [(t, v.index) for t, v in tables.items() if isinstance(v, pd.DataFrame | pd.Series)]
     named = (one for one in framed if not one[1].equals(pd.RangeIndex(n)))
@@ -162,7 +165,7 @@ def of_all_items(sources: Mapping[str, Source], X: Mapping[str, Any], items: Any
         if sources[name]._source_items(values) is None or len(values) >= len(ids):
             continue
         own = values.index
-        if not own.is_unique or own.equals(pd.RangeIndex(len(own))) or not own.isin(ids).all():
+        if not len(own) or not own.is_unique or not own.isin(ids).all():
             continue
         if getattr(sources[name], "missing_values", None) is None:
             raise DataError(

@@ -65,14 +65,14 @@ class JointTraining:
         """
         options, alone = self.options, self._forms({}, {}, about)[0]
         learned, interrupted = select_features(learned, about, alone, options)
-        votes, learned = learned, beside_others(learned, learned, about)
+        alike, learned = learned, beside_others(learned, learned, about)
         learning = {n: one.learn_beside for n, one in learned.items() if one.learn_beside}
         if learning and not interrupted:
             found, interrupted = learn_graphs(learned, learning, about, alone, options)
-            if beside_others(votes, found, about) is not votes or learned is votes:
+            if beside_others(alike, found, about) is not alike or learned is alike:
                 learned = found
             else:  # the graphs show nobody who is right
-                learned, interrupted = learn_graphs(votes, learning, about, alone, options)
+                learned, interrupted = learn_graphs(alike, learning, about, alone, options)
         crossed = {n: one.crossed for n, one in learned.items() if one.crossed}
         compared = bool(crossed) and "labels" in about.labels
         fitted = self._jointly(learned, about, interrupted, scored=compared)

@@ -15,7 +15,9 @@ from nbmodels.data.features import Block, check_missing, numbers
 from nbmodels.data.label_copies import label_copies
 from nbmodels.data.labellers import labellers_among
 from nbmodels.data.missing_markers import missing_markers
+from nbmodels.data.noisy_labels import without_weight
 from nbmodels.data.validation import check_orders, check_weights, row_index
+from nbmodels.errors import issue
 from nbmodels.estimators.constraints import Constraint, Number
 from nbmodels.estimators.discriminative import (
     SCORED,
@@ -197,6 +199,7 @@ class NoisyLogisticRegression(TableClassifier):
         index = row_index(X, y)
         labels = self._labels(y, n_rows, trusted, votes, index)
         weights = check_weights(sample_weight, n_rows)
+        issue(without_weight(labels, weights))
         copies = row_groups(block.x, groups=groups)
         with computing(self._double(int(np.prod(block.x.shape)) * len(labels.classes))):
             known = known_labels(self, parameters, labels, weights)

@@ -238,10 +238,11 @@ def _known_beside(others: _Jointly) -> Known:
 def beside_others(
     learned: dict[str, LearnedSource], found: Mapping[str, LearnedSource], about: About
 ) -> dict[str, LearnedSource]:
-    """Sources, of which votes that agree by chance are as others that have a say let them be.
+    """Sources, of which annotators who agree by chance are not alike where others have a say.
 
-    Features are tested beside such votes as tasks are most voted: accuracies that are learned from
-    the votes alone would be those of chance.
+    Features are tested beside annotators who are alike, whose items are as most voted: accuracies
+    that are learned from such votes alone are those of chance. Where features or graphs count,
+    accuracies are learned together with these.
 
     Args:
         learned: what each source learned.
@@ -249,16 +250,16 @@ def beside_others(
         about: what the model is assembled from beside that; checked labels show who is right, too.
 
     Returns:
-        ``learned`` itself where there are no such votes, or nothing else has a say.
+        ``learned`` itself where there are no such annotators, or nothing else counts.
     """
     by_chance = {name for name, one in learned.items() if one.beside_others is not None}
-    shown = any(_counts(one) for name, one in found.items() if name not in by_chance)
+    shown = any(_has_say(one) for name, one in found.items() if name not in by_chance)
     if not by_chance or not (shown or set(about.labels) - {"labels"}):
         return learned
     return {name: one.beside_others or one for name, one in learned.items()}
 
 
-def _counts(learned: LearnedSource) -> bool:
+def _has_say(learned: LearnedSource) -> bool:
     """Whether a source has a say in the classes; a graph has one until it has learned of none."""
     if learned.learn_beside is not None:
         return True

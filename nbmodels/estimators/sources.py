@@ -79,8 +79,8 @@ class LearnedSource:
         cross_fitted: of features that may be cross-fitted, likewise with what is known of the
             items; None otherwise.
         held: by what votes hold the class shares, where nothing else shows these; or None.
-        beside_others: the same where other sources show who is right, of votes that agree by
-            chance; None where that is no difference.
+        beside_others: what takes its place where other sources count, of annotators who agree by
+            chance; None where it stays.
         chosen: settings that were selected, by name.
         noisy: probability that labels are noisy at all, by this source alone.
         cautions: warnings about the data, whatever the fit.

@@ -28,6 +28,7 @@ from nbmodels.data.missing_markers import missing_markers
 from nbmodels.data.noisy_labels import LabelData, read_labels, without_weight
 from nbmodels.data.outliers import cells_far_out
 from nbmodels.data.validation import check_orders, check_weights, row_index
+from nbmodels.errors import issue
 from nbmodels.estimators.base import LatentClassModel
 from nbmodels.estimators.options import (
     GRIDS,
@@ -244,6 +245,7 @@ class TableClassifier(LatentClassModel):
         labels = self._labels(y, n_rows, trusted, votes, items)
         parameters["shares_held"] = labels.shares_held
         weights = check_weights(sample_weight, n_rows)
+        issue(without_weight(labels, weights))
         sources = label_sources(labels, weights)
         fitted = self._fitted(parameters, block, labels.classes, sources, weights, groups)
         self._keep(items, labels)
@@ -255,7 +257,6 @@ class TableClassifier(LatentClassModel):
         far = [one for where in scaled for one in cells_far_out(block.columns(where), weights)]
         columns = *label_copies(block, labels.codes), *labellers_among(block.names), *about_symbols
         known = little_known(compared, block, labels.codes, weights)
-        known = *known, *without_weight(labels, weights)
         return self._finish(compared, (*known, *labels.cautions, *columns, *far))
 
     def _fitted(

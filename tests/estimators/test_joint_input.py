@@ -10,6 +10,7 @@ from nbmodels import (
     DataError,
     DawidSkene,
     JointNB,
+    NbmodelsWarning,
     NoisyGaussianNB,
     NoisyMultinomialNB,
 )
@@ -41,6 +42,16 @@ BAD = {
         "row 1 excludes every class",
     ),
 }
+
+
+def test_a_class_that_sets_may_name_is_not_warned_of():
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=60)
+    x, possible = rng.normal(3.0 * y[:, None], size=(60, 2)), [{NAMES[k], "cat"} for k in y]
+    model = JointNB({"numbers": NoisyGaussianNB.published()}, classes=NAMES)
+    model.fit({"numbers": x}, NAMES[y], possible=possible)  # warnings are errors
+    with pytest.warns(NbmodelsWarning, match="^classes: no label names 'cat'"):
+        model.fit({"numbers": x}, NAMES[y])
 
 
 @pytest.mark.parametrize("case", BAD)

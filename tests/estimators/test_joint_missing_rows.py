@@ -30,6 +30,8 @@ def test_rows_of_a_frame_go_by_the_items_ids_and_the_others_add_nothing():
     true, given, size, words, known = evidence()
     empty = size[known].reindex(size.index)
     by_nan = joint().fit({"size": empty, "words": words}, given)
+    first = joint().fit({"size": size[:150], "words": words}, given, items=np.arange(N))
+    assert first.label_posterior_.shape == (N, 2)
     some = size[known].sample(frac=1, random_state=0)
     by_id = joint().fit({"size": some, "words": words}, given, items=np.arange(N))
     np.testing.assert_allclose(by_id.label_posterior_, by_nan.label_posterior_, atol=1e-9)

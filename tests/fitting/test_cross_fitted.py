@@ -138,15 +138,13 @@ def test_new_items_are_predicted_by_features_learned_from_all(world):
     assert np.corrcoef(np.exp(logs[1]), share)[0, 1] > 0.99
 
 
-def test_known_shares_of_the_classes_are_kept():
+def test_known_shares_of_the_classes_count_against_labels_that_contradict_them():
     x, _, noisy = clusters(1)
     shares = np.array([0.7, 0.1, 0.1, 0.1])
     with pytest.warns(VerdictWarning):  # they are not those of the data
         e = cut(x, noisy, class_prior=shares)
     nothing = cut(x, noisy)
-    bias = np.asarray(e.fit_.point["class_prior"][1:])
-    np.testing.assert_allclose(np.exp(bias) / np.exp(bias).sum(), shares, atol=0.01)
-    assert e.class_prior_[0] > nothing.class_prior_[0]
+    assert e.class_prior_[0] > nothing.class_prior_[0] + 0.05
     np.testing.assert_allclose(e.class_prior_.sum(), 1)
 
 
