@@ -128,7 +128,7 @@ def test_every_component_agrees_with_its_program(names, how):
 
 
 @pytest.mark.slow
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(recipes())
 def test_many_combinations_agree_with_their_programs(recipe):
     names, how = recipe

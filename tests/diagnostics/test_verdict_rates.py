@@ -15,7 +15,7 @@ from nbmodels import (
 )
 from nbmodels.datasets import corrupt, uniform_noise
 
-SEEDS = range(12)
+SEEDS = range(8)
 
 
 @pytest.fixture(scope="module")

@@ -43,11 +43,11 @@ def test_a_right_fit_passes(seed, rate):
 @pytest.mark.slow
 def test_right_fits_pass_also_where_positive_items_are_a_sample_of_their_own():
     ok = 0
-    for seed in range(20):
+    for seed in range(10):
         X, positive, _, rng = table(seed, n=800)
         apart = positive & (rng.random(800) < 0.5)
         ok += fitted(X, apart).verdict().ok
-    assert ok >= 19
+    assert ok >= 9
 
 
 def test_labels_that_depend_on_a_column_fail():
