@@ -238,13 +238,17 @@ class PositiveUnlabelledNB(TableClassifier):
         given = read_given(y, n_rows, reader)
         known = given[~missing_labels(given, self.missing_label)]
         alone = len(known) > 0 and all(bool(label == self.positive) for label in known)
+        # nobody is labelled as the other class, where it is declared
+        others = [] if self.classes is None else [np.asarray(self.classes, object)]
+        if alone:
+            others.append(np.array([_opposite(self.positive)], object))
         return read_labels(
             y,
             n_rows,
             reader=reader,
             declared=self.classes,
             marker=self.missing_label,
-            others=[np.array([_opposite(self.positive)], object)] if alone else [],
+            others=others,
         )
 
     def _marked(self, classes: Classes, codes: np.ndarray) -> tuple[int, np.ndarray]:

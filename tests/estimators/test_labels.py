@@ -241,8 +241,8 @@ def exchanged(n, step, **parameters):
     rows = np.arange(0, n, step)
     trusted = dict(zip(rows, NAMES[truth()[0][rows]], strict=True))
     e = make("bernoulli", random_state=0, **parameters)
-    with pytest.warns(IdentifiabilityWarning, match="apple as berry, berry as apple"):
-        e.fit(features("bernoulli")[:n], NAMES[swap[truth()[1]]][:n], trusted=trusted)
+    # no warning of names that are not to be read literally: checked rows show them
+    e.fit(features("bernoulli")[:n], NAMES[swap[truth()[1]]][:n], trusted=trusted)
     # what was checked is believed
     assert (e.predict(features("bernoulli")) == NAMES[truth()[0]]).mean() > 0.85
     assert e.noise_matrix_[0, 1] > 0.7
@@ -251,7 +251,7 @@ def exchanged(n, step, **parameters):
 
 # and the verdict is bad, as it should be
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
-def test_labels_exchanged_against_trusted_ones_warn_by_name():
+def test_labels_exchanged_against_trusted_ones_have_the_names_of_these():
     e = exchanged(N, 3)
     assert np.abs(e.noise_matrix_ - RHO[[1, 0, 2]]).max() < 0.08
 
