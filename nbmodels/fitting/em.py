@@ -435,14 +435,12 @@ def _checked(
     interrupted = any(int(r.status) == Status.INTERRUPTED for r in results)
     renamed: np.ndarray | None = None
     confused: tuple[tuple[int, int], ...] = ()
-    anywhere = set(range(read.resp.shape[1]))  # confused in all channels: one names a class for all
     for transition in map(np.asarray, read.transitions.values()):
         if transition.shape[0] != transition.shape[1]:
             continue
         named = named_by_checks(model, data, len(transition))
         diagnosis = diagnose(transition, named)
         confused += diagnosis.confused
-        anywhere &= {k for k, _ in diagnosis.confused}
         if diagnosis.renames and not interrupted:
             relabelled = how.relabel(best.params, model, on_device(diagnosis.order))
             (again,) = fit_from([relabelled], [context], [slack])
@@ -470,6 +468,6 @@ def _checked(
         Status.INTERRUPTED if interrupted else Status(int(best.status)),
         tuple(reached + constant),
         renamed,
-        tuple(pair for pair in dict.fromkeys(confused) if pair[0] in anywhere),
+        tuple(dict.fromkeys(confused)),
         read=_kept(read, params),
     )

@@ -171,6 +171,7 @@ def test_estimators_begin_at_the_moments(kind):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:classes. no label names 'c'")
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.IdentifiabilityWarning")
 def test_a_class_without_labels_begins_at_moments_of_the_features():
     x, y = clusters(3000, 3, 15, 5)
