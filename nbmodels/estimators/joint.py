@@ -122,7 +122,7 @@ class JointNB(LatentClassModel):
         >>> model = JointNB({"size": NoisyGaussianNB(), "crowd": DawidSkene()})
         >>> model = model.fit({"size": rng.normal(5 + 3 * truth)[:, None], "crowd": votes})
         >>> print((model.corrected_labels()["suggested"] == names[truth]).sum())  # of 100
-        95
+        96
         >>> model.predict({"size": [[5.0], [8.0]]}).tolist()  # new items: their size alone
         ['ant', 'bee']
     """
