@@ -154,13 +154,12 @@ def _unnamed(
     unnamed = np.flatnonzero(np.bincount(known[known >= 0], minlength=len(classes)) == 0)
     if not len(unnamed) or len(unnamed) == len(classes):
         return []
-    listed = ", ".join(repr(plain(name)) for name in classes.names[unnamed[:5]])
-    several, more = len(unnamed) > 1, " and others" * (len(unnamed) > 5)
+    it = "them" if len(unnamed) > 1 else "it"
     return [
         Caution(
             NbmodelsWarning,
-            f"classes: no label names {listed}{more}; beside {'them' if several else 'it'} errors "
-            "are harder to find, and fewer labels are corrected; leave out classes that no item "
+            f"classes: no label names {_listed(classes.names[unnamed])}; beside {it} errors are "
+            " harder to find, and fewer labels are corrected; leave out classes that no item "
             "may be of",
         )
     ]
@@ -182,12 +181,16 @@ def without_weight(labels: LabelData, weights: Float[np.ndarray, " n"]) -> tuple
     out = np.flatnonzero((number > 0) & (weighed == 0))
     if labels.votes is not None or not len(out) or not weighed.any():
         return ()
-    listed = ", ".join(repr(plain(name)) for name in labels.classes.names[out[:5]])
     message = (
-        f"sample_weight: all rows that are labelled {listed}{' and others' * (len(out) > 5)} have "
-        "a weight of 0, so that nothing is known of what such items look like"
+        f"sample_weight: all rows that are labelled {_listed(labels.classes.names[out])} have a "
+        "weight of 0, so that nothing is known of what such items look like"
     )
     return (Caution(NbmodelsWarning, message),)
+
+
+def _listed(names: np.ndarray) -> str:
+    """Some names of classes, for a message."""
+    return ", ".join(repr(plain(name)) for name in names[:5]) + " and others" * (len(names) > 5)
 
 
 def by_item(name: str, known: Any, items: Any) -> Any:

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from nbmodels.channels import Annotators, OneCoinAnnotators
+from nbmodels.channels import OneCoinAnnotators
 from nbmodels.channels.ordered_annotators import POINTS
 from nbmodels.core.jax_settings import computing
 from nbmodels.data.annotations import Votes, trusted_tasks, workers_spelt_alike
@@ -39,22 +39,18 @@ from nbmodels.estimators.ordered_votes import (
     rank_of,
     used_grades,
 )
-from nbmodels.estimators.sources import Items, LearnedSource, Part
+from nbmodels.estimators.sources import Items, LearnedSource
 from nbmodels.estimators.votes_source import VOTES as _NAME
-from nbmodels.estimators.votes_source import VotesOf, votes_of
+from nbmodels.estimators.votes_source import learned_votes, votes_of
 from nbmodels.fitting.annotator_fits import (
     ALIKE,
 )
 from nbmodels.fitting.copied_votes import MOST_UNEVEN, find_copies
-from nbmodels.fitting.label_sources import annotators, number_of_votes
 from nbmodels.fitting.subtypes import Subtypes
 from nbmodels.fitting.vote_dependence import (
     VoteTable,
     annotator_model,
     tempered_posterior,
-)
-from nbmodels.fitting.vote_shares import (
-    all_alike,
 )
 
 #: What ``pooling="auto"`` is: variational fits make too much of priors that are nearly certain.
@@ -336,32 +332,12 @@ class DawidSkene(LatentClassModel):
             parameters["pooling"] = "none" if self._rule == "ml" else "own"
         self.workers_ = Votes.read(values).workers()
         votes = votes_of(self, values, self.workers_, items)
-        found = self._source_of(votes, values, items, parameters)
+        found = learned_votes(_NAME, votes, values, items, parameters)
         if not votes.by_chance:
             return found
         shown = votes_of(self, values, self.workers_, items, sole=False)
-        return replace(found, beside_others=self._source_of(shown, values, items, parameters))
-
-    def _source_of(
-        self, votes: VotesOf, values: Any, items: Items, parameters: dict[str, Any]
-    ) -> LearnedSource:
-        """The annotators' channel with their votes by what they count for."""
-        counts = votes.counted(values, items.ids, items.classes)
-        parameters = {**parameters, "n_votes": number_of_votes(counts, items.weights)}
-        channel: Any = annotators(len(self.workers_), len(items.classes), parameters)
-        if votes.alike:
-            channel = all_alike(channel, votes.table(values, items.ids, items.classes), 1)
-        part = Part(channel, Annotators.pack(counts))
-        coords = {_NAME: {"annotator": self.workers_}}
-        tempered = votes.powers if votes.correlation > 0 else None
-        return LearnedSource(
-            {_NAME: part},
-            votes,
-            powers=tempered,
-            coords=coords,
-            held=votes.held,
-            cautions=votes.cautions,
-        )
+        other = learned_votes(_NAME, shown, values, items, parameters)
+        return replace(found, beside_others=other)
 
     # Read-outs ----------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ annotators of whom votes do not show who is right are taken to be alike.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +25,11 @@ from nbmodels.data.annotations import Votes
 from nbmodels.data.labels import Classes
 from nbmodels.errors import Caution, IdentifiabilityWarning, NbmodelsWarning
 from nbmodels.estimators.options import Solver
-from nbmodels.estimators.sources import Items
+from nbmodels.estimators.sources import Items, LearnedSource, Part
 from nbmodels.fitting.annotator_fits import ALIKE
 from nbmodels.fitting.copied_votes import MOST_UNEVEN
 from nbmodels.fitting.copies import Copies, no_copies
+from nbmodels.fitting.label_sources import annotators, number_of_votes
 from nbmodels.fitting.vote_agreement import LEAST_AGREEMENT
 from nbmodels.fitting.vote_dependence import (
     VoteDependence,
@@ -36,7 +38,7 @@ from nbmodels.fitting.vote_dependence import (
     described,
     effective_number,
 )
-from nbmodels.fitting.vote_shares import SharesHeld
+from nbmodels.fitting.vote_shares import SharesHeld, all_alike
 
 if TYPE_CHECKING:
     from nbmodels.estimators.annotators import DawidSkene
@@ -150,6 +152,34 @@ def votes_of(
         held=alone._held,
         dependence=_of_checks(alone, correlation, visible),
         cautions=(Caution(IdentifiabilityWarning, _GROUPED),) if grouped else (),
+    )
+
+
+def learned_votes(
+    name: str, votes: VotesOf, values: Any, items: Items, parameters: Mapping[str, Any]
+) -> LearnedSource:
+    """The annotators' channel with their votes by what they count for.
+
+    Args:
+        name: of the channel.
+        votes: how they are packed.
+        values: table of votes.
+        items: on which they are.
+        parameters: settings of the channel.
+    """
+    about = values, items.ids, items.classes
+    counts = votes.counted(*about)
+    settings = {**parameters, "n_votes": number_of_votes(counts, items.weights)}
+    channel: Any = annotators(len(votes.workers), len(items.classes), settings)
+    if votes.alike:
+        channel = all_alike(channel, votes.table(*about), 1)
+    return LearnedSource(
+        {name: Part(channel, Annotators.pack(counts))},
+        votes,
+        powers=votes.powers if votes.correlation > 0 else None,
+        coords={name: {"annotator": votes.workers}},
+        held=votes.held,
+        cautions=votes.cautions,
     )
 
 

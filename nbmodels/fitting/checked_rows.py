@@ -38,7 +38,7 @@ def named_by_checks(model: Model, data: Data, n_classes: int) -> Bool[np.ndarray
     """
     if not isinstance(model.get("trusted"), TrustedLabels):
         return np.zeros(n_classes, bool)
-    codes = np.asarray(data.parts["trusted"])
+    codes = np.asarray(data.parts["trusted"])[np.asarray(data.weights) > 0]
     return np.bincount(codes, minlength=n_classes + 1)[:n_classes] >= _NAMED
 
 
