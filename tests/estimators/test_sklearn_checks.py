@@ -30,10 +30,11 @@ ESTIMATORS = [
 
 
 # most of these data are of none of the models, and the verdict says so; random numbers are no
-# categories that come again
+# categories that come again; and one check gives a class no weight, which is warned of
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
 @pytest.mark.filterwarnings("ignore:X. training saw none of the categories")
+@pytest.mark.filterwarnings("ignore:sample_weight. all rows that are labelled")
 @parametrize_with_checks(ESTIMATORS)
 def test_checks(estimator, check):
     check(estimator)
@@ -45,6 +46,7 @@ def test_checks(estimator, check):
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.ClippedWarning")
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.IdentifiabilityWarning")
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
+@pytest.mark.filterwarnings("ignore:sample_weight. all rows that are labelled")
 @parametrize_with_checks([ClassConditionalNB.published()])
 def test_two_classes(estimator, check):
     check(estimator)
@@ -54,6 +56,7 @@ def test_two_classes(estimator, check):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.IdentifiabilityWarning")
 @pytest.mark.filterwarnings("ignore::nbmodels.errors.VerdictWarning")
+@pytest.mark.filterwarnings("ignore:sample_weight. all rows that are labelled")
 @parametrize_with_checks(
     [NoisyLabelClassifier(cv=2, rounds=0, noise="full"), NoisyLogisticRegression(cv=2)],
 )
