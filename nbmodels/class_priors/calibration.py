@@ -181,6 +181,14 @@ class Calibration(NewtonPrior):
         """``(N, K)`` scores as the slope multiplies them and the biases are added to them."""
         return scores
 
+    def slope_terms(
+        self, likelihood_params: Float[Array, " p"], data: Float[Array, "n k"] | None
+    ) -> Float[np.ndarray, "n k"] | None:
+        if data is None:
+            return None
+        slope = np.exp(float(likelihood_params[0]))
+        return np.asarray(slope * np.asarray(self.biased(data), float))
+
     def of_scores(self, mean: Float[np.ndarray, " p"]) -> Float[np.ndarray, " p"]:
         """``(1 + K,)`` log-slope and biases by which scores as they come are calibrated."""
         return np.asarray(mean, float)

@@ -215,6 +215,10 @@ class ClassPrior(Component):
         """Logarithm of :meth:`probs`; override it where a probability may underflow to zero."""
         return jnp.log(self.probs(values, data))
 
+    def slope_terms(self, likelihood_params: Any, data: Any) -> Any:
+        """``(N, K)`` what an estimated slope adds to the logits, on the host; None without one."""
+        return None
+
     def for_draws(self) -> ClassPrior:
         """The class prior that posterior draws are of, where fits have another one."""
         return self

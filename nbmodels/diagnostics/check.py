@@ -9,6 +9,7 @@ data, on the host and without another fit:
 - are columns independent given the class, their tails normal, words not repeated?
 - do labels depend on the features beyond the true class?
 - are several annotators' votes independent given the class?
+- do labels and features suit class shares that were given?
 - did classes dissolve, did random starts reach another solution?
 
 A finding is bad if it is significant and large enough to matter: with half a million rows every
@@ -42,6 +43,7 @@ from nbmodels.diagnostics.checks import (
     FEATURE_CHECKS,
     LABEL_CHECKS,
     OUTCOME_CHECKS,
+    SHARE_CHECKS,
     VOTE_CHECKS,
     Outcome,
 )
@@ -88,6 +90,7 @@ def check_model(
     cautions: Sequence[Caution] = (),
     of_graph: bool = False,
     advised: tuple[str, Collection[str]] | None = None,
+    shares: Float[np.ndarray, " k"] | None = None,
 ) -> Verdict:
     """All checks of a fit.
 
@@ -113,6 +116,7 @@ def check_model(
         of_graph: whether items are known by their edges alone, and have no features.
         advised: name of the estimator that remedies are for, and of what can be set there
             (:func:`nbmodels.diagnostics.checks.remedies.open_to`); None to give all of them.
+        shares: ``(K,)`` class shares that were given, or None.
     """
     reported = fit if label_posterior is None else replace(fit, resp=label_posterior)
     checked = checked_labels(fit, data, separable)
@@ -131,11 +135,13 @@ def check_model(
     if ends is not None:
         findings = [*run(END_CHECKS, ends), *findings]
     if not collapsed:
-        found = check_input(fit, data, names, columns, reference, corrected)
+        found = check_input(fit, data, names, columns, reference, corrected, shares is not None)
         if len(found.weights):
             # a fit that does not use the features predicts no label by them
             of_labels = _of_labels(found) if limits.estimated else ()
-            findings = [*of_labels, *_of_features(found), *findings]
+            known = None if shares is None or of_graph else found.shares(shares)
+            of_shares = () if known is None else run(SHARE_CHECKS, known)
+            findings = [*of_shares, *of_labels, *_of_features(found), *findings]
     if crossed is not None:
         findings = [*run(CONFIRMED_CHECKS, confirmed(*crossed)), *findings]
     if checked is not None:

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.special import softmax
 
 from nbmodels.core import model as models
 from nbmodels.core.component import Given
@@ -22,10 +23,12 @@ from nbmodels.diagnostics.checks import (
     Confirmed,
     EmissionEvidence,
     Ends,
+    KnownShares,
     LabelEvidence,
     Outcome,
 )
 from nbmodels.diagnostics.checks.labels import without_own_label
+from nbmodels.diagnostics.checks.shares import noise_scores, slope_scores
 from nbmodels.diagnostics.score_tests import of_columns
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.em import Fit
@@ -47,6 +50,7 @@ class CheckInput:
         codes: ``(n,)`` given labels, negative where missing; None where there is no such channel.
         transition: ``(K, K)`` P(observed | true); None likewise.
         one_rate: whether the transition was fitted with one error rate for all pairs of classes.
+        noise_known: whether it was not fitted.
         names: ``(K,)`` names of the classes.
         features: what each emission leaves unexplained, by its name.
         columns: names of the columns of each emission.
@@ -57,6 +61,8 @@ class CheckInput:
             own, or None.
         corrected: ``(n,)`` true class by that classifier, corrected for errors with a direction, or
             None.
+        prior: ``(n, K)`` probabilities of the classes before the label, and what a slope adds to
+            their logarithms or None; None where class shares were learned.
     """
 
     resp: Float[np.ndarray, "n k"]
@@ -64,6 +70,7 @@ class CheckInput:
     codes: Int[np.ndarray, " n"] | None
     transition: Float[np.ndarray, "k k"] | None
     one_rate: bool
+    noise_known: bool
     names: Any
     features: Mapping[str, Residuals]
     columns: Mapping[str, Sequence[str]]
@@ -71,6 +78,7 @@ class CheckInput:
     reference: Int[np.ndarray, " n"] | None = None
     nonlinear: Int[np.ndarray, " n"] | None = None
     corrected: Int[np.ndarray, " n"] | None = None
+    prior: tuple[Float[np.ndarray, "n k"], Float[np.ndarray, "n k"] | None] | None = None
 
     def labels(self) -> LabelEvidence | None:
         """The items with a given label; None with less than two of them."""
@@ -93,6 +101,27 @@ class CheckInput:
             None if self.corrected is None else self.corrected[known],
         )
 
+    def shares(self, given: Float[np.ndarray, " k"]) -> KnownShares | None:
+        """The items beside class shares that were given; None where labels are not of one source.
+
+        Args:
+            given: ``(K,)`` shares.
+        """
+        if self.prior is None or self.codes is None or self.transition is None:
+            return None
+        probs, sloped = self.prior
+        estimated = []
+        if not self.noise_known:
+            estimated.append(noise_scores(self.resp, self.codes, self.transition, self.one_rate))
+        if sloped is not None:
+            estimated.append(slope_scores(self.resp, probs, sloped))
+        scores = np.hstack([np.empty((len(probs), 0)), *(one for one, _ in estimated)])
+        precision = np.concatenate([np.empty(0), *(one for _, one in estimated)])
+        of_scores = sloped is not None
+        return KnownShares(
+            self.resp, probs, self.weights, scores, precision, given, of_scores, self.names
+        )
+
     def emissions(self) -> Iterator[tuple[str, EmissionEvidence]]:
         """What each emission leaves unexplained, by its name."""
         for name, one in self.features.items():
@@ -108,6 +137,7 @@ def check_input(
     columns: Mapping[str, Sequence[str]],
     reference: Int[np.ndarray, " n"] | None = None,
     corrected: Int[np.ndarray, " n"] | None = None,
+    shares_known: bool = False,
 ) -> CheckInput:
     """The rows and columns that are checked; the same ones each time.
 
@@ -118,6 +148,7 @@ def check_input(
         columns: likewise.
         reference: likewise.
         corrected: likewise.
+        shares_known: likewise.
     """
     n, k = fit.resp.shape
     weights = np.asarray(data.weights, float)[:n]
@@ -127,13 +158,14 @@ def check_input(
     if len(rows) > most:
         rows = np.sort(np.random.default_rng(len(rows)).permutation(rows)[:most])
     codes = transition = None
-    one_rate = False
+    one_rate = noise_known = False
     if "labels" in data.parts:
         channel: Any = fit.model["labels"]
         codes = np.asarray(data.parts["labels"])[rows]
         codes = np.where(codes < k, codes, -1)
         transition = np.asarray(fit.transitions["labels"], float)
-        one_rate = not isinstance(channel, Given) and _has_one_rate(transition)
+        noise_known = isinstance(channel, Given)
+        one_rate = not noise_known and _has_one_rate(transition)
         transition = transition / transition.sum(1, keepdims=True)
     parts = {name: data.parts[name] for name in columns if name in data.parts}
     # compiled, and needed for features only
@@ -162,6 +194,7 @@ def check_input(
         codes,
         transition,
         one_rate,
+        noise_known,
         names,
         features,
         columns,
@@ -169,7 +202,25 @@ def check_input(
         reference,
         nonlinear,
         None if nonlinear is None or corrected is None else corrected[rows],
+        _prior(fit, data, rows) if shares_known else None,
     )
+
+
+def _prior(
+    fit: Fit, data: Data, rows: Int[np.ndarray, " n"]
+) -> tuple[Float[np.ndarray, "n k"], Float[np.ndarray, "n k"] | None]:
+    """Probabilities of the classes before labels, and what a slope adds to their logarithms."""
+    prior: Any = fit.model[PRIOR]
+    part = data.parts.get(PRIOR)
+    table = np.asarray(_prior_logits(prior, fit.point[PRIOR], part), float)
+    logits = np.broadcast_to(table, (len(fit.resp), table.shape[1])) if len(table) == 1 else table
+    sloped = prior.slope_terms(fit.point[PRIOR], part)
+    return softmax(logits[rows], axis=1), None if sloped is None else sloped[rows]
+
+
+@jax.jit
+def _prior_logits(prior: Any, at: Any, part: Any) -> Any:
+    return prior.log_likelihood(at, part).table
 
 
 def _has_one_rate(transition: np.ndarray) -> bool:

@@ -115,6 +115,31 @@ def summed(item: Float[np.ndarray, "n ..."], weights: Float[np.ndarray, " n"]) -
     return Scores(weights @ item, weights**2 @ item**2, np.full(item.shape[1:], weights.sum()))
 
 
+def jointly(
+    item: Float[np.ndarray, "n tests"],
+    nuisance: Float[np.ndarray, "n others"],
+    precision: Float[np.ndarray, " others"],
+    weights: Float[np.ndarray, " n"],
+) -> tuple[Float[np.ndarray, " tests"], Float[np.ndarray, "tests tests"]]:
+    """Sums of scores, and their covariance matrix where other parameters were estimated.
+
+    What is estimated beside them takes up part of a deviation: the sums vary by less than the
+    items' scores would (Rao's score test with nuisance parameters, in the form of outer products of
+    scores; Davidson and MacKinnon 1984). A prior of those parameters lets them take up less.
+
+    Args:
+        item: scores of items.
+        nuisance: scores of the same items by the parameters that were estimated; without columns
+            where there are none.
+        precision: of those parameters' priors.
+        weights: row weights.
+    """
+    own, others = weights[:, None] * item, weights[:, None] * nuisance
+    across = others.T @ own
+    taken_up = np.linalg.solve(others.T @ others + np.diag(precision), across)
+    return own.sum(0), own.T @ own - across.T @ taken_up
+
+
 def added(parts: Sequence[Scores]) -> Scores:
     """Sums of all classes together."""
     total, square, unit = (

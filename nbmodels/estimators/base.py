@@ -337,7 +337,14 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
             cautions=self.fitted_.cautions,
             of_graph=self._of_graph(),
             advised=self._advised or (type(self).__name__, self._settable()),
+            shares=self._known_shares(),
         )
+
+    def _known_shares(self) -> np.ndarray | None:
+        """``(K,)`` class shares that were given, in the order of the classes; or None."""
+        given = self._by_class(self.get_params(deep=False), Classes(self.classes_))
+        shares = given.get("class_prior")
+        return None if shares is None else np.asarray(shares, float)
 
     def _vote_dependence(self) -> VoteDependence | None:
         """What several annotators' votes show of themselves, where there are any."""

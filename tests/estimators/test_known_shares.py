@@ -11,6 +11,7 @@ from nbmodels import (
     NoisyGaussianNB,
     NoisyLabelClassifier,
     NoisyLogisticRegression,
+    VerdictWarning,
 )
 from nbmodels.datasets import corrupt, uniform_noise
 
@@ -63,3 +64,19 @@ def test_shares_are_known_to_whatever_is_selected():
     names = np.array(["ant", "bee"])
     model = AutoNoisyClassifier(emission="gaussian", class_prior={"bee": 0.4, "ant": 0.6})
     np.testing.assert_allclose(model.fit(x, names[given]).class_prior_, [0.6, 0.4], atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [NoisyLogisticRegression, NoisyGaussianNB])
+def test_shares_that_labels_and_features_contradict_are_warned_of(make):
+    rng = np.random.default_rng(100)
+    true = rng.choice(3, 1000, p=SHARES)
+    x = rng.normal(1.5 * rng.normal(size=(3, 4))[true])
+    given = np.array(["ant", "bee", "cat"])[corrupt(true, uniform_noise(3, 0.2), rng)]
+    right = make(class_prior=SHARES, random_state=0).fit(x, given)
+    assert not [one for one in right.verdict().findings if one.name == "class shares" and one.bad]
+    with pytest.warns(
+        VerdictWarning,
+        match="class shares that were given.*(more items are 'ant'|fewer items are 'cat')",
+    ):
+        make(class_prior=[0.4, 0.3, 0.3], random_state=0).fit(x, given)

@@ -1,4 +1,4 @@
-"""Tables of model checks, by what they look at: labels, votes, columns, the outcome."""
+"""Tables of model checks, by what they look at: labels, votes, columns, shares, the outcome."""
 
 from nbmodels.diagnostics.checks.checked import CHECKS as CHECKED_CHECKS
 from nbmodels.diagnostics.checks.checked import CheckedLabels
@@ -12,6 +12,8 @@ from nbmodels.diagnostics.checks.labels import CHECKS as LABEL_CHECKS
 from nbmodels.diagnostics.checks.labels import LabelEvidence
 from nbmodels.diagnostics.checks.outcome import CHECKS as OUTCOME_CHECKS
 from nbmodels.diagnostics.checks.outcome import Outcome
+from nbmodels.diagnostics.checks.shares import CHECKS as SHARE_CHECKS
+from nbmodels.diagnostics.checks.shares import KnownShares
 from nbmodels.diagnostics.checks.votes import CHECKS as VOTE_CHECKS
 
 __all__ = [
@@ -21,11 +23,13 @@ __all__ = [
     "FEATURE_CHECKS",
     "LABEL_CHECKS",
     "OUTCOME_CHECKS",
+    "SHARE_CHECKS",
     "VOTE_CHECKS",
     "CheckedLabels",
     "Confirmed",
     "EmissionEvidence",
     "Ends",
+    "KnownShares",
     "LabelEvidence",
     "Outcome",
 ]
