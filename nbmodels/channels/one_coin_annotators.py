@@ -55,8 +55,9 @@ GUESSED = 0.05
 #: Range of that probability, and pseudo-votes of its prior: guessed, and all.
 _LEAST_GUESSED, _MOST_GUESSED, _PSEUDO_GUESSED = 1e-3, 0.5, (1.0, 20.0)
 
-#: Multiple of the least strength that fits begin with at most, where votes are fewer than cells.
-_MOST_AT_FIRST = 8.0
+#: Multiple of the least strength that fits begin with at most, where votes are few, and votes of a
+#: cell of the matrices that are many.
+_MOST_AT_FIRST, _OF_A_CELL = 8.0, 60.0
 
 #: Number of votes from which an accuracy has as many pseudo-votes as given, and how many times as
 #: many it has at most, of fewer votes.
@@ -188,14 +189,16 @@ class OneCoinAnnotators(Annotators):
     def learning_from(self, n_votes: float) -> Self:
         """With the number of all votes, and a strength to begin with.
 
-        Where matrices have more cells than votes, rows of their own would confirm the first guess
-        of each item, and votes would never seem to be those of annotators who are alike.
+        Where votes are few, or fewer than cells of the matrices, rows of their own would confirm
+        the first guess of each item, and votes would never seem to be those of annotators who are
+        right of all classes alike.
 
         Args:
             n_votes: number of all votes.
         """
         cells = np.prod(self.prior.concentration.shape)
-        times = float(np.clip(cells / max(n_votes, 1), 1, _MOST_AT_FIRST))
+        few = max(cells, min(_OF_A_CELL * cells, _MANY_VOTES))
+        times = float(np.clip(few / max(n_votes, 1), 1, _MOST_AT_FIRST))
         around = 1 + times * (np.asarray(self.prior.concentration) - 1)
         prior = replace(self.prior, concentration=on_device(around, float))
         strength = on_device(times * np.asarray(self.strength), float)

@@ -13,10 +13,11 @@ those who copy from one of them are then sought by a likelihood of all votes
 (:mod:`nbmodels.fitting.copied_sources`); functions agree on a class that each of them finds.
 
 Of a few annotators those are sought, up to about half, who copy nearly all votes from a source that
-does not vote (:mod:`nbmodels.fitting.hidden_source`). Two of whom one copies in part are found by a
-likelihood of the pair's votes (:mod:`nbmodels.fitting.copied_pairs`), where nobody else is. Of
-annotators who name one label only (:mod:`nbmodels.fitting.one_label_annotators`), whose votes tell
-copies from independent ones least, nothing is said, and no other is judged by them.
+does not vote (:mod:`nbmodels.fitting.hidden_source`), if all others agree beyond chance. Two of
+whom one copies in part are found by a likelihood of the pair's votes
+(:mod:`nbmodels.fitting.copied_pairs`), where nobody else is. Of annotators who name one label only
+(:mod:`nbmodels.fitting.one_label_annotators`), whose votes tell copies from independent ones least,
+nothing is said, and no other is judged by them.
 
 Where that likelihood says that some share a source that does not vote, pairs decide who does. A fit
 to such votes follows the copies. So those pairs are kept who agree too often by a fit to the
@@ -43,6 +44,7 @@ from nbmodels.fitting.hidden_source import hidden_source
 from nbmodels.fitting.one_accuracy import drawn_to, of_one_accuracy
 from nbmodels.fitting.one_label_annotators import names_one_label
 from nbmodels.fitting.uneven_pairs import UnevenPairs
+from nbmodels.fitting.vote_agreement import beyond_chance
 from nbmodels.fitting.vote_dependence import VoteTable
 from nbmodels.fitting.vote_pairs import (
     MOST_PAIRS,
@@ -60,6 +62,10 @@ _OFTEN, _SELDOM = 0.5, 0.2
 #: Least agreement, corrected for chance (Cohen's kappa), of those who can judge others: of three
 #: classes they are right in 63 % of their votes. Standard errors by which they must surpass it.
 _JUDGES, _SURELY = 0.2, 1.64
+
+#: Standard errors by which those outside of a group agree beyond chance, where they show that it
+#: copies: votes of two who are right and of guessers are as likely under copies.
+_BESIDE_GROUP = 3.0
 
 #: Fewest pairs whose agreements are compared, and how many times as uneven as chance would have
 #: them they are at most where annotators are not taken for a group.
@@ -130,6 +136,8 @@ def _from_hidden_source(votes: VoteTable, n_workers: int, k: int) -> Copies:
     none, pairs = no_copies(n_workers), _well_shared(votes, n_workers)
     found = hidden_source(votes, n_workers, k)
     if found is None:
+        return none
+    if not beyond_chance(votes.without(found.members), n_workers, k) >= _BESIDE_GROUP:
         return none
     inside = pairs.those(found.members[pairs.first] & found.members[pairs.second])
     if not len(inside):

@@ -74,3 +74,14 @@ def test_copies_of_half_of_the_annotators_are_not_taken_for_the_truth():
     assert -np.log(model.label_posterior_[np.arange(600), y]).mean() < 0.65
     report = model.worker_report().set_index("worker")["copies"]
     assert [len(report[w]) for w in range(WORKERS)] == [3] * 4 + [0] * 4
+
+
+def test_two_who_are_right_beside_guessers_do_not_copy():
+    """Their votes are as likely under copies, and nobody else shows what is right."""
+    rng = np.random.default_rng(9001)
+    y = rng.integers(K, size=3000)
+    wrong = (y[:, None] + rng.integers(1, K, (3000, 5))) % K
+    label = np.where(rng.random((3000, 5)) < [0.95, 0.9, 1 / 3, 1 / 3, 1 / 3], y[:, None], wrong)
+    rows, workers = np.arange(3000).repeat(5), np.tile(np.arange(5), 3000)
+    votes = VoteTable(rows, workers, label.ravel(), 3000)
+    assert not find_copies(votes, 5, K, False).found
