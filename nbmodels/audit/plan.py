@@ -14,7 +14,7 @@ from scipy import special
 from nbmodels.audit.allocation import stratify
 from nbmodels.audit.intervals import Sample, jeffreys
 from nbmodels.data.validation import plain
-from nbmodels.errors import DataError
+from nbmodels.errors import DataError, counted
 
 #: Version of the file format.
 _FORMAT = 1
@@ -167,6 +167,34 @@ def written(row: Any) -> Any:
     if isinstance(row, tuple):  # of an index of several levels
         row = tuple(plain(part) for part in row)
     return row if isinstance(row, str | int | float) else str(row)
+
+
+def check_drawn_from(plan: Any, corrected: pd.DataFrame) -> None:
+    """Refuse a plan of other rows: what is checked of them says nothing of these.
+
+    Args:
+        plan: from :func:`draw_plan`; anything else is refused later.
+        corrected: a table as ``corrected_labels()`` returns it.
+
+    Raises:
+        DataError: other numbers of rows, another id at a position, or another given label.
+    """
+    if not isinstance(plan, AuditPlan):
+        return
+    if plan.n_items != len(corrected):
+        raise DataError(
+            f"plan: it is of {counted(plan.n_items, 'row')}, and the fit of {len(corrected)}; "
+            "audit the fit that it was drawn from"
+        )
+    rows = corrected.iloc[plan.rows["position"].to_numpy(int)]
+    for name, what in (("row", "row"), ("given", "label")):
+        pairs = zip(plan.rows["position"], plan.rows[name], rows[name], strict=True)
+        for position, then, now in pairs:
+            if then != now and written(then) != written(now):
+                raise DataError(
+                    f"plan: at position {position} it has the {what} {plain(then)!r}, and the fit "
+                    f"{plain(now)!r}; audit the fit that it was drawn from"
+                )
 
 
 def draw_plan(

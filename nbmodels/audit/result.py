@@ -34,8 +34,8 @@ class AuditResult(Readable):
             and of this kind among them (``seen``). All pairs of up to 50 classes; of more, those
             that were seen, and labels that are right.
         checked: the checked rows of the plan, with ``true``.
-        trusted: ``(N,)`` true labels of the checked rows, None elsewhere: the ``trusted=`` of
-            ``fit``.
+        trusted: ``(N,)`` true labels of the checked rows, with those of earlier rounds, None
+            elsewhere: the ``trusted=`` of ``fit``.
         level: probability of the intervals.
         model_share: share of wrong labels that the model expects; None where the features say
             nothing of the labels.

@@ -197,7 +197,7 @@ class OneCoinAnnotators(Annotators):
             n_votes: number of all votes.
         """
         cells = np.prod(self.prior.concentration.shape)
-        few = max(cells, min(_OF_A_CELL * cells, _MANY_VOTES))
+        few = max(float(cells), min(_OF_A_CELL * float(cells), _MANY_VOTES))
         times = float(np.clip(few / max(n_votes, 1), 1, _MOST_AT_FIRST))
         around = 1 + times * (np.asarray(self.prior.concentration) - 1)
         prior = replace(self.prior, concentration=on_device(around, float))

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from nbmodels import __version__
 from nbmodels.cli import options
 from nbmodels.cli.audit import audit_app
+from nbmodels.cli.checked import files_of_checks, true_classes
 from nbmodels.cli.console import InputError, input_errors, report_blanks, stages, writing
 from nbmodels.errors import counted
-
-if TYPE_CHECKING:
-    from nbmodels.cli.files import Table
 
 app = typer.Typer(
     help="Find and correct wrong labels, with probabilities and credible intervals.",
@@ -78,13 +76,7 @@ def clean(
         str | None,
         typer.Option(metavar="COLUMN", help="Column of true labels, only to compare with."),
     ] = None,
-    checked: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Rows checked by hand, as nbmodels audit plan wrote them, filled in or in part.",
-        ),
-    ] = None,
+    checked: options.Checked = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -175,7 +167,7 @@ def clean(
         if out is not None and target.suffix.lower() not in files.SUFFIXES:
             raise InputError(f"--out: {target} is neither .csv, .tsv nor .parquet")
         table = files.read_table(file, encoding)
-        inputs = {"the input": file, "the file of --checked": checked}
+        inputs = {"the input": file, **files_of_checks(checked)}
         files.check_output(target, overwrite=overwrite, others=inputs)
         if report is not None:
             others = inputs | {"the corrected table": target}
@@ -216,7 +208,7 @@ def clean(
                 features=options.column_names(features),
                 groups=groups,
                 truth=truth,
-                checked=None if checked is None else _true_classes(checked, table, label, encoding),
+                checked=true_classes(checked or (), table, label, encoding),
                 estimator=estimator.value,
                 noise=None if noise is None else noise.value,
                 training=None if training is None else training.value,
@@ -252,17 +244,6 @@ def clean(
             second = () if cleaned.second is None else (files.SECOND_OPINION,)
             written = ", ".join((*files.REPORT, *second))
             console.print(f"Wrote {bold(report)}: {written}", highlight=False)
-
-
-def _true_classes(checked: Path, table: Table, label: str, encoding: str | None) -> dict[int, str]:
-    """True classes by row of the input, from 0, as text."""
-    from nbmodels.cli.checked import check_rows, filled_in
-    from nbmodels.cli.files import read_table
-
-    read = read_table(checked, encoding)
-    rows = filled_in(read, table.classes(label), "--checked")
-    check_rows(read, table, label, "--checked")
-    return {row - 1: name for row, name in rows.items() if name is not None}
 
 
 @app.command()

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nbmodels.cli import options
-from nbmodels.cli.checked import ROW, TRUE, filled_in
+from nbmodels.cli.checked import ROW, TRUE, files_of_checks, filled_in, true_classes
 from nbmodels.cli.console import InputError, input_errors, report_blanks, stages, writing
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
     from nbmodels.audit import AuditPlan
@@ -43,6 +44,7 @@ def plan(
         str | None,
         typer.Option(metavar="COLUMN", help="Column of true labels, left out of everything."),
     ] = None,
+    checked: options.Checked = None,
     rows: Annotated[int | None, typer.Option(help="Rows to check.", show_default="100")] = None,
     margin: Annotated[
         float | None,
@@ -73,6 +75,9 @@ def plan(
 
     With [bold]--task[/] and [bold]--worker[/] each row is a vote of one of several annotators,
     and what is checked is the majority of an item's votes.
+
+    For a second round, [bold]--checked[/] takes the rows of the first: they are known in
+    the fit, and are not drawn again. The answer is then about all other rows.
     """
     with input_errors():
         from nbmodels.cli import files
@@ -93,13 +98,16 @@ def plan(
             if name in table.frame.columns:
                 raise InputError(f"FILE: {file} has a column {name!r} already")
         for path in (target, target.with_suffix(".json")):
-            files.check_output(path, overwrite=overwrite, others={"the input": file})
+            inputs = {"the input": file, **files_of_checks(checked)}
+            files.check_output(path, overwrite=overwrite, others=inputs)
 
+        import numpy as np
         from rich.markup import escape
 
         from nbmodels.cli.clean import clean
         from nbmodels.cli.report import warn
         from nbmodels.cli.wording import bold, screen
+        from nbmodels.data.labels import as_text
 
         console = screen()
         table, blanks = table.with_labels(label, truth)
@@ -107,12 +115,15 @@ def plan(
         if task is not None and worker is not None:
             from nbmodels.cli.votes_table import VotesTable
 
-            votes = VotesTable.of(table, label, task, worker, truth)
-            items = votes.cleaned(screen(stderr=True), random_state=seed)
+            votes = VotesTable.of(table, label, task, worker, truth, encoding)
+            known = votes.checked(checked or ())
+            items = votes.cleaned(screen(stderr=True), checked=known, random_state=seed)
             model, corrected, cells = items.model, items.corrected, votes.of_items(items)
+            left_out = np.isin(as_text(items.items[task]), [*known])
             findings = [items.verdict] if items.passed else []
             cautions = [*([] if items.passed else [items.verdict]), *items.warnings]
         else:
+            rows_known = true_classes(checked or (), table, label, encoding)
             with stages(screen(stderr=True)) as stage:
                 cleaned = clean(
                     table.frame,
@@ -121,6 +132,7 @@ def plan(
                     features=options.column_names(features),
                     groups=groups,
                     truth=truth,
+                    checked=rows_known,
                     estimator=estimator.value,
                     probabilities=False,
                     draws=0,
@@ -128,11 +140,12 @@ def plan(
                     stage=stage,
                 )
             model, corrected = cleaned.model, _corrected(cleaned)
+            left_out = np.isin(np.arange(len(corrected)), [*rows_known])
             cells = table.cells.drop(columns=[] if truth is None else [truth])
             findings, cautions = _share_findings(cleaned), cleaned.warnings
         if rows is None and margin is None:
-            rows = min(_ROWS, int(corrected["given"].notna().sum()))
-        drawn = _plan(model, corrected, rows, margin, share, seed)
+            rows = min(_ROWS, int((corrected["given"].notna() & ~left_out).sum()))
+        drawn = _plan(model, corrected, left_out, rows, margin, share, seed)
         again = "" if encoding is None else f" --encoding {shlex.quote(encoding)}"
         with writing(target):
             _write(cells, drawn, target, table.dialect_of(target))
@@ -175,6 +188,7 @@ def _corrected(cleaned: Cleaned) -> pd.DataFrame:
 def _plan(
     model: Any,
     corrected: pd.DataFrame,
+    left_out: np.ndarray,
     rows: int | None,
     margin: float | None,
     share: float | None,
@@ -189,7 +203,14 @@ def _plan(
     numbered = corrected.assign(row=np.arange(1, len(corrected) + 1))
     expected = expectations(model)
     return draw_plan(
-        numbered, model.classes_, rows, margin=margin, share=share, seed=seed, **expected
+        numbered,
+        model.classes_,
+        rows,
+        margin=margin,
+        share=share,
+        left_out=left_out,
+        seed=seed,
+        **expected,
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbmodels.cli.console import InputError
@@ -103,3 +104,56 @@ def filled_in(table: Table, classes: Iterable[str], name: str = "FILE") -> dict[
     labels, _ = table.with_labels(TRUE)
     text = spelt_as(as_text(labels.frame[TRUE]), np.asarray([*classes], object))
     return dict(zip(numbers.astype(int).tolist(), text, strict=True))
+
+
+def files_of_checks(paths: Sequence[Path] | None) -> dict[str, Path]:
+    """Files of ``--checked`` by what they are, as inputs that no output overwrites."""
+    files = paths or ()
+    names = [f"file {i + 1} of --checked" for i in range(len(files))]
+    return dict(zip(names if len(files) > 1 else ["the file of --checked"], files, strict=False))
+
+
+def together(found: Iterable[Mapping[Any, str]], what: str) -> dict[Any, str]:
+    """Classes that several files name, by row or item.
+
+    Args:
+        found: of each file; rows are counted from 0.
+        what: a row or an item.
+
+    Raises:
+        InputError: two files name other classes of one.
+    """
+    out: dict[Any, str] = {}
+    for one in found:
+        for key, label in one.items():
+            if out.setdefault(key, label) != label:
+                shown, first = key + 1 if isinstance(key, int) else repr(key), out[key]
+                raise InputError(
+                    f"--checked: {what} {shown} is {first!r} in one file and {label!r} in another"
+                )
+    return out
+
+
+def true_classes(
+    paths: Sequence[Path], table: Table, label: str, encoding: str | None
+) -> dict[int, str]:
+    """True classes by row of the input, from 0, as text.
+
+    Args:
+        paths: of files that were filled in.
+        table: the input.
+        label: name of the labels' column.
+        encoding: of the files, or None.
+
+    Raises:
+        InputError: a file that is none of this table, or two that name other classes of a row.
+    """
+    from nbmodels.cli.files import read_table
+
+    found = []
+    for path in paths:
+        read = read_table(path, encoding)
+        rows = filled_in(read, table.classes(label), "--checked")
+        check_rows(read, table, label, "--checked")
+        found.append({row - 1: name for row, name in rows.items() if name is not None})
+    return together(found, "row")

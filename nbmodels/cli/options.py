@@ -26,6 +26,14 @@ Groups = Annotated[
     ),
 ]
 
+Checked = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Rows checked by hand, as nbmodels audit plan wrote them, filled in or in part; once "
+        "for each such file.",
+    ),
+]
 
 Task = Annotated[
     str | None,

@@ -72,12 +72,19 @@ class VotesTable:
         with stages(console) as stage:
             return clean_votes(self.table.frame, *columns, truth=self.truth, stage=stage, **options)
 
-    def checked(self, path: Path) -> dict[str, str]:
+    def checked(self, paths: Sequence[Path]) -> dict[str, str]:
         """True classes of checked items, both as text.
 
         Raises:
-            InputError: no table as ``audit plan`` writes it, of these items.
+            InputError: no table as ``audit plan`` writes it, of these items; or two that name other
+                classes of an item.
         """
+        from nbmodels.cli.checked import together
+
+        return together(map(self._checked, paths), "item")
+
+    def _checked(self, path: Path) -> dict[str, str]:
+        """Those of one file."""
         from nbmodels.cli.checked import filled_in
         from nbmodels.cli.files import read_table
         from nbmodels.data.labels import as_text
@@ -113,7 +120,7 @@ def clean_items(
     target: Path,
     report: Path | None,
     *,
-    checked: Path | None,
+    checked: Sequence[Path] | None,
     grades: Sequence[str] | None,
     probabilities: bool | None,
     seed: int,
@@ -126,7 +133,7 @@ def clean_items(
         votes: the table.
         target: where the items are written.
         report: folder of the report, or None.
-        checked: items checked by hand, or None.
+        checked: files of items checked by hand, or None.
         grades: see :func:`nbmodels.cli.votes.clean_votes`.
         probabilities: whether to add a column for each class.
         seed: of all randomness.
@@ -138,7 +145,7 @@ def clean_items(
 
     cleaned = votes.cleaned(
         screen(stderr=True),
-        checked=None if checked is None else votes.checked(checked),
+        checked=votes.checked(checked or ()),
         grades=grades,
         probabilities=probabilities,
         draws=0 if report is None else draws,

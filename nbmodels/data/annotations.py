@@ -23,7 +23,7 @@ from nbmodels.data.long_format import (
     read_coded,
 )
 from nbmodels.data.validation import in_pandas, plain, positions
-from nbmodels.errors import Caution, DataError, NbmodelsWarning
+from nbmodels.errors import Caution, DataError, NbmodelsWarning, counted
 
 #: Columns of a table of votes, with the other names by which each is found. Items go by an id
 #: before they go by what is shown of them, and names that features have, too, are the last choice.
@@ -280,7 +280,8 @@ def trusted_tasks(trusted: Any, tasks: np.ndarray) -> np.ndarray | None:
     """``(N,)`` one checked class a task, None where unchecked.
 
     Args:
-        trusted: mapping or series from some tasks to their classes, or None.
+        trusted: mapping or series from some tasks to their classes, or one class a task in their
+            order, None where unchecked; or None.
         tasks: ``(N,)`` ids.
 
     Raises:
@@ -289,7 +290,14 @@ def trusted_tasks(trusted: Any, tasks: np.ndarray) -> np.ndarray | None:
     if trusted is None:
         return None
     if not isinstance(trusted, Mapping | pd.Series):
-        raise DataError("trusted: expected a mapping or series from tasks to classes")
+        given = np.array(trusted, object)
+        if given.shape != (len(tasks),):
+            raise DataError(
+                "trusted: expected a mapping or series from tasks to classes, or one for each of "
+                f"{counted(len(tasks), 'task')} in the order of tasks_; got shape {given.shape}"
+            )
+        given[pd.isna(given)] = None
+        return given
     index = {task: i for i, task in enumerate(tasks.tolist())}
     out = np.full(len(tasks), None, object)
     for task, label in trusted.items():

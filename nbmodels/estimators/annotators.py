@@ -204,7 +204,8 @@ class DawidSkene(LatentClassModel):
                 matrix with a row a task: data frame, whose index names the tasks, array, or a
                 sparse one, whose unstored cells are abstentions.
             y: not used, which a warning says; checked classes are given as ``trusted``.
-            trusted: mapping or series from some tasks to their checked classes.
+            trusted: mapping or series from some tasks to their checked classes, or ``(N,)`` of
+                them in the order of ``tasks_``, None where unchecked, as of an audit's result.
 
         Raises:
             DataError: bad input, naming the row.

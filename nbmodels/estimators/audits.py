@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.fitting.checked_rows import checked_rows
@@ -82,7 +84,7 @@ def audit(
     """Share of wrong labels, flip rates and accuracy of the suggestions, from checked rows.
 
     Intervals hold whether or not the model is right. The result's ``trusted`` is the ``trusted=``
-    of a further :meth:`fit`.
+    of a further :meth:`fit`; what was checked before (``trusted=`` of this fit) is in it, too.
 
     Args:
         plan: from :meth:`audit_plan`.
@@ -97,9 +99,15 @@ def audit(
 
     Raises:
         DataError: a row that is not in the plan, that is not checked, whose id other rows have,
-            too, or whose label is no class.
+            too, or whose label is no class; a plan of other rows than those of the fit.
     """
+    from nbmodels.audit.plan import check_drawn_from
     from nbmodels.audit.result import audit
 
     check_is_fitted(self)
-    return audit(plan, checked, level=level, partial=partial)
+    check_drawn_from(plan, self.corrected_labels())
+    found = audit(plan, checked, level=level, partial=partial)
+    n, trusted = len(self.label_posterior_), found.trusted.copy()
+    before = checked_rows(self.fitted_.fit.model, self.fitted_.data, n) & pd.isna(trusted)
+    trusted[before] = self.classes_[self.label_posterior_[before].argmax(1)]
+    return replace(found, trusted=trusted)

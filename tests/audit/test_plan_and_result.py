@@ -8,7 +8,7 @@ import pytest
 
 from nbmodels.audit import AuditPlan, intervals
 from nbmodels.audit.intervals import jeffreys
-from nbmodels.audit.plan import draw_plan
+from nbmodels.audit.plan import check_drawn_from, draw_plan
 from nbmodels.audit.result import audit
 from nbmodels.errors import DataError
 
@@ -48,6 +48,21 @@ def test_shares_rates_and_trusted_labels():
     known = pd.notna(result.trusted)
     assert known.sum() == 80
     assert (result.trusted[known] == true[known]).all()
+
+
+def test_a_plan_of_other_rows_is_refused():
+    frame, _ = labelled()
+    plan = draw_plan(frame, NAMES, 40)
+    check_drawn_from(plan, frame)
+    check_drawn_from(AuditPlan.from_json(plan.to_json()), frame)
+    at = plan.rows["position"].iloc[0]
+    with pytest.raises(DataError, match=r"^plan: it is of 300 rows, and the fit of 299"):
+        check_drawn_from(plan, frame.iloc[1:])
+    with pytest.raises(DataError, match=rf"^plan: at position {at} it has the row 'r{at}', and"):
+        check_drawn_from(plan, frame.iloc[::-1])
+    other = frame.assign(given=np.roll(NAMES, 1)[pd.Categorical(frame["given"], NAMES).codes])
+    with pytest.raises(DataError, match=rf"^plan: at position {at} it has the label '"):
+        check_drawn_from(plan, other)
 
 
 def test_a_plan_survives_a_file(tmp_path):

@@ -88,6 +88,38 @@ def test_margins_are_those_of_the_library(here):
     assert "if errors do not depend on the features, and" in words  # both ends
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("few_draws")
+def test_a_second_round_draws_other_rows(here):
+    first = planned(60)
+    first.to_csv("first.csv", index=False)
+    plan = ["audit", "plan", "animals.csv", *QUICK, "--truth", "truth", "--rows", 60]
+    done = run(*plan, "--checked", "first.csv", "--overwrite")
+    assert done.exit_code == 0, done.output
+    assert "Check 60 of 180 labels" in " ".join(done.output.split())
+    second = pd.read_csv(FILLED, dtype=str, keep_default_na=False)
+    assert not set(second["audit_row"]) & set(first["audit_row"].astype(str))
+    truth = animals()["truth"].iloc[second["audit_row"].astype(int) - 1]
+    second.assign(**{COLUMN: truth.to_numpy()}).to_csv(FILLED, index=False)
+    both = ["--truth", "truth", "--checked", "first.csv", "--checked", FILLED]
+    done = run("clean", "animals.csv", *QUICK, *both)
+    assert done.exit_code == 0, done.output
+    assert "of 120" in done.output  # of the rows that are not checked
+
+
+def test_files_that_contradict_each_other_are_refused(here):
+    rows = planned(10)
+    rows.to_csv("first.csv", index=False)
+    names = dict(zip(SPECIES, np.roll(SPECIES, 1), strict=True))
+    rows.assign(**{COLUMN: rows[COLUMN].map(names)}).to_csv(FILLED, index=False)
+    both = ["--checked", "first.csv", "--checked", FILLED]
+    done = run("audit", "plan", "animals.csv", *QUICK, *both, "--out", "next.csv")
+    assert done.exit_code == 2
+    words = " ".join(done.output.split())
+    first = rows["audit_row"].iloc[0]
+    assert f"--checked: row {first} is {rows[COLUMN].iloc[0]!r} in one file and" in words
+
+
 @pytest.mark.parametrize(("end", "share"), [(0.4, 0.4), (0.0, 0.2)])
 def test_margins_suppose_the_larger_end(end, share):
     n = 400
@@ -98,7 +130,7 @@ def test_margins_suppose_the_larger_end(end, share):
         {"given": "cat", "suggested": "cat", "p_wrong": np.full(n, 0.2), "p_suggested": 0.8}
     )
     model = SimpleNamespace(classes_=np.array(["cat", "dog"]), fitted_=fitted)
-    plan = _plan(model, corrected, None, margin=0.05, share=None, seed=0)
+    plan = _plan(model, corrected, np.zeros(n, bool), None, margin=0.05, share=None, seed=0)
     assert plan.share == pytest.approx(share, abs=0.001)
 
 

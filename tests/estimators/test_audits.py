@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbmodels import DawidSkene, NoisyGaussianNB, Solver
+from nbmodels import DataError, DawidSkene, NoisyGaussianNB, Solver
 from nbmodels.datasets import corrupt, uniform_noise
 
 QUIET = Solver(progress=False)
@@ -34,7 +34,12 @@ def test_audit_of_a_table_and_a_fit_with_the_checked_rows():
     known = plan.rows["position"].to_numpy()
     assert (again.label_posterior_[known].argmax(1) == true[known]).all()
     # what was checked is not drawn again
-    assert not set(again.audit_plan(100).rows["position"]) & set(known)
+    second = again.audit_plan(100)
+    assert not set(second.rows["position"]) & set(known)
+    # and is known beside what is checked next
+    both = again.audit(second, truth[second.rows["row"]]).trusted
+    assert pd.notna(both).sum() == 160
+    assert (both[pd.notna(both)] == true[pd.notna(both)]).all()
     assert len(model.audit_plan(margin=0.05)) > len(model.audit_plan(margin=0.1))
 
 
@@ -109,9 +114,13 @@ def test_audit_of_annotators_by_task():
     checked = pd.Series({task: truth[task] for task in plan.rows["row"]})
     result = model.audit(plan, checked)
     assert 0 < result.suggestions.low < 1
-    again = DawidSkene(solver=QUIET, random_state=0).fit(votes, trusted=checked)
+    again = DawidSkene(solver=QUIET, random_state=0).fit(votes, trusted=result.trusted)
     at = pd.Index(again.tasks_).get_indexer(checked.index)
     assert (again.label_posterior_[at].argmax(1) == checked).all()
+    with pytest.raises(
+        DataError, match=r"^trusted: expected .* of 100 tasks .*; got shape \(99,\)"
+    ):
+        again.fit(votes, trusted=result.trusted[1:])
 
 
 @pytest.mark.slow
