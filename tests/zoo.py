@@ -14,6 +14,7 @@ from nbmodels.channels import (
     ExternalEvidence,
     FixedTransition,
     LabellingFunctions,
+    LabellingRates,
     NeighbourVotes,
     OneCoinAnnotators,
     OrderedAnnotators,
@@ -70,6 +71,7 @@ CHANNELS = {
     "functions": lambda: LabellingFunctions.of(4, K),
     "beliefs": lambda: ExternalEvidence.of(K),
     "candidates": lambda: CandidateSets.of(K),
+    "rates": lambda: LabellingRates.even(K),
 }
 PRIORS = {
     "proportions": lambda: Proportions.of(K),
@@ -114,6 +116,7 @@ PACK = {
     Transition: _codes,
     SymmetricTransition: _codes,
     FixedTransition: _codes,
+    LabellingRates: _codes,
     TrustedLabels: _codes,
     Annotators: _counts,
     NeighbourVotes: _counts,

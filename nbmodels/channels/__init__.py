@@ -5,6 +5,7 @@ from nbmodels.channels.candidates import CandidateSets
 from nbmodels.channels.external_evidence import ExternalEvidence
 from nbmodels.channels.fixed import FixedTransition
 from nbmodels.channels.labelling_functions import LabellingFunctions
+from nbmodels.channels.labelling_rates import LabellingRates
 from nbmodels.channels.neighbours import NeighbourVotes
 from nbmodels.channels.one_coin_annotators import HierarchicalOneCoin, OneCoinAnnotators
 from nbmodels.channels.ordered_annotators import OrderedAnnotators
@@ -23,6 +24,7 @@ __all__ = [
     "HierarchicalOneCoin",
     "HierarchicalTransition",
     "LabellingFunctions",
+    "LabellingRates",
     "NeighbourVotes",
     "OneCoinAnnotators",
     "OrderedAnnotators",

@@ -41,7 +41,8 @@ def reference_classifier(X: Any) -> Any:
     reals = make_pipeline(means, Winsoriser(), StandardScaler())
     symbols = OneHotEncoder(handle_unknown="ignore")
     if isinstance(X, pd.DataFrame):
-        numeric = [c for c in X if pd.api.types.is_numeric_dtype(X[c])]
-        others = [c for c in X if c not in numeric]
+        # by place: names may be of several levels, and new rows an array
+        kinds = [pd.api.types.is_numeric_dtype(column) for _, column in X.items()]
+        numeric, others = ([i for i, k in enumerate(kinds) if k is one] for one in (True, False))
         return make_pipeline(make_column_transformer((reals, numeric), (symbols, others)), logistic)
     return make_pipeline(reals if np.asarray(X).dtype.kind in "biuf" else symbols, logistic)

@@ -162,6 +162,46 @@ class _Weights:
         return frames.from_spmatrix(weights, X.index, X.columns)
 
 
+@dataclass(frozen=True)
+class _Table:
+    """A table of columns of several kinds, of which a classifier's own checks know little.
+
+    Whatever estimator is kept, new rows are refused that naive Bayes of such a table would refuse.
+
+    Attributes:
+        reader: what the table of the fit was read by.
+        names: ``(d,)`` of its columns.
+        numeric: ``(d,)`` whether they are of numbers.
+        marker: of missing cells.
+    """
+
+    reader: NoisyMixedNB
+    names: pd.Index
+    numeric: Sequence[bool]
+    marker: Any
+
+    @classmethod
+    def of(cls, X: pd.DataFrame, marker: Any) -> _Table | None:
+        """None for a table that naive Bayes cannot read."""
+        reader = NoisyMixedNB(missing_values=marker)
+        try:
+            with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
+                reader._checked(X, reset=True)
+        except DataError:
+            return None
+        numeric = [pd.api.types.is_numeric_dtype(column) for _, column in X.items()]
+        return cls(reader, X.columns, numeric, marker)
+
+    def __call__(self, X: Any) -> Any:
+        if not isinstance(X, pd.DataFrame):
+            X = pd.DataFrame(X, columns=self.names).infer_objects()
+        self.reader._checked(X, reset=False)
+        X = X if self.marker is None else without_marker(X, self.marker)
+        # codes in the place of names are categories that training has not seen
+        symbols = [c for c, kind in zip(X, self.numeric, strict=True) if not kind]
+        return X.astype(dict.fromkeys(symbols, object))
+
+
 def _as_it_is(X: Any) -> Any:
     return X
 
@@ -170,6 +210,9 @@ def _coding(name: str, X: Any, marker: Any) -> Callable[[Any], Any]:
     """From X to what the estimator of this name takes, learned from the X of the fit."""
     if name == "tfidf":
         return _Weights.of(X, marker)
+    kinds = suitable(X) if name in _ANY and isinstance(X, pd.DataFrame) else ()
+    if "mixed" in kinds and (read := _Table.of(X, marker)) is not None:
+        return read
     if name in _ANY and marker is not None:  # scikit-learn knows one marker
         return partial(without_marker, marker=marker)
     return _as_it_is

@@ -31,6 +31,7 @@ from nbmodels.data.validation import (
 from nbmodels.diagnostics.findings import Finding, Verdict
 from nbmodels.errors import Caution, DataError, IdentifiabilityWarning
 from nbmodels.estimators.constraints import Constraint, Number, OneOf, Weights
+from nbmodels.estimators.labelled_by_class import with_rates_where_needed
 from nbmodels.estimators.naive_bayes import feature_parameters
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.partial_training import TRAINED, train_with_sets
@@ -38,7 +39,7 @@ from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.builder import ColumnPlan, ModelBuilder
 from nbmodels.fitting.em import evaluate
 from nbmodels.fitting.fitted_model import FittedModel, fitted_model
-from nbmodels.fitting.label_sources import candidate_sets
+from nbmodels.fitting.label_sources import LabelSource, candidate_sets
 from nbmodels.fitting.options import FitOptions
 
 #: Check whether label sets identify the classes, and what helps.
@@ -202,6 +203,13 @@ class PartialLabelNB(TableClassifier):
         training = {**parameters, "item_weights": weights}
         counts = check_weights(sample_weight, n_rows)
         fitted = self._fitted(training, block, classes, sources, counts)
+        if self.estimator in TRAINED:
+            known = np.asarray(~possible.all(1))
+
+            def refit(more: Mapping[str, LabelSource]) -> FittedModel:
+                return self._fitted(training, block, classes, {**sources, **more}, counts)
+
+            fitted = with_rates_where_needed(fitted, refit, X, known, self.missing_values)
         self._keep(rows, None)
         self._alike = _alike(possible[counts > 0], classes.names)
         cautions = [Caution(IdentifiabilityWarning, one) for one in self._alike]

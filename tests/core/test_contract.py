@@ -36,6 +36,7 @@ COUNTED = {"users", "annotators", "one_coin", "alike", "functions", "neighbours"
 COUNTED |= {"ordered"}
 MATRICES = ["gaussian", "full", "tied", "student", "student_full", "student_tied"]
 GARBAGE = {"bernoulli": 1, "multinomial": 50, "categorical": 1, "transition": 2, "symmetric": 2}
+GARBAGE["rates"] = 1
 
 
 class Subject(NamedTuple):
@@ -221,7 +222,9 @@ def test_what_is_simulated_can_be_packed(name):
     initial_responsibilities = None
     if name in CHANNELS:
         initial_responsibilities = s.component.initial_responsibilities(s.data)
-    assert (initial_responsibilities is None) == (name not in CHANNELS or name == "beliefs")
+    assert (initial_responsibilities is None) == (
+        name not in CHANNELS or name in ("beliefs", "rates")
+    )
     if name == "candidates":
         informative = s.raw & ~s.raw.all(1, keepdims=True)
         assert ((np.asarray(initial_responsibilities) > 0) == informative).all()

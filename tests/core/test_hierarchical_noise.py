@@ -351,7 +351,10 @@ def test_fits_begin_the_nearer_to_one_accuracy_the_fewer_the_votes():
     channel = OneCoinAnnotators.of(10, 5)
     many, few = channel.learning_from(10_000), channel.learning_from(100)
     assert float(many.strength) == 5
-    assert float(few.strength) == pytest.approx(12.5)
+    assert float(few.strength) == pytest.approx(40)
     assert float(few.least_strength) == 5
     sums = np.asarray(few.prior.concentration - 1).sum(1)
-    np.testing.assert_allclose(sums, 12.5, rtol=1e-5)
+    np.testing.assert_allclose(sums, 40, rtol=1e-5)
+    # 60 votes a cell are many, be they of two annotators of two classes
+    assert float(OneCoinAnnotators.of(2, 2).learning_from(480).strength) == 5
+    assert float(channel.learning_from(3_000).strength) == pytest.approx(10)

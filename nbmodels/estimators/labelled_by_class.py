@@ -1,0 +1,123 @@
+"""A model of which items are labelled, where that depends on their class.
+
+That labels are missing by the class, and not by the features, is borne out if classes predict which
+items are labelled about as well as the features themselves do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy import stats
+
+from nbmodels.channels import LabellingRates
+from nbmodels.core.component import Component
+from nbmodels.core.model import Data
+from nbmodels.data.features import without_marker
+from nbmodels.data.validation import plain
+from nbmodels.diagnostics.reference_classifier import reference_classifier
+from nbmodels.errors import Caution, VerdictWarning
+from nbmodels.fitting.fitted_model import FittedModel
+from nbmodels.fitting.label_sources import LabelSource, Settings, coded
+from nbmodels.fitting.labelled_at_random import LEVEL, UnlabelledShares, unlabelled_shares
+
+#: Name of the channel, and of the finding.
+LABELLED, FINDING = "labelled", "missing labels"
+
+#: Standard errors by which features must predict better which items are labelled, and folds.
+_ERRORS, _FOLDS = 2.0, 5
+
+#: Least probability, where a prediction is compared.
+_LEAST = 1e-3
+
+
+def _rates(n_classes: int, settings: Settings) -> Component:
+    return LabellingRates.even(n_classes)
+
+
+def with_rates_where_needed(
+    fitted: FittedModel,
+    refit: Callable[[Mapping[str, LabelSource]], FittedModel],
+    X: Any,
+    known: Bool[np.ndarray, " n"],
+    marker: Any,
+) -> FittedModel:
+    """The fit, or one with rates of labelling by class where labels are not missing at random.
+
+    Args:
+        fitted: a fit that takes them for missing at random.
+        refit: the same with more sources.
+        X: features, as they were given.
+        known: ``(N,)`` whether something is known of an item's class.
+        marker: of missing cells.
+    """
+    shares = None if fitted.interrupted else unlabelled_shares(fitted, known)
+    if shares is None or not shares.may_differ:
+        return fitted
+    again = refit({LABELLED: coded(_rates, known.astype(int), 2)})
+    if again.interrupted or not _likelier(fitted, again, known, shares):
+        return fitted
+    rates = np.exp(np.asarray(again.fit.point_of(LABELLED), float))[:, 1]
+    if not _explained(again, known, without_marker(X, marker), rates):
+        return replace(fitted, cautions=(*fitted.cautions, _by_features(fitted, shares)))
+    return replace(again, cautions=(*again.cautions, _by_class(again, rates)))
+
+
+def _likelier(
+    fitted: FittedModel, again: FittedModel, known: Bool[np.ndarray, " n"], shares: UnlabelledShares
+) -> bool:
+    """Whether rates by class are surely likelier than one rate: a likelihood ratio test."""
+    if fitted.chosen != again.chosen:  # other trainings, whose likelihoods compare with nothing
+        return shares.differ
+    weights = np.asarray(fitted.data.weights, float)[: len(known)]
+    rate = float(np.average(known, weights=weights))
+    prior: Any = again.fit.model[LABELLED]
+    k = len(fitted.names)
+    alone = float(weights @ np.log(np.where(known, rate, 1 - rate)))
+    density = stats.dirichlet(np.asarray(prior.prior.concentration, float)[0])
+    alone += k * float(density.logpdf([1 - rate, rate]))
+    gain = float(again.fit.objective - fitted.fit.objective) - alone
+    return bool(stats.chi2.sf(2 * max(gain, 0.0), k - 1) < LEVEL) and shares.matter
+
+
+def _explained(
+    fitted: FittedModel, known: Bool[np.ndarray, " n"], X: Any, rates: Float[np.ndarray, " k"]
+) -> bool:
+    """Whether classes predict which items are labelled about as well as their features do."""
+    from sklearn.model_selection import cross_val_predict
+
+    n = len(known)
+    labels = {"candidates", LABELLED}
+    parts = {name: part for name, part in fitted.data.parts.items() if name not in labels}
+    by_class = fitted.predict(Data(parts, fitted.data.weights))[:n] @ rates
+    how = {"cv": _FOLDS, "method": "predict_proba"}
+    by_features = cross_val_predict(reference_classifier(X), X, known, **how)[:, 1]
+    weights = np.asarray(fitted.data.weights, float)[:n]
+    logs = [np.log(np.clip(np.where(known, p, 1 - p), _LEAST, 1)) for p in (by_features, by_class)]
+    gain = weights * (logs[0] - logs[1])
+    return bool(gain.sum() <= _ERRORS * np.sqrt(np.square(gain).sum()))
+
+
+def _by_class(fitted: FittedModel, rates: Float[np.ndarray, " k"]) -> Caution:
+    most, least = int(rates.argmax()), int(rates.argmin())
+    one, other = (repr(plain(fitted.names[k])) for k in (most, least))
+    sentence = (
+        f"labels are not missing at random: {rates[most]:.0%} of the items of class {one} have one "
+        f"and {rates[least]:.0%} of {other}, which is reckoned with"
+    )
+    return Caution(VerdictWarning, sentence, FINDING)
+
+
+def _by_features(fitted: FittedModel, shares: UnlabelledShares) -> Caution:
+    far = int(np.abs(shares.own - shares.fitted).argmax())
+    sentence = (
+        "labels are missing by the features of items: of those without one "
+        f"{shares.fitted[far]:.0%} are of class {plain(fitted.names[far])!r}, where labels are "
+        f"missing at random given the features, and {shares.own[far]:.0%} if they depend on the "
+        "class"
+    )
+    return Caution(VerdictWarning, sentence, FINDING)
