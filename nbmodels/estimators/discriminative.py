@@ -18,7 +18,7 @@ from nbmodels.estimators.options import GRIDS
 from nbmodels.fitting.batched import counted_fits
 from nbmodels.fitting.beliefs import Known
 from nbmodels.fitting.classifier_scores import Learner
-from nbmodels.fitting.discriminative import NOISE_FORMS, train_scored
+from nbmodels.fitting.discriminative import NOISE_FORMS, noise_forms, train_scored
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint_regression import with_joint_draws
 from nbmodels.fitting.label_sources import label_sources
@@ -118,7 +118,8 @@ def fit_scored(
     noise = {n: GRIDS[n] for n in ("noise_diagonal",) if is_auto(parameters[n])}
     if is_auto(parameters["noise"]):
         # votes have channels of their own
-        forms = NOISE_FORMS if "labels" in known.sources else NOISE_FORMS[:1]
+        single = "labels" in known.sources
+        forms = noise_forms(len(known.names), len(known.weights)) if single else NOISE_FORMS[:1]
         parameters = {**parameters, "noise": forms[0]}
         noise |= {"noise": forms} if len(forms) > 1 else {}
     rounds = parameters["rounds"]

@@ -61,10 +61,14 @@ from nbmodels.fitting.two_starts import fit_from_two_starts
 #: the noisy labels: where 70 % are right, they become certainties at slopes of 6 to 18.
 LOG_SLOPE_SD = 2.0
 
-#: Forms of the noise matrix that are compared, the cautious one first, and the probability that
-#: draws are of the other one: held-out labels can hardly tell a matrix whose rows are drawn to each
-#: other from one whose rows are not.
+#: Forms of the noise matrix that are compared, and the probability that draws are of the other one:
+#: held-out labels can hardly tell a matrix whose rows are drawn to each other from one whose rows
+#: are not.
 NOISE_FORMS, _OTHER_FORM = ("full", "pooled"), 0.5
+
+#: Classes from which on, and labels a cell of the matrix up to which, a full one is the less
+#: cautious: it takes overlap of some classes for errors.
+_MANY_CLASSES, _OF_A_CELL = 5, 30
 
 _ONE_FORM = Caution(
     INTERRUPTED.category,
@@ -84,6 +88,17 @@ _FEWEST_FOLDS = 4
 #: the noise that its probabilities hold, as EM does; and the rows up to which there is one, since
 #: errors of few rows would be learned again and again.
 LINEAR_ROUNDS, FEW_FOR_ROUNDS = 4, 200
+
+
+def noise_forms(n_classes: int, n_labels: int) -> tuple[str, ...]:
+    """Forms of the noise matrix that are compared, the cautious one first.
+
+    Args:
+        n_classes: K.
+        n_labels: number of labels.
+    """
+    few = n_labels < _OF_A_CELL * n_classes**2
+    return NOISE_FORMS[::-1] if few and n_classes >= _MANY_CLASSES else NOISE_FORMS
 
 
 def train_scored(
