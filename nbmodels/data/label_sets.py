@@ -13,7 +13,10 @@ from sklearn.utils.validation import column_or_1d
 
 from nbmodels.data.labels import Classes, is_missing
 from nbmodels.data.validation import as_array, as_column, by_row, check_length, plain
-from nbmodels.errors import DataError, counted
+from nbmodels.errors import Caution, DataError, NbmodelsWarning, counted
+
+#: How sets are written as text.
+_BRACKETS, _SEPARATORS = ("[]", "{}", "()"), ("|", ";", ",", "/")
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,31 @@ def read_sets(name: str, values: Any, n_rows: int, marker: Any = None) -> Sets:
         if isinstance(label, float) and np.isinf(label):
             raise DataError(f"{name}: row {row} is infinity (inf); labels must be finite")
     return Sets(np.asarray(rows, int), objects, given)
+
+
+def sets_as_text(names: np.ndarray) -> tuple[Caution, ...]:
+    """A caution that names of classes seem to be sets that were written to a file, or none.
+
+    Args:
+        names: ``(K,)`` of classes, of items with one label each.
+    """
+    texts = [name.strip() for name in names.tolist() if isinstance(name, str)]
+    lists = [text for text in texts if text[:1] + text[-1:] in _BRACKETS]
+    for separator in _SEPARATORS:
+        several = [text for text in texts if separator in text]
+        parts = [frozenset(part.strip() for part in text.split(separator)) for text in several]
+        if len(set(parts)) < len(parts):  # the same in another order
+            lists = lists or [
+                text for text, p in zip(several, parts, strict=True) if parts.count(p) > 1
+            ]
+    if not lists:
+        return ()
+    shown = " and ".join(repr(text) for text in lists[:2])
+    message = (
+        f"y: names of classes such as {shown} seem to be sets of labels as text, each of which is "
+        "a class here; give a list or a set of labels an item"
+    )
+    return (Caution(NbmodelsWarning, message),)
 
 
 def _is_rows_of_booleans(values: Any) -> bool:

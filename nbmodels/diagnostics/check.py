@@ -135,12 +135,13 @@ def check_model(
     if ends is not None:
         findings = [*run(END_CHECKS, ends), *findings]
     if not collapsed:
-        found = check_input(fit, data, names, columns, reference, corrected, shares is not None)
+        known = None if of_graph else shares
+        found = check_input(fit, data, names, columns, reference, corrected, known is not None)
         if len(found.weights):
             # a fit that does not use the features predicts no label by them
             of_labels = _of_labels(found) if limits.estimated else ()
-            known = None if shares is None or of_graph else found.shares(shares)
-            of_shares = () if known is None else run(SHARE_CHECKS, known)
+            beside = None if known is None else found.shares(known)
+            of_shares = () if beside is None else run(SHARE_CHECKS, beside)
             findings = [*of_shares, *of_labels, *_of_features(found), *findings]
     if crossed is not None:
         findings = [*run(CONFIRMED_CHECKS, confirmed(*crossed)), *findings]

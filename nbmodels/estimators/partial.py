@@ -17,7 +17,7 @@ from nbmodels.core import model as models
 from nbmodels.core.registry import family
 from nbmodels.data.column_types import measured
 from nbmodels.data.features import Block, numbers, table
-from nbmodels.data.label_sets import Sets, by_class, read_sets, read_table
+from nbmodels.data.label_sets import Sets, by_class, read_sets, read_table, sets_as_text
 from nbmodels.data.labels import Classes, check_marker, seen_once
 from nbmodels.data.noisy_labels import by_position, known_labels
 from nbmodels.data.validation import (
@@ -75,6 +75,9 @@ class PartialLabelNB(TableClassifier):
     ================ ==============================================================  ============
 
     Items of which nothing is known count for ``"em"`` only. The class shares get the same weights.
+    Each set has to hold the item's class: sets that often do not are for :class:`nbmodels.JointNB`
+    or several labels an item for :class:`nbmodels.DawidSkene`. Items may be labelled the more often
+    the rarer their class: where the first four find that surely, each class has a rate of its own.
 
     Parameters:
         estimator: ``"em"``, ``"cross_fit"``, ``"regression"``, ``"nonlinear"``, ``"L1"``,
@@ -213,6 +216,8 @@ class PartialLabelNB(TableClassifier):
         self._keep(rows, None)
         self._alike = _alike(possible[counts > 0], classes.names)
         cautions = [Caution(IdentifiabilityWarning, one) for one in self._alike]
+        if np.isin(possible.sum(1), (1, len(classes))).all():
+            cautions.extend(sets_as_text(classes.names))
         cautions.extend(() if family(self.features).numeric else measured(block))
         # closed forms do not follow the features, and bear a model that fits them badly
         check = self.estimator in TRAINED and not self._alike
