@@ -169,6 +169,11 @@ def written(row: Any) -> Any:
     return row if isinstance(row, str | int | float) else str(row)
 
 
+def _text(row: Any) -> str | None:
+    """The id of a row as text; None of any null."""
+    return None if pd.api.types.is_scalar(row) and pd.isna(row) else str(written(row))
+
+
 def check_drawn_from(plan: Any, corrected: pd.DataFrame) -> None:
     """Refuse a plan of other rows: what is checked of them says nothing of these.
 
@@ -190,7 +195,7 @@ def check_drawn_from(plan: Any, corrected: pd.DataFrame) -> None:
     for name, what in (("row", "row"), ("given", "label")):
         pairs = zip(plan.rows["position"], plan.rows[name], rows[name], strict=True)
         for position, then, now in pairs:
-            if then != now and written(then) != written(now):
+            if _text(then) != _text(now):
                 raise DataError(
                     f"plan: at position {position} it has the {what} {plain(then)!r}, and the fit "
                     f"{plain(now)!r}; audit the fit that it was drawn from"

@@ -97,9 +97,9 @@ def sets_as_text(names: np.ndarray) -> tuple[Caution, ...]:
         names: ``(K,)`` of classes, of items with one label each.
     """
     texts = [name.strip() for name in names.tolist() if isinstance(name, str)]
-    lists = [text for text in texts if text[:1] + text[-1:] in _BRACKETS]
+    lists = [t for t in texts if t[:1] + t[-1:] in _BRACKETS and ("," in t or t[1:2] in "'\"")]
     for separator in _SEPARATORS:
-        several = [text for text in texts if separator in text]
+        several = [t for t in texts if separator in t and not t.replace(separator, "").isdigit()]
         parts = [frozenset(part.strip() for part in text.split(separator)) for text in several]
         if len(set(parts)) < len(parts):  # the same in another order
             lists = lists or [

@@ -188,6 +188,8 @@ def check_input(
         if nonlinear is not None and np.all((nonlinear == reference) | (nonlinear < 0)):
             nonlinear = None
     resp = np.asarray(fit.resp, float)[rows]
+    # labels of neighbours and votes of several sources have parameters of their own
+    others = data.parts.keys() - {PRIOR, "labels", "trusted", *columns}
     return CheckInput(
         resp / resp.sum(1, keepdims=True),
         weights[rows],
@@ -202,7 +204,7 @@ def check_input(
         reference,
         nonlinear,
         None if nonlinear is None or corrected is None else corrected[rows],
-        _prior(fit, data, rows) if shares_known else None,
+        _prior(fit, data, rows) if shares_known and not others else None,
     )
 
 

@@ -123,6 +123,8 @@ def jointly(
 ) -> tuple[Float[np.ndarray, " tests"], Float[np.ndarray, "tests tests"]]:
     """Sums of scores, and their covariance matrix where other parameters were estimated.
 
+    Both are of as many rows as the weighted ones are worth (Kish 1965).
+
     What is estimated beside them takes up part of a deviation: the sums vary by less than the
     items' scores would (Rao's score test with nuisance parameters, in the form of outer products of
     scores; Davidson and MacKinnon 1984). A prior of those parameters lets them take up less.
@@ -134,9 +136,13 @@ def jointly(
         precision: of those parameters' priors.
         weights: row weights.
     """
-    own, others = weights[:, None] * item, weights[:, None] * nuisance
+    # in units of a row, whatever the scale of the weights
+    each = (weights * weights.sum() / np.square(weights).sum())[:, None]
+    own, others = each * item, each * nuisance
     across = others.T @ own
-    taken_up = np.linalg.solve(others.T @ others + np.diag(precision), across)
+    information = others.T @ others + np.diag(precision)
+    # of rates of zero and one, as of maximum likelihood, there is none
+    taken_up = np.linalg.pinv(information, rcond=1e-10, hermitian=True) @ across
     return own.sum(0), own.T @ own - across.T @ taken_up
 
 

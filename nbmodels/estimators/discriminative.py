@@ -118,8 +118,10 @@ def fit_scored(
     noise = {n: GRIDS[n] for n in ("noise_diagonal",) if is_auto(parameters[n])}
     if is_auto(parameters["noise"]):
         # votes have channels of their own
-        single = "labels" in known.sources
-        forms = noise_forms(len(known.names), len(known.weights)) if single else NOISE_FORMS[:1]
+        forms: tuple[str, ...] = NOISE_FORMS[:1]
+        if "labels" in known.sources:
+            labelled = (known.sources["labels"].values >= 0) & (known.weights > 0)
+            forms = noise_forms(len(known.names), int(labelled.sum()))
         parameters = {**parameters, "noise": forms[0]}
         noise |= {"noise": forms} if len(forms) > 1 else {}
     rounds = parameters["rounds"]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 from scipy import stats
+from scipy.special import betaln
 
 from nbmodels.channels import LabellingRates
 from nbmodels.core.component import Component
@@ -21,6 +22,7 @@ from nbmodels.data.features import without_marker
 from nbmodels.data.validation import plain
 from nbmodels.diagnostics.reference_classifier import reference_classifier
 from nbmodels.errors import Caution, VerdictWarning
+from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.label_sources import LabelSource, Settings, coded
 from nbmodels.fitting.labelled_at_random import LEVEL, UnlabelledShares, unlabelled_shares
@@ -33,6 +35,14 @@ _ERRORS, _FOLDS = 2.0, 5
 
 #: Least probability, where a prediction is compared.
 _LEAST = 1e-3
+
+
+#: Of a fit that was interrupted before another one could be compared.
+_STOPPED = Caution(
+    INTERRUPTED.category,
+    "interrupted while rates of labelling by class were fitted; labels are taken for missing at "
+    "random",
+)
 
 
 def _rates(n_classes: int, settings: Settings) -> Component:
@@ -58,11 +68,17 @@ def with_rates_where_needed(
     shares = None if fitted.interrupted else unlabelled_shares(fitted, known)
     if shares is None or not shares.may_differ:
         return fitted
-    again = refit({LABELLED: coded(_rates, known.astype(int), 2)})
-    if again.interrupted or not _likelier(fitted, again, known, shares):
-        return fitted
-    rates = np.exp(np.asarray(again.fit.point_of(LABELLED), float))[:, 1]
-    if not _explained(again, known, without_marker(X, marker), rates):
+    try:
+        again = refit({LABELLED: coded(_rates, known.astype(int), 2)})
+        if again.interrupted:
+            raise KeyboardInterrupt
+        if not _likelier(fitted, again, known, shares):
+            return fitted
+        rates = np.exp(np.asarray(again.fit.point_of(LABELLED), float))[:, 1]
+        by_class = _explained(again, known, without_marker(X, marker), rates)
+    except KeyboardInterrupt:
+        return replace(fitted, interrupted=True, cautions=(*fitted.cautions, _STOPPED))
+    if not by_class:
         return replace(fitted, cautions=(*fitted.cautions, _by_features(fitted, shares)))
     return replace(again, cautions=(*again.cautions, _by_class(again, rates)))
 
@@ -74,12 +90,16 @@ def _likelier(
     if fitted.chosen != again.chosen:  # other trainings, whose likelihoods compare with nothing
         return shares.differ
     weights = np.asarray(fitted.data.weights, float)[: len(known)]
-    rate = float(np.average(known, weights=weights))
-    prior: Any = again.fit.model[LABELLED]
-    k = len(fitted.names)
-    alone = float(weights @ np.log(np.where(known, rate, 1 - rate)))
-    density = stats.dirichlet(np.asarray(prior.prior.concentration, float)[0])
-    alone += k * float(density.logpdf([1 - rate, rate]))
+    channel: Any = again.fit.model[LABELLED]
+    pseudo = np.asarray(channel.prior.concentration, float)[0]
+    number = np.array([weights @ ~known, weights @ known])
+    rate, k = number / number.sum(), len(fitted.names)
+    if again.fit.rule == "vb":  # the marginal likelihood, of which the objective is a bound
+        alone = float(betaln(*(pseudo + number)) - betaln(*pseudo))
+    else:
+        alone = float(number @ np.log(rate))
+        if again.fit.rule == "map":
+            alone += k * float(stats.dirichlet(pseudo).logpdf(rate))
     gain = float(again.fit.objective - fitted.fit.objective) - alone
     return bool(stats.chi2.sf(2 * max(gain, 0.0), k - 1) < LEVEL) and shares.matter
 
@@ -107,7 +127,7 @@ def _by_class(fitted: FittedModel, rates: Float[np.ndarray, " k"]) -> Caution:
     one, other = (repr(plain(fitted.names[k])) for k in (most, least))
     sentence = (
         f"labels are not missing at random: {rates[most]:.0%} of the items of class {one} have one "
-        f"and {rates[least]:.0%} of {other}, which is reckoned with"
+        f"and {rates[least]:.0%} of {other}, which the fit allows for"
     )
     return Caution(VerdictWarning, sentence, FINDING)
 
@@ -115,7 +135,7 @@ def _by_class(fitted: FittedModel, rates: Float[np.ndarray, " k"]) -> Caution:
 def _by_features(fitted: FittedModel, shares: UnlabelledShares) -> Caution:
     far = int(np.abs(shares.own - shares.fitted).argmax())
     sentence = (
-        "labels are missing by the features of items: of those without one "
+        "whether an item has a label depends on its features: of those without one "
         f"{shares.fitted[far]:.0%} are of class {plain(fitted.names[far])!r}, where labels are "
         f"missing at random given the features, and {shares.own[far]:.0%} if they depend on the "
         "class"

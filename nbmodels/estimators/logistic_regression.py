@@ -84,8 +84,8 @@ class NoisyLogisticRegression(TableClassifier):
             (full, drawn to one error rate as far as the classes are alike: a hierarchical prior),
             or a known ``(K, K)`` matrix ``[observed, true]`` whose columns sum to one. ``"auto"``:
             full, or pooled where held-out labels are surely likelier so; the other way round of
-            five classes and more, where there are less than 30 labels for each of their pairs;
-            posterior draws are of both, at even odds.
+            five classes and more with less than 30 labels for each cell of the matrix; posterior
+            draws are of both, at even odds.
         class_prior: ``(K,)`` known shares of the true classes, or a mapping from their names; None
             to learn them.
         priors: pseudo-counts of the class shares and the noise, a

@@ -76,8 +76,9 @@ class PartialLabelNB(TableClassifier):
 
     Items of which nothing is known count for ``"em"`` only. The class shares get the same weights.
     Each set has to hold the item's class: sets that often do not are for :class:`nbmodels.JointNB`
-    or several labels an item for :class:`nbmodels.DawidSkene`. Items may be labelled the more often
-    the rarer their class: where the first four find that surely, each class has a rate of its own.
+    or several labels an item for :class:`nbmodels.DawidSkene`. Some classes may be labelled more
+    often than others: ``"em"``, ``"cross_fit"``, ``"regression"`` and ``"nonlinear"`` have a rate
+    of each class where that is surely likelier, be what is known of an item a class or a set.
 
     Parameters:
         estimator: ``"em"``, ``"cross_fit"``, ``"regression"``, ``"nonlinear"``, ``"L1"``,

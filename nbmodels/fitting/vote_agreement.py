@@ -59,7 +59,7 @@ def beyond_chance(votes: VoteTable, n_workers: int, n_labels: int) -> float:
     found = float(gain.sum()) / spread
     if found >= LEAST_AGREEMENT:
         return found
-    likelier = _beyond_shuffled(votes.thinned(_MOST_VOTES), shares)
+    likelier = _beyond_shuffled(votes.thinned(_MOST_VOTES).of_items()[0], shares)
     return likelier if likelier >= LEAST_AGREEMENT else found
 
 

@@ -56,6 +56,9 @@ def test_a_plan_of_other_rows_is_refused():
     check_drawn_from(plan, frame)
     check_drawn_from(AuditPlan.from_json(plan.to_json()), frame)
     at = plan.rows["position"].iloc[0]
+    for null in (np.nan, None, pd.NA):  # ids may be missing
+        nameless = frame.assign(row=frame["row"].astype(object).where(np.arange(300) != at, null))
+        check_drawn_from(draw_plan(nameless, NAMES, 300), nameless)
     with pytest.raises(DataError, match=r"^plan: it is of 300 rows, and the fit of 299"):
         check_drawn_from(plan, frame.iloc[1:])
     with pytest.raises(DataError, match=rf"^plan: at position {at} it has the row 'r{at}', and"):

@@ -20,6 +20,9 @@ def test_names_that_are_sets_are_warned_of(names, words):
     assert words.replace("\\", "") in found.message
 
 
-@pytest.mark.parametrize("names", [["rock/pop", "rock/jazz", "pop"], [0, 1, 2], ["a", "b (rare)"]])
+@pytest.mark.parametrize(
+    "names",
+    [["rock/pop", "rock/jazz", "pop"], [0, 1, 2], ["a", "(other)", "[UNK]"], ["1/2", "2/1"]],
+)
 def test_other_names_are_not(names):
     assert sets_as_text(np.array(names, object)) == ()

@@ -12,12 +12,13 @@ SHARES = np.array([0.5, 0.3, 0.2])
 NAMES = np.array(["ant", "bee", "cat"], object)
 
 
-def finding(resp, given, estimated=None, precision=None, of_scores=False):
+def finding(resp, given, estimated=None, precision=None, of_scores=False, weights=None):
     n = len(resp)
+    weights = np.ones(n) if weights is None else weights
     none = np.empty((n, 0)), np.empty(0)
     estimated, precision = none if estimated is None else (estimated, precision)
     prior = np.broadcast_to(given, resp.shape)
-    about = KnownShares(resp, prior, np.ones(n), estimated, precision, given, of_scores, NAMES)
+    about = KnownShares(resp, prior, weights, estimated, precision, given, of_scores, NAMES)
     found = tuple(run(SHARE_CHECKS, about))
     return found[0] if found else None
 
@@ -77,6 +78,23 @@ def test_what_the_noise_matrix_takes_up_makes_a_deviation_surer():
     many = np.full((12, 12), 0.02) + 0.76 * np.eye(12)
     every = noise_scores(np.full((9, 12), 1 / 12), np.arange(9), many, one_rate=False)
     assert every[0].shape == (9, 12)
+
+
+def test_rates_of_zero_and_one_say_nothing():
+    """As maximum likelihood has them: no label is off its class, and no prior opposes."""
+    codes = np.repeat([0, 1, 2], [150, 90, 60])
+    resp = np.eye(3)[codes]
+    found = finding(resp, SHARES, *noise_scores(resp, codes, np.eye(3), one_rate=False))
+    assert found.p_value > 0.9
+
+
+@pytest.mark.parametrize("scale", [0.05, 20.0])
+def test_the_scale_of_weights_does_not_matter(scale):
+    resp = np.eye(3)[np.repeat([0, 1, 2], [290, 60, 150])]
+    one, other = finding(resp, SHARES), finding(resp, SHARES, weights=np.full(500, scale))
+    assert other.bad
+    assert other.effect == pytest.approx(one.effect)
+    assert other.p_value == pytest.approx(one.p_value)
 
 
 @pytest.mark.parametrize("of_scores", [False, True])

@@ -127,7 +127,7 @@ def _rarely_seen(at: KnownShares, item: Float[np.ndarray, "n k"]) -> Float[np.nd
     The scores of a class that happens to have no item hardly vary. The model's is what classes vary
     less what the data leave open of them (Louis 1982).
     """
-    square = at.weights**2
+    square = np.square(at.weights * at.weights.sum() / np.square(at.weights).sum())
 
     def variation(probs: np.ndarray) -> np.ndarray:
         free = probs[:, :-1]
