@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from nbmodels.diagnostics.check import SHARE_CHECKS
+from nbmodels.diagnostics.checks import remedies
 from nbmodels.diagnostics.checks.base import run
 from nbmodels.diagnostics.checks.shares import KnownShares, noise_scores
 from nbmodels.diagnostics.score_tests import LEVEL, jointly
@@ -50,7 +51,7 @@ def test_the_class_that_is_farthest_off_is_named():
     assert found.bad
     assert "class_prior" in found.sentence
     assert "fewer items are 'bee' than 30 %" in found.sentence
-    assert found.remedies == ("class_prior=None, which learns the shares",)
+    assert found.remedies == (remedies.LEARNED_SHARES,)
     assert finding(resp[:20], SHARES) is None
 
 

@@ -24,6 +24,7 @@ MORE_VOTES = "second votes on some tasks"
 EVEN_VOTES = "as many votes on every task"
 TRUSTED = "some verified labels (trusted=)"
 AUTO = "AutoNoisyClassifier"
+LEARNED_SHARES = "class shares that are learned, and not given"
 OPEN_GRAPH = "CollaborativeClassifier() with alpha, weight and training left open"
 
 #: Parameter that a remedy sets. The others are for every estimator.

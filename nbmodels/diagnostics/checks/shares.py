@@ -11,6 +11,7 @@ from scipy import stats
 from scipy.special import softmax
 
 from nbmodels.data.validation import plain
+from nbmodels.diagnostics.checks import remedies
 from nbmodels.diagnostics.checks.base import Check, Measurement, always, percent
 from nbmodels.diagnostics.score_tests import LEVEL, jointly
 
@@ -153,7 +154,7 @@ CHECKS: tuple[Check[KnownShares], ...] = (
         _shares,
         0.02,
         _sentence,
-        always("class_prior=None, which learns the shares"),
+        always(remedies.LEARNED_SHARES),
         "labels and features do not contradict the class shares that were given",
     ),
 )
