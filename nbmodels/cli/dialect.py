@@ -18,6 +18,9 @@ _SEPARATORS = ",;\t|"
 #: Rows by which the separator is recognised.
 _FIRST_ROWS = 20
 
+#: First line by which a spreadsheet knows the separator; it is no row.
+_NAMED = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE | re.DOTALL)
+
 #: First bytes of workbooks, new and old.
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 
@@ -48,11 +51,13 @@ class Dialect:
         decimal: sign before decimals.
         encoding: ``"utf-8"``; ``"utf-8-sig"`` or ``"utf-16"`` for a file that begins with a byte
             order mark, by which spreadsheets know it; or one that was named.
+        skipped: lines before the names of the columns: one that names the separator (``sep=;``).
     """
 
     separator: str = ","
     decimal: str = "."
     encoding: str = "utf-8"
+    skipped: int = 0
 
     @classmethod
     def of_suffix(cls, suffix: str) -> Dialect:
@@ -63,8 +68,8 @@ class Dialect:
     def of_file(cls, path: Path, encoding: str = "utf-8") -> Dialect:
         """By the first rows of a file; its decimal sign is a point so far.
 
-        The separator is the one that cuts all of them into most cells, of equally many the usual
-        one of such files.
+        The separator is the one that a first line names (``sep=;``), else that which cuts all of
+        them into most cells, of equally many the usual one of such files.
 
         Args:
             path: of the file.
@@ -80,6 +85,10 @@ class Dialect:
             raise DataError(f"FILE: {path} is a workbook, not a text file; save it as CSV UTF-8")
         marked = (name for mark, name in _BYTE_ORDER_MARKS if start.startswith(mark))
         encoding = next(marked, encoding)
+        with path.open(encoding=encoding, newline="") as text:
+            named = _NAMED.fullmatch(text.readline())
+        if named is not None:
+            return cls(named[1], encoding=encoding, skipped=1)
         usual = cls.of_suffix(path.suffix).separator
         widths = {sign: _widths(path, sign, encoding) for sign in (usual, *_SEPARATORS)}
         even = {sign: found for sign, found in widths.items() if len(set(found)) == 1}

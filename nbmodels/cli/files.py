@@ -179,6 +179,7 @@ def _read_csv(path: Path, encoding: str) -> Table:
             "index_col": False,
             "keep_default_na": False,
             "encoding": dialect.encoding,
+            "skiprows": dialect.skipped,
         }
         # cells of a row longer than the header would be dropped
         with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):

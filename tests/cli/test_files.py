@@ -208,6 +208,17 @@ def test_separators_and_decimal_commas_of_spreadsheets_are_read(tmp_path, sign):
     assert (tmp_path / "out.tsv").read_text().splitlines()[-1].endswith("\t1.0")
 
 
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=;\r"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_line_that_names_the_separator_is_no_row(tmp_path, first, encoding):
+    path = tmp_path / "t.csv"
+    path.write_text(f"{first}\na;label\n1,5;x\n2;y\n", encoding=encoding, newline="")
+    table = read_table(path)
+    assert list(table.frame) == ["a", "label"]
+    assert table.frame["a"].tolist() == [1.5, 2]
+    assert table.dialect.separator == ";"
+
+
 def test_points_stay_decimal_signs_where_no_number_has_a_comma(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("size;seen;label\n1.250;31.05.2024;a\n2.5;01.06.2024;b\n")
