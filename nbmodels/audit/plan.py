@@ -174,18 +174,16 @@ def _text(row: Any) -> str | None:
     return None if pd.api.types.is_scalar(row) and pd.isna(row) else str(written(row))
 
 
-def check_drawn_from(plan: Any, corrected: pd.DataFrame) -> None:
+def check_drawn_from(plan: AuditPlan, corrected: pd.DataFrame) -> None:
     """Refuse a plan of other rows: what is checked of them says nothing of these.
 
     Args:
-        plan: from :func:`draw_plan`; anything else is refused later.
+        plan: from :func:`draw_plan`.
         corrected: a table as ``corrected_labels()`` returns it.
 
     Raises:
         DataError: other numbers of rows, another id at a position, or another given label.
     """
-    if not isinstance(plan, AuditPlan):
-        return
     if plan.n_items != len(corrected):
         raise DataError(
             f"plan: it is of {counted(plan.n_items, 'row')}, and the fit of {len(corrected)}; "

@@ -117,7 +117,7 @@ def together(found: Iterable[Mapping[Any, str]], what: str) -> dict[Any, str]:
     """Classes that several files name, by row or item.
 
     Args:
-        found: of each file; rows are counted from 0.
+        found: of each file; rows are counted from 1.
         what: a row or an item.
 
     Raises:
@@ -127,9 +127,9 @@ def together(found: Iterable[Mapping[Any, str]], what: str) -> dict[Any, str]:
     for one in found:
         for key, label in one.items():
             if out.setdefault(key, label) != label:
-                shown, first = key + 1 if isinstance(key, int) else repr(key), out[key]
+                first = out[key]
                 raise InputError(
-                    f"--checked: {what} {shown} is {first!r} in one file and {label!r} in another"
+                    f"--checked: {what} {key!r} is {first!r} in one file and {label!r} in another"
                 )
     return out
 
@@ -155,5 +155,5 @@ def true_classes(
         read = read_table(path, encoding)
         rows = filled_in(read, table.classes(label), "--checked")
         check_rows(read, table, label, "--checked")
-        found.append({row - 1: name for row, name in rows.items() if name is not None})
-    return together(found, "row")
+        found.append({row: name for row, name in rows.items() if name is not None})
+    return {row - 1: name for row, name in together(found, "row").items()}

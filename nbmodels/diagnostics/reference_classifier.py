@@ -15,6 +15,11 @@ from scipy import sparse
 from nbmodels.data.outliers import Winsoriser
 
 
+def numeric_columns(X: pd.DataFrame) -> list[bool]:
+    """Whether each column is of numbers, by its place: names may be of several levels."""
+    return [pd.api.types.is_numeric_dtype(column) for _, column in X.items()]
+
+
 def reference_classifier(X: Any) -> Any:
     """A logistic regression of scikit-learn for a table, with the columns' coding.
 
@@ -41,8 +46,7 @@ def reference_classifier(X: Any) -> Any:
     reals = make_pipeline(means, Winsoriser(), StandardScaler())
     symbols = OneHotEncoder(handle_unknown="ignore")
     if isinstance(X, pd.DataFrame):
-        # by place: names may be of several levels, and new rows an array
-        kinds = [pd.api.types.is_numeric_dtype(column) for _, column in X.items()]
+        kinds = numeric_columns(X)  # by place, so that new rows may be an array
         numeric, others = ([i for i, k in enumerate(kinds) if k is one] for one in (True, False))
         return make_pipeline(make_column_transformer((reals, numeric), (symbols, others)), logistic)
     return make_pipeline(reals if np.asarray(X).dtype.kind in "biuf" else symbols, logistic)

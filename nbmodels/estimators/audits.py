@@ -105,8 +105,8 @@ def audit(
     from nbmodels.audit.result import audit
 
     check_is_fitted(self)
-    check_drawn_from(plan, self.corrected_labels())
     found = audit(plan, checked, level=level, partial=partial)
+    check_drawn_from(plan, self.corrected_labels())
     n, trusted = len(self.label_posterior_), found.trusted.copy()
     before = checked_rows(self.fitted_.fit.model, self.fitted_.data, n) & pd.isna(trusted)
     trusted[before] = self.classes_[self.label_posterior_[before].argmax(1)]

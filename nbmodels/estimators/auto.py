@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -23,6 +21,7 @@ from nbmodels.diagnostics.reference_classifier import reference_classifier
 from nbmodels.errors import Caution, DataError, Interrupted, NbmodelsWarning, issue
 from nbmodels.estimators.accuracy import score
 from nbmodels.estimators.any_classifier import NoisyLabelClassifier
+from nbmodels.estimators.auto_coding import CLASSIFIERS, coding
 from nbmodels.estimators.discriminant import NoisyGaussianNB, RobustNDA
 from nbmodels.estimators.mixed import NoisyMixedNB
 from nbmodels.estimators.naive_bayes import NoisyBernoulliNB, NoisyMultinomialNB
@@ -114,8 +113,8 @@ def _forest(X: Any, missing_values: Any = None, **shared: Any) -> Any:
         max_features=None if np.shape(X)[1] <= _FEW_COLUMNS else "sqrt",
         random_state=0,
     )
-    coding = reference_classifier(X)[:-1]
-    return NoisyLabelClassifier(make_pipeline(coding, forest), rounds=0, **shared)
+    columns = reference_classifier(X)[:-1]
+    return NoisyLabelClassifier(make_pipeline(columns, forest), rounds=0, **shared)
 
 
 _MAKERS: dict[str, Callable[..., Any]] = {
@@ -128,94 +127,6 @@ _MAKERS: dict[str, Callable[..., Any]] = {
     "logistic": _logistic,
     "forest": _forest,
 }
-
-
-#: Classifiers that assume nothing of how features are distributed.
-_ANY = ("logistic", "forest")
-
-
-@dataclass(frozen=True)
-class _Weights:
-    """TF-IDF weights of counts; a data frame keeps its index and its columns.
-
-    Attributes:
-        learned: transformer of scikit-learn's.
-    """
-
-    learned: Any
-
-    @classmethod
-    def of(cls, X: Any, marker: Any) -> _Weights:
-        """Raises: DataError: a cell is missing, of which no document has a weight."""
-        from sklearn.feature_extraction.text import TfidfTransformer
-
-        x = without_marker(X, marker)
-        if pd.isna(x.data if sparse.issparse(x) else np.asarray(x)).any():
-            raise DataError("emission: 'tfidf' takes no missing cells; expected another one")
-        return cls(TfidfTransformer().fit(X))
-
-    def __call__(self, X: Any) -> Any:
-        weights = self.learned.transform(X)
-        if not isinstance(X, pd.DataFrame):
-            return weights
-        frames: Any = pd.DataFrame.sparse  # an accessor, which its stubs do not know
-        return frames.from_spmatrix(weights, X.index, X.columns)
-
-
-@dataclass(frozen=True)
-class _Table:
-    """A table of columns of several kinds, of which a classifier's own checks know little.
-
-    Whatever estimator is kept, new rows are refused that naive Bayes of such a table would refuse.
-
-    Attributes:
-        reader: what the table of the fit was read by.
-        names: ``(d,)`` of its columns.
-        numeric: ``(d,)`` whether they are of numbers.
-        marker: of missing cells.
-    """
-
-    reader: NoisyMixedNB
-    names: pd.Index
-    numeric: Sequence[bool]
-    marker: Any
-
-    @classmethod
-    def of(cls, X: pd.DataFrame, marker: Any) -> _Table | None:
-        """None for a table that naive Bayes cannot read."""
-        reader = NoisyMixedNB(missing_values=marker)
-        try:
-            with warnings.catch_warnings(action="ignore", category=NbmodelsWarning):
-                reader._checked(X, reset=True)
-        except DataError:
-            return None
-        numeric = [pd.api.types.is_numeric_dtype(column) for _, column in X.items()]
-        return cls(reader, X.columns, numeric, marker)
-
-    def __call__(self, X: Any) -> Any:
-        if not isinstance(X, pd.DataFrame):
-            X = pd.DataFrame(X, columns=self.names).infer_objects()
-        self.reader._checked(X, reset=False)
-        X = X if self.marker is None else without_marker(X, self.marker)
-        # codes in the place of names are categories that training has not seen
-        symbols = [c for c, kind in zip(X, self.numeric, strict=True) if not kind]
-        return X.astype(dict.fromkeys(symbols, object))
-
-
-def _as_it_is(X: Any) -> Any:
-    return X
-
-
-def _coding(name: str, X: Any, marker: Any) -> Callable[[Any], Any]:
-    """From X to what the estimator of this name takes, learned from the X of the fit."""
-    if name == "tfidf":
-        return _Weights.of(X, marker)
-    kinds = suitable(X) if name in _ANY and isinstance(X, pd.DataFrame) else ()
-    if "mixed" in kinds and (read := _Table.of(X, marker)) is not None:
-        return read
-    if name in _ANY and marker is not None:  # scikit-learn knows one marker
-        return partial(without_marker, marker=marker)
-    return _as_it_is
 
 
 def suitable(X: Any) -> list[str]:
@@ -232,13 +143,13 @@ def suitable(X: Any) -> list[str]:
         frame = pd.DataFrame(X)
         kinds = {column_kind(column).family for _, column in frame.items()}
         if not kinds <= {"bernoulli", "gaussian"}:
-            return ["mixed", *_ANY]
+            return ["mixed", *CLASSIFIERS]
         counts = frame.to_numpy(float, na_value=np.nan)
         complete = bool(np.isfinite(counts).all())
         counts = counts[np.isfinite(counts)]
     whole = bool((counts == np.round(counts)).all())
     dense = [] if sparse.issparse(X) else ["gaussian"]
-    others = [name for name in _ANY if dense or name != "forest"]
+    others = [name for name in CLASSIFIERS if dense or name != "forest"]
     if set(np.unique(counts).tolist()) <= {0.0, 1.0}:
         return ["bernoulli", *others]
     if (counts >= 0).all() and (whole or not dense):
@@ -400,6 +311,7 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         check_names(self, X, reset=True)
         check_orders(X, y=y, sample_weight=sample_weight, trusted=trusted, groups=groups)
         names = self._names(X)
+        mixed = isinstance(X, pd.DataFrame) and "mixed" in suitable(X)
         shared = {
             "noise": self.noise,
             "class_prior": self.class_prior,
@@ -414,8 +326,8 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         scores, identified = [], []
         self._interrupted = False
         for name in names:
-            coding = _coding(name, X, self.missing_values)
-            own = coding(X)
+            read = coding(name, X, self.missing_values, mixed=mixed)
+            own = read(X)
             one = _MAKERS[name](own, **shared)
             # advice names what can be set here
             one._advised = type(self).__name__, frozenset(self._get_param_names())
@@ -427,7 +339,7 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
             # its scores, of fits that were cut short, compare with none
             if self._interrupted and (found or not hasattr(one, "fitted_")):
                 break
-            found.append((one, coding, caught))
+            found.append((one, read, caught))
             scores.append(one.fitted_.held_out_scores)
             identified.append(not one.fit_.confused)
             if self._interrupted:
@@ -505,6 +417,6 @@ class AutoNoisyClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.categorical = tags.input_tags.string = True
         named = set() if is_auto(self.emission) else set(np.atleast_1d(self.emission).tolist())
-        declared = self.missing_values is not None or (bool(named) and named <= set(_ANY))
+        declared = self.missing_values is not None or (bool(named) and named <= set(CLASSIFIERS))
         tags.input_tags.allow_nan = declared and "tfidf" not in named
         return tags

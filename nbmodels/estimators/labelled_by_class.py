@@ -19,12 +19,12 @@ from nbmodels.channels import LabellingRates
 from nbmodels.core.component import Component
 from nbmodels.core.model import Data
 from nbmodels.data.features import without_marker
-from nbmodels.data.validation import plain
+from nbmodels.data.validation import in_pandas, plain
 from nbmodels.diagnostics.reference_classifier import reference_classifier
 from nbmodels.errors import Caution, VerdictWarning
 from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.fitted_model import FittedModel
-from nbmodels.fitting.label_sources import LabelSource, Settings, coded
+from nbmodels.fitting.label_sources import CANDIDATES, LabelSource, Settings, coded
 from nbmodels.fitting.labelled_at_random import LEVEL, UnlabelledShares, unlabelled_shares
 
 #: Name of the channel, and of the finding.
@@ -75,7 +75,7 @@ def with_rates_where_needed(
         if not _likelier(fitted, again, known, shares):
             return fitted
         rates = np.exp(np.asarray(again.fit.point_of(LABELLED), float))[:, 1]
-        by_class = _explained(again, known, without_marker(X, marker), rates)
+        by_class = _explained(again, known, without_marker(in_pandas(X), marker), rates)
     except KeyboardInterrupt:
         return replace(fitted, interrupted=True, cautions=(*fitted.cautions, _STOPPED))
     if not by_class:
@@ -111,7 +111,7 @@ def _explained(
     from sklearn.model_selection import cross_val_predict
 
     n = len(known)
-    labels = {"candidates", LABELLED}
+    labels = {CANDIDATES, LABELLED}
     parts = {name: part for name, part in fitted.data.parts.items() if name not in labels}
     by_class = fitted.predict(Data(parts, fitted.data.weights))[:n] @ rates
     how = {"cv": _FOLDS, "method": "predict_proba"}
