@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import pandas as pd
 from jaxtyping import Bool, Int
 from scipy import sparse
 
+from nbmodels.data.column_types import hashable
 from nbmodels.data.validation import distinct_codes, in_pandas, plain, positions, sorted_unique
 from nbmodels.errors import DataError
 
@@ -98,7 +99,19 @@ def _wanted(name: str, table: Any, columns: Columns, by_name: bool) -> pd.DataFr
     frame = frame[_found(name, frame, columns)]
     if not len(frame):
         raise DataError(f"{name}: the table has no rows")
+    for wanted, column in zip(columns, frame, strict=True):
+        _refuse_containers(name, wanted, frame[column])
     return frame
+
+
+def _refuse_containers(name: str, wanted: str, column: pd.Series) -> None:
+    if column.dtype != object or hashable(column):
+        return
+    row = next(i for i, value in enumerate(column) if not isinstance(value, Hashable))
+    kind = type(column.iloc[row]).__name__
+    raise DataError(
+        f"{name}: the {wanted} of row {row} is a {kind}; give strings, numbers or tuples"
+    )
 
 
 def _refuse_nulls(name: str, wanted: str, null: Bool[np.ndarray, " n"]) -> None:

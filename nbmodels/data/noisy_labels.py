@@ -61,6 +61,14 @@ class LabelData:
     vote_dependence: Any = None
     cautions: tuple[Caution, ...] = ()
 
+    @property
+    def known(self) -> Bool[np.ndarray, " n"]:
+        """``(N,)`` whether an item has a given label or a checked one; all items beside votes."""
+        known = self.codes >= 0
+        if self.votes is not None:
+            return np.ones_like(known)
+        return known if self.trusted is None else known | (self.trusted >= 0)
+
 
 def read_labels(
     y: Any,

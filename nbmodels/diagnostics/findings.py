@@ -208,7 +208,9 @@ class Verdict(Readable):
 
 
 def _as_sentence(message: str) -> str:
-    return f"{message[0].upper()}{message[1:].removesuffix('.')}."
+    # names of arguments keep their case
+    first = message[0] if message.split(":")[0].isidentifier() else message[0].upper()
+    return f"{first}{message[1:].removesuffix('.')}."
 
 
 def taken_into_account(caution: Caution) -> Finding:

@@ -73,6 +73,10 @@ class TrainedVotes(NamedTuple):
     graders: OrderedGain | None = None
 
 
+#: Share of a function's votes from which on it names a class.
+_NAMED = 0.01
+
+
 @dataclass(frozen=True)
 class VotesTraining:
     """How a model of votes is trained.
@@ -118,7 +122,8 @@ class VotesTraining:
         if hidden and self.pooling_open and not (self.functions or self.ordered or paper):
             pooling = ALIKE
         known = self.parameters["class_prior"] is not None or self.checked is not None
-        open_ = not (self.functions or self.ordered or known or paper)
+        as_voted = not self.functions or self._name_all_classes
+        open_ = as_voted and not (self.ordered or known or paper)
         # one matrix of all annotators leaves items as voted, and no class is lost
         held = held_near(votes, len(self.names)) if open_ and pooling != ALIKE else None
         found = self._fitted(pooling, held)
@@ -136,7 +141,7 @@ class VotesTraining:
             # by one vote of a doubtful function, an item is rather of a more frequent class; and
             # grades may lie between the votes, or beyond those of strict annotators
             supported = not (self.functions or self.ordered)
-            fixed = self._is_checked, supported, pairs.log_factor
+            fixed = self._is_checked, supported, pairs.log_factor, as_voted
             seen = {
                 "copying": self.copies.share,
                 "shown": shown,
@@ -197,8 +202,10 @@ class VotesTraining:
     def _shown(self) -> tuple[float, UnevenPairs]:
         """Share of the votes of which it is shown whether they are right, and uneven pairs."""
         none = UnevenPairs(np.zeros(0), np.zeros(0))
-        if self.functions:
+        if self.functions and not self._name_all_classes:
             return 1.0, none
+        if self.functions:
+            return 1.0, uneven_pairs(self.cast, self.copies, len(self.names))
         shown = shown_share(self.votes, self.n_workers, self._is_checked)
         if self._independent:
             return shown, none
@@ -263,19 +270,57 @@ class VotesTraining:
             channel = replace(channel, power=on_device(self.copies.powers()))
         elif pooling == ALIKE:
             channel = all_alike(channel, self.votes, types.each)
-        learned = () if pooling in ("none", ALIKE) else (VOTES,)
+        # maximum likelihood has no prior to learn
+        bare = pooling in ("none", ALIKE) or (pooling == "functions" and options.rule == "ml")
+        learned = () if bare else (VOTES,)
         if self._room is not None:
             channel = channel.padded(self._room)
         prior = types.prior({**self.parameters, "shares_held": held})
         model = {**self._checks[0], PRIOR: prior, VOTES: channel}
         candidate = Candidate(model, self._data, learned)
-        begin = None if self.ordered else types.start(candidate, options.rule, options.seed)
+        about = types.names(self.names), self.cast.n_items, options
         if pooling == "functions" and types.each == 1:
-            about = VOTES, pad_rows(self._is_checked, self._length), options.rule, self.parameters
-            candidate, begin = first_estimate(candidate, *about)
-        names = types.names(self.names)
-        fitted = joint(candidate, names, self.cast.n_items, options, start=begin)
+            begun = [self._begun(candidate, shares) for shares in self._first_shares]
+            fits = [joint(one, *about, start=begin) for one, begin in begun]
+            # the first unless another is likelier
+            fitted = max(fits, key=lambda one: not one.interrupted and one.fit.objective)
+        else:
+            begin = None if self.ordered else types.start(candidate, options.rule, options.seed)
+            fitted = joint(candidate, *about, start=begin)
         return fitted if self._room is None else without_padding(fitted, VOTES)
+
+    @cached_property
+    def _name_all_classes(self) -> bool:
+        """Whether most votes are of functions that name every class, as annotators do.
+
+        The votes of others say little of the shares: they name one class seldom or often.
+        """
+        counts = np.zeros((self.n_workers, len(self.names)))
+        np.add.at(counts, (self.cast.worker, self.cast.label), 1)
+        number = counts.sum(1)
+        each = (counts >= _NAMED * number[:, None]).all(1)
+        return bool(number[each].sum() > number.sum() / 2)
+
+    def _begun(
+        self, candidate: Candidate, shares: Float[np.ndarray, " k"] | None
+    ) -> tuple[Candidate, Any]:
+        """Functions whose prior is estimated under some class shares, and where a fit begins."""
+        held = pad_rows(self._is_checked, self._length)
+        return first_estimate(candidate, VOTES, held, self.options.rule, shares)
+
+    @property
+    def _first_shares(self) -> list[Float[np.ndarray, " k"] | None]:
+        """Class shares of the first estimates of functions: known ones, or learned and as voted.
+
+        One accuracy of each function may do without a class on whose items functions differ, as in
+        the middle of a scale, and no fit that begins so finds it. Functions that name a frequent
+        class seldom need shares that are learned.
+        """
+        known = self.parameters["class_prior"]
+        if known is not None:
+            return [known]
+        voted = np.bincount(self.cast.label, minlength=len(self.names)) + 1.0
+        return [None, voted / voted.sum()]
 
 
 def weighted(votes: VoteTable, copies: Copies, functions: bool) -> VoteTable:

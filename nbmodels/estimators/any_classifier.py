@@ -33,6 +33,7 @@ from nbmodels.estimators.discriminative import (
     known_labels,
     with_rounds_where_noisy,
 )
+from nbmodels.estimators.labelled_by_class import allowing_for_missing, as_new_items
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.sources import Items, LearnedSource
 from nbmodels.estimators.table import TableClassifier
@@ -47,6 +48,7 @@ from nbmodels.fitting.discriminative import (
 )
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint_regression import affordable, score_columns
+from nbmodels.fitting.label_sources import LabelSource
 from nbmodels.fitting.little_known import little_known
 from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.options import is_auto
@@ -237,7 +239,14 @@ class NoisyLabelClassifier(TableClassifier):
             copies = row_groups(items, groups=groups)
             with computing(self._double(n_rows * len(labels.classes))):
                 known = known_labels(self, parameters, labels, weights)
-                compared = self._learned(parameters, items, known, copies, groups is None)
+                learner = self._learner(items, known)
+
+                def trained(more: Mapping[str, LabelSource]) -> FittedModel:
+                    about = known._replace(sources={**known.sources, **more})
+                    return self._learned(parameters, learner, about, copies, groups is None)
+
+                compared = allowing_for_missing(trained, labels.known, items, None, self._base())
+                self._take(learner, known, compared)
         self._keep(index, labels)
         self._joint_draws = JointDraws(self._few_columns(items, compared))
         cautions = labels.cautions
@@ -255,35 +264,38 @@ class NoisyLabelClassifier(TableClassifier):
                 "must be 0 or 1"
             )
 
+    def _learner(self, items: Any, known: Known) -> CrossValidated:
+        self._floor = 1 / max(float(known.weights.sum()), 2.0)
+        return CrossValidated(self._base(), items, self._floor, self.n_jobs)
+
     def _learned(
         self,
         parameters: Mapping[str, Any],
-        items: Any,
+        learner: CrossValidated,
         known: Known,
         copies: Int[np.ndarray, " n"] | None,
         warn_of_copies: bool,
     ) -> FittedModel:
-        """The calibrated classifier, beside what it is compared with, and one for new rows."""
-        weights = known.weights
-        self._floor = 1 / max(float(weights.sum()), 2.0)
-        learner = CrossValidated(self._base(), items, self._floor, self.n_jobs)
+        """The classifier calibrated to what is known of the rows, beside what it is held to."""
 
         def fit(self_training: bool) -> FittedModel:
             own = fit_scored(learner, parameters, known, None, copies, self_training)
-            about = own, items, lambda: known.options
+            about = own, learner.items, lambda: known.options
             return with_comparisons(*about, warn_of_copies=warn_of_copies, predictions=False)
 
-        compared = with_rounds_where_noisy(fit, parameters)
+        return with_rounds_where_noisy(fit, parameters)
+
+    def _take(self, learner: CrossValidated, known: Known, compared: FittedModel) -> None:
+        """Keep a classifier for new rows."""
         corrected = corrected_classes(compared) if is_auto(self.rounds) else None
         resp = compared.learned_from if corrected is None else corrected
         assert resp is not None  # cross-fitted
-        self.estimator_ = learner.learned(resp, weights)
+        self.estimator_ = learner.learned(resp, known.weights)
         self.n_fits_ = learner.n_fits
         self._of_new = compared
         if corrected is not None:
-            scores = log_probs(self.estimator_, items, len(known.names), self._floor)
-            self._of_new = calibrated_to(compared, scores, corrected)
-        return compared
+            scores = log_probs(self.estimator_, learner.items, len(known.names), self._floor)
+            self._of_new = calibrated_to(compared, scores, as_new_items(compared, corrected))
 
     # As one source among others -----------------------------------------------------------------
 
@@ -297,7 +309,10 @@ class NoisyLabelClassifier(TableClassifier):
 
     def _beside(self, parameters: Mapping[str, Any], rows: Any, known: Known) -> FittedModel:
         with one_thread_if_small(rows):
-            return self._learned(parameters, rows, known, row_groups(rows), False)
+            learner = self._learner(rows, known)
+            fitted = self._learned(parameters, learner, known, row_groups(rows), False)
+            self._take(learner, known, fitted)
+        return fitted
 
     def _few_columns(self, items: Any, fitted: FittedModel) -> np.ndarray | None:
         """Columns of a joint model where that is affordable: those that a linear classifier meets,

@@ -36,7 +36,12 @@ from nbmodels.estimators.constraints import (
     Noise,
     Number,
 )
-from nbmodels.estimators.graph_input import graph_cautions, refuse_arguments, with_names_of_graphs
+from nbmodels.estimators.graph_input import (
+    by_item_id,
+    graph_cautions,
+    refuse_arguments,
+    with_names_of_graphs,
+)
 from nbmodels.estimators.graph_source import CrossFittedGraph, EdgesOf
 from nbmodels.estimators.options import (
     JointGraph,
@@ -263,6 +268,7 @@ class CollaborativeClassifier(LatentClassModel):
                 "labels: a graph needs one noisy label an item; where there are votes or checked "
                 "labels alone, see JointNB"
             )
+        labels = by_item_id(labels)
         known = labelled_items(interactions, labels) if items is None else items
         graph = read_graph(interactions, known, duplicates=self.duplicates)
         n_items = len(graph.items)

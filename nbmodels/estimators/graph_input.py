@@ -11,12 +11,15 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from nbmodels.data.long_format import read_long
+from nbmodels.data.long_format import columns_named, read_long
 from nbmodels.data.user_item_graph import COLUMNS, Graph, spelt_otherwise
 from nbmodels.errors import Caution, DataError, IdentifiabilityWarning, NbmodelsWarning
 
 #: Names of columns that would count interactions.
 _COUNTS = ("weight", "weights", "count", "counts", "number")
+
+#: Median up to which whole numbers may be counts, or grades; those of times and ids are larger.
+_MOST_COUNTED = 100
 
 
 def refuse_arguments(reader: str, others: Mapping[str, Any]) -> None:
@@ -87,7 +90,7 @@ def graph_cautions(
             "or give a sparse matrix (users x items) of counts",
         )
         for column in columns
-        if str(column).lower() in _COUNTS
+        if str(column).lower() in _COUNTS or _may_count(interactions, column)
     ]
     if in_order and _another_order(interactions, graph.items):
         first = ", ".join(map(repr, graph.items[:3].tolist()))
@@ -102,6 +105,27 @@ def graph_cautions(
         words = "interactions: there are no edges, so that labels stay as they are"
         out.append(Caution(IdentifiabilityWarning, words))
     return tuple(out)
+
+
+def by_item_id(labels: Any) -> Any:
+    """Labels in a frame of one column whose index names the items as a series; others as given."""
+    if not isinstance(labels, pd.DataFrame) or labels.shape[1] != 1:
+        return labels
+    return labels if isinstance(labels.index, pd.RangeIndex) else labels.iloc[:, 0]
+
+
+def _may_count(interactions: pd.DataFrame, column: Any) -> bool:
+    """Whether a column has whole numbers, small and more than one, of pairs that occur once."""
+    values = interactions[column]
+    pair = [columns_named(interactions, wanted, COLUMNS) for wanted in COLUMNS]
+    if values.dtype.kind not in "iu" or values.min() < 1 or values.max() < 2:
+        return False
+    if any(len(names) != 1 or column in names for names in pair):
+        return False
+    return (
+        bool(values.median() <= _MOST_COUNTED)
+        and not interactions.duplicated([names[0] for names in pair]).any()
+    )
 
 
 def _another_order(interactions: Any, items: np.ndarray) -> bool:

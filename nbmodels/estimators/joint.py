@@ -17,6 +17,7 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR, Data
 from nbmodels.data.labels import Classes
 from nbmodels.data.noisy_labels import by_item, without_weight
+from nbmodels.data.shared_columns import shared_columns
 from nbmodels.data.validation import check_weights
 from nbmodels.errors import DataError, issue
 from nbmodels.estimators.base import LatentClassModel
@@ -220,7 +221,7 @@ class JointNB(LatentClassModel):
             learned, fitted = training.trained(learned, about)
         self.sources_, self.items_ = sources, ids
         self._learned, self._labels = learned, read
-        return self._finish(fitted)
+        return self._finish(fitted, shared_columns(X))
 
     # Prediction ---------------------------------------------------------------------------------
 

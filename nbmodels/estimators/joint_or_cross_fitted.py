@@ -46,7 +46,7 @@ from nbmodels.fitting.trials import SIGNIFICANT
 _FOLDS = 5
 
 #: Components beside the features under which held-out labels are compared.
-_COMPARED = {PRIOR, "labels", "trusted"}
+_COMPARED = {PRIOR, "labels", "trusted", "labelled"}
 
 #: Standard errors by which labels may be less likely under the joint model: of few rows, of more.
 _ERRORS = (0.0, 3.0)

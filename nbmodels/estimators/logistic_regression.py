@@ -26,6 +26,7 @@ from nbmodels.estimators.discriminative import (
     known_labels,
     with_rounds_where_noisy,
 )
+from nbmodels.estimators.labelled_by_class import allowing_for_missing
 from nbmodels.estimators.options import (
     NoiseForm,
     Priors,
@@ -47,6 +48,7 @@ from nbmodels.fitting.discriminative import (
 )
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint_regression import affordable
+from nbmodels.fitting.label_sources import LabelSource
 from nbmodels.fitting.little_known import little_known
 from nbmodels.fitting.options import is_auto
 from nbmodels.fitting.regression import GRID, KEPT, SPARSE_GRID, Regression, scales_of
@@ -204,7 +206,14 @@ class NoisyLogisticRegression(TableClassifier):
         copies = row_groups(block.x, groups=groups)
         with computing(self._double(int(np.prod(block.x.shape)) * len(labels.classes))):
             known = known_labels(self, parameters, labels, weights)
-            compared = self._learned(parameters, block, known, copies, groups is None)
+            items = self._items(block, known)
+
+            def trained(more: Mapping[str, LabelSource]) -> FittedModel:
+                about = known._replace(sources={**known.sources, **more})
+                return self._learned(parameters, items, about, copies, groups is None)
+
+            compared = allowing_for_missing(trained, labels.known, X)
+            self._take(items, known, compared)
         self._joint_draws = JointDraws(self._few_columns(block, len(labels.classes)))
         self._keep(index, labels)
         little = little_known(compared, block, labels.codes, weights)
@@ -212,45 +221,39 @@ class NoisyLogisticRegression(TableClassifier):
         cautions = *little, *columns, *missing_markers(block, weights)
         return self._finish(compared, (*labels.cautions, *cautions))
 
+    def _items(self, block: Block, known: Known) -> Regression:
+        """The columns, scaled, as a classifier that learns from any labels."""
+        scales = scales_of(block, known.weights) if is_auto(self.C) else {}
+        cells = int(np.prod(block.x.shape)) * len(known.names)
+        several = len(known.weights) > FEW_FOR_ROUNDS and cells <= _LARGE
+        return Regression(block, scales, LINEAR_ROUNDS if several else 1)
+
     def _learned(
         self,
         parameters: Mapping[str, Any],
-        block: Block,
+        items: Regression,
         known: Known,
         copies: Int[np.ndarray, " n"] | None,
         warn_of_copies: bool,
     ) -> FittedModel:
-        """The regression, beside what it is compared with."""
+        """The regression calibrated to what is known of the rows, beside what it is held to."""
+        grid = SPARSE_GRID if items.block.is_sparse else GRID
+        own: dict[str, Sequence[Any]] = {"C": grid} if is_auto(self.C) else {}
+        if len(items.scales) > 1:  # first: no penalty is right for columns that few cells stretch
+            own = {"outliers": tuple(items.scales), **own}
 
         def fit(self_training: bool) -> FittedModel:
-            fitted = self._cross_fitted(parameters, block, known, copies, self_training)
-            about = fitted, block.x, lambda: known.options
+            fitted = fit_scored(items, parameters, known, own, copies, self_training)
+            about = fitted, items.block.x, lambda: known.options
             return with_comparisons(*about, warn_of_copies=warn_of_copies)
 
         return with_rounds_where_noisy(fit, parameters)
 
-    def _cross_fitted(
-        self,
-        parameters: Mapping[str, Any],
-        block: Block,
-        known: Known,
-        copies: Int[np.ndarray, " n"] | None,
-        self_training: bool,
-    ) -> FittedModel:
-        """The regression, kept for new rows, and its calibration to what is known of the rows."""
-        scales = scales_of(block, known.weights) if is_auto(self.C) else {}
-        cells = int(np.prod(block.x.shape)) * len(known.names)
-        several = len(known.weights) > FEW_FOR_ROUNDS and cells <= _LARGE
-        items = Regression(block, scales, LINEAR_ROUNDS if several else 1)
-        grid = SPARSE_GRID if block.is_sparse else GRID
-        own: dict[str, Sequence[Any]] = {"C": grid} if is_auto(self.C) else {}
-        if len(scales) > 1:  # first: no penalty is right for columns that a few cells stretch
-            own = {"outliers": tuple(scales), **own}
-        fitted = fit_scored(items, parameters, known, own, copies, self_training)
+    def _take(self, items: Regression, known: Known, fitted: FittedModel) -> None:
+        """Keep the regression for new rows."""
         assert fitted.learned_from is not None  # cross-fitted
         self._regression = items.learned(fitted.learned_from, known.weights, fitted.settings)
-        self._scale = scales.get(fitted.settings.get("outliers", KEPT))
-        return fitted
+        self._scale = items.scales.get(fitted.settings.get("outliers", KEPT))
 
     # As one source among others -----------------------------------------------------------------
 
@@ -260,7 +263,10 @@ class NoisyLogisticRegression(TableClassifier):
         return CrossFitted(self, self._read(values, reset=True), parameters).without_weight(items)
 
     def _beside(self, parameters: Mapping[str, Any], rows: Any, known: Known) -> FittedModel:
-        return self._learned(parameters, rows, known, row_groups(rows.x), warn_of_copies=False)
+        items = self._items(rows, known)
+        fitted = self._learned(parameters, items, known, row_groups(rows.x), warn_of_copies=False)
+        self._take(items, known, fitted)
+        return fitted
 
     def _few_columns(self, block: Block, n_classes: int) -> np.ndarray | None:
         """Standardised columns, where the joint model of them and the labels is affordable."""

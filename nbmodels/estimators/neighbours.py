@@ -31,12 +31,20 @@ from nbmodels.data.validation import (
 )
 from nbmodels.errors import Caution, DataError, VerdictWarning
 from nbmodels.estimators.constraints import Constraint, Number, OneOf
+from nbmodels.estimators.labelled_by_class import allowing_for_missing
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.sources import Items, LearnedSource, Part
 from nbmodels.estimators.table import TableClassifier
 from nbmodels.fitting.copied_rows import row_groups
+from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.joint import joint
-from nbmodels.fitting.label_sources import class_prior, label_sources, learned_priors, padded_powers
+from nbmodels.fitting.label_sources import (
+    LabelSource,
+    class_prior,
+    label_sources,
+    learned_priors,
+    padded_powers,
+)
 from nbmodels.fitting.nearest import labels_near, nearest_labels
 from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.options import is_auto
@@ -216,23 +224,30 @@ class NoisyNeighbours(TableClassifier):
         with computing(self._double(n * k * k)):
             parameters = self._by_class(parameters, labels.classes)
             parameters["shares_held"] = labels.shares_held
-            model: dict[str, Any] = {PRIOR: class_prior(k, parameters)}
-            parts: dict[str, Any] = {PRIOR: None}
             full, length = {**parameters, "noise": "full"}, padded_length(n, k)
-            sources = label_sources(labels, weights)
-            for name, source in sources.items():
-                model[name], parts[name] = source.channel(k, full), source.padded(length)
             near = NeighbourVotes.pack(pad_rows(counts, length))
-            model[NEAR], parts[NEAR] = self._channel(k), near
-            powers = padded_powers(sources, length)
-            data = Data(parts, on_device(pad_rows(weights, length)), powers)
-            candidate = Candidate(model, data, learned_priors(model))
-            fitted = joint(candidate, labels.classes.names, n, self._options())
+            known = label_sources(labels, weights)
+
+            def trained(more: Mapping[str, LabelSource]) -> FittedModel:
+                sources = {**known, **more}
+                model: dict[str, Any] = {PRIOR: class_prior(k, parameters)}
+                parts: dict[str, Any] = {PRIOR: None, NEAR: near}
+                for name, source in sources.items():
+                    model[name], parts[name] = source.channel(k, full), source.padded(length)
+                model[NEAR] = self._channel(k)
+                powers = padded_powers(sources, length)
+                data = Data(parts, on_device(pad_rows(weights, length)), powers)
+                candidate = Candidate(model, data, learned_priors(model))
+                return joint(candidate, labels.classes.names, n, self._options())
+
+            # distances are no columns
+            where = None if self.metric == "precomputed" else coded(X)
+            about = counts if where is None else where
+            fitted = allowing_for_missing(trained, labels.known, about)
         self._keep(index, labels)
         chosen = {"n_neighbors": self.n_neighbors_}
         fitted = replace(fitted, settings={**parameters, **chosen}, copies=copies)
         with one_thread_if_small(X):
-            where = None if self.metric == "precomputed" else coded(X)
             beside = overlap_caution(fitted, where, self._options())
         fitted = replace(fitted, cautions=(*fitted.cautions, *beside))
         return self._finish(fitted, labels.cautions)
@@ -374,6 +389,9 @@ def _pair(values: Any) -> tuple[Any, np.ndarray]:
         DataError: no pair.
     """
     if not isinstance(values, tuple) or len(values) != 2:
-        raise DataError("expected a pair (X, y), the features and the labels of all items")
+        raise DataError(
+            "expected a pair (X, y), the features and the labels of all items, from those of near "
+            "ones of which it learns: fit({'near': (X, y)}) of {'near': NoisyNeighbours()}"
+        )
     X, y = values
     return X, read_given(y, _num_samples(X), "NoisyNeighbours")

@@ -31,7 +31,7 @@ from nbmodels.data.validation import (
 from nbmodels.diagnostics.findings import Finding, Verdict
 from nbmodels.errors import Caution, DataError, IdentifiabilityWarning
 from nbmodels.estimators.constraints import Constraint, Number, OneOf, Weights
-from nbmodels.estimators.labelled_by_class import with_rates_where_needed
+from nbmodels.estimators.labelled_by_class import allowing_for_missing
 from nbmodels.estimators.naive_bayes import feature_parameters
 from nbmodels.estimators.options import Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.partial_training import TRAINED, train_with_sets
@@ -206,14 +206,15 @@ class PartialLabelNB(TableClassifier):
         sources = {"candidates": candidate_sets(possible)}
         training = {**parameters, "item_weights": weights}
         counts = check_weights(sample_weight, n_rows)
-        fitted = self._fitted(training, block, classes, sources, counts)
+
+        def trained(more: Mapping[str, LabelSource]) -> FittedModel:
+            return self._fitted(training, block, classes, {**sources, **more}, counts)
+
         if self.estimator in TRAINED:
             known = np.asarray(~possible.all(1))
-
-            def refit(more: Mapping[str, LabelSource]) -> FittedModel:
-                return self._fitted(training, block, classes, {**sources, **more}, counts)
-
-            fitted = with_rates_where_needed(fitted, refit, X, known, self.missing_values)
+            fitted = allowing_for_missing(trained, known, X, self.missing_values)
+        else:
+            fitted = trained({})
         self._keep(rows, None)
         self._alike = _alike(possible[counts > 0], classes.names)
         cautions = [Caution(IdentifiabilityWarning, one) for one in self._alike]

@@ -5,7 +5,7 @@ A flag that comes last is of Ctrl-C.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nbmodels.core.model import Data, with_role
-from nbmodels.core.roles import Emission, LabelChannel
+from nbmodels.core.roles import Emission
 from nbmodels.estimators.joint_assembly import About, by_part, parts_without_weight
 from nbmodels.estimators.joint_or_cross_fitted import refuted
 from nbmodels.estimators.sources import LearnedSource
@@ -125,7 +125,7 @@ def select_features(
                         return learned, False
                     if not informative:
                         break
-                    if not open_ or _as_agreed(name, tried, used):
+                    if not open_ or not votes or _as_agreed(name, tried, used, votes):
                         used, before = tried, found
                         break
     except KeyboardInterrupt:
@@ -187,33 +187,38 @@ def _contradicted(together: _Jointly) -> bool:
     return not check_features(fitted.fit, fitted.data, fitted.names, columns).ok
 
 
-def _as_agreed(name: str, tried: _Jointly, used: _Jointly) -> bool:
-    """Whether labels and votes agree with the classes about as without a source of features.
+def _as_agreed(name: str, tried: _Jointly, used: _Jointly, votes: Collection[str]) -> bool:
+    """Whether votes agree with the classes about as without a source of features.
 
     Where half of the annotators are spam, one class for all items with votes at random may be
-    likelier than the truth, held-out votes included, and features lead there.
+    likelier than the truth, held-out votes included, and features lead there. One label an item
+    agrees best with the classes that contradict it least, and with the better ones less: it counts
+    beside votes only where names of its classes are others than theirs, and votes alone would not
+    agree.
 
     Args:
         name: of the source.
         tried: with it.
         used: without it.
+        votes: names of the components of votes.
     """
-    others = {name: part.component for name, part in by_part(used.sources, "parts").items()}
-    if not with_role(others, LabelChannel):
-        return True  # there are no votes, and labels alone agree with themselves
     found, before, about = tried.fitted, used.fitted, used.about
-    given = given_responsibilities(before.fit.model, before.data)
-    if given is None:
-        return True
-    shares = np.asarray(given)[: len(about.ids)]
     chosen = tried.sources[name].chosen
     if chosen.get("training") == "cross_fit":
         least = AGREEMENT_LEFT
     else:
         low = chosen.get("weight", 1.0) < _LOW
         least = AGREEMENT_LEFT_TO_LOW_POWER if low else AGREEMENT_LEFT_JOINTLY
-    weights = about.weights * shares.any(1)
-    return votes_agree(found.fit.resp, before.fit.resp, shares, weights, least)
+    model = before.fit.model
+    for channels in ({one: model[one] for one in votes}, model):
+        given = given_responsibilities(channels, before.data)
+        if given is None:
+            return True
+        shares = np.asarray(given)[: len(about.ids)]
+        weights = about.weights * shares.any(1)
+        if votes_agree(found.fit.resp, before.fit.resp, shares, weights, least):
+            return True
+    return False
 
 
 def _components(name: str, one: LearnedSource) -> list[str]:

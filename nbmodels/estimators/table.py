@@ -30,6 +30,7 @@ from nbmodels.data.outliers import cells_far_out
 from nbmodels.data.validation import check_orders, check_weights, row_index
 from nbmodels.errors import issue
 from nbmodels.estimators.base import LatentClassModel
+from nbmodels.estimators.labelled_by_class import allowing_for_missing
 from nbmodels.estimators.options import (
     GRIDS,
     PUBLISHED,
@@ -247,7 +248,12 @@ class TableClassifier(LatentClassModel):
         weights = check_weights(sample_weight, n_rows)
         issue(without_weight(labels, weights))
         sources = label_sources(labels, weights)
-        fitted = self._fitted(parameters, block, labels.classes, sources, weights, groups)
+
+        def trained(more: Mapping[str, LabelSource]) -> FittedModel:
+            given = {**sources, **more}
+            return self._fitted(parameters, block, labels.classes, given, weights, groups)
+
+        fitted = allowing_for_missing(trained, labels.known, X, self.missing_values)
         self._keep(items, labels)
         about = fitted, block.x, self._options, block.missing
         compared = with_comparisons(*about, warn_of_copies=groups is None)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 
 from inference.arrays import on_device
 from inference.compilation import host_jit
@@ -77,7 +76,7 @@ def first_estimate(
     name: str,
     held: Bool[np.ndarray, " n"],
     rule: Rule,
-    settings: Mapping[str, Any],
+    given: Float[np.ndarray, " k"] | None,
 ) -> tuple[Candidate, Any]:
     """Labelling functions with a first estimate of their prior, and parameters to begin from.
 
@@ -86,10 +85,9 @@ def first_estimate(
         name: of their channel.
         held: ``(N,)`` items whose responsibilities stay: those of a known class.
         rule: of the fit.
-        settings: those of the class prior among them.
+        given: ``(K,)`` class shares of the estimate; None to learn them.
     """
     model, data, learned = candidate
-    given = settings["class_prior"]
     shares = None if given is None else on_device(np.asarray(given, float))
     channel, begin = _functions_begin(with_arrays(model), data, on_device(held), shares, name, rule)
     # the weight stays the bare number that it may be, or the next fit would be compiled anew
@@ -104,6 +102,7 @@ def tempered(
     known: Bool[np.ndarray, " n"],
     supported: bool,
     by_group: float,
+    as_annotators: bool,
     **about: Any,
 ) -> FittedModel:
     """With the dependence of the votes, and responsibilities tempered by it.
@@ -116,10 +115,12 @@ def tempered(
         known: ``(N,)`` items of a known class.
         supported: whether each other item is expected to be of a class that one of its votes names.
         by_group: logarithm of the Bayes factor of groups of annotators against independence.
+        as_annotators: whether those who may abstain name every class; of functions that name one
+            class each items have no effects on labels.
         about: other attributes of the :class:`VoteDependence`.
     """
     model = fitted_to(fitted.fit, votes)
-    visible, gain, by_item = _shown(model, votes)
+    visible, gain, by_item = _shown(model, votes, as_annotators)
     # nobody who takes votes for independent asks for another posterior than the fit's
     apart = isinstance(dependence, str) and model.few(votes)
     hidden = HIDDEN_OF_FEW if apart else HIDDEN
@@ -136,11 +137,13 @@ def tempered(
     return replace(fitted, fit=replace(fitted.fit, resp=resp), vote_dependence=here)
 
 
-def _shown(model: AnnotatorModel, votes: VoteTable) -> tuple[float, float, float]:
+def _shown(
+    model: AnnotatorModel, votes: VoteTable, as_annotators: bool
+) -> tuple[float, float, float]:
     """The correlation that votes show, its gain in nats, and the log Bayes factor of effects."""
-    if model.abstains:  # of functions who name one class each, items have no effects on labels
+    if model.abstains and not as_annotators:
         return *visible_dependence(model, votes), np.inf
-    found = shown_dependence(model, votes)
+    found = shown_dependence(model.of_votes, votes)
     return found.correlation, found.gain, found.log_factor
 
 

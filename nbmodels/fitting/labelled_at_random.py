@@ -75,8 +75,8 @@ def unlabelled_shares(
         return None
     resp, weights = np.asarray(fitted.fit.resp, float)[:n][rows], weights[rows]
     resp = resp / resp.sum(1, keepdims=True)
-    ratio = resp / np.maximum(fitted.class_shares, _TINY)
-    shares = fitted.class_shares
+    shares = _prior_shares(fitted)
+    ratio = resp / np.maximum(shares, _TINY)
     for _ in range(_STEPS):
         moved = ratio * shares
         now = np.average(moved / moved.sum(1, keepdims=True), 0, weights)
@@ -87,3 +87,12 @@ def unlabelled_shares(
     gain = float(weights @ np.log(np.maximum(ratio @ shares, _TINY)))
     p_value = float(stats.chi2.sf(2 * max(gain, 0.0), len(shares) - 1))
     return UnlabelledShares(np.average(resp, 0, weights), shares, p_value)
+
+
+def _prior_shares(fitted: FittedModel) -> Float[np.ndarray, " k"]:
+    """Class shares under which the posteriors of a fit are, or its scores were learned."""
+    learned = fitted.learned_from
+    if learned is None:
+        return fitted.class_shares
+    shares = np.asarray(fitted.data.weights, float)[: len(learned)] @ learned
+    return shares / shares.sum()

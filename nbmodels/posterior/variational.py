@@ -111,7 +111,8 @@ def check_variational(fit: Fit, *, alone: bool) -> None:
             # of several forms, one draws its prior by any solver
             other = ", or fit with solver='vb', whose draws take the learned prior as known"
             raise DataError(
-                f"method: 'vb' cannot draw {name!r} together with its prior; take method='gibbs'"
+                f"method: 'vb' cannot draw {name!r} together with its prior; take method='gibbs', "
+                "or 'nuts' where rows weigh other than 0 and 1"
                 f"{other if alone and fit.rule != 'vb' else ''}"
             )
 

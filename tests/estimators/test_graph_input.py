@@ -9,7 +9,7 @@ from nbmodels import CollaborativeClassifier, DataError, IdentifiabilityWarning,
 from nbmodels.data.user_item_graph import read_graph
 from nbmodels.diagnostics.findings import Finding, about_edges
 from nbmodels.diagnostics.share_wrong import share_limits
-from nbmodels.estimators.graph_input import graph_cautions
+from nbmodels.estimators.graph_input import by_item_id, graph_cautions
 from nbmodels.estimators.graph_source import EdgesOf
 
 EDGES = sparse.csr_array(np.eye(6)[[0, 1, 2, 3, 4, 5, 0]])
@@ -40,6 +40,10 @@ def test_input_that_may_be_meant_otherwise_is_reported():
     pairs = pd.DataFrame({"user": [0, 1], "item": [0, 1]})
     assert cautions(pairs) == []
     assert "'weight' is not read" in cautions(pairs.assign(weight=3))[0]
+    assert "'n_plays' is not read" in cautions(pairs.assign(n_plays=[1, 7]))[0]
+    for other in ([1, 1], [2019, 2021], [0.5, 2.5], ["a", "b"]):
+        assert cautions(pairs.assign(other=other)) == []
+    assert cautions(pd.concat([pairs, pairs]).assign(length=[1, 2, 3, 4])) == []
     assert "there are no edges" in cautions(sparse.csr_array((3, 6)))[0]
     assert cautions(EDGES) == []
     assert cautions(EDGES, in_order=True) == []
@@ -47,6 +51,17 @@ def test_input_that_may_be_meant_otherwise_is_reported():
     named = pairs.assign(item=["b", "a"])
     assert cautions(named[::-1], in_order=True) == cautions(named) == []
     assert "of which the first are 'a', 'b'; give a series" in cautions(named, in_order=True)[0]
+
+
+def test_a_frame_of_one_column_goes_by_the_ids_of_its_index():
+    pairs = pd.DataFrame({"user": [0, 1, 2, 0], "item": ["c", "a", "b", "b"]})
+    labels = pd.Series(["x", "y", "x"], ["b", "a", "c"])
+    frame = labels.to_frame("genre")
+    assert by_item_id(frame).equals(labels)
+    by_position = frame.reset_index(drop=True)
+    assert by_item_id(by_position) is by_position
+    found = CollaborativeClassifier(random_state=0).fit(pairs, frame).corrected_labels()
+    assert found.set_index("row")["given"].to_dict() == labels.to_dict()
 
 
 def test_ids_that_are_spelt_in_two_ways_are_told():

@@ -13,6 +13,7 @@ from nbmodels import (
     Joint,
     JointNB,
     NoisyGaussianNB,
+    NoisyMultinomialNB,
     VerdictWarning,
 )
 from nbmodels.channels import ExternalEvidence
@@ -125,3 +126,33 @@ def test_the_posterior_beside_a_cross_fitted_table_is_drawn():
     model, _, _ = cross_fitted_table()
     draws = model.posterior(draws=100, chains=1, random_state=0)
     assert np.isfinite(draws["posterior"]["noise_matrix"]).all()
+
+
+@pytest.mark.slow
+def test_features_of_labels_alone_need_not_agree_with_them():
+    """Of weak features before strong ones, the strong ones had no weight, and 76 % were right."""
+    rng = np.random.default_rng(1)
+    true = rng.choice(3, 500, p=[0.5, 0.3, 0.2])
+    weak = rng.normal(size=(500, 3))
+    weak[:, 0] += 1.2 * true
+    topics = 0.3 * rng.dirichlet(np.full(80, 0.3), 3) + 0.7 * rng.dirichlet(np.full(80, 0.3))
+    words = np.stack([rng.multinomial(20, topics[k]) for k in true])
+    y = corrupt(true, uniform_noise(3, 0.3), rng)
+    sources = {"weak": NoisyGaussianNB(), "text": NoisyMultinomialNB()}
+    model = JointNB(sources, random_state=0).fit({"weak": weak, "text": words}, y)
+    assert model.chosen_.get("text_weight", 1.0) > 0
+    alone = JointNB({"text": NoisyMultinomialNB()}, random_state=0).fit({"text": words}, y)
+    right, least = (np.mean(one.label_posterior_.argmax(1) == true) for one in (model, alone))
+    assert right > least - 0.02
+
+
+@pytest.mark.slow
+def test_a_table_that_is_given_twice_is_warned_of():
+    rng = np.random.default_rng(2)
+    true = rng.integers(3, size=200)
+    x = rng.normal(2.0 * np.eye(3)[true])
+    y = corrupt(true, uniform_noise(3, 0.2), rng)
+    model = JointNB({"one": NoisyGaussianNB(), "again": NoisyGaussianNB()}, random_state=0)
+    with pytest.warns(VerdictWarning, match="sources 'one' and 'again' share 3"):
+        model.fit({"one": x, "again": x}, y)
+    assert "counts twice" in model.verdict().sentence

@@ -132,6 +132,8 @@ def test_what_is_not_there_is_named():
         plots.flip_rates(TREE, name="rho")
     with pytest.raises(DataError, match="at least one must be a tree"):
         plots.agreement({"EM": np.eye(3)})
+    with pytest.raises(DataError, match="expected a mapping from names to trees"):
+        plots.agreement(TREE)
     with pytest.raises(DataError, match="expected 'trace' or 'rank'"):
         plots.chains(TREE, "autocorrelation")
     neither = some_tree(shares="class_prior_bias")

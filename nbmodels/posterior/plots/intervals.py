@@ -201,7 +201,7 @@ def agreement(
         most: cells shown, the largest by the first tree's means; the table has all.
 
     Raises:
-        DataError: no tree among them.
+        DataError: no tree among them, or no names.
 
     Examples:
         >>> import numpy as np
@@ -220,6 +220,10 @@ def agreement(
           draws      ant   0.8
           draws      bee   0.2
     """
+    if hasattr(methods, "children"):
+        raise DataError(
+            "methods: expected a mapping from names to trees, as {'gibbs': tree}, got a tree"
+        )
     trees = {m: matrix_cells(t, name, level) for m, t in methods.items() if hasattr(t, "children")}
     if not trees:
         raise DataError("methods: at least one must be a tree of draws")
