@@ -8,6 +8,7 @@ themselves.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -26,8 +27,13 @@ Sweep: TypeAlias = Callable[[PyTree, PyTree, PRNGKeyArray], tuple[PyTree, PyTree
 Report: TypeAlias = Callable[[int], None]
 Watched: TypeAlias = Callable[[PyTree], Sequence["Watch"]]
 
-#: Draws of a chain to each call of the one compiled program.
-_CHUNK = 20
+#: Draws of a chain to each call of the one compiled program, and calls that a thread makes in turn
+#: where each takes less than so many seconds.
+_CHUNK, _TURN, _QUICK = 20, 5, 0.2
+
+
+#: R-hat, less one, beyond which chains are apart whatever share of the draws is needed.
+_APART = 0.05
 
 
 class Draws(NamedTuple):
@@ -75,7 +81,9 @@ class Watch(NamedTuple):
         share = self.share if ess else 1.0
         found = convergence(self.draws[:, first:])
         effective = min(found.bulk, found.tail)
-        enough = found.rhat - 1 <= (rhat - 1) / share and effective >= ess * share
+        # few draws of many do for a part of a mixture, and never chains that are apart
+        allowed = max(min((rhat - 1) / share, _APART), rhat - 1)
+        enough = found.rhat - 1 <= allowed and effective >= ess * share
         return Shortfall(found.rhat, effective, ess * share, enough)
 
 
@@ -118,6 +126,10 @@ class Stopping(NamedTuple):
     rhat: float = 1.01
     ess: float = 400
     warmup_rhat: float = 1.1
+
+    def of_part(self, share: float) -> Stopping:
+        """The rule for draws that are this share of a mixture's: as many effective ones of all."""
+        return self._replace(rhat=1 + min((self.rhat - 1) / share, _APART), ess=share * self.ess)
 
 
 #: Draws between looks at the warm-up; looks at the draws come after a quarter more of them.
@@ -167,30 +179,45 @@ class _Chains:
         thin: int,
         report: Report | None,
     ) -> None:
-        self._states, self._chunks = list(states), 0
+        self._states, self._chunks, self._seconds = list(states), 0, np.inf
         self._run = partial(_chunk, sweep, thin=thin)
         self._data, self._key = data, key
         self._report, self._sweeps = report, _CHUNK * thin
 
-    def advance(self) -> list[tuple[PyTree, PyTree]]:
-        """What is stored of each chain, in host memory, and what is summed."""
-        begun, every = self._chunks > 0, range(len(self._states))
-        states, done = [], []
-        for state, stored, summed in in_threads(
-            self._advanced, every, reads=self._data, compiled=begun
-        ):
-            states.append(state)
-            done.append((stored, summed))
-            if self._report is not None:
-                self._report(self._sweeps)
-        self._states = states
-        self._chunks += 1
-        return done
+    @property
+    def chunks(self) -> int:
+        """Number of chunks so far."""
+        return self._chunks
 
-    def _advanced(self, c: int) -> tuple[PyTree, PyTree, PyTree]:
-        at = np.array([c, self._chunks], np.uint32)
-        state, stored, summed = self._run(self._states[c], self._data, self._key, at)
-        return state, jax.tree.map(np.asarray, stored), summed  # waits
+    def advance(self, most: int = 1) -> list[list[tuple[PyTree, PyTree]]]:
+        """What is stored of each chain, in host memory, and what is summed, a list for each chunk.
+
+        Args:
+            most: chunks; those that take long are done one by one, so that they can be reported and
+                interrupted. Draws are the same either way.
+        """
+        begun, every = self._chunks > 0, range(len(self._states))
+        chunks = most if begun and self._seconds < _QUICK else 1
+        states, done = [], []
+        since = time.perf_counter()
+        work = partial(self._advanced, chunks)
+        for state, parts in in_threads(work, every, reads=self._data, compiled=begun):
+            states.append(state)
+            done.append(parts)
+            if self._report is not None:
+                self._report(self._sweeps * chunks)
+        self._seconds = (time.perf_counter() - since) / chunks
+        self._states = states
+        self._chunks += chunks
+        return [list(one) for one in zip(*done, strict=True)]
+
+    def _advanced(self, chunks: int, c: int) -> tuple[PyTree, list[tuple[PyTree, PyTree]]]:
+        state, parts = self._states[c], []
+        for chunk in range(self._chunks, self._chunks + chunks):
+            at = np.array([c, chunk], np.uint32)
+            state, stored, summed = self._run(state, self._data, self._key, at)
+            parts.append((jax.tree.map(np.asarray, stored), summed))  # waits
+        return state, parts
 
 
 class _Kept:
@@ -294,10 +321,12 @@ def sample(
     chains, kept = _Chains(sweep, states, data, key, thin, report), _Kept()
     interrupted = False
     try:
-        for _ in range(discard):
-            chains.advance()
-        for _ in range(keep):
-            kept.add(chains.advance())  # a round that was interrupted counts for no chain
+        while (left := discard - chains.chunks) > 0:
+            chains.advance(min(_TURN, left))
+        while (left := discard + keep - chains.chunks) > 0:
+            # a round that was interrupted counts for no chain
+            for done in chains.advance(min(_TURN, left)):
+                kept.add(done)
     except KeyboardInterrupt:
         interrupted = True
         if not kept.taken:
@@ -342,9 +371,10 @@ def sample_until(
         seen = _Seen(watched)
         look: float = rule.least
         while kept.taken < rule.most:
-            done = chains.advance()
-            kept.add(done)
-            seen.add(done)
+            until = -(-(min(look, rule.most) - kept.taken) // _CHUNK)
+            for done in chains.advance(int(np.clip(until, 1, _TURN))):
+                kept.add(done)
+                seen.add(done)
             if kept.taken >= min(look, rule.most):
                 mixed = seen.mixed(0, rule.rhat, rule.ess)
                 if mixed:
@@ -365,9 +395,12 @@ def _warm_up(
 ) -> int:
     """Advance the chains to the end of the warm-up; the number of draws that it took."""
     seen, taken = _Seen(watched), 0
-    while taken < (rule.warmup if draws is None else draws):
-        seen.add(chains.advance())
-        taken += _CHUNK
+    most = rule.warmup if draws is None else draws
+    while taken < most:
+        until = min(_LOOK - taken % _LOOK, most - taken)
+        for done in chains.advance(int(np.clip(-(-until // _CHUNK), 1, _TURN))):
+            seen.add(done)
+            taken += _CHUNK
         if draws is None and taken % _LOOK == 0 and seen.mixed(taken // 2, rule.warmup_rhat, 0):
             break
     return taken

@@ -144,6 +144,7 @@ def gibbs_draws(
     thin: int,
     keep: Keep,
     report: Any,
+    share: float = 1.0,
 ) -> PosteriorDraws:
     """Draws by Gibbs sampling, each chain started at a draw of its own around the fit.
 
@@ -159,6 +160,8 @@ def gibbs_draws(
         thin: sweeps to each draw.
         keep: what is stored, see :data:`nbmodels.posterior.draws.Keep`.
         report: called with numbers of sweeps.
+        share: of a form in draws that are averaged over several, by which fewer effective ones are
+            needed.
 
     Raises:
         DataError: row weights other than 0 and 1, which draws of single labels cannot honour.
@@ -187,7 +190,7 @@ def gibbs_draws(
             second,
             watched=watched,
             warmup=warmup,
-            stopping=stopping(model, data),
+            stopping=stopping(model, data).of_part(share),
             **shared,
         )
     else:

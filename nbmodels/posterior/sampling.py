@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 #: Draws of a chain by methods whose chains do not stop by themselves.
 _DRAWS = 500
 
+#: Share of the effective draws that a form of little probability has at the least.
+_LEAST_SHARE = 0.25
+
 #: Number of draws from the prior.
 _PRIOR_DRAWS = 1_000
 
@@ -82,8 +85,9 @@ def sample(
             tail, and the worst cell of a noise matrix R-hat of 1.04 and 100 effective draws; after
             200 draws of each at the least, and 8,000 at the most (2,000 of a large model, whose
             sweeps take longer), of which 250 to 500 are kept, evenly spaced
-            (:class:`inference.gibbs.Stopping`). Chains that reach the limit first are warned of by
-            the same rule. 500 by the other methods.
+            (:class:`inference.gibbs.Stopping`). Of several forms each needs its share of the
+            effective draws, a quarter at the least. Chains that reach the limit first are warned of
+            by the same rule. 500 by the other methods.
         warmup: discarded sweeps or adaptation steps, 0 or more. None for 500 of NUTS; of Gibbs for
             200, or, where ``draws="auto"``, for as many as it takes until the chains agree, 500 at
             the most.
@@ -180,7 +184,7 @@ def sample(
     trees, found = [], []
     for one in forms:
         first, second, third = jax.random.split(key, 3)
-        drawn = _draw(one.fit, one.data, first, method, size, keep, progress, options)
+        drawn = _draw(one, first, method, size, keep, progress, options)
         drawn = aligned(one.fit.model, drawn, names, named=named)
         tree = _tree(one.fit.model, one.data, drawn, (second, third), keep, **about)
         tree.attrs.update({"method": method, **_kinds(one.fit.model, one.data), **drawn.attrs})
@@ -285,8 +289,7 @@ class _Size(NamedTuple):
 
 
 def _draw(
-    fit: Fit,
-    data: Data,
+    form: Drawn,
     key: Array,
     method: Method,
     size: _Size,
@@ -294,6 +297,7 @@ def _draw(
     progress: bool | None,
     options: dict[str, Any],
 ) -> PosteriorDraws:
+    fit, data = form.fit, form.data
     draws = _DRAWS if size.draws is None else size.draws
     fixed: dict[str, Any] = {"draws": draws, "chains": size.chains, **options}
     if method == "nuts":
@@ -310,4 +314,7 @@ def _draw(
     with Progress(progress).bar(label, total, "sweep") as bar:
         if method == "vb":
             return vb_draws(fit, data, key, keep=keep, report=bar.update, **fixed)
-        return gibbs_draws(fit, data, key, keep=keep, report=bar.update, **size._asdict())
+        part = max(form.probability, _LEAST_SHARE)
+        return gibbs_draws(
+            fit, data, key, keep=keep, report=bar.update, share=part, **size._asdict()
+        )
