@@ -6,9 +6,8 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax import Array
 
-from nbmodels.core.component import Component
+from nbmodels.core.component import Component, LogLikelihood
 from nbmodels.core.model import PRIOR, Data, Model, with_role
 from nbmodels.core.roles import ClassPrior
 from nbmodels.errors import DataError
@@ -99,14 +98,20 @@ def check_components(model: Model, data: Data) -> None:
     check_data(model, data)
     sizes = {}
     for name, component in model.items():
+        kind = type(component).__name__
         try:
-            sizes[name] = jax.eval_shape(_table, component, data.parts[name]).shape[-1]
+            found: Any = jax.eval_shape(_log_likelihood, component, data.parts[name])
         except (TypeError, ValueError, AttributeError) as error:
-            kind = type(component).__name__
             raise DataError(
                 f"data: the part {name!r} is not one of this {kind}; give what {kind}.pack "
                 f"returns, of as many columns and classes as the component: {error}"
             ) from error
+        if not isinstance(found, LogLikelihood):
+            raise DataError(
+                f"model: {kind}.log_likelihood of {name!r} does not return a LogLikelihood, as "
+                "centred(table) makes it of an (N, K) table"
+            )
+        sizes[name] = found.table.shape[-1]
     for name, size in sizes.items():
         if size != sizes[PRIOR]:
             raise DataError(
@@ -115,8 +120,8 @@ def check_components(model: Model, data: Data) -> None:
             )
 
 
-def _table(component: Component, part: Any) -> Array:
-    return component.log_likelihood(component.likelihood_params(component.prior, "vb"), part).table
+def _log_likelihood(component: Component, part: Any) -> LogLikelihood:
+    return component.log_likelihood(component.likelihood_params(component.prior, "vb"), part)
 
 
 def _leading(part: Any) -> list[int]:

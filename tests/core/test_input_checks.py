@@ -1,5 +1,6 @@
 """Packing and fitting refuse data that mean nothing, by the argument's name and the row."""
 
+from dataclasses import dataclass
 from functools import partial
 
 import jax
@@ -11,6 +12,7 @@ from scipy import sparse
 from zoo import K
 
 import nbmodels as nb
+from inference.pytree import register_dataclass
 from nbmodels.channels import (
     Annotators,
     ExternalEvidence,
@@ -150,6 +152,22 @@ def test_components_that_do_not_fit_together(others, message):
     model = {n: c for n, c in {**case.model, **others}.items() if c is not None}
     parts = {name: case.data.parts[name] for name in model}
     refused(message, model, m.Data(parts, case.data.weights))
+
+
+@register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Bare(FullGaussian):
+    """Forgets what a log-likelihood is returned as."""
+
+    def log_likelihood(self, likelihood_params, data):
+        return super().log_likelihood(likelihood_params, data).table
+
+
+def test_a_log_likelihood_is_no_bare_table():
+    case = zoo.build("transition", "full", missing=True)
+    model = {**case.model, "full": Bare(**vars(case.model["full"]))}
+    with pytest.raises(DataError, match=r"^model: Bare.log_likelihood of 'full' does not"):
+        check_components(model, case.data)
 
 
 @pytest.mark.parametrize("name", zoo.COMPONENTS)
