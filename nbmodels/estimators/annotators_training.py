@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from inference.arrays import on_device
 from inference.products import MOST
@@ -122,16 +122,16 @@ class VotesTraining:
         if hidden and self.pooling_open and not (self.functions or self.ordered or paper):
             pooling = ALIKE
         known = self.parameters["class_prior"] is not None or self.checked is not None
-        as_voted = not self.functions or self._name_all_classes
-        open_ = as_voted and not (self.ordered or known or paper)
+        open_ = self._as_annotators and not (self.ordered or known or paper)
         # one matrix of all annotators leaves items as voted, and no class is lost
-        held = held_near(votes, len(self.names)) if open_ and pooling != ALIKE else None
+        shown_by = votes.without(self._name_one)
+        held = held_near(shown_by, len(self.names)) if open_ and pooling != ALIKE else None
         found = self._fitted(pooling, held)
         if pooling == "shared":
             pooling, found = better_held_out(found, self._fitted("none", held), votes)
         if open_:
-            information = annotator_model(found.fit).information()[votes.worker]
-            informative = replace(votes, weights=votes.weight * np.sqrt(information))
+            information = annotator_model(found.fit).information()[shown_by.worker]
+            informative = replace(shown_by, weights=shown_by.weight * np.sqrt(information))
             fast = held_fast(self.types.summed(found.class_shares), informative)
             if fast is not None and not found.interrupted:
                 held, found = fast, self._fitted(pooling, fast)
@@ -141,7 +141,7 @@ class VotesTraining:
             # by one vote of a doubtful function, an item is rather of a more frequent class; and
             # grades may lie between the votes, or beyond those of strict annotators
             supported = not (self.functions or self.ordered)
-            fixed = self._is_checked, supported, pairs.log_factor, as_voted
+            fixed = self._is_checked, supported, pairs.log_factor, self._as_annotators
             seen = {
                 "copying": self.copies.share,
                 "shown": shown,
@@ -202,10 +202,11 @@ class VotesTraining:
     def _shown(self) -> tuple[float, UnevenPairs]:
         """Share of the votes of which it is shown whether they are right, and uneven pairs."""
         none = UnevenPairs(np.zeros(0), np.zeros(0))
-        if self.functions and not self._name_all_classes:
+        if self.functions and not self._as_annotators:
             return 1.0, none
         if self.functions:
-            return 1.0, uneven_pairs(self.cast, self.copies, len(self.names))
+            some = self.cast.without(self._name_one)
+            return 1.0, uneven_pairs(some, self.copies, len(self.names))
         shown = shown_share(self.votes, self.n_workers, self._is_checked)
         if self._independent:
             return shown, none
@@ -290,16 +291,22 @@ class VotesTraining:
         return fitted if self._room is None else without_padding(fitted, VOTES)
 
     @cached_property
-    def _name_all_classes(self) -> bool:
-        """Whether most votes are of functions that name every class, as annotators do.
+    def _name_one(self) -> Bool[np.ndarray, " w"]:
+        """``(W,)`` functions that do not name every class; none of annotators.
 
-        The votes of others say little of the shares: they name one class seldom or often.
+        Their votes say little of the class shares, and of others' errors: they name one class
+        seldom or often.
         """
+        if not self.functions:
+            return np.zeros(self.n_workers, bool)
         counts = np.zeros((self.n_workers, len(self.names)))
         np.add.at(counts, (self.cast.worker, self.cast.label), 1)
-        number = counts.sum(1)
-        each = (counts >= _NAMED * number[:, None]).all(1)
-        return bool(number[each].sum() > number.sum() / 2)
+        return np.asarray((counts < _NAMED * counts.sum(1, keepdims=True)).any(1))
+
+    @property
+    def _as_annotators(self) -> bool:
+        """Whether most votes are of such as name every class, as annotators do."""
+        return not self.functions or bool(self._name_one[self.cast.worker].mean() < 0.5)
 
     def _begun(
         self, candidate: Candidate, shares: Float[np.ndarray, " k"] | None
